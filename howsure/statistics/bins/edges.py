@@ -46,7 +46,7 @@ def quantile_edges(uncertainty: Uncertainty, n_bins: int) -> Edges:
     ndarray of float32, shape (n_found + 1,)
         Ascending, from ``-inf`` to ``inf``; ``1 <= n_found <= n_bins``.
     """
-    values = np.sort(np.where(np.abs(uncertainty) < UNDERFLOW, UNDERFLOW, uncertainty))
+    values = _sorted_blocks(uncertainty)
     quantiles = np.arange(1, n_bins, dtype=np.int64) * values.size // n_bins
     # With fewer samples than bins, no edge may lie below the smallest sample: its bin is empty.
     below = values[quantiles[quantiles > 0] - 1]
@@ -54,6 +54,21 @@ def quantile_edges(uncertainty: Uncertainty, n_bins: int) -> Edges:
     block_ends = block_ends[block_ends < values.size]
     inner = midpoints(values[block_ends - 1], values[block_ends])
     return np.concatenate([[-np.inf], inner, [np.inf]]).astype(np.float32)
+
+
+def _sorted_blocks(uncertainty: Uncertainty) -> Uncertainty:
+    """Return the values in ascending order, those below float32's normal range as one."""
+    values = np.where(np.abs(uncertainty) < UNDERFLOW, UNDERFLOW, uncertainty)
+    is_sorted = (values[1:] >= values[:-1]).all()
+    return values if is_sorted else np.sort(values)
+
+
+def edges_cut_ties(uncertainty: Uncertainty, n_bins: int) -> bool:
+    """Tell whether one of the ``i / n_bins`` quantiles falls among equal values."""
+    values = _sorted_blocks(uncertainty)
+    places = np.arange(1, n_bins, dtype=np.int64) * values.size // n_bins
+    places = places[places > 0]
+    return bool((values[places - 1] == values[places]).any())
 
 
 def assign_bins(uncertainty: Uncertainty, edges: Edges) -> BinIndex:

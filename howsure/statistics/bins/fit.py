@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from howsure.statistics.arrays import Counts, Floats, Hits, Uncertainty, as_hits, as_uncertainty
+from howsure.statistics.bins.curve import fit_curve
 from howsure.statistics.bins.edges import assign_bins, quantile_edges
 from howsure.statistics.bins.intervals import IntervalOptions, binomial_interval
 from howsure.statistics.bins.lookup import Lookup
@@ -63,6 +64,7 @@ def fit_bin_table(
     interval: IntervalOptions | None = None,
     lookup: Lookup = "step",
     monotone: bool = False,
+    measure: str = "",
 ) -> BinTable:
     """Fit quantile bins and their regularised probabilities: Oberman et al., Definition 1, 6.1.
 
@@ -78,10 +80,12 @@ def fit_bin_table(
         ``m``: the weight of the prior, in samples.
     interval : IntervalOptions, optional
         By default the exact interval at level 0.95.
-    lookup : {"step", "interpolated"}
-        ``interpolated`` implies ``monotone``.
+    lookup : {"smooth", "interpolated", "step"}
+        ``smooth`` also fits a curve; ``interpolated`` implies ``monotone``.
     monotone : bool
         Whether bins are pooled until probability falls with uncertainty.
+    measure : str
+        Name of the measure: the scale of the curve depends on it.
 
     Raises
     ------
@@ -120,6 +124,11 @@ def fit_bin_table(
         mean_uncertainty=sums / counts,
         requested_bins=n_bins,
         lookup=lookup,
+        curve=None
+        if lookup != "smooth"
+        else fit_curve(
+            values, hits, measure=measure, prior=prior, interval=interval, monotone=monotone
+        ),
         monotone=monotone,
         interval=interval,
     )

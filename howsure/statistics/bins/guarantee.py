@@ -52,6 +52,7 @@ def guarantee(
     Parameters
     ----------
     table : BinTable
+        Unpooled: the bins as they are stored, whatever the lookup.
     fixed : bool
         Whether the caller fixed the number of bins and the measure. ``C`` is then ``B``.
     n_candidate_bins : int
@@ -60,7 +61,7 @@ def guarantee(
     alpha : float
         In (0, 1).
     ties : bool
-        Whether two calibration samples have equal uncertainties.
+        Whether an edge would cut a block of equal uncertainties (`edges_cut_ties`).
     """
     n_compared = table.n_bins if fixed else n_candidate_bins
     per_bin = table.n_samples // table.n_bins
@@ -82,11 +83,9 @@ def guarantee(
 def _failed_conditions(table: BinTable, per_bin: int, *, ties: bool) -> tuple[str, ...]:
     reasons = []
     if ties:
-        reasons.append("calibration samples have equal uncertainties")
+        reasons.append("an edge between bins falls among samples of equal uncertainty")
     if table.monotone:
         reasons.append("bins were pooled after seeing their hits")
-    if table.lookup != "step":
-        reasons.append("the probability is interpolated between bins")
     if table.n_bins < table.requested_bins and not table.monotone and not ties:
         reasons.append("fewer bins were created than requested")
     if per_bin < LEAST_PER_BIN:
@@ -98,8 +97,8 @@ def _sentence(width: float | None, alpha: float, n_compared: int, reasons: tuple
     if width is None:
         return f"No guarantee for all bins at once: {'; '.join(reasons)}."
     return (
-        f"With probability {1.0 - alpha:g} over calibration sets, and for data drawn like it, the "
-        f"true hit rate of every bin lies within ±{width:.4g} of the observed one "
+        f"Step table: with probability {1.0 - alpha:g} over calibration sets, and for data drawn "
+        f"like it, the true hit rate of every bin lies within ±{width:.4g} of the observed one "
         f"({n_compared} bins compared)."
     )
 

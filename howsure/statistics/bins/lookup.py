@@ -6,9 +6,10 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from howsure.statistics.arrays import BinIndex, Edges, Rates, Uncertainty
+from howsure.statistics.bins.curve import Curve
 from howsure.statistics.bins.edges import assign_bins
 
-Lookup: TypeAlias = Literal["step", "interpolated"]
+Lookup: TypeAlias = Literal["smooth", "interpolated", "step"]
 
 RATES = ("probability", "lower", "upper", "mean_uncertainty")
 
@@ -44,13 +45,15 @@ class LookupTable:
         The regularised probability of each bin and its interval.
     mean_uncertainty : ndarray of float64, shape (n_bins,)
         Where the interpolated lookup takes the probability of the bin.
-    lookup : {"step", "interpolated"}
+    lookup : {"smooth", "interpolated", "step"}
+    curve : Curve, optional
+        Of the smooth lookup.
 
     Raises
     ------
     ValueError
-        If shapes disagree, edges do not ascend between infinities, the lookup is unknown, or an
-        interpolated table's means do not ascend.
+        If shapes disagree, edges do not ascend between infinities, the lookup is unknown, an
+        interpolated table's means do not ascend, or a smooth table has no curve.
     """
 
     edges: Edges
@@ -59,6 +62,7 @@ class LookupTable:
     upper: Rates
     mean_uncertainty: Rates
     lookup: Lookup = "step"
+    curve: Curve | None = None
 
     def __post_init__(self) -> None:
         self._convert(("edges",), np.float32)
@@ -70,6 +74,8 @@ class LookupTable:
             raise ValueError(f"lookup must be one of {get_args(Lookup)}, not {self.lookup!r}")
         if self.lookup == "interpolated" and not _ascends(self.mean_uncertainty):
             raise ValueError("mean_uncertainty must ascend in an interpolated table")
+        if (self.lookup == "smooth") != (self.curve is not None):
+            raise ValueError("a smooth table, and no other, must have a curve")
         object.__setattr__(self, "lower", np.minimum(self.lower, self.probability))
         object.__setattr__(self, "upper", np.maximum(self.upper, self.probability))
 
@@ -90,9 +96,9 @@ class LookupTable:
     def look_up(self, uncertainty: Uncertainty) -> BinLookup:
         """Return bin, probability and interval of each sample.
 
-        ``step`` gives the probability of the bin. ``interpolated`` is linear between the bins'
-        mean uncertainties and constant beyond the outer two; its interval is that of the bin,
-        widened where needed to hold the probability.
+        ``smooth`` reads the curve. ``step`` gives the probability of the bin. ``interpolated`` is
+        linear between the bins' mean uncertainties and constant beyond the outer two; its interval
+        is that of the bin, widened where needed to hold the probability.
 
         Raises
         ------
@@ -100,6 +106,8 @@ class LookupTable:
             If a value is not finite.
         """
         bins = assign_bins(uncertainty, self.edges)
+        if self.curve is not None:
+            return BinLookup(bins, *self.curve.at(uncertainty))
         lower, upper = self.lower[bins], self.upper[bins]
         if self.lookup == "step":
             return BinLookup(bins, self.probability[bins], lower, upper)
@@ -113,14 +121,19 @@ class LookupTable:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON, which keeps every bit of the numbers."""
         arrays = {name: getattr(self, name).tolist() for name in RATES}
-        return {"inner_edges": self.edges[1:-1].tolist(), **arrays, "lookup": self.lookup}
+        curve = None if self.curve is None else self.curve.to_dict()
+        edges = self.edges[1:-1].tolist()
+        return {"inner_edges": edges, **arrays, "lookup": self.lookup, "curve": curve}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "LookupTable":
         """Rebuild what `to_dict` gave, also after a trip through JSON."""
         edges = [-np.inf, *values["inner_edges"], np.inf]
+        curve = values.get("curve")
         return LookupTable(
-            edges=np.array(edges), **{name: values[name] for name in (*RATES, "lookup")}
+            edges=np.array(edges),
+            curve=None if curve is None else Curve.from_dict(curve),
+            **{name: values[name] for name in (*RATES, "lookup")},
         )
 
 

@@ -61,12 +61,21 @@ class BetaPrior:
     @property
     def alpha(self) -> float:
         """Pseudo-hits, ``m p_A``."""
-        return self.strength * self.accuracy
+        return self.strength * self.mean
 
     @property
     def beta(self) -> float:
         """Pseudo-misses, ``m (1 - p_A)``."""
-        return self.strength * (1.0 - self.accuracy)
+        return self.strength * (1.0 - self.mean)
+
+    @property
+    def mean(self) -> float:
+        """The rate that hit rates are shrunk towards: ``p_A``, or 1/2 if it is a stand-in.
+
+        With half a hit and half a miss, 1,000 hits of 1,000 give .9995. Towards the stand-in, which
+        is shrunk already, they would give .9999995.
+        """
+        return 0.5 if self.degenerate else self.accuracy
 
 
 def fit_prior(hits: Hits, strength: float = 1.0) -> BetaPrior:
@@ -105,10 +114,17 @@ def prior_accuracy(n_hits: Counts, n_samples: int) -> Rates:
     return np.where(is_certain, (n_hits + 0.5) / (n_samples + 1.0), n_hits / n_samples)
 
 
+def prior_mean(n_hits: Counts, n_samples: int) -> Rates:
+    """Return `BetaPrior.mean` of events with these hits, of any shape."""
+    is_certain = (n_hits == 0) | (n_hits == n_samples)
+    return np.where(is_certain, 0.5, n_hits / n_samples)
+
+
 def posterior_mean(hits: Counts, counts: Counts, prior: BetaPrior) -> Rates:
     """Return the regularised hit rate ``(k + m p_A) / (n + m)``: Oberman et al., section 6.1.
 
-    It is the mean of ``Beta(k + m p_A, n - k + m (1 - p_A))``.
+    It is the mean of ``Beta(k + m p_A, n - k + m (1 - p_A))``, with 1/2 for ``p_A`` if the event
+    always or never happens.
 
     Parameters
     ----------
@@ -120,7 +136,7 @@ def posterior_mean(hits: Counts, counts: Counts, prior: BetaPrior) -> Rates:
     ndarray of float64, shape (n_bins,)
         In (0, 1); the prior mean where ``counts`` is 0.
     """
-    return regularised_rate(hits, counts, prior.accuracy, prior.strength)
+    return regularised_rate(hits, counts, prior.mean, prior.strength)
 
 
 def regularised_rate(

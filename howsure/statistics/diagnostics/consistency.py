@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from howsure.statistics.arrays import BinIndex, Counts, Floats, Hits, Rates, Uncertainty
-from howsure.statistics.bins.prior import prior_accuracy, regularised_rate
+from howsure.statistics.bins.prior import prior_mean, regularised_rate
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.scores import Predictions
 from howsure.statistics.scores.binned_error import ece, equal_range_bins
@@ -36,9 +36,9 @@ def ece_permutation_test(
     misses = table.counts + counts - hits
     dealt = rng.hypergeometric(hits, misses, counts, size=(resamples, table.n_bins))
     held = np.flatnonzero(counts)
-    # The mean probability that an interpolated table serves in a bin differs from the bin's own.
+    # The mean probability that a curve serves in a bin differs from the bin's own.
     off = judged.occupied.probability - table.probability[held]
-    accuracy = prior_accuracy((hits - dealt).sum(axis=1, keepdims=True), table.n_samples)
+    accuracy = prior_mean((hits - dealt).sum(axis=1, keepdims=True), table.n_samples)
     refitted = regularised_rate(hits - dealt, table.counts, accuracy, table.prior.strength)
     probability = refitted[:, held] + off
     errors = np.abs(dealt[:, held] / counts[held] - probability) @ judged.occupied.weights
@@ -177,22 +177,30 @@ class _Cells:
     """Samples of one set in the bins of a table.
 
     ``shares[b, c]`` is the weight of the probability of bin ``c`` in the mean probability served in
-    bin ``b``. It is None for a step table, which serves the bin's own probability.
+    bin ``b``. It is None for a step table, which serves the bin's own probability, and for a smooth
+    one: the mean of its curve in a bin is ``off`` away from the bin's own, and moves with it.
     """
 
     bins: BinIndex
     counts: Counts
     shares: Floats | None
     mean: Rates
+    off: Rates
 
     @classmethod
     def of(cls, table: BinTable, uncertainty: Uncertainty) -> "_Cells":
-        bins = table.look_up(uncertainty).bin
+        found = table.look_up(uncertainty)
+        bins = found.bin
         counts = np.bincount(bins, minlength=table.n_bins)
+        nothing = np.zeros(table.n_bins)
         if table.lookup == "step":
-            return cls(bins, counts, None, table.probability)
+            return cls(bins, counts, None, table.probability, nothing)
+        if table.lookup == "smooth":
+            total = np.bincount(bins, found.probability, table.n_bins)
+            mean = np.where(counts > 0, total / np.maximum(counts, 1), table.probability)
+            return cls(bins, counts, None, mean, mean - table.probability)
         shares = _hat_shares(table, uncertainty, bins, counts)
-        return cls(bins, counts, shares, shares @ table.probability)
+        return cls(bins, counts, shares, shares @ table.probability, nothing)
 
     def draw(self, rng: np.random.Generator, resamples: int) -> Counts:
         """Return hits by bin and resample."""
@@ -201,6 +209,7 @@ class _Cells:
     def errors(self, hits: Counts, probability: Rates) -> Floats:
         """Return the calibration error of each resample."""
         served = probability if self.shares is None else self.shares @ probability
+        served = served + self.off[:, np.newaxis]
         gaps = np.abs(hits - self.counts[:, np.newaxis] * served)
         return np.asarray(gaps.sum(axis=0) / max(int(self.counts.sum()), 1), dtype=np.float64)
 
@@ -226,7 +235,7 @@ def _draw(rng: np.random.Generator, counts: Counts, mean: Rates, resamples: int)
 
 def _refit(table: BinTable, counts: Counts, hits: Counts) -> Rates:
     """Return the regularised probability by bin and resample."""
-    accuracy = prior_accuracy(hits.sum(axis=0), counts.sum())
+    accuracy = prior_mean(hits.sum(axis=0), counts.sum())
     return regularised_rate(hits, counts[:, np.newaxis], accuracy, table.prior.strength)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import get_args
 
 import numpy as np
 from scipy.special import expit
@@ -186,10 +187,14 @@ COMPARED = ("nll", "brier")
 
 
 def fit_baselines(event: EventInput, served: MeasureFit) -> dict[str, BaselineFit]:
-    """Fit and score every baseline, and the served bins with the other lookup."""
+    """Fit and score every baseline, and the served bins with the other lookups."""
     baselines = {name: _fit_baseline(event, method, served) for name, method in BASELINES.items()}
-    other = _fit_other_lookup(event, served)
-    return {**baselines, other.name: other}
+    others = [
+        _fit_other_lookup(event, served, lookup)
+        for lookup in get_args(Lookup)
+        if lookup != event.options.lookup
+    ]
+    return {**baselines, **{other.name: other for other in others}}
 
 
 def fit_oracle(event: EventInput, n_bins: int) -> BaselineFit:
@@ -199,7 +204,7 @@ def fit_oracle(event: EventInput, n_bins: int) -> BaselineFit:
     ``-log p_(1)``, with equality if the prediction is right, so no measure predicts the Top-1 event
     better.
     """
-    found = fit_scored_table(event, loss, replace(event.options, bins=n_bins))
+    found = fit_scored_table(event, loss, ORACLE, replace(event.options, bins=n_bins))
     return BaselineFit(name=ORACLE, log_floor=0.0, scores=found.scores, evaluation=found.evaluation)
 
 
@@ -269,23 +274,25 @@ def _judge(
     )
 
 
-def _fit_other_lookup(event: EventInput, served: MeasureFit) -> BaselineFit:
-    """Fit the bins of the served measure with the other lookup."""
-    lookup: Lookup = "step" if event.options.lookup == "interpolated" else "interpolated"
+def _fit_other_lookup(event: EventInput, served: MeasureFit, lookup: Lookup) -> BaselineFit:
+    """Fit the bins of the served measure with another lookup."""
     options = replace(event.options, lookup=lookup, bins=served.table.requested_bins)
     ranking = by_column(served.column)
-    found = fit_scored_table(event, ranking, options)
+    found = fit_scored_table(event, ranking, served.measure, options)
     difference = {}
     if event.evaluation is not None:
         values, hits = ranking(event.evaluation.records), event.evaluation.hits
         judged = predict_with_table(found.table, values, hits)
         difference = _evaluation_difference(judged, event.evaluation, served)
+    curve = found.table.curve
     return BaselineFit(
-        name=f"{lookup}_bins",
+        name=f"{lookup}_bins" if lookup != "smooth" else "smooth_curve",
         log_floor=0.0,
         scores=found.scores,
         evaluation=found.evaluation,
-        parameters={"bins": float(found.table.n_bins)},
+        parameters={"bins": float(found.table.n_bins)}
+        if curve is None
+        else {"knots": float(len(curve.uncertainty))},
         difference=fold_differences(found.scores, served.scores),
         evaluation_difference=difference,
     )

@@ -6,6 +6,8 @@ from itertools import product
 
 import numpy as np
 
+from howsure.statistics.arrays import Uncertainty
+from howsure.statistics.bins.edges import edges_cut_ties
 from howsure.statistics.bins.guarantee import Guarantee, guarantee
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.coarse import fit_coarse_table
@@ -27,7 +29,8 @@ from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.fit.result import BaselineFit, EventFit, Fit, MeasureFit
 from howsure.statistics.fit.verdict import reach_verdict
 from howsure.statistics.fit.warnings import event_warnings, sample_warnings
-from howsure.statistics.measures import check_measures, column, parse_measure
+from howsure.statistics.learned.fit import fit_learned, n_classes_of, with_learned
+from howsure.statistics.measures import LEARNED, check_measures, column, parse_measure
 from howsure.statistics.model_scores import ModelScores, model_scores
 from howsure.statistics.ranking import OOD_LEVELS, ood_thresholds, ranking_of
 from howsure.statistics.records.order import in_canonical_order, stratified_folds
@@ -44,6 +47,7 @@ def fit_calibration(
     *,
     options: FitOptions,
     evaluation: Records | None = None,
+    n_classes: int | None = None,
     on_progress: Progress | None = None,
 ) -> Fit:
     """Fit and evaluate a calibration.
@@ -58,6 +62,8 @@ def fit_calibration(
     options : FitOptions
     evaluation : Records, optional
         Labelled samples for evaluating the tables, not used in the fit.
+    n_classes : int, optional
+        Of the model; by default one more than the largest class recorded.
     on_progress : callable, optional
         Called as ``on_progress(done, total)`` after each measure of each event.
 
@@ -73,7 +79,8 @@ def fit_calibration(
         _check_columns(evaluation, "evaluation", options)
         evaluation = in_canonical_order(evaluation)
     records = in_canonical_order(records)
-    inputs = {k: _event_input(records, evaluation, k, options) for k in options.top_k}
+    n_classes = n_classes_of(records, evaluation) if n_classes is None else n_classes
+    inputs = {k: _event_input(records, evaluation, k, options, n_classes) for k in options.top_k}
     measures: dict[int, dict[str, MeasureFit]] = {k: {} for k in options.top_k}
     tasks = list(product(options.top_k, options.measures))
     for done, (k, name) in enumerate(tasks, start=1):
@@ -88,13 +95,20 @@ def fit_calibration(
 
 
 def _event_input(
-    records: Records, evaluation: Records | None, k: int, options: FitOptions
+    records: Records, evaluation: Records | None, k: int, options: FitOptions, n_classes: int
 ) -> EventInput:
+    folds = stratified_folds(records.hits(k), records.tie_key, n_folds=options.folds)
+    learned = None
+    if LEARNED in options.measures:
+        learned = fit_learned(EventSamples(records, k), folds, n_classes=n_classes)
+        records = records.with_uncertainty({column(LEARNED, k): learned.uncertainty})
+        evaluation = None if evaluation is None else with_learned(evaluation, [learned.model])
     return EventInput(
         samples=EventSamples(records, k),
         evaluation=None if evaluation is None else EventSamples(evaluation, k),
-        folds=stratified_folds(records.hits(k), records.tie_key, n_folds=options.folds),
+        folds=folds,
         options=options,
+        learned=learned,
     )
 
 
@@ -104,7 +118,7 @@ def _fit_measure(event: EventInput, measure: str) -> MeasureFit:
     name = column(measure, samples.k)
     uncertainty = samples.records.uncertainty[name]
     ranked = ranking_of(uncertainty, samples.hits)
-    found = fit_scored_table(event, by_column(name))
+    found = fit_scored_table(event, by_column(name), measure)
     evaluation_ece_band = None
     if event.evaluation is not None:
         judging = event.evaluation.records.uncertainty[name]
@@ -127,29 +141,35 @@ def _fit_measure(event: EventInput, measure: str) -> MeasureFit:
         ood_thresholds=ood_thresholds(ranked, sorted({*OOD_LEVELS, options.ood_level})),
         selective=tuple(fit_selective(ranked, target) for target in options.selective),
         curves=fit_curves(ranked, level=level),
-        guarantee=_guarantee(found, samples.k, options, ties=ranked.has_ties),
+        guarantee=_guarantee(event, found, uncertainty),
         rank_grid=fit_rank_grid(
             uncertainty, samples.records.tie_key, n_bins=found.table.requested_bins
         ),
     )
 
 
-def _guarantee(found: ScoredTable, k: int, options: FitOptions, *, ties: bool) -> Guarantee:
-    measure_fixed = k in options.serve or len(options.measures) == 1
+def _guarantee(event: EventInput, found: ScoredTable, uncertainty: Uncertainty) -> Guarantee:
+    """Return the guarantee of the step table without pooling, whatever is served."""
+    options, n_bins = event.options, found.table.requested_bins
+    table = found.table
+    if table.monotone:
+        plain = replace(options, lookup="step", monotone=False)
+        table = fit_table(uncertainty, event.samples.hits, "", n_bins, plain)
+    measure_fixed = event.samples.k in options.serve or len(options.measures) == 1
     tried = sum(candidate.n_bins for candidate in found.candidates)
     return guarantee(
-        found.table,
+        table,
         fixed=measure_fixed and options.bins != "auto",
         n_candidate_bins=tried if measure_fixed else tried * len(options.measures),
         alpha=1.0 - options.interval.level,
-        ties=ties,
+        ties=edges_cut_ties(uncertainty, n_bins),
     )
 
 
 def _fit_event(event: EventInput, measures: dict[str, MeasureFit]) -> EventFit:
     """Choose the measure to serve, and fit the baselines and the oracle."""
     samples = event.samples
-    name = event.options.serve.get(samples.k) or least_nll(
+    name = event.options.serve.get(samples.k) or best_measure(
         {name: found for name, found in measures.items() if parse_measure(name).kind != "supplied"}
     )
     served = measures[name]
@@ -168,6 +188,7 @@ def _fit_event(event: EventInput, measures: dict[str, MeasureFit]) -> EventFit:
         served=name,
         verdict=reach_verdict(samples.k, served, baselines),
         oracle=fit_oracle(event, served.table.requested_bins),
+        learned=event.learned,
     )
 
 
@@ -193,8 +214,11 @@ def _model_scores(
 
 def _check_columns(records: Records, name: str, options: FitOptions) -> None:
     check_measures(options.measures, logits="energy" in records.uncertainty)
+    needed = [measure for measure in options.measures if measure != LEARNED]
+    if LEARNED in options.measures:
+        needed.append("entropy")
     for k in options.top_k:
-        for measure in (*options.measures, "neg_log_topk_mass"):
+        for measure in (*needed, "neg_log_topk_mass"):
             if column(measure, k) not in records.uncertainty:
                 raise ValueError(
                     f"{name} must hold {column(measure, k)}, not only "
@@ -202,17 +226,28 @@ def _check_columns(records: Records, name: str, options: FitOptions) -> None:
                 )
 
 
-def least_nll(measures: dict[str, MeasureFit]) -> str:
-    """Return the measure of least cross-validated negative log-likelihood, the first of equals.
+PREFERRED = (LEARNED, "neg_log_topk_mass")
 
-    Infinite folds are left out. A mean over fewer folds ranks after any mean over more.
+
+def best_measure(measures: dict[str, MeasureFit]) -> str:
+    """Return the measure to serve, by cross-validated negative log-likelihood.
+
+    It is the preferred one, ``learned`` before ``neg_log_topk_mass``, among those within one
+    standard error of the paired difference from the least; if there is none, the least. Infinite
+    folds are left out. A mean over fewer folds ranks after any mean over more.
     """
 
     def rank(name: str) -> tuple[int, float]:
         nll = measures[name].scores["nll"]
         return -nll.folds, np.inf if nll.mean is None else nll.mean
 
-    return min(measures, key=rank)
+    least = min(measures, key=rank)
+    for name in PREFERRED:
+        if name in measures and rank(name)[0] == rank(least)[0]:
+            found = fold_differences(measures[name].scores, measures[least].scores).get("nll")
+            if name == least or (found is not None and not found.clear):
+                return name
+    return least
 
 
 def _reliability(event: EventInput, served: MeasureFit) -> Reliability | None:
@@ -239,6 +274,10 @@ def _reliability(event: EventInput, served: MeasureFit) -> Reliability | None:
         return None
     uncertainty = samples.records.uncertainty[served.column][~judging]
     table = fit_table(
-        uncertainty, samples.hits[~judging], served.table.requested_bins, event.options
+        uncertainty,
+        samples.hits[~judging],
+        served.measure,
+        served.table.requested_bins,
+        event.options,
     )
     return judge(table, samples, np.flatnonzero(judging), "half")

@@ -161,15 +161,17 @@ class ScoredTable(Scored):
 
 
 def fit_scored_table(
-    event: EventInput, ranking: Ranking, options: FitOptions | None = None
+    event: EventInput, ranking: Ranking, measure: str = "", options: FitOptions | None = None
 ) -> ScoredTable:
-    """Choose the number of bins, fit the table and score it.
+    """Choose the number of bins by their own loss, fit the table and score it.
 
     Parameters
     ----------
     event : EventInput
     ranking : callable
         Returns the uncertainty of the samples of some records.
+    measure : str
+        Its name.
     options : FitOptions, optional
         Replace the options of the event.
     """
@@ -180,20 +182,24 @@ def fit_scored_table(
     uncertainty, hits = uncertainty[order], event.samples.hits[order]
     folds = event.folds[order]
 
-    def with_bins(n_bins: int) -> Fit:
+    def with_bins(n_bins: int, options: FitOptions) -> Fit:
         def fit(rows: BinIndex) -> Callable[[BinIndex], Predictions]:
-            table = fit_table(uncertainty[rows], hits[rows], n_bins, options)
+            table = fit_table(uncertainty[rows], hits[rows], measure, n_bins, options)
             return lambda others: predict_with_table(table, uncertainty[others], hits[others])
 
         return fit
 
+    # A curve does not depend on the bins.
+    trial = options if options.lookup != "smooth" else replace(options, lookup="step")
     tried = [
-        _try_bins(n_bins, with_bins(n_bins), folds) for n_bins in _candidates(len(hits), options)
+        _try_bins(n_bins, with_bins(n_bins, trial), folds)
+        for n_bins in _candidates(len(hits), options)
     ]
     candidates = tuple(candidate for candidate, _ in tried)
     n_bins = choose_bins([c.n_bins for c in candidates], np.array([nll for _, nll in tried]))
-    table = fit_table(uncertainty, hits, n_bins, options)
-    scores = cross_validate(with_bins(n_bins), folds, predict_with_table(table, uncertainty, hits))
+    table = fit_table(uncertainty, hits, measure, n_bins, options)
+    whole = predict_with_table(table, uncertainty, hits)
+    scores = cross_validate(with_bins(n_bins, options), folds, whole)
     evaluation = event.evaluation
     return ScoredTable(
         table=table,
@@ -213,7 +219,9 @@ def by_column(name: str) -> Ranking:
     return lambda records: records.uncertainty[name]
 
 
-def fit_table(uncertainty: Uncertainty, hits: Hits, n_bins: int, options: FitOptions) -> BinTable:
+def fit_table(
+    uncertainty: Uncertainty, hits: Hits, measure: str, n_bins: int, options: FitOptions
+) -> BinTable:
     """Fit a bin table of ``n_bins`` with the given options."""
     return fit_bin_table(
         uncertainty,
@@ -223,6 +231,7 @@ def fit_table(uncertainty: Uncertainty, hits: Hits, n_bins: int, options: FitOpt
         interval=options.interval,
         lookup=options.lookup,
         monotone=options.monotone,
+        measure=measure,
     )
 
 

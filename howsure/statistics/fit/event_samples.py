@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from howsure.statistics.bins.edges import UNDERFLOW
 from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.measures import column
 from howsure.statistics.records.records import Records
+
+if TYPE_CHECKING:
+    from howsure.statistics.learned.fit import LearnedFit
 
 Rows: TypeAlias = BinIndex | slice
 ALL = slice(None)
@@ -78,9 +81,12 @@ class EventInput:
     folds : ndarray of int64, shape (n_samples,)
         The fold of each sample in cross-validation.
     options : FitOptions
+    learned : LearnedFit, optional
+        Its column is then among the records.
     """
 
     samples: EventSamples
     evaluation: EventSamples | None
     folds: BinIndex
     options: FitOptions
+    learned: "LearnedFit | None" = None

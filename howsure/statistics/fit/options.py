@@ -27,11 +27,11 @@ class FitOptions:
         event.
     serve : mapping of int to str
         Measure to serve for event ``k``; by default the one of least cross-validated negative
-        log-likelihood, the first in ``measures`` on ties. A supplied measure is served only if
-        named here.
+        log-likelihood (`howsure.statistics.fit.calibration.best_measure`). A supplied measure is
+        served only if named here.
     bins : int or "auto"
         ``auto`` chooses by cross-validation (`howsure.statistics.bins.fit`).
-    lookup : {"step", "interpolated"}
+    lookup : {"smooth", "interpolated", "step"}
     prior_strength : float
         Weight of the prior in samples, above 0.
     interval : IntervalOptions
@@ -57,7 +57,7 @@ class FitOptions:
     measures: tuple[str, ...] = DEFAULT_MEASURES
     serve: Mapping[int, str] = field(default_factory=dict)
     bins: int | Literal["auto"] = "auto"
-    lookup: Lookup = "step"
+    lookup: Lookup = "smooth"
     prior_strength: float = 1.0
     interval: IntervalOptions = field(default_factory=IntervalOptions)
     monotone: bool = False

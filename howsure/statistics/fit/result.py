@@ -11,6 +11,7 @@ from howsure.statistics.diagnostics.loss_scatter import LossScatter
 from howsure.statistics.diagnostics.rank_grid import RankGrid
 from howsure.statistics.diagnostics.reliability import Reliability
 from howsure.statistics.fit.cross_validation import Scored, ScoredTable
+from howsure.statistics.learned.fit import LearnedFit
 from howsure.statistics.model_scores import ModelScores
 from howsure.statistics.selective import SelectiveResult
 
@@ -110,8 +111,8 @@ class BaselineFit(Scored):
     Attributes
     ----------
     name : str
-        In `howsure.statistics.fit.baselines.BASELINES`; or ``interpolated_bins`` or ``step_bins``:
-        the served measure's bins with the other lookup; or ``loss``, the oracle.
+        In `howsure.statistics.fit.baselines.BASELINES`; or ``smooth_curve``, ``interpolated_bins``
+        or ``step_bins``: the served measure with another lookup; or ``loss``, the oracle.
     log_floor : float
         For logarithms the probability is clipped to ``[log_floor, 1 - log_floor]``; ``1 / (2 n)``,
         with ``n`` the samples of the calibration set.
@@ -155,6 +156,8 @@ class EventFit:
     oracle : BaselineFit, optional
         As many bins as served, of the loss ``-log p_y``, which depends on the label. It shows what
         a perfect measure could achieve with this model, and is never served.
+    learned : LearnedFit, optional
+        What the measure ``learned`` learned, if it is one of the measures.
     """
 
     k: int
@@ -165,6 +168,7 @@ class EventFit:
     served: str
     verdict: Verdict | None = None
     oracle: BaselineFit | None = None
+    learned: LearnedFit | None = None
 
 
 @dataclass(frozen=True, eq=False)

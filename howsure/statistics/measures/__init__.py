@@ -16,7 +16,8 @@ SINGLE_PASS_MEASURES: dict[str, SinglePassMeasure] = {
         SinglePassMeasure("energy", single_pass.energy, needs_logits=True),
     )
 }
-DEFAULT_MEASURES = ("entropy", "neg_log_pmax", "neg_log_topk_mass", "margin")
+LEARNED = "learned"
+DEFAULT_MEASURES = (LEARNED, "entropy", "neg_log_pmax", "neg_log_topk_mass", "margin")
 MULTI_PASS_MEASURES: dict[str, MultiPassMeasure] = {
     measure.name: measure
     for measure in (
@@ -26,7 +27,7 @@ MULTI_PASS_MEASURES: dict[str, MultiPassMeasure] = {
         MultiPassMeasure("gradient_norm", has_mean_prediction=False),
     )
 }
-MEASURE_NAMES = (*SINGLE_PASS_MEASURES, *MULTI_PASS_MEASURES)
+MEASURE_NAMES = (LEARNED, *SINGLE_PASS_MEASURES, *MULTI_PASS_MEASURES)
 SUPPLIED = "supplied:"
 OUTPUT = "output:"
 # A measure's name is kept in a column of 100 characters.
@@ -47,6 +48,8 @@ def parse_measure(text: str) -> Measure:
     single = SINGLE_PASS_MEASURES.get(text)
     if single is not None:
         return Measure("single_pass", text, single.needs_logits, single.per_event, in_graph=True)
+    if text == LEARNED:
+        return Measure("learned", text, per_event=True, in_graph=True)
     if text in MULTI_PASS_MEASURES:
         return Measure("multi_pass", text, in_graph=MULTI_PASS_MEASURES[text].in_graph)
     prefix, colon, name = text.partition(":")

@@ -55,7 +55,7 @@ class MultiPassMeasure:
     in_graph: bool = False
 
 
-MeasureKind: TypeAlias = Literal["single_pass", "multi_pass", "supplied", "output"]
+MeasureKind: TypeAlias = Literal["learned", "single_pass", "multi_pass", "supplied", "output"]
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,9 @@ class Measure:
 
     Attributes
     ----------
-    kind : {"single_pass", "multi_pass", "supplied", "output"}
-        From the classifier's output; from several runs of the model; a column sent with the
-        samples; an output of the graph.
+    kind : {"learned", "single_pass", "multi_pass", "supplied", "output"}
+        Fitted with the calibration; from the classifier's output; from several runs of the model;
+        a column sent with the samples; an output of the graph.
     name : str
         The registered name, or the part after ``supplied:`` or ``output:``.
     needs_logits, per_event, in_graph : bool

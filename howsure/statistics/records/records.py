@@ -166,7 +166,11 @@ class Records:
             column(f"{SUPPLIED}{name}", 1): as_uncertainty(values)
             for name, values in supplied.items()
         }
-        return replace(self, uncertainty={**self.uncertainty, **added})
+        return self.with_uncertainty(added)
+
+    def with_uncertainty(self, columns: Mapping[str, Uncertainty]) -> "Records":
+        """Return the records with these columns added."""
+        return replace(self, uncertainty={**self.uncertainty, **columns})
 
     def with_passes(self, columns: PassColumns) -> "Records":
         """Return the records with the columns of several passes added.

@@ -1,0 +1,209 @@
+"""Bayesian spline logistic regression: a smooth curve through hits, with intervals.
+
+The log-odds of a hit at ``x`` are ``f(x) = prior(x) + polynomial(x) + spline(x)``: the prior mean,
+a quadratic, and a cubic P-spline (Eilers & Marx 1996) on the ranks of ``x``, whose second
+differences are penalised. All coefficients have normal priors. Their two scales are not chosen, but
+averaged over a grid with weights proportional to the marginal likelihood (Laplace's approximation:
+Tierney & Kadane 1986), so that a small or calibrated set moves the curve only a little away from
+its prior mean.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.interpolate import BSpline
+from scipy.special import expit, ndtri
+
+from howsure.statistics.arrays import Floats, Hits, Rates
+
+N_SPLINES = 10
+POLYNOMIAL_SCALES = (0.05, 0.3, 1.5, 5.0)
+SPLINE_SCALES = (1e-3, 0.1, 0.3, 1.0)
+# The interval uses wide priors alone: a curve smoothed as much as the served one has a bias that
+# its own variance does not show, and its intervals would cover too little.
+INTERVAL_SCALES = (3.0, 1.0)
+MAX_POINTS = 200
+MOST_STEPS = 60
+TOLERANCE = 1e-5
+
+
+@dataclass(frozen=True, eq=False)
+class SplineFit:
+    """The posterior of the curve for each pair of scales; the last pair serves the interval.
+
+    Attributes
+    ----------
+    points : ndarray of float64, shape (n_points,)
+        Ascending ``x`` of the data, joined to at most 200 points.
+    ranks : ndarray of float64, shape (n_points,)
+        Share of the samples below each point, in (0, 1).
+    centre, scale : float
+        Mean and standard deviation of ``x``.
+    has_prior : bool
+        Whether the prior mean of the log-odds is ``x`` itself, otherwise 0.
+    weights : ndarray of float64, shape (n_scales - 1,)
+        Posterior weights of the pairs of scales.
+    coefficients : ndarray of float64, shape (n_scales, n_terms)
+    covariances : ndarray of float64, shape (n_scales, n_terms, n_terms)
+    """
+
+    points: Floats
+    ranks: Floats
+    centre: float
+    scale: float
+    has_prior: bool
+    weights: Floats
+    coefficients: Floats
+    covariances: Floats
+
+    def probability(self, x: Floats) -> Rates:
+        """Return the posterior mean of the probability of a hit, shape (n,).
+
+        Constant beyond the outer points. The mean of ``expit(N(m, v))`` is approximated by
+        ``expit(m / sqrt(1 + pi v / 8))``: MacKay 1992.
+        """
+        mean, variance = self._log_odds(x)
+        shrunk = mean[:, :-1] / np.sqrt(1.0 + np.pi * variance[:, :-1] / 8.0)
+        return np.asarray(expit(shrunk) @ self.weights)
+
+    def interval(self, x: Floats, level: float) -> tuple[Rates, Rates]:
+        """Return an interval of the probability of a hit at each ``x``, shape (n,) each.
+
+        Normal on the scale of log-odds, under priors that hardly smooth.
+        """
+        mean, variance = self._log_odds(x)
+        half = float(ndtri(0.5 + level / 2.0)) * np.sqrt(variance[:, -1])
+        return expit(mean[:, -1] - half), expit(mean[:, -1] + half)
+
+    def _log_odds(self, x: Floats) -> tuple[Floats, Floats]:
+        """Return mean and variance of the log-odds by sample and pair of scales."""
+        held = np.clip(x, self.points[0], self.points[-1])
+        design = _design(held, self.points, self.ranks, self.centre, self.scale)
+        mean = design @ self.coefficients.T
+        if self.has_prior:
+            mean += held[:, np.newaxis]
+        variance = np.einsum("ni,sij,nj->ns", design, self.covariances, design, optimize=True)
+        return mean, variance
+
+
+def fit_spline(x: Floats, hits: Hits, weights: Floats | None = None, *, prior: bool) -> SplineFit:
+    """Fit the curve.
+
+    Parameters
+    ----------
+    x : ndarray of float64, shape (n_samples,)
+        Ascending and finite; a larger value is more certain.
+    hits : ndarray of bool, shape (n_samples,)
+    weights : ndarray of float64, shape (n_samples,), optional
+        How many samples each one counts for.
+    prior : bool
+        Whether ``x`` is a log-odds of a hit, around which the curve is expected.
+    """
+    points, n_hits, counts = _joined(x, hits, weights)
+    total = counts.sum()
+    ranks = (np.cumsum(counts) - counts / 2.0) / total
+    centre = float(points @ counts / total)
+    scale = float(np.sqrt(np.square(points - centre) @ counts / total)) or 1.0
+    design = _design(points, points, ranks, centre, scale)
+    precisions = np.stack([_precision(*scales, prior=prior) for scales in _pairs()])
+    offset = points if prior else np.zeros_like(points)
+    posterior = _Posterior(design, offset, n_hits, counts, precisions)
+    coefficients = posterior.maximise()
+    evidence, covariances = posterior.at_mode(coefficients)
+    likely = np.exp(evidence[:-1] - evidence[:-1].max())
+    return SplineFit(
+        points, ranks, centre, scale, prior, likely / likely.sum(), coefficients, covariances
+    )
+
+
+def _pairs() -> list[tuple[float, float]]:
+    grid = [(poly, spline) for poly in POLYNOMIAL_SCALES for spline in SPLINE_SCALES]
+    return [*grid, INTERVAL_SCALES]
+
+
+def _joined(x: Floats, hits: Hits, weights: Floats | None) -> tuple[Floats, Floats, Floats]:
+    """Join neighbours to at most 200 points; return their mean x, hits and counts."""
+    counts = np.ones(len(x)) if weights is None else weights
+    starts = np.unique(np.arange(MAX_POINTS) * len(x) // MAX_POINTS)
+    total = np.add.reduceat(counts, starts)
+    mean = np.add.reduceat(x * counts, starts) / total
+    return mean, np.add.reduceat(hits * counts, starts), total
+
+
+def _design(x: Floats, points: Floats, ranks: Floats, centre: float, scale: float) -> Floats:
+    """Return the terms of the curve: 1, u, u^2 - 1 and the splines, shape (n, n_terms)."""
+    u = (x - centre) / scale
+    knots = np.concatenate([np.zeros(3), np.linspace(0.0, 1.0, N_SPLINES - 2), np.ones(3)])
+    splines = BSpline.design_matrix(np.interp(x, points, ranks), knots, 3).toarray()
+    return np.column_stack([np.ones_like(u), u, np.square(u) - 1.0, splines])
+
+
+def _precision(polynomial: float, spline: float, *, prior: bool) -> Floats:
+    """Return the prior precision of the terms, shape (n_terms, n_terms)."""
+    # The curvature of log-odds is usually much smaller than their shift.
+    scales = polynomial * np.array([2.0, 1.0, 0.5]) if prior else np.array([10.0, 10.0, 5.0])
+    bends = np.diff(np.eye(N_SPLINES), 2, axis=0)
+    precision = np.zeros((3 + N_SPLINES, 3 + N_SPLINES))
+    precision[:3, :3] = np.diag(scales**-2.0)
+    precision[3:, 3:] = (bends.T @ bends + 0.01 * np.eye(N_SPLINES)) / spline**2
+    return precision
+
+
+@dataclass(frozen=True, eq=False)
+class _Posterior:
+    """The log-posterior of the coefficients for several priors at once."""
+
+    design: Floats
+    offset: Floats
+    hits: Floats
+    counts: Floats
+    precisions: Floats
+
+    @cached_property
+    def _products(self) -> Floats:
+        """Products of the terms of each point, shape (n_points, n_terms^2)."""
+        products = self.design[:, :, np.newaxis] * self.design[:, np.newaxis]
+        return products.reshape(len(self.design), -1)
+
+    def maximise(self) -> Floats:
+        """Return the modes by Newton's method, shape (n_priors, n_terms)."""
+        found = np.zeros(self.precisions.shape[:2])
+        loss = self._loss(found)
+        for _ in range(MOST_STEPS):
+            probability = expit(self._log_odds(found))
+            gradient = (probability * self.counts - self.hits) @ self.design
+            gradient += np.einsum("sij,sj->si", self.precisions, found)
+            step = np.linalg.solve(self._curvature(probability), gradient[..., np.newaxis])[..., 0]
+            size = np.ones((len(found), 1))
+            for _ in range(MOST_STEPS):
+                moved = found - size * step
+                now = self._loss(moved)
+                worse = now > loss + TOLERANCE / 2.0  # more than rounding
+                if not worse.any():
+                    break
+                size[worse] /= 2.0
+            found, gain, loss = moved, loss - now, now
+            if (np.abs(gain) < TOLERANCE).all():
+                break
+        return found
+
+    def at_mode(self, coefficients: Floats) -> tuple[Floats, Floats]:
+        """Return the log marginal likelihoods, up to a constant, and the covariances."""
+        curvature = self._curvature(expit(self._log_odds(coefficients)))
+        volume = np.linalg.slogdet(self.precisions)[1] - np.linalg.slogdet(curvature)[1]
+        evidence = np.asarray(volume / 2.0 - self._loss(coefficients), dtype=np.float64)
+        return evidence, np.asarray(np.linalg.inv(curvature), dtype=np.float64)
+
+    def _log_odds(self, coefficients: Floats) -> Floats:
+        return np.asarray(self.offset + coefficients @ self.design.T)
+
+    def _loss(self, coefficients: Floats) -> Floats:
+        log_odds = self._log_odds(coefficients)
+        likelihood = np.logaddexp(0.0, log_odds) @ self.counts - log_odds @ self.hits
+        penalty = np.einsum("si,sij,sj->s", coefficients, self.precisions, coefficients)
+        return np.asarray(likelihood + penalty / 2.0)
+
+    def _curvature(self, probability: Floats) -> Floats:
+        weights = probability * (1.0 - probability) * self.counts
+        return (weights @ self._products).reshape(self.precisions.shape) + self.precisions

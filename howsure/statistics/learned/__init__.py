@@ -1,0 +1,1 @@
+"""The learned measure: an uncertainty that knows the predicted class and all other measures."""

@@ -1,0 +1,112 @@
+"""Inputs of the learned measure: four logarithms of what the model's head computes."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from howsure.statistics.arrays import Floats, Uncertainty
+from howsure.statistics.fit.event_samples import EventSamples
+from howsure.statistics.records.records import TEMPERATURES
+from howsure.statistics.softmax import RankedScores
+
+LEAST = 1e-37
+# The records know the mass beyond the first k > 1 classes at a temperature only to about 1e-7.
+LEAST_SCALED = 1e-6
+_COLUMN = re.compile(r"log_rest_(\d+)(?:_at_(\d+))?")
+
+
+def input_columns(k: int, temperature: int) -> tuple[str, str, str, str]:
+    """Return the names of the inputs for the Top-k event, in the order of `LearnedModel`.
+
+    With ``e_i = p_i / p_(1)`` and the classes ranked: the log-odds against the ``k`` top classes,
+    ``log(sum_{i > k} e_i / sum_{i <= k} e_i)``, of ``e^(1 / T)`` and of ``e``; the logarithm of the
+    entropy; and ``log e_(2)``. Each is at least about -85.
+
+    Parameters
+    ----------
+    k : int
+    temperature : int
+        Index of ``T`` in `TEMPERATURES`.
+    """
+    return (f"log_rest_{k}_at_{temperature}", f"log_rest_{k}", "log_entropy", "log_second")
+
+
+def least_rest(k: int, temperature: int | None) -> float:
+    """Return the bound of the ratio whose logarithm a column holds."""
+    return LEAST if k == 1 or temperature is None else LEAST_SCALED
+
+
+def parse_rest(column: str) -> tuple[int, int | None] | None:
+    """Return k and the temperature's index of a ``log_rest`` column; None for other columns."""
+    found = _COLUMN.fullmatch(column)
+    if found is None:
+        return None
+    k, temperature = found.groups()
+    return int(k), None if temperature is None else int(temperature)
+
+
+def is_input(column: str) -> bool:
+    """Tell whether a column is an input of the learned measure, and no measure itself."""
+    return column in {"log_entropy", "log_second"} or parse_rest(column) is not None
+
+
+def recorded_inputs(samples: EventSamples, temperature: int) -> Floats:
+    """Return the inputs of recorded samples, float64 of shape (n_samples, 4)."""
+    records, k = samples.records, samples.k
+    tail = np.expm1(records.log_sum_exp[:, temperature].astype(np.float64))
+    top = records.top_logits[:, :k].astype(np.float64) / TEMPERATURES[temperature]
+    head = np.exp(top).sum(axis=1)
+    ratio = (tail + 1.0 - head if k > 1 else tail) / head
+    return np.column_stack(
+        [
+            np.log(np.maximum(ratio, least_rest(k, temperature))),
+            -samples.log_odds,
+            np.log(np.maximum(records.uncertainty["entropy"].astype(np.float64), LEAST)),
+            np.maximum(records.top_logits[:, 1].astype(np.float64), np.log(LEAST)),
+        ]
+    )
+
+
+def ranked_inputs(
+    ranked: RankedScores, columns: Iterable[str], measured: Mapping[str, Uncertainty]
+) -> dict[str, NDArray[np.float32]]:
+    """Return the columns that are inputs, of scores, float32 of shape (n_samples,) each.
+
+    Parameters
+    ----------
+    ranked : RankedScores
+    columns : iterable of str
+        Others are left out.
+    measured : mapping of str to ndarray of float32
+        The measures of the same scores.
+    """
+    found: dict[str, Floats] = {}
+    for name in columns:
+        rest = parse_rest(name)
+        if rest is not None:
+            k, temperature = rest
+            ratio = _rest_ratio(ranked, k, temperature)
+            found[name] = np.log(np.maximum(ratio, least_rest(k, temperature)))
+        elif name == "log_entropy":
+            found[name] = np.log(np.maximum(measured["entropy"].astype(np.float64), LEAST))
+        elif name == "log_second":
+            second = np.take_along_axis(ranked.relative, ranked.top_classes[:, 1:2], axis=1)[:, 0]
+            found[name] = np.maximum(second, np.log(LEAST))
+    return {name: values.astype(np.float32) for name, values in found.items()}
+
+
+def _rest_ratio(ranked: RankedScores, k: int, temperature: int | None) -> Floats:
+    if temperature is None:
+        return np.asarray(ranked.tails[:, k - 1] / ranked.heads[:, k - 1])
+    weights = np.exp(ranked.relative / TEMPERATURES[temperature])
+    top = ranked.top_classes[:, :k]
+    head = np.take_along_axis(weights, top, axis=1).sum(axis=1)
+    np.put_along_axis(weights, top, 0.0, axis=1)
+    return np.asarray(weights.sum(axis=1) / head)
+
+
+def head_columns(events: Sequence[tuple[int, int]]) -> list[str]:
+    """Return the columns that the head must give for these events and temperatures, sorted."""
+    return sorted({name for event in events for name in input_columns(*event)})

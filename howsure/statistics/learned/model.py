@@ -1,0 +1,142 @@
+"""The learned measure: a formula from the head's outputs to the log-odds of a hit."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from howsure.statistics.arrays import Floats, Uncertainty
+from howsure.statistics.learned.inputs import input_columns
+from howsure.statistics.records.records import TEMPERATURES
+
+N_INPUTS = 4
+# A log ratio below this means that the other classes have no mass in float32.
+SATURATED_BELOW = -85.0
+ScalarMeasure = Callable[[Sequence[float], int, int], float]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LearnedModel:
+    """Coefficients of the log-odds of a hit.
+
+    With ``v`` the inputs (`howsure.statistics.learned.inputs.input_columns`) clipped to
+    ``[lower, upper]``, ``c`` the predicted class and ``d`` the second one, the log-odds are
+    ``intercept + linear . v + square . v^2 + offset[c] + slope[c] v_0 + second[d]``, plus
+    ``saturated`` where the second input is below -85. The measure is their negative.
+
+    Attributes
+    ----------
+    k : int
+        The event.
+    temperature : int
+        Index in `TEMPERATURES`.
+    intercept, saturated : float
+    linear, square, lower, upper : ndarray of float64, shape (4,)
+    offset, slope, second : ndarray of float64, shape (n_classes,)
+
+    Raises
+    ------
+    ValueError
+        If a shape differs, a number is not finite, or the temperature does not exist.
+    """
+
+    k: int
+    temperature: int
+    intercept: float
+    saturated: float
+    linear: Floats
+    square: Floats
+    lower: Floats
+    upper: Floats
+    offset: Floats
+    slope: Floats
+    second: Floats
+
+    def __post_init__(self) -> None:
+        for name in ("linear", "square", "lower", "upper"):
+            self._convert(name, (N_INPUTS,))
+        n_classes = len(self.offset)
+        for name in ("offset", "slope", "second"):
+            self._convert(name, (n_classes,))
+        if not 0 <= self.temperature < len(TEMPERATURES):
+            raise ValueError(f"temperature must be an index below {len(TEMPERATURES)}")
+        if not np.isfinite([self.intercept, self.saturated]).all():
+            raise ValueError("intercept and saturated must be finite")
+
+    def _convert(self, name: str, shape: tuple[int, ...]) -> None:
+        values = np.asarray(getattr(self, name), np.float64)
+        if values.shape != shape or not np.isfinite(values).all():
+            raise ValueError(f"{name} must hold finite numbers of shape {shape}")
+        object.__setattr__(self, name, values)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.offset)
+
+    @property
+    def columns(self) -> tuple[str, str, str, str]:
+        """Names of the inputs."""
+        return input_columns(self.k, self.temperature)
+
+    def uncertainty(
+        self,
+        inputs: NDArray[np.floating],
+        first: NDArray[np.integer],
+        other: NDArray[np.integer],
+    ) -> Floats:
+        """Return the measure, float64 of shape (n_samples,), the same in any batch.
+
+        Parameters
+        ----------
+        inputs : ndarray, shape (n_samples, 4)
+        first, other : ndarray of int, shape (n_samples,)
+            The predicted class and the second one.
+        """
+        values = np.asarray(inputs, np.float64)
+        held = np.minimum(np.maximum(values, self.lower), self.upper)
+        total = self.intercept + self.offset[first] + self.second[other]
+        total = total + self.slope[first] * held[:, 0]
+        for i in range(N_INPUTS):
+            total = total + (self.linear[i] + self.square[i] * held[:, i]) * held[:, i]
+        # 0 - x, never -0.
+        return np.asarray(
+            0.0 - np.where(values[:, 1] < SATURATED_BELOW, total + self.saturated, total)
+        )
+
+    def of_one(self) -> ScalarMeasure:
+        """Return a function of one sample on Python numbers, equal to `uncertainty` in each bit."""
+        lower, upper = self.lower.tolist(), self.upper.tolist()
+        linear, square = self.linear.tolist(), self.square.tolist()
+        offset, slope, second = self.offset.tolist(), self.slope.tolist(), self.second.tolist()
+        intercept, saturated = self.intercept, self.saturated
+
+        def measure(values: Sequence[float], first: int, other: int) -> float:
+            held = [
+                min(max(value, low), high)
+                for value, low, high in zip(values, lower, upper, strict=True)
+            ]
+            total: float = intercept + offset[first] + second[other]
+            total = total + slope[first] * held[0]
+            for i, value in enumerate(held):
+                total = total + (linear[i] + square[i] * value) * value
+            return 0.0 - (total + saturated if values[1] < SATURATED_BELOW else total)
+
+        return measure
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON, which keeps every bit of the numbers."""
+        found = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {n: v.tolist() if isinstance(v, np.ndarray) else v for n, v in found.items()}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "LearnedModel":
+        """Rebuild what `to_dict` gave."""
+        return cls(**values)
+
+
+def as_measure(uncertainty: Floats) -> Uncertainty:
+    """Return the measure as it is stored and looked up, in float32."""
+    return uncertainty.astype(np.float32)
