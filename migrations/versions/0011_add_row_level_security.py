@@ -29,6 +29,13 @@ TENANT_COLUMNS = {
     "idempotency_key": "tenant_id",
 }
 
+# The setting is null or empty in a transaction that names no tenant. Of several forms that say the
+# same, PostgreSQL plans queries under this one as it does without row-level security.
+IS_VISIBLE = """
+    CASE current_setting('howsure.tenant', true) WHEN '*' THEN true WHEN '' THEN false
+    ELSE {column} = current_setting('howsure.tenant', true)::uuid END
+"""
+
 
 def upgrade() -> None:
     if op.get_context().dialect.name == "sqlite":
@@ -36,11 +43,7 @@ def upgrade() -> None:
     for table, column in TENANT_COLUMNS.items():
         op.execute(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
         op.execute(f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY")
-        # Text: a setting that is empty or no UUID matches no row, and raises no error.
-        op.execute(
-            f"CREATE POLICY tenant ON {table}"
-            f" USING (current_setting('howsure.tenant', true) IN ({column}::text, '*'))"
-        )
+        op.execute(f"CREATE POLICY tenant ON {table} USING ({IS_VISIBLE.format(column=column)})")
 
 
 def downgrade() -> None:
