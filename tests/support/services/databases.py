@@ -271,6 +271,11 @@ class PostgresServer:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
+def postgres_program(name: str) -> Path:
+    """Return an installed program of PostgreSQL."""
+    return _binaries() / name
+
+
 def _binaries() -> Path:
     found = [Path(path) for path in [shutil.which("initdb")] if path is not None]
     found += sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), reverse=True)
