@@ -1,7 +1,8 @@
 """The role of the service in docker-compose.yml: it owns its tables, and no row is free to it."""
 
+import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import psycopg
@@ -43,14 +44,23 @@ def superuser(server: PostgresServer) -> Iterator[str]:
 
 def create_role(superuser: str) -> str:
     """Run the script as the postgres image does; return the URL with the role of the service."""
-    psql = [postgres_program("psql"), "-X", "-v", "ON_ERROR_STOP=1", "-f", ROOT / SCRIPT]
-    subprocess.run(
-        [*psql, libpq_url(superuser)],
-        env={"POSTGRES_PASSWORD": "it's secret"},
-        check=True,
-        capture_output=True,
-    )
+    options = ("-X", "-v", "ON_ERROR_STOP=1", "-f", ROOT / SCRIPT)
+    run("psql", *options, libpq_url(superuser), environment={"POSTGRES_PASSWORD": "it's secret"})
     return make_url(superuser).set(username=ROLE).render_as_string(hide_password=False)
+
+
+def run(
+    program: str, *words: object, cwd: Path | None = None, environment: Mapping[str, str] = {}
+) -> None:
+    done = subprocess.run(
+        [postgres_program(program), *map(str, words)],
+        cwd=cwd,
+        env=environment,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def is_exempt(url: str) -> bool:
@@ -95,6 +105,27 @@ def test_the_superuser_has_no_password_that_the_service_knows(superuser: str) ->
     with psycopg.connect(libpq_url(superuser)) as connection:
         query = "SELECT rolname, rolpassword IS NOT NULL FROM pg_authid WHERE rolname ~ 'howsure'"
         assert dict(connection.execute(query).fetchall()) == {"howsure": False, ROLE: True}
+
+
+def test_the_role_dumps_all_rows_as_the_document_says(superuser: str, tmp_path: Path) -> None:
+    service = create_role(superuser)
+    upgrade(service)
+    fill(service)
+    page = (ROOT / "docs" / "backup.md").read_text(encoding="utf-8")
+    [(options, words)] = re.findall(r'^PGOPTIONS="(.*)" pg_dump (.*) howsure$', page, re.MULTILINE)
+    dump, before = tmp_path / "howsure.dump", held(service)
+    run(
+        "pg_dump",
+        *words.split(),
+        libpq_url(service),
+        cwd=tmp_path,
+        environment={"PGOPTIONS": options},
+    )
+    with psycopg.connect(libpq_url(superuser), autocommit=True) as connection:
+        connection.execute("DROP SCHEMA public CASCADE")
+        connection.execute(f"CREATE SCHEMA public AUTHORIZATION {ROLE}")
+    run("pg_restore", "--no-comments", "-d", libpq_url(service), dump)
+    assert held(service) == before
 
 
 @pytest.mark.parametrize("role", ["superuser", "BYPASSRLS", "service"])

@@ -146,6 +146,25 @@ def unchanged(table: sa.Table) -> sa.Update:
     return sa.update(table).values({column: column})
 
 
+def test_a_transaction_names_its_tenant_first_and_once(database) -> None:
+    said: list[str] = []
+
+    def listen(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        said.append(statement)
+
+    sa.event.listen(database.engine, "before_cursor_execute", listen)
+    for transaction in (database.reading, database.session):
+        with transaction(OURS) as session:
+            calibrations(session).states()
+            with session.begin_nested():
+                calibrations(session).states()
+    sa.event.remove(database.engine, "before_cursor_execute", listen)
+    assert ["set_config" in statement for statement in said if "SELECT" in statement] == [
+        *(True, False, False),
+        *(True, False, False),
+    ]
+
+
 def test_a_setting_that_is_no_tenant_is_an_error(database) -> None:
     with raw(database) as connection:
         set_tenant(connection, "nobody")
