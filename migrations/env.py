@@ -8,6 +8,7 @@ from sqlalchemy import Connection, text
 
 from models import Base
 from service.storage.database import make_engine
+from service.storage.tenants import ALL_TENANTS, set_tenant
 
 # Whoever waits for another to migrate waits as long as that may take, and not as for a writer.
 PATIENCE_SECONDS = 3600.0
@@ -26,6 +27,7 @@ def _url() -> str:
 def _migrate(connection: Connection) -> None:
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": ADVISORY_LOCK})
+    set_tenant(connection, ALL_TENANTS)
     context.configure(
         connection=connection,
         target_metadata=Base.metadata,
@@ -62,6 +64,8 @@ def _run_offline() -> None:
         dialect_opts={"paramstyle": "named"},
     )
     with context.begin_transaction():
+        if context.get_context().dialect.name == "postgresql":
+            context.execute("SELECT set_config('howsure.tenant', '*', true)")
         context.run_migrations()
 
 

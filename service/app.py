@@ -37,7 +37,7 @@ from service.settings import Settings
 from service.startup import start, stop
 from service.storage.database import Database
 from service.storage.overview import look_at
-from service.storage.tenants import default_tenant_id
+from service.storage.tenants import ALL_TENANTS, default_tenant_id
 from service.web.report import saved_report
 from service.workspace import Workspace
 
@@ -233,7 +233,7 @@ class _Predictions:
 
 
 def _authenticator(settings: Settings, database: Database, *, keyless: bool) -> Authenticator:
-    with database.reading() as session:
+    with database.reading(ALL_TENANTS) as session:
         tenant_id = default_tenant_id(session)
     found = Authenticator(
         database,

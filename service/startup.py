@@ -20,7 +20,7 @@ from service.runner.process import RunnerProcess
 from service.runner.spawner import StartChild
 from service.settings import Settings
 from service.shard_worker import record_shard_here
-from service.storage.database import open_database
+from service.storage.database import bypasses_row_security, open_database
 from service.storage.file_locks import OwnerLock, SpoolFolder
 from service.storage.schema import upgrade
 from service.workspace import Limits, Workspace
@@ -30,6 +30,8 @@ HANDLER = "howsure"
 STDERR = 2
 # It warns about every malformed upload, which the response reports anyway.
 QUIET = {"python_multipart": logging.ERROR}
+
+log = structlog.get_logger(__name__)
 
 
 JOB_KINDS = (
@@ -93,6 +95,11 @@ def start(
     url = settings.resolved_database_url()
     upgrade(url)
     database = open_database(url)
+    if bypasses_row_security(database):
+        log.warning(
+            "row_level_security_is_off",
+            fix="use a role that is no superuser and has no BYPASSRLS: docs/storage.md",
+        )
     owner_lock = OwnerLock.beside(database)
     spool = SpoolFolder.within(settings.data_dir / "spool")
     tools = open_recording_context(settings, metrics, copies=spool.path, start_child=start_child)

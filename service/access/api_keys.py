@@ -24,7 +24,7 @@ from service.errors import Conflict, InvalidInput, shown
 from service.storage import api_keys as key_rows
 from service.storage import tenants as tenant_rows
 from service.storage.database import Database
-from service.storage.tenants import tenant_named
+from service.storage.tenants import ALL_TENANTS, tenant_named
 
 # Key of the caller in an ASGI scope.
 CALLER = "howsure.caller"
@@ -206,7 +206,7 @@ def create_key(
     """
     _check(name, tenant, scopes, days)
     drawn = new_key_text()
-    with database.session(invalidates_cache=False) as session:
+    with database.session(ALL_TENANTS, invalidates_cache=False) as session:
         new = ApiKey(
             id=drawn.id,
             tenant_id=tenant_named(session, tenant),
@@ -229,7 +229,7 @@ def rotate_key(database: Database, pepper: Pepper, key_id: str, *, overlap: time
         If there is no such key, or it is revoked or expired.
     """
     drawn = new_key_text()
-    with database.session(invalidates_cache=False) as session:
+    with database.session(ALL_TENANTS, invalidates_cache=False) as session:
         old = key_rows.find_key(session, key_id)
         if not key_rows.is_live(session, old):
             raise Conflict(f"the key {key_id} is revoked or expired: create another")
@@ -256,7 +256,7 @@ def revoke_key(database: Database, key_id: str) -> None:
     NotFound
         If there is no such key.
     """
-    with database.session(invalidates_cache=False) as session:
+    with database.session(ALL_TENANTS, invalidates_cache=False) as session:
         row = key_rows.find_key(session, key_id)
         key_rows.revoke_key(session, row)
         _act("revoke-key", row.tenant_id).accepted(session, key_id)
@@ -264,7 +264,7 @@ def revoke_key(database: Database, key_id: str) -> None:
 
 def list_keys(database: Database, tenant: str | None) -> list[key_rows.ListedKey]:
     """Return the keys of a tenant, or of all."""
-    with database.reading() as session:
+    with database.reading(ALL_TENANTS) as session:
         return key_rows.listed_keys(session, tenant)
 
 
@@ -298,7 +298,7 @@ MOST = 2**63 - 1
 
 def list_tenants(database: Database, defaults: TenantLimits) -> list[tuple[str, TenantLimits]]:
     """Return the name and limits of every tenant."""
-    with database.reading() as session:
+    with database.reading(ALL_TENANTS) as session:
         found = tenant_rows.tenants_with_limits(session)
     return [(name, defaults.but(own)) for _, name, own in found]
 
@@ -318,5 +318,5 @@ def limit_tenant(database: Database, name: str, changes: Mapping[str, int | None
     for value in changes.values():
         if value is not None and not 0 <= value <= MOST:
             raise InvalidInput(f"expected a whole number from 0 to {MOST}, got {value}")
-    with database.session(invalidates_cache=False) as session:
+    with database.session(ALL_TENANTS, invalidates_cache=False) as session:
         tenant_rows.set_limits(session, name, changes)

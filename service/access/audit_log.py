@@ -36,7 +36,7 @@ class AuditEvent:
 
     def refused(self, database: Database, subject: str | None, code: str) -> None:
         """Record that the change was refused, and why."""
-        with database.session(invalidates_cache=False) as session:
+        with database.session(self.tenant_id, invalidates_cache=False) as session:
             self._add(session, subject, "refused", code)
 
     def _add(

@@ -19,7 +19,7 @@ from service.access.rate_limits import UNLIMITED, TenantLimiter, TenantLimiters,
 from service.errors import Forbidden, Overloaded, ServiceError, Unauthenticated
 from service.storage.api_keys import ActiveKey, active_keys, any_keys, note_use
 from service.storage.database import Database
-from service.storage.tenants import OwnLimits, own_limits
+from service.storage.tenants import ALL_TENANTS, OwnLimits, own_limits
 
 # Longest header that is parsed.
 MOST_BYTES = 256
@@ -237,7 +237,7 @@ class Authenticator:
 
     def look(self) -> None:
         """Read the keys and limits; `ring` is replaced only if they changed."""
-        with self._database.reading() as session:
+        with self._database.reading(ALL_TENANTS) as session:
             found = active_keys(session)
             was_any = bool(found) or any_keys(session)
             own = own_limits(session)
@@ -314,6 +314,6 @@ class Authenticator:
             if now - self._noted.get(key_id, -NOTED_EVERY_SECONDS) >= NOTED_EVERY_SECONDS
         ]
         if due:
-            with self._database.session(invalidates_cache=False) as session:
+            with self._database.session(ALL_TENANTS, invalidates_cache=False) as session:
                 note_use(session, due)
             self._noted |= dict.fromkeys(due, now)

@@ -30,7 +30,7 @@ def before_upload(
     """
     if not (limits.jobs or limits.stored_bytes):
         return 0
-    with database.reading() as session:
+    with database.reading(tenant_id) as session:
         if limits.jobs and queues and not (key and is_committed(session, tenant_id, key)):
             _check_jobs(unfinished_jobs(session, tenant_id) + 1, limits)
         return stored_bytes(session, tenant_id) if limits.stored_bytes else 0
@@ -71,7 +71,7 @@ def enforce_storage_quota(
     """
     total = 0
     if limits.stored_bytes:
-        with database.reading() as session:
+        with database.reading(tenant_id) as session:
             total = stored_bytes(session, tenant_id)
     for file in files:
         total += file.size

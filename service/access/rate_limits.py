@@ -240,7 +240,7 @@ class Usage:
 
 def usage_of(database: Database, tenant_id: UUID, meter: TenantLimiter) -> Usage:
     """Return a tenant's current use of its limits."""
-    with database.reading() as session:
+    with database.reading(tenant_id) as session:
         n_bytes, n_jobs = stored_bytes(session, tenant_id), unfinished_jobs(session, tenant_id)
     return Usage(
         requests=_in_time(meter.requests, 1),

@@ -72,7 +72,7 @@ def get_audit(  # noqa: PLR0913, PLR0917 - as many filters
     """Return changes and refused requests of the key's tenant, newest first."""
     filters = {"action": action, "key_id": key_id, "result": result, "subject": subject}
     only = {name: value for name, value in filters.items() if value is not None}
-    with workspace.database.reading() as session:
+    with workspace.database.reading(tenant_id) as session:
         rows, next_cursor = audit_page(
             session, tenant_id, limit=limit, cursor=cursor, since=since, only=only
         )

@@ -22,6 +22,7 @@ from service.errors import Conflict, InvalidInput
 from service.storage.artifact_store import ArtifactStore
 from service.storage.database import database_failures, make_engine
 from service.storage.schema import begin_at, is_known, upgrade_within
+from service.storage.tenants import ALL_TENANTS, set_tenant
 
 # Somebody sealed a part whose lines are no rows of its table.
 _NO_ROWS: tuple[type[Exception], ...] = (
@@ -104,6 +105,7 @@ def restore(
 
 
 def _require_no_rows(connection: Connection, manifest: Manifest) -> None:
+    set_tenant(connection, ALL_TENANTS)
     known = {part.name for part in manifest.tables} | set(Base.metadata.tables)
     for name in sorted(known & set(inspect(connection).get_table_names())):
         rows = select(literal(1)).select_from(table(name)).limit(1)

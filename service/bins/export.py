@@ -142,7 +142,7 @@ def export_bins(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> B
     NotFound, Conflict
         If there is no such calibration, or it has not succeeded.
     """
-    with workspace.database.reading() as session:
+    with workspace.database.reading(tenant_id) as session:
         row = CalibrationRepository(session, tenant_id).find_ready(reference)
         tables = tables_of(session, tenant_id, row.id)
     document = _document(row, tables)

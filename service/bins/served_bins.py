@@ -12,7 +12,7 @@ def served_bins(
     workspace: Workspace, tenant_id: uuid.UUID, calibration_id: uuid.UUID
 ) -> dict[str, Any]:
     """Return the part of the report with the served table of each event."""
-    with workspace.database.reading() as session:
+    with workspace.database.reading(tenant_id) as session:
         tables = served_tables(session, tenant_id, calibration_id)
     return {
         "events": {

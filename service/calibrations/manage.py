@@ -49,7 +49,7 @@ class Overview:
 
 def overview(workspace: Workspace, tenant_id: UUID) -> Overview:
     """Return one row per name, last changed first, and the unfinished jobs."""
-    with workspace.database.reading() as session:
+    with workspace.database.reading(tenant_id) as session:
         names = name_rows(session, tenant_id, limit=MOST_NAMES + 1)
         jobs = job_rows(session, tenant_id, limit=MOST_JOBS)
     return Overview(names[:MOST_NAMES], jobs, is_cut=len(names) > MOST_NAMES)
@@ -57,13 +57,13 @@ def overview(workspace: Workspace, tenant_id: UUID) -> Overview:
 
 def jobs_under_way(workspace: Workspace, tenant_id: UUID) -> list[JobRow]:
     """Return the unfinished jobs, oldest first."""
-    with workspace.database.reading() as session:
+    with workspace.database.reading(tenant_id) as session:
         return job_rows(session, tenant_id, limit=MOST_JOBS)
 
 
 def get_calibration(workspace: Workspace, tenant_id: UUID, reference: str) -> models.Calibration:
     """Return the calibration that an id, a name or ``name@version`` means."""
-    with workspace.database.reading() as session:
+    with workspace.database.reading(tenant_id) as session:
         return CalibrationRepository(session, tenant_id).find(reference, with_files=False)
 
 
@@ -77,7 +77,7 @@ def list_calibrations(
     status: models.JobStatus | None,
 ) -> tuple[Sequence[models.Calibration], str | None]:
     """Return a page of calibrations, newest first, and the cursor of the next page."""
-    with workspace.database.reading() as session:
+    with workspace.database.reading(tenant_id) as session:
         return CalibrationRepository(session, tenant_id).page(
             cursor=cursor, limit=limit, name=name, status=status
         )
@@ -100,7 +100,7 @@ def _change(
     ctx: CallContext, reference: str, change: Callable[[CalibrationRepository, UUID], Result]
 ) -> tuple[UUID, Result]:
     """Change the calibration that a reference means; return its id and the result."""
-    with ctx.workspace.database.session() as session:
+    with ctx.workspace.database.session(ctx.tenant_id) as session:
         repository = CalibrationRepository(session, ctx.tenant_id)
         calibration_id = repository.find(reference, with_files=False).id
         result = change(repository, calibration_id)
@@ -112,7 +112,7 @@ def promoted_versions(
     workspace: Workspace, tenant_id: UUID, names: Iterable[str]
 ) -> dict[str, int]:
     """Return the promoted version of each name that has one."""
-    with workspace.database.reading() as session:
+    with workspace.database.reading(tenant_id) as session:
         return CalibrationRepository(session, tenant_id).promoted_versions(names)
 
 

@@ -132,7 +132,7 @@ def run_calibration(
         If a row breaks a rule, or the ONNX model does not answer.
     """
     progress = Progress(queue, job, check)
-    with workspace.database.reading() as session:
+    with workspace.database.reading(job.tenant_id) as session:
         row = CalibrationRepository(session, job.tenant_id).get(job.calibration_id)
     calibration = _records(workspace, row, "records", progress)
     if calibration is None:

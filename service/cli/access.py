@@ -206,8 +206,9 @@ def audit(
     only = {name: value for name, value in asked.items() if value is not None}
     start = None if since is None else since.replace(tzinfo=UTC)
     from service.storage.audit_log import audit_of_all
+    from service.storage.tenants import ALL_TENANTS
 
-    with local_stores() as stores, stores.database.reading() as session:
+    with local_stores() as stores, stores.database.reading(ALL_TENANTS) as session:
         rows = audit_of_all(session, tenant=tenant, limit=limit, since=start, only=only)
     found = [{"tenant": name} | _values(row) for name, row in rows]
     if as_json:

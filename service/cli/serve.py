@@ -29,8 +29,9 @@ def require_api_key(settings: Settings) -> None:
     """
     from service.access.api_keys import find_pepper
     from service.storage.api_keys import active_keys, any_keys
+    from service.storage.tenants import ALL_TENANTS
 
-    with opened_stores(settings) as stores, stores.database.reading() as session:
+    with opened_stores(settings) as stores, stores.database.reading(ALL_TENANTS) as session:
         was_any, good = any_keys(session), active_keys(session)
     if not was_any and not (settings.is_loopback() or settings.allow_anonymous):
         raise CommandFailed(

@@ -52,7 +52,7 @@ def start_evaluation(
     JobLimitReached, StorageLimitReached
         If the tenant may have no more of them.
     """
-    with ctx.workspace.database.reading() as session:
+    with ctx.workspace.database.reading(ctx.tenant_id) as session:
         row = CalibrationRepository(session, ctx.tenant_id).find_ready(reference)
         # Before the set is read; `create` checks again in its transaction.
         title = f"Calibration {row.name}@{row.version}"
@@ -127,7 +127,7 @@ def get_evaluation(
     workspace: Workspace, tenant_id: uuid.UUID, reference: str, name: str
 ) -> models.Evaluation:
     """Return one evaluation of a calibration."""
-    with workspace.database.reading() as session:
+    with workspace.database.reading(tenant_id) as session:
         row = CalibrationRepository(session, tenant_id).find(reference, with_files=False)
         return EvaluationRepository(session, tenant_id).get(row.id, name)
 
@@ -136,7 +136,7 @@ def list_evaluations(
     workspace: Workspace, tenant_id: uuid.UUID, reference: str
 ) -> Sequence[models.Evaluation]:
     """Return the evaluations of a calibration, oldest first."""
-    with workspace.database.reading() as session:
+    with workspace.database.reading(tenant_id) as session:
         row = CalibrationRepository(session, tenant_id).find(reference, with_files=False)
         return EvaluationRepository(session, tenant_id).of_calibration(row.id)
 
@@ -162,7 +162,7 @@ def _change(
     change: Callable[[EvaluationRepository, uuid.UUID, str], Result],
 ) -> Result:
     """Change an evaluation of a calibration and record it in the audit log."""
-    with ctx.workspace.database.session() as session:
+    with ctx.workspace.database.session(ctx.tenant_id) as session:
         row = CalibrationRepository(session, ctx.tenant_id).find(reference, with_files=False)
         result = change(EvaluationRepository(session, ctx.tenant_id), row.id, name)
         record_success(ctx.event, session, evaluation_subject(row.id, name))
@@ -173,5 +173,5 @@ def evaluation_of_id(
     workspace: Workspace, tenant_id: uuid.UUID, evaluation_id: uuid.UUID
 ) -> models.Evaluation:
     """Return an evaluation by its id; its name may have been given to another one."""
-    with workspace.database.reading() as session:
+    with workspace.database.reading(tenant_id) as session:
         return EvaluationRepository(session, tenant_id).by_id(evaluation_id)

@@ -31,7 +31,7 @@ def run_evaluation(
         As `service.calibrations.run.run_calibration`.
     """
     progress = Progress(queue, job, check)
-    with workspace.database.reading() as session:
+    with workspace.database.reading(job.tenant_id) as session:
         calibration = CalibrationRepository(session, job.tenant_id).get(job.calibration_id)
         evaluation = EvaluationRepository(session, job.tenant_id).by_id(job.id)
         rows = tables_of(session, job.tenant_id, job.calibration_id)

@@ -78,7 +78,7 @@ def exported_companion(
     NotFound, Conflict
         If there is no such calibration or file, or it has not succeeded.
     """
-    with workspace.database.reading() as session:
+    with workspace.database.reading(tenant_id) as session:
         row = CalibrationRepository(session, tenant_id).find_ready(reference)
     companions = {file.label: file for file in row.artifacts if file.role == "model_data"}
     if name not in companions:
@@ -114,14 +114,14 @@ def _find_or_make(ctx: CallContext, served: ServedCalibration) -> KeptExport:
 
 
 def _find(ctx: CallContext, served: ServedCalibration) -> KeptExport | None:
-    with ctx.workspace.database.reading() as session:
+    with ctx.workspace.database.reading(ctx.tenant_id) as session:
         return ExportRepository(session, ctx.tenant_id).find(served.ref.id)
 
 
 def _make(ctx: CallContext, served: ServedCalibration) -> None:
     """Make the file, run it and the service on the same rows, and store it if they agree."""
     onnx_model, runners = exportable_model(served), ctx.workspace.runners
-    with ctx.workspace.database.reading() as session:
+    with ctx.workspace.database.reading(ctx.tenant_id) as session:
         row = CalibrationRepository(session, ctx.tenant_id).get(served.ref.id)
     samples = KeptSamples.of(ctx.workspace.artifacts, row)
     if samples is None:
@@ -151,7 +151,7 @@ def _store(ctx: CallContext, served: ServedCalibration, content: bytes, parity: 
     key = f"calibrations/{served.ref.id}/export-{uuid.uuid4()}"
     stored = artifacts.put_bytes(key, content)
     try:
-        with ctx.workspace.database.session(invalidates_cache=False) as session:
+        with ctx.workspace.database.session(ctx.tenant_id, invalidates_cache=False) as session:
             export = models.Export(
                 tenant_id=ctx.tenant_id, calibration_id=served.ref.id, **asdict(parity)
             )

@@ -42,7 +42,7 @@ def run_idempotent(
     if request is None:
         return Started(start(), replayed=False)
     while True:
-        with workspace.database.reading() as session:
+        with workspace.database.reading(tenant_id) as session:
             found = made_before(session, tenant_id, request)
         if found is not None:
             return Started(found, replayed=True)

@@ -50,7 +50,9 @@ def accepted(
     OutcomeUnknown
         If the connection broke during the commit.
     """
-    with ctx.workspace.database.session(invalidates_cache=invalidates_cache) as session:
+    with ctx.workspace.database.session(
+        ctx.tenant_id, invalidates_cache=invalidates_cache
+    ) as session:
         yield session
         record_success(ctx.event, session, _subject(calibration_id, evaluation))
         keep_key(session, ctx.tenant_id, ctx.request, calibration_id)

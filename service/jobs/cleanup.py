@@ -33,7 +33,7 @@ def delete_unnamed_files(workspace: Workspace, tenant_id: UUID, files: JobFiles)
     """
     try:
         keys = workspace.artifacts.keys(files.prefix)
-        with workspace.database.reading() as session:
+        with workspace.database.reading(tenant_id) as session:
             named = referenced_keys(session, tenant_id, keys)
         workspace.artifacts.delete([key for key in keys if key not in named])
     except Exception as error:  # noqa: BLE001 - the job has ended well, whatever this raises

@@ -17,6 +17,7 @@ from models import Base, Calibration, Evaluation, JobStatus, database_now
 from service.jobs.turn_order import lock_next_job
 from service.storage.artifact_rows import NewArtifact, delete_input_rows
 from service.storage.database import Database
+from service.storage.tenants import ALL_TENANTS
 
 JobTable: TypeAlias = Calibration | Evaluation
 
@@ -70,7 +71,7 @@ class JobQueue:
 
     def claim(self) -> ClaimedJob | None:
         """Claim the next job: a queued one, or a running one whose lease has expired."""
-        with self._database.session(invalidates_cache=False) as session:
+        with self._database.session(ALL_TENANTS, invalidates_cache=False) as session:
             while (row := self._lock_next(session)) is not None:
                 job = _next_attempt(row)
                 if row.cancel_requested:
@@ -88,7 +89,7 @@ class JobQueue:
 
         Only the one process that runs jobs on a SQLite file may do so: the former owner is dead.
         """
-        with self._database.session() as session:
+        with self._database.session(ALL_TENANTS) as session:
             running = self._table.status == "running"
             count = session.scalar(select(func.count()).where(running))
             session.execute(update(self._table).where(running).values(lease_until=database_now()))
@@ -132,7 +133,7 @@ class JobQueue:
         LeaseLost
             If this owner no longer holds the job; nothing is published then.
         """
-        with self._database.session() as session:
+        with self._database.session(job.tenant_id) as session:
             if self._held(session, job) is None:
                 raise LeaseLost
             session.add_all(rows)
@@ -156,7 +157,7 @@ class JobQueue:
         The attempt does not count: attempts count deaths, and this owner is alive. Reusing its
         number is safe, because the number of a stale owner is always lower.
         """
-        with self._database.session() as session:
+        with self._database.session(job.tenant_id) as session:
             if self._held(session, job) is None:
                 return False
             self._set(session, job, status="queued", attempt=job.attempt - 1, **_NO_LEASE)
@@ -184,7 +185,7 @@ class JobQueue:
         )
 
     def _sign_of_life(self, job: ClaimedJob, **progress: object) -> JobSignal:
-        with self._database.session(invalidates_cache=False) as session:
+        with self._database.session(job.tenant_id, invalidates_cache=False) as session:
             cancel_requested = self._held(session, job)
             if cancel_requested is None:
                 return JobSignal.LOST
@@ -193,7 +194,7 @@ class JobQueue:
             return JobSignal.CANCEL if cancel_requested else JobSignal.GO_ON
 
     def _end(self, job: ClaimedJob, status: JobStatus, error: dict[str, object] | None) -> bool:
-        with self._database.session() as session:
+        with self._database.session(job.tenant_id) as session:
             if self._held(session, job) is None:
                 return False
             self._finish(session, job, status=status, error=error)

@@ -8,6 +8,7 @@ from service.errors import Overloaded
 from service.http.dependencies import WorkspaceDep
 from service.metrics.metrics import CONTENT_TYPE
 from service.storage.overview import job_counts, queue_ages
+from service.storage.tenants import ALL_TENANTS
 from service.workspace import Workspace
 
 log = structlog.get_logger(__name__)
@@ -16,7 +17,7 @@ log = structlog.get_logger(__name__)
 def exposition(workspace: Workspace) -> bytes:
     """Return all metrics as text; those from the database are omitted while it is unavailable."""
     try:
-        with workspace.database.reading() as session:
+        with workspace.database.reading(ALL_TENANTS) as session:
             workspace.metrics.jobs.show(job_counts(session), queue_ages(session))
     except (SQLAlchemyError, Overloaded) as error:
         log.warning("jobs_not_counted", error=type(error).__name__)

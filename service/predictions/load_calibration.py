@@ -52,7 +52,7 @@ def load_served(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> S
         If there is no such calibration, or it has not succeeded.
     """
     while True:
-        with workspace.database.reading() as session:
+        with workspace.database.reading(tenant_id) as session:
             ref = CalibrationRepository(session, tenant_id).resolve(reference)
             point = _operating_point(session, tenant_id, ref.id)
         try:
@@ -69,7 +69,7 @@ def load_served(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> S
 
 def is_deleted(workspace: Workspace, tenant_id: uuid.UUID, calibration_id: uuid.UUID) -> bool:
     """Tell whether an existing calibration was deleted; ids are never reused."""
-    with workspace.database.reading() as session:
+    with workspace.database.reading(tenant_id) as session:
         try:
             CalibrationRepository(session, tenant_id).get(calibration_id)
         except NotFound:
@@ -87,7 +87,7 @@ def _operating_point(
 
 
 def _load(workspace: Workspace, tenant_id: uuid.UUID, ref: CalibrationRef) -> ServedCalibration:
-    with workspace.database.reading() as session:
+    with workspace.database.reading(tenant_id) as session:
         row = CalibrationRepository(session, tenant_id).get(ref.id)
         tables = served_tables(session, tenant_id, ref.id)
     config = row.config

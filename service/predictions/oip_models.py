@@ -52,7 +52,7 @@ def ready_model(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> C
     NotFound, Conflict
         If there is no such calibration, or it has not succeeded.
     """
-    with workspace.database.reading() as session:
+    with workspace.database.reading(tenant_id) as session:
         return CalibrationRepository(session, tenant_id).resolve(reference)
 
 
@@ -60,7 +60,7 @@ def ready_models(
     workspace: Workspace, tenant_id: uuid.UUID, name: str | None = None
 ) -> list[CalibrationRef]:
     """Return all calibrations that can answer, or those of one name, by name and version."""
-    with workspace.database.reading() as session:
+    with workspace.database.reading(tenant_id) as session:
         repository = CalibrationRepository(session, tenant_id)
         return [ref for ref, _ in repository.states(name=name, status="succeeded")]
 
@@ -69,7 +69,7 @@ def repository_index(
     workspace: Workspace, tenant_id: uuid.UUID, *, ready_only: bool
 ) -> list[OipIndexEntry]:
     """Return every version of every model and whether it can answer."""
-    with workspace.database.reading() as session:
+    with workspace.database.reading(tenant_id) as session:
         repository = CalibrationRepository(session, tenant_id)
         found = repository.states(status="succeeded" if ready_only else None)
     return [

@@ -84,13 +84,13 @@ def _served(
     workspace: Workspace, tenant_id: uuid.UUID, report: dict[str, Any]
 ) -> dict[str, Served]:
     calibration_id = uuid.UUID(report["calibration"]["id"])
-    with workspace.database.reading() as session:
+    with workspace.database.reading(tenant_id) as session:
         row = CalibrationRepository(session, tenant_id).get(calibration_id)
         tables: Sequence[models.BinTable] = served_tables(session, tenant_id, calibration_id)
     try:
         records = load_records(workspace, row, "evaluation_records")
     except ArtifactDamaged:
-        with workspace.database.reading() as session:
+        with workspace.database.reading(tenant_id) as session:
             # Not found, if it was deleted meanwhile.
             CalibrationRepository(session, tenant_id).get(calibration_id)
         raise

@@ -43,7 +43,7 @@ def preview_operating_point(
         If there is no such calibration, it has not succeeded or has no Top-1 table; or it keeps
         no records, which any choice but a plain threshold needs.
     """
-    with workspace.database.reading() as session:
+    with workspace.database.reading(tenant_id) as session:
         row = CalibrationRepository(session, tenant_id).find_ready(reference)
         column = next((t.column for t in served_tables(session, tenant_id, row.id) if t.k == 1), "")
     if not column:
@@ -135,7 +135,7 @@ def operating_points(
     NotFound
         If there is no such calibration.
     """
-    with workspace.database.reading() as session:
+    with workspace.database.reading(tenant_id) as session:
         row = CalibrationRepository(session, tenant_id).find(reference, with_files=False)
         return OperatingPointRepository(session, tenant_id).history(row.id)
 
@@ -147,7 +147,7 @@ def _keep(
     row: models.OperatingPoint,
     act: AuditEvent | None,
 ) -> models.OperatingPoint:
-    with workspace.database.session() as session:
+    with workspace.database.session(tenant_id) as session:
         calibrations = CalibrationRepository(session, tenant_id)
         # Locked, so that two decisions do not get the same number.
         found = calibrations.lock_ready(calibrations.find(reference, with_files=False).id)

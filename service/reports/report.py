@@ -141,7 +141,7 @@ def collect_report(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -
     Conflict
         If it has not succeeded.
     """
-    with workspace.database.reading() as session:
+    with workspace.database.reading(tenant_id) as session:
         row = CalibrationRepository(session, tenant_id).find_ready(reference)
         tables = tables_of(session, tenant_id, row.id, with_curves=True)
         scores = scores_of(session, tenant_id, row.id)

@@ -60,7 +60,7 @@ def list_samples(
     InvalidInput
         If the event is none of the calibration's.
     """
-    with workspace.database.reading() as session:
+    with workspace.database.reading(tenant_id) as session:
         row = CalibrationRepository(session, tenant_id).find_ready(reference)
         tables = {table.k: table for table in served_tables(session, tenant_id, row.id)}
     require_records(row)

@@ -15,6 +15,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import Session, sessionmaker
 
 from service.errors import Conflict, OutcomeUnknown, Overloaded, ServiceError, StorageFull
+from service.storage.tenants import ALL_TENANTS, TenantScope, set_tenant
 
 # A quota, or a limit on the size of files, is no full disk to SQLite but a write that failed.
 _SQLITE_NO_ROOM = frozenset(
@@ -194,11 +195,14 @@ class Database:
         self._reading = sessionmaker(reading, expire_on_commit=False)
 
     @contextmanager
-    def session(self, *, invalidates_cache: bool = True) -> Iterator[Session]:
+    def session(self, tenant: TenantScope, *, invalidates_cache: bool = True) -> Iterator[Session]:
         """Open a transaction that may write: committed at the end, undone by an exception.
 
-        SQLite runs one such transaction at a time. Pass ``invalidates_cache=False`` if no row
-        changes that predictions depend on, for example if only rows of unfinished jobs change.
+        It sees and writes the rows of one tenant; `ALL_TENANTS` marks one that crosses tenants.
+        PostgreSQL enforces this. SQLite runs one such transaction at a time.
+
+        Pass ``invalidates_cache=False`` if no row changes that predictions depend on, for example
+        if only rows of unfinished jobs change.
 
         Raises
         ------
@@ -210,6 +214,7 @@ class Database:
         is_written = False
         try:
             with database_failures(), self._writing.begin() as session:
+                set_tenant(session.connection(), tenant)
                 yield session
                 session.flush()
                 is_written = True
@@ -228,9 +233,13 @@ class Database:
                 self.generation += 1
 
     @contextmanager
-    def reading(self) -> Iterator[Session]:
-        """Open a transaction that only reads, one state of all rows, and waits for no writer."""
+    def reading(self, tenant: TenantScope) -> Iterator[Session]:
+        """Open a transaction that only reads, one state of all rows, and waits for no writer.
+
+        It sees the rows of one tenant; `ALL_TENANTS` marks one that crosses tenants.
+        """
         with database_failures(), self._reading.begin() as session:
+            set_tenant(session.connection(), tenant)
             yield session
 
     @property
@@ -292,6 +301,17 @@ def require_usable(database: Database) -> None:
         )
 
 
+_IS_EXEMPT = text("SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user")
+
+
+def bypasses_row_security(database: Database) -> bool:
+    """Tell whether PostgreSQL exempts the service's role from row-level security."""
+    if database.dialect == "sqlite":
+        return False
+    with database.engine.connect() as connection:
+        return bool(connection.scalar(_IS_EXEMPT))
+
+
 @contextmanager
 def snapshot(database: Database, *, holding_files: bool = False) -> Iterator[Connection]:
     """Open a consistent snapshot of all rows.
@@ -309,4 +329,5 @@ def snapshot(database: Database, *, holding_files: bool = False) -> Iterator[Con
         if holding_files and not is_sqlite:
             # Before anything is read: the state is that of the first query.
             connection.execute(text("LOCK TABLE artifact IN SHARE MODE"))
+        set_tenant(connection, ALL_TENANTS)
         yield connection

@@ -12,6 +12,7 @@ from models import UNFINISHED, Artifact, Calibration, Evaluation, Tenant, databa
 from service.storage.artifact_keys import calibration_of, keys_of
 from service.storage.artifact_store import ArtifactStore, StoredFile
 from service.storage.database import Database
+from service.storage.tenants import ALL_TENANTS
 
 PAGE = 1000
 
@@ -83,7 +84,7 @@ class _Sweep:
         and without files in the other.
         """
         ids = {calibration_of(key) for key in keys}
-        with self.database.reading() as session:
+        with self.database.reading(ALL_TENANTS) as session:
             unfinished = set(
                 session.scalars(
                     union_all(
@@ -108,7 +109,7 @@ class _Sweep:
 
 
 def _time(database: Database) -> datetime:
-    with database.reading() as session:
+    with database.reading(ALL_TENANTS) as session:
         return session.scalars(select(database_now())).one()
 
 

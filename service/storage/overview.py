@@ -20,6 +20,7 @@ from models import (
     database_now,
 )
 from service.storage.database import Database
+from service.storage.tenants import ALL_TENANTS
 
 _KINDS: Mapping[str, type[Calibration | Evaluation]] = {
     "calibration": Calibration,
@@ -249,7 +250,7 @@ class FollowedJob:
 def look_at(database: Database, jobs: Collection[FollowedJob]) -> Mapping[FollowedJob, JobView]:
     """Return the status and progress of jobs; deleted ones are missing."""
     found: dict[FollowedJob, JobView] = {}
-    with database.reading() as session:
+    with database.reading(ALL_TENANTS) as session:
         for table in {job.table for job in jobs}:
             ids = [job.id for job in jobs if job.table is table]
             views = job_views(session, table, ids)

@@ -1,10 +1,11 @@
-"""Tenants and their limits."""
+"""Tenants, their limits, and whose rows a transaction sees."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from typing import Literal, TypeAlias
 from uuid import UUID, uuid4
 
-from sqlalchemy import func, select
+from sqlalchemy import Connection, func, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -19,6 +20,20 @@ from models import (
     TenantLimit,
 )
 from service.errors import NotFound, shown
+
+# The tenant whose rows a transaction sees, or the mark of a transaction that crosses tenants.
+TenantScope: TypeAlias = UUID | Literal["*"]
+ALL_TENANTS: Literal["*"] = "*"
+
+
+def set_tenant(connection: Connection, tenant: TenantScope) -> None:
+    """Let the rest of the transaction see and write the rows of one tenant, or of all.
+
+    Until then PostgreSQL's row-level security hides all rows from a role that it applies to.
+    SQLite has no such security, so nothing changes there.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql("SELECT set_config('howsure.tenant', %s, true)", (str(tenant),))
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,7 @@ def describe_integration(workspace: Workspace, tenant_id: uuid.UUID, reference: 
         If there is no such calibration, or it has not succeeded.
     """
     served = load_served(workspace, tenant_id, reference)
-    with workspace.database.reading() as session:
+    with workspace.database.reading(tenant_id) as session:
         repository = CalibrationRepository(session, tenant_id)
         row = repository.find_ready(str(served.ref.id))
         is_meant = _meant(repository, row.name) == row.id

@@ -108,7 +108,7 @@ def ready_calibration(
     NotFound, Conflict
         If there is no such calibration, or it has not succeeded.
     """
-    with workspace.database.reading() as session:
+    with workspace.database.reading(tenant_id) as session:
         return CalibrationRepository(session, tenant_id).find_ready(reference)
 
 

@@ -63,7 +63,9 @@ def _caller(request: Request, key: str) -> Caller:
 def _record(request: Request, action: str, caller: Caller) -> None:
     request_id = getattr(request.state, "request_id", None)
     act = AuditEvent(caller.tenant_id, action, "page", caller.key_id, request_id)
-    with workspace_of(request).database.session(invalidates_cache=False) as session:
+    with workspace_of(request).database.session(
+        caller.tenant_id, invalidates_cache=False
+    ) as session:
         act.accepted(session, str(caller.key_id))
 
 

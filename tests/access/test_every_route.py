@@ -1,11 +1,14 @@
 """Every route requires a key with the right scope, and shows nothing of other tenants."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import httpx
 import pytest
+from databases import scratch_schema
 from fastapi.routing import APIRoute, iter_route_contexts
+from forgotten_tenants import forgotten_tenants
 from keyed_service import PAGE, address_of, keyed_service, logits_of, whole_request
 from running_service import WAIT, calibrated, evaluate
 from starlette.routing import Mount, Route
@@ -17,6 +20,7 @@ from service.http import prediction_exchange as hot
 from service.settings import Settings
 
 CREATED, NO_CONTENT, NOT_FOUND = httpx.codes.CREATED, httpx.codes.NO_CONTENT, httpx.codes.NOT_FOUND
+MANY = 100
 MALFORMED = "no%00such%ff@x"
 # Forms of who is not known yet, which ask for a token of the page they are on.
 TOKENS = {("POST", "/sign-in"): httpx.codes.FORBIDDEN, ("POST", "/sign-out"): httpx.codes.SEE_OTHER}
@@ -112,9 +116,20 @@ class Two:
     nobody: httpx.Client
 
 
-@pytest.fixture(scope="module")
-def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
-    with keyed_service(tmp_path_factory.mktemp("tenants")) as service:
+WHOLE, FORGETFUL = "sqlite", "postgresql, no query names a tenant"
+
+
+@pytest.fixture(scope="module", params=[WHOLE, FORGETFUL])
+def two(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
+    """Two tenants of a service; the second service has nothing but row-level security."""
+    with ExitStack() as stack:
+        options = {}
+        if request.param == FORGETFUL:
+            schema = scratch_schema(request.getfixturevalue("postgresql_database_url"))
+            options["database_url"] = stack.enter_context(schema)
+            shortened = stack.enter_context(forgotten_tenants())
+        folder = tmp_path_factory.mktemp("tenants")
+        service = stack.enter_context(keyed_service(folder, **options))
 
         def tenant(name: str) -> Tenant:
             clients = {scope: service.client(service.make(name, scope).text) for scope in SCOPES}
@@ -125,6 +140,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
             return made
 
         yield Two(tenant("ours"), tenant("theirs"), service.client())
+        assert request.param == WHOLE or len(shortened) > MANY
 
 
 def ask(client: httpx.Client, method: str, path: str, calibration: str) -> httpx.Response:

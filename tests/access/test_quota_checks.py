@@ -15,14 +15,20 @@ from service.errors import JobLimitReached, StorageLimitReached
 from service.storage.artifact_rows import NewArtifact
 from service.storage.calibrations import CalibrationRepository
 from service.storage.database import Database
-from service.storage.tenants import default_tenant_id, stored_bytes, tenant_named, unfinished_jobs
+from service.storage.tenants import (
+    ALL_TENANTS,
+    default_tenant_id,
+    stored_bytes,
+    tenant_named,
+    unfinished_jobs,
+)
 
 SIZE = 100
 WAITS_SECONDS = 0.5
 
 
 def tenants(database: Database) -> tuple[uuid.UUID, uuid.UUID]:
-    with database.session() as session:
+    with database.session(ALL_TENANTS) as session:
         return default_tenant_id(session), tenant_named(session, "other")
 
 
@@ -58,11 +64,11 @@ def test_of_two_concurrent_transactions_one_sees_what_the_other_added(
 
     def second() -> None:
         begun.set()
-        with database.session() as session:
+        with database.session(ALL_TENANTS) as session:
             add(session, ours, limits)
 
     with ThreadPoolExecutor(1) as threads:
-        with database.session() as session:
+        with database.session(ALL_TENANTS) as session:
             add(session, ours, limits)
             waiting = threads.submit(second)
             begun.wait()
@@ -70,16 +76,16 @@ def test_of_two_concurrent_transactions_one_sees_what_the_other_added(
                 waiting.result(WAITS_SECONDS)
         with pytest.raises(error):
             waiting.result()
-    with database.reading() as session:
+    with database.reading(ALL_TENANTS) as session:
         assert (unfinished_jobs(session, ours), stored_bytes(session, ours)) == (1, SIZE)
         assert (unfinished_jobs(session, theirs), stored_bytes(session, theirs)) == (0, 0)
-    with database.session() as session:
+    with database.session(ALL_TENANTS) as session:
         add(session, theirs, limits)
 
 
 def test_a_shared_file_counts_once(database: Database) -> None:
     ours, _ = tenants(database)
-    with database.session() as session:
+    with database.session(ALL_TENANTS) as session:
         key = add(session, ours, TenantLimits())
         add(session, ours, TenantLimits(), key=key)
         assert stored_bytes(session, ours) == SIZE

@@ -17,6 +17,7 @@ from service.backups.back_up import FREE_ROUNDS, back_up
 from service.backups.restore import restore
 from service.storage.artifact_rows import NewArtifact
 from service.storage.calibrations import CalibrationRepository
+from service.storage.tenants import ALL_TENANTS
 
 
 @pytest.fixture
@@ -35,14 +36,14 @@ def keep(database, artifacts, name):
     row = finished_calibration(database, name)
     key = f"calibrations/{row.id}/records-0"
     stored = artifacts.put_bytes(key, name.encode() * 1000)
-    with database.session() as session:
+    with database.session(ALL_TENANTS) as session:
         file = NewArtifact("records", 0, "records", key, stored.sha256, stored.size)
         session.add(file.row(row.tenant_id, row.id))
     return key
 
 
 def remove(database, artifacts, key):
-    with database.session() as session:
+    with database.session(ALL_TENANTS) as session:
         repository = CalibrationRepository(session, tenant_of(database))
         keys = repository.delete(uuid.UUID(key.split("/")[1]))
     assert keys == [key]

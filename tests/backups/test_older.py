@@ -20,6 +20,7 @@ from service.backups.format import (
 from service.backups.restore import restore
 from service.backups.rows import kinds_of, read_lines
 from service.storage.database import make_engine
+from service.storage.tenants import ALL_TENANTS, set_tenant
 
 FIRST = "0001"
 
@@ -42,6 +43,7 @@ def write_older(url, folder):
     """Write the rows of a database to a backup, as the program of its revision would."""
     engine = make_engine(url)
     with engine.connect() as connection:
+        set_tenant(connection, ALL_TENANTS)
         tables = list(as_it_was(connection))
         parts = tuple(
             TablePart(

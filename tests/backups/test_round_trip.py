@@ -11,6 +11,7 @@ from service.backups.format import NAME, read_manifest, sealed
 from service.backups.restore import restore
 from service.errors import Conflict, InvalidInput
 from service.storage.schema import upgrade
+from service.storage.tenants import ALL_TENANTS
 
 
 def handed_back(rows):
@@ -48,7 +49,7 @@ def test_restored_rows_get_new_numbers(backup, dialect, empty_place):
     restore(into.url, into.artifacts, backup)
     row = HEAD_ROWS["bin_table"][0] | {"measure": "new", "served": False}
     del row["id"]
-    with into.opened() as database, database.session() as session:
+    with into.opened() as database, database.session(ALL_TENANTS) as session:
         made = session.execute(insert(models.BinTable.__table__).values(row))
         assert made.inserted_primary_key.id > max(one["id"] for one in HEAD_ROWS["bin_table"])
 

@@ -19,6 +19,7 @@ from service.jobs.acceptance import CallContext
 from service.storage.calibrations import CalibrationRepository
 from service.storage.database import open_database
 from service.storage.idempotency_keys import KeyedRequest, KeyTaken, keep_key, made_before
+from service.storage.tenants import ALL_TENANTS
 
 REQUEST = KeyedRequest("a key", "0" * 64)
 ROUNDS = 100
@@ -35,10 +36,10 @@ def workspace(database, tmp_path):
 def test_a_key_lives_as_long_as_its_calibration(database, workspace) -> None:
     tenant_id = tenant_of(database)
     row = finished_calibration(database)
-    with database.session() as session:
+    with database.session(ALL_TENANTS) as session:
         keep_key(session, tenant_id, REQUEST, row.id)
     delete_calibration(CallContext(workspace, tenant_id), str(row.id))
-    with database.reading() as session:
+    with database.reading(ALL_TENANTS) as session:
         assert made_before(session, tenant_id, REQUEST) is None
         assert session.scalar(select(func.count()).select_from(models.IdempotencyKey)) == 0
 
@@ -46,7 +47,7 @@ def test_a_key_lives_as_long_as_its_calibration(database, workspace) -> None:
 def make(database, tenant_id: uuid.UUID, request: KeyedRequest) -> uuid.UUID:
     """Make a calibration and keep the key, in one transaction."""
     calibration_id = uuid.uuid4()
-    with database.session() as session:
+    with database.session(ALL_TENANTS) as session:
         columns = {"config": {}, "data": {}, "onnx_model": None, "versions": {}, "warnings": []}
         row = models.Calibration(id=calibration_id, name="calibration", **columns)
         CalibrationRepository(session, tenant_id).add(row)
@@ -59,7 +60,7 @@ def test_the_second_of_two_transactions_is_rolled_back(database) -> None:
     first = make(database, tenant_id, REQUEST)
     with pytest.raises(KeyTaken):
         make(database, tenant_id, REQUEST)
-    with database.reading() as session:
+    with database.reading(ALL_TENANTS) as session:
         assert made_before(session, tenant_id, REQUEST) == first
         assert session.scalars(select(models.Calibration.id)).all() == [first]
 
@@ -92,7 +93,7 @@ def test_concurrent_repeats_on_two_services_make_one(database, database_url, tmp
             assert len({started.calibration_id for started in found}) == 1
             assert Counter(started.replayed for started in found)[False] == 1
 
-    with database.reading() as session:
+    with database.reading(ALL_TENANTS) as session:
         versions = session.scalars(
             select(models.Calibration.version).order_by(models.Calibration.version)
         ).all()

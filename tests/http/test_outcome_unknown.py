@@ -10,6 +10,7 @@ from sqlalchemy import make_url, select
 import models
 from service.errors import OutcomeUnknown
 from service.storage.database import Database, open_database
+from service.storage.tenants import ALL_TENANTS
 
 
 class LostAnswers(SeveredAddress):
@@ -66,7 +67,7 @@ def test_a_job_whose_commit_has_no_answer_keeps_its_files(between, tmp_path, kin
         start, model = STARTS[kind]
         with pytest.raises(OutcomeUnknown):
             start(workspace, first)
-        with far.reading() as session:
+        with far.reading(ALL_TENANTS) as session:
             rows = session.scalars(select(model).where(model.id != first.id)).all()
         assert len(rows) == 1
         with working(workspace):

@@ -11,6 +11,7 @@ from service.errors import Conflict
 from service.jobs.queue import JobSignal, LeaseLost
 from service.storage.calibrations import CalibrationRepository
 from service.storage.evaluations import EvaluationRepository
+from service.storage.tenants import ALL_TENANTS
 
 
 @pytest.fixture(params=DIALECTS)
@@ -28,7 +29,7 @@ def jobs(request, database):
 
 
 def count(jobs, table):
-    with jobs.database.reading() as session:
+    with jobs.database.reading(ALL_TENANTS) as session:
         return session.scalar(select(func.count()).select_from(table))
 
 
@@ -47,7 +48,7 @@ def score(jobs, row, **columns):
 
 
 def expire(jobs):
-    with jobs.database.session() as session:
+    with jobs.database.session(ALL_TENANTS) as session:
         session.execute(update(jobs.table).values(lease_until=models.database_now(EXPIRED)))
 
 
@@ -201,7 +202,7 @@ def test_what_a_job_publishes_belongs_to_it(database):
     queue = evaluations.queue_of()
     file = new_artifact(further.id, "evaluation_records")
     queue.publish(claimed(queue), rows=[], artifacts=[file])
-    with database.reading() as session:
+    with database.reading(ALL_TENANTS) as session:
         ours = CalibrationRepository(session, row.tenant_id).get(row.id).artifacts
         theirs = EvaluationRepository(session, row.tenant_id).by_id(further.id).artifacts
     assert [(found.role, found.evaluation_id) for found in ours] == [("records", None)]

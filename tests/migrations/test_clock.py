@@ -8,12 +8,13 @@ from stored_rows import queue_calibration
 
 import models
 from models import database_now
+from service.storage.tenants import ALL_TENANTS
 
 
 @pytest.mark.parametrize("offset", [0, -30, 0.25, 86_400 * 400])
 def test_the_databases_time_is_aware_and_that_of_this_machine_with_an_offset(database, offset):
     rounding, before = timedelta(milliseconds=2), datetime.now(UTC)
-    with database.reading() as session:
+    with database.reading(ALL_TENANTS) as session:
         found = session.scalar(select(database_now(offset)))
     assert found.utcoffset() == timedelta(0)
     now = found - timedelta(seconds=offset)
@@ -22,13 +23,13 @@ def test_the_databases_time_is_aware_and_that_of_this_machine_with_an_offset(dat
 
 def test_offsets_compare_as_times_in_the_database(database):
     offsets = [-86_400, -10, -0.5, 0.5, 9, 10, 100, 86_400]
-    with database.reading() as session:
+    with database.reading(ALL_TENANTS) as session:
         for smaller, larger in pairwise(offsets):
             assert session.scalar(select(database_now(smaller) < database_now(larger)))
 
 
 def test_a_bound_time_compares_with_the_databases(database):
-    with database.reading() as session:
+    with database.reading(ALL_TENANTS) as session:
         for seconds in (-60, 60):
             bound = literal(datetime.now(UTC) + timedelta(seconds=seconds), models.UtcDateTime())
             assert session.scalar(select(bound < database_now())) == (seconds < 0)
@@ -37,14 +38,14 @@ def test_a_bound_time_compares_with_the_databases(database):
 @pytest.mark.parametrize("dialect", ["sqlite"])
 def test_on_sqlite_the_databases_time_has_the_width_of_a_bound_one(database):
     bound = literal(datetime(2026, 1, 2, tzinfo=UTC), models.UtcDateTime())
-    with database.reading() as session:
+    with database.reading(ALL_TENANTS) as session:
         lengths = session.execute(select(func.length(database_now()), func.length(bound))).one()
     assert lengths[0] == lengths[1]
 
 
 def test_times_pass_by_within_a_transaction(database):
     """A lease must not start before a wait for a lock did."""
-    with database.session() as session:
+    with database.session(ALL_TENANTS) as session:
         first = session.scalar(select(database_now()))
         while (second := session.scalar(select(database_now()))) == first:
             pass
@@ -54,9 +55,9 @@ def test_times_pass_by_within_a_transaction(database):
 def test_a_time_in_another_zone_is_the_same_moment(database):
     row = queue_calibration(database)
     moment = datetime(2026, 3, 29, 2, 30, tzinfo=timezone(timedelta(hours=5, minutes=30)))
-    with database.session() as session:
+    with database.session(ALL_TENANTS) as session:
         session.get_one(models.Calibration, row.id).started_at = moment
-    with database.reading() as session:
+    with database.reading(ALL_TENANTS) as session:
         found = session.get_one(models.Calibration, row.id).started_at
     assert found == moment
     assert found.utcoffset() == timedelta(0)
@@ -64,5 +65,5 @@ def test_a_time_in_another_zone_is_the_same_moment(database):
 
 def test_a_time_without_a_zone_is_refused(database):
     naive = datetime(2026, 1, 1)  # noqa: DTZ001 - the mistake under test
-    with database.reading() as session, pytest.raises(StatementError, match="zone"):
+    with database.reading(ALL_TENANTS) as session, pytest.raises(StatementError, match="zone"):
         session.scalar(select(literal(naive, models.UtcDateTime())))

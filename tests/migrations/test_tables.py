@@ -14,6 +14,7 @@ from stored_rows import new_artifact, queue_calibration
 
 import models
 from models import Artifact, Base, Bin, BinTable, Calibration, CalibrationName, Evaluation, Score
+from service.storage.tenants import ALL_TENANTS
 
 NOBODY = uuid.uuid4()
 NOW = models.database_now()
@@ -74,7 +75,7 @@ def names(database):
 
 
 def store(database, table, **values):
-    with database.session() as session:
+    with database.session(ALL_TENANTS) as session:
         return session.execute(insert(table).values(**(ROWS[table] | values))).inserted_primary_key
 
 
@@ -84,7 +85,7 @@ def evaluation_id(database, names):
 
 
 def count(database, table):
-    with database.reading() as session:
+    with database.reading(ALL_TENANTS) as session:
         return session.scalar(select(func.count()).select_from(table))
 
 
@@ -136,7 +137,7 @@ def test_a_row_that_breaks_a_rule_is_refused(database, names, table, change):
 @pytest.mark.parametrize("job", [Calibration, Evaluation])
 @pytest.mark.parametrize("change", OF_A_JOB)
 def test_a_job_in_two_minds_is_refused(database, job, change):
-    with pytest.raises(IntegrityError), database.session() as session:
+    with pytest.raises(IntegrityError), database.session(ALL_TENANTS) as session:
         session.execute(update(job).values(**change))
 
 
@@ -156,7 +157,7 @@ def test_a_job_in_two_minds_is_refused(database, job, change):
 )
 def test_a_change_that_breaks_a_rule_is_refused(database, statement):
     queue_calibration(database)
-    with pytest.raises(IntegrityError), database.session() as session:
+    with pytest.raises(IntegrityError), database.session(ALL_TENANTS) as session:
         session.execute(text(statement))
 
 
@@ -208,7 +209,7 @@ def test_what_belongs_to_a_job_goes_with_it_and_nothing_else(database):
     store(database, Score, **names)
     (evaluation_id,) = store(database, Evaluation, **names)
     store(database, Artifact, **names, evaluation_id=evaluation_id)
-    with database.session() as session:
+    with database.session(ALL_TENANTS) as session:
         session.execute(delete(Evaluation))
         assert [file.role for file in session.scalars(select(Artifact))] == ["calibration"]
         session.execute(delete(Calibration))

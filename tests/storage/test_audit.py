@@ -14,28 +14,31 @@ from sqlalchemy.exc import DatabaseError
 from models import AuditEntry
 from service.access.audit_log import AuditEvent
 from service.storage.audit_log import audit_of_all, audit_page
-from service.storage.tenants import default_tenant_id, tenant_named
+from service.storage.tenants import ALL_TENANTS, default_tenant_id, tenant_named
 
 
 @pytest.fixture
 def tenant_id(database) -> uuid.UUID:
-    with database.reading() as session:
+    with database.reading(ALL_TENANTS) as session:
         return default_tenant_id(session)
 
 
 def add(database, tenant_id, action="promote", subject="one", **options) -> None:
-    with database.session() as session:
+    with database.session(ALL_TENANTS) as session:
         AuditEvent(tenant_id, action, **options).accepted(session, subject)
 
 
 def rows(database) -> list[tuple]:
-    with database.engine.connect() as connection:
-        return connection.execute(sa.select(AuditEntry.__table__)).all()
+    with database.reading(ALL_TENANTS) as session:
+        return session.execute(sa.select(AuditEntry.__table__)).all()
 
 
 def assert_refused(database, statement) -> None:
-    with pytest.raises(DatabaseError, match="append-only"), database.engine.begin() as connection:
-        connection.execute(statement)
+    with (
+        pytest.raises(DatabaseError, match="append-only"),
+        database.session(ALL_TENANTS) as session,
+    ):
+        session.execute(statement)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +86,7 @@ def pruning(dialect: str) -> list[str]:
 def test_its_owner_prunes_it_as_the_document_says(database, tenant_id) -> None:
     old = {"id": uuid.uuid4(), "tenant_id": tenant_id, "via": "api", "action": "x"}
     old |= {"created_at": datetime(2020, 1, 1, tzinfo=UTC), "result": "accepted"}
-    with database.session() as session:
+    with database.session(ALL_TENANTS) as session:
         session.add(AuditEntry(**old))
     add(database, tenant_id)
     with database.engine.begin() as connection:
@@ -95,24 +98,24 @@ def test_its_owner_prunes_it_as_the_document_says(database, tenant_id) -> None:
 
 def test_a_row_is_kept_with_what_it_tells_of_or_not_at_all(database, tenant_id) -> None:
     act = AuditEvent(tenant_id, "delete")
-    with suppress(RuntimeError), database.session() as session:
+    with suppress(RuntimeError), database.session(ALL_TENANTS) as session:
         act.accepted(session, "one")
         session.flush()
         raise RuntimeError
     assert (rows(database), act.is_committed) == ([], False)
-    with database.session() as session:
+    with database.session(ALL_TENANTS) as session:
         act.accepted(session, "one")
         assert not act.is_committed
     assert act.is_committed
 
 
 def test_pages_hold_each_row_once_newest_first(database, tenant_id) -> None:
-    with database.session() as session:
+    with database.session(ALL_TENANTS) as session:
         other = tenant_named(session, "other")
     for number in range(5):
         add(database, tenant_id, subject=str(number))
     add(database, other)
-    with database.reading() as session:
+    with database.reading(ALL_TENANTS) as session:
         first, cursor = audit_page(session, tenant_id, limit=3, only={})
         second, end = audit_page(session, tenant_id, cursor=cursor, limit=3, only={})
     found = [*first, *second]
@@ -136,7 +139,7 @@ def test_filters_narrow_what_is_shown(database, tenant_id, only, expected) -> No
     add(database, tenant_id, "refit", subject="b", key_id="0123456789Ab")
     refused = AuditEvent(tenant_id, "promote", key_id="0123456789Ab")
     refused.refused(database, "c", "forbidden")
-    with database.reading() as session:
+    with database.reading(ALL_TENANTS) as session:
         page, _ = audit_page(session, tenant_id, limit=9, only=only)
         assert {row.subject for row in page} == expected
         of_all = audit_of_all(session, tenant="default", limit=9, only=only)

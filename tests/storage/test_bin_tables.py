@@ -13,6 +13,7 @@ from howsure.statistics.bins.intervals import IntervalOptions
 from howsure.statistics.bins.prior import BetaPrior
 from howsure.statistics.bins.table import BinTable
 from service.storage.fit_results import bin_table_row, core_table, served_tables, tables_of
+from service.storage.tenants import ALL_TENANTS
 
 LOW = np.float32(0.1)
 # Neighbours in float32, counts above 32 bits, denormals, and an empty bin without a mean.
@@ -55,12 +56,12 @@ def table_of(edges=(-np.inf, 0.1, np.inf), **changes):
 def keep(database, calibration, table, *, measure="margin", **columns):
     columns = {"k": 1, "served": True, "quantile_bins": table.requested_bins} | columns
     columns |= {"tenant_id": calibration.tenant_id, "calibration_id": calibration.id}
-    with database.session() as session:
+    with database.session(ALL_TENANTS) as session:
         session.add(bin_table_row(table, measure=measure, column=measure, **columns))
 
 
 def read(database, calibration, **options):
-    with database.reading() as session:
+    with database.reading(ALL_TENANTS) as session:
         return tables_of(session, tenant_of(database), calibration.id, **options)
 
 
@@ -85,7 +86,7 @@ def test_tables_come_by_event_and_then_as_they_were_fitted(database):
         keep(database, calibration, table_of(), k=k, measure=measure, served=measure == "margin")
     found = read(database, calibration)
     assert [(row.k, row.measure) for row in found] == [(1, "margin"), (1, "entropy"), (5, "margin")]
-    with database.reading() as session:
+    with database.reading(ALL_TENANTS) as session:
         served = served_tables(session, tenant_of(database), calibration.id)
         assert [(row.k, row.measure) for row in served] == [(1, "margin"), (5, "margin")]
         for find in (tables_of, served_tables):

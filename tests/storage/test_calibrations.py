@@ -20,7 +20,7 @@ from stored_rows import (
 import models
 from service.errors import Conflict, InvalidInput, NotFound
 from service.storage.calibrations import CalibrationRepository
-from service.storage.tenants import tenant_named
+from service.storage.tenants import ALL_TENANTS, tenant_named
 
 
 def test_what_is_created_is_found_by_id_and_readable_after_the_session(database, calibrations):
@@ -161,7 +161,7 @@ def test_a_page_carries_no_long_columns_and_a_calibration_does(database, calibra
     queue.publish(claimed(queue), rows=[], artifacts=[], **long)
     found = calibrations.find("digits")
     assert {name: getattr(found, name) for name in long} == long
-    with database.reading() as session:
+    with database.reading(ALL_TENANTS) as session:
         [found], _ = CalibrationRepository(session, tenant_of(database)).page(limit=1)
         assert (found.id, found.status) == (row.id, "succeeded")
         for name in long:
@@ -171,10 +171,10 @@ def test_a_page_carries_no_long_columns_and_a_calibration_does(database, calibra
 
 def test_a_tenant_that_several_create_at_once_is_one(database):
     def create():
-        with database.session() as session:
+        with database.session(ALL_TENANTS) as session:
             return tenant_named(session, "new")
 
     assert len(set(at_once([create] * 4))) == 1
-    with database.reading() as session:
+    with database.reading(ALL_TENANTS) as session:
         named = select(func.count()).where(models.Tenant.name == "new")
         assert session.scalar(named) == 1

@@ -10,6 +10,7 @@ from stored_rows import add_tenant, at_once
 import models
 from service.errors import Overloaded, StorageFull
 from service.storage.database import make_engine, open_database
+from service.storage.tenants import ALL_TENANTS
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def second_tenant():
 
 
 def tenants(database):
-    with database.reading() as session:
+    with database.reading(ALL_TENANTS) as session:
         return session.scalar(select(func.count()).select_from(models.Tenant))
 
 
@@ -41,7 +42,7 @@ def test_a_session_commits_at_its_end_and_that_is_news(database):
 
 def test_an_exception_undoes_the_session_and_is_no_news(database):
     def write_and_fail():
-        with database.session() as session:
+        with database.session(ALL_TENANTS) as session:
             session.add(second_tenant())
             session.flush()
             raise ZeroDivisionError
@@ -57,7 +58,7 @@ def test_what_may_have_been_written_is_news(sqlite_database):
     before = sqlite_database.generation
 
     def write() -> None:
-        with sqlite_database.session() as session:
+        with sqlite_database.session(ALL_TENANTS) as session:
             # Checked at the end of the transaction, which therefore fails.
             session.execute(text("PRAGMA defer_foreign_keys = ON"))
             nobodys = {"tenant_id": uuid.uuid4(), "name": "nobody's"}
@@ -69,7 +70,7 @@ def test_what_may_have_been_written_is_news(sqlite_database):
 
 
 def test_a_reading_session_cannot_write(database):
-    with pytest.raises(DBAPIError, match=r"read-?only"), database.reading() as session:
+    with pytest.raises(DBAPIError, match=r"read-?only"), database.reading(ALL_TENANTS) as session:
         session.execute(insert(models.Tenant).values(id=uuid.uuid4(), name="second"))
     add_tenant(database, "second")
     assert tenants(database) == 2
@@ -77,8 +78,8 @@ def test_a_reading_session_cannot_write(database):
 
 def test_a_reader_waits_for_no_writer_and_sees_one_state_to_its_end(database):
     count = select(func.count()).select_from(models.Tenant)
-    with database.reading() as session:
-        with database.session() as writer:
+    with database.reading(ALL_TENANTS) as session:
+        with database.session(ALL_TENANTS) as writer:
             writer.add(second_tenant())
             writer.flush()
             assert session.scalar(count) == 1
@@ -92,7 +93,7 @@ def test_a_sqlite_writer_that_read_first_does_not_fail_for_another_writer(sqlite
 
     def read_then_write():
         for _ in range(5):
-            with patient.session() as session:
+            with patient.session(ALL_TENANTS) as session:
                 session.scalar(select(func.count()).select_from(models.Tenant))
                 session.add(second_tenant())
 
@@ -103,7 +104,7 @@ def test_a_sqlite_writer_that_read_first_does_not_fail_for_another_writer(sqlite
 
 def test_a_busy_sqlite_file_is_an_overload_that_passes(sqlite_database):
     other = open_database(str(sqlite_database.engine.url))
-    with sqlite_database.session() as session:
+    with sqlite_database.session(ALL_TENANTS) as session:
         session.scalar(select(1))
         with pytest.raises(Overloaded, match="busy"):
             add_tenant(other, "second")
@@ -114,7 +115,7 @@ def test_a_busy_sqlite_file_is_an_overload_that_passes(sqlite_database):
 
 def test_a_full_disk_is_told_and_leaves_nothing(sqlite_database):
     def fill():
-        with sqlite_database.session() as session:
+        with sqlite_database.session(ALL_TENANTS) as session:
             # SQLite reports a file at its largest allowed size as it reports a full disk.
             session.execute(text("PRAGMA max_page_count = 1"))
             session.add_all([second_tenant() for _ in range(5_000)])
@@ -135,25 +136,28 @@ def test_a_write_beyond_a_limit_of_file_sizes_is_told_as_a_full_disk(sqlite_data
 
 def test_a_postgresql_that_does_not_answer_is_an_overload():
     database = open_database("postgresql+psycopg://nobody@127.0.0.1:1/none")
-    with pytest.raises(Overloaded, match="does not answer"), database.session() as session:
+    with (
+        pytest.raises(Overloaded, match="does not answer"),
+        database.session(ALL_TENANTS) as session,
+    ):
         session.scalar(select(1))
     database.dispose()
 
 
 def test_a_connection_that_the_server_closed_is_replaced(postgresql_database_url):
     database, other = open_database(postgresql_database_url), open_database(postgresql_database_url)
-    with database.session() as session:
+    with database.session(ALL_TENANTS) as session:
         mine = session.scalar(text("SELECT pg_backend_pid()"))
-    with other.session() as session:
+    with other.session(ALL_TENANTS) as session:
         assert session.scalar(text("SELECT pg_terminate_backend(:pid, 5000)"), {"pid": mine})
-    with database.session() as session:
+    with database.session(ALL_TENANTS) as session:
         assert session.scalar(text("SELECT pg_backend_pid()")) != mine
     database.dispose()
     other.dispose()
 
 
 def test_an_error_that_is_a_bug_is_not_disguised(database):
-    with pytest.raises(IntegrityError), database.session() as session:
+    with pytest.raises(IntegrityError), database.session(ALL_TENANTS) as session:
         session.add(models.Tenant(id=uuid.uuid4(), name=models.DEFAULT_TENANT))
 
 
@@ -165,6 +169,6 @@ def test_other_databases_are_refused(url):
 
 def test_the_folder_of_a_sqlite_file_is_made(tmp_path):
     database = open_database(f"sqlite:///{tmp_path / 'new' / 'folder' / 'file.sqlite3'}")
-    with database.session() as session:
+    with database.session(ALL_TENANTS) as session:
         assert session.scalar(select(1)) == 1
     database.dispose()

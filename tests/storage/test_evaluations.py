@@ -20,6 +20,7 @@ from stored_rows import (
 
 from service.errors import Conflict, InvalidInput, NotFound
 from service.storage.evaluations import EvaluationRepository
+from service.storage.tenants import ALL_TENANTS
 
 NO_NAMES = ["", "x" * 101, "a\0b", "a\ud800", "a\nb"]
 
@@ -175,7 +176,7 @@ def test_who_deletes_waits_for_a_result_and_does_not_hold_it_up(database, calibr
         queue._finish(session, job, keep_sets=True, status="succeeded", result={})
 
     keys = held_up(
-        database.session(),
+        database.session(ALL_TENANTS),
         lambda session: queue._held(session, job),
         partial(evaluations.delete, calibration.id, "rotated"),
         then=publish,

@@ -22,6 +22,7 @@ from stored_rows import (
 
 import models
 from service.storage.calibrations import CalibrationRepository
+from service.storage.tenants import ALL_TENANTS
 
 ROLES = ("model", "model_data", "calibration", "evaluation", "records", "evaluation_records")
 
@@ -139,7 +140,10 @@ def test_a_copy_that_was_made_while_a_deletion_waited_keeps_the_file(database, c
         assert calibrations.delete(elder.id) == []
 
     keys = held_up(
-        database.session(), lock, partial(calibrations.delete, younger.id), then=copy_and_delete
+        database.session(ALL_TENANTS),
+        lock,
+        partial(calibrations.delete, younger.id),
+        then=copy_and_delete,
     )
     assert keys == []
     [file] = calibrations.get(copies[0].id).artifacts

@@ -7,6 +7,7 @@ from howsure.statistics.comparison import PairedDifference
 from howsure.statistics.fit.cross_validation import FoldScore
 from howsure.statistics.fit.result import BaselineFit
 from service.storage.fit_results import score_rows, scores_of
+from service.storage.tenants import ALL_TENANTS
 
 
 @pytest.fixture
@@ -23,12 +24,12 @@ def judged(scores=None, evaluation=None, **differences):
 def keep(database, calibration, k, measures, baselines, oracle=None):
     names = {"tenant_id": calibration.tenant_id, "calibration_id": calibration.id, "k": k}
     rows = score_rows(**names, measures=measures, baselines=baselines, oracle=oracle)
-    with database.session() as session:
+    with database.session(ALL_TENANTS) as session:
         session.add_all(rows)
 
 
 def read(database, calibration, tenant_id=None):
-    with database.reading() as session:
+    with database.reading(ALL_TENANTS) as session:
         return scores_of(session, tenant_id or tenant_of(database), calibration.id)
 
 

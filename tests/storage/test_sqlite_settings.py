@@ -5,6 +5,7 @@ from sqlalchemy import Engine, event, text
 
 from service.storage.database import SQLITE_BUSY_SECONDS, snapshot
 from service.storage.schema import upgrade
+from service.storage.tenants import ALL_TENANTS
 
 FULL, ON, OFF = 2, 1, 0
 
@@ -31,9 +32,9 @@ def expected(*, query_only):
 
 def test_whoever_writes_or_reads(database):
     for _ in range(2):  # on a new connection, and on one that the other kind has used
-        with database.session() as session:
+        with database.session(ALL_TENANTS) as session:
             assert settings_of(session) == expected(query_only=OFF)
-        with database.reading() as session:
+        with database.reading(ALL_TENANTS) as session:
             assert settings_of(session) == expected(query_only=ON)
 
 

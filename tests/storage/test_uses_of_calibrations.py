@@ -19,6 +19,7 @@ from service.errors import Conflict, NotFound
 from service.storage.calibration_queries import CalibrationRef
 from service.storage.calibrations import CalibrationRepository
 from service.storage.evaluations import EvaluationRepository
+from service.storage.tenants import ALL_TENANTS
 
 
 def promote(session, row):
@@ -44,14 +45,14 @@ EACH_USE = pytest.mark.parametrize("use", [promote, refit, evaluate], ids=lambda
 
 
 def in_session(database, work, row):
-    with database.session() as session:
+    with database.session(ALL_TENANTS) as session:
         return work(session, row)
 
 
 def result_after(database, first, second, row):
     """Return the result of the second work on a calibration, which waits for the first."""
     return held_up(
-        database.session(),
+        database.session(ALL_TENANTS),
         partial(first, row=row),
         partial(attempt, in_session, database, second, row),
     )

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from databases import PostgresServer
+from databases import PostgresServer, ordinary_database
 
 from fault_plan.database_away import database_away
 from fault_plan.delete_race import delete_race
@@ -29,8 +29,8 @@ def on_postgresql(fault: Callable[..., Figures]) -> Callable[..., Figures]:
     """Return the fault on a server of its own."""
 
     def inflict(folder: Path, **options: Any) -> Figures:
-        with PostgresServer() as server:
-            return fault(folder, database_url=server.url, **options)
+        with PostgresServer() as server, ordinary_database(server.url) as database_url:
+            return fault(folder, database_url=database_url, **options)
 
     return inflict
 

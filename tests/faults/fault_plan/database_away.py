@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
-from databases import PostgresServer
+from databases import PostgresServer, ordinary_database
 from server_processes import stopped
 
 from fault_plan.checker import Checker, check_files
@@ -42,12 +42,12 @@ def database_away(
     Requests for calibrations that are not in memory must be refused within ``patience`` seconds.
     """
     figures, generator = Figures("database-away", seed), random.Random(seed)
-    with PostgresServer() as server:
-        site, ledger = Site(folder, server.url), Ledger()
+    with PostgresServer() as server, ordinary_database(server.url) as database_url:
+        site, ledger = Site(folder, database_url), Ledger()
         worker = site.start("worker")
         try:
             with site.serving("--no-worker") as client:
-                undisturbed = run_undisturbed(client, server.url, mixed_uploads(copies))
+                undisturbed = run_undisturbed(client, database_url, mixed_uploads(copies))
                 answers, strangers = (
                     KnownAnswers(client, "inputs-undisturbed"),
                     _Strangers(patience),

@@ -12,6 +12,7 @@ from sqlalchemy import Row, Select, func, make_url, select
 
 from models import Artifact, Bin, BinTable, Calibration, Score
 from service.storage.database import make_engine, sqlite_path
+from service.storage.tenants import ALL_TENANTS, set_tenant
 
 NOTHING = (0, 0, 0)
 # In the order of the fields of `StoredJob`.
@@ -84,6 +85,7 @@ def _rows(database_url: str, query: Select[Any]) -> Sequence[Row[Any]]:
         engine = make_engine(url)
         try:
             with engine.begin() as asked:
+                set_tenant(asked, ALL_TENANTS)
                 return asked.execute(query).all()
         finally:
             engine.dispose()

@@ -19,6 +19,7 @@ from service.storage.artifact_rows import NewArtifact
 from service.storage.artifact_store import ArtifactStore
 from service.storage.calibrations import CalibrationRepository
 from service.storage.database import Database
+from service.storage.tenants import ALL_TENANTS
 
 NAMES = ("left", "right")
 N_SHARDS, N_RECORDS, N_BINS = 3, 2, 4
@@ -89,7 +90,7 @@ class UnderWay:
         query = select(models.Calibration).where(
             models.Calibration.name == self._name, models.Calibration.status == "succeeded"
         )
-        with self._database.reading() as session:
+        with self._database.reading(ALL_TENANTS) as session:
             return list(session.scalars(query.order_by(models.Calibration.version)))
 
     def _put(

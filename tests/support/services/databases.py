@@ -19,6 +19,7 @@ from sqlalchemy import NullPool, create_engine, delete, make_url, text
 
 import models
 from service.storage.schema import upgrade
+from service.storage.tenants import ALL_TENANTS, set_tenant
 
 DIALECTS = ("sqlite", "postgresql")
 # For tests of folders where one dialect is enough for most.
@@ -49,10 +50,11 @@ def put_sqlite_file(url: str) -> None:
 def scratch_database() -> Iterator[str]:
     """Yield the URL of an empty PostgreSQL database, dropped afterwards.
 
-    Where there is no server the test is skipped with the reason; in CI it fails.
+    Its user is an ordinary role, so that row-level security is in force as in operation. Where
+    there is no server the test is skipped with the reason; in CI it fails.
     """
     try:
-        with postgres_server() as server, _database(server) as url:
+        with postgres_server() as server, ordinary_database(server) as url:
             yield url
     except NoServerError as error:
         if os.environ.get("CI"):
@@ -109,6 +111,7 @@ def _emptied(url: str) -> bool:
     with create_engine(url, poolclass=NullPool).begin() as connection:
         if connection.scalar(text(f"{others} AND pid <> pg_backend_pid()")):
             return False
+        set_tenant(connection, ALL_TENANTS)
         # As the owner of the database prunes the audit table, and nobody else can.
         connection.execute(text("ALTER TABLE audit_entry DISABLE TRIGGER USER"))
         for table in reversed(models.Base.metadata.sorted_tables):
@@ -120,14 +123,18 @@ def _emptied(url: str) -> bool:
 
 
 @contextmanager
-def _database(server_url: str) -> Iterator[str]:
-    name = f"howsure_test_{uuid.uuid4().hex}"
-    _execute(server_url, sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+def ordinary_database(server_url: str) -> Iterator[str]:
+    """Yield the URL of a database and of the role that owns it, which is no superuser."""
+    name, url = f"howsure_test_{uuid.uuid4().hex}", make_url(server_url)
+    role = sql.Identifier(name)
+    create_role = sql.SQL("CREATE ROLE {} LOGIN CREATEDB PASSWORD {}")
+    _execute(server_url, create_role.format(role, sql.Literal(url.password)))
     try:
-        yield make_url(server_url).set(database=name).render_as_string(hide_password=False)
+        _execute(server_url, sql.SQL("CREATE DATABASE {} OWNER {}").format(role, role))
+        yield url.set(username=name, database=name).render_as_string(hide_password=False)
     finally:
-        drop = sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name))
-        _execute(server_url, drop)
+        _execute(server_url, sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(role))
+        _execute(server_url, sql.SQL("DROP ROLE {}").format(role))
 
 
 def _execute(url: str, statement: sql.Composable) -> None:
@@ -149,7 +156,7 @@ class NoServerError(Exception):
 
 @contextmanager
 def postgres_server() -> Iterator[str]:
-    """Yield the URL of a server on which databases may be created."""
+    """Yield the URL of a server, with a superuser of it."""
     named = os.environ.get(SERVER_URL_VARIABLE)
     if named:
         # A server asked for by name that does not answer is an error, not a reason to skip.
@@ -157,7 +164,7 @@ def postgres_server() -> Iterator[str]:
         yield named
         return
     for url in LOCAL_URLS:
-        if _may_create_databases(url):
+        if _is_superuser(url):
             yield url
             return
     with PostgresServer(fsync=False) as server:
@@ -169,8 +176,8 @@ def libpq_url(url: str) -> str:
     return make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
 
 
-def _may_create_databases(url: str) -> bool:
-    query = "SELECT rolcreatedb OR rolsuper FROM pg_roles WHERE rolname = current_user"
+def _is_superuser(url: str) -> bool:
+    query = "SELECT rolsuper FROM pg_roles WHERE rolname = current_user"
     try:
         with psycopg.connect(libpq_url(url), connect_timeout=2) as connection:
             return bool(connection.execute(query).fetchone()[0])
@@ -262,6 +269,11 @@ class PostgresServer:
 
     def _remove(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def postgres_program(name: str) -> Path:
+    """Return an installed program of PostgreSQL."""
+    return _binaries() / name
 
 
 def _binaries() -> Path:

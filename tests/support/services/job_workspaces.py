@@ -48,6 +48,7 @@ from service.storage.artifact_store import open_artifact_store
 from service.storage.calibrations import CalibrationRepository
 from service.storage.database import Database
 from service.storage.file_locks import SpoolFolder
+from service.storage.tenants import ALL_TENANTS
 from service.workspace import Limits, Workspace
 
 # A configuration that takes little time.
@@ -183,7 +184,7 @@ def evaluate(
 def _with_files(
     workspace: Workspace, tenant_id: uuid.UUID, calibration_id: uuid.UUID
 ) -> models.Calibration:
-    with workspace.database.reading() as session:
+    with workspace.database.reading(ALL_TENANTS) as session:
         return CalibrationRepository(session, tenant_id).get(calibration_id)
 
 

@@ -10,6 +10,7 @@ from alembic import command
 import models
 from service.storage.database import make_engine
 from service.storage.schema import migration_config
+from service.storage.tenants import ALL_TENANTS, set_tenant
 
 TENANT_ID = uuid.UUID("00000000-0000-4000-8000-000000000001")
 OTHER_TENANT_ID = uuid.UUID(int=7)
@@ -162,6 +163,7 @@ def fill(url: str) -> None:
     assert set(HEAD_ROWS) == set(models.Base.metadata.tables), "a table has no rows here"
     engine = make_engine(url)
     with engine.begin() as connection:
+        set_tenant(connection, ALL_TENANTS)
         for table in models.Base.metadata.sorted_tables:
             for row in HEAD_ROWS[table.name]:
                 connection.execute(sa.insert(table).values(row))
@@ -172,6 +174,7 @@ def held(url: str) -> Rows:
     """Return all rows of a database at whatever revision, in no order."""
     engine = make_engine(url)
     with engine.connect() as connection:
+        set_tenant(connection, ALL_TENANTS)
         found = sa.MetaData()
         found.reflect(connection)
         rows = {

@@ -27,7 +27,7 @@ from service.storage.artifact_store import ArtifactStore, open_artifact_store
 from service.storage.calibrations import CalibrationRepository
 from service.storage.database import Database, open_database
 from service.storage.evaluations import EvaluationRepository
-from service.storage.tenants import default_tenant_id
+from service.storage.tenants import ALL_TENANTS, default_tenant_id
 
 
 class InTransactions:
@@ -44,7 +44,7 @@ class InTransactions:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         def call(*arguments: Any, **options: Any) -> Any:
-            with self._database.session() as session:
+            with self._database.session(ALL_TENANTS) as session:
                 repository = self._repository(session, self._tenant_id)
                 return getattr(repository, name)(*arguments, **options)
 
@@ -52,13 +52,13 @@ class InTransactions:
 
 
 def tenant_of(database: Database) -> uuid.UUID:
-    with database.reading() as session:
+    with database.reading(ALL_TENANTS) as session:
         return default_tenant_id(session)
 
 
 def add_tenant(database: Database, name: str) -> uuid.UUID:
     tenant_id = uuid.uuid4()
-    with database.session() as session:
+    with database.session(ALL_TENANTS) as session:
         session.add(models.Tenant(id=tenant_id, name=name))
     return tenant_id
 
@@ -83,7 +83,7 @@ def queue_calibration(
     artifacts: Sequence[NewArtifact] = (),
     calibration_id: uuid.UUID | None = None,
 ) -> models.Calibration:
-    with database.session() as session:
+    with database.session(ALL_TENANTS) as session:
         tenant_id = tenant_id or default_tenant_id(session)
         return CalibrationRepository(session, tenant_id).add(
             models.Calibration(
@@ -107,7 +107,7 @@ def queue_evaluation(
     artifacts: Sequence[NewArtifact] = (),
     evaluation_id: uuid.UUID | None = None,
 ) -> models.Evaluation:
-    with database.session() as session:
+    with database.session(ALL_TENANTS) as session:
         return EvaluationRepository(session, calibration.tenant_id).create(
             evaluation_id or uuid.uuid4(),
             calibration_id=calibration.id,
@@ -175,12 +175,12 @@ def finished_evaluation(
 
 
 def stored(database: Database, calibration_id: uuid.UUID) -> models.Calibration:
-    with database.reading() as session:
+    with database.reading(ALL_TENANTS) as session:
         return session.get_one(models.Calibration, calibration_id)
 
 
 def stored_evaluation(database: Database, evaluation_id: uuid.UUID) -> models.Evaluation:
-    with database.reading() as session:
+    with database.reading(ALL_TENANTS) as session:
         return session.get_one(models.Evaluation, evaluation_id)
 
 
@@ -200,7 +200,7 @@ class Jobs:
         return JobQueue(self.database, owner, lease_seconds, self.table)
 
     def stored(self, row_id: uuid.UUID) -> models.Calibration | models.Evaluation:
-        with self.database.reading() as session:
+        with self.database.reading(ALL_TENANTS) as session:
             return session.get_one(self.table, row_id)
 
 
@@ -353,7 +353,7 @@ def fill_with_files(place: StoredPlace) -> None:
     Two keys have the same content, and two rows the same key.
     """
     fill(place.url)
-    with place.opened() as database, database.session() as session:
+    with place.opened() as database, database.session(ALL_TENANTS) as session:
         for row in HEAD_ROWS["artifact"]:
             content = b"the same" if row["position"] == 1 else row["key"].encode() * 50
             stored = place.artifacts.put_bytes(row["key"], content)
@@ -363,7 +363,7 @@ def fill_with_files(place: StoredPlace) -> None:
 
 def rows_of(database: Database) -> dict[str, list[dict[str, object]]]:
     """Return all rows as the models have them: alike on every database."""
-    with database.reading() as session:
+    with database.reading(ALL_TENANTS) as session:
         return {
             table.name: in_order(
                 [dict(row) for row in session.execute(sa.select(table)).mappings()]

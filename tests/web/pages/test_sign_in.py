@@ -13,6 +13,7 @@ from service.access.api_keys import make_pepper, revoke_key
 from service.access.authenticator import ActiveKeys
 from service.access.page_session import IDLE_SECONDS, new_session
 from service.storage.api_keys import active_keys
+from service.storage.tenants import ALL_TENANTS
 
 OK, SEE_OTHER = httpx.codes.OK, httpx.codes.SEE_OTHER
 UNAUTHORIZED, FORBIDDEN = httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN
@@ -116,7 +117,7 @@ def test_a_session_ends_with_its_key(service, visitor) -> None:
 def test_pages_renew_a_session_and_parts_that_reload_do_not(service, visitor, key) -> None:
     pepper = make_pepper(service.settings.key_pepper, service.settings.data_dir)
     now = new_session(key.split("_")[1])
-    with service.database() as database, database.reading() as session:
+    with service.database() as database, database.reading(ALL_TENANTS) as session:
         keys = ActiveKeys(active_keys(session), pepper=pepper)
     for seconds, path, status, is_renewed in (
         (IDLE_SECONDS - 60, "/pages/jobs", OK, False),

@@ -1,0 +1,139 @@
+"""The role of the service in docker-compose.yml: it owns its tables, and no row is free to it."""
+
+import re
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import psycopg
+import pytest
+import yaml
+from databases import PostgresServer, libpq_url, postgres_program
+from running_service import service_on
+from schema_rows import fill, go_to, held
+from sqlalchemy import make_url
+
+from service.storage.database import bypasses_row_security, open_database
+from service.storage.schema import upgrade
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = "docker/service_role.sql"
+SERVICES = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))["services"]
+ROLE = "howsure_service"
+WARNING = "row_level_security_is_off"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    with PostgresServer(fsync=False) as started:
+        yield started
+
+
+@pytest.fixture
+def superuser(server: PostgresServer) -> Iterator[str]:
+    """A database as the postgres image makes it, of a superuser of its name."""
+    with psycopg.connect(libpq_url(server.url), autocommit=True) as connection:
+        connection.execute("CREATE ROLE howsure SUPERUSER LOGIN PASSWORD 'secret'")
+        connection.execute("CREATE DATABASE howsure OWNER howsure")
+        url = make_url(server.url).set(username="howsure", database="howsure")
+        yield url.render_as_string(hide_password=False)
+        connection.execute("DROP DATABASE howsure WITH (FORCE)")
+        connection.execute(f"DROP ROLE IF EXISTS {ROLE}")
+        connection.execute("DROP ROLE howsure")
+
+
+def create_role(superuser: str) -> str:
+    """Run the script as the postgres image does; return the URL with the role of the service."""
+    options = ("-X", "-v", "ON_ERROR_STOP=1", "-f", ROOT / SCRIPT)
+    run("psql", *options, libpq_url(superuser), environment={"POSTGRES_PASSWORD": "it's secret"})
+    return make_url(superuser).set(username=ROLE).render_as_string(hide_password=False)
+
+
+def run(
+    program: str, *words: object, cwd: Path | None = None, environment: Mapping[str, str] = {}
+) -> None:
+    done = subprocess.run(
+        [postgres_program(program), *map(str, words)],
+        cwd=cwd,
+        env=environment,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def is_exempt(url: str) -> bool:
+    database = open_database(url)
+    try:
+        return bypasses_row_security(database)
+    finally:
+        database.dispose()
+
+
+def test_compose_runs_the_script_and_uses_the_role() -> None:
+    mounts = SERVICES["postgres"]["volumes"]
+    assert f"./{SCRIPT}:/docker-entrypoint-initdb.d/service_role.sql:ro" in mounts
+    password = SERVICES["postgres"]["environment"]["POSTGRES_PASSWORD"]
+    for name, service in SERVICES.items():
+        url = service.get("environment", {}).get("HOWSURE_DATABASE_URL")
+        assert (url is None) == (name in ("postgres", "s3", "proxy"))
+        assert url is None or url.startswith(f"postgresql+psycopg://{ROLE}:{password}@postgres:")
+
+
+def test_a_new_database_is_upgraded_by_a_role_that_is_not_exempt(superuser: str) -> None:
+    service = create_role(superuser)
+    upgrade(service)
+    assert (is_exempt(superuser), is_exempt(service)) == (True, False)
+
+
+def test_a_database_of_the_superuser_goes_to_the_role_with_all_rows(superuser: str) -> None:
+    upgrade(superuser)
+    fill(superuser)
+    before = held(superuser)
+    service = create_role(superuser)
+    assert create_role(superuser) == service
+    assert held(service) == before
+    # Its owner alone may change a schema and a function.
+    go_to(service, "0001")
+    upgrade(service)
+    assert held(service)["calibration"]
+
+
+def test_the_superuser_has_no_password_that_the_service_knows(superuser: str) -> None:
+    create_role(superuser)
+    with psycopg.connect(libpq_url(superuser)) as connection:
+        query = "SELECT rolname, rolpassword IS NOT NULL FROM pg_authid WHERE rolname ~ 'howsure'"
+        assert dict(connection.execute(query).fetchall()) == {"howsure": False, ROLE: True}
+
+
+def test_the_role_dumps_all_rows_as_the_document_says(superuser: str, tmp_path: Path) -> None:
+    service = create_role(superuser)
+    upgrade(service)
+    fill(service)
+    page = (ROOT / "docs" / "backup.md").read_text(encoding="utf-8")
+    [(options, words)] = re.findall(r'^PGOPTIONS="(.*)" pg_dump (.*) howsure$', page, re.MULTILINE)
+    dump, before = tmp_path / "howsure.dump", held(service)
+    run(
+        "pg_dump",
+        *words.split(),
+        libpq_url(service),
+        cwd=tmp_path,
+        environment={"PGOPTIONS": options},
+    )
+    with psycopg.connect(libpq_url(superuser), autocommit=True) as connection:
+        connection.execute("DROP SCHEMA public CASCADE")
+        connection.execute(f"CREATE SCHEMA public AUTHORIZATION {ROLE}")
+    run("pg_restore", "--no-comments", "-d", libpq_url(service), dump)
+    assert held(service) == before
+
+
+@pytest.mark.parametrize("role", ["superuser", "BYPASSRLS", "service"])
+def test_a_service_with_an_exempt_role_says_so(superuser, tmp_path, capfd, role) -> None:
+    url = create_role(superuser)
+    if role == "BYPASSRLS":
+        with psycopg.connect(libpq_url(superuser)) as connection:
+            connection.execute(f"ALTER ROLE {ROLE} BYPASSRLS")
+    with service_on(tmp_path, database_url=superuser if role == "superuser" else url):
+        pass
+    assert (WARNING in capfd.readouterr().err) == (role != "service")

@@ -1,0 +1,295 @@
+"""PostgreSQL shows a transaction the rows of its tenant, whatever the query says."""
+
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from forgotten_tenants import forgotten_tenants
+from schema_rows import EVALUATION_ID, HEAD_ROWS, TENANT_ID
+from sqlalchemy.exc import DataError, MultipleResultsFound, ProgrammingError
+from sqlalchemy.orm import Session
+from twin_tenants import TABLES, fill_with_twins, tenant_column, twin_of
+
+import models
+from service.access.api_keys import Pepper
+from service.access.authenticator import Authenticator
+from service.errors import NotFound, Unauthenticated
+from service.storage.artifact_rows import (
+    ExportRepository,
+    exclusive_keys,
+    referenced_keys,
+    shared_copies,
+)
+from service.storage.audit_log import audit_page
+from service.storage.calibrations import CalibrationRepository
+from service.storage.database import Database, bypasses_row_security, open_database
+from service.storage.evaluations import EvaluationRepository
+from service.storage.fit_results import scores_of, tables_of
+from service.storage.idempotency_keys import KeyedRequest, is_committed, made_before
+from service.storage.operating_points import OperatingPointRepository
+from service.storage.overview import job_rows, name_rows
+from service.storage.tenants import (
+    ALL_TENANTS,
+    TenantScope,
+    set_tenant,
+    stored_bytes,
+    unfinished_jobs,
+)
+
+OURS = twin_of(TENANT_ID)
+THEIRS = HEAD_ROWS["calibration"][0]["id"]
+THEIRS_OTHER = HEAD_ROWS["calibration"][1]["id"]
+THEIRS_QUEUED = HEAD_ROWS["calibration"][3]["id"]
+THEIR_FILE = HEAD_ROWS["artifact"][0]["key"]
+THEIR_REQUEST = KeyedRequest(HEAD_ROWS["idempotency_key"][0]["key"], "0" * 64)
+
+
+@pytest.fixture
+def dialect() -> str:
+    return "postgresql"
+
+
+@pytest.fixture
+def database(database: Database) -> Database:
+    """Our tenant, its twin and two more."""
+    fill_with_twins(database)
+    return database
+
+
+Rows = dict[str, dict[uuid.UUID, list[sa.Row[Any]]]]
+
+
+@pytest.fixture
+def rows(database: Database) -> Rows:
+    """All rows by table and tenant; each table has rows of two tenants or more."""
+    found: Rows = {}
+    with database.reading(ALL_TENANTS) as session:
+        for table in TABLES:
+            of_tenants = found.setdefault(table.name, {})
+            for row in session.execute(sa.select(table)):
+                owner = row._mapping[tenant_column(table)]
+                of_tenants.setdefault(owner, []).append(row)
+            assert len(of_tenants) >= 2, table.name
+    return found
+
+
+@contextmanager
+def raw(database: Database) -> Iterator[sa.Connection]:
+    """Open a transaction that names no tenant."""
+    with database.engine.connect() as connection, connection.begin():
+        yield connection
+
+
+POLICIES = sa.text("""
+    SELECT relname AS table, relrowsecurity AND relforcerowsecurity AS forced, polname AS name,
+        polcmd = '*' AND polpermissive AND polroles = '{0}' AS always,
+        pg_get_expr(polqual, polrelid) AS visible, polwithcheck AS writable
+    FROM pg_class JOIN pg_policy ON polrelid = pg_class.oid
+    WHERE relnamespace = current_schema()::regnamespace
+""")
+
+
+def test_each_table_with_a_tenant_has_the_policy_and_its_owner_is_not_exempt(database) -> None:
+    with raw(database) as connection:
+        found = connection.execute(POLICIES).all()
+    assert len(found) == len(TABLES)
+    assert {row.table: row[1:4] for row in found} == {
+        table.name: (True, "tenant", True) for table in TABLES
+    }
+    # Without a condition of its own for writing, a row that is written must be visible.
+    assert {row.writable for row in found} == {None}
+    # Tests below show what this one condition does.
+    columns = {table.name: f"({tenant_column(table).name} =" for table in TABLES}
+    assert all(columns[row.table] in row.visible for row in found)
+    assert len({row.visible.replace(columns[row.table], "(tenant =") for row in found}) == 1
+
+
+def test_the_role_of_the_tests_is_not_exempt(database: Database) -> None:
+    assert not bypasses_row_security(database)
+
+
+def test_a_query_of_everything_returns_the_rows_of_the_tenant(database, rows) -> None:
+    assert len(rows["tenant"]) == 4
+    for tenant_id in rows["tenant"]:
+        with database.reading(tenant_id) as session:
+            for table in TABLES:
+                found = session.execute(sa.select(table)).all()
+                assert in_order(found) == in_order(rows[table.name].get(tenant_id, []))
+
+
+def in_order(found: Sequence[sa.Row[Any]]) -> list[str]:
+    return sorted(map(str, found))
+
+
+@pytest.mark.parametrize("before", [ALL_TENANTS, OURS])
+def test_a_transaction_without_a_tenant_sees_no_rows(database, rows, before) -> None:
+    """Whatever the connection was used for before."""
+    fresh = open_database(database.engine.url.render_as_string(hide_password=False))
+    for _ in range(2):
+        with raw(fresh) as connection:
+            for table in TABLES:
+                assert rows[table.name]
+                assert connection.execute(sa.select(table)).all() == []
+                assert connection.execute(unchanged(table)).rowcount == 0
+        with fresh.reading(before) as session:
+            assert session.scalars(sa.select(models.Calibration.id)).all()
+    assert fresh.engine.pool.checkedin() == 1, "not one and the same connection"
+    fresh.dispose()
+
+
+def unchanged(table: sa.Table) -> sa.Update:
+    """Return a statement that writes every row of a table as it is."""
+    column = tenant_column(table)
+    return sa.update(table).values({column: column})
+
+
+def test_a_transaction_names_its_tenant_first_and_once(database) -> None:
+    said: list[str] = []
+
+    def listen(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        said.append(statement)
+
+    sa.event.listen(database.engine, "before_cursor_execute", listen)
+    for transaction in (database.reading, database.session):
+        with transaction(OURS) as session:
+            calibrations(session).states()
+            with session.begin_nested():
+                calibrations(session).states()
+    sa.event.remove(database.engine, "before_cursor_execute", listen)
+    assert ["set_config" in statement for statement in said if "SELECT" in statement] == [
+        *(True, False, False),
+        *(True, False, False),
+    ]
+
+
+def test_a_setting_that_is_no_tenant_is_an_error(database) -> None:
+    with raw(database) as connection:
+        set_tenant(connection, "nobody")
+        with pytest.raises(DataError, match="uuid"):
+            connection.execute(sa.select(models.Calibration.id)).all()
+
+
+MAY_CHANGE = [table for table in TABLES if table.name != "audit_entry"]  # a trigger refuses all
+
+
+def test_a_row_of_another_tenant_is_not_added(database, rows) -> None:
+    for table in TABLES:
+        ours, theirs = list(rows[table.name])[:2]
+        row = dict(rows[table.name][theirs][0]._mapping)
+        with refusal(), database.session(ours) as session:
+            session.execute(sa.insert(table).values(row))
+
+
+def test_a_row_is_not_given_to_another_tenant(database, rows) -> None:
+    for table in MAY_CHANGE:
+        ours, theirs = list(rows[table.name])[:2]
+        with refusal(), database.session(ours) as session:
+            session.execute(sa.update(table).values({tenant_column(table): theirs}))
+
+
+def refusal() -> pytest.RaisesExc[ProgrammingError]:
+    return pytest.raises(ProgrammingError, match="violates row-level security policy")
+
+
+def test_changes_and_deletions_of_everything_leave_the_rows_of_other_tenants(
+    database, rows
+) -> None:
+    with database.session(OURS) as session:
+        for table in reversed(MAY_CHANGE):
+            own = len(rows[table.name].get(OURS, []))
+            assert session.execute(unchanged(table)).rowcount == own
+            if table.name != "tenant":  # the audit table names it
+                assert session.execute(sa.delete(table)).rowcount == own
+    with database.reading(ALL_TENANTS) as session:
+        for table in MAY_CHANGE:
+            left = [row for owner, of in rows[table.name].items() if owner != OURS for row in of]
+            own = rows["tenant"][OURS] if table.name == "tenant" else []
+            assert in_order(session.execute(sa.select(table)).all()) == in_order(left + own)
+
+
+def calibrations(session: Session) -> CalibrationRepository:
+    return CalibrationRepository(session, OURS)
+
+
+def evaluations(session: Session) -> EvaluationRepository:
+    return EvaluationRepository(session, OURS)
+
+
+# What the service does for our tenant, most of it with ids of another.
+WORKS: dict[str, Callable[[Session], object]] = {
+    "get": lambda s: calibrations(s).get(THEIRS).id,
+    "find": lambda s: calibrations(s).find(str(THEIRS)).id,
+    "resolve": lambda s: calibrations(s).resolve(f"{THEIRS}"),
+    "states": lambda s: calibrations(s).states(),
+    "page": lambda s: sorted(row.id for row in calibrations(s).page(limit=100)[0]),
+    "promote": lambda s: calibrations(s).promote(THEIRS).id,
+    "cancel": lambda s: calibrations(s).request_cancel(THEIRS_QUEUED).id,
+    "refit": lambda s: calibrations(s).add_refit(THEIRS, new_calibration()).refit_of,
+    "delete": lambda s: calibrations(s).delete(THEIRS_OTHER),
+    "evaluation": lambda s: evaluations(s).get(THEIRS, "rotated").id,
+    "evaluation by id": lambda s: evaluations(s).by_id(EVALUATION_ID).id,
+    "evaluations": lambda s: [row.id for row in evaluations(s).of_calibration(THEIRS)],
+    "cancel evaluation": lambda s: evaluations(s).request_cancel(THEIRS, "dark").id,
+    "delete evaluation": lambda s: evaluations(s).delete(THEIRS, "rotated"),
+    "tables": lambda s: [row.id for row in tables_of(s, OURS, THEIRS)],
+    "scores": lambda s: len(scores_of(s, OURS, THEIRS)),
+    "operating points": lambda s: len(OperatingPointRepository(s, OURS).history(THEIRS)),
+    "export": lambda s: ExportRepository(s, OURS).find(THEIRS),
+    "files": lambda s: referenced_keys(s, OURS, [THEIR_FILE]),
+    "shared files": lambda s: len(shared_copies(s, OURS, THEIRS, uuid.uuid4())),
+    "files to delete": lambda s: exclusive_keys(s, OURS, THEIRS),
+    "request": lambda s: made_before(s, OURS, THEIR_REQUEST),
+    "key of request": lambda s: is_committed(s, OURS, THEIR_REQUEST.key),
+    "names": lambda s: [row.n_versions for row in name_rows(s, OURS, limit=100)],
+    "jobs": lambda s: sorted(row.calibration_id for row in job_rows(s, OURS, limit=100)),
+    "stored bytes": lambda s: stored_bytes(s, OURS),
+    "unfinished jobs": lambda s: unfinished_jobs(s, OURS),
+    "audit log": lambda s: sorted(row.id for row in audit_page(s, OURS, limit=100, only={})[0]),
+}
+
+
+def new_calibration() -> models.Calibration:
+    return models.Calibration(id=uuid.uuid4(), config={}, warnings=[])
+
+
+class _Undone(Exception):
+    """Ends a transaction without a change."""
+
+
+def result(database: Database, tenant: TenantScope, work: Callable[[Session], object]) -> object:
+    """Return what a work returns or how it is refused; undo what it changes."""
+    found: object = None
+    with suppress(_Undone), database.session(tenant) as session:
+        try:
+            found = work(session)
+        except (NotFound, MultipleResultsFound) as refused:
+            found = type(refused)
+        raise _Undone
+    return found
+
+
+@pytest.mark.parametrize("name", WORKS)
+def test_a_query_that_forgets_its_tenant_does_as_if_it_had_not(database, name) -> None:
+    expected = result(database, OURS, WORKS[name])
+    with forgotten_tenants() as shortened:
+        found = result(database, OURS, WORKS[name])
+        of_all = result(database, ALL_TENANTS, WORKS[name])
+    assert shortened
+    assert found == expected
+    assert of_all != expected, "the tenant in the query made no difference"
+
+
+def test_the_keys_of_all_tenants_are_found(database) -> None:
+    """A service that saw none would ask for none."""
+    with raw(database) as connection:
+        assert not connection.execute(sa.select(models.ApiKey.id)).all()
+    authenticator = Authenticator(
+        database, tenant_id=OURS, pepper=lambda: Pepper(b"pepper"), may_be_open=True
+    )
+    authenticator.look()
+    assert not authenticator.ring.is_open
+    with pytest.raises(Unauthenticated):
+        authenticator.known([], "")

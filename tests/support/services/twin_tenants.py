@@ -1,0 +1,46 @@
+"""Tenants in pairs, whose rows differ only in names and ids that must differ."""
+
+import uuid
+from typing import Any
+
+import sqlalchemy as sa
+from schema_rows import HEAD_ROWS, TENANT_ID, fill
+
+import models
+from service.storage.database import Database
+from service.storage.tenants import ALL_TENANTS
+
+TABLES = models.Base.metadata.sorted_tables
+OFFSET = 10**6
+NUMBERS = {("bin_table", "id"), ("bin", "bin_table_id")}
+TEXTS = {("tenant", "name"), ("artifact", "key"), ("idempotency_key", "key")}
+
+
+def tenant_column(table: sa.Table) -> sa.Column[uuid.UUID]:
+    """Return the column that names the tenant of a row."""
+    return table.c.id if table.name == "tenant" else table.c.tenant_id
+
+
+def twin_of(value: Any, *, of: tuple[str, str] = ("", "")) -> Any:
+    """Return the value that the twin of a row has in this table and column."""
+    if isinstance(value, uuid.UUID):
+        return uuid.UUID(int=value.int + OFFSET)
+    if of in NUMBERS:
+        return value + OFFSET
+    if of in TEXTS:
+        return f"twin of {value}"
+    return value[::-1] if of == ("api_key", "id") else value
+
+
+def fill_with_twins(database: Database) -> None:
+    """Put rows of two tenants, and of a twin of each, into a database that is up to date."""
+    fill(database.engine.url.render_as_string(hide_password=False))
+    with database.session(ALL_TENANTS) as session:
+        session.add(models.Tenant(id=twin_of(TENANT_ID), name="twin of the default tenant"))
+        session.flush()
+        for table in TABLES:
+            for row in HEAD_ROWS[table.name]:
+                twin = {
+                    column: twin_of(value, of=(table.name, column)) for column, value in row.items()
+                }
+                session.execute(sa.insert(table).values(twin))
