@@ -1,24 +1,15 @@
-"""A smooth curve through hits, stored as knots: from an uncertainty to a probability."""
+"""A smooth curve, stored as knots: from an uncertainty to a probability and its interval."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-import scipy  # its parts are imported when first used
 
-from howsure.statistics.arrays import Counts, Floats, Hits, Rates, Uncertainty
-from howsure.statistics.bins.edges import UNDERFLOW
-from howsure.statistics.bins.intervals import IntervalOptions, binomial_interval
-from howsure.statistics.bins.prior import BetaPrior, posterior_mean
-from howsure.statistics.calibrators.spline import fit_spline
+from howsure.statistics.arrays import Floats, Rates, Uncertainty
 
 COLUMNS = ("uncertainty", "probability", "lower", "upper")
-KNOTS_BY_RANK = 65
-KNOTS_BY_VALUE = 33
-MAX_KNOTS = KNOTS_BY_RANK + KNOTS_BY_VALUE
-# Measures whose x, as in `certainty`, is an estimate of the log-odds of a hit.
-LOG_ODDS = ("learned", "neg_log_pmax", "neg_log_topk_mass")
+MAX_KNOTS = 98
 
 Values: TypeAlias = tuple[Rates, Rates, Rates]
 
@@ -92,103 +83,3 @@ class Curve:
     def from_dict(cls, values: Mapping[str, Any]) -> "Curve":
         """Rebuild what `to_dict` gave."""
         return cls(**{name: np.array(values[name], np.float64) for name in COLUMNS})
-
-
-def certainty(uncertainty: Uncertainty, measure: str) -> Floats:
-    """Return ``x``, which falls as the uncertainty rises, float64 of shape (n_samples,).
-
-    For ``-log`` of a mass it is the log-odds of the mass; ``learned`` is a negative log-odds
-    already. Other positive measures are transformed alike, and all others by normal scores of
-    their ranks.
-    """
-    values = uncertainty.astype(np.float64)
-    if measure == "learned":
-        return -values
-    if values.min() >= 0.0:
-        return np.asarray(-np.log(np.expm1(np.maximum(values, float(UNDERFLOW)))))
-    ranks = scipy.stats.rankdata(-values)
-    return np.asarray(scipy.special.ndtri((ranks - 0.5) / len(ranks)))
-
-
-def fit_curve(
-    uncertainty: Uncertainty,
-    hits: Hits,
-    *,
-    measure: str,
-    prior: BetaPrior,
-    interval: IntervalOptions,
-    monotone: bool = False,
-    weights: Floats | None = None,
-) -> Curve:
-    """Fit the curve: see `howsure.statistics.calibrators.spline`.
-
-    If the event always or never happens, the curve is one point, the regularised rate of all
-    samples with their binomial interval.
-
-    Parameters
-    ----------
-    uncertainty : ndarray of float32, shape (n_samples,)
-    hits : ndarray of bool, shape (n_samples,)
-    measure : str
-        Its name decides the scale: see `certainty`.
-    prior : BetaPrior
-    interval : IntervalOptions
-        Its level; a simultaneous level is divided by the number of knots.
-    monotone : bool
-        Whether the probability must not rise with the uncertainty.
-    weights : ndarray of float64, shape (n_samples,), optional
-        How many samples each one counts for.
-    """
-    order = np.argsort(uncertainty, kind="stable")
-    values, hits = uncertainty[order], hits[order]
-    weights = None if weights is None else weights[order]
-    if prior.degenerate or values[0] == values[-1]:
-        return _constant(values, hits, prior, interval)
-    x = certainty(values, measure)
-    places = _knots(values, x)
-    found = fit_spline(
-        x[::-1],
-        hits[::-1],
-        None if weights is None else weights[::-1],
-        prior=measure in LOG_ODDS,
-    )
-    at = x[places]
-    probability = found.probability(at)
-    lower, upper = found.interval(at, interval.level_of_each(len(at)))
-    if monotone:
-        counts = np.diff(np.append(places, len(values)))
-        probability, lower, upper = (_falling(v, counts) for v in (probability, lower, upper))
-    return Curve(
-        uncertainty=values[places].astype(np.float64),
-        probability=probability,
-        lower=np.minimum(lower, probability),
-        upper=np.maximum(upper, probability),
-    )
-
-
-def _constant(
-    values: Uncertainty, hits: Hits, prior: BetaPrior, interval: IntervalOptions
-) -> Curve:
-    n_hits, count = np.array([np.count_nonzero(hits)]), np.array([hits.size])
-    lower, upper = binomial_interval(n_hits, count, prior, interval)
-    rate = posterior_mean(n_hits, count, prior)
-    return Curve(
-        uncertainty=values[:1].astype(np.float64),
-        probability=rate,
-        lower=np.minimum(lower, rate),
-        upper=np.maximum(upper, rate),
-    )
-
-
-def _knots(values: Uncertainty, x: Floats) -> Counts:
-    """Return places of distinct samples: evenly spaced by rank, and by ``x``."""
-    by_rank = np.linspace(0, len(values) - 1, KNOTS_BY_RANK).round().astype(np.int64)
-    by_value = np.searchsorted(-x, np.linspace(-x[0], -x[-1], KNOTS_BY_VALUE))
-    places = np.unique(np.concatenate([by_rank, np.minimum(by_value, len(values) - 1)]))
-    return places[np.unique(values[places], return_index=True)[1]]
-
-
-def _falling(values: Rates, counts: Counts) -> Rates:
-    """Return the falling sequence of least squares: Ayer et al. 1955."""
-    found = scipy.optimize.isotonic_regression(-values, weights=counts)
-    return np.asarray(-found.x, dtype=np.float64)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from howsure.statistics.arrays import Counts, Floats, Hits, Uncertainty, as_hits, as_uncertainty
-from howsure.statistics.bins.curve import fit_curve
 from howsure.statistics.bins.edges import assign_bins, quantile_edges
 from howsure.statistics.bins.intervals import IntervalOptions, binomial_interval
 from howsure.statistics.bins.lookup import Lookup
 from howsure.statistics.bins.prior import BetaPrior, fit_prior, posterior_mean
+from howsure.statistics.bins.smooth import fit_curve
 from howsure.statistics.bins.table import BinTable
 
 

@@ -29,7 +29,8 @@ from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.fit.result import BaselineFit, EventFit, Fit, MeasureFit
 from howsure.statistics.fit.verdict import reach_verdict
 from howsure.statistics.fit.warnings import event_warnings, sample_warnings
-from howsure.statistics.learned.fit import fit_learned, n_classes_of, with_learned
+from howsure.statistics.learned.fit import fit_learned, n_classes_of
+from howsure.statistics.learned.recorded import with_learned
 from howsure.statistics.measures import LEARNED, check_measures, column, parse_measure
 from howsure.statistics.model_scores import ModelScores, model_scores
 from howsure.statistics.ranking import OOD_LEVELS, ood_thresholds, ranking_of

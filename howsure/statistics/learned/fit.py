@@ -7,7 +7,7 @@ marginal likelihood (Laplace's approximation: MacKay 1992). A stage is left out 
 likely by a factor of e^2, so that nothing is learned from too few samples.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,9 +17,8 @@ from scipy.special import expit
 from howsure.statistics.arrays import BinIndex, Floats, Uncertainty
 from howsure.statistics.fit.event_samples import EventSamples
 from howsure.statistics.learned.class_effects import ClassEffect, fit_class_effect
-from howsure.statistics.learned.inputs import recorded_inputs
-from howsure.statistics.learned.model import SATURATED_BELOW, LearnedModel, as_measure
-from howsure.statistics.measures import LEARNED, column
+from howsure.statistics.learned.model import SATURATED_BELOW, LearnedModel
+from howsure.statistics.learned.recorded import learned_uncertainty, recorded_inputs
 from howsure.statistics.records.records import TEMPERATURES, Records
 
 # With this many folds or fewer, each is held out by itself.
@@ -94,7 +93,7 @@ def fit_learned(samples: EventSamples, folds: BinIndex, *, n_classes: int) -> Le
     learned = _first(samples, MAX_LEARNED)
     scale = _tuned(_first(samples, MAX_TUNED), n_classes)
     whole, effects = _fitted(learned, scale, n_classes)
-    uncertainty = as_measure(learned_uncertainty(whole, samples))
+    uncertainty = learned_uncertainty(whole, samples)
     groups = folds[: learned.n_samples]
     if groups.max(initial=0) >= LEAST_PAIRED:
         groups = groups // 2
@@ -103,28 +102,9 @@ def fit_learned(samples: EventSamples, folds: BinIndex, *, n_classes: int) -> Le
         others = EventSamples(learned.records.take(groups != group), samples.k)
         model, _ = _fitted(others, scale, n_classes)
         part = EventSamples(learned.records.take(held), samples.k)
-        uncertainty[held] = as_measure(learned_uncertainty(model, part))
+        uncertainty[held] = learned_uncertainty(model, part)
     counts = np.bincount(samples.records.top_classes[:, 0], minlength=n_classes)
     return LearnedFit(whole, uncertainty, effects, counts)
-
-
-def learned_uncertainty(model: LearnedModel, samples: EventSamples) -> Floats:
-    """Return the measure of recorded samples, shape (n_samples,)."""
-    top = samples.records.top_classes
-    inputs = recorded_inputs(samples, model.temperature).astype(np.float32)
-    return model.uncertainty(inputs, top[:, 0], top[:, 1])
-
-
-def with_learned(records: Records, models: Iterable[LearnedModel]) -> Records:
-    """Return the records with the column of each model added."""
-    return records.with_uncertainty(
-        {
-            column(LEARNED, model.k): as_measure(
-                learned_uncertainty(model, EventSamples(records, model.k))
-            )
-            for model in models
-        }
-    )
 
 
 def _first(samples: EventSamples, n: int) -> EventSamples:

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howsure.statistics.arrays import Floats, Uncertainty
-from howsure.statistics.fit.event_samples import EventSamples
 from howsure.statistics.records.records import TEMPERATURES
 from howsure.statistics.softmax import RankedScores
 
@@ -50,23 +49,6 @@ def parse_rest(column: str) -> tuple[int, int | None] | None:
 def is_input(column: str) -> bool:
     """Tell whether a column is an input of the learned measure, and no measure itself."""
     return column in {"log_entropy", "log_second"} or parse_rest(column) is not None
-
-
-def recorded_inputs(samples: EventSamples, temperature: int) -> Floats:
-    """Return the inputs of recorded samples, float64 of shape (n_samples, 4)."""
-    records, k = samples.records, samples.k
-    tail = np.expm1(records.log_sum_exp[:, temperature].astype(np.float64))
-    top = records.top_logits[:, :k].astype(np.float64) / TEMPERATURES[temperature]
-    head = np.exp(top).sum(axis=1)
-    ratio = (tail + 1.0 - head if k > 1 else tail) / head
-    return np.column_stack(
-        [
-            np.log(np.maximum(ratio, least_rest(k, temperature))),
-            -samples.log_odds,
-            np.log(np.maximum(records.uncertainty["entropy"].astype(np.float64), LEAST)),
-            np.maximum(records.top_logits[:, 1].astype(np.float64), np.log(LEAST)),
-        ]
-    )
 
 
 def ranked_inputs(

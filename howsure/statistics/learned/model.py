@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from howsure.statistics.arrays import Floats, Uncertainty
+from howsure.statistics.arrays import Floats
 from howsure.statistics.learned.inputs import input_columns
 from howsure.statistics.records.records import TEMPERATURES
 
@@ -135,8 +135,3 @@ class LearnedModel:
     def from_dict(cls, values: Mapping[str, Any]) -> "LearnedModel":
         """Rebuild what `to_dict` gave."""
         return cls(**values)
-
-
-def as_measure(uncertainty: Floats) -> Uncertainty:
-    """Return the measure as it is stored and looked up, in float32."""
-    return uncertainty.astype(np.float32)

@@ -1,0 +1,46 @@
+"""The learned measure of recorded samples."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from howsure.statistics.arrays import Floats, Uncertainty
+from howsure.statistics.fit.event_samples import EventSamples
+from howsure.statistics.learned.inputs import LEAST, least_rest
+from howsure.statistics.learned.model import LearnedModel
+from howsure.statistics.measures import LEARNED, column
+from howsure.statistics.records.records import TEMPERATURES, Records
+
+
+def recorded_inputs(samples: EventSamples, temperature: int) -> Floats:
+    """Return the inputs of recorded samples, float64 of shape (n_samples, 4)."""
+    records, k = samples.records, samples.k
+    tail = np.expm1(records.log_sum_exp[:, temperature].astype(np.float64))
+    top = records.top_logits[:, :k].astype(np.float64) / TEMPERATURES[temperature]
+    head = np.exp(top).sum(axis=1)
+    ratio = (tail + 1.0 - head if k > 1 else tail) / head
+    return np.column_stack(
+        [
+            np.log(np.maximum(ratio, least_rest(k, temperature))),
+            -samples.log_odds,
+            np.log(np.maximum(records.uncertainty["entropy"].astype(np.float64), LEAST)),
+            np.maximum(records.top_logits[:, 1].astype(np.float64), np.log(LEAST)),
+        ]
+    )
+
+
+def learned_uncertainty(model: LearnedModel, samples: EventSamples) -> Uncertainty:
+    """Return the measure of recorded samples, float32 of shape (n_samples,)."""
+    top = samples.records.top_classes
+    inputs = recorded_inputs(samples, model.temperature).astype(np.float32)
+    return model.uncertainty(inputs, top[:, 0], top[:, 1]).astype(np.float32)
+
+
+def with_learned(records: Records, models: Iterable[LearnedModel]) -> Records:
+    """Return the records with the column of each model added."""
+    return records.with_uncertainty(
+        {
+            column(LEARNED, model.k): learned_uncertainty(model, EventSamples(records, model.k))
+            for model in models
+        }
+    )
