@@ -17,6 +17,7 @@ ArtifactRole: TypeAlias = Literal[
     "evaluation_records",
     "export",
     "samples",
+    "learned",
 ]
 
 

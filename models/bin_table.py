@@ -51,14 +51,15 @@ class Bin(Base):
     odds_ratio: Mapped[float]
 
 
-Lookup: TypeAlias = Literal["step", "interpolated"]
+Lookup: TypeAlias = Literal["smooth", "interpolated", "step"]
 
 
 class BinTable(Base):
     """The bins of one (event, measure) of a calibration, how they were made and what they show.
 
     ``quantile_bins`` are those before any were pooled: fewer than ``requested_bins`` where equal
-    values share one. The curves are long, and read only where they are asked for.
+    values share one. The curves are long, and read only where they are asked for. ``smooth`` holds
+    the knots of a smooth lookup, ``learned`` the formula of a learned measure.
     """
 
     __tablename__ = "bin_table"
@@ -111,6 +112,9 @@ class BinTable(Base):
     curves: Mapped[dict[str, Any]] = mapped_column(
         JSON, default=dict, deferred=True, deferred_raiseload=True
     )
+
+    smooth: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    learned: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
 
     bins: Mapped[list[Bin]] = relationship(
         lazy="raise", order_by=lambda: Bin.index, passive_deletes="all"

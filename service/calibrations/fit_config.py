@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from howsure.statistics.bins.intervals import INTERVALS
+from howsure.statistics.bins.lookup import Lookup
 from howsure.statistics.measures import (
     DEFAULT_MEASURES,
     MAX_OUTPUT_NAME,
@@ -122,8 +123,10 @@ class FitConfig(Strict):
     bins: Literal["auto"] | Annotated[int, Field(ge=1, le=MAX_BINS)] = Field(
         "auto", description="Bins asked for, or `auto`: chosen by cross-validation."
     )
-    lookup: Literal["step", "interpolated"] = Field(
-        "step", description="Probability constant in a bin, or linear between the bins' means."
+    lookup: Lookup = Field(
+        "smooth",
+        description="Probability on a smooth curve through the hits, linear between the means of "
+        "bins, or constant in a bin.",
     )
     prior_strength: float = Field(
         1.0, ge=TINY, le=1e6, description="Pseudo-samples of the prior; it keeps odds finite."

@@ -9,6 +9,7 @@ import models
 from howsure.statistics.error_samples import choose_rows_to_keep, mislabelled_candidates
 from howsure.statistics.fit.calibration import fit_calibration
 from howsure.statistics.fit.result import BaselineFit, EventFit, Fit, MeasureFit
+from howsure.statistics.measures import LEARNED
 from howsure.statistics.plain import to_plain
 from howsure.statistics.records.order import moved_to_canonical_order
 from howsure.statistics.records.records import Records
@@ -16,12 +17,18 @@ from service.calibrations.config import CalibrationConfig
 from service.calibrations.findings import check_strict, findings_of_records, plain_findings
 from service.jobs.progress import Progress
 from service.jobs.queue import ClaimedJob, JobQueue
-from service.jobs.record_set import SAMPLES, RecordedSet, load_records, record_set
+from service.jobs.record_set import (
+    SAMPLES,
+    RecordedSet,
+    load_records,
+    record_set,
+)
 from service.jobs.samples import keep_samples, rows_to_keep
 from service.storage.artifact_keys import JobFiles
 from service.storage.artifact_rows import NewArtifact
 from service.storage.calibrations import CalibrationRepository
 from service.storage.fit_results import bin_table_row, score_rows
+from service.storage.shards import keep_learned
 from service.workspace import Workspace
 
 MISLABELLED_SHOWN = 50
@@ -44,6 +51,7 @@ def fitted_rows(fit: Fit, *, tenant_id: uuid.UUID, calibration_id: uuid.UUID) ->
                 candidates=[asdict(candidate) for candidate in found.candidates],
                 analysis=_analysis(found),
                 curves=_curves(found),
+                learned=event.learned.model if name == LEARNED and event.learned else None,
             )
             for name, found in event.measures.items()
         ]
@@ -151,9 +159,13 @@ def run_calibration(
             records,
             options=options,
             evaluation=evaluation,
+            n_classes=len(config["classes"]),
             on_progress=lambda done, total: progress.report("fit", done, total),
         )
+        # Moved back with the other columns.
+        records.uncertainty.update(fit.learned_columns)
     kept = _samples(workspace, calibration, fit, progress)
+    kept += keep_learned(workspace.artifacts, JobFiles.of(row.id), records, fit.learned_columns)
     sets = [calibration] if further is None else [calibration, further]
     providers = sorted(set().union(*(found.providers for found in sets)))
     progress.report("publish", 0, 1, now=True)

@@ -5,6 +5,7 @@ from typing import Any
 
 import models
 from howsure.statistics.error_samples import mislabelled_candidates
+from howsure.statistics.learned.recorded import with_learned
 from howsure.statistics.plain import to_plain
 from howsure.statistics.ranking import OOD_LEVELS
 from howsure.statistics.records.records import Records
@@ -16,7 +17,8 @@ from service.jobs.record_set import load_records, record_set
 from service.storage.artifact_keys import JobFiles
 from service.storage.calibrations import CalibrationRepository
 from service.storage.evaluations import EvaluationRepository
-from service.storage.fit_results import core_table, tables_of
+from service.storage.fit_results import core_table, learned_model, tables_of
+from service.storage.shards import learned_columns
 from service.workspace import Workspace
 
 
@@ -52,17 +54,19 @@ def run_evaluation(
     progress.report("judge", 0, 1, now=True)
     config = calibration.config
     served = {int(k): measure for k, measure in (calibration.serve or {}).items()}
+    learned = [found for found in map(learned_model, rows) if found is not None]
+    further = with_learned(recorded.records, learned)
     result = evaluate_set(
         {k: {row.measure: core_table(row) for row in rows if row.k == k} for k in served},
-        known,
-        recorded.records,
+        known.with_uncertainty(learned_columns(workspace.artifacts, calibration)),
+        further,
         served=served,
         labelled=evaluation.labelled,
         n_classes=len(config["classes"]),
         levels=sorted({*OOD_LEVELS, config["ood"]["level"]}),
         seed=config["seed"],
     )
-    mislabelled = _mislabelled(recorded.records, rows) if evaluation.labelled else {}
+    mislabelled = _mislabelled(further, rows) if evaluation.labelled else {}
     queue.publish(
         job,
         rows=[],

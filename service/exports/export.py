@@ -202,7 +202,10 @@ def export_spec(
 ) -> ExportSpec:
     """Return tables, thresholds and metadata of a calibration's file."""
     return ExportSpec(
-        events=tuple(ExportEvent(event.k, event.column, event.table) for event in served.events),
+        events=tuple(
+            ExportEvent(event.k, event.column, event.table, event.learned)
+            for event in served.events
+        ),
         n_top=min(SHOWN_CLASSES, len(served.class_names)),
         ood_threshold=served.ood_threshold,
         accept_thresholds=tuple(served.accept_thresholds.items()),

@@ -61,6 +61,10 @@ class GraphBuilder:
         """Return a scalar in the head's precision."""
         return self._constant(np.array(value, dtype=self._dtype))
 
+    def numbers(self, values: NDArray[np.floating]) -> str:
+        """Return an array in the head's precision."""
+        return self._constant(values.astype(self._dtype))
+
     def integers(self, values: Sequence[int]) -> str:
         """Return a vector of int64."""
         return self._constant(np.array(values, dtype=np.int64))

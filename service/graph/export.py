@@ -7,12 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto, helper
 
+from howsure.statistics.learned.model import N_INPUTS
 from service.graph.builder import GraphBuilder
 from service.graph.description import OutputChoice
 from service.graph.export_spec import ExportSpec
 from service.graph.gate.versions import lower_ir_version
 from service.graph.head import HeadTensors
 from service.graph.inline import inline_functions
+from service.graph.learned import add_learned
 from service.graph.lookup import add_lookup
 from service.graph.measure_outputs import pass_through
 from service.graph.noise.last_layer import MEASURE as LAST_LAYER
@@ -173,7 +175,9 @@ def build_export_graph(
     n_own = len(graph.node)
     sent = output_names_as_sent(graph)
     taken = {*value_names(graph), *sent.values()}
-    build, scores, head = append_head(model, choice, spec.head_top_k)
+    learned = {e.column: e.learned for e in spec.events if e.learned is not None}
+    inputs = [name for found in learned.values() for name in found.columns]
+    build, scores, head = append_head(model, choice, spec.head_top_k, inputs)
     # ONNX cannot infer the rank of the output of a tree ensemble, on which ours depend.
     known = ExportOutput(scores, build.element_type, choice.n_classes)
     graph.value_info.append(_declared(scores, known, _rows(graph)))
@@ -181,6 +185,10 @@ def build_export_graph(
     if last_layer_masks is not None:
         passes = add_last_layer_dropout(build, graph, choice, last_layer_masks)
         columns[LAST_LAYER] = passes.variance
+    for place, (column, found) in enumerate(learned.items()):
+        own = build.columns(head.inputs or "", N_INPUTS * place, N_INPUTS * (place + 1))
+        narrow = build.add("Cast", own, to=TensorProto.FLOAT)
+        columns[column] = add_learned(build, found, narrow, head.top_classes)
     after = GraphBuilder(graph, opset=build.opset, precision="float32", stem="answer")
     answers = add_answers(after, head, columns, spec)
     prefix = _free_prefix(answers, taken)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from howsure.statistics.bins.lookup import LookupTable
+from howsure.statistics.learned.model import LearnedModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,11 +18,14 @@ class ExportEvent:
     column : str
         The measure's column: of the head, of a scalar output, or of last-layer dropout.
     table : LookupTable
+    learned : LearnedModel, optional
+        Where the learned measure serves the event.
     """
 
     k: int
     column: str
     table: LookupTable
+    learned: LearnedModel | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -60,7 +64,15 @@ class ExportSpec:
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for JSON, which preserves every bit of the numbers."""
-        events = [[event.k, event.column, event.table.to_dict()] for event in self.events]
+        events = [
+            [
+                event.k,
+                event.column,
+                event.table.to_dict(),
+                None if event.learned is None else event.learned.to_dict(),
+            ]
+            for event in self.events
+        ]
         return {**vars(self), "events": events}
 
     @classmethod
@@ -68,8 +80,13 @@ class ExportSpec:
         """Rebuild the spec from ``as_dict``, also after JSON."""
         changed = {
             "events": tuple(
-                ExportEvent(k, column, LookupTable.from_dict(table))
-                for k, column, table in values["events"]
+                ExportEvent(
+                    k,
+                    column,
+                    LookupTable.from_dict(table),
+                    None if learned is None else LearnedModel.from_dict(learned),
+                )
+                for k, column, table, learned in values["events"]
             ),
             "accept_thresholds": tuple((risk, at) for risk, at in values["accept_thresholds"]),
             "top_k": tuple(values["top_k"]),

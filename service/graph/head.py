@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from service.graph.builder import GraphBuilder, log1p
 from service.graph.description import Kind
+from service.graph.learned import add_inputs
 
 # exp() of less is 0 in float32. The bound avoids e * log(e) = 0 * inf for a logit of -inf.
 LEAST_LOG_RATIO = -200.0
@@ -22,18 +23,26 @@ class HeadTensors:
     """The tensors of a head: classes and probabilities of the top, measures by column, (n, 1).
 
     All measures are NaN if the scores are not finite; ``n_top`` is the number of top classes.
+    ``inputs`` are those of the learned measure, side by side.
     """
 
     top_classes: str
     top_scores: str
     measures: dict[str, str]
     n_top: int
+    inputs: str | None = None
 
 
 def add_head(
-    build: GraphBuilder, scores: str, kind: Kind, *, n_top: int, top_k: Sequence[int]
+    build: GraphBuilder,
+    scores: str,
+    kind: Kind,
+    *,
+    n_top: int,
+    top_k: Sequence[int],
+    inputs: Sequence[str] = (),
 ) -> HeadTensors:
-    """Append the head.
+    """Append the head, with these inputs of the learned measure.
 
     NaN, +inf and rows of only -inf give NaN in every float output; finite rows give neither NaN nor
     -0. Measures: entropy, -log p_(1) and -log of the top-k mass as in
@@ -68,7 +77,25 @@ def add_head(
         head = top_ratios if k == n_top else build.columns(top_ratios, 0, k)
         mass = build.row_sums(head)
         measures[f"neg_log_topk_mass_{k}"] = log1p(build, build.add("Div", rest(k), mass))
-    return HeadTensors(top_classes, build.add("Div", top_ratios, total), measures, n_top)
+
+    def rest_ratio(k: int, temperature: float) -> str:
+        top, others = top_ratios, outside
+        if temperature != 1.0:
+            exponent = build.number(1.0 / temperature)
+            top, others = (build.add("Pow", ratios, exponent) for ratios in (top, others))
+        beyond = build.row_sums(others)
+        if k < n_top:
+            beyond = build.add("Add", beyond, build.row_sums(build.columns(top, k, n_top)))
+        head = top if k == n_top else build.columns(top, 0, k)
+        return build.add("Div", beyond, build.row_sums(head))
+
+    learned = None
+    if inputs:
+        learned = add_inputs(
+            build, inputs, rest_ratio=rest_ratio, entropy=measures["entropy"], second=second
+        )
+    top_scores = build.add("Div", top_ratios, total)
+    return HeadTensors(top_classes, top_scores, measures, n_top, learned)
 
 
 def ratios_to_top(

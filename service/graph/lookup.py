@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import TensorProto
 
+from howsure.statistics.bins.curve import Curve
 from howsure.statistics.bins.lookup import LookupTable
 from service.graph.builder import GraphBuilder
 
@@ -41,6 +42,8 @@ def add_lookup(
     """
     places = _count_below(build, table.edges[1:-1], column)
     bins = build.add("Sub", places, build.integers([1]))
+    if table.curve is not None:
+        return LookupTensors(bins, *_on_curve(build, table.curve, uncertainty, column))
     if table.lookup == "interpolated":
         probability = _interpolated(build, table, uncertainty, column)
         return LookupTensors(bins, probability, *_widened(build, table, places, probability))
@@ -67,6 +70,29 @@ def _look_up(
 ) -> str:
     entries = np.concatenate([[np.nan], values]).astype(dtype)
     return build.add("Gather", build.constant(entries), places)
+
+
+def _on_curve(
+    build: GraphBuilder, curve: Curve, uncertainty: str, column: str
+) -> tuple[str, str, str]:
+    """Return probability, lower and upper, on the lines between knots, in float64."""
+    start, base, slopes = curve.lines
+    segments = _count_below(build, curve.uncertainty.astype(np.float32), column)
+    wide = build.add("Cast", uncertainty, to=TensorProto.DOUBLE)
+    along = build.add("Sub", wide, _look_up(build, start, segments, np.float64))
+
+    def on_line(values: NDArray[np.float64], rises: NDArray[np.float64]) -> str:
+        slope = _look_up(build, rises, segments, np.float64)
+        rise = build.add("Mul", slope, along)
+        at = build.add("Add", _look_up(build, values, segments, np.float64), rise)
+        return build.add("Cast", at, to=TensorProto.FLOAT)
+
+    probability, lower, upper = (on_line(*line) for line in zip(base, slopes, strict=True))
+    return (
+        probability,
+        build.add("Where", build.add("Less", probability, lower), probability, lower),
+        build.add("Where", build.add("Greater", probability, upper), probability, upper),
+    )
 
 
 def _interpolated(build: GraphBuilder, table: LookupTable, uncertainty: str, column: str) -> str:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, ValueInfoProto, helper
 
+from howsure.statistics.learned.inputs import is_input
 from service.graph.builder import GraphBuilder, class_scores
 from service.graph.description import NoiseSite, OutputChoice
 from service.graph.gate.versions import default_opset
@@ -54,7 +55,7 @@ def build_serving_graph(
     top_k
         Distinct, each ``1 <= k < choice.n_classes``.
     columns
-        The measures to compute; None for all.
+        The measures and the inputs of the learned measure to compute; None for all measures.
     scalars
         Outputs of the model with one number per sample, by column.
     sites
@@ -73,9 +74,13 @@ def build_serving_graph(
     if last_layer_masks is not None:
         inline_functions(model)
     graph = model.graph
-    build, scores, head = append_head(model, choice, top_k)
+    inputs = tuple(name for name in columns or () if is_input(name))
+    build, scores, head = append_head(model, choice, top_k, inputs)
 
     outputs = _head_outputs(build, head, columns)
+    for place, name in enumerate(inputs):
+        column = build.columns(head.inputs or "", place, place + 1)
+        outputs.append(_measure_output(build, column, PREFIX + name))
     passed = {PREFIX + column: name for column, name in (scalars or {}).items()}
     pass_through(build, passed)
     outputs += [_output(name, TensorProto.FLOAT, 1) for name in passed]
@@ -95,16 +100,19 @@ def build_packed_graph(
 ) -> ModelProto:
     """Put the head on the model, in place, as its only output: ``howsure_words``.
 
-    It is float32 (n, 2 m + columns): the top classes, their scores and the measures in the order of
-    ``columns``. float32 is exact for class indices up to 2**24.
+    It is float32 (n, 2 m + columns): the top classes, their scores, and ``columns`` in their order,
+    measures before inputs of the learned measure. float32 is exact for class indices up to 2**24.
 
     Raises
     ------
     ValueError
         If a k is out of range.
     """
-    build, _, head = append_head(model, choice, top_k)
-    measures = [head.measures[name] for name in columns]
+    inputs = [name for name in columns if is_input(name)]
+    build, _, head = append_head(model, choice, top_k, inputs)
+    measures = [head.measures[name] for name in columns if not is_input(name)]
+    if head.inputs is not None:
+        measures.append(head.inputs)
     parts = [
         build.add("Cast", part, to=TensorProto.FLOAT)
         for part in (head.top_classes, head.top_scores, *measures)
@@ -115,7 +123,7 @@ def build_packed_graph(
 
 
 def append_head(
-    model: ModelProto, choice: OutputChoice, top_k: Sequence[int]
+    model: ModelProto, choice: OutputChoice, top_k: Sequence[int], inputs: Sequence[str] = ()
 ) -> tuple[GraphBuilder, str, HeadTensors]:
     """Append the head to the model, in place; return its builder, the class scores, its tensors.
 
@@ -131,7 +139,11 @@ def append_head(
     build = GraphBuilder(graph, opset=default_opset(model), precision=choice.precision)
     scores = class_scores(build, tensor, choice)
     n_top = min(choice.n_classes, max((LEAST_TOP, *top_k)))
-    return build, scores, add_head(build, scores, choice.kind, n_top=n_top, top_k=top_k)
+    return (
+        build,
+        scores,
+        add_head(build, scores, choice.kind, n_top=n_top, top_k=top_k, inputs=inputs),
+    )
 
 
 def _head_outputs(

@@ -12,6 +12,8 @@ from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
 import models
+from howsure.statistics.learned.model import LearnedModel
+from howsure.statistics.learned.recorded import with_learned
 from howsure.statistics.records.records import Records
 from service.jobs.recording import ShardTask
 from service.predictions.provider_parity import RecordedRows
@@ -72,8 +74,12 @@ class KeptSamples:
         with self._opened() as file:
             return _below(INPUT, file, slice(0, n_rows))
 
-    def recorded(self, n_rows: int, columns: Sequence[str]) -> RecordedRows:
+    def recorded(
+        self, n_rows: int, columns: Sequence[str], learned: Sequence[LearnedModel] = ()
+    ) -> RecordedRows:
         """Return the records of the first rows, with these uncertainties.
+
+        Those of the learned measure are computed by its formulas.
 
         Raises
         ------
@@ -82,10 +88,11 @@ class KeptSamples:
         """
         with self._opened() as file:
             found = _below(RECORD, file, slice(0, n_rows))
+        records = with_learned(Records.from_arrays(found), learned)
         return RecordedRows(
-            top_classes=found["top_classes"],
-            top_logits=found["top_logits"],
-            uncertainty={name: found[f"uncertainty_{name}"] for name in columns},
+            top_classes=records.top_classes,
+            top_logits=records.top_logits,
+            uncertainty={name: records.uncertainty[name] for name in columns},
         )
 
     def numbers(self) -> NDArray[np.int64]:

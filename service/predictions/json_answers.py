@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 import msgspec
 
 from service.metrics.answers import AnswerCounts
 from service.predictions.lookup import SHOWN_CLASSES, FlaggedRows, PredictionBatch
-from service.predictions.served_calibration import EventProbability, ServedCalibration
+from service.predictions.served_calibration import EventProbability, ServedCalibration, ServedEvent
 from service.runner.model_output import OutputMatrix
 
 
@@ -40,7 +41,7 @@ class JsonAnswers:
             return None
         shown = min(n_top, SHOWN_CLASSES)
         events = [
-            [event.at(row[matrix.places[event.column]]) for row in rows]
+            [event.at(value) for value in _uncertainties(event, rows, matrix)]
             for event in served.events
             if event.at is not None
         ]
@@ -111,6 +112,18 @@ class JsonAnswers:
             answer["abstain"] = {name: left and left[row] for name, left in abstain}
             rows.append(answer)
         return rows
+
+
+def _uncertainties(
+    event: ServedEvent, rows: list[list[float]], matrix: OutputMatrix
+) -> Iterator[float]:
+    places = [matrix.places[name] for name in event.needs]
+    measure = event.of_one
+    if measure is None:
+        (place,) = places
+        return (row[place] for row in rows)
+    get = itemgetter(*places)
+    return (measure(get(row), int(row[0]), int(row[1])) for row in rows)
 
 
 def _event_rows(batch: PredictionBatch) -> Iterator[list[EventProbability]]:

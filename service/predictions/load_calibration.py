@@ -31,7 +31,7 @@ from service.runner.model_files import open_files
 from service.runner.model_to_serve import ModelToServe
 from service.storage.calibration_queries import CalibrationRef
 from service.storage.calibrations import CalibrationRepository
-from service.storage.fit_results import core_table, served_tables
+from service.storage.fit_results import core_table, learned_model, served_tables
 from service.storage.operating_points import OperatingPointRepository
 from service.workspace import Workspace
 
@@ -92,7 +92,7 @@ def _load(workspace: Workspace, tenant_id: uuid.UUID, ref: CalibrationRef) -> Se
         tables = served_tables(session, tenant_id, ref.id)
     config = row.config
     events = tuple(
-        ServedEvent(table.k, table.measure, table.column, core_table(table))
+        ServedEvent(table.k, table.measure, table.column, core_table(table), learned_model(table))
         for table in sorted(tables, key=lambda table: table.k)
     )
     with ExitStack() as opened:
@@ -125,7 +125,9 @@ def _onnx_model(
     to_serve = ModelToServe(
         files=open_files(workspace.artifacts, row.artifacts, opened, tenant=str(row.tenant_id)),
         resolved=serving(
-            found["resolved"], [e.measure for e in events], [e.column for e in events]
+            found["resolved"],
+            [event.measure for event in events],
+            sorted({name for event in events for name in event.needs}),
         ),
         name=f"{row.name}@{row.version}",
         rehearse=rehearsal,
@@ -142,7 +144,15 @@ def _scores_model(row: models.Calibration, events: Sequence[ServedEvent]) -> Ser
         kind=row.data["kind"],
         n_classes=len(config["classes"]),
         top_k=tuple(config["top_k"]),
-        events=tuple(ScoredEvent(event.k, event.measure, event.column) for event in own),
+        events=tuple(
+            ScoredEvent(
+                event.k,
+                event.measure,
+                event.column,
+                () if event.learned is None else event.learned.columns,
+            )
+            for event in own
+        ),
         supplied=supplied_names(event.measure for event in events),
     )
     to_serve = ModelToServe(

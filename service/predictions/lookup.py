@@ -82,7 +82,8 @@ def answers_of(
     columns: Mapping[str, NDArray[np.float32]],
 ) -> PredictionBatch:
     """Look up a head's outputs in the tables; ``columns`` holds all uncertainties."""
-    events = [_answer(event, columns[event.column]) for event in served.events]
+    classes = outputs.top_classes
+    events = [_answer(event, event.uncertainty(columns, classes)) for event in served.events]
     uncertainty = None if served.top1 is None else events[served.top1].uncertainty
     flags = served.flags
     return PredictionBatch(

@@ -76,7 +76,8 @@ def compare_providers(
     other_value = np.zeros_like(other_class)
     for event in events:
         tolerance = _tolerance(event.measure, half_precision=half_precision)
-        values, got = recorded.uncertainty[event.column], answered.uncertainty[event.column]
+        values = recorded.uncertainty[event.column]
+        got = event.uncertainty(answered.uncertainty, answered.top_classes)
         is_other = ~tolerance.allows(got.astype(np.float64), values.astype(np.float64))
         other_value |= is_other
         other_bin |= is_other & (event.table.look_up(got).bin != event.table.look_up(values).bin)

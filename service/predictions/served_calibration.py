@@ -1,5 +1,6 @@
 """A calibration prepared for predictions: bin tables, thresholds and the model."""
 
+import struct
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,11 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 import models
+from howsure.statistics.bins.curve import Curve
 from howsure.statistics.bins.table import BinTable
+from howsure.statistics.learned.model import LearnedModel, ScalarMeasure
 from howsure.statistics.measures import SUPPLIED, column, supplied_names
 from service.runner.messages.onnx_models import OnnxModelFiles
 from service.runner.model_to_serve import ModelToServe
 from service.storage.calibration_queries import CalibrationRef
+
+_FLOAT = struct.Struct("f")
+
+
+def to_float32(value: float) -> float:
+    """Return the nearest float32."""
+    found: float = _FLOAT.unpack(_FLOAT.pack(value))[0]
+    return found
 
 
 class EventProbability(msgspec.Struct, gc=False):
@@ -36,6 +47,8 @@ def scalar_lookup(table: BinTable, measure: str) -> ScalarLookup | None:
 
     Return None for an interpolated table, which needs arrays.
     """
+    if table.curve is not None:
+        return _on_curve(table, table.curve, measure)
     if table.lookup != "step":
         return None
     edges: list[float] = table.edges[1:-1].tolist()
@@ -47,6 +60,24 @@ def scalar_lookup(table: BinTable, measure: str) -> ScalarLookup | None:
     def at(value: float) -> EventProbability:
         found = bisect_left(edges, value)
         return EventProbability(probability[found], interval[found], measure, value, found)
+
+    return at
+
+
+def _on_curve(table: BinTable, curve: Curve, measure: str) -> ScalarLookup:
+    edges: list[float] = table.edges[1:-1].tolist()
+    knots: list[float] = curve.uncertainty.tolist()
+    start, base, slope = curve.lines
+    lines: list[tuple[float, ...]] = list(
+        zip(start.tolist(), *base.tolist(), *slope.tolist(), strict=True)
+    )
+
+    def at(value: float) -> EventProbability:
+        x, p, low, high, dp, dlow, dhigh = lines[bisect_left(knots, value)]
+        along = value - x
+        probability = p + dp * along
+        interval = (min(low + dlow * along, probability), max(high + dhigh * along, probability))
+        return EventProbability(probability, interval, measure, value, bisect_left(edges, value))
 
     return at
 
@@ -81,17 +112,52 @@ def _top1(served: Sequence[models.BinTable]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class ServedEvent:
-    """An event's measure, its column in the model's output and its bins."""
+    """An event's measure, its column in the model's output and its bins.
+
+    A learned measure is computed from other columns by its formula.
+    """
 
     k: int
     measure: str
     column: str
     table: BinTable
+    learned: LearnedModel | None = None
 
     @property
     def name(self) -> str:
         """The event's name in answers."""
         return f"top{self.k}"
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The columns of the model's output that the measure is read or computed from."""
+        return (self.column,) if self.learned is None else self.learned.columns
+
+    def uncertainty(
+        self, columns: Mapping[str, NDArray[np.float32]], top_classes: NDArray[np.integer]
+    ) -> NDArray[np.float32]:
+        """Return the measure, float32 of shape (n_samples,).
+
+        Parameters
+        ----------
+        columns
+            The uncertainties by column.
+        top_classes
+            Best first, shape (n_samples, n_top).
+        """
+        if self.learned is None:
+            return columns[self.column]
+        inputs = np.stack([columns[name] for name in self.learned.columns], axis=1)
+        found = self.learned.uncertainty(inputs, top_classes[:, 0], top_classes[:, 1])
+        return found.astype(np.float32)
+
+    @cached_property
+    def of_one(self) -> ScalarMeasure | None:
+        """The same for one sample on Python numbers; None if it is read."""
+        if self.learned is None:
+            return None
+        measure = self.learned.of_one()
+        return lambda values, first, other: to_float32(measure(values, first, other))
 
     @cached_property
     def at(self) -> ScalarLookup | None:

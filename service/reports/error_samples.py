@@ -16,7 +16,7 @@ from howsure.statistics.bins.table import BinTable
 from howsure.statistics.error_samples import mislabelled_candidates, most_confident_errors
 from howsure.statistics.records.records import Records, concatenate
 from service.storage.artifact_store import ArtifactStore
-from service.storage.shards import read_records
+from service.storage.shards import learned_columns, read_records
 
 Kind: TypeAlias = Literal["mislabelled", "surest_errors"]
 
@@ -80,10 +80,14 @@ def find_errors(
 
 
 def record_parts(artifacts: ArtifactStore, row: models.Calibration) -> Iterator[Records]:
-    """Yield the records of the calibration set, shard by shard."""
+    """Yield the records of the calibration set with the learned measure, shard by shard."""
+    learned, start = learned_columns(artifacts, row), 0
     parts = sorted(
         (found for found in row.artifacts if found.role == "records"),
         key=lambda part: part.position,
     )
     for part in parts:
-        yield read_records(artifacts, part.key, part.sha256)
+        records = read_records(artifacts, part.key, part.sha256)
+        end = start + records.n_samples
+        yield records.with_uncertainty({name: found[start:end] for name, found in learned.items()})
+        start = end

@@ -87,6 +87,10 @@ class JobFiles:
         """Return a new key for the kept samples."""
         return f"{self.prefix}/samples-{uuid4()}"
 
+    def learned(self) -> str:
+        """Return a new key for the learned measure of a set."""
+        return f"{self.prefix}/learned-{uuid4()}"
+
     def records(self, role: ArtifactRole, start: int, sha256: str) -> str:
         """Return the key of a shard's records.
 

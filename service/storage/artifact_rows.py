@@ -18,7 +18,8 @@ KEYS_PER_QUERY = 500
 # The shards of an uploaded set; only the job reads them.
 SET_ROLES: tuple[ArtifactRole, ...] = ("calibration", "evaluation")
 # An export names its calibration, so it is not shared.
-SHARED_ROLES = tuple(role for role in get_args(ArtifactRole) if role != "export")
+# A fit makes the others itself.
+SHARED_ROLES = tuple(role for role in get_args(ArtifactRole) if role not in {"export", "learned"})
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,13 @@ from sqlalchemy import Select, select
 from sqlalchemy.orm import Session, selectinload, undefer
 
 import models
+from howsure.statistics.bins.curve import Curve
 from howsure.statistics.bins.intervals import IntervalOptions
 from howsure.statistics.bins.prior import BetaPrior
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.comparison import PairedDifference
 from howsure.statistics.fit.result import BaselineFit, MeasureFit
+from howsure.statistics.learned.model import LearnedModel
 from models import Score, ScorePhase, SubjectKind
 
 
@@ -32,11 +34,13 @@ def bin_table_row(  # noqa: PLR0913 - the row has that many columns
     candidates: Sequence[Mapping[str, object]] = (),
     analysis: Mapping[str, object] = MappingProxyType({}),
     curves: Mapping[str, object] = MappingProxyType({}),
+    learned: LearnedModel | None = None,
 ) -> models.BinTable:
     """Return the rows of a fitted table.
 
     ``quantile_bins`` are those before any were pooled; ``candidates`` are the numbers of bins that
-    were tried; ``analysis`` and ``curves`` are plain data, and never a NaN.
+    were tried; ``analysis`` and ``curves`` are plain data, and never a NaN; ``learned`` is the
+    formula of a learned measure.
     """
     return models.BinTable(
         tenant_id=tenant_id,
@@ -59,6 +63,8 @@ def bin_table_row(  # noqa: PLR0913 - the row has that many columns
         candidates=[dict(candidate) for candidate in candidates],
         analysis=dict(analysis),
         curves=dict(curves),
+        smooth=None if table.curve is None else table.curve.to_dict(),
+        learned=None if learned is None else learned.to_dict(),
         bins=_bin_rows(table),
     )
 
@@ -82,11 +88,17 @@ def core_table(row: models.BinTable) -> BinTable:
         ),
         requested_bins=row.requested_bins,
         lookup=row.lookup,
+        curve=None if row.smooth is None else Curve.from_dict(row.smooth),
         monotone=row.monotone,
         interval=IntervalOptions(
             row.interval_method, row.interval_level, simultaneous=row.interval_simultaneous
         ),
     )
+
+
+def learned_model(row: models.BinTable) -> LearnedModel | None:
+    """Return the formula of a table's measure; None if it is not learned."""
+    return None if row.learned is None else LearnedModel.from_dict(row.learned)
 
 
 def tables_of(

@@ -1,7 +1,7 @@
 """Shards, each some thousand samples of a set, and their records."""
 
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from io import BytesIO
@@ -13,6 +13,7 @@ import structlog
 from numpy.lib import format as npy_format
 
 import models
+from howsure.statistics.arrays import Uncertainty
 from howsure.statistics.records.records import Records, concatenate
 from service.child.reading.checks import SUPPLIED_PREFIX
 from service.errors import ArtifactDamaged
@@ -188,3 +189,37 @@ def _unpacked(content: bytes) -> tuple[Records, str]:
         arrays = dict(archive)
     provider = str(arrays.pop(PROVIDER, ""))
     return Records.from_arrays(arrays), provider
+
+
+def keep_learned(
+    artifacts: ArtifactStore, files: JobFiles, records: Records, columns: Iterable[str]
+) -> list[NewArtifact]:
+    """Store the learned measure of a calibration set, which its records' shards do not hold.
+
+    Raises
+    ------
+    StorageFull
+        If no space is left.
+    """
+    found = {name: records.uncertainty[name] for name in columns}
+    if not found:
+        return []
+    key, packed = files.learned(), BytesIO()
+    write_npz(packed, found)
+    stored = artifacts.put_bytes(key, packed.getvalue())
+    return [NewArtifact("learned", 0, "learned.npz", key, stored.sha256, stored.size)]
+
+
+def learned_columns(artifacts: ArtifactStore, row: models.Calibration) -> dict[str, Uncertainty]:
+    """Return the learned measure of a calibration set by column; empty if it has none.
+
+    Raises
+    ------
+    ArtifactDamaged
+        If it is not what was stored.
+    """
+    stored = next((found for found in row.artifacts if found.role == "learned"), None)
+    if stored is None:
+        return {}
+    with artifacts.local_path(stored.key, stored.sha256) as path, np.load(path) as packed:
+        return {name: packed[name] for name in packed.files}

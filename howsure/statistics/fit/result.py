@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from howsure.statistics.arrays import Uncertainty
 from howsure.statistics.bins.guarantee import Guarantee
 from howsure.statistics.coarse import CoarseTable
 from howsure.statistics.comparison import PairedDifference
@@ -12,6 +13,7 @@ from howsure.statistics.diagnostics.rank_grid import RankGrid
 from howsure.statistics.diagnostics.reliability import Reliability
 from howsure.statistics.fit.cross_validation import Scored, ScoredTable
 from howsure.statistics.learned.fit import LearnedFit
+from howsure.statistics.measures import LEARNED
 from howsure.statistics.model_scores import ModelScores
 from howsure.statistics.selective import SelectiveResult
 
@@ -188,3 +190,12 @@ class Fit:
     events: dict[int, EventFit]
     warnings: list[str]
     model_scores: dict[str, ModelScores] = field(default_factory=dict)
+
+    @property
+    def learned_columns(self) -> dict[str, Uncertainty]:
+        """The learned measure of the calibration set, cross-fitted, by column of the records."""
+        return {
+            event.measures[LEARNED].column: event.learned.uncertainty
+            for event in self.events.values()
+            if event.learned is not None
+        }

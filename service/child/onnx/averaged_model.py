@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from howsure.statistics.arrays import Floats, Labels
+from howsure.statistics.learned.inputs import is_input, ranked_inputs
 from howsure.statistics.measures.passes import (
     averaged_columns,
     covariance_norm,
@@ -72,12 +73,14 @@ class StochasticPasses:
 class AveragedModel:
     """Predicts the mean probability, and computes its uncertainties.
 
-    With ``plan``, also the variance between the answers.
+    With ``plan``, also the variance between the answers; ``inputs`` are those of the learned
+    measure.
     """
 
     source: Members | StochasticPasses
     top_k: tuple[int, ...]
     plan: PassPlan | None
+    inputs: tuple[str, ...] = ()
 
     def answer(self, rows: Mapping[str, Array], place: str) -> dict[str, Array]:
         """Return the logarithm of the mean probability, and the variance."""
@@ -103,7 +106,8 @@ class AveragedModel:
                 has_answer, (top_weights / ranked.total[:, None]).astype(np.float32), np.nan
             ),
         }
-        measured = score_uncertainty(scores, top_k=self.top_k)
+        measured: dict[str, Array] = {**score_uncertainty(scores, top_k=self.top_k)}
+        measured |= ranked_inputs(ranked, self.inputs, measured)
         return finished | {PREFIX + name: measured[name] for name in measured} | part
 
     def observe(self, rows: Mapping[str, Array], place: str) -> dict[str, Array]:
@@ -138,6 +142,11 @@ def _refuse_other_measures(request: LoadRequest, needed: str) -> None:
         raise InvalidConfig.at("config.measures", f"{what} needs {needed}")
 
 
+def learned_inputs(request: LoadRequest) -> tuple[str, ...]:
+    """Return the requested inputs of the learned measure, sorted."""
+    return tuple(sorted(name for name in request.columns or () if is_input(name)))
+
+
 class Ensemble:
     """Loads the members of an ensemble."""
 
@@ -167,7 +176,8 @@ class Ensemble:
         sessions = [file.scores(choice) for file, choice in zip(files, choices, strict=True)]
         found = files[0].describe(choices, sessions[0].provider, plans, averaged=True)
         members = Members(sessions, [choice.kind for choice in choices])
-        model = AveragedModel(members, found.top_k, plans[0] if plans else None)
+        inputs = learned_inputs(self._request)
+        model = AveragedModel(members, found.top_k, plans[0] if plans else None, inputs)
         return LoadedModel(model, found, numbers=len(files) * found.n_classes)
 
     def try_out(
@@ -271,7 +281,7 @@ class StochasticGraph:
         noise = NoiseFeeds(session, self._sites, seed=plan.seed, fixed_batch=fixed)
         found = file.describe(choices, session.provider, plans, averaged=True)
         passes = StochasticPasses(session, choice.kind, noise, plan.passes)
-        model = AveragedModel(passes, found.top_k, plan)
+        model = AveragedModel(passes, found.top_k, plan, learned_inputs(self._request))
         return LoadedModel(model, found, numbers=plan.passes * choice.n_classes)
 
     def try_out(

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from howsure.statistics.learned.inputs import ranked_inputs
 from howsure.statistics.records.build import score_uncertainty
 from howsure.statistics.softmax import rank_scores
 from service.child.onnx.session import CPU, VERSIONS
@@ -50,7 +51,10 @@ class ScoresModel:
         ((kind, scores),) = rows.items()
         ranked = rank_scores(scores, n_top=self._output.n_top)
         top_weights = np.take_along_axis(ranked.weights, ranked.top_classes, axis=1)
-        measured = score_uncertainty(scores, top_k=self.spec.top_k, logits=kind == "logits")
+        measured: dict[str, Array] = {
+            **score_uncertainty(scores, top_k=self.spec.top_k, logits=kind == "logits")
+        }
+        measured |= ranked_inputs(ranked, self._output.columns, measured)
         columns = [measured[name][:, None] for name in self._output.columns]
         return np.hstack(
             [ranked.top_classes, top_weights / ranked.total[:, None], *columns], dtype=np.float32
@@ -105,7 +109,7 @@ class ScoresDecoder:
         """Refuse probabilities where an event needs logits."""
         given = self._spec.given_by(kind)
         for event in self._spec.events:
-            if event.column not in given:
+            if event.column not in given and not event.inputs:
                 raise InvalidInput.at(
                     kind, f"Top-{event.k} is answered by {event.measure}, which {kind} do not give"
                 )

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from howsure.statistics.learned.inputs import is_input
 from howsure.statistics.measures import columns
 from service.graph.description import OnnxModelDescription, OutputChoice
 from service.runner.messages.convert import NotNegativeFloat, Positive, convert, to_json
@@ -86,7 +87,8 @@ class ModelSetup:
     averaged
         Whether the prediction is the mean probability over members or passes.
     columns
-        The score uncertainties that the graph computes; None for all.
+        The score uncertainties that the graph computes, and inputs of the learned measure; None
+        for all uncertainties.
     preprocessing
         How pictures become the model's input.
     """
@@ -205,7 +207,11 @@ def read_table_columns(resolved: Mapping[str, Any]) -> Mapping[str, tuple[str, .
 def score_columns(
     top_k: Sequence[int], *, logits: bool, only: frozenset[str] | None
 ) -> Iterator[str]:
-    """Yield the names of the uncertainties computed from scores, in a fixed order."""
+    """Yield the names of the uncertainties computed from scores, in a fixed order.
+
+    Inputs of the learned measure come last, and only if they are named.
+    """
     for name, _, _ in columns(top_k, logits=logits):
         if only is None or name in only:
             yield name
+    yield from sorted(name for name in only or () if is_input(name))

@@ -10,11 +10,15 @@ from service.runner.messages.convert import to_fields
 
 @dataclass(frozen=True)
 class ScoredEvent:
-    """An event that is answered from the outputs: its measure, and the measure's column."""
+    """An event that is answered from the outputs: its measure, and the measure's column.
+
+    ``inputs`` are those of the learned measure, if that serves.
+    """
 
     k: int
     measure: str
     column: str
+    inputs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,8 @@ class ScoresModelSpec:
     def columns(self) -> frozenset[str]:
         """The uncertainties of the events that logits give."""
         given = self.given_by("logits")
-        return frozenset(event.column for event in self.events if event.column in given)
+        own = {event.column for event in self.events if event.column in given}
+        return frozenset(own | {name for event in self.events for name in event.inputs})
 
     def given_by(self, kind: str) -> frozenset[str]:
         """Return the uncertainties that logits, or probabilities, give."""

@@ -1,0 +1,44 @@
+"""Add the smooth lookup with its knots, and the formula and values of a learned measure."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0012"
+down_revision = "0011"
+branch_labels = None
+depends_on = None
+
+ROLES = (
+    *("model", "model_data", "calibration", "evaluation", "records", "evaluation_records"),
+    *("export", "samples"),
+)
+BEFORE, AFTER = "lookup IN ('step', 'interpolated')", "lookup IN ('smooth', 'interpolated', 'step')"
+
+
+def upgrade() -> None:
+    with op.batch_alter_table("bin_table") as bin_table:
+        bin_table.add_column(sa.Column("smooth", sa.JSON))
+        bin_table.add_column(sa.Column("learned", sa.JSON))
+        bin_table.drop_constraint(op.f("ck_bin_table_lookup"), type_="check")
+        bin_table.create_check_constraint(op.f("ck_bin_table_lookup"), AFTER)
+    _allow_roles(*ROLES, "learned")
+
+
+def downgrade() -> None:
+    op.execute("DELETE FROM artifact WHERE role = 'learned'")
+    _allow_roles(*ROLES)
+    # The bins of a smooth table are those of a step table; a learned measure cannot be computed.
+    op.execute("DELETE FROM bin_table WHERE learned IS NOT NULL AND NOT served")
+    op.execute("UPDATE bin_table SET lookup = 'step' WHERE lookup = 'smooth'")
+    with op.batch_alter_table("bin_table") as bin_table:
+        bin_table.drop_constraint(op.f("ck_bin_table_lookup"), type_="check")
+        bin_table.create_check_constraint(op.f("ck_bin_table_lookup"), BEFORE)
+        bin_table.drop_column("learned")
+        bin_table.drop_column("smooth")
+
+
+def _allow_roles(*roles: str) -> None:
+    allowed = ", ".join(f"'{role}'" for role in roles)
+    with op.batch_alter_table("artifact") as artifact:
+        artifact.drop_constraint(op.f("ck_artifact_role"), type_="check")
+        artifact.create_check_constraint(op.f("ck_artifact_role"), f"role IN ({allowed})")
