@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 import models
 from service.bins.digest import content_sha256
 from service.bins.schemas import (
-    SCHEMA,
+    SCHEMAS,
     Bin,
     BinsDocument,
     Data,
@@ -183,7 +183,7 @@ def _document(row: models.Calibration, tables: Sequence[models.BinTable]) -> Bin
     served = [table for table in tables if table.served]
     level = config["ood"]["level"]
     return BinsDocument(
-        schema=SCHEMA,
+        schema=SCHEMAS[any(table.smooth or table.learned for table in tables)],
         content_sha256=EMPTY_DIGEST,
         calibration=Origin(id=row.id, name=row.name, version=row.version),
         model_sha256=onnx_model.get("sha256"),
@@ -213,6 +213,7 @@ def _table(table: models.BinTable) -> Table:
     values = {name: getattr(table, name) for name in same}
     for part, kind in (("interval", IntervalConfig), ("prior", Prior)):
         values[part] = {name: getattr(table, f"{part}_{name}") for name in kind.model_fields}
+    values["curve"], values["learned"] = table.smooth, table.learned
     rendered = [render_bin(found, table.n_samples) for found in table.bins]
     bins = [Bin(**found | {"interval": tuple(found["interval"])}) for found in rendered]
     return Table(event=table.k, bins=bins, **values)

@@ -18,7 +18,14 @@ from howsure.statistics.bins.table import BinTable
 from howsure.statistics.measures import column, supplied_names
 from service.bins.compatible_model import find_compatible_model
 from service.bins.rules import read_bins_document
-from service.bins.schemas import SCHEMA, BinsDocument, Selective, Table, bin_columns
+from service.bins.schemas import (
+    BinsDocument,
+    Selective,
+    Table,
+    bin_columns,
+    core_curve,
+    learned_model,
+)
 from service.calibrations.config import CalibrationConfig, parse_config
 from service.calibrations.manage import library_versions
 from service.errors import InvalidConfig, InvalidInput
@@ -103,7 +110,7 @@ def _data(document: BinsDocument) -> dict[str, Any]:
         "sha256": document.data_sha256,
         "samples": document.data.samples,
         "kind": document.data.kind,
-        "format": SCHEMA,
+        "format": document.schema_,
         "supplied": list(supplied_names(table.measure for table in document.tables)),
         "class_counts": None,
         "evaluation_sha256": None,
@@ -145,6 +152,7 @@ def _table_row(
         served=table.served,
         quantile_bins=table.quantile_bins,
         analysis=_analysis(document, table),
+        learned=learned_model(table),
     )
 
 
@@ -162,6 +170,7 @@ def core_table(table: Table) -> BinTable:
         mean_uncertainty=bins.mean_uncertainty,
         requested_bins=table.requested_bins,
         lookup=table.lookup,
+        curve=core_curve(table),
         monotone=table.monotone,
         interval=IntervalOptions(**table.interval.model_dump()),
     )

@@ -10,9 +10,18 @@ import numpy as np
 from pydantic import BaseModel, ValidationError
 
 from howsure.statistics.bins.document import broken_rule, is_float32
-from howsure.statistics.measures import check_measures, parse_measure
+from howsure.statistics.measures import LEARNED, check_measures, parse_measure
 from service.bins.digest import content_sha256
-from service.bins.schemas import MAX_TABLES, SCHEMA, BinsDocument, DocumentHead, Table, bin_columns
+from service.bins.schemas import (
+    MAX_TABLES,
+    SCHEMAS,
+    BinsDocument,
+    DocumentHead,
+    Table,
+    bin_columns,
+    core_curve,
+    learned_model,
+)
 from service.calibrations.config_errors import violations_of
 from service.calibrations.fit_config import MAX_BINS
 from service.errors import InvalidInput, MalformedRequest, shown
@@ -33,6 +42,7 @@ _ABSENT = msgspec.Raw()
 MAX_HEAD_BYTES = 256 * 1024
 MAX_TABLE_BYTES = 16 * 1024
 MAX_BIN_BYTES = 2 * 1024
+MAX_LEARNED_BYTES = 4 * 1024**2
 MAX_CLASSES_BYTES = 4 * 1024**2
 
 Read = TypeVar("Read", bound=BaseModel)
@@ -78,6 +88,8 @@ def _table(raw: Bytes, place: str) -> Table:
     found = parts.pop("bins", _EMPTY)
     for i, part in enumerate(_list(found, f"{place}.bins", most=MAX_BINS)):
         _check_bytes(part, MAX_BIN_BYTES, f"{place}.bins[{i}]")
+    learned = parts.pop("learned", _EMPTY)
+    _check_bytes(learned, MAX_LEARNED_BYTES, f"{place}.learned")
     _check_bytes(msgspec.json.encode(parts), MAX_TABLE_BYTES, place)
     return _validated(Table, bytes(raw), place)
 
@@ -134,10 +146,11 @@ class _Versioned(msgspec.Struct):
 def _check_schema(body: bytes) -> None:
     """Refuse another schema before the rules of this one are applied."""
     found = _parsed(body, _Versioned, PLACE, "an object").schema
-    if found != SCHEMA:
+    if found not in SCHEMAS:
         got = "none" if found is None else shown(str(found))
+        known = " or ".join(map(repr, SCHEMAS))
         raise InvalidInput.at(
-            f"{PLACE}.schema", f"expected {SCHEMA!r}, the schema that is read here, got {got}"
+            f"{PLACE}.schema", f"expected {known}, the schemas that are read here, got {got}"
         )
 
 
@@ -147,6 +160,7 @@ def _broken_rules(document: BinsDocument) -> Iterator[Broken]:
     yield from _broken_by_events(document)
     for i, table in enumerate(document.tables):
         yield from _broken_by_table(table, f"tables[{i}]", n_samples=document.data.samples)
+        yield from _broken_by_formulas(table, f"tables[{i}]", n_classes=len(document.classes))
     yield from _broken_by_hits(document)
     yield from _broken_by_thresholds(document)
     computed = content_sha256(document)
@@ -216,6 +230,29 @@ def _broken_by_table(table: Table, place: str, *, n_samples: int) -> Iterator[Br
     )
     if broken is not None:
         yield f"{place}.{broken.path}", broken.message
+
+
+def _broken_by_formulas(table: Table, place: str, *, n_classes: int) -> Iterator[Broken]:
+    """Yield what is wrong with the curve of a smooth table, or the formula of a learned measure."""
+    if (table.curve is None) == (table.lookup == "smooth"):
+        yield f"{place}.curve", "expected a curve with the lookup 'smooth', and with no other"
+    if (table.learned is None) == (table.measure == LEARNED):
+        yield f"{place}.learned", "expected a formula with the measure 'learned', and no other"
+    try:
+        core_curve(table)
+    except ValueError as error:
+        yield f"{place}.curve", str(error)
+    try:
+        model = learned_model(table)
+    except ValueError as error:
+        yield f"{place}.learned", str(error)
+        return
+    if model is None:
+        return
+    if model.k != table.event:
+        yield f"{place}.learned.k", f"expected the event, {table.event}"
+    if model.n_classes != n_classes:
+        yield f"{place}.learned.offset", f"expected a number for each of {n_classes} classes"
 
 
 def _broken_by_hits(document: BinsDocument) -> Iterator[Broken]:

@@ -17,8 +17,11 @@ from pydantic import (
     model_serializer,
 )
 
+from howsure.statistics.bins.curve import MAX_KNOTS, Curve
 from howsure.statistics.bins.document import BinColumns, Column
 from howsure.statistics.bins.lookup import Lookup
+from howsure.statistics.learned.model import N_INPUTS, LearnedModel
+from howsure.statistics.records.records import TEMPERATURES
 from service.calibrations.config import Name
 from service.calibrations.fit_config import (
     MAX_BINS,
@@ -33,7 +36,8 @@ from service.graph.description import Kind, Precision
 from service.runner.messages.convert import to_json
 from service.runner.messages.passes import read_pass_plans
 
-SCHEMA: Final = "howsure.bins/1"
+# Documents of smooth tables or learned measures have the second schema.
+SCHEMAS: Final = ("howsure.bins/1", "howsure.bins/2")
 MAX_COUNT = 2**63 - 1
 MAX_TABLES = 5_000
 
@@ -169,6 +173,36 @@ class Bin(Part):
     )
 
 
+class CurveKnots(Part):
+    """The curve of a smooth lookup: linear between its knots, constant beyond the outer two."""
+
+    uncertainty: list[float] = Field(
+        min_length=1, max_length=MAX_KNOTS, description="Ascending; each is a float32, exactly."
+    )
+    probability: list[float] = Field(max_length=MAX_KNOTS, description="At each knot.")
+    lower: list[float] = Field(max_length=MAX_KNOTS, description="Lower end of the interval.")
+    upper: list[float] = Field(max_length=MAX_KNOTS, description="Upper end of the interval.")
+
+
+FourNumbers = Annotated[list[float], Field(min_length=N_INPUTS, max_length=N_INPUTS)]
+
+
+class LearnedFormula(Part):
+    """The formula of the measure `learned`: docs/statistics.md."""
+
+    k: int = Field(ge=1, description="The event.")
+    temperature: int = Field(ge=0, lt=len(TEMPERATURES), description="Index in the grid.")
+    intercept: float = Field(description="Constant.")
+    saturated: float = Field(description="Added where all other classes have no mass.")
+    linear: FourNumbers = Field(description="Coefficients of the inputs.")
+    square: FourNumbers = Field(description="Coefficients of their squares.")
+    lower: FourNumbers = Field(description="Least input in the calibration set.")
+    upper: FourNumbers = Field(description="Largest input in the calibration set.")
+    offset: list[float] = Field(description="By predicted class.")
+    slope: list[float] = Field(description="Of the first input, by predicted class.")
+    second: list[float] = Field(description="By second class.")
+
+
 class Table(Part):
     """The bins of one measure for one event."""
 
@@ -188,12 +222,25 @@ class Table(Part):
     bins: Annotated[list[Bin], FailFast()] = Field(
         min_length=1, max_length=MAX_BINS, description="From the most certain to the least."
     )
+    curve: CurveKnots | None = Field(None, description="Of a smooth lookup; otherwise omitted.")
+    learned: LearnedFormula | None = Field(
+        None, description="Of the measure `learned`; otherwise omitted."
+    )
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Documents of the first schema have no such keys, and their digests must stay valid.
+        found: dict[str, Any] = write(self)
+        for name in ("curve", "learned"):
+            if getattr(self, name) is None:
+                found.pop(name, None)
+        return found
 
 
 class DocumentHead(Part):
     """Everything in a bins document but its tables."""
 
-    schema_: Literal["howsure.bins/1"] = Field(
+    schema_: Literal["howsure.bins/1", "howsure.bins/2"] = Field(
         alias="schema", description="Schema of this document and its version."
     )
     content_sha256: Digest = Field(
@@ -250,3 +297,25 @@ def bin_columns(bins: Sequence[Bin]) -> BinColumns:
         mean_uncertainty=column("mean_uncertainty"),
         odds_ratio=column("odds_ratio"),
     )
+
+
+def core_curve(table: Table) -> Curve | None:
+    """Return the curve of a smooth table.
+
+    Raises
+    ------
+    ValueError
+        If a value breaks a rule.
+    """
+    return None if table.curve is None else Curve.from_dict(table.curve.model_dump())
+
+
+def learned_model(table: Table) -> LearnedModel | None:
+    """Return the formula of a table's learned measure.
+
+    Raises
+    ------
+    ValueError
+        If a value breaks a rule.
+    """
+    return None if table.learned is None else LearnedModel.from_dict(table.learned.model_dump())
