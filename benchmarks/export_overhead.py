@@ -33,7 +33,7 @@ CALIBRATION_ROWS = 5000
 WARMING_RUNS = 5
 
 
-def make_spec(n_bins: int, lookup: str) -> ExportSpec:
+def make_spec(n_classes: int, n_bins: int, lookup: str) -> ExportSpec:
     """Return tables of made-up uncertainties: only their size matters here."""
     rng = np.random.default_rng(0)
     events = []
@@ -44,7 +44,12 @@ def make_spec(n_bins: int, lookup: str) -> ExportSpec:
         events.append(ExportEvent(k, column, replace(table, lookup=lookup)))
     risks = (("0.05", 1.0), ("0.01", 0.5))
     return ExportSpec(
-        events=tuple(events), n_top=5, ood_threshold=9.0, accept_thresholds=risks, metadata={}
+        events=tuple(events),
+        n_top=5,
+        n_classes=n_classes,
+        ood_threshold=9.0,
+        accept_thresholds=risks,
+        metadata={},
     )
 
 
@@ -81,7 +86,7 @@ def measure(n_classes: int, batch: int, n_bins: int, repeats: int) -> list[str]:
     (scores,) = raw.outputs
     timed = {}
     for lookup in LOOKUPS:
-        spec = make_spec(n_bins, lookup)
+        spec = make_spec(n_classes, n_bins, lookup)
         model = calibrated(data, n_classes, spec)
         grown = (model.ByteSize() - len(data)) / 1000
         nodes = added_nodes(n_classes, spec)

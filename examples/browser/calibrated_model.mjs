@@ -44,7 +44,7 @@ function readAbout(metadata) {
 
 function ourOutputs({ prefix, measures, risks }) {
   const names = [
-    ...["class", "topk_class", "topk_score", "out_of_distribution"],
+    ...["class", "topk_class", "topk_score", "topk_probability", "out_of_distribution"],
     ...Object.keys(measures).flatMap((k) => EVENT_OUTPUTS.map((name) => `top${k}_${name}`)),
     ...risks.map((risk) => `abstain_${risk}`),
   ];
@@ -70,11 +70,12 @@ function toClass(index, { classes }) {
   return index < 0 ? { class: index } : { class: index, label: classes[index] };
 }
 
-function toClasses({ topk_class, topk_score }, row, about) {
+function toClasses({ topk_class, topk_score, topk_probability }, row, about) {
   const width = topk_class.dims[1];
   return Array.from({ length: width }, (_, column) => ({
     ...toClass(Number(topk_class.data[row * width + column]), about),
     score: topk_score.data[row * width + column],
+    probability: topk_probability ? topk_probability.data[row * width + column] : null,
   }));
 }
 

@@ -1,6 +1,7 @@
 """Predictions: requests for rows, and answers as arrays."""
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -85,10 +86,23 @@ class Predictions:
         return self.arrays["topk_score"]
 
     @property
+    def topk_probability(self) -> Array:
+        """A calibrated probability of each of these classes: float32, shape (n, m).
+
+        That of Top-1 for the first; the others share the rest in proportion to their scores.
+
+        Raises
+        ------
+        KeyError
+            If the calibration has no Top-1.
+        """
+        return self.arrays["topk_probability"]
+
+    @property
     def events(self) -> Mapping[int, EventPredictions]:
         """All events of the calibration, by k."""
-        names = (name for name in self.arrays if name.endswith("_probability"))
-        return {k: self.event(k) for k in (int(name[3 : name.index("_")]) for name in names)}
+        found = (re.fullmatch(r"top(\d+)_probability", name) for name in self.arrays)
+        return {k: self.event(k) for k in (int(match[1]) for match in found if match)}
 
     def event(self, k: int) -> EventPredictions:
         """Return one event.

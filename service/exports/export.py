@@ -207,6 +207,7 @@ def export_spec(
             for event in served.events
         ),
         n_top=min(SHOWN_CLASSES, len(served.class_names)),
+        n_classes=len(served.class_names),
         ood_threshold=served.ood_threshold,
         accept_thresholds=tuple(served.accept_thresholds.items()),
         metadata=_metadata(served, row),

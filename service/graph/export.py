@@ -66,9 +66,14 @@ def add_answers(
     answers = _classes(build, _first(build, head.top_classes, head, spec), is_finite, spec.n_top)
     scores = _or_nan(build, scores, is_finite)
     answers["topk_score"] = ExportOutput(scores, TensorProto.FLOAT, spec.n_top)
+    if any(event.k == 1 for event in spec.events):  # in the order of the service's arrays
+        answers["topk_probability"] = ExportOutput("", TensorProto.FLOAT, spec.n_top)
     for event in sorted(spec.events, key=lambda event: event.k):
         uncertainty = flat[event.column]
         found = add_lookup(build, event.table, uncertainty, shown[event.column])
+        if event.k == 1:
+            shares = _class_probabilities(build, found.probability, scores, spec)
+            answers["topk_probability"] = ExportOutput(shares, TensorProto.FLOAT, spec.n_top)
         for name in ("probability", "lower", "upper"):
             answers[f"top{event.k}_{name}"] = ExportOutput(getattr(found, name), TensorProto.FLOAT)
         answers[f"top{event.k}_uncertainty"] = ExportOutput(uncertainty, TensorProto.FLOAT)
@@ -77,6 +82,27 @@ def add_answers(
         if event.k == 1:
             answers |= _flags(build, measured[event.column], is_finite, spec)
     return answers
+
+
+def _class_probabilities(
+    build: GraphBuilder, probability: str, scores: str, spec: ExportSpec
+) -> str:
+    """Return `service.predictions.lookup.class_probabilities` in float64, shape (n, n_top)."""
+    wide = build.add("Cast", scores, to=TensorProto.DOUBLE)
+    column = build.add("Reshape", probability, build.integers([-1, 1]))
+    first = build.add("Cast", column, to=TensorProto.DOUBLE)
+    one, nothing = build.constant(np.array(1.0)), build.constant(np.array(0.0))
+    others = build.columns(wide, 1, spec.n_top)
+    rest = build.row_sums(others)
+    if spec.n_top < spec.n_classes:
+        beyond = build.add("Sub", one, build.columns(wide, 0, 1))
+        rest = build.add("Where", build.add("Less", rest, beyond), beyond, rest)
+    left = build.add("Sub", one, first)
+    # 0 / 1 where nothing is left to share; NaN stays.
+    is_empty = build.add("Equal", rest, nothing)
+    factor = build.add("Div", left, build.add("Where", is_empty, one, rest))
+    shares = build.add("Concat", first, build.add("Mul", others, factor), axis=1)
+    return build.add("Cast", shares, to=TensorProto.FLOAT)
 
 
 def _first(build: GraphBuilder, ranked: str, head: HeadTensors, spec: ExportSpec) -> str:
@@ -146,7 +172,8 @@ def build_export_graph(
     """Add calibrated probabilities to the outputs of the model, in place, and return it.
 
     Its own inputs, outputs and references to external weights are unchanged. The added outputs are
-    ``class`` int64 (n,), ``topk_class`` int64 (n, m) and ``topk_score`` float32 (n, m); for each
+    ``class`` int64 (n,), ``topk_class`` int64 (n, m), ``topk_score`` and, where Top-1 is among the
+    events, ``topk_probability`` float32 (n, m); for each
     event ``top{k}_probability``, ``_lower``, ``_upper`` and ``_uncertainty`` float32 (n,) and
     ``top{k}_bin`` int64 (n,); where Top-1 is among them ``out_of_distribution`` bool (n,), if it
     has a threshold, and for each risk ``abstain_{risk}`` bool (n,), the first also as ``abstain``.

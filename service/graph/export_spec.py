@@ -38,6 +38,7 @@ class ExportSpec:
         At least one, with distinct k.
     n_top : int
         Number of top classes in the output.
+    n_classes : int
     ood_threshold : float or None
         Samples with a larger Top-1 uncertainty are flagged; None for no such output.
     accept_thresholds : tuple of (str, float or None)
@@ -52,6 +53,7 @@ class ExportSpec:
 
     events: tuple[ExportEvent, ...]
     n_top: int
+    n_classes: int
     ood_threshold: float | None
     accept_thresholds: tuple[tuple[str, float | None], ...]
     metadata: Mapping[str, str]

@@ -9,17 +9,26 @@ from typing import Any
 import msgspec
 
 from service.metrics.answers import AnswerCounts
-from service.predictions.lookup import SHOWN_CLASSES, FlaggedRows, PredictionBatch
+from service.predictions.lookup import (
+    SHOWN_CLASSES,
+    FlaggedRows,
+    PredictionBatch,
+    class_probabilities,
+)
 from service.predictions.served_calibration import EventProbability, ServedCalibration, ServedEvent
 from service.runner.model_output import OutputMatrix
 
 
 class ScoredClass(msgspec.Struct, gc=False):
-    """One of the most probable classes; ``score`` is the model's own softmax."""
+    """One of the most probable classes; ``score`` is the model's own softmax.
+
+    ``probability`` agrees with Top-1; None if Top-1 was not calibrated.
+    """
 
     index: int = msgspec.field(name="class")
     label: str
     score: float
+    probability: float | None
 
 
 @dataclass(frozen=True)
@@ -93,17 +102,22 @@ class JsonAnswers:
 
     @cached_property
     def _rows(self) -> list[dict[str, Any]]:
-        names = self.served.class_names
+        names, top1 = self.served.class_names, self.served.top1
+        n_classes = len(names)
         events = list(zip([event.name for event in self.served.events], self.events, strict=True))
         flagged, abstain = self.out_of_distribution, self.abstain.items()
         rows = []
         for row, (ranked, scores) in enumerate(zip(self.classes, self.scores, strict=True)):
+            probabilities: list[float] | list[None] = [None] * len(ranked)
+            if top1 is not None:
+                first = self.events[top1][row].probability
+                probabilities = class_probabilities(first, scores, n_classes)
             answer: dict[str, Any] = {
                 "class": ranked[0],
                 "label": names[ranked[0]],
                 "classes": [
-                    ScoredClass(index, names[index], score)
-                    for index, score in zip(ranked, scores, strict=True)
+                    ScoredClass(index, names[index], score, probability)
+                    for index, score, probability in zip(ranked, scores, probabilities, strict=True)
                 ],
             }
             for name, found in events:

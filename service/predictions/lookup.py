@@ -1,6 +1,6 @@
 """Lookup of classes and calibrated probabilities for the rows of a run."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -74,6 +74,37 @@ class PredictionBatch:
                 if found is not None
             },
         )
+
+
+def class_probabilities(first: float, scores: Sequence[float], n_classes: int) -> list[float]:
+    """Return a probability for each of the top classes, so that the list agrees with Top-1.
+
+    The first is the served probability of Top-1; the others share what is left in proportion to
+    their softmax scores. Classes that are not in the list have a share, too.
+    """
+    rest = 0.0
+    for score in scores[1:]:
+        rest += score
+    if len(scores) < n_classes:
+        rest = max(rest, 1.0 - scores[0])
+    factor = (1.0 - first) / rest if rest > 0.0 else 0.0
+    return [first, *(score * factor for score in scores[1:])]
+
+
+def class_probability_array(
+    first: NDArray[np.float64], scores: NDArray[np.float32], n_classes: int
+) -> NDArray[np.float64]:
+    """Return `class_probabilities` of many rows, equal in each bit; shape (n_samples, n_shown)."""
+    wide = scores.astype(np.float64)
+    rest = np.zeros(len(wide))
+    for column in wide[:, 1:].T:
+        rest += column
+    if wide.shape[1] < n_classes:
+        rest = np.maximum(rest, 1.0 - wide[:, 0])
+    factor = np.divide(1.0 - first, rest, out=np.zeros(len(wide)), where=rest > 0.0)
+    found = wide * factor[:, np.newaxis]
+    found[:, 0] = first
+    return found
 
 
 def answers_of(

@@ -91,11 +91,16 @@ class CalibrationName(BaseModel):
 
 
 class ScoredClass(BaseModel):
-    """One class with the model's own softmax score, which is not calibrated."""
+    """One class with the model's own softmax score and a calibrated probability."""
 
     class_: int = Field(alias="class", examples=[3], description="Its index.")
     label: str = Field(examples=["3"], description="Its name.")
-    score: float = Field(examples=[0.93], description="The model's own softmax.")
+    score: float = Field(examples=[0.93], description="The model's own softmax, not calibrated.")
+    probability: float | None = Field(
+        examples=[0.987],
+        description="Calibrated: that of `top1` for the first class; the others share the rest in "
+        "proportion to their scores. Null where Top-1 is no event.",
+    )
 
 
 class EventProbability(BaseModel):

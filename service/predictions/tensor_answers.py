@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.errors import InvalidInput
-from service.predictions.lookup import PredictionBatch
+from service.predictions.lookup import PredictionBatch, class_probability_array
 from service.predictions.served_calibration import OutputType, ServedCalibration
 from service.runner.messages.open_inference import (
     DATATYPES,
@@ -24,14 +24,20 @@ Arrays = dict[str, NDArray[np.generic]]
 def prediction_arrays(batch: PredictionBatch) -> Arrays:
     """Return the answer as arrays with a row a sample, N in all, in a fixed order.
 
-    ``class`` int64 (N,), ``topk_class`` int64 and ``topk_score`` float32 (N, m); for each event k
+    ``class`` int64 (N,), ``topk_class`` int64 and ``topk_score`` float32 (N, m); where Top-1 is
+    among the events ``topk_probability`` float32 (N, m); for each event k
     ``top{k}_probability``, ``top{k}_lower``, ``top{k}_upper``, ``top{k}_uncertainty`` float32 (N,)
     and ``top{k}_bin`` int64 (N,). Where Top-1 is among them: ``out_of_distribution`` bool (N,), if
     it has a threshold, and for each risk ``abstain_{risk}`` bool (N,), the first also as
     ``abstain``. A risk without a threshold, null in JSON, abstains from every row.
     """
     classes = batch.classes
+    served = batch.calibration
     arrays: Arrays = {"class": classes[:, 0], "topk_class": classes, "topk_score": batch.scores}
+    if served.top1 is not None:
+        first = batch.events[served.top1].found.probability
+        shares = class_probability_array(first, batch.scores, len(served.class_names))
+        arrays["topk_probability"] = shares.astype(np.float32)
     for answer in batch.events:
         name, found = answer.event.name, answer.float32()
         arrays[f"{name}_probability"] = found[:, 0]

@@ -201,6 +201,7 @@ def test_an_exported_file_is_compared_on_pixels(pool):
     spec = ExportSpec(
         events=(ExportEvent(1, "entropy", table),),
         n_top=5,
+        n_classes=10,
         ood_threshold=None,
         accept_thresholds=(),
         metadata={},

@@ -51,7 +51,8 @@ class Verdict:
         By cross-validation: ``bins`` for the served table, or the name of a baseline. None without
         cross-validation.
     sentence : str
-        The best method and its lead, in words.
+        In words: the calibration error of the served probability with its band of chance, then the
+        best method; on the evaluation set, if there is one.
     cross_validation, evaluation : BestMethod or None
     """
 

@@ -15,15 +15,18 @@ def reach_verdict(k: int, served: MeasureFit, baselines: Mapping[str, BaselineFi
     The served bins are compared with every baseline, by cross-validation and on the evaluation set,
     if there is one.
     """
-    bins = f"the bins served ({served.measure}, {served.table.lookup})"
     validated = _validated(served, baselines)
     if validated is None:
         sentence = f"Top-{k}: no cross-validation, so methods cannot be compared."
         return Verdict(None, sentence, None, None)
     evaluated = _evaluated(served, baselines)
-    sentence = f"Top-{k}: " + _said(validated, bins, "cross-validated negative log-likelihood")
-    if evaluated is not None:
-        sentence += " On the evaluation set " + _said(evaluated, bins, "negative log-likelihood")
+    sentence = _sentence(
+        k,
+        served,
+        validated if evaluated is None else evaluated,
+        n_methods=1 + len(baselines),
+        evaluated=evaluated is not None,
+    )
     return Verdict(validated.best, sentence, validated, evaluated)
 
 
@@ -76,21 +79,59 @@ def _more(difference: PairedDifference | None, *, sign: float) -> PairedDifferen
     return replace(difference, mean=max(sign * difference.mean, 0.0))
 
 
-def _said(found: BestMethod, bins: str, score: str) -> str:
-    def name(subject: str) -> str:
-        return bins if subject == BINS else subject
+NAMES = {
+    "raw_softmax": "the model's own softmax",
+    "temperature": "temperature scaling",
+    "beta_calibration": "beta calibration",
+    "quadratic_logistic": "quadratic logistic regression",
+    "isotonic": "isotonic regression",
+    "constant": "the same probability for all",
+    "smooth_curve": "a smooth curve",
+    "interpolated_bins": "interpolation between bins",
+    "step_bins": "one probability for each bin",
+}
 
-    verb = "have" if found.best == BINS else "has"
-    text = f"{name(found.best)} {verb} the least {score}, {found.nll:.5f}"
-    difference = found.difference
+
+def _sentence(
+    k: int, served: MeasureFit, found: BestMethod | None, *, n_methods: int, evaluated: bool
+) -> str:
+    """Return how good the served probability is, and then what else was tried."""
+    where = "on the evaluation set" if evaluated else "in cross-validation"
+    what = f"the served probability ({served.measure}, {served.table.lookup})"
+    said = [f"Top-{k}: {where}, {what} {_error(served, evaluated=evaluated)}"]
+    if found is not None:
+        said.append(_compared(found, n_methods))
+    return " ".join(said)
+
+
+def _error(served: MeasureFit, *, evaluated: bool) -> str:
+    band = served.evaluation_ece_band if evaluated else served.ece_band
+    if band is None:
+        return "has no calibration error, because the set is too small."
+    chance = "no more than chance" if band.consistent else f"where chance gives {band.median:.2%}"
+    return (
+        f"is off by {band.observed:.2%} on average, {chance} (perfect calibration stays below "
+        f"{band.upper:.2%} in 99 of 100 such sets)."
+    )
+
+
+def _compared(found: BestMethod, n_methods: int) -> str:
+    difference, nll = found.difference, f"{found.nll:.5f}"
+    share = "" if difference is None else _share(difference.mean, found.nll)
+    chance = "" if difference is None or difference.clear else ", which may be chance"
+    if found.best != BINS:
+        better = NAMES.get(found.best, found.best)
+        better = better[0].upper() + better[1:]
+        return f"{better} has a lower negative log-likelihood, {nll}; ours is {share}{chance}."
     if found.rival is None or difference is None:
-        return text + "."
-    error = ""
-    if difference.standard_error is not None:
-        error = f" ± {difference.standard_error:.5f}"
-    share = f" ({difference.mean / found.nll:.1%})" if found.nll > 0.0 else ""
-    follows = f"; {name(found.rival)} {'have' if found.rival == BINS else 'has'} "
-    follows += f"{difference.mean:.5f}{error} more{share}"
-    if not difference.clear:
-        follows += ", which may be chance"
-    return text + follows + "."
+        return f"Its negative log-likelihood is {nll}."
+    return (
+        f"Its negative log-likelihood, {nll}, is the lowest of {n_methods} methods; that of "
+        f"{NAMES.get(found.rival, found.rival)} is {share}{chance}."
+    )
+
+
+def _share(mean: float, nll: float) -> str:
+    if nll <= 0.0 or mean > nll:
+        return "more than twice as high" if mean > 0.0 else "equal"
+    return f"{mean / nll:.1%} higher" if mean > 0.0 else "equal"

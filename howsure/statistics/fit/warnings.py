@@ -75,7 +75,7 @@ def _width(event: EventFit) -> Iterator[str]:
 
 def _better_baseline(event: EventFit) -> Iterator[str]:
     verdict = event.verdict
-    found = None if verdict is None else verdict.cross_validation
+    found = None if verdict is None else verdict.evaluation or verdict.cross_validation
     if verdict is None or found is None or found.best == BINS or found.difference is None:
         return
     if found.difference.clear:

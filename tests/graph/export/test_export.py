@@ -40,6 +40,7 @@ def test_the_outputs_their_order_types_and_shapes():
                 "class": (INT64, ["N"]),
                 "topk_class": (INT64, ["N", 5]),
                 "topk_score": (FLOAT, ["N", 5]),
+                "topk_probability": (FLOAT, ["N", 5]),
             }
             | event_outputs(1)
             | event_outputs(5)

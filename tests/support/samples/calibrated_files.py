@@ -20,6 +20,7 @@ from service.graph.load import load_onnx_model
 from service.graph.output.choose import choose_output
 from service.graph.output.plan import plan_output, probe_graph
 from service.graph.serving import TOP_CLASSES, TOP_SCORES, build_serving_graph
+from service.predictions.lookup import class_probabilities
 
 Rows = Mapping[str, np.ndarray]
 COLUMNS = {1: "entropy", 5: "neg_log_topk_mass_5"}
@@ -107,6 +108,8 @@ class Calibrated:
             "topk_class": np.where(finite[:, None], classes, -1),
             "topk_score": np.where(finite[:, None], scores, np.nan),
         }
+        if 1 in measured:
+            answers["topk_probability"] = self._shares(measured[1], scores, finite)
         for k, uncertainty in measured.items():
             found = self.tables[k].look_up(np.where(finite, uncertainty, 0))
             answers[f"top{k}_bin"] = np.where(finite, found.bin, -1)
@@ -116,6 +119,14 @@ class Calibrated:
         if 1 in measured:
             answers |= self._flags(measured[1], finite)
         return answers
+
+    def _shares(
+        self, uncertainty: np.ndarray, scores: np.ndarray, finite: np.ndarray
+    ) -> np.ndarray:
+        found = self.tables[1].look_up(np.where(finite, uncertainty, 0))
+        rows = zip(found.probability.tolist(), np.nan_to_num(scores).tolist(), strict=True)
+        shares = [class_probabilities(p, s, self.spec.n_classes) for p, s in rows]
+        return np.where(finite[:, None], shares, np.nan)
 
     def _flags(self, uncertainty: np.ndarray, finite: np.ndarray) -> dict[str, np.ndarray]:
         def beyond(threshold: float | None) -> np.ndarray:
@@ -192,6 +203,7 @@ def write(
     spec = ExportSpec(
         events=tuple(ExportEvent(k, columns[k], table) for k, table in tables.items()),
         n_top=min(SHOWN, choice.n_classes),
+        n_classes=choice.n_classes,
         **{**thresholds, **options},
     )
     spec = ExportSpec.from_dict(json.loads(json.dumps(spec.as_dict())))  # as it reaches the child

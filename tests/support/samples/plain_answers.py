@@ -5,6 +5,8 @@ from collections.abc import Mapping
 import msgspec
 import numpy as np
 
+from service.predictions.lookup import class_probabilities
+
 DATATYPES = {"int64": "INT64", "float32": "FP32", "bool": "BOOL"}
 
 
@@ -54,6 +56,12 @@ def plain_arrays(batch) -> dict[str, np.ndarray]:
         "topk_score": batch.scores,
     }
     for answer in batch.events:
+        if answer.event.k == 1:
+            firsts, n_classes = answer.found.probability, len(batch.calibration.class_names)
+            rows = zip(firsts.tolist(), batch.scores.tolist(), strict=True)
+            shares = [class_probabilities(first, scores, n_classes) for first, scores in rows]
+            arrays["topk_probability"] = np.float32(shares)
+    for answer in batch.events:
         name, found = f"top{answer.event.k}", answer.found
         for part in ("probability", "lower", "upper"):
             arrays[f"{name}_{part}"] = getattr(found, part).astype(np.float32)
@@ -97,6 +105,7 @@ def arrays_of(predictions: list[dict]) -> dict[str, np.ndarray]:
         "class": [row["class"] for row in predictions],
         "topk_class": [[top["class"] for top in row["classes"]] for row in predictions],
         "topk_score": [[top["score"] for top in row["classes"]] for row in predictions],
+        "topk_probability": [[top["probability"] for top in row["classes"]] for row in predictions],
         "out_of_distribution": [row["out_of_distribution"] for row in predictions],
     }
     for event in [name for name in predictions[0] if name.startswith("top")]:
