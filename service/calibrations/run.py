@@ -12,7 +12,7 @@ from howsure.statistics.fit.result import BaselineFit, EventFit, Fit, MeasureFit
 from howsure.statistics.measures import LEARNED
 from howsure.statistics.plain import to_plain
 from howsure.statistics.records.order import moved_to_canonical_order
-from howsure.statistics.records.records import Records
+from howsure.statistics.records.records import TEMPERATURES, Records
 from service.calibrations.config import CalibrationConfig
 from service.calibrations.findings import check_strict, findings_of_records, plain_findings
 from service.jobs.progress import Progress
@@ -49,7 +49,7 @@ def fitted_rows(fit: Fit, *, tenant_id: uuid.UUID, calibration_id: uuid.UUID) ->
                 served=name == event.served,
                 quantile_bins=found.quantile_bins,
                 candidates=[asdict(candidate) for candidate in found.candidates],
-                analysis=_analysis(found),
+                analysis=_analysis(found) | _learned(event, name),
                 curves=_curves(found),
                 learned=event.learned.model if name == LEARNED and event.learned else None,
             )
@@ -95,6 +95,23 @@ def _analysis(found: MeasureFit) -> dict[str, Any]:
             "difference",
             "reliability",
         )
+    }
+
+
+def _learned(event: EventFit, measure: str) -> dict[str, Any]:
+    """Return what the learned measure learned, in log-odds of a hit; nothing for others."""
+    if measure != LEARNED or event.learned is None:
+        return {}
+    learned = event.learned
+    return {
+        "learned": {
+            "temperature": float(TEMPERATURES[learned.model.temperature]),
+            "uses_measures": bool(learned.model.linear[2:].any()),
+            "uses_classes": bool(learned.class_effects.any()),
+            "uses_second_classes": bool(learned.model.second.any()),
+            "class_effects": learned.class_effects.tolist(),
+            "class_counts": learned.class_counts.tolist(),
+        }
     }
 
 
