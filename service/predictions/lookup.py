@@ -85,10 +85,13 @@ def class_probabilities(first: float, scores: Sequence[float], n_classes: int) -
     rest = 0.0
     for score in scores[1:]:
         rest += score
-    if len(scores) < n_classes:
-        rest = max(rest, 1.0 - scores[0])
+    beyond = 1.0 - scores[0]
+    if len(scores) < n_classes and beyond > rest:
+        rest = beyond
     factor = (1.0 - first) / rest if rest > 0.0 else 0.0
-    return [first, *(score * factor for score in scores[1:])]
+    found = [score * factor for score in scores]
+    found[0] = first
+    return found
 
 
 def class_probability_array(

@@ -108,21 +108,26 @@ class LearnedModel:
 
     def of_one(self) -> ScalarMeasure:
         """Return a function of one sample on Python numbers, equal to `uncertainty` in each bit."""
-        lower, upper = self.lower.tolist(), self.upper.tolist()
-        linear, square = self.linear.tolist(), self.square.tolist()
+        (la, lb, lc, ld), (ua, ub, uc, ud) = self.lower.tolist(), self.upper.tolist()
+        (ka, kb, kc, kd), (qa, qb, qc, qd) = self.linear.tolist(), self.square.tolist()
         offset, slope, second = self.offset.tolist(), self.slope.tolist(), self.second.tolist()
         intercept, saturated = self.intercept, self.saturated
 
         def measure(values: Sequence[float], first: int, other: int) -> float:
-            held = [
-                min(max(value, low), high)
-                for value, low, high in zip(values, lower, upper, strict=True)
-            ]
+            # Without loops and calls, which would take most of the time.
+            a, b, c, d = values
+            is_saturated = b < SATURATED_BELOW
+            a = la if a < la else ua if a > ua else a
+            b = lb if b < lb else ub if b > ub else b
+            c = lc if c < lc else uc if c > uc else c
+            d = ld if d < ld else ud if d > ud else d
             total: float = intercept + offset[first] + second[other]
-            total = total + slope[first] * held[0]
-            for i, value in enumerate(held):
-                total = total + (linear[i] + square[i] * value) * value
-            return 0.0 - (total + saturated if values[1] < SATURATED_BELOW else total)
+            total = total + slope[first] * a
+            total = total + (ka + qa * a) * a
+            total = total + (kb + qb * b) * b
+            total = total + (kc + qc * c) * c
+            total = total + (kd + qd * d) * d
+            return 0.0 - (total + saturated if is_saturated else total)
 
         return measure
 
