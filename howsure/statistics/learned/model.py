@@ -117,10 +117,10 @@ class LearnedModel:
             # Without loops and calls, which would take most of the time.
             a, b, c, d = values
             is_saturated = b < SATURATED_BELOW
-            a = la if a < la else ua if a > ua else a
-            b = lb if b < lb else ub if b > ub else b
-            c = lc if c < lc else uc if c > uc else c
-            d = ld if d < ld else ud if d > ud else d
+            a = la if a < la else min(a, ua)
+            b = lb if b < lb else min(b, ub)
+            c = lc if c < lc else min(c, uc)
+            d = ld if d < ld else min(d, ud)
             total: float = intercept + offset[first] + second[other]
             total = total + slope[first] * a
             total = total + (ka + qa * a) * a
