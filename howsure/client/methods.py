@@ -40,7 +40,7 @@ class Methods:
         calibration: Samples | None = None,
         *,
         evaluation: Samples | None = None,
-        model_data: Companions = (),
+        model_data: Companions | None = None,
         logits: ArrayLike | None = None,
         probabilities: ArrayLike | None = None,
         labels: LabelsGiven | None = None,
@@ -67,7 +67,8 @@ class Methods:
             Classes, shape (n,), or an .npy file of them: for ``logits``, ``probabilities`` or a set
             without labels, which is an .npy file.
         model_data
-            Files with external weights: paths, or a mapping from the names in the model.
+            Files with external weights: paths, or a mapping from the names in the model. By
+            default, those that lie beside the model.
         config, options
             The configuration of docs/http.md, or its keys as arguments: ``name="digits"``.
         wait
@@ -101,7 +102,7 @@ class Methods:
         calibration: Samples | None = None,
         *,
         evaluation: Samples | None = None,
-        model_data: Companions = (),
+        model_data: Companions | None = None,
         labels: LabelsGiven | None = None,
         evaluation_labels: LabelsGiven | None = None,
         config: Mapping[str, Any] | None = None,

@@ -6,12 +6,11 @@ from typing import Annotated, Any
 
 import typer
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table
 
 from howsure.client.request import json_request
 from service.cli.connection import service_address, service_client
-from service.cli.console import UrlOption, add_row
+from service.cli.console import UrlOption, add_row, print_table
 from service.cli.failure import CommandFailed, read_json
 
 DEFAULT_REQUESTS = 3
@@ -19,9 +18,13 @@ DEFAULT_REQUESTS = 3
 
 def predictions_table(predictions: list[dict[str, Any]]) -> Table:
     """Return a table with a line for each row and event."""
-    table = Table("row", "class", "event", "probability", "interval", box=SIMPLE_HEAD)
-    table.add_column("measure", no_wrap=True)
-    table.add_column("bin", justify="right")
+    table = Table(box=SIMPLE_HEAD)
+    table.add_column("row", no_wrap=True)
+    table.add_column("class")
+    for column in ("event", "probability", "interval"):
+        table.add_column(column, no_wrap=True)
+    table.add_column("measure")
+    table.add_column("bin", justify="right", no_wrap=True)
     for row, prediction in enumerate(predictions):
         events = [key for key in prediction if key.startswith("top")]
         for position, event in enumerate(events):
@@ -94,7 +97,7 @@ def predict(
     if as_json:
         typer.echo(json.dumps(answer, indent=2))
         return
-    Console().print(predictions_table(answer["predictions"]))
+    print_table(predictions_table(answer["predictions"]))
 
 
 def _body(path: Path) -> dict[str, Any]:
