@@ -1,12 +1,12 @@
 """Violations of a configuration, worded by its JSON schema."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from service.errors import Violation, shown
+from service.errors import Violation, did_you_mean, shown
 
 Schema = Mapping[str, Any]
 
@@ -39,7 +39,11 @@ def violations_of(
         if len(found) == MAX_VIOLATIONS:
             break
         location, schema = _place(root, fault["loc"], place)
-        violation = Violation(location, _message(fault["type"], fault["msg"], schema, root))
+        message = _message(fault["type"], fault["msg"], schema, root)
+        if fault["type"] == "extra_forbidden":
+            *above, key = fault["loc"]
+            message += did_you_mean(str(key), _keys(root, above))
+        violation = Violation(location, message)
         found[violation] = None
     return list(found)
 
@@ -74,6 +78,15 @@ def _below(schema: Schema, part: int | str, root: Schema) -> Schema | None:
         return {}
     other = schema.get("additionalProperties")
     return other if isinstance(other, Mapping) else None
+
+
+def _keys(root: Schema, path: Sequence[int | str]) -> list[str]:
+    """Return the keys of the object at a path."""
+    schema: Schema | None = root
+    for part in path:
+        schema = schema and _below(schema, part, root)
+    options = (schema or {}).get("anyOf", [schema or {}])
+    return [key for option in options for key in _resolved(option, root).get("properties", {})]
 
 
 def _resolved(schema: Schema, root: Schema) -> Schema:
