@@ -192,7 +192,7 @@ class Upload:
                 "expected a calibration set, or logits or probabilities with labels in its place"
             )
         # Anything else is refused like an invalid array.
-        return {**outputs, "labels": self.labels}  # type: ignore[dict-item]
+        return {**outputs, "labels": self.labels}
 
 
 def evaluation_parts(

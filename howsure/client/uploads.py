@@ -17,6 +17,7 @@ from typing import IO, Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from howsure.client.frames import CSV, PARQUET, Frame, is_frame, table_bytes, with_labels
 from howsure.client.request import FilePart
 
 Arrays = dict[str, NDArray[Any]]
@@ -151,7 +152,7 @@ class Serialisable(Protocol):
 Source: TypeAlias = str | os.PathLike[str] | bytes | IO[bytes]
 Model: TypeAlias = Source | Serialisable
 Models: TypeAlias = Model | Sequence[Model] | None
-Samples: TypeAlias = Source | Mapping[str, ArrayLike] | tuple[ArrayLike, ArrayLike]
+Samples: TypeAlias = Source | Mapping[str, ArrayLike] | tuple[ArrayLike, ArrayLike] | Frame
 LabelsGiven: TypeAlias = Source | ArrayLike
 Companions: TypeAlias = Source | Mapping[str, Source] | Sequence[Source]
 
@@ -211,10 +212,13 @@ def _companions_of(model: Model) -> list[Path]:
         return [found for found in beside if content.find(found.name.encode()) >= 0]
 
 
+TABLE_SUFFIXES = {CSV: ".csv", PARQUET: ".parquet"}
+
+
 def samples_part(part: str, samples: Samples, files: ExitStack) -> FilePart:
     """Return a set as a part: arrays as an .npz, a folder as a tar, in a temporary file.
 
-    A pair is ``inputs`` and ``labels``.
+    A pair is ``inputs`` and ``labels``. A data frame is sent as a table with its column names.
 
     Raises
     ------
@@ -223,7 +227,11 @@ def samples_part(part: str, samples: Samples, files: ExitStack) -> FilePart:
     """
     if isinstance(samples, tuple):
         inputs, labels = samples
-        samples = {"inputs": inputs, "labels": labels}
+        is_table = is_frame(inputs)
+        samples = with_labels(inputs, labels) if is_table else {"inputs": inputs, "labels": labels}
+    if is_frame(samples):
+        media_type, content = table_bytes(samples)
+        return part, (f"{part}{TABLE_SUFFIXES[media_type]}", content)
     if isinstance(samples, Mapping):
         packed = files.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack closes it
         write_npz(packed, samples)
