@@ -57,11 +57,11 @@ def _place(root: Schema, path: tuple[int | str, ...], location: str) -> tuple[st
             break
         location += f"[{part}]" if isinstance(part, int) else f".{shown(part)[1:-1]}"
         schema = below
-    return location, _resolved(schema, root)
+    return location, resolved(schema, root)
 
 
 def _below(schema: Schema, part: int | str, root: Schema) -> Schema | None:
-    schema = _resolved(schema, root)
+    schema = resolved(schema, root)
     for option in schema.get("anyOf", ()):
         found = _below(option, part, root)
         if found is not None:
@@ -86,10 +86,11 @@ def _keys(root: Schema, path: Sequence[int | str]) -> list[str]:
     for part in path:
         schema = schema and _below(schema, part, root)
     options = (schema or {}).get("anyOf", [schema or {}])
-    return [key for option in options for key in _resolved(option, root).get("properties", {})]
+    return [key for option in options for key in resolved(option, root).get("properties", {})]
 
 
-def _resolved(schema: Schema, root: Schema) -> Schema:
+def resolved(schema: Schema, root: Schema) -> Schema:
+    """Return the schema itself, or the one that it refers to."""
     if "$ref" not in schema:
         return schema
     found: Schema = root["$defs"][schema["$ref"].rpartition("/")[2]]
@@ -100,22 +101,22 @@ def _message(kind: str, message: str, schema: Schema, root: Schema) -> str:
     if kind == "value_error":
         return message.removeprefix("Value error, ")
     if kind == "missing":
-        return f"this key is required: expected {_expected(schema, root)}"
+        return f"this key is required: expected {expected(schema, root)}"
     if kind == "extra_forbidden":
         return "there is no such key"
     if kind == "json_invalid":
         reason = message.removeprefix("Invalid JSON: ")
         deep = "recursion limit" in reason
         return "the lists are nested too deeply" if deep else f"this is no valid JSON: {reason}"
-    return f"expected {_expected(schema, root)}"
+    return f"expected {expected(schema, root)}"
 
 
-def _expected(schema: Schema, root: Schema) -> str:
+def expected(schema: Schema, root: Schema) -> str:
     """Describe what a schema allows."""
-    schema = _resolved(schema, root)
+    schema = resolved(schema, root)
     if "anyOf" in schema:
         options = [option for option in schema["anyOf"] if option.get("type") != "null"]
-        return " or ".join(_expected(option, root) for option in options)
+        return " or ".join(expected(option, root) for option in options)
     if "const" in schema or "enum" in schema:
         return " or ".join(json.dumps(v) for v in schema.get("enum", [schema.get("const")]))
     kind = schema.get("type")
