@@ -97,7 +97,7 @@ def bins_csv(document: BinsDocument) -> str:
     return text.getvalue()
 
 
-NEEDS = "to write Parquet the server needs `pip install howsure[tables]`"
+NEEDS = "to write Parquet the server needs pyarrow (`pip install pyarrow`)"
 
 
 def writes_parquet() -> bool:

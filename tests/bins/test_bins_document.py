@@ -153,7 +153,7 @@ def test_without_pyarrow_the_way_out_is_said(client, digits_calibration, monkeyp
     answer = client.get("/calibrations/digits/bins", params={"format": "parquet"})
 
     assert answer.status_code == httpx.codes.NOT_ACCEPTABLE
-    assert "pip install howsure[tables]" in answer.json()["detail"]
+    assert "pip install pyarrow" in answer.json()["detail"]
     assert client.get("/calibrations/digits/bins").status_code == httpx.codes.OK
 
 

@@ -59,6 +59,18 @@ def test_links_between_documents_lead_somewhere() -> None:
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+def test_nothing_is_installed_from_an_index_that_does_not_have_it() -> None:
+    """Howsure is not published: a name alone installs nothing, or what somebody else publishes."""
+    texts = [*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md"), *(ROOT / "examples").rglob("*")]
+    texts += [*(ROOT / "service").rglob("*"), *(ROOT / "howsure").rglob("*")]
+    suffixes = {".md", ".py", ".ipynb", ".jinja", ".html", ".js", ".mjs", ".yaml"}
+    read = [path for path in texts if path.suffix in suffixes and "node_modules" not in path.parts]
+    assert len(read) > 400
+    by_name = re.compile(r"pip install (?:-\S+ )*['\"]?howsure(?!-|\[\w+\] @ file:)")
+    found = [path.name for path in read if by_name.search(path.read_text(encoding="utf-8"))]
+    assert found == []
+
+
 def test_every_finding_has_a_section() -> None:
     headings = set(re.findall(r"^## ([a-z-]+)$", document("findings.md"), re.MULTILINE))
 

@@ -38,7 +38,7 @@ def require_pyarrow(location: str) -> None:
         raise UnsupportedFormat.at(
             location,
             "expected arrays in .npz or .npy, or pictures in .zip or .tar; to read .csv and "
-            ".parquet the server needs `pip install howsure[tables]`",
+            ".parquet the server needs pyarrow (`pip install pyarrow`)",
         )
 
 

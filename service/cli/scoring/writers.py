@@ -88,7 +88,7 @@ def writer_of(output: Path) -> Writer:
         endings = ", ".join(WRITERS)
         raise CommandFailed(f"{output}: expected a name that ends in one of {endings}")
     if writer is write_parquet and find_spec("pyarrow") is None:
-        raise CommandFailed("to write Parquet, `pip install howsure[tables]`")
+        raise CommandFailed("to write Parquet, install pyarrow: `pip install pyarrow`")
     return writer
 
 

@@ -138,7 +138,7 @@ def test_without_pyarrow_tables_are_refused_with_the_way_out(tmp_path, file_form
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     error = refusal(path)
     assert type(error) is UnsupportedFormat
-    assert "pip install howsure[tables]" in error.message
+    assert "pip install pyarrow" in error.message
 
 
 def test_without_pyarrow_arrays_are_read(tmp_path, monkeypatch):
