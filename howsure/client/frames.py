@@ -3,19 +3,18 @@
 from collections.abc import Iterator, Mapping
 from html import escape
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, TypeAlias
 
 from numpy.typing import ArrayLike
 
 Frame: TypeAlias = Any
 LABEL = "label"
-CSV, PARQUET = "text/csv", "application/vnd.apache.parquet"
+PARQUET = "application/vnd.apache.parquet"
 
 
 def is_frame(given: object) -> bool:
     """Tell whether this is a data frame of pandas."""
-    return all(hasattr(given, name) for name in ("to_csv", "to_parquet", "iloc", "columns"))
+    return all(hasattr(given, name) for name in ("to_parquet", "iloc", "columns"))
 
 
 def with_labels(frame: Frame, labels: ArrayLike) -> Frame:
@@ -34,12 +33,10 @@ def with_labels(frame: Frame, labels: ArrayLike) -> Frame:
     return frame.assign(**{LABEL: getattr(labels, "to_numpy", lambda: labels)()})
 
 
-def table_bytes(frame: Frame) -> tuple[str, bytes]:
-    """Return the media type and the bytes of a frame: Parquet, or CSV without pyarrow."""
-    named = frame.rename(columns=str)
-    if find_spec("pyarrow") is None:
-        return CSV, named.to_csv(index=False).encode()
-    return PARQUET, named.to_parquet(index=False, engine="pyarrow")
+def parquet_bytes(frame: Frame) -> bytes:
+    """Return a frame as Parquet; its index is left out."""
+    content: bytes = frame.rename(columns=str).to_parquet(index=False, engine="pyarrow")
+    return content
 
 
 def slices(frame: Frame, rows: int) -> Iterator[Frame]:

@@ -10,7 +10,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from howsure.client.frames import Frame, data_frame, html_table, slices, table_bytes
+from howsure.client.frames import PARQUET, Frame, data_frame, html_table, parquet_bytes, slices
 from howsure.client.request import Answer, FilePart, Request, address_of
 from howsure.client.resources import Calibration, reference_of
 from howsure.client.transport import Sender
@@ -219,10 +219,9 @@ def frame_requests(frame: Frame, rows: int | None) -> Iterator[Request]:
     """Yield requests for ``rows`` rows each, None for a suitable number, as tables with names."""
     row_bytes = int(frame.memory_usage(index=False).sum()) // max(len(frame), 1)
     size = rows or max(1, min(MOST_TABLE_ROWS, MOST_BYTES // max(row_bytes, 1)))
+    headers = {"Content-Type": PARQUET, "Accept": NPZ}
     for part in slices(frame, size):
-        media_type, content = table_bytes(part)
-        headers = {"Content-Type": media_type, "Accept": NPZ}
-        yield Request("POST", "/predict", headers=headers, content=content)
+        yield Request("POST", "/predict", headers=headers, content=parquet_bytes(part))
 
 
 def picture_requests(pictures: Sequence[Picture], rows: int | None) -> Iterator[Request]:

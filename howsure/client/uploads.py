@@ -17,7 +17,7 @@ from typing import IO, Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from howsure.client.frames import CSV, PARQUET, Frame, is_frame, table_bytes, with_labels
+from howsure.client.frames import Frame, is_frame, parquet_bytes, with_labels
 from howsure.client.request import FilePart
 
 Arrays = dict[str, NDArray[Any]]
@@ -212,9 +212,6 @@ def _companions_of(model: Model) -> list[Path]:
         return [found for found in beside if content.find(found.name.encode()) >= 0]
 
 
-TABLE_SUFFIXES = {CSV: ".csv", PARQUET: ".parquet"}
-
-
 def samples_part(part: str, samples: Samples, files: ExitStack) -> FilePart:
     """Return a set as a part: arrays as an .npz, a folder as a tar, in a temporary file.
 
@@ -230,8 +227,7 @@ def samples_part(part: str, samples: Samples, files: ExitStack) -> FilePart:
         is_table = is_frame(inputs)
         samples = with_labels(inputs, labels) if is_table else {"inputs": inputs, "labels": labels}
     if is_frame(samples):
-        media_type, content = table_bytes(samples)
-        return part, (f"{part}{TABLE_SUFFIXES[media_type]}", content)
+        return part, (f"{part}.parquet", parquet_bytes(samples))
     if isinstance(samples, Mapping):
         packed = files.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack closes it
         write_npz(packed, samples)

@@ -1,13 +1,11 @@
 """Data frames go in as they are and come out of predictions; notebooks show tables."""
 
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
 from running_service import DIGITS
 
-from howsure.client import Client, frames
+from howsure.client import Client
 
 QUICK = {"measures": ["entropy"], "bins": 5, "folds": 2}
 MODEL = DIGITS / "model.onnx"
@@ -70,13 +68,6 @@ def test_a_frame_with_a_label_and_labels(client) -> None:
     inputs, labels = frame_of("calibration")
     with pytest.raises(ValueError, match="column 'label' already"):
         client.calibrate(MODEL, (inputs.assign(label=0), labels))
-
-
-def test_without_pyarrow_a_frame_is_csv(client, framed, monkeypatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    inputs, _ = frame_of("evaluation")
-    assert frames.table_bytes(inputs)[0] == "text/csv"
-    assert len(client.predict(framed, inputs[:3])) == 3
 
 
 def test_predictions_as_a_frame(client, framed) -> None:
