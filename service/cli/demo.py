@@ -16,7 +16,6 @@ from howsure.client.request import json_request
 from service.cli.connection import ServiceClient, running
 from service.cli.console import job_progress
 from service.cli.failure import CommandFailed
-from service.cli.findings import print_findings
 from service.cli.local import load_settings, prepare, require_sandbox
 from service.cli.report import print_scores
 from service.cli.serve import require_api_key
@@ -75,7 +74,6 @@ def _run_demo(console: Console, *, stay: bool) -> None:
             f"{time.monotonic() - started:.1f} s\n"
         )
         print_scores(console, client.report(made))
-        print_findings(made.resource, reference=made.reference)
         body = json.loads((folder / "request.json").read_text(encoding="utf-8"))
         answer = client.send(json_request("/predict", body, headers={})).json()
         for row, prediction in enumerate(answer["predictions"]):

@@ -58,7 +58,9 @@ def _answer(error: HowsureError | httpx.TransportError) -> str:
         return f"no answer from the service{_at(cause)}: {str(cause) or type(cause).__name__}"
     found = error.errors if isinstance(error, HowsureError) else []
     lines = [f"  {entry['location']}: {entry['message']}" for entry in found]
-    return "\n".join([str(error), *(lines if len(lines) > 1 else [])])
+    if isinstance(error, HowsureError) and len(lines) > 1:
+        return "\n".join([f"{error.title}:", *lines])
+    return str(error)
 
 
 def _at(error: httpx.TransportError) -> str:
@@ -79,6 +81,8 @@ def read_json(text: str | bytes, name: str) -> Any:  # noqa: ANN401 - any JSON
         return json.loads(text)
     except RecursionError as error:
         raise CommandFailed(f"{name}: the lists are nested too deeply") from error
+    except UnicodeDecodeError as error:
+        raise CommandFailed(f"{name} is not JSON: it is not text in UTF-8") from error
     except ValueError as error:
         raise CommandFailed(f"{name} is not JSON: {error}") from error
 

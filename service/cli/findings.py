@@ -8,15 +8,16 @@ from rich.console import Console
 # By code: the option or the change that mends it. Other findings need other data or another model;
 # docs/findings.md says which.
 REMEDIES = {
-    "softmax-twice": "add --output-kind probabilities, or export the model without its second "
-    "softmax",
-    "not-probabilities": "add --output NAME to read another output of the model",
+    "softmax-twice": "calibrate again with --output-kind probabilities, or export the model "
+    "without its second softmax",
+    "not-probabilities": "calibrate again with --output NAME, another output of the model",
     "labels-shifted": "add {offset:+d} to the labels of the set",
-    "labels-permuted": "add --class-map with the model's index of each class, if the set has class "
-    "names",
-    "inputs-not-scaled": "divide the inputs by 255; for pictures add --preprocessing with the "
-    "model's scale",
-    "inputs-scaled-twice": "multiply the inputs by 255; for pictures add --preprocessing none",
+    "labels-permuted": "calibrate again with --class-map, the model's index of each class, if the "
+    "set has class names",
+    "inputs-not-scaled": "divide the inputs by 255; for pictures calibrate again with "
+    "--preprocessing that has the model's scale",
+    "inputs-scaled-twice": "multiply the inputs by 255; for pictures calibrate again with "
+    "--preprocessing none",
     "few-samples-for-bins": "howsure refit {reference} --bins auto, or add labelled samples",
 }
 STYLES = {"warning": "bold yellow", "notice": "cyan"}

@@ -54,16 +54,15 @@ INSTEAD = {"ece": "ece_15"}
 
 
 def print_calibration(console: Console, client: Client, made: Calibration) -> None:
-    """Print the name of a calibration, its scores, its notes and its findings."""
+    """Print the name of a calibration, and its scores."""
     console.print(
         Text.assemble((made.reference, "bold"), f"  {made.id}"), highlight=False, soft_wrap=True
     )
     print_scores(console, client.report(made.id))
-    print_findings(made.resource, reference=made.reference)
 
 
 def print_scores(console: Console, report: dict[str, Any]) -> None:
-    """Print a table for each event, measures first, then baselines; and the best of them.
+    """Print a table for each event, measures first, then baselines; then notes and findings.
 
     The ``ece`` of a measure is over its own bins. Baselines have no bins and show ``ece_15``, over
     15 equal ranges.
@@ -95,6 +94,8 @@ def print_scores(console: Console, report: dict[str, Any]) -> None:
         style="dim",
         soft_wrap=True,
     )
+    found = report["calibration"]
+    print_findings(report, reference=f"{found['name']}@{found['version']}")
 
 
 def _title(report: dict[str, Any], k: str, event: dict[str, Any]) -> str:

@@ -67,6 +67,7 @@ def test_list_marks_findings_and_says_why_others_failed(command, tmp_path) -> No
     assert made.stderr.rstrip().endswith("see docs/findings.md#few-samples-for-bins")
     assert "howsure refit few@1 --bins auto" in made.stderr
     assert "note: " in made.stderr
+    assert "howsure refit few@1 --bins auto" in command("report", "few").stderr
     (row,) = [line for line in command("list").stdout.splitlines() if "few@1" in line]
     assert "1 warning" in row
 
