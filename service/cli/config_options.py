@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
 
@@ -10,12 +10,16 @@ from service.calibrations.config import OutputConfig
 from service.calibrations.fit_config import FitConfig
 from service.cli.failure import CommandFailed, read_json
 
-OUTPUT_KINDS = tuple(
-    kind
-    for option in get_args(OutputConfig.model_fields["kind"].annotation)
-    for kind in get_args(option)
-)
-LOOKUPS = get_args(FitConfig.model_fields["lookup"].annotation)
+
+def _values(annotation: Any) -> tuple[str, ...]:  # noqa: ANN401 - any type
+    """Return the literal values that a type allows."""
+    if get_origin(annotation) is Literal:
+        return get_args(annotation)
+    return tuple(value for option in get_args(annotation) for value in _values(option))
+
+
+LOOKUPS = _values(FitConfig.model_fields["lookup"].annotation)
+OUTPUT_KINDS = _values(OutputConfig.model_fields["kind"].annotation)
 
 
 def _option(metavar: str, text: str) -> Any:  # noqa: ANN401 - as typer.Option

@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.console import Console
 
-# By code: the option or the change that mends it. Other findings need other data or another model;
+# By code: the option or the change that fixes it. Other findings need other data or another model;
 # docs/findings.md says which.
 REMEDIES = {
     "softmax-twice": "calibrate again with --output-kind probabilities, or export the model "
@@ -45,7 +45,9 @@ def print_findings(
 
 
 def remedy(finding: Mapping[str, Any], reference: str) -> str | None:
-    """Return what mends a finding; None if no option does."""
+    """Return what fixes a finding; None if no option does."""
+    if finding["figures"].get("bins") == 1:
+        return "add labelled samples"  # fewer bins are impossible
     found = REMEDIES.get(finding["code"])
     return found and found.format(reference=reference, **finding["figures"])
 

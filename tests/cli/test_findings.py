@@ -5,7 +5,7 @@ from running_service import DIGITS
 
 from howsure.statistics.findings import FINDINGS
 from service.cli import load_command
-from service.cli.findings import REMEDIES
+from service.cli.findings import REMEDIES, remedy
 
 FEW = (DIGITS / "model.onnx", DIGITS / "calibration.npz", "--bins", "50")
 CODE = "few-samples-for-bins"
@@ -42,3 +42,10 @@ def test_remedies_are_of_known_findings_and_name_options_that_exist():
     for code, text in REMEDIES.items():
         words = {word.strip(",") for word in text.split() if word.startswith("--")}
         assert words <= options, code
+
+
+def test_one_bin_cannot_be_fewer():
+    few = {"code": CODE, "figures": {"bins": 1, "samples": 20, "least_samples": 50}}
+    assert remedy(few, "digits@1") == "add labelled samples"
+    few["figures"]["bins"] = 30
+    assert remedy(few, "digits@1").startswith("howsure refit digits@1 --bins auto")
