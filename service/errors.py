@@ -43,8 +43,9 @@ nearest known ancestor to a status.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import StrEnum
 from typing import Self
 
@@ -342,6 +343,18 @@ class ProviderMismatch(InferenceFailed):
 def shown(text: str) -> str:
     """Return a caller's text for a message: quoted, escaped and shortened."""
     return ascii(text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "…")
+
+
+# Comparing names takes longer than most requests, so long ones are not compared.
+COMPARED_CHARACTERS = 50
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return the end of a message about an unknown name: the nearest known one, if one is near."""
+    if len(name) > COMPARED_CHARACTERS:
+        return ""
+    nearest = get_close_matches(name, known, n=1)
+    return f"; did you mean {shown(nearest[0])}?" if nearest else ""
 
 
 def problem(

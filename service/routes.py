@@ -30,11 +30,11 @@ ROUTERS = (
     samples_routes.router,
     exports_routes.router,
     predictions_routes.router,
-    oip_routes.router,
     reports_routes.router,
     access_routes.router,
     health.router,
     metrics_route.router,
+    oip_routes.router,
 )
 SCHEMAS = (
     problems.SCHEMAS,

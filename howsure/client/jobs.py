@@ -164,13 +164,13 @@ class Upload:
     outputs: Mapping[str, ArrayLike | None]
     evaluation: Samples | None
     evaluation_labels: LabelsGiven | None
-    companions: Companions
+    companions: Companions | None
     config: Mapping[str, Any]
 
     def request(self, files: ExitStack, **params: str) -> Request:
         """Return the request; ``files`` closes the files once it was sent."""
         parts = model_parts(self.models, files)
-        parts += companion_parts(self.companions, files)
+        parts += companion_parts(self.companions, self.models, files)
         parts.append(samples_part("calibration", self._samples(), files))
         if self.evaluation is not None:
             parts.append(samples_part("evaluation", self.evaluation, files))
@@ -192,7 +192,7 @@ class Upload:
                 "expected a calibration set, or logits or probabilities with labels in its place"
             )
         # Anything else is refused like an invalid array.
-        return {**outputs, "labels": self.labels}  # type: ignore[dict-item]
+        return {**outputs, "labels": self.labels}
 
 
 def evaluation_parts(

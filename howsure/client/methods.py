@@ -10,10 +10,11 @@ from numpy.typing import ArrayLike
 
 from howsure.client import jobs, predictions
 from howsure.client.errors import EvaluationFailed
+from howsure.client.frames import is_frame
 from howsure.client.jobs import OnProgress, Upload, WaitOptions
 from howsure.client.predictions import ONE_OF, Picture, Predictions, rows_of
 from howsure.client.request import Answer, Request, address_of, json_request
-from howsure.client.resources import Calibration, Evaluation, reference_of
+from howsure.client.resources import Calibration, CalibrationList, Evaluation, reference_of
 from howsure.client.transport import Sender, Transport
 from howsure.client.uploads import Companions, LabelsGiven, Models, Samples
 
@@ -40,7 +41,7 @@ class Methods:
         calibration: Samples | None = None,
         *,
         evaluation: Samples | None = None,
-        model_data: Companions = (),
+        model_data: Companions | None = None,
         logits: ArrayLike | None = None,
         probabilities: ArrayLike | None = None,
         labels: LabelsGiven | None = None,
@@ -60,14 +61,16 @@ class Methods:
             ensemble. Omit it if you send the model's outputs.
         calibration, evaluation
             Labelled samples: a path (a folder is packed), bytes, an open file, a pair ``(inputs,
-            labels)``, or arrays by name.
+            labels)``, arrays by name, or a data frame with a column ``label``. The inputs of a pair
+            may be a data frame, too.
         logits, probabilities
             Outputs of the model instead of ``calibration``, shape (n, classes).
         labels, evaluation_labels
             Classes, shape (n,), or an .npy file of them: for ``logits``, ``probabilities`` or a set
             without labels, which is an .npy file.
         model_data
-            Files with external weights: paths, or a mapping from the names in the model.
+            Files with external weights: paths, or a mapping from the names in the model. By
+            default, those that lie beside the model.
         config, options
             The configuration of docs/http.md, or its keys as arguments: ``name="digits"``.
         wait
@@ -101,7 +104,7 @@ class Methods:
         calibration: Samples | None = None,
         *,
         evaluation: Samples | None = None,
-        model_data: Companions = (),
+        model_data: Companions | None = None,
         labels: LabelsGiven | None = None,
         evaluation_labels: LabelsGiven | None = None,
         config: Mapping[str, Any] | None = None,
@@ -156,7 +159,8 @@ class Methods:
         Parameters
         ----------
         inputs
-            Rows for the model's only input, or rows by input name.
+            Rows for the model's only input, rows by input name, or a data frame of pandas, whose
+            column names are sent with it.
         logits, probabilities
             Instead of ``inputs``, for a calibration of uploaded outputs: shape (n, classes).
         pixels
@@ -175,7 +179,13 @@ class Methods:
             If the service refuses the request or does not respond in time.
         """
         outputs = {"logits": logits, "probabilities": probabilities, "pixels": pixels}
-        if pictures is None:
+        if (
+            is_frame(inputs)
+            and supplied is None
+            and not any(array is not None for array in (*outputs.values(), pictures))
+        ):
+            requests = predictions.frame_requests(inputs, rows_per_request)
+        elif pictures is None:
             arrays = rows_of(inputs, outputs, supplied)
             requests = predictions.array_requests(arrays, rows_per_request)
         elif inputs is None and not any(array is not None for array in outputs.values()):
@@ -199,9 +209,9 @@ class Methods:
         name: str | None = None,
         status: Status | None = None,
         limit: int | None = None,
-    ) -> list[Calibration]:
+    ) -> CalibrationList:
         """Return calibrations, newest first: all, or at most ``limit``."""
-        found: list[Calibration] = []
+        found = CalibrationList()
         cursor = None
         while limit is None or len(found) < limit:
             size = PAGE if limit is None else min(PAGE, limit - len(found))

@@ -10,6 +10,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from howsure.client.frames import PARQUET, Frame, data_frame, html_table, parquet_bytes, slices
 from howsure.client.request import Answer, FilePart, Request, address_of
 from howsure.client.resources import Calibration, reference_of
 from howsure.client.transport import Sender
@@ -17,6 +18,8 @@ from howsure.client.uploads import Arrays, npz_bytes, read_npz
 
 Array = NDArray[Any]
 ABSTAIN = "abstain_"
+# In notebooks.
+SHOWN_ROWS = 10
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ class EventPredictions:
     bin: Array
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Predictions:
     """Predictions of n rows, in their order.
 
@@ -64,6 +67,41 @@ class Predictions:
 
     def __getitem__(self, name: str) -> Array:
         return self.arrays[name]
+
+    def __repr__(self) -> str:
+        return f"Predictions({self.reference}, {len(self)} rows, {', '.join(self.arrays)})"
+
+    def _repr_html_(self) -> str:
+        shown = min(len(self), SHOWN_ROWS)
+        columns = {"row": [str(row) for row in range(shown)], "label": self.label[:shown]}
+        for k, event in self.events.items():
+            columns[f"Top-{k}"] = [
+                f"{event.probability[row]:.3f} ({event.lower[row]:.3f} to {event.upper[row]:.3f})"
+                for row in range(shown)
+            ]
+        for name, array in self.arrays.items():
+            if array.dtype == np.bool_:
+                columns[name] = ["yes" if flag else "" for flag in array[:shown]]
+        more = f", the first {shown}" if len(self) > shown else ""
+        return html_table(columns, f"{self.reference}: {len(self)} rows{more}")
+
+    def to_pandas(self) -> Frame:
+        """Return a data frame with a row each: the label, and the arrays by their names.
+
+        An array of several values a row becomes several columns, ``topk_class_1`` and so on.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        columns: dict[str, Any] = {"label": self.label}
+        for name, array in self.arrays.items():
+            if array.ndim == 1:
+                columns[name] = array
+            else:
+                columns |= {f"{name}_{i}": values for i, values in enumerate(array.T, start=1)}
+        return data_frame(columns)
 
     @property
     def class_(self) -> Array:
@@ -155,6 +193,8 @@ NPZ = "application/x-npz"
 # Limits of one request, far below the default limits of a service.
 MOST_ROWS = 1024
 MOST_BYTES = 8 * 2**20
+# The service starts a process to read a table, so fewer requests are quicker.
+MOST_TABLE_ROWS = 5000
 MOST_PICTURES = 128
 ONE_OF = "expected exactly one of inputs, logits, probabilities, pixels and pictures"
 
@@ -173,6 +213,15 @@ def array_requests(arrays: Arrays, rows: int | None) -> Iterator[Request]:
     for start in range(0, max(count, 1), size):
         part = {name: array[start : start + size] for name, array in arrays.items()}
         yield Request("POST", "/predict", headers=headers, content=npz_bytes(part))
+
+
+def frame_requests(frame: Frame, rows: int | None) -> Iterator[Request]:
+    """Yield requests for ``rows`` rows each, None for a suitable number, as tables with names."""
+    row_bytes = int(frame.memory_usage(index=False).sum()) // max(len(frame), 1)
+    size = rows or max(1, min(MOST_TABLE_ROWS, MOST_BYTES // max(row_bytes, 1)))
+    headers = {"Content-Type": PARQUET, "Accept": NPZ}
+    for part in slices(frame, size):
+        yield Request("POST", "/predict", headers=headers, content=parquet_bytes(part))
 
 
 def picture_requests(pictures: Sequence[Picture], rows: int | None) -> Iterator[Request]:

@@ -2,7 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any, Self
+
+from howsure.client.frames import Frame, data_frame, html_table
 
 FINISHED = frozenset({"succeeded", "failed", "cancelled"})
 
@@ -42,12 +45,16 @@ class Finding:
     figures: Mapping[str, float]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Calibration:
     """A calibration: the job and its results. ``resource`` is the JSON of the service.
 
     Attributes
     ----------
+    warnings
+        Notes, in sentences.
+    findings
+        What looks wrong, with its level: ``warning`` or ``notice``.
     accuracy
         Share of the calibration set for which each event holds, by k; None until it has succeeded.
     serve
@@ -95,6 +102,65 @@ class Calibration:
     def is_finished(self) -> bool:
         """Whether the job has ended, with or without success."""
         return self.status in FINISHED
+
+    def __repr__(self) -> str:
+        said = [self.reference, self.status]
+        said += [f"Top-{k} {share:.3f}" for k, share in (self.accuracy or {}).items()]
+        said += [f"{found.level}: {found.code}" for found in self.findings]
+        said += [f"{len(self.warnings)} notes"] if self.warnings else []
+        return f"Calibration({', '.join(said)})"
+
+    def _repr_html_(self) -> str:
+        return CalibrationList([self])._repr_html_() + _html_texts(self)
+
+
+def _html_texts(calibration: Calibration) -> str:
+    error = calibration.resource.get("error")
+    texts = [] if error is None else [f"{error['title']}: {error['detail']}"]
+    texts += [f"{found.level} ({found.code}): {found.message}" for found in calibration.findings]
+    texts += [f"note: {note}" for note in calibration.warnings]
+    return f"<ul>{''.join(f'<li>{escape(text)}</li>' for text in texts)}</ul>" if texts else ""
+
+
+class CalibrationList(list[Calibration]):
+    """Calibrations, in a list that notebooks show as a table."""
+
+    def to_pandas(self) -> Frame:
+        """Return a data frame with a row each.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        return data_frame(self._columns())
+
+    def _repr_html_(self) -> str:
+        columns = {
+            name: [_cell(value) for value in values] for name, values in self._columns().items()
+        }
+        return html_table(columns, "Calibrations")
+
+    def _columns(self) -> dict[str, list[Any]]:
+        events = dict.fromkeys(k for one in self for k in one.accuracy or {})
+        accuracy = {
+            f"top{k}_accuracy": [(one.accuracy or {}).get(k) for one in self] for k in events
+        }
+        return {
+            "reference": [one.reference for one in self],
+            "status": [one.status for one in self],
+            "promoted": [one.promoted for one in self],
+            **accuracy,
+            "findings": [", ".join(found.code for found in one.findings) for one in self],
+            "created_at": [one.resource["created_at"] for one in self],
+            "id": [one.id for one in self],
+        }
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.4f}"
+    return "" if value is None else str(value)
 
 
 @dataclass(frozen=True)

@@ -219,4 +219,14 @@ def _retry_after(answer: Answer) -> float | None:
 def _unreachable(error: httpx.TransportError, attempts: int) -> ServiceUnreachable:
     tried = "once" if attempts == 1 else f"{attempts} times"
     reason = str(error) or type(error).__name__
-    return ServiceUnreachable("No answer", f"the service was asked {tried}: {reason}")
+    address = address_asked(error) or "the service"
+    return ServiceUnreachable("No answer", f"{address} was asked {tried}: {reason}")
+
+
+def address_asked(error: httpx.TransportError) -> str | None:
+    """Return the address that a failed request was sent to, without credentials."""
+    try:
+        url = error.request.url
+    except RuntimeError:  # the failure is about no request
+        return None
+    return f"{url.scheme}://{url.netloc.decode('ascii')}"

@@ -1,6 +1,7 @@
 """Files of uploads, and .npz archives."""
 
 import io
+import mmap
 import os
 import random
 import shutil
@@ -16,6 +17,7 @@ from typing import IO, Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from howsure.client.frames import Frame, is_frame, parquet_bytes, with_labels
 from howsure.client.request import FilePart
 
 Arrays = dict[str, NDArray[Any]]
@@ -150,20 +152,14 @@ class Serialisable(Protocol):
 Source: TypeAlias = str | os.PathLike[str] | bytes | IO[bytes]
 Model: TypeAlias = Source | Serialisable
 Models: TypeAlias = Model | Sequence[Model] | None
-Samples: TypeAlias = Source | Mapping[str, ArrayLike] | tuple[ArrayLike, ArrayLike]
+Samples: TypeAlias = Source | Mapping[str, ArrayLike] | tuple[ArrayLike, ArrayLike] | Frame
 LabelsGiven: TypeAlias = Source | ArrayLike
 Companions: TypeAlias = Source | Mapping[str, Source] | Sequence[Source]
 
 
 def model_parts(models: Models, files: ExitStack) -> list[FilePart]:
     """Return the parts ``model``: one model, or the members of an ensemble."""
-    if models is None:
-        return []
-    members = (
-        models
-        if isinstance(models, Sequence) and not isinstance(models, (str, bytes))
-        else (models,)
-    )
+    members = _members(models)
     parts: list[FilePart] = []
     for number, member in enumerate(members, start=1):
         name = "model.onnx" if len(members) == 1 else f"model_{number}.onnx"
@@ -173,8 +169,23 @@ def model_parts(models: Models, files: ExitStack) -> list[FilePart]:
     return parts
 
 
-def companion_parts(companions: Companions, files: ExitStack) -> list[FilePart]:
-    """Return the parts ``model_data``, under their names in the models."""
+def _members(models: Models) -> Sequence[Model]:
+    if models is None:
+        return ()
+    is_several = isinstance(models, Sequence) and not isinstance(models, (str, bytes))
+    return models if is_several else (models,)  # type: ignore[return-value]  # told apart above
+
+
+def companion_parts(
+    companions: Companions | None, models: Models, files: ExitStack
+) -> list[FilePart]:
+    """Return the parts ``model_data``, under their names in the models.
+
+    If ``companions`` is None, they are the files beside the models that the models name.
+    """
+    if companions is None:
+        found = (path for model in _members(models) for path in _companions_of(model))
+        companions = list(dict.fromkeys(found))
     if isinstance(companions, Mapping):
         named = [_opened(source, name, files, keep=name) for name, source in companions.items()]
     elif isinstance(companions, Sequence) and not isinstance(companions, (str, bytes)):
@@ -184,10 +195,27 @@ def companion_parts(companions: Companions, files: ExitStack) -> list[FilePart]:
     return [("model_data", part) for part in named]
 
 
+# As exporters call them: model.onnx.data, model.onnx_data, model.onnx_data_1.
+COMPANION_NAMES = "*.onnx[._]data*"
+
+
+def _companions_of(model: Model) -> list[Path]:
+    """Return the files with external weights beside a model on disk."""
+    if not isinstance(model, (str, os.PathLike)):
+        return []
+    path = Path(model)
+    beside = sorted(found for found in path.parent.glob(COMPANION_NAMES) if found.is_file())
+    if not beside or not path.stat().st_size:
+        return []
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        # The model holds their plain names, so no parser is needed to find them.
+        return [found for found in beside if content.find(found.name.encode()) >= 0]
+
+
 def samples_part(part: str, samples: Samples, files: ExitStack) -> FilePart:
     """Return a set as a part: arrays as an .npz, a folder as a tar, in a temporary file.
 
-    A pair is ``inputs`` and ``labels``.
+    A pair is ``inputs`` and ``labels``. A data frame is sent as a table with its column names.
 
     Raises
     ------
@@ -196,7 +224,10 @@ def samples_part(part: str, samples: Samples, files: ExitStack) -> FilePart:
     """
     if isinstance(samples, tuple):
         inputs, labels = samples
-        samples = {"inputs": inputs, "labels": labels}
+        is_table = is_frame(inputs)
+        samples = with_labels(inputs, labels) if is_table else {"inputs": inputs, "labels": labels}
+    if is_frame(samples):
+        return part, (f"{part}.parquet", parquet_bytes(samples))
     if isinstance(samples, Mapping):
         packed = files.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack closes it
         write_npz(packed, samples)

@@ -5,7 +5,6 @@ import io
 import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.util import find_spec
 from typing import Any, Literal, TypeAlias
 
 import models
@@ -95,14 +94,6 @@ def bins_csv(document: BinsDocument) -> str:
     writer.writerow(COLUMNS)
     writer.writerows(bin_rows(document))
     return text.getvalue()
-
-
-NEEDS = "to write Parquet the server needs `pip install howsure[tables]`"
-
-
-def writes_parquet() -> bool:
-    """Tell whether the extra that writes Parquet is installed."""
-    return find_spec("pyarrow") is not None
 
 
 def bins_parquet(document: BinsDocument) -> bytes:

@@ -1,12 +1,12 @@
 """Violations of a configuration, worded by its JSON schema."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from service.errors import Violation, shown
+from service.errors import Violation, did_you_mean, shown
 
 Schema = Mapping[str, Any]
 
@@ -39,7 +39,11 @@ def violations_of(
         if len(found) == MAX_VIOLATIONS:
             break
         location, schema = _place(root, fault["loc"], place)
-        violation = Violation(location, _message(fault["type"], fault["msg"], schema, root))
+        message = _message(fault["type"], fault["msg"], schema, root)
+        if fault["type"] == "extra_forbidden":
+            *above, key = fault["loc"]
+            message += did_you_mean(str(key), _keys(root, above))
+        violation = Violation(location, message)
         found[violation] = None
     return list(found)
 
@@ -53,11 +57,11 @@ def _place(root: Schema, path: tuple[int | str, ...], location: str) -> tuple[st
             break
         location += f"[{part}]" if isinstance(part, int) else f".{shown(part)[1:-1]}"
         schema = below
-    return location, _resolved(schema, root)
+    return location, resolved(schema, root)
 
 
 def _below(schema: Schema, part: int | str, root: Schema) -> Schema | None:
-    schema = _resolved(schema, root)
+    schema = resolved(schema, root)
     for option in schema.get("anyOf", ()):
         found = _below(option, part, root)
         if found is not None:
@@ -76,7 +80,17 @@ def _below(schema: Schema, part: int | str, root: Schema) -> Schema | None:
     return other if isinstance(other, Mapping) else None
 
 
-def _resolved(schema: Schema, root: Schema) -> Schema:
+def _keys(root: Schema, path: Sequence[int | str]) -> list[str]:
+    """Return the keys of the object at a path."""
+    schema: Schema | None = root
+    for part in path:
+        schema = schema and _below(schema, part, root)
+    options = (schema or {}).get("anyOf", [schema or {}])
+    return [key for option in options for key in resolved(option, root).get("properties", {})]
+
+
+def resolved(schema: Schema, root: Schema) -> Schema:
+    """Return the schema itself, or the one that it refers to."""
     if "$ref" not in schema:
         return schema
     found: Schema = root["$defs"][schema["$ref"].rpartition("/")[2]]
@@ -87,22 +101,22 @@ def _message(kind: str, message: str, schema: Schema, root: Schema) -> str:
     if kind == "value_error":
         return message.removeprefix("Value error, ")
     if kind == "missing":
-        return f"this key is required: expected {_expected(schema, root)}"
+        return f"this key is required: expected {expected(schema, root)}"
     if kind == "extra_forbidden":
         return "there is no such key"
     if kind == "json_invalid":
         reason = message.removeprefix("Invalid JSON: ")
         deep = "recursion limit" in reason
         return "the lists are nested too deeply" if deep else f"this is no valid JSON: {reason}"
-    return f"expected {_expected(schema, root)}"
+    return f"expected {expected(schema, root)}"
 
 
-def _expected(schema: Schema, root: Schema) -> str:
+def expected(schema: Schema, root: Schema) -> str:
     """Describe what a schema allows."""
-    schema = _resolved(schema, root)
+    schema = resolved(schema, root)
     if "anyOf" in schema:
         options = [option for option in schema["anyOf"] if option.get("type") != "null"]
-        return " or ".join(_expected(option, root) for option in options)
+        return " or ".join(expected(option, root) for option in options)
     if "const" in schema or "enum" in schema:
         return " or ".join(json.dumps(v) for v in schema.get("enum", [schema.get("const")]))
     kind = schema.get("type")

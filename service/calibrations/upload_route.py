@@ -10,6 +10,7 @@ from fastapi.responses import JSONResponse
 
 from models import ArtifactRole
 from service.calibrations.config import CalibrationConfig
+from service.calibrations.config_keys import keys_table
 from service.calibrations.routes import calibration_response, start_once
 from service.calibrations.schemas import Calibration, DryRun
 from service.calibrations.start import dry_run as try_upload
@@ -49,6 +50,15 @@ REQUEST_BODY = form_body(
 REQUEST_BODY["content"]["multipart/form-data"]["encoding"] = {
     "config": {"contentType": "application/json"}
 }
+DESCRIPTION = f"""\
+Check the upload, queue the calibration and respond with its state. The upload streams to disk. A
+problem with the upload gets a response at once, and nothing is stored. A problem that only a full
+run over the data shows ends the calibration as `failed`.
+
+The part `config` is JSON. Every key is optional:
+
+{keys_table(CalibrationConfig)}
+"""
 SCHEMAS = {
     "CalibrationConfig": CalibrationConfig.model_json_schema(
         ref_template="#/components/schemas/{model}"
@@ -67,6 +77,7 @@ SCHEMAS = {
         201: {"model": Calibration, "description": "Done within `Prefer: wait`."},
     },
     openapi_extra={
+        "description": DESCRIPTION,
         "requestBody": REQUEST_BODY,
         "parameters": [PREFER_HEADER, IDEMPOTENCY_KEY_HEADER],
     },
@@ -81,11 +92,7 @@ async def post_calibrate(
         bool, Query(description="Check and cost it only: nothing is kept, and no name is taken.")
     ] = False,
 ) -> Calibration | JSONResponse:
-    """Check the upload, queue the calibration and answer with its resource.
-
-    The upload streams to disk. What is wrong with it is answered at once and leaves nothing
-    behind; what only a full run over the data can show ends the calibration as `failed`.
-    """
+    """Check the upload, queue the calibration and respond with its state."""
     async with received_upload(
         request,
         ctx.workspace,

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from service.cli.console import add_row, wide_console
+from service.cli.console import add_row, print_table
 from service.cli.failure import CommandFailed
 from service.cli.local import local_stores, pepper_of
 
@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     from service.access.api_keys import MadeKey
     from service.storage.api_keys import ListedKey
 
-app = typer.Typer(no_args_is_help=True, help="API keys: access to the service, and scopes.")
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    help="API keys: access to the service, and scopes.",
+)
 TENANT = "default"
 KeyId = Annotated[str, typer.Argument(help="Id of the key: see `howsure keys list`.")]
 
@@ -76,7 +80,7 @@ def show(
             f"{key.row.expires_at:%Y-%m-%d}",
             f"{used:%Y-%m-%d %H:%M}" if used else "",
         )
-    Console().print(table)
+    print_table(table)
 
 
 @app.command("rotate")
@@ -121,7 +125,7 @@ def _status(key: "ListedKey") -> str:
     return "expired" if key.is_expired else "good"
 
 
-tenants = typer.Typer(no_args_is_help=True, help="Tenants and their limits.")
+tenants = typer.Typer(no_args_is_help=True, add_completion=False, help="Tenants and their limits.")
 DEFAULT = "default"
 NONE = "none"
 
@@ -142,7 +146,7 @@ def show_tenants() -> None:
     table = Table(*("tenant", "requests/s", "rows/min", "stored bytes", "jobs"))
     for name, limits in found:
         add_row(table, name, *(f"{limit:,}" if limit else NONE for limit in astuple(limits)))
-    Console().print(table)
+    print_table(table)
 
 
 def _limit(text: str) -> int | None:
@@ -222,7 +226,7 @@ def audit(
         about, request = line["subject"] or "", line["request_id"] or ""
         cells = (line["created_at"][:19], line["tenant"], by, line["action"], about, ended, request)
         add_row(table, *cells)
-    wide_console().print(table)
+    print_table(table)
 
 
 def _values(row: "AuditEntry") -> dict[str, Any]:

@@ -23,7 +23,11 @@ if TYPE_CHECKING:
     from service.backups.back_up import Tell
     from service.backups.format import Manifest
 
-app = typer.Typer(no_args_is_help=True, help="The database.")
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    help="The database: schema upgrade, backup and restore.",
+)
 
 
 @app.callback()

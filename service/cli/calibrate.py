@@ -1,4 +1,4 @@
-"""``howsure calibrate``: upload a model and a labelled set, wait, print the scores."""
+"""``howsure calibrate`` and ``howsure refit``: fit a calibration, wait, print its scores."""
 
 import tempfile
 from collections.abc import Iterator
@@ -10,74 +10,25 @@ import typer
 from rich.console import Console
 
 from howsure.client.uploads import pack_folder
-from service.cli.connection import service_client
-from service.cli.console import (
+from service.cli.config_options import (
     BinsOption,
+    ClassesOption,
     ClassMapOption,
+    ColumnsOption,
     ConfigOption,
+    LookupOption,
+    MeasuresOption,
+    OutputKindOption,
+    OutputOption,
     PreprocessingOption,
-    UrlOption,
-    job_progress,
-    print_warnings,
+    TopKOption,
+    config_option,
 )
-from service.cli.failure import CommandFailed, read_json
+from service.cli.connection import service_client
+from service.cli.console import UrlOption, job_progress
+from service.cli.failure import CommandFailed
+from service.cli.findings import print_findings
 from service.cli.report import print_calibration
-
-_EXAMPLES = {
-    "--config": '{"bins": 10}',
-    "--class-map": '{"cat": 0, "dog": 1}',
-    "--preprocessing": '{"resize": 256, "crop": 224}',
-}
-
-
-def config_option(
-    text: str | None,
-    *,
-    bins: str | None,
-    preprocessing: str | None = None,
-    class_map: str | None = None,
-    **shortcuts: str | None,
-) -> dict[str, Any]:
-    """Return the configuration from JSON or a JSON file, overridden by options.
-
-    ``preprocessing`` is the name of a preset, JSON or a JSON file; ``class_map`` is one of the last
-    two.
-
-    Raises
-    ------
-    CommandFailed
-        If the file cannot be read, or it contains no JSON object.
-    """
-    config = {} if text is None else _json_object(text, "--config")
-    if bins is not None:
-        config["bins"] = int(bins) if bins.isascii() and bins.isdigit() else bins
-    if preprocessing is not None:
-        is_name = preprocessing.isidentifier() and not Path(preprocessing).exists()
-        config["preprocessing"] = (
-            preprocessing if is_name else _json_object(preprocessing, "--preprocessing")
-        )
-    if class_map is not None:
-        config["class_map"] = _json_object(class_map, "--class-map")
-    return config | {key: value for key, value in shortcuts.items() if value is not None}
-
-
-def _json_object(text: str, option: str) -> dict[str, Any]:
-    """Return an object from JSON or a JSON file."""
-    if not text.lstrip().startswith("{"):
-        text = _read(text, option)
-    found = read_json(text or "{}", option)
-    if not isinstance(found, dict):
-        raise CommandFailed(f"{option}: expected a JSON object, such as {_EXAMPLES[option]}")
-    return found
-
-
-def _read(path: str, option: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise CommandFailed(f"{option}: cannot read {path}: {error.strerror}") from error
-    except ValueError as error:
-        raise CommandFailed(f"{option}: {path} is not text in UTF-8") from error
 
 
 @contextmanager
@@ -116,10 +67,7 @@ KIBI = 1024.0
 
 
 def print_dry_run(console: Console, tried: dict[str, Any]) -> None:
-    """Print findings, warnings and the estimated cost of a dry run."""
-    print_warnings(tried, console)
-    if not tried["findings"]:
-        console.print("Nothing looks wrong.", highlight=False)
+    """Print the estimated cost of a dry run, then notes and findings."""
     cost = tried["cost"]
     samples = f"{cost['samples']:,} samples"
     if cost["passes"]:
@@ -135,6 +83,9 @@ def print_dry_run(console: Console, tried: dict[str, Any]) -> None:
     console.print(said, highlight=False, markup=False, soft_wrap=True)
     stored = ", ".join(f"{name} {_bytes(n)}" for name, n in cost["stored_bytes"].items() if n)
     console.print(f"Would store: {stored}. Nothing was kept.", highlight=False, soft_wrap=True)
+    print_findings(tried, console)
+    if not tried["findings"]:
+        console.print("Nothing looks wrong.", highlight=False)
 
 
 def _duration(seconds: float) -> str:
@@ -164,11 +115,14 @@ def calibrate(  # noqa: PLR0913, PLR0917 - an option each
     ],
     evaluation: Annotated[
         Path | None,
-        typer.Option(help="A second labelled set, used only for scores.", exists=True),
+        typer.Option(
+            metavar="SET", help="A second labelled set, used only for scores.", exists=True
+        ),
     ] = None,
     model: Annotated[
         list[Path] | None,
         typer.Option(
+            metavar="FILE",
             help="An ONNX file; repeat it for the members of an ensemble.",
             exists=True,
             dir_okay=False,
@@ -176,22 +130,28 @@ def calibrate(  # noqa: PLR0913, PLR0917 - an option each
     ] = None,
     model_data: Annotated[
         list[Path] | None,
-        typer.Option(help="File with external weights of the model.", exists=True, dir_okay=False),
+        typer.Option(
+            metavar="FILE",
+            help="File with external weights of the model; default: those beside the model.",
+            exists=True,
+            dir_okay=False,
+        ),
     ] = None,
     labels: Annotated[
         Path | None,
-        typer.Option(help="Labels in .npy, for a set in .npy.", exists=True, dir_okay=False),
+        typer.Option(
+            metavar="FILE", help="Labels in .npy, for a set in .npy.", exists=True, dir_okay=False
+        ),
     ] = None,
     evaluation_labels: Annotated[
         Path | None,
         typer.Option(
-            help="Labels in .npy, for an evaluation set in .npy.", exists=True, dir_okay=False
+            metavar="FILE",
+            help="Labels in .npy, for an evaluation set in .npy.",
+            exists=True,
+            dir_okay=False,
         ),
     ] = None,
-    name: Annotated[str | None, typer.Option(help="Name; versions are counted per name.")] = None,
-    bins: BinsOption = None,
-    preprocessing: PreprocessingOption = None,
-    class_map: ClassMapOption = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Fail on any finding of level warning.")
     ] = False,
@@ -205,20 +165,43 @@ def calibrate(  # noqa: PLR0913, PLR0917 - an option each
             "--dry-run", help="Only check the upload and estimate its cost; store nothing."
         ),
     ] = False,
-    config: ConfigOption = None,
     url: UrlOption = None,
+    config: ConfigOption = None,
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Name; versions are counted per name.")
+    ] = None,
+    bins: BinsOption = None,
+    lookup: LookupOption = None,
+    measures: MeasuresOption = None,
+    top_k: TopKOption = None,
+    output: OutputOption = None,
+    output_kind: OutputKindOption = None,
+    classes: ClassesOption = None,
+    columns: ColumnsOption = None,
+    preprocessing: PreprocessingOption = None,
+    class_map: ClassMapOption = None,
 ) -> None:
     """Calibrate an ONNX classifier or an ensemble, and print its scores."""
-    given, calibration = _split(files)
+    members, calibration = _split(files)
     settings = config_option(
-        config, name=name, bins=bins, preprocessing=preprocessing, class_map=class_map
+        config,
+        name=name,
+        bins=bins,
+        lookup=lookup,
+        measures=measures,
+        top_k=top_k,
+        output=output,
+        output_kind=output_kind,
+        classes=classes,
+        columns=columns,
+        preprocessing=preprocessing,
+        class_map=class_map,
+        strict=(strict or strict_about) or None,
     )
-    if strict or strict_about:
-        settings["strict"] = strict or strict_about
     upload: dict[str, Any] = {
-        "model": [*given, *(model or [])],
+        "model": [*members, *(model or [])],
         "calibration": calibration,
-        "model_data": model_data or [],
+        "model_data": model_data or None,
         "evaluation": evaluation,
         "labels": labels,
         "evaluation_labels": evaluation_labels,
@@ -230,7 +213,6 @@ def calibrate(  # noqa: PLR0913, PLR0917 - an option each
             return
         with job_progress() as show:
             made = client.calibrate(**upload, on_progress=show, cancel_on_interrupt=True)
-        print_warnings(made.resource)
         print_calibration(Console(), client, made)
 
 
@@ -240,3 +222,21 @@ def _split(files: list[Path]) -> tuple[list[Path], Path]:
     if len(files) <= 2:  # noqa: PLR2004 - a model and a set
         return files[:-1], files[-1]
     raise typer.BadParameter("expected a model and a calibration set, or only a set with outputs")
+
+
+def refit(
+    calibration: Annotated[str, typer.Argument(help="An id, a name, or name@version.")],
+    bins: BinsOption = None,
+    lookup: LookupOption = None,
+    measures: MeasuresOption = None,
+    top_k: TopKOption = None,
+    config: ConfigOption = None,
+    url: UrlOption = None,
+) -> None:
+    """Refit a calibration from its records, as the next version of its name."""
+    changes = config_option(config, bins=bins, lookup=lookup, measures=measures, top_k=top_k)
+    with service_client(url) as client:
+        queued = client.refit(calibration, config=changes, wait=False)
+        with job_progress() as show:
+            made = client.wait(queued, on_progress=show, cancel_on_interrupt=True)
+        print_calibration(Console(), client, made)

@@ -8,20 +8,11 @@ from rich.console import Console
 from rich.table import Table
 
 from howsure.client.request import Request, address_of
-from service.cli.calibrate import config_option
 from service.cli.connection import service_client
-from service.cli.console import (
-    BinsOption,
-    ConfigOption,
-    UrlOption,
-    add_row,
-    job_progress,
-    print_warnings,
-    require_version,
-    wide_console,
-)
+from service.cli.console import UrlOption, add_row, print_table, require_version
 from service.cli.failure import CommandFailed
-from service.cli.report import print_calibration, write_file
+from service.cli.findings import mark, print_findings, reason
+from service.cli.report import write_file
 
 
 def list_calibrations(
@@ -34,8 +25,9 @@ def list_calibrations(
     params = {"name": name, "status": status, "limit": limit}
     with service_client(url) as client:
         page = client.send(Request("GET", "/calibrations", params)).json()
-    table = Table("name", "status", "top-1", "created", box=None, padding=(0, 1))
-    table.add_column("id", no_wrap=True)
+    table = Table("name", box=None, padding=(0, 1))
+    for column in ("status", "top-1", "findings", "created", "id"):
+        table.add_column(column, no_wrap=True)
     for row in page["calibrations"]:
         accuracy = (row["accuracy"] or {}).get("1")
         add_row(
@@ -43,11 +35,16 @@ def list_calibrations(
             f"{row['name']}@{row['version']}",
             row["status"],
             "" if accuracy is None else f"{accuracy:.3f}",
+            mark(row),
             row["created_at"][:10],
             row["id"],
         )
-    console = wide_console()
-    console.print(table)
+    print_table(table)
+    console = Console()
+    for row in page["calibrations"]:
+        if row["status"] == "failed":
+            line = f"{row['name']}@{row['version']} failed: {reason(row)}"
+            console.print(line, style="red", markup=False, highlight=False, soft_wrap=True)
     if page["next_cursor"] is not None:
         console.print("there are more: raise --limit", style="dim")
 
@@ -76,26 +73,6 @@ def delete(
             typer.confirm(f"Delete {found.reference} ({found.id}, {found.status})?", abort=True)
         client.delete(found)
     typer.echo(f"deleted {found.reference}")
-
-
-def refit(
-    calibration: Annotated[str, typer.Argument(help="An id, a name, or name@version.")],
-    bins: BinsOption = None,
-    lookup: Annotated[
-        str | None,
-        typer.Option(help="step, or interpolated (linear between the means of the bins)."),
-    ] = None,
-    config: ConfigOption = None,
-    url: UrlOption = None,
-) -> None:
-    """Refit a calibration from its records, as the next version of its name."""
-    changes = config_option(config, bins=bins, lookup=lookup)
-    with service_client(url) as client:
-        queued = client.refit(calibration, config=changes, wait=False)
-        with job_progress() as show:
-            made = client.wait(queued, on_progress=show, cancel_on_interrupt=True)
-        print_warnings(made.resource)
-        print_calibration(Console(), client, made)
 
 
 def export(
@@ -160,5 +137,5 @@ def import_bins(
             repeatable=False,
         )
         made = client.send(request).json()
-    print_warnings(made)
     typer.echo(f"{made['name']}@{made['version']}  {made['id']}")
+    print_findings(made, reference=f"{made['name']}@{made['version']}")

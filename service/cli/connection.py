@@ -16,13 +16,12 @@ import httpx
 from howsure.client import Client
 from howsure.client.request import Answer, Request
 from howsure.client.transport import headers_of, run_blocking
-from service.cli.failure import CommandFailed
-from service.cli.local import load_settings, prepare
-from service.settings import Settings
+from service.cli.failure import EMBEDDED_URL, CommandFailed
 
 if TYPE_CHECKING:
     from service.cli.server import Server
     from service.runner.spawner import StartChild
+    from service.settings import Settings
 
 START_SECONDS = 60.0
 
@@ -83,6 +82,8 @@ def service_address(url: str | None) -> Iterator[Address]:
     if url is not None:
         yield Address(url)
         return
+    # With an address none of this is needed, and it takes longer than the request.
+    from service.cli.local import load_settings, prepare
     from service.startup import configure_logging
 
     settings = load_settings()
@@ -91,12 +92,12 @@ def service_address(url: str | None) -> Iterator[Address]:
     with tempfile.TemporaryDirectory(prefix="howsure-", ignore_cleanup_errors=True) as folder:
         uds = str(Path(folder, "http.sock"))
         with running(settings, uds=uds):
-            yield Address("http://howsure", uds)
+            yield Address(EMBEDDED_URL, uds)
 
 
 @contextmanager
 def running(
-    settings: Settings,
+    settings: "Settings",
     *,
     uds: str | None = None,
     sockets: list[socket.socket] | None = None,

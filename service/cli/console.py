@@ -1,8 +1,8 @@
 """Shared options and output of commands."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 import typer
@@ -14,6 +14,7 @@ from rich.text import Text
 
 from howsure.client import JobFailed, Progress
 from service.cli.failure import CommandFailed
+from service.cli.findings import print_findings
 
 
 def require_version(calibration: str) -> None:
@@ -39,30 +40,47 @@ UrlOption = Annotated[
     str | None,
     typer.Option(
         "--url",
+        metavar="URL",
         envvar="HOWSURE_URL",
         help="Address of a running service; without it, the command runs one itself.",
     ),
 ]
-ConfigOption = Annotated[
-    str | None, typer.Option("--config", help="Configuration: JSON or a JSON file.")
-]
-BinsOption = Annotated[str | None, typer.Option("--bins", help="Number of bins, or auto.")]
-PreprocessingOption = Annotated[
-    str | None,
-    typer.Option(help="Preprocessing of pictures: imagenet, clip, none, JSON or a JSON file."),
-]
-ClassMapOption = Annotated[
-    str | None,
-    typer.Option(help="Class index by folder name: JSON or a JSON file."),
-]
+
+# A column of text is not made narrower than this; the last columns are left out instead.
+NARROWEST = 12
+UNLIMITED = 100_000
 
 
-WIDTH = 200
+def print_table(table: Table) -> None:
+    """Print a table without cutting a cell: ``no_wrap`` columns whole, others wrapped.
+
+    Pipes and files get lines of any length. On a terminal the last columns are left out if they do
+    not fit, and a line names them.
+    """
+    for column in table.columns:
+        column.overflow = "fold"
+    console = Console()
+    if not console.is_terminal:
+        unlimited = Console(width=UNLIMITED)
+        Console(width=max(console.width, unlimited.measure(table).maximum)).print(table)
+        return
+    omitted: list[str] = []
+    while len(table.columns) > 1 and _least_width(table, console) > console.width:
+        omitted.insert(0, str(table.columns.pop().header))
+    console.print(table)
+    if omitted:
+        names = ", ".join(omitted)
+        console.print(f"not shown in a terminal this narrow: {names}", style="dim", markup=False)
 
 
-def wide_console() -> Console:
-    """Return a console whose long lines the terminal wraps, so that tables stay complete."""
-    return Console(width=WIDTH)
+def _least_width(table: Table, console: Console) -> int:
+    """Return a width that suffices for whole ``no_wrap`` columns and narrow other ones."""
+    # Padding, and lines between columns and at the edges.
+    width = 1 + (sum(table.padding[1::2]) + 1) * len(table.columns)
+    for column in table.columns:
+        whole = max(console.measure(text).maximum for text in (column.header, *column.cells))
+        width += whole if column.no_wrap else min(whole, NARROWEST)
+    return width
 
 
 def add_row(table: Table, *cells: str, style: str | None = None) -> None:
@@ -81,7 +99,7 @@ SLOW = 10.0
 
 @contextmanager
 def job_progress() -> Iterator[Callable[[Progress], None]]:
-    """Show the progress of a job; if it fails, print its findings and warnings."""
+    """Show the progress of a job; if it fails, print its findings and notes."""
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
@@ -106,22 +124,8 @@ def job_progress() -> Iterator[Callable[[Progress], None]]:
 
             yield show
     except JobFailed as error:
-        print_warnings(error.resource)
+        print_findings(error.resource)
         raise
-
-
-def print_warnings(resource: Mapping[str, Any], console: Console | None = None) -> None:
-    """Print the findings and warnings of a calibration, by default to standard error.
-
-    ``docs/findings.md`` explains the codes of findings.
-    """
-    console = console or Console(stderr=True)
-    for found in resource.get("findings", []):
-        style = "yellow" if found["level"] == "warning" else "cyan"
-        text = f"{found['level']} ({found['code']}): {found['message']}"
-        console.print(text, style=style, markup=False, soft_wrap=True)
-    for warning in resource.get("warnings", []):
-        console.print(f"warning: {warning}", style="yellow", markup=False, soft_wrap=True)
 
 
 def pace(progress: Progress) -> str:

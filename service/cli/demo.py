@@ -14,7 +14,7 @@ from rich.console import Console
 
 from howsure.client.request import json_request
 from service.cli.connection import ServiceClient, running
-from service.cli.console import job_progress, print_warnings
+from service.cli.console import job_progress
 from service.cli.failure import CommandFailed
 from service.cli.local import load_settings, prepare, require_sandbox
 from service.cli.report import print_scores
@@ -68,7 +68,6 @@ def _run_demo(console: Console, *, stay: bool) -> None:
                 on_progress=show,
                 cancel_on_interrupt=True,
             )
-        print_warnings(made.resource)
         console.print(
             f"\nCalibrated [bold]{made.reference}[/bold]: "
             f"{made.resource['data']['samples']} labelled samples, "

@@ -6,11 +6,12 @@ from typing import Annotated, Any
 
 import typer
 from rich.box import SIMPLE_HEAD
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from service.cli.connection import service_client
-from service.cli.console import UrlOption, add_row, job_progress, number, wide_console
+from service.cli.console import UrlOption, add_row, job_progress, number, print_table
 
 SHOWN = ("ece", "brier", "nll", "auroc", "aurc")
 
@@ -30,7 +31,7 @@ def evaluate(
     ] = None,
     url: UrlOption = None,
 ) -> None:
-    """Judge a further set by the calibration's tables as they are, and say whether it shifted."""
+    """Judge a further set by the calibration's tables, and say whether it shifted."""
     with service_client(url) as client:
         found = client.get(calibration)
         with job_progress() as show:
@@ -42,8 +43,8 @@ def evaluate(
                 on_progress=show,
                 cancel_on_interrupt=True,
             ).resource
-    console = wide_console()
-    console.print(_table(resource, found.reference))
+    console = Console()
+    print_table(_table(resource, found.reference))
     for event in resource["result"]["events"].values():
         console.print(event["sentence"], markup=False, highlight=False, soft_wrap=True)
 
@@ -55,7 +56,7 @@ def _table(resource: Mapping[str, Any], calibration: str) -> Table:
     title = f"{resource['name']}: {result['n_samples']} {kind}, judged by {calibration}"
     table = Table(title_justify="left", box=SIMPLE_HEAD, title=Text(title))
     table.add_column("event", no_wrap=True)
-    table.add_column("measure", no_wrap=True)
+    table.add_column("measure")
     served = {k: e["measures"][e["served"]] for k, e in result["events"].items()}
     if resource["labelled"]:
         columns = ["right", *SHOWN]
@@ -68,7 +69,7 @@ def _table(resource: Mapping[str, Any], calibration: str) -> Table:
         columns = [f"discarded at {level}" for level in levels]
         rows = {k: [found["discarded"][at] for at in levels] for k, found in served.items()}
     for column in columns:
-        table.add_column(column, justify="right")
+        table.add_column(column, justify="right", no_wrap=True)
     for k, values in rows.items():
         add_row(table, f"Top-{k}", result["events"][k]["served"], *map(number, values))
     return table

@@ -3,15 +3,16 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 
 from howsure.client import HowsureError, ServiceUnreachable
+from howsure.client.transport import address_asked
 from service.errors import ServiceError
 
-if TYPE_CHECKING:
-    from sqlalchemy.exc import SQLAlchemyError
+# What the client calls the service that a command runs itself, behind a Unix socket.
+EMBEDDED_URL = "http://howsure"
 
 
 class CommandFailed(Exception):
@@ -23,28 +24,49 @@ def one_sentence() -> Iterator[None]:
     """Turn the failures of the service, its database and its files into `CommandFailed`."""
     try:
         yield
-    except ServiceError as error:
-        raise CommandFailed(error.message) from error
-    except (ServiceUnreachable, httpx.TransportError) as error:
-        raise CommandFailed(f"no answer from the service: {error.__cause__ or error}") from error
-    except HowsureError as error:
-        lines = [f"  {entry['location']}: {entry['message']}" for entry in error.errors]
-        more = lines if len(lines) > 1 else []
-        raise CommandFailed("\n".join([str(error), *more])) from error
-    except httpx.InvalidURL as error:
-        raise CommandFailed(f"--url: {error}") from error
-    except OSError as error:
-        raise CommandFailed(f"{error.filename or 'file'}: {error.strerror or error}") from error
     except CommandFailed:
         raise
     except Exception as error:
-        from sqlalchemy.exc import SQLAlchemyError
-
-        if not isinstance(error, SQLAlchemyError):
+        sentence = sentence_of(error)
+        if sentence is None:
             raise
-        raise CommandFailed(
-            f"the database: {reason_of(error)}; see HOWSURE_DATABASE_URL"
-        ) from error
+        raise CommandFailed(sentence) from error
+
+
+def sentence_of(error: Exception) -> str | None:
+    """Return what to print for a failure; None for one that is a fault of the program."""
+    if isinstance(error, CommandFailed):
+        return str(error)
+    if isinstance(error, ServiceError):
+        return error.message
+    if isinstance(error, (HowsureError, httpx.TransportError)):
+        return _answer(error)
+    if isinstance(error, httpx.InvalidURL):
+        return f"--url: {error}"
+    if isinstance(error, OSError):
+        return f"{error.filename or 'file'}: {error.strerror or error}"
+    from sqlalchemy.exc import SQLAlchemyError
+
+    is_database = isinstance(error, SQLAlchemyError)
+    return f"the database: {reason_of(error)}; see HOWSURE_DATABASE_URL" if is_database else None
+
+
+def _answer(error: HowsureError | httpx.TransportError) -> str:
+    """Return the refusal of the service, or say that it did not answer."""
+    cause = error.__cause__ if isinstance(error, ServiceUnreachable) else error
+    if isinstance(cause, httpx.TransportError):
+        return f"no answer from the service{_at(cause)}: {str(cause) or type(cause).__name__}"
+    found = error.errors if isinstance(error, HowsureError) else []
+    lines = [f"  {entry['location']}: {entry['message']}" for entry in found]
+    if isinstance(error, HowsureError) and len(lines) > 1:
+        return "\n".join([f"{error.title}:", *lines])
+    return str(error)
+
+
+def _at(error: httpx.TransportError) -> str:
+    """Return the address that did not answer; empty for the service of this process."""
+    address = address_asked(error)
+    return "" if address is None or address == EMBEDDED_URL else f" at {address}"
 
 
 def read_json(text: str | bytes, name: str) -> Any:  # noqa: ANN401 - any JSON
@@ -59,10 +81,12 @@ def read_json(text: str | bytes, name: str) -> Any:  # noqa: ANN401 - any JSON
         return json.loads(text)
     except RecursionError as error:
         raise CommandFailed(f"{name}: the lists are nested too deeply") from error
+    except UnicodeDecodeError as error:
+        raise CommandFailed(f"{name} is not JSON: it is not text in UTF-8") from error
     except ValueError as error:
         raise CommandFailed(f"{name} is not JSON: {error}") from error
 
 
-def reason_of(error: "SQLAlchemyError") -> str:
+def reason_of(error: Exception) -> str:
     """Return the first line of the database driver's message."""
     return str(getattr(error, "orig", None) or error).strip().splitlines()[0]

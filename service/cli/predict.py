@@ -6,22 +6,38 @@ from typing import Annotated, Any
 
 import typer
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table
 
-from howsure.client.request import json_request
+from howsure.client.request import Request, json_request
 from service.cli.connection import service_address, service_client
-from service.cli.console import UrlOption, add_row
+from service.cli.console import UrlOption, add_row, print_table
 from service.cli.failure import CommandFailed, read_json
 
 DEFAULT_REQUESTS = 3
+# Files that are sent as they are; others are JSON.
+MEDIA_TYPES = {
+    ".csv": "text/csv",
+    ".parquet": "application/vnd.apache.parquet",
+    ".npy": "application/x-npy",
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".png": "image/png",
+    ".webp": "image/webp",
+}
+# Files that may hold labels or many pictures.
+SETS = (".npz", ".zip", ".tar")
+MOST_PRINTED = 50
 
 
 def predictions_table(predictions: list[dict[str, Any]]) -> Table:
     """Return a table with a line for each row and event."""
-    table = Table("row", "class", "event", "probability", "interval", box=SIMPLE_HEAD)
-    table.add_column("measure", no_wrap=True)
-    table.add_column("bin", justify="right")
+    table = Table(box=SIMPLE_HEAD)
+    table.add_column("row", no_wrap=True)
+    table.add_column("class")
+    for column in ("event", "probability", "interval"):
+        table.add_column(column, no_wrap=True)
+    table.add_column("measure")
+    table.add_column("bin", justify="right", no_wrap=True)
     for row, prediction in enumerate(predictions):
         events = [key for key in prediction if key.startswith("top")]
         for position, event in enumerate(events):
@@ -46,8 +62,8 @@ def predict(
         Path,
         typer.Argument(
             metavar="INPUT",
-            help="JSON: a list of rows or a /predict body. With --output also a set: .npz, .npy, "
-            ".csv, .parquet, or pictures in an archive or a folder.",
+            help="Rows: .json (a list of rows or a /predict body), .csv, .parquet, .npy, or a "
+            "picture. With --output also .npz, and pictures in an archive or a folder.",
             exists=True,
         ),
     ],
@@ -85,25 +101,34 @@ def predict(
             n_rows = score_file(address, scoring)
         typer.echo(f"{n_rows} rows in {output}")
         return
-    if rows.is_dir():
-        raise CommandFailed(f"{rows} is a folder: write the predictions to a file with -o")
-    body = _body(rows)
     with service_client(url) as client:
-        asked = json_request("/predict", body | {"calibration": calibration}, headers={})
-        answer = client.send(asked).json()
+        answer = client.send(_request(calibration, rows)).json()
     if as_json:
         typer.echo(json.dumps(answer, indent=2))
         return
-    Console().print(predictions_table(answer["predictions"]))
+    predictions = answer["predictions"]
+    print_table(predictions_table(predictions[:MOST_PRINTED]))
+    if len(predictions) > MOST_PRINTED:
+        left = len(predictions) - MOST_PRINTED
+        typer.echo(f"{left} more rows; -o answers.csv writes all of them", err=True)
+
+
+def _request(calibration: str, path: Path) -> Request:
+    """Return the request for the rows in a file."""
+    media_type = MEDIA_TYPES.get(path.suffix.lower())
+    if media_type is None:
+        body = _body(path) | {"calibration": calibration}
+        return json_request("/predict", body, headers={})
+    headers = {"Content-Type": media_type, "Accept": "application/json"}
+    params = {"calibration": calibration}
+    return Request("POST", "/predict", params, headers, path.read_bytes())
 
 
 def _body(path: Path) -> dict[str, Any]:
     """Return the request body in a JSON file."""
-    try:
-        body = read_json(path.read_bytes(), str(path))
-    except CommandFailed as error:
-        hint = "predictions for a set of another format need a file: -o answers.parquet"
-        raise CommandFailed(f"{error}; {hint}") from error
+    if path.is_dir() or path.suffix.lower() in SETS:
+        raise CommandFailed(f"{path} is a set: write its predictions to a file: -o answers.parquet")
+    body = read_json(path.read_bytes(), str(path))
     if isinstance(body, list):
         return {"inputs": body}
     if not isinstance(body, dict):

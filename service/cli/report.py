@@ -15,8 +15,9 @@ from rich.text import Text
 from howsure.client import Calibration, Client
 from howsure.client.request import Request
 from service.cli.connection import service_client
-from service.cli.console import UrlOption, add_row, number, wide_console
+from service.cli.console import UrlOption, add_row, number, print_table
 from service.cli.failure import CommandFailed
+from service.cli.findings import print_findings
 
 # If there is a screen, one of these is set. BROWSER may name a browser without a screen.
 _SCREENS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
@@ -53,7 +54,7 @@ INSTEAD = {"ece": "ece_15"}
 
 
 def print_calibration(console: Console, client: Client, made: Calibration) -> None:
-    """Print the name of a calibration and its scores."""
+    """Print the name of a calibration, and its scores."""
     console.print(
         Text.assemble((made.reference, "bold"), f"  {made.id}"), highlight=False, soft_wrap=True
     )
@@ -61,17 +62,16 @@ def print_calibration(console: Console, client: Client, made: Calibration) -> No
 
 
 def print_scores(console: Console, report: dict[str, Any]) -> None:
-    """Print a table for each event, measures first, then baselines; and the best of them.
+    """Print a table for each event, measures first, then baselines; then notes and findings.
 
     The ``ece`` of a measure is over its own bins. Baselines have no bins and show ``ece_15``, over
     15 equal ranges.
     """
     for k, event in report["events"].items():
         table = Table(title=_title(report, k, event), title_justify="left", box=SIMPLE_HEAD)
-        table.add_column("", no_wrap=True)
-        table.add_column("bins", justify="right")
-        for score in SHOWN:
-            table.add_column(score, justify="right")
+        table.add_column("")
+        for column in ("bins", *SHOWN):
+            table.add_column(column, justify="right", no_wrap=True)
         for name, found in event["measures"].items():
             served = name == event["served"]
             add_row(
@@ -84,12 +84,18 @@ def print_scores(console: Console, report: dict[str, Any]) -> None:
         table.add_section()
         for name, found in event["baselines"].items():
             add_row(table, name, "", *_cells(found), style="dim")
-        console.print(table)
+        print_table(table)
         if event["verdict"] is not None:
             sentence = event["verdict"]["sentence"]
             console.print(sentence, markup=False, highlight=False, soft_wrap=True)
             console.print()
-    console.print("* serves /predict; the ece of a baseline is over 15 equal ranges", style="dim")
+    console.print(
+        "* serves /predict; the ece of a baseline is over 15 equal ranges",
+        style="dim",
+        soft_wrap=True,
+    )
+    found = report["calibration"]
+    print_findings(report, reference=f"{found['name']}@{found['version']}")
 
 
 def _title(report: dict[str, Any], k: str, event: dict[str, Any]) -> str:
@@ -159,10 +165,10 @@ def compare(
     with service_client(url) as client:
         params = {"calibration": [first, *others]}
         answer = client.send(Request("GET", "/report", params)).json()
-    console = wide_console()
+    console = Console()
     reports = answer["calibrations"]
     for k in dict.fromkeys(k for report in reports for k in report["events"]):
-        console.print(_table(k, [report for report in reports if k in report["events"]]))
+        print_table(_table(k, [report for report in reports if k in report["events"]]))
     for comparison in answer["comparisons"]:
         console.print(f"On {comparison['on']}:", style="dim")
         for sentence in comparison["sentences"]:
@@ -172,9 +178,9 @@ def compare(
 def _table(k: str, reports: list[dict[str, Any]]) -> Table:
     table = Table(title=f"Top-{k}", title_justify="left", box=SIMPLE_HEAD)
     for column in ("calibration", "served by", "scores on"):
-        table.add_column(column, no_wrap=True)
+        table.add_column(column)
     for column in ("accuracy", *COMPARED_SCORES):
-        table.add_column(column, justify="right")
+        table.add_column(column, justify="right", no_wrap=True)
     for report in reports:
         event, found = report["events"][k], report["calibration"]
         served = event["measures"][event["served"]]

@@ -1,6 +1,5 @@
 """The OpenAPI document: FastAPI's own, completed with examples, errors and API keys."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,42 +10,44 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from service.access.route_table import OPEN, ROUTES
+from service.http.openapi_examples import add_examples
 from service.http.problems import MEDIA_TYPE, PREFIX
 from service.http.response_head import CACHE, CONTENT_SECURITY
 from service.http.services import Services
 from service.json_pieces import LargeJSONResponse
 
-FOLDER = Path(__file__).parent / "examples"
-JSON = "application/json"
-
-REQUESTS = {("post", "/predict"): "predict_request"}
-ANSWERS = {
-    ("post", "/predict"): "predict_answer",
-    ("post", "/calibrate"): "calibration",
-    ("get", "/calibrations/{calibration_id}"): "calibration",
-    ("post", "/calibrations/{calibration_id}/refit"): "calibration",
-    ("post", "/calibrations/{calibration_id}/promote"): "calibration",
-    ("post", "/calibrations/{calibration_id}/evaluations"): "evaluation",
-    ("get", "/calibrations/{calibration_id}/evaluations/{evaluation_name}"): "evaluation",
-    ("get", "/report"): "report",
-    ("get", "/models"): "models",
-    ("get", "/readyz"): "readiness",
-}
-
-
-def add_examples(paths: dict[str, Any]) -> None:
-    """Add the examples to the operations in place; the example of a job is a finished one."""
-    for (method, path), name in REQUESTS.items():
-        paths[path][method]["requestBody"]["content"][JSON]["example"] = _read(name)
-    for (method, path), name in ANSWERS.items():
-        responses = paths[path][method]["responses"]
-        responses["201" if "201" in responses else "200"]["content"][JSON]["example"] = _read(name)
-
-
-def _read(name: str) -> Any:  # noqa: ANN401 - whatever the file holds
-    return json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
-
-
+# In the order in which the page shows them.
+TAGS = [
+    {
+        "name": "calibrations",
+        "description": "Upload a model with labelled samples, follow the job, read, refit, "
+        "promote, export or delete the result.",
+    },
+    {
+        "name": "predict",
+        "description": "Ask for classes with calibrated probabilities, and see which models are "
+        "in memory.",
+    },
+    {"name": "report", "description": "Scores of one calibration, or of several side by side."},
+    {
+        "name": "evaluations",
+        "description": "Evaluate further sets, labelled or not, with the bins of a calibration: "
+        "has the data shifted?",
+    },
+    {
+        "name": "operating points",
+        "description": "Choose up to which uncertainty answers are accepted. `abstain` in "
+        "predictions follows the active threshold.",
+    },
+    {"name": "usage", "description": "Limits of the API key's tenant and their use."},
+    {"name": "audit", "description": "Changes and refused requests of the API key's tenant."},
+    {"name": "health", "description": "For load balancers, orchestrators and Prometheus."},
+    {
+        "name": "open inference protocol",
+        "description": "The same predictions for clients of Triton and KServe (version 2 of the "
+        "protocol).",
+    },
+]
 STATIC = Path(__file__).parent / "static"
 # The pictures of Swagger UI are inside its style sheet and script.
 DOCS_POLICY = (
@@ -119,6 +120,7 @@ def complete_document(app: FastAPI, schemas: Sequence[dict[str, Any]]) -> None:
             _drop_what_never_happens(document)
             _ask_for_keys(document)
             add_examples(document["paths"])
+            document["tags"] = TAGS
         services: Services | None = getattr(app.state, "services", None)
         is_open = services is None or services.authenticator.ring.is_open
         return _as_it_is(generate(), is_open=is_open)

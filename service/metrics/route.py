@@ -26,6 +26,11 @@ def exposition(workspace: Workspace) -> bytes:
 
 
 router = APIRouter(tags=["health"])
+EXAMPLE = """\
+# HELP howsure_calibration_rows_total Answered rows by calibration.
+# TYPE howsure_calibration_rows_total counter
+howsure_calibration_rows_total{calibration="digits",version="1"} 1204.0
+"""
 
 
 @router.get(
@@ -35,7 +40,7 @@ router = APIRouter(tags=["health"])
     responses={
         200: {
             "description": "Prometheus' text format.",
-            "content": {CONTENT_TYPE: {"schema": {"type": "string"}}},
+            "content": {CONTENT_TYPE: {"schema": {"type": "string"}, "example": EXAMPLE}},
         }
     },
 )

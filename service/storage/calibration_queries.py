@@ -1,7 +1,7 @@
 """Queries of calibrations by reference, and for pages of a list."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 from uuid import UUID
@@ -11,7 +11,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session, defer
 
 from models import Calibration, CalibrationName, JobStatus
-from service.errors import NotFound, shown
+from service.errors import NotFound, did_you_mean, shown
 
 _ID = re.compile(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}")
 _NAME = re.compile(r"(?P<name>[^@]{1,100})(?:@(?P<version>[1-9][0-9]{0,8}))?")
@@ -45,9 +45,10 @@ class Reference:
             return "id"
         return "name" if self.version is None else "version"
 
-    def not_found(self) -> NotFound:
-        """Return the error that there is no such calibration."""
-        return NotFound.at("calibration", f"there is no calibration {shown(self.text)}")
+    def not_found(self, names: Iterable[str] = ()) -> NotFound:
+        """Return the error that there is no such calibration; it says the nearest of ``names``."""
+        nearest = "" if self.name is None else did_you_mean(self.name, names)
+        return NotFound.at("calibration", f"there is no calibration {shown(self.text)}{nearest}")
 
 
 def parse_reference(text: str) -> Reference:
@@ -153,6 +154,21 @@ def reference_params(tenant_id: UUID, reference: Reference) -> dict[str, object]
     """Return the parameters of `REFS`."""
     named = {"id": reference.id, "name": reference.name, "version": reference.version}
     return {"tenant_id": tenant_id} | {key: one for key, one in named.items() if one is not None}
+
+
+# Calibrations whose names are compared with one that does not exist.
+MOST_COMPARED = 100
+
+
+def newest_names(tenant_id: UUID) -> Select[str]:
+    """Return the query of the names of a tenant's newest calibrations."""
+    newest = (Calibration.created_at.desc(), Calibration.id.desc())
+    return (
+        select(Calibration.name)
+        .where(Calibration.tenant_id == tenant_id)
+        .order_by(*newest)
+        .limit(MOST_COMPARED)
+    )
 
 
 def listed(tenant_id: UUID, *, name: str | None, status: JobStatus | None) -> Select[Calibration]:

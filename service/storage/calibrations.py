@@ -15,6 +15,7 @@ from models import (
     JobStatus,
     database_now,
 )
+from service.errors import NotFound
 from service.storage.artifact_rows import (
     NewArtifact,
     delete_input_rows,
@@ -27,6 +28,7 @@ from service.storage.calibration_queries import (
     CalibrationRef,
     Reference,
     listed,
+    newest_names,
     next_version,
     parse_reference,
     promote,
@@ -84,7 +86,7 @@ class CalibrationRepository:
             REFS[parsed.kind], reference_params(self._tenant_id, parsed)
         ).first()
         if found is None:
-            raise parsed.not_found()
+            raise self._not_found(parsed)
         # A large set has thousands of files.
         return self._one(found.id, select(Calibration).options(*_FILES if with_files else ()))
 
@@ -125,10 +127,15 @@ class CalibrationRepository:
             REFS[parsed.kind], reference_params(self._tenant_id, parsed)
         ).first()
         if found is None:
-            raise parsed.not_found()
+            raise self._not_found(parsed)
         ref = CalibrationRef(found.id, found.name, found.version)
         require_succeeded(found.status, _title(ref.name, ref.version))
         return ref
+
+    def _not_found(self, reference: Reference) -> NotFound:
+        if reference.name is None:
+            return reference.not_found()
+        return reference.not_found(set(self._session.scalars(newest_names(self._tenant_id))))
 
     def states(
         self, *, name: str | None = None, status: JobStatus | None = None

@@ -4,6 +4,7 @@ import json
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -60,6 +61,10 @@ class Snippet:
     setup: str = ""
 
 
+# Howsure is not on a package index: the wheel is built in a checkout, see docs/install.md.
+CLIENT = f"pip install howsure-{version('howsure')}-py3-none-any.whl"
+
+
 def snippets_of(found: Integration, origin: str, *, keyed: bool) -> Sequence[Snippet]:
     """Return the snippets of a calibration.
 
@@ -80,7 +85,7 @@ def snippets_of(found: Integration, origin: str, *, keyed: bool) -> Sequence[Sni
     triton = "pip install 'tritonclient[http]' numpy"
     shown = [
         Snippet("curl", "curl", "sh", text("curl.sh"), note),
-        Snippet("python", "Python", "python", text("python.py"), f"{rows}.", "pip install howsure"),
+        Snippet("python", "Python", "python", text("python.py"), f"{rows}.", CLIENT),
         Snippet("oip", f"{oip}, curl", "sh", text("oip.sh"), spoken),
         Snippet("triton", f"{oip}, Python", "python", text("triton.py"), f"{ZEROS}.", triton),
     ]

@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import re
-import sys
 from pathlib import Path
 
 import httpx
@@ -145,16 +144,6 @@ def test_parquet_is_the_flat_table_with_types(client, document, asked: dict) -> 
     assert metadata["howsure.content_sha256"] == document["content_sha256"]
     shared = {key: value for key, value in document.items() if key != "tables"}
     assert json.loads(metadata["howsure.document"]) == shared
-
-
-def test_without_pyarrow_the_way_out_is_said(client, digits_calibration, monkeypatch) -> None:
-    # Python's own mark of a module that cannot be imported; the service runs in this process.
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    answer = client.get("/calibrations/digits/bins", params={"format": "parquet"})
-
-    assert answer.status_code == httpx.codes.NOT_ACCEPTABLE
-    assert "pip install howsure[tables]" in answer.json()["detail"]
-    assert client.get("/calibrations/digits/bins").status_code == httpx.codes.OK
 
 
 def test_the_digest_is_the_one_that_is_documented(client, document) -> None:

@@ -38,6 +38,17 @@ NAME = (
         ('{"serve": {"3": "entropy"}}', "config", "serve: '3' is not an event of top_k"),
         ("[" * 9999, "config", "the lists are nested too deeply"),
         ('{"a\\u202eb": 1}', "config.a\\u202eb", "there is no such key"),
+        ('{"measure": []}', "config.measure", "there is no such key; did you mean 'measures'?"),
+        (
+            '{"interval": {"levels": 1}}',
+            "config.interval.levels",
+            "there is no such key; did you mean 'level'?",
+        ),
+        (
+            '{"preprocessing": {"resise": 1}}',
+            "config.preprocessing.resise",
+            "there is no such key; did you mean 'resize'?",
+        ),
         (
             '{"interval": {"level": 0.9999999999999999}}',
             "config.interval.level",

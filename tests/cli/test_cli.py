@@ -44,6 +44,16 @@ def test_predictions_and_reports_are_printed(tmp_path, command) -> None:
     table = command("predict", "logits", rows).stdout
     assert f"{told[0]['top1']['probability']:.4f}" in table
 
+    with np.load(DIGITS / "evaluation.npz") as archive:
+        inputs = archive["inputs"]
+    np.save(tmp_path / "rows.npy", inputs[:60])
+    columns = ",".join(f"pixel{k}" for k in range(inputs.shape[1]))
+    np.savetxt(tmp_path / "rows.csv", inputs[:60], "%g", ",", header=columns, comments="")
+    tables = [command("predict", "digits", tmp_path / f"rows.{end}") for end in ("npy", "csv")]
+    assert tables[0].stdout == tables[1].stdout
+    assert "10 more rows" in tables[0].stderr
+    assert tables[0].stdout.count("digit ") == 50
+
     written = tmp_path / "report.csv"
     command("report", "logits", "--format", "csv", "-o", written)
     scores = list(csv.DictReader(io.StringIO(written.read_text())))

@@ -40,7 +40,7 @@ IN_A_FOLDER = [
 ]
 ON_A_SERVICE = [
     (("predict", "nobody", DIGITS / "README.md"), "JSON"),
-    (("predict", "nobody", DIGITS / "calibration.npz"), "need a file"),
+    (("predict", "nobody", DIGITS / "calibration.npz"), "to a file: -o answers.parquet"),
     (("report", "nobody"), "nobody"),
     (("report", "logits", "--open", "--format", "csv"), "--open shows html, not csv"),
     (("report", "logits", "--format", "csv", "-o", "/nowhere/report.csv"), "cannot write"),

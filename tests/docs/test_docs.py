@@ -3,12 +3,11 @@
 import re
 from pathlib import Path
 
-import typer
 from fastapi import FastAPI
 
 from howsure.statistics.findings import FINDINGS
 from service.app import create_app
-from service.cli import app as command
+from service.cli import COMMANDS, load_command
 from service.errors import ModelRule
 from service.settings import Settings
 
@@ -38,11 +37,11 @@ def test_every_route_is_documented() -> None:
 
 
 def test_every_command_is_documented() -> None:
-    group = typer.main.get_command(command)
     documented = set(re.findall(r"^## `howsure ([a-z ]+)", document("cli.md"), re.MULTILINE))
     names = set()
-    for name, found in group.commands.items():
-        names |= {f"{name} {sub}" for sub in getattr(found, "commands", {})} or {name}
+    for name in (name for commands in COMMANDS.values() for name in commands):
+        subcommands = getattr(load_command(name), "commands", {})
+        names |= {f"{name} {sub}" for sub in subcommands} or {name}
 
     assert {name.strip() for name in documented} == names
 
@@ -58,6 +57,18 @@ def test_links_between_documents_lead_somewhere() -> None:
     for page in [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]:
         for target in re.findall(r"\]\((?!https?://)([^)#]+)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_nothing_is_installed_from_an_index_that_does_not_have_it() -> None:
+    """Howsure is not published: a name alone installs nothing, or what somebody else publishes."""
+    texts = [*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md"), *(ROOT / "examples").rglob("*")]
+    texts += [*(ROOT / "service").rglob("*"), *(ROOT / "howsure").rglob("*")]
+    suffixes = {".md", ".py", ".ipynb", ".jinja", ".html", ".js", ".mjs", ".yaml"}
+    read = [path for path in texts if path.suffix in suffixes and "node_modules" not in path.parts]
+    assert len(read) > 400
+    by_name = re.compile(r"pip install (?:-\S+ )*['\"]?howsure(?!-|\[\w+\] @ file:)")
+    found = [path.name for path in read if by_name.search(path.read_text(encoding="utf-8"))]
+    assert found == []
 
 
 def test_every_finding_has_a_section() -> None:

@@ -62,7 +62,20 @@ def test_predict_example_is_what_the_service_answers(client, document, plain_dig
     [
         ("/calibrations/{calibration_id}", "/calibrations/digits"),
         ("/calibrations/{calibration_id}/bins", "/calibrations/digits/bins"),
-        ("/calibrations", "/calibrations"),
+        ("/calibrations", "/calibrations?name=digits"),
+        ("/calibrations/{calibration_id}/samples", "/calibrations/digits/samples?limit=1"),
+        (
+            "/calibrations/{calibration_id}/operating-points/preview",
+            "/calibrations/digits/operating-points/preview?max_risk=0.02&volume=10000",
+        ),
+        ("/usage", "/usage"),
+        ("/v2", "/v2"),
+        ("/v2/health/live", "/v2/health/live"),
+        ("/v2/health/ready", "/v2/health/ready"),
+        ("/v2/models/{model_name}", "/v2/models/digits"),
+        ("/v2/models/{model_name}/ready", "/v2/models/digits/ready"),
+        ("/v2/models/{model_name}/config", "/v2/models/digits/config"),
+        ("/v2/models/{model_name}/stats", "/v2/models/digits/stats"),
         ("/report", "/report?calibration=digits"),
         ("/models", "/models"),
         ("/readyz", "/readyz"),
@@ -76,10 +89,12 @@ def test_answers_keep_to_schemas_and_examples(
     client.post("/predict", **PREDICT_DIGITS)  # which loads the model
     answer = client.get(asked).json()
     assert faults(answer, found["schema"], document) == []
-    if "example" in found:
-        assert faults(found["example"], found["schema"], document) == []
-        if path == "/report":
-            answer["evaluations"] = found["example"]["evaluations"]
+    assert faults(found["example"], found["schema"], document) == []
+    if path == "/report":
+        answer["evaluations"] = found["example"]["evaluations"]
+    if path == "/usage":  # the tests have no limits
+        answer["requests"] = answer["rows"] = found["example"]["requests"]
+    if not path.endswith("/bins"):  # the example has fewer tables
         assert same_layout(found["example"], answer) == []
 
 
@@ -91,6 +106,80 @@ def test_evaluation_example_is_like_the_answer(client, document, plain_digits) -
     example = found["example"]
     example["result"]["confidence"] = example["result"]["entropy"] = {}
     assert same_layout(example, answer.json()) == []
+
+
+def operations_of(document: dict) -> list[tuple[str, str, dict[str, Any]]]:
+    return [
+        (method, path, operation)
+        for path, operations in document["paths"].items()
+        for method, operation in operations.items()
+    ]
+
+
+def test_every_route_has_a_summary_and_a_described_tag(document) -> None:
+    tags = {tag["name"]: tag["description"] for tag in document["tags"]}
+    used = [tag for _, _, operation in operations_of(document) for tag in operation["tags"]]
+    assert {*used} == {*tags}
+    assert all(tags.values())
+    assert all(operation["summary"] for _, _, operation in operations_of(document))
+
+
+def test_the_other_protocol_comes_last_and_is_folded(client, document) -> None:
+    name = document["tags"][-1]["name"]
+    assert name == "open inference protocol"
+    assert f'["operations-tag", "{name}"], false' in client.get("/static/docs.js").text
+    is_other = [path.startswith("/v2") for path in document["paths"]]
+    assert is_other == sorted(is_other)
+    assert any(is_other)
+
+
+def test_every_body_has_an_example_that_keeps_to_its_schema(document) -> None:
+    for method, path, operation in operations_of(document):
+        bodies = [operation["requestBody"]] if "requestBody" in operation else []
+        bodies += [found for at, found in operation["responses"].items() if at.startswith("2")]
+        for content in (body["content"] for body in bodies if "content" in body):
+            # Examples of other media types are bytes.
+            for media_type in content.keys() & {JSON, "multipart/form-data"}:
+                found = content[media_type]
+                if path == "/predict" and media_type != JSON:
+                    continue
+                assert "example" in found, (method, path, media_type)
+                example = dict(found["example"]) if media_type != JSON else found["example"]
+                if "config" in example and media_type != JSON:
+                    example["config"] = json.loads(example["config"])
+                assert faults(example, found["schema"], document) == [], (method, path)
+
+
+def test_the_request_examples_are_accepted(client, document, plain_digits) -> None:
+    def example(path: str) -> Any:
+        return document["paths"][path]["post"]["requestBody"]["content"][JSON]["example"]
+
+    points = "/calibrations/{calibration_id}/operating-points"
+    for path, status in (
+        (points, 201),
+        (f"{points}/withdraw", 200),
+        (INFER, 200),
+        (INFER_VERSION, 200),
+        ("/v2/repository/index", 200),
+        ("/calibrations/import", 201),
+    ):
+        address = path.replace("{calibration_id}", "digits").replace("{model_name}", "digits")
+        address = address.replace("{model_version}", "1")
+        answer = client.post(address, json=example(path))
+        assert answer.status_code == status, (path, answer.text)
+        if path != "/calibrations/import":  # the example of a calibration has scores
+            expected = answer_of(document, "post", path, status)["example"]
+            assert same_layout(expected, answer.json()) == []
+
+
+def test_the_configuration_is_described_key_by_key(document) -> None:
+    described = document["paths"]["/calibrate"]["post"]["description"]
+    schemas = document["components"]["schemas"]
+    for key in schemas["CalibrationConfig"]["properties"]:
+        assert f"| `{key}` |" in described, key
+    for key in schemas["OutputConfig"]["properties"]:
+        assert f"| `output.{key}` |" in described, key
+    assert '| `bins` | "auto" or an integer from 1 to 10000 | `"auto"` |' in described
 
 
 def test_an_event_of_other_k_is_documented(client, document) -> None:

@@ -97,6 +97,14 @@ PICKLED = npz(inputs=np.array([{}], object))
 LARGE_WHEN_UNPACKED = npz(compressed=True, inputs=np.zeros((9_000, 64, 64), np.uint8))
 BODIES = {
     "no JSON": (JSON, b"{", 400, "body", "JSON"),
+    "a misspelt field": (JSON, of_digits(input=[[0]]), 422, "body", "did you mean 'inputs'?"),
+    "an unknown field": (
+        JSON,
+        of_digits(name="digits"),
+        422,
+        "body",
+        "known fields: calibration, inputs",
+    ),
     "an unknown input": (JSON, of_digits(inputs={"x": [[0]]}), 422, "inputs.x", "no such input"),
     "no inputs": (JSON, of_digits(inputs={}), 422, "inputs", "at least one array"),
     "logits for a model": (JSON, of_digits(logits=[[1.0]]), 422, "inputs", "send its `inputs`"),
@@ -191,6 +199,12 @@ def test_an_unknown_calibration(client, name: str) -> None:
     assert send(client, name, npy(ROWS), NPY).status_code == 404
     in_json = {"calibration": name, "inputs": []}
     assert_problem(client.post("/predict", json=in_json), 404, "calibration", "")
+
+
+@pytest.mark.parametrize("name", ["digts", "digits@9", "Digits"])
+def test_a_misspelt_calibration(client, name: str) -> None:
+    for answer in (send(client, name, npy(ROWS), NPY), client.get(f"/calibrations/{name}")):
+        assert_problem(answer, 404, "calibration", "did you mean 'digits'?")
 
 
 def test_an_answer_that_is_not_offered(client) -> None:

@@ -45,6 +45,16 @@ def test_versions_count_per_name_and_are_not_reused_after_delete(database, calib
     assert queue_calibration(database).version == 3
 
 
+def test_only_names_of_the_same_tenant_are_said(database, calibrations):
+    theirs = InTransactions(database, CalibrationRepository, add_tenant(database, "other"))
+    finished_calibration(database)
+    with pytest.raises(NotFound, match="did you mean 'digits'"):
+        calibrations.find("digit")
+    with pytest.raises(NotFound) as refused:
+        theirs.find("digit")
+    assert "did you mean" not in str(refused.value)
+
+
 def versions(calibrations):
     rows, _ = calibrations.page(limit=200, name="digits")
     return sorted(row.version for row in rows)

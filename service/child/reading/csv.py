@@ -25,7 +25,6 @@ from service.child.reading.tables import (
     NumberColumns,
     TableSet,
     guarded,
-    require_pyarrow,
 )
 from service.errors import TooLarge
 from service.runner.messages.reading import SetContext
@@ -59,7 +58,6 @@ def is_text(head: bytes) -> bool:
 
 def open_csv(file: SetFile, ctx: SetContext) -> TableSet:
     """Open a CSV file, read its header, count its rows and check its labels, if any."""
-    require_pyarrow(ctx.location)
     header = _read_header(file, ctx)
     check_n_columns(len(header), ctx)
     columns = table_columns(_columns(file, header, ctx), ctx)

@@ -26,7 +26,6 @@ from service.child.reading.tables import (
     ReadColumns,
     TableSet,
     guarded,
-    require_pyarrow,
 )
 from service.errors import TooLarge
 from service.runner.messages.dataset import DatasetKind
@@ -47,7 +46,6 @@ _MIN_COLUMN_BUFFER_BYTES = 4096
 
 def open_parquet(file: SetFile, ctx: SetContext) -> TableSet:
     """Open a Parquet file; check its footer, and its labels if it has any."""
-    require_pyarrow(ctx.location)
     _check_tail(file, ctx)
     with refuse_damage(ctx.location):
         parquet = _open(file)

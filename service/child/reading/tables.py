@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from importlib.util import find_spec
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,7 +18,6 @@ from service.child.reading.checks import (
 )
 from service.child.reading.class_indices import ClassLabels
 from service.child.reading.table_columns import PREFIXES, TableColumn, TableColumns
-from service.errors import UnsupportedFormat
 from service.runner.messages.dataset import AnyArray, ArrayInfo, Batch, DatasetInfo, DatasetKind
 from service.runner.messages.reading import SetContext
 
@@ -30,16 +28,6 @@ ReadColumns = Callable[[Sequence[str], int], Iterator[Any]]
 # About this many bytes of rows are read at a time, and at least one row.
 READ_BYTES = 4 * 1024**2
 ANY_ROWS = 2**31
-
-
-def require_pyarrow(location: str) -> None:
-    """Refuse a table if the extra that reads tables is not installed."""
-    if find_spec("pyarrow") is None:
-        raise UnsupportedFormat.at(
-            location,
-            "expected arrays in .npz or .npy, or pictures in .zip or .tar; to read .csv and "
-            ".parquet the server needs `pip install howsure[tables]`",
-        )
 
 
 class ArraySource(Protocol):

@@ -23,7 +23,7 @@ from service.child.requests.tensors import (
     is_surely_finite,
     read_list,
 )
-from service.errors import InvalidInput, MalformedRequest, TooLarge, shown
+from service.errors import InvalidInput, MalformedRequest, TooLarge, did_you_mean, shown
 
 Float: TypeAlias = Literal["float16", "float32", "float64"]
 Signed: TypeAlias = Literal["int8", "int16", "int32", "int64"]
@@ -236,11 +236,20 @@ def _outer(body: bytes) -> JsonBody:
         return _body_decoder.decode(body)
     except msgspec.ValidationError as error:
         # The message quotes field names as they were sent.
-        raise InvalidInput.at("body", shown(str(error))[1:-1]) from error
+        raise InvalidInput.at("body", shown(str(error))[1:-1] + _known_fields(error)) from error
     except RecursionError as error:
         raise MalformedRequest.at("body", "the lists are nested too deeply") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise MalformedRequest.at("body", f"expected a JSON object: {error}") from error
+
+
+def _known_fields(error: msgspec.ValidationError) -> str:
+    """Return the nearest field to an unknown one, or all fields."""
+    unknown = re.search("unknown field `(.*)`", str(error), re.DOTALL)
+    if unknown is None:
+        return ""
+    fields = JsonBody.__struct_fields__
+    return did_you_mean(unknown[1], fields) or f"; known fields: {', '.join(fields)}"
 
 
 def _only_kind(found: JsonBody) -> str:

@@ -4,7 +4,6 @@ import csv
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -87,8 +86,6 @@ def writer_of(output: Path) -> Writer:
     if writer is None:
         endings = ", ".join(WRITERS)
         raise CommandFailed(f"{output}: expected a name that ends in one of {endings}")
-    if writer is write_parquet and find_spec("pyarrow") is None:
-        raise CommandFailed("to write Parquet, `pip install howsure[tables]`")
     return writer
 
 

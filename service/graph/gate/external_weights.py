@@ -157,7 +157,7 @@ def _read(reference: _Reference, companions: Mapping[str, Companion]) -> memoryv
         raise InvalidOnnxModel.because(
             ModelRule.EXTERNAL_MISSING,
             f"tensor {quote(reference.tensor)} needs the file {quote(reference.location)}: send "
-            f"it as 'model_data' (sent: {sent})",
+            f"it as 'model_data', on the command line --model-data FILE (sent: {sent})",
         )
     contents = memoryview(companions[reference.location]).cast("B")
     end = reference.offset + reference.n_bytes

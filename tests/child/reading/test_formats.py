@@ -2,7 +2,6 @@
 
 import gzip
 import pickle
-import sys
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,6 @@ from dataset_files import (
     read_all,
     refusal,
     write_columns,
-    write_npz,
     write_text,
 )
 from picture_files import AS_THEY_ARE, WRITERS, plain_png
@@ -129,21 +127,6 @@ def test_a_character_that_crosses_the_end_of_the_head_is_text(tmp_path):
         error = refusal(write_text(tmp_path / "set.csv", text))
         assert type(error) is InvalidDataset
         assert "ASCII letters" in error.message
-
-
-@pytest.mark.parametrize("file_format", ["csv", "parquet"])
-def test_without_pyarrow_tables_are_refused_with_the_way_out(tmp_path, file_format, monkeypatch):
-    path = write(tmp_path / "set", file_format)
-    # Python's own mark of a module that cannot be imported.
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    error = refusal(path)
-    assert type(error) is UnsupportedFormat
-    assert "pip install howsure[tables]" in error.message
-
-
-def test_without_pyarrow_arrays_are_read(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    read_all(write_npz(tmp_path / "set.npz", inputs=np.ones((2, 1)), labels=np.arange(2)))
 
 
 def test_a_closed_set_closes_its_file(tmp_path):

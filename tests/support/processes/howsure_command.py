@@ -21,7 +21,7 @@ from service.cli import main
 TIMEOUT = 120
 FORKS = multiprocessing.get_context("forkserver")
 # `service.app` is half of the start of a command that serves.
-FORKS.set_forkserver_preload(["service.cli", "service.app"])
+FORKS.set_forkserver_preload(["service.cli.calibrate", "service.cli.serve", "service.app"])
 
 Done = subprocess.CompletedProcess[str]
 

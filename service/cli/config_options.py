@@ -1,0 +1,174 @@
+"""Options for the keys of a configuration, and their values as JSON."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+import typer
+
+from service.calibrations.config import OutputConfig
+from service.calibrations.fit_config import FitConfig
+from service.cli.failure import CommandFailed, read_json
+
+
+def _values(annotation: Any) -> tuple[str, ...]:  # noqa: ANN401 - any type
+    """Return the literal values that a type allows."""
+    if get_origin(annotation) is Literal:
+        return get_args(annotation)
+    return tuple(value for option in get_args(annotation) for value in _values(option))
+
+
+LOOKUPS = _values(FitConfig.model_fields["lookup"].annotation)
+OUTPUT_KINDS = _values(OutputConfig.model_fields["kind"].annotation)
+
+
+def _option(metavar: str, text: str) -> Any:  # noqa: ANN401 - as typer.Option
+    return typer.Option(metavar=metavar, help=text, rich_help_panel="Configuration")
+
+
+ConfigOption = Annotated[
+    str | None,
+    _option(
+        "JSON", "The whole configuration: JSON or a JSON file. Options for single keys override it."
+    ),
+]
+BinsOption = Annotated[str | None, _option("N", "Number of bins, or auto.")]
+LookupOption = Annotated[
+    str | None, _option("|".join(LOOKUPS), "How a probability is read from the bins.")
+]
+MeasuresOption = Annotated[
+    str | None, _option("A,B", "Uncertainty measures, such as entropy,margin.")
+]
+TopKOption = Annotated[str | None, _option("K,K", "Events to calibrate, such as 1,5.")]
+OutputOption = Annotated[str | None, _option("NAME", "Output of the model to read.")]
+OutputKindOption = Annotated[
+    str | None, _option("|".join(OUTPUT_KINDS), "What that output holds; default: inferred.")
+]
+ClassesOption = Annotated[
+    str | None,
+    _option("A,B", "Class names by index; or a file with one name per line, or JSON."),
+]
+ColumnsOption = Annotated[
+    list[str] | None,
+    _option(
+        "[NAME=]A,B",
+        "Table columns of the model's input NAME, or label=COLUMN; repeat it, or give JSON.",
+    ),
+]
+PreprocessingOption = Annotated[
+    str | None,
+    _option("PRESET", "Preprocessing of pictures: imagenet, clip, none, JSON or a JSON file."),
+]
+ClassMapOption = Annotated[
+    str | None, _option("JSON", "Class index by folder or label name: JSON or a JSON file.")
+]
+# The key of `config.columns` for a model with one input, whatever its name.
+ONLY_INPUT = "inputs"
+
+_EXAMPLES = {
+    "--config": '{"bins": 10}',
+    "--class-map": '{"cat": 0, "dog": 1}',
+    "--columns": '{"inputs": ["age", "income"]}',
+    "--preprocessing": '{"resize": 256, "crop": 224}',
+}
+
+
+def config_option(text: str | None, **options: Any) -> dict[str, Any]:  # noqa: ANN401 - one type each
+    """Return the configuration from JSON or a JSON file, overridden by options by their key.
+
+    ``output`` and ``output_kind`` are the two keys of ``output``. Options that are None are left
+    out. The service checks the values.
+
+    Raises
+    ------
+    CommandFailed
+        If a file cannot be read, or an option cannot be turned into JSON.
+    """
+    config = {} if text is None else _json_object(text, "--config")
+    given = {key: value for key, value in options.items() if value is not None}
+    output = {key: given.pop(name) for name, key in _OUTPUT.items() if name in given}
+    if output:
+        known = config.get("output")
+        config["output"] = (known if isinstance(known, dict) else {}) | output
+    for key, value in given.items():
+        config[key] = _READERS[key](value) if key in _READERS else value
+    return config
+
+
+_OUTPUT = {"output": "name", "output_kind": "kind"}
+
+
+def _bins(text: str) -> int | str:
+    return int(text) if text.isascii() and text.isdigit() else text
+
+
+def _top_k(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError as error:
+        raise CommandFailed(f"--top-k: expected numbers such as 1,5, got {text!r}") from error
+
+
+def _words(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",")]
+
+
+def _preprocessing(text: str) -> str | dict[str, Any]:
+    is_name = text.isidentifier() and not _is_file(text)
+    return text if is_name else _json_object(text, "--preprocessing")
+
+
+def _classes(text: str) -> Any:  # noqa: ANN401 - any JSON, which the service checks
+    if _is_file(text):
+        text = _read(text, "--classes").strip()
+        if not text.startswith("["):
+            return text.splitlines()
+    return read_json(text, "--classes") if text.startswith("[") else _words(text)
+
+
+def _columns(texts: Iterable[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for text in texts:
+        if text.lstrip().startswith("{") or _is_file(text):
+            found |= _json_object(text, "--columns")
+            continue
+        name, separator, columns = text.partition("=")
+        found[name if separator else ONLY_INPUT] = _words(columns if separator else text)
+    return found
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "bins": _bins,
+    "class_map": lambda text: _json_object(text, "--class-map"),
+    "classes": _classes,
+    "columns": _columns,
+    "measures": _words,
+    "preprocessing": _preprocessing,
+    "top_k": _top_k,
+}
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).is_file()
+    except OSError:  # too long for a path
+        return False
+
+
+def _json_object(text: str, option: str) -> dict[str, Any]:
+    """Return an object from JSON or a JSON file."""
+    if not text.lstrip().startswith("{"):
+        text = _read(text, option)
+    found = read_json(text or "{}", option)
+    if not isinstance(found, dict):
+        raise CommandFailed(f"{option}: expected a JSON object, such as {_EXAMPLES[option]}")
+    return found
+
+
+def _read(path: str, option: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise CommandFailed(f"{option}: cannot read {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise CommandFailed(f"{option}: {path} is not text in UTF-8") from error
