@@ -66,13 +66,23 @@ def running(
 
 @contextmanager
 def service(
-    *, name: str = "howsure", python: str = sys.executable, **settings: str
+    *,
+    name: str = "howsure",
+    python: str = sys.executable,
+    watched: Path | None = None,
+    **settings: str,
 ) -> Iterator[ServerProcess]:
-    """Start ``howsure serve`` with a fresh data folder; other keywords are settings."""
+    """Start ``howsure serve`` with a fresh data folder; other keywords are settings.
+
+    With ``watched``, a watchdog writes its stalls to that file.
+    """
     with tempfile.TemporaryDirectory(prefix="howsure-benchmark-") as scratch:
         options = {"data_dir": f"{scratch}/data", "port": "0", "device": "cpu"} | settings
         environment = {f"HOWSURE_{key.upper()}": value for key, value in options.items()}
         command = ["service", "serve"]
+        if watched is not None:
+            command[0] = "serve.watched_service"
+            environment |= {"PYTHONPATH": str(BENCHMARKS), "WATCH_FILE": str(watched)}
         with running(name, command, Path(scratch), environment, python) as server:
             yield server
 
