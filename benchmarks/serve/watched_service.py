@@ -5,6 +5,7 @@ file that ``WATCH_FILE`` names.
 """
 
 import asyncio
+import gc
 import json
 import os
 import sys
@@ -41,6 +42,8 @@ class Watchdog:
         self._loop_thread = threading.get_ident()
         self._beat_cpu = time.thread_time()
         self._worst: tuple[float, list[str]] = (0.0, [])
+        self._gc_cpu = 0.0
+        gc.callbacks.append(self._collected)
         self._beat()
         threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
 
@@ -66,6 +69,13 @@ class Watchdog:
                 if held > STALL_SECONDS:
                     self._write("hold", held, _stack(frames.get(thread)))
             known = now
+
+    def _collected(self, phase: str, about: dict[str, int]) -> None:
+        cpu = time.thread_time()
+        if phase == "stop" and cpu - self._gc_cpu > STALL_SECONDS:
+            kind = f"garbage collection of generation {about['generation']}"
+            self._write(kind, cpu - self._gc_cpu, [kind])
+        self._gc_cpu = cpu
 
     def _write(self, kind: str, seconds: float, stack: list[str]) -> None:
         line = {"at": time.monotonic(), "kind": kind, "seconds": seconds, "stack": stack}

@@ -3,6 +3,7 @@
 from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
+from uuid import UUID
 
 from fastapi import APIRouter, Query, Request, Response
 from starlette.exceptions import HTTPException
@@ -23,6 +24,7 @@ from service.http.job_events import PREFER_HEADER
 from service.http.negotiation import chosen_format
 from service.http.problems import problems
 from service.json_pieces import LargeJSONResponse
+from service.workspace import Workspace
 
 MEDIA_TYPES = {
     "json": "application/json",
@@ -51,11 +53,12 @@ router = APIRouter(tags=["calibrations"])
         304: {"description": "`If-None-Match` names the digest."},
     },
 )
-def get_bins(
+async def get_bins(
     request: Request,
     workspace: WorkspaceDep,
     tenant_id: TenantDep,
     calibration_id: CalibrationRef,
+    services: ServicesDep,
     bins_format: Annotated[
         Literal["json", "csv", "parquet"] | None,
         Query(alias="format", description="Instead of the Accept header."),
@@ -68,10 +71,19 @@ def get_bins(
     chosen = bins_format or chosen_format(request.headers.get("accept"), MEDIA_TYPES)
     if chosen == "parquet" and not writes_parquet():
         raise HTTPException(HTTPStatus.NOT_ACCEPTABLE, f"{NEEDS}; ask for JSON or CSV")
-    document = export_bins(workspace, tenant_id, calibration_id)
+    known = request.headers.get("if-none-match", "")
+    return await services.lanes.documents.run(
+        tenant_id, _bins, workspace, tenant_id, calibration_id, chosen, known
+    )
+
+
+def _bins(
+    workspace: Workspace, tenant_id: UUID, reference: str, chosen: str, known: str
+) -> Response:
+    document = export_bins(workspace, tenant_id, reference)
     # A weak validator, since the bytes differ between formats.
     headers = {"ETag": f'W/"{document.content_sha256}"', "Vary": "Accept"}
-    if _is_known(request, document.content_sha256):
+    if _is_known(known, document.content_sha256):
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
     if chosen == "csv":
         return Response(bins_csv(document), media_type=MEDIA_TYPES["csv"], headers=headers)
@@ -81,9 +93,9 @@ def get_bins(
     return LargeJSONResponse(document.plain(), headers=headers)
 
 
-def _is_known(request: Request, digest: str) -> bool:
+def _is_known(known: str, digest: str) -> bool:
     """Tell whether the caller already has this content."""
-    tags = [tag.strip() for tag in request.headers.get("if-none-match", "").split(",")]
+    tags = [tag.strip() for tag in known.split(",")]
     return "*" in tags or digest in [tag.removeprefix("W/").strip('"') for tag in tags]
 
 
@@ -127,7 +139,7 @@ async def post_import(
         raise UnsupportedFormat.at("Content-Type", f"expected {JSON}, got {media_type!r}")
     body = await read_body(request, max_bytes=MAX_BODY_BYTES)
     start = partial(import_bins, body=body, name=name)
-    started = await start_once(request, ctx, digest_of(body), start, lane=services.lanes.upload)
+    started = await start_once(request, ctx, digest_of(body), start, lane=services.lanes.documents)
     return await calibration_response(request, response, ctx, services, started)
 
 

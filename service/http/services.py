@@ -1,7 +1,7 @@
 """The shared objects of a running service, as its routes receive them."""
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -35,7 +35,7 @@ class Services:
     lanes: Lanes
     job_watch: JobWatch
     charts: Renderer
-    saved_report: Callable[[Mapping[str, Any]], Awaitable[Response]]
+    saved_report: Callable[[Mapping[str, Any]], Response]
     upload_limits: UploadLimits
     uploading: Counter[UUID]
 
