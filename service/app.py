@@ -182,6 +182,7 @@ def _services(
             max_dataset_bytes=settings.max_dataset_bytes,
         ),
         uploading=Counter(),
+        dry_runs=Counter(),
     )
 
 

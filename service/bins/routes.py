@@ -12,7 +12,7 @@ from service.bins.export import NEEDS, bins_csv, bins_parquet, export_bins, writ
 from service.bins.import_bins import import_bins
 from service.bins.refit import start_refit
 from service.bins.schemas import BinsDocument
-from service.calibrations.config import parse_config
+from service.calibrations.config import MAX_CONFIG_BYTES, parse_config
 from service.calibrations.fit_config import FitConfig
 from service.calibrations.routes import calibration_response, start_once
 from service.calibrations.schemas import Calibration
@@ -143,9 +143,6 @@ async def post_import(
     return await calibration_response(request, response, ctx, services, started)
 
 
-REFIT_MAX_BODY_BYTES = 1024**2
-
-
 REFIT_REQUEST_BODY: dict[str, Any] = {
     "required": True,
     "content": {
@@ -182,7 +179,7 @@ async def post_refit(
     It uses the stored records of each sample. Bins, intervals, measures, serving, targets and
     recorded events may change.
     """
-    body = await read_body(request, max_bytes=REFIT_MAX_BODY_BYTES)
+    body = await read_body(request, max_bytes=MAX_CONFIG_BYTES)
     changes = parse_config(body, FitConfig)
     start = partial(start_refit, reference=calibration_id, changes=changes)
     started = await start_once(request, ctx, digest_of(body), start)

@@ -25,7 +25,7 @@ class Services:
 
     ``models`` is for the event loop only. ``saved_report`` renders a report as one HTML file; the
     rooms below the pages know it only by this field. ``uploading`` counts the bytes that each
-    tenant is uploading to this process.
+    tenant is uploading to this process, ``dry_runs`` its dry runs in progress.
     """
 
     authenticator: Authenticator
@@ -38,6 +38,7 @@ class Services:
     saved_report: Callable[[Mapping[str, Any]], Response]
     upload_limits: UploadLimits
     uploading: Counter[UUID]
+    dry_runs: Counter[UUID]
 
 
 def services_of(scope: Scope) -> Services:
