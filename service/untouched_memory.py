@@ -11,7 +11,7 @@ def untouched_memory(size: int) -> mmap:
     The kernel provides each page when it is first written. A bytearray or a copy of bytes would
     touch all pages in one call, which stops all threads: 30 MiB take 20 to 100 ms.
     """
-    return mmap(-1, size, flags=MAP_PRIVATE | MAP_ANONYMOUS)
+    return mmap(-1, max(size, 1), flags=MAP_PRIVATE | MAP_ANONYMOUS)
 
 
 def first_bytes(memory: mmap, size: int) -> bytes:
