@@ -10,8 +10,6 @@ import argparse
 import json
 import os
 import re
-import subprocess
-import sys
 import tempfile
 from operator import itemgetter
 from pathlib import Path
@@ -20,7 +18,7 @@ from typing import Any
 import httpx
 from serve.costly_requests import costly_requests
 from serve.networks import Network, network
-from serve.server_process import end_in_order_when_told, service
+from serve.server_process import end_in_order_when_told, new_key, service
 from serve.tables import markdown
 from serve.worst_delay import Delay, Delays, delays
 
@@ -130,28 +128,6 @@ def calibrated(address: str, key: str, bins: int, made: Network, samples: int) -
             raise SystemExit(f"the calibration did not succeed: {answer.text}")
         found: dict[str, object] = client.get(f"/calibrations/{NAME}/bins?format=json").json()
     return found
-
-
-def new_key(data: Path, tenant: str) -> str:
-    """Make a key of a tenant with all scopes."""
-    scopes = [
-        part for scope in ("predict", "read", "write", "admin") for part in ("--scope", scope)
-    ]
-    printed = command(data, "keys", "create", tenant, "--tenant", tenant, *scopes)
-    found = re.search(r"cal_\S+", printed)
-    if found is None:
-        raise SystemExit(f"no key was made: {printed}")
-    return found[0]
-
-
-def command(data: Path, *arguments: str) -> str:
-    return subprocess.run(  # noqa: S603 - our own interpreter and module
-        [sys.executable, "-m", "service", *arguments],
-        env={**os.environ, "HOWSURE_DATA_DIR": str(data)},
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
 
 
 if __name__ == "__main__":
