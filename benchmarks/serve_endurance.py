@@ -5,6 +5,7 @@
     python benchmarks/serve_endurance.py deaths --kills 100
     python benchmarks/serve_endurance.py same-answers --rows 5000
     python benchmarks/serve_endurance.py memory --minutes 10
+    python benchmarks/serve_endurance.py tenants --minutes 10
 
 Each kind starts its own service, calibrates a seeded model, prints a table and exits with 1 if the
 claim above the table does not hold.
@@ -14,8 +15,10 @@ import argparse
 import asyncio
 import os
 import platform
+import tempfile
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 import onnxruntime
 import uvloop
@@ -23,15 +26,18 @@ from serve.cancellations import cancellations
 from serve.checked import Tally
 from serve.deaths import deaths
 from serve.memory import memory
+from serve.mixed_tenants import Tenant, mixed_tenants
 from serve.networks import Network, network
 from serve.overload import ABOVE, BELOW, REFUSALS, Overload, overload
 from serve.payloads import SERVICE_FORMATS
 from serve.same_answers import same_answers
-from serve.server_process import ServerProcess, calibrate, end_in_order_when_told, service
+from serve.server_process import ServerProcess, calibrate, end_in_order_when_told, new_key, service
 from serve.tables import markdown
 
 HEAVY_SAMPLES = 1000
 SAMPLES = 2000
+# The service has read new API keys.
+KNOWN_SECONDS = 3.0
 
 
 def main() -> None:
@@ -39,9 +45,11 @@ def main() -> None:
     end_in_order_when_told()
     made = network(given.model)
     with (
-        service(threads=str(given.threads)) as server,
+        tempfile.TemporaryDirectory(prefix="howsure-benchmark-") as data,
+        service(threads=str(given.threads), data_dir=data) as server,
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
+        given.data = Path(data)
         calibrate(server, made, samples=HEAVY_SAMPLES if given.model == "heavy" else SAMPLES)
         holds = runner.run(given.run(server, made, given))
     print(
@@ -77,6 +85,10 @@ def arguments() -> argparse.Namespace:
     same = kind("same-answers", run_same_answers, "mlp")
     same.add_argument("--rows", type=int, default=5000)
     same.add_argument("--clients", type=int, default=64)
+    mixed = kind("tenants", run_tenants, "mlp")
+    mixed.add_argument("--tenants", type=int, default=4)
+    mixed.add_argument("--clients", type=int, default=64)
+    mixed.add_argument("--minutes", type=float, default=10.0)
     kept = kind("memory", run_memory, "mlp")
     kept.add_argument("--minutes", type=float, default=10.0)
     kept.add_argument("--most", type=float, default=1.0, help="MiB in ten minutes, claimed")
@@ -150,6 +162,23 @@ async def run_same_answers(server: ServerProcess, made: Network, given: argparse
     print("Claim: a row gets the class, bins, probabilities and intervals that it gets alone.\n")
     print_tallies((f"{found.rows} rows in {found.bins} bins, {given.clients} clients", found.tally))
     return found.holds
+
+
+async def run_tenants(server: ServerProcess, made: Network, given: argparse.Namespace) -> bool:
+    tenants = [
+        Tenant(new_key(given.data, f"tenant-{i}"), network(made.name, seed=i))
+        for i in range(given.tenants)
+    ]
+    await asyncio.sleep(KNOWN_SECONDS)
+    for tenant in tenants:
+        calibrate(server, tenant.network, key=tenant.key)
+    seconds = given.minutes * 60
+    found = await mixed_tenants(
+        server.address, tenants, clients=given.clients, seconds=seconds, seed=given.seed
+    )
+    print("Claim: every answer is that of the tenant's own model for the row alone.\n")
+    print_tallies((f"{given.tenants} tenants, {given.clients} clients, {seconds:g} s", found))
+    return found.right > 0 and found.wrong == found.others(200) == 0
 
 
 async def run_memory(server: ServerProcess, made: Network, given: argparse.Namespace) -> bool:

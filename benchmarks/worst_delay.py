@@ -10,17 +10,17 @@ import argparse
 import json
 import os
 import re
-import subprocess
-import sys
 import tempfile
+from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 import httpx
 from serve.costly_requests import costly_requests
 from serve.networks import Network, network
-from serve.server_process import end_in_order_when_told, service
+from serve.server_process import end_in_order_when_told, new_key, service
 from serve.tables import markdown
-from serve.worst_delay import Delays, delays
+from serve.worst_delay import Delay, Delays, delays
 
 NAME = "digits"
 SAMPLES = 20_000
@@ -29,6 +29,7 @@ PATIENCE_SECONDS = 300
 # Beyond the neighbour's own share.
 CLAIMED_SECONDS = 0.05
 SHOWN = 15
+STALLS = "stalls.jsonl"
 
 
 def main() -> None:
@@ -39,10 +40,12 @@ def main() -> None:
         "--only", default="", help="a regular expression: only requests with such a name"
     )
     parser.add_argument("--times", type=int, default=1, help="how often each is sent")
+    parser.add_argument("--stacks", action="store_true", help="print where the longest stalls were")
     given = parser.parse_args()
     end_in_order_when_told()
     with tempfile.TemporaryDirectory(prefix="howsure-benchmark-") as folder:
         found = measured(Path(folder), given.only, given.times)
+        stalls = [json.loads(line) for line in (Path(folder) / STALLS).read_text().splitlines()]
     print(f"Claim: no answer waits {CLAIMED_SECONDS * 1e3:.0f} ms longer than without them.\n")
     rows = [
         (
@@ -51,10 +54,15 @@ def main() -> None:
             f"{delay.sent / 2**20:.1f}",
             f"{delay.seconds:.2f}",
             f"{delay.worst * 1e3:.0f}",
+            f"{longest(stalls, delay)['seconds'] * 1e3:.0f}",
         )
-        for delay in found.found[:SHOWN]
+        for delay in found.found
     ]
-    print(markdown(["request", "status", "MiB", "seconds", "worst delay, ms"], rows))
+    columns = ["request", "status", "MiB", "seconds", "worst delay, ms", "longest stall, ms CPU"]
+    print(markdown(columns, rows[:SHOWN]))
+    if given.stacks:
+        for delay in found.found:
+            print(delay.name, *longest(stalls, delay)["stack"], sep="\n    ")
     median, worst = found.idle
     beyond = [delay for delay in found.found if delay.worst - worst > CLAIMED_SECONDS]
     print(f"\n{len(found.found)} requests. Without them: median {median * 1e3:.1f} ms,", end=" ")
@@ -62,6 +70,12 @@ def main() -> None:
     print(f"{len(beyond)} requests delay by more than the claim.")
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}.")
     raise SystemExit(bool(beyond or found.wrong))
+
+
+def longest(stalls: list[dict[str, Any]], delay: Delay) -> dict[str, Any]:
+    """Return the longest stall of the service while it answered a request."""
+    during = [stall for stall in stalls if delay.begin <= stall["at"] <= delay.end + 0.05]
+    return max(during, key=itemgetter("seconds"), default={"seconds": 0.0, "stack": []})
 
 
 def measured(
@@ -75,7 +89,8 @@ def measured(
     """Start a service with two tenants, calibrate for both, and measure."""
     keys = [new_key(folder / "data", tenant) for tenant in ("costly", "neighbour")]
     made = network("mlp")
-    with service(data_dir=str(folder / "data"), threads="1") as server:
+    (folder / STALLS).touch()
+    with service(watched=folder / STALLS, data_dir=str(folder / "data"), threads="1") as server:
         documents = [
             calibrated(server.address, *one, made, samples)
             for one in zip(keys, (BINS, 15), strict=True)
@@ -113,28 +128,6 @@ def calibrated(address: str, key: str, bins: int, made: Network, samples: int) -
             raise SystemExit(f"the calibration did not succeed: {answer.text}")
         found: dict[str, object] = client.get(f"/calibrations/{NAME}/bins?format=json").json()
     return found
-
-
-def new_key(data: Path, tenant: str) -> str:
-    """Make a key of a tenant with all scopes."""
-    scopes = [
-        part for scope in ("predict", "read", "write", "admin") for part in ("--scope", scope)
-    ]
-    printed = command(data, "keys", "create", tenant, "--tenant", tenant, *scopes)
-    found = re.search(r"cal_\S+", printed)
-    if found is None:
-        raise SystemExit(f"no key was made: {printed}")
-    return found[0]
-
-
-def command(data: Path, *arguments: str) -> str:
-    return subprocess.run(  # noqa: S603 - our own interpreter and module
-        [sys.executable, "-m", "service", *arguments],
-        env={**os.environ, "HOWSURE_DATA_DIR": str(data)},
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
 
 
 if __name__ == "__main__":

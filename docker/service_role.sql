@@ -5,6 +5,10 @@
 --   docker compose exec postgres psql -U howsure -f /docker-entrypoint-initdb.d/service_role.sql howsure
 \set ON_ERROR_STOP on
 \getenv password POSTGRES_PASSWORD
+\if :{?password}
+\else
+  \set password `cat /secrets/POSTGRES_PASSWORD`
+\endif
 BEGIN;
 SELECT 'CREATE ROLE howsure_service'
 WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'howsure_service') \gexec

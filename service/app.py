@@ -18,6 +18,7 @@ from service.access.origins import AllowedOrigins
 from service.access.rate_limits import TenantLimits
 from service.http.connection_context import ConnectionContext
 from service.http.connection_limits import ConnectionLimits
+from service.http.garbage_collection import collect_garbage, postpone_full_collections
 from service.http.job_events import JobWatch
 from service.http.request_record import RequestLog
 from service.http.services import Services
@@ -44,6 +45,9 @@ from service.workspace import Workspace
 # Uploads that are checked at the same time, and uploads that may wait.
 UPLOAD_THREADS = 4
 UPLOAD_QUEUE = 256
+# Reports, charts, comparisons, bins documents.
+DOCUMENT_THREADS = 4
+DOCUMENT_QUEUE = 256
 # Smaller, because each waiting request holds its body in memory.
 SETS_QUEUE = 64
 DESCRIPTION = """\
@@ -58,6 +62,7 @@ def create_app(
     on_ready: Callable[[], None] | None = None,
     keyless: bool = False,
     start_child: StartChild = RunnerProcess.start,
+    owns_process: bool = False,
 ) -> FastAPI:
     """Build the service; it opens nothing before it starts.
 
@@ -70,6 +75,8 @@ def create_app(
         Whether no API key is needed, because every caller can reach the database anyway.
     start_child : callable
         Starts a process that runs ONNX models, as for `RunnerPool`.
+    owns_process : bool
+        Whether nothing else runs in this process, so that its garbage collection may be changed.
     """
     metrics, stopping = Metrics(), asyncio.Event()
     request_log = RequestLog(settings.log_requests)
@@ -95,11 +102,17 @@ def create_app(
         services = _services(settings, workspace, authenticator, predictions, stopping)
         predicting = _open_predictions(services, workspace)
         app.state.services = services
+        collecting: asyncio.Task[None] | None = None
+        if owns_process:
+            postpone_full_collections()
+            collecting = asyncio.create_task(collect_garbage(services.lanes.documents))
         if on_ready is not None:
             on_ready()
         try:
             yield
         finally:
+            if collecting is not None:
+                collecting.cancel()
             await services.job_watch.close()
             await predicting.close()
             await authenticator.close()
@@ -169,6 +182,7 @@ def _services(
             max_dataset_bytes=settings.max_dataset_bytes,
         ),
         uploading=Counter(),
+        dry_runs=Counter(),
     )
 
 
@@ -200,6 +214,7 @@ def _lanes(metrics: Metrics) -> Lanes:
             queue=UPLOAD_QUEUE,
             waited=metrics.lanes.waited("upload"),
         ),
+        documents=Lane("documents", threads=DOCUMENT_THREADS, queue=DOCUMENT_QUEUE),
     )
 
 

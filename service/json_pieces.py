@@ -1,10 +1,11 @@
 """JSON text of large documents, written so that other threads can run meanwhile."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 _dumps = partial(json.dumps, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 # Deep enough for the single bins of several reports.
@@ -46,11 +47,39 @@ def json_pieces(
         yield _dumps(value, sort_keys=sort_keys)
 
 
+CHUNK_CHARACTERS = 2**16
+
+
+def json_chunks(value: object) -> Iterator[bytes]:
+    """Yield the text in UTF-8, in chunks of about 64 KiB."""
+    pieces: list[str] = []
+    size = 0
+    for piece in json_pieces(value):
+        pieces.append(piece)
+        size += len(piece)
+        if size >= CHUNK_CHARACTERS:
+            yield "".join(pieces).encode()
+            pieces, size = [], 0
+    yield "".join(pieces).encode()
+
+
 class LargeJSONResponse(Response):
-    """A JSON response of any size; make it in a thread."""
+    """A JSON response of any size, written in chunks; make it in a thread.
+
+    To join the chunks of 60 MB in one call would stop all threads for long.
+    """
 
     media_type = "application/json"
 
-    def render(self, content: object) -> bytes:
-        """Return the text."""
-        return "".join(json_pieces(content)).encode()
+    def __init__(self, content: object, headers: Mapping[str, str] | None = None) -> None:
+        self._chunks = list(json_chunks(content))
+        length = sum(len(chunk) for chunk in self._chunks)
+        super().__init__(headers={**(headers or {}), "content-length": str(length)})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - as in ASGI
+        """Send the chunks, one after the other."""
+        start = {"type": "http.response.start", "status": self.status_code}
+        await send({**start, "headers": self.raw_headers})
+        for chunk in self._chunks:
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})

@@ -4,6 +4,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Literal
 
+from dotenv import load_dotenv
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -11,6 +12,15 @@ MEBIBYTE = 1024**2
 GIBIBYTE = 1024**3
 # Examples of earlier versions contained these.
 PUBLISHED_PEPPERS = ("known-to-everybody", "CHANGE-ME-CHANGE-ME")
+
+
+def read_settings(**options: object) -> "Settings":
+    """Return the settings; options override variables, and variables the lines of `.env`.
+
+    Lines for libraries count as well, such as AWS_ACCESS_KEY_ID.
+    """
+    load_dotenv(".env")
+    return Settings(**options)  # type: ignore[arg-type]  # pydantic checks them
 
 
 class Settings(BaseSettings):

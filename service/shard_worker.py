@@ -5,7 +5,7 @@ from functools import cache
 from service.jobs.cluster_worker import open_recording_context
 from service.jobs.recording import RecordingContext, ShardTask, record_shard
 from service.metrics.metrics import Metrics
-from service.settings import Settings
+from service.settings import read_settings
 from service.storage.shards import StoredRecords
 
 
@@ -16,7 +16,7 @@ def record_shard_here(task: ShardTask) -> StoredRecords:
 
 @cache
 def _tools() -> RecordingContext:
-    return open_recording_context(Settings(), Metrics())
+    return open_recording_context(read_settings(), Metrics())
 
 
 def _never() -> None:

@@ -1,10 +1,12 @@
 """What a setting may be."""
 
+import os
+
 import pytest
 from pydantic import ValidationError
 
 from service.runner.devices import requested_devices
-from service.settings import Settings
+from service.settings import Settings, read_settings
 
 NUMBERS = ("0", "10", "9999")
 REFUSED = (
@@ -42,3 +44,17 @@ def test_devices_that_may_not(device):
         Settings(_env_file=None, device=device)
     with pytest.raises(ValueError, match="device"):
         requested_devices(device)
+
+
+def test_lines_of_the_file_are_variables_too(tmp_path, monkeypatch):
+    lines = "HOWSURE_PORT=1234\nHOWSURE_HOST=::1\nAWS_ACCESS_KEY_ID=own\n"
+    (tmp_path / ".env").write_text(lines, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    # Unset again at the end of the test.
+    for name in ("HOWSURE_PORT", "AWS_ACCESS_KEY_ID"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOWSURE_HOST", "localhost")
+    found = read_settings(max_processes=3)
+    assert (found.port, found.host, found.max_processes) == (1234, "localhost", 3)
+    assert os.environ["AWS_ACCESS_KEY_ID"] == "own"

@@ -95,10 +95,11 @@ def questions(
     generator: np.random.Generator,
     *,
     most_rows: int = 1,
+    writes: Sequence[Write] = tuple(SERVICE_FORMATS.values()),
 ) -> list[Question]:
     """Divide rows into requests of one to ``most_rows``, of all formats in turn."""
     made: list[Question] = []
-    at, writes = 0, list(SERVICE_FORMATS.values())
+    at = 0
     while at < len(rows):
         end = at + int(generator.integers(1, most_rows, endpoint=True))
         payload = writes[len(made) % len(writes)](network.name, rows[at:end])

@@ -66,13 +66,23 @@ def running(
 
 @contextmanager
 def service(
-    *, name: str = "howsure", python: str = sys.executable, **settings: str
+    *,
+    name: str = "howsure",
+    python: str = sys.executable,
+    watched: Path | None = None,
+    **settings: str,
 ) -> Iterator[ServerProcess]:
-    """Start ``howsure serve`` with a fresh data folder; other keywords are settings."""
+    """Start ``howsure serve`` with a fresh data folder; other keywords are settings.
+
+    With ``watched``, a watchdog writes its stalls to that file.
+    """
     with tempfile.TemporaryDirectory(prefix="howsure-benchmark-") as scratch:
         options = {"data_dir": f"{scratch}/data", "port": "0", "device": "cpu"} | settings
         environment = {f"HOWSURE_{key.upper()}": value for key, value in options.items()}
         command = ["service", "serve"]
+        if watched is not None:
+            command[0] = "serve.watched_service"
+            environment |= {"PYTHONPATH": str(BENCHMARKS), "WATCH_FILE": str(watched)}
         with running(name, command, Path(scratch), environment, python) as server:
             yield server
 
@@ -96,9 +106,14 @@ def bare_server(
 
 
 def calibrate(
-    server: ServerProcess, network: Network, *, samples: int = 2000, **config: object
+    server: ServerProcess,
+    network: Network,
+    *,
+    samples: int = 2000,
+    key: str | None = None,
+    **config: object,
 ) -> None:
-    """Calibrate a network under its own name."""
+    """Calibrate a network under its own name, for the tenant of the key."""
     files: dict[str, Any] = {
         "model": network.onnx_model,
         "calibration": network.labelled_set(samples, seed=3),
@@ -107,11 +122,30 @@ def calibrate(
     answer = httpx.post(
         f"http://{server.address}/calibrate",
         files=files,
-        headers={"Prefer": f"wait={CALIBRATE_SECONDS}"},
+        headers={"Prefer": f"wait={CALIBRATE_SECONDS}"}
+        | ({} if key is None else {"Authorization": f"Bearer {key}"}),
         timeout=CALIBRATE_SECONDS,
     )
     if answer.status_code != httpx.codes.CREATED or answer.json()["status"] != "succeeded":
         raise SystemExit(f"the calibration did not succeed: {answer.text}")
+
+
+def new_key(data: Path, tenant: str) -> str:
+    """Make an API key of a tenant with all scopes."""
+    scopes = [
+        part for scope in ("predict", "read", "write", "admin") for part in ("--scope", scope)
+    ]
+    printed = subprocess.run(  # noqa: S603 - our own interpreter and module
+        [sys.executable, "-m", "service", "keys", "create", tenant, "--tenant", tenant, *scopes],
+        env={**os.environ, "HOWSURE_DATA_DIR": str(data)},
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    found = re.search(r"cal_\S+", printed)
+    if found is None:
+        raise SystemExit(f"no key was made: {printed}")
+    return found[0]
 
 
 def end_in_order_when_told() -> None:

@@ -34,6 +34,8 @@ class Delay:
     sent: int
     seconds: float
     worst: float
+    begin: float
+    end: float
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,9 @@ def delays(
     watcher.join()
     quiet = [one.seconds for one in asked if idle[0] <= one.at < idle[1]]
     found = [
-        Delay(one.name, status, len(one.content), end - begin, _worst(asked, begin, end))
+        Delay(
+            one.name, status, len(one.content), end - begin, _worst(asked, begin, end), begin, end
+        )
         for one, (begin, end, status) in zip(costly, spans, strict=True)
     ]
     found.sort(key=lambda delay: -delay.worst)

@@ -16,12 +16,12 @@ RETRY_SECONDS = 30
 
 
 def before_upload(
-    database: Database, tenant_id: UUID, limits: TenantLimits, *, queues: bool, key: str | None
+    database: Database, tenant_id: UUID, limits: TenantLimits, *, in_progress: int, key: str | None
 ) -> int:
-    """Refuse a job if the tenant's queue is full; return the bytes that it has stored.
+    """Refuse a job or dry run if the tenant has too many; return the bytes that it has stored.
 
-    A repeated request with the idempotency key ``key`` starts no job. Without a storage limit the
-    result is 0.
+    ``in_progress`` are the dry runs of this process and the new job or dry run. A repeated request
+    with the idempotency key ``key`` starts no job. Without a storage limit the result is 0.
 
     Raises
     ------
@@ -31,8 +31,8 @@ def before_upload(
     if not (limits.jobs or limits.stored_bytes):
         return 0
     with database.reading(tenant_id) as session:
-        if limits.jobs and queues and not (key and is_committed(session, tenant_id, key)):
-            _check_jobs(unfinished_jobs(session, tenant_id) + 1, limits)
+        if limits.jobs and not (key and is_committed(session, tenant_id, key)):
+            _check_jobs(unfinished_jobs(session, tenant_id) + in_progress, limits)
         return stored_bytes(session, tenant_id) if limits.stored_bytes else 0
 
 
@@ -98,8 +98,8 @@ def check_bytes(total: int, limits: TenantLimits) -> None:
 def _check_jobs(count: int, limits: TenantLimits) -> None:
     if count > limits.jobs:
         raise JobLimitReached(
-            f"The limit of {limits.jobs} queued or running jobs is reached for this tenant. Wait "
-            "for one to end, or cancel one.",
+            f"The limit of {limits.jobs} queued or running jobs and dry runs is reached for this "
+            "tenant. Wait for one to end, or cancel one.",
             retry_after=RETRY_SECONDS,
             quota=Quota("jobs", limits.jobs),
         )

@@ -3,6 +3,7 @@
 from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
+from uuid import UUID
 
 from fastapi import APIRouter, Query, Request, Response
 
@@ -10,7 +11,7 @@ from service.bins.export import bins_csv, bins_parquet, export_bins
 from service.bins.import_bins import import_bins
 from service.bins.refit import start_refit
 from service.bins.schemas import BinsDocument
-from service.calibrations.config import parse_config
+from service.calibrations.config import MAX_CONFIG_BYTES, parse_config
 from service.calibrations.fit_config import FitConfig
 from service.calibrations.routes import calibration_response, start_once
 from service.calibrations.schemas import Calibration
@@ -22,6 +23,7 @@ from service.http.job_events import PREFER_HEADER
 from service.http.negotiation import chosen_format
 from service.http.problems import problems
 from service.json_pieces import LargeJSONResponse
+from service.workspace import Workspace
 
 MEDIA_TYPES = {
     "json": "application/json",
@@ -50,11 +52,12 @@ router = APIRouter(tags=["calibrations"])
         304: {"description": "`If-None-Match` names the digest."},
     },
 )
-def get_bins(
+async def get_bins(
     request: Request,
     workspace: WorkspaceDep,
     tenant_id: TenantDep,
     calibration_id: CalibrationRef,
+    services: ServicesDep,
     bins_format: Annotated[
         Literal["json", "csv", "parquet"] | None,
         Query(alias="format", description="Instead of the Accept header."),
@@ -65,10 +68,19 @@ def get_bins(
     `POST /calibrations/import` takes the JSON document.
     """
     chosen = bins_format or chosen_format(request.headers.get("accept"), MEDIA_TYPES)
-    document = export_bins(workspace, tenant_id, calibration_id)
+    known = request.headers.get("if-none-match", "")
+    return await services.lanes.documents.run(
+        tenant_id, _bins, workspace, tenant_id, calibration_id, chosen, known
+    )
+
+
+def _bins(
+    workspace: Workspace, tenant_id: UUID, reference: str, chosen: str, known: str
+) -> Response:
+    document = export_bins(workspace, tenant_id, reference)
     # A weak validator, since the bytes differ between formats.
     headers = {"ETag": f'W/"{document.content_sha256}"', "Vary": "Accept"}
-    if _is_known(request, document.content_sha256):
+    if _is_known(known, document.content_sha256):
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
     if chosen == "csv":
         return Response(bins_csv(document), media_type=MEDIA_TYPES["csv"], headers=headers)
@@ -78,9 +90,9 @@ def get_bins(
     return LargeJSONResponse(document.plain(), headers=headers)
 
 
-def _is_known(request: Request, digest: str) -> bool:
+def _is_known(known: str, digest: str) -> bool:
     """Tell whether the caller already has this content."""
-    tags = [tag.strip() for tag in request.headers.get("if-none-match", "").split(",")]
+    tags = [tag.strip() for tag in known.split(",")]
     return "*" in tags or digest in [tag.removeprefix("W/").strip('"') for tag in tags]
 
 
@@ -124,11 +136,8 @@ async def post_import(
         raise UnsupportedFormat.at("Content-Type", f"expected {JSON}, got {media_type!r}")
     body = await read_body(request, max_bytes=MAX_BODY_BYTES)
     start = partial(import_bins, body=body, name=name)
-    started = await start_once(request, ctx, digest_of(body), start, lane=services.lanes.upload)
+    started = await start_once(request, ctx, digest_of(body), start, lane=services.lanes.documents)
     return await calibration_response(request, response, ctx, services, started)
-
-
-REFIT_MAX_BODY_BYTES = 1024**2
 
 
 REFIT_REQUEST_BODY: dict[str, Any] = {
@@ -167,7 +176,7 @@ async def post_refit(
     It uses the stored records of each sample. Bins, intervals, measures, serving, targets and
     recorded events may change.
     """
-    body = await read_body(request, max_bytes=REFIT_MAX_BODY_BYTES)
+    body = await read_body(request, max_bytes=MAX_CONFIG_BYTES)
     changes = parse_config(body, FitConfig)
     start = partial(start_refit, reference=calibration_id, changes=changes)
     started = await start_once(request, ctx, digest_of(body), start)

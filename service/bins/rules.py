@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from typing import TypeAlias, TypeVar
 
 import msgspec
@@ -43,6 +44,9 @@ MAX_HEAD_BYTES = 256 * 1024
 MAX_TABLE_BYTES = 16 * 1024
 MAX_BIN_BYTES = 2 * 1024
 MAX_LEARNED_BYTES = 4 * 1024**2
+# The names of the keys of a bin have more.
+LEAST_ITEM_BYTES = 64
+FEWEST_ITEMS = 256
 MAX_CLASSES_BYTES = 4 * 1024**2
 
 Read = TypeVar("Read", bound=BaseModel)
@@ -110,11 +114,23 @@ def _members(kind: type[msgspec.Struct], text: Bytes, place: str) -> dict[str, m
     return {name: value for name, value in members if value is not _ABSENT}
 
 
+@cache
+def _items(count: int) -> type[msgspec.Struct]:
+    """Return the first items of a list as fields; the decoder makes no objects of further ones."""
+    fields = [(f"item_{i}", msgspec.Raw, _ABSENT) for i in range(count)]
+    return msgspec.defstruct("Items", fields, array_like=True)
+
+
 def _list(text: Bytes, place: str, *, most: int) -> list[msgspec.Raw]:
     """Return the items of a list, each as its text."""
-    found = _parsed(text, list[msgspec.Raw], place, "a list")
-    if not 1 <= len(found) <= most:
-        raise InvalidInput.at(place, f"expected a list of 1 to {most} items, got {len(found)}")
+    # More than a list of valid items has; a power of two, so that there are few types.
+    count = max(2 ** (len(bytes(text)) // LEAST_ITEM_BYTES).bit_length(), FEWEST_ITEMS)
+    items = msgspec.structs.astuple(_parsed(text, _items(min(count, most + 1)), place, "a list"))
+    found = [item for item in items if item is not _ABSENT]
+    if not found or len(found) == len(items):
+        raise InvalidInput.at(
+            place, f"expected a list of 1 to {most} items of at least {LEAST_ITEM_BYTES} bytes"
+        )
     return found
 
 

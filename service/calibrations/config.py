@@ -59,6 +59,9 @@ NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 # The largest number of classes of a model.
 MAX_MAPPED = 100_000
 MAX_INPUTS = 1_000
+# Names of 1,000 classes with 200 characters each, and everything else. Validation of more would
+# stop other threads for long.
+MAX_CONFIG_BYTES = 256 * 1024
 
 _UUID = re.compile(r"^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$")
 

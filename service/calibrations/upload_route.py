@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 
 from models import ArtifactRole
-from service.calibrations.config import CalibrationConfig
+from service.calibrations.config import MAX_CONFIG_BYTES, CalibrationConfig
 from service.calibrations.config_keys import keys_table
 from service.calibrations.routes import calibration_response, start_once
 from service.calibrations.schemas import Calibration, DryRun
@@ -34,7 +34,7 @@ FILES = {
     "evaluation": "A second labelled set, used for scores only.",
     "evaluation_labels": "Labels of an evaluation set in .npy, as .npy.",
 }
-TEXTS = {"config": 2 * 1024**2, "name": 1000}
+TEXTS = {"config": MAX_CONFIG_BYTES, "name": 1000}
 
 router = APIRouter(tags=["calibrations"])
 
@@ -100,7 +100,7 @@ async def post_calibrate(
         ctx.limits,
         parts=part_rules(services.upload_limits, FILES, TEXTS),
         key=None if dry_run else idempotency_key(request),
-        queues=not dry_run,
+        dry_run=dry_run,
     ) as spooled:
         upload = _upload(spooled)
         if dry_run:

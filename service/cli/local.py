@@ -14,7 +14,7 @@ from pydantic_settings import SettingsError
 from service.calibrations.config_errors import violations_of
 from service.cli.failure import CommandFailed, one_sentence, reason_of
 from service.errors import Conflict, Overloaded
-from service.settings import Settings
+from service.settings import Settings, read_settings
 
 if TYPE_CHECKING:
     from service.access.api_keys import Pepper
@@ -36,7 +36,7 @@ def load_settings(**options: str | int | Path | None) -> Settings:
     """
     given = {name: value for name, value in options.items() if value is not None}
     try:
-        return Settings(**given)  # type: ignore[arg-type]  # which pydantic is to check
+        return read_settings(**given)
     except ValidationError as error:
         lines = []
         for found in violations_of(error, Settings):

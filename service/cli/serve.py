@@ -1,6 +1,5 @@
 """``howsure serve`` and ``howsure worker``: long-running processes in the foreground."""
 
-import gc
 import os
 import socket
 from collections.abc import Mapping
@@ -108,12 +107,9 @@ def _serve(settings: Settings) -> None:
 
     def ready() -> None:
         listen(listener)
-        # Objects made at start stay; the garbage collector need not scan them again.
-        gc.collect()
-        gc.freeze()
         announce()
 
-    app = create_app(settings, on_ready=ready)
+    app = create_app(settings, on_ready=ready, owns_process=True)
     Server(app, drain_seconds=settings.drain_seconds).run(sockets=[listener])
 
 

@@ -1,6 +1,7 @@
 """Reading of requests; httptools decides where each one begins and ends."""
 
-from typing import TYPE_CHECKING, cast
+from mmap import mmap
+from typing import TYPE_CHECKING
 
 import httptools
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
@@ -24,6 +25,7 @@ from service.http.prediction_exchange import (
     prediction_head,
 )
 from service.http.response_head import accepted_id
+from service.untouched_memory import first_bytes, untouched_memory
 
 if TYPE_CHECKING:
     from service.http.connection import Connection
@@ -73,7 +75,7 @@ class RequestReader:
         self.url = self.length = self.request_id = b""
         self.headers: list[tuple[bytes, bytes]] = []
         self.keep_alive = self.expects = self.is_upgrade = False
-        self.body: bytes | bytearray = b""
+        self.body: bytes | bytearray | mmap = b""
         # Bytes since the end of the last head or request, and bytes of the body among them.
         self.n_received = self.n_body = 0
         self.seen_body = 0  # bytes of the body at the last check of its rate
@@ -134,33 +136,46 @@ class RequestReader:
         self.n_body += len(body)
         cycle = self.cycle
         if cycle is None:
+            if self.n_body > self.max_body_bytes:
+                self._refuse_body()
             if not self.body:
                 self.body = body
             else:
-                if isinstance(self.body, bytes):
-                    # A list of small chunks would take many times their size.
-                    self.body = bytearray(self.body)
-                self.body += body
-            if self.n_body > self.max_body_bytes:
-                self._refuse_body()
+                self._append_to_body(body)
         elif not cycle.response_complete:
             cycle.body += body
             if len(cycle.body) > HIGH_WATER_LIMIT:
                 self.connection.flow.pause_reading()
             cycle.message_event.set()
 
+    def _append_to_body(self, piece: bytes) -> None:
+        """Append to the body.
+
+        A list of small pieces would take many times their size. A large bytearray would be copied
+        as it grows, and its memory touched at once: that would stop the event loop for long.
+        """
+        body = bytearray(self.body) if isinstance(self.body, bytes) else self.body
+        if isinstance(body, bytearray) and self.n_body > LARGE_BODY_BYTES:
+            begun, body = body, untouched_memory(int(self.length or 0) or self.max_body_bytes)
+            body[: len(begun)] = begun
+        if isinstance(body, bytearray):
+            body += piece
+        else:
+            body[self.n_body - len(piece) : self.n_body] = piece
+        self.body = body
+
+    def _whole_body(self) -> bytes:
+        """Return the body; readers of bodies take any buffer, and a large one is not copied."""
+        body, self.body = self.body, b""
+        return first_bytes(body, self.n_body) if isinstance(body, mmap) else bytes(body)
+
     def on_message_complete(self) -> None:
         """End the request."""
         if self.is_upgrade:
             return  # httptools ends it at its head, before its body
-        self.n_received = self.n_body = self.seen_body = 0
         if self.head is not None:
             head, self.head = self.head, None
-            # A large body stays a bytearray, which readers of bodies take as well: a copy would
-            # stop the event loop for long.
-            is_large = len(self.body) > LARGE_BODY_BYTES
-            body = cast("bytes", self.body) if is_large else bytes(self.body)
-            self.body = b""
+            body = self._whole_body()
             if self.meter is not None:
                 self.release_budget()
             self.connection.queue.append(
@@ -172,6 +187,7 @@ class RequestReader:
             cycle, self.cycle = self.cycle, None
             cycle.more_body = False
             cycle.message_event.set()
+        self.n_received = self.n_body = self.seen_body = 0
 
     def is_receiving(self) -> bool:
         """Tell whether a request is incomplete."""
@@ -265,7 +281,7 @@ class RequestReader:
     def _charge_budget(self) -> None:
         """Charge an incomplete body: its declared length, or its received bytes."""
         meter = self._authenticate()
-        missing = max(int(self.length or 0), len(self.body)) - self.charged
+        missing = max(int(self.length or 0), self.n_body) - self.charged
         if missing > 0:
             if not self.charged and meter.requests is not None:
                 meter.requests.check_available()

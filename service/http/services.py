@@ -1,7 +1,7 @@
 """The shared objects of a running service, as its routes receive them."""
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -25,7 +25,7 @@ class Services:
 
     ``models`` is for the event loop only. ``saved_report`` renders a report as one HTML file; the
     rooms below the pages know it only by this field. ``uploading`` counts the bytes that each
-    tenant is uploading to this process.
+    tenant is uploading to this process, ``dry_runs`` its dry runs in progress.
     """
 
     authenticator: Authenticator
@@ -35,9 +35,10 @@ class Services:
     lanes: Lanes
     job_watch: JobWatch
     charts: Renderer
-    saved_report: Callable[[Mapping[str, Any]], Awaitable[Response]]
+    saved_report: Callable[[Mapping[str, Any]], Response]
     upload_limits: UploadLimits
     uploading: Counter[UUID]
+    dry_runs: Counter[UUID]
 
 
 def services_of(scope: Scope) -> Services:

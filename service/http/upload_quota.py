@@ -1,8 +1,8 @@
 """Storage quotas of tenants while their uploads are being received."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from typing import Self
 from uuid import UUID
 
@@ -85,6 +85,17 @@ class UploadQuota:
         self._counted = size
 
 
+@contextmanager
+def _counted(counts: Counter[UUID], tenant_id: UUID) -> Iterator[None]:
+    counts[tenant_id] += 1
+    try:
+        yield
+    finally:
+        counts[tenant_id] -= 1
+        if not counts[tenant_id]:
+            del counts[tenant_id]
+
+
 @asynccontextmanager
 async def received_upload(
     request: Request,
@@ -94,11 +105,12 @@ async def received_upload(
     *,
     parts: Mapping[str, PartRule],
     key: str | None = None,
-    queues: bool = True,
+    dry_run: bool = False,
 ) -> AsyncIterator[SpooledUpload]:
     """Receive a form, and remove it from disk when the block ends.
 
-    ``key`` is the request's idempotency key; ``queues`` tells whether the upload starts a job.
+    ``key`` is the request's idempotency key; a ``dry_run`` counts as a job of the
+    tenant until the block ends.
 
     Raises
     ------
@@ -109,14 +121,21 @@ async def received_upload(
         If the form is invalid; see `spool_multipart`.
     """
     services = services_of(request.scope)
-    stored = await run_in_threadpool(
-        before_upload, workspace.database, tenant_id, limits, queues=queues, key=key
-    )
     length = request.headers.get("content-length", "0")
     declared = int(length) if length.isdecimal() else 0
-    with UploadQuota(
-        services.uploading, tenant_id, limits, stored=stored, declared=declared
-    ) as quota:
+    with ExitStack() as counted:
+        if dry_run:
+            counted.enter_context(_counted(services.dry_runs, tenant_id))
+        stored = await run_in_threadpool(
+            before_upload,
+            workspace.database,
+            tenant_id,
+            limits,
+            in_progress=services.dry_runs[tenant_id] + (not dry_run),
+            key=key,
+        )
+        quota = UploadQuota(services.uploading, tenant_id, limits, stored=stored, declared=declared)
+        counted.enter_context(quota)
         spooled = await spool_multipart(
             request.headers.get("content-type", ""),
             quota.counted(request.stream()),

@@ -2,14 +2,14 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 from uuid import UUID
 from weakref import WeakValueDictionary
 
-from anyio import CapacityLimiter, to_thread
+from anyio import CapacityLimiter, move_on_after, to_thread
 
 from service.errors import Overloaded
 
@@ -72,6 +72,23 @@ class Lane:
         self._limiters: WeakValueDictionary[UUID, CapacityLimiter] = WeakValueDictionary()
         self._threads_of_one = max(threads - 1, 1)
 
+    @asynccontextmanager
+    async def paused(self, seconds: float) -> AsyncIterator[None]:
+        """Begin no call until the block ends.
+
+        The block begins when no call is running, or after ``seconds``.
+        """
+        borrowers = [object() for _ in range(int(self._limiter.total_tokens))]
+        try:
+            with move_on_after(seconds):
+                for borrower in borrowers:
+                    await self._limiter.acquire_on_behalf_of(borrower)
+            yield
+        finally:
+            for borrower in borrowers:
+                with suppress(RuntimeError):  # it was not acquired in time
+                    self._limiter.release_on_behalf_of(borrower)
+
     @property
     def running(self) -> int:
         """Number of running calls."""
@@ -110,7 +127,12 @@ class Lane:
 
 @dataclass(frozen=True)
 class Lanes:
-    """The lanes of the service: sets sent to /predict, and checks of uploads."""
+    """The lanes of the service.
+
+    ``sets`` reads sets sent to /predict, ``upload`` checks uploads, ``documents`` collects,
+    compares, draws, writes and imports results of calibrations.
+    """
 
     sets: Lane
     upload: Lane
+    documents: Lane

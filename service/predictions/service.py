@@ -62,7 +62,8 @@ class InThread(Protocol):
 class PredictionService:
     """Puts requests into the queues of models and has their answers written.
 
-    Sets are read in a child process first; ``in_thread`` runs the calls that wait for it.
+    Sets are read in a child process first; ``in_thread`` runs the calls that wait for it, and
+    inflates bodies.
     """
 
     def __init__(
@@ -173,8 +174,9 @@ class PredictionService:
 
     async def _inflate(self, request: PredictionRequest) -> None:
         limit = self._workspace.limits.bodies.max_bytes
-        request.body = await asyncio.to_thread(
-            inflate, request.body, request.options.encoding, max_bytes=limit
+        request.body = await self._in_thread(
+            request.tenant_id,
+            partial(inflate, request.body, request.options.encoding, max_bytes=limit),
         )
         self._begin_plain(request)
 

@@ -1,12 +1,11 @@
 """``GET /report``: the scores of a calibration."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Request, Response
-from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, Field
 
 from service.calibrations.schemas import Finding
@@ -234,11 +233,23 @@ async def get_report(
     if len(calibration) > 1:
         if chosen != "json":
             raise InvalidInput.at("format", "several calibrations can only be compared as JSON")
-        return await run_in_threadpool(_compared, workspace, tenant_id, calibration)
-    report = await run_in_threadpool(collect_report, workspace, tenant_id, calibration[0])
-    if chosen == "html":
-        return await services.saved_report(report)
-    return await run_in_threadpool(_formatted, report, chosen)
+        return await services.lanes.documents.run(
+            tenant_id, _compared, workspace, tenant_id, calibration
+        )
+    return await services.lanes.documents.run(
+        tenant_id, _one_report, workspace, tenant_id, calibration[0], chosen, services.saved_report
+    )
+
+
+def _one_report(
+    workspace: Workspace,
+    tenant_id: UUID,
+    reference: str,
+    chosen: str,
+    as_html: Callable[[Mapping[str, Any]], Response],
+) -> Response:
+    report = collect_report(workspace, tenant_id, reference)
+    return as_html(report) if chosen == "html" else _formatted(report, chosen)
 
 
 def _compared(workspace: Workspace, tenant_id: UUID, references: Sequence[str]) -> Response:

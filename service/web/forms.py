@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from urllib.parse import quote, urlencode
 
 from starlette.concurrency import run_in_threadpool
@@ -14,7 +15,7 @@ from service.web.csrf import FIELD, require_token
 from service.web.home import home_page
 from service.web.operating_point import Chosen, operating_point_page
 from service.web.page import page, tab_address
-from service.web.page_route import charts_of
+from service.web.page_route import documents_of, tenant_of
 
 
 async def calibrate(request: Request) -> Response:
@@ -77,8 +78,7 @@ async def _decided(
     sent = Sent("application/json", json.dumps(asked).encode())
     answer = await handed_on(request, address, sent=sent)
     if not answer.is_done:
-        return await charts_of(request).in_thread(
-            operating_point_page, request, chosen, refused=answer, given=given
-        )
+        page_again = partial(operating_point_page, request, chosen, refused=answer, given=given)
+        return await documents_of(request).run(tenant_of(request), page_again)
     query = "" if chosen is None else f"?{urlencode(chosen.fields())}"
     return RedirectResponse(f"{tab_address(reference, 'operating-point')}{query}", status_code=303)

@@ -12,6 +12,7 @@ from starlette.types import Scope
 from service.access.api_keys import CALLER, PREDICT, READ, WRITE, Caller
 from service.http.negotiation import prefers_html
 from service.http.services import services_of
+from service.http.worker_threads import Lane
 from service.reports.charts.drawing import Renderer
 from service.workspace import Workspace
 
@@ -45,6 +46,11 @@ def charts_of(request: Request) -> Renderer:
     return services_of(request.scope).charts
 
 
+def documents_of(request: Request) -> Lane:
+    """Return the lane of documents."""
+    return services_of(request.scope).lanes.documents
+
+
 def may_write(request: Request) -> bool:
     """Tell whether the caller may use forms."""
     return WRITE in _caller(request).scopes
@@ -70,13 +76,13 @@ def _caller(request: Request) -> Caller:
     return caller
 
 
-def drawn(page: Page) -> Form:
-    """Run a page with figures in the threads of the renderer, so that other pages do not wait."""
+def in_lane(page: Page) -> Form:
+    """Run a page of results in the lane of documents, so that tenants take turns."""
 
-    async def in_thread(request: Request) -> Response:
-        return await charts_of(request).in_thread(page, request)
+    async def run(request: Request) -> Response:
+        return await documents_of(request).run(tenant_of(request), page, request)
 
-    return in_thread
+    return run
 
 
 class PageRoute(Route):

@@ -89,12 +89,11 @@ def _widest(bins: Sequence[Mapping[str, Any]]) -> int | None:
 SHEETS = ("pages.css", "charts.css")
 
 
-async def saved_report(charts: Renderer, report: Mapping[str, Any]) -> Response:
+def saved_report(charts: Renderer, report: Mapping[str, Any]) -> Response:
     """Return the page of a report as one file that loads nothing."""
     about = report["calibration"]
-    text = await charts.in_thread(_saved_text, charts, report)
     return HTMLResponse(
-        text,
+        _saved_text(charts, report),
         headers={
             # A policy inside the file cannot forbid framing.
             "Content-Security-Policy": f"{policy()}; frame-ancestors 'none'",

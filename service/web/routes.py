@@ -14,22 +14,22 @@ from service.web import (
     static_files,
     try_prediction,
 )
-from service.web.page_route import PageRoute, SharedRoute, drawn
+from service.web.page_route import PageRoute, SharedRoute, in_lane
 
 _OF = "/pages/calibrations/{calibration_id}"
 ROUTES: tuple[BaseRoute, ...] = (
     PageRoute("/", home.home),
     PageRoute("/sign-in", session.show),
     PageRoute("/pages/jobs", home.jobs),
-    SharedRoute("/report", drawn(report.report)),
-    PageRoute(f"{_OF}/measures", drawn(measures.measures)),
-    PageRoute(f"{_OF}/operating-point", drawn(operating_point.operating_point)),
-    PageRoute(f"{_OF}/operating-point/outcome", operating_point.outcome),
-    PageRoute(f"{_OF}/samples", samples.samples),
+    SharedRoute("/report", in_lane(report.report)),
+    PageRoute(f"{_OF}/measures", in_lane(measures.measures)),
+    PageRoute(f"{_OF}/operating-point", in_lane(operating_point.operating_point)),
+    PageRoute(f"{_OF}/operating-point/outcome", in_lane(operating_point.outcome)),
+    PageRoute(f"{_OF}/samples", in_lane(samples.samples)),
     PageRoute(f"{_OF}/samples/{{row}}.png", samples.sample_file),
     PageRoute(f"{_OF}/try", try_prediction.show),
-    PageRoute(f"{_OF}/integrate", integrate.integrate),
-    PageRoute(f"{_OF}/charts/{{chart}}/{{key}}", drawn(report.chart_file)),
+    PageRoute(f"{_OF}/integrate", in_lane(integrate.integrate)),
+    PageRoute(f"{_OF}/charts/{{chart}}/{{key}}", in_lane(report.chart_file)),
     PageRoute("/sign-in", session.sign_in, method="POST"),
     PageRoute("/sign-out", session.sign_out, method="POST"),
     PageRoute("/pages/calibrate", forms.calibrate, method="POST"),

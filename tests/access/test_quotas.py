@@ -1,6 +1,7 @@
 """A tenant's stored bytes and unfinished jobs never exceed its limits."""
 
 import json
+import socket
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -77,7 +78,7 @@ def test_jobs_beyond_the_limit_are_refused(database_url, tmp_path) -> None:
         assert again.json()["id"] == first.json()["id"]
         parts = [("calibration", ("c.csv", SET)), ("config", (None, "{}"))]
         dry = limited.client.post("/calibrate", params={"dry_run": True}, files=parts)
-        assert dry.status_code == httpx.codes.OK
+        assert dry.json()["type"] == "urn:howsure:problem:job-limit-reached"
 
         assert limited.client.post(f"/calibrations/{first.json()['id']}/cancel").is_success
         assert limited.upload().status_code == ACCEPTED
@@ -86,6 +87,36 @@ def test_jobs_beyond_the_limit_are_refused(database_url, tmp_path) -> None:
         assert limited.usage("stored_bytes") == sum(
             (limited.folder / path).stat().st_size for path in kept_files(limited.folder)
         )
+
+
+def test_dry_runs_count_as_jobs(database_url, tmp_path) -> None:
+    parts = [("calibration", ("c.csv", SET)), ("config", (None, "{}"))]
+    with limited_service(tmp_path, database_url, max_tenant_jobs=1) as limited:
+
+        def dry_run() -> httpx.Response:
+            return limited.client.post("/calibrate", params={"dry_run": True}, files=parts)
+
+        with unfinished_dry_run(limited):
+            assert wait_until(lambda: dry_run().status_code == TOO_MANY)
+            assert dry_run().json()["type"] == "urn:howsure:problem:job-limit-reached"
+            assert limited.upload().status_code == TOO_MANY
+        # It ends with its connection.
+        assert wait_until(lambda: dry_run().status_code == httpx.codes.OK)
+        assert [dry_run().status_code for _ in range(3)] == [httpx.codes.OK] * 3
+        assert limited.upload().status_code == ACCEPTED
+        assert dry_run().status_code == TOO_MANY
+
+
+@contextmanager
+def unfinished_dry_run(limited: Limited) -> Iterator[None]:
+    """Hold a dry run whose body does not end."""
+    head = (
+        "POST /calibrate?dry_run=true HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n"
+        f"Content-Type: multipart/form-data; boundary=b\r\nAuthorization: Bearer {limited.key}"
+    )
+    with socket.create_connection(limited.service.address) as connection:
+        connection.sendall(f"{head}\r\n\r\n--b".encode())
+        yield
 
 
 def answer_to_head(limited: Limited, headers: str):

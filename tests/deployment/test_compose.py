@@ -1,6 +1,9 @@
 """docker-compose.yml starts what a calibration needs."""
 
+import os
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,9 @@ SCALED = sorted(name for name in OURS if name.endswith("worker"))
 def test_awaited_services_have_a_health_check() -> None:
     for found in SERVICES.values():
         for awaited, terms in found.get("depends_on", {}).items():
+            if awaited == "secrets":
+                assert terms["condition"] == "service_completed_successfully"
+                continue
             assert terms["condition"] == "service_healthy"
             # The image of the service has a check of its own.
             is_api = awaited.endswith("api")
@@ -38,8 +44,43 @@ def test_a_profile_starts_all_that_a_calibration_needs(profile: str, started: se
     ours = {name for name, found in SERVICES.items() if profile in found.get("profiles", [])}
     ports = [port for name in ours for port in SERVICES[name].get("ports", [])]
 
-    assert (always, ours) == ({"postgres", "s3"}, started)
+    assert (always, ours) == ({"secrets", "postgres", "s3"}, started)
     assert ports == ["127.0.0.1:8000:8000"]
+
+
+def made_secrets(folder: Path, **variables: str) -> dict[str, str]:
+    """Run the script of the service `secrets`; return the lines of its .env."""
+    interpreter, options, script = SERVICES["secrets"]["entrypoint"]
+    script = script.replace("$$", "$").replace("/secrets", str(folder))
+    given = {"POSTGRES_PASSWORD": "", "S3_SECRET_KEY": ""} | variables
+    command = [str(shutil.which(interpreter)), options, script]
+    subprocess.run(command, check=True, env={"PATH": os.environ["PATH"], **given})
+    lines = (folder / ".env").read_text(encoding="utf-8").splitlines()
+    return dict(line.split("=", 1) for line in lines)
+
+
+def test_the_first_start_makes_random_passwords(tmp_path) -> None:
+    folders = [tmp_path / "one", tmp_path / "other"]
+    for folder in folders:
+        folder.mkdir()
+    first, other = map(made_secrets, folders)
+    assert first.keys() == {"HOWSURE_DATABASE_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}
+    password = (folders[0] / "POSTGRES_PASSWORD").read_text(encoding="utf-8")
+    assert re.fullmatch("[0-9a-f]{48}", password)
+    assert f":{password}@postgres:" in first["HOWSURE_DATABASE_URL"]
+    assert re.fullmatch("[0-9a-f]{48}", first["AWS_SECRET_ACCESS_KEY"])
+    assert first["AWS_SECRET_ACCESS_KEY"] not in (password, other["AWS_SECRET_ACCESS_KEY"])
+    assert made_secrets(folders[0]) == first
+    own = made_secrets(folders[0], POSTGRES_PASSWORD="own", S3_SECRET_KEY="too")  # noqa: S106 - nobody's
+    assert ":own@" in own["HOWSURE_DATABASE_URL"]
+    assert own | {"AWS_SECRET_ACCESS_KEY": "too"} == own
+
+
+def test_no_password_is_published() -> None:
+    named = [line for line in TEXT.splitlines() if re.search("(PASSWORD|SECRET|KEY)[A-Z_]*:", line)]
+    assert named
+    assert all(re.search(r": (\$\{\w+:-\}|/secrets/\w+)$", line) for line in named)
+    assert "://howsure:howsure@" not in TEXT
 
 
 @pytest.mark.parametrize("name", SCALED)

@@ -1,6 +1,7 @@
 """The same rows get the same answers in every form that a request may have."""
 
 import io
+import json
 
 import httpx
 import numpy as np
@@ -97,6 +98,29 @@ def test_wrong_inputs_by_name(client, two_inputs, change: dict, place: str, says
         (violation,) = answer.json()["errors"]
         assert violation["location"] == place
         assert says in violation["message"]
+
+
+@pytest.mark.usefixtures("digits_calibration")
+def test_large_bodies_name_their_calibration_first_or_last(client) -> None:
+    spaces = " " * 2**20
+    inputs = f"{json.dumps(PIXELS[:3].tolist())[:-1]}{spaces}]"
+    expected = as_json(client, calibration="digits", inputs=PIXELS[:3].tolist())
+
+    def sent(text: str) -> httpx.Response:
+        return client.post("/predict", content=text, headers=JSON)
+
+    assert answered(sent(f'{{"calibration": "digits", "inputs": {inputs}}}')) == expected
+    assert answered(sent(f'{{"inputs": {inputs}, "calibration": "digits"}}')) == expected
+    # What looks like a name is compared by the reader of the whole body.
+    for text in (
+        f'{{"supplied": {{"calibration": "digits"}}, "inputs": {inputs}, "calibration": "other"}}',
+        f'{{"inputs": {inputs}, "calibration": "other", "supplied": {{"calibration": "digits"}}}}',
+    ):
+        assert sent(text).status_code in (httpx.codes.NOT_FOUND, 422)
+    between = sent(f'{{"inputs": {inputs}, {spaces}"calibration": "digits"{spaces}}}')
+    (violation,) = between.json()["errors"]
+    assert violation["location"] == "calibration"
+    assert "first or the last key" in violation["message"]
 
 
 @pytest.mark.usefixtures("digits_calibration")

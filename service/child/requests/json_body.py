@@ -161,6 +161,9 @@ class PlainBody(msgspec.Struct, forbid_unknown_fields=True):
 _NAMED_FIRST = re.compile(
     rb'\s{0,64}\{\s{0,64}"calibration"\s{0,64}:\s{0,64}"([^"\\\x00-\x1f]{1,400})"'
 )
+_NAMED = re.compile(rb'"calibration"\s{0,64}:\s{0,64}"([^"\\\x00-\x1f]{1,400})"')
+MOST_SCANNED_BYTES = 2**20
+NEAR_BYTES = 2**12
 _PLAIN = re.compile(rb'\s{0,64}\{\s{0,64}"(?:calibration|inputs)"\s{0,64}:\s{0,64}["\[]')
 _plain_decoder = msgspec.json.Decoder(PlainBody)
 _body_decoder = msgspec.json.Decoder(JsonBody)
@@ -171,6 +174,8 @@ def named_calibration(body: bytes) -> str:
     """Return the calibration that a body names, reading no more of the body than necessary.
 
     A name at the beginning is taken for the only one; the child reads the whole body and compares.
+    A large body must have it near its beginning or its end: reading all of it would stop the event
+    loop for long.
 
     Raises
     ------
@@ -178,6 +183,14 @@ def named_calibration(body: bytes) -> str:
         If no name is found and the body is invalid.
     """
     found = _NAMED_FIRST.match(body)
+    if found is None and len(body) > MOST_SCANNED_BYTES:
+        found = _NAMED.search(body, 0, NEAR_BYTES) or _NAMED.search(body, len(body) - NEAR_BYTES)
+        if found is None:
+            raise InvalidInput.at(
+                "calibration",
+                f"expected it as the first or the last key of a body of more than "
+                f"{MOST_SCANNED_BYTES} bytes",
+            )
     if found is not None:
         with suppress(UnicodeDecodeError):
             return found[1].decode()

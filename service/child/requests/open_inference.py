@@ -2,7 +2,7 @@
 
 import re
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 
 import msgspec
@@ -24,6 +24,7 @@ from service.runner.messages.open_inference import (
     place_of,
 )
 from service.runner.messages.predict_batches import SentBodies
+from service.untouched_memory import first_bytes, untouched_memory
 
 
 def raw_request(inputs: Sequence[TensorMetadata], n_bytes: int) -> InferRequest:
@@ -76,15 +77,34 @@ def inflate(body: bytes, encoding: str, *, max_bytes: int) -> bytes:
         known = ", ".join(ENCODINGS)
         raise UnsupportedFormat.at("Content-Encoding", f"expected {known}, got {shown(encoding)}")
     engine = zlib.decompressobj(_WINDOW_BITS[encoding])
+    inflated = untouched_memory(max_bytes)
+    size = 0
     try:
-        inflated = engine.decompress(body, max_bytes + 1)
+        for piece in _inflated_pieces(engine, body):
+            if size + len(piece) > max_bytes:
+                raise TooLarge.at("body", f"expected at most {max_bytes} bytes once it is inflated")
+            inflated[size : size + len(piece)] = piece
+            size += len(piece)
     except zlib.error as error:
         raise MalformedRequest.at("body", f"this is no {encoding}: {error}") from error
-    if len(inflated) > max_bytes:
-        raise TooLarge.at("body", f"expected at most {max_bytes} bytes once it is inflated")
     if not engine.eof or engine.unused_data:
         raise MalformedRequest.at("body", f"expected one whole {encoding} stream and no more")
-    return inflated
+    if size <= PIECE_BYTES:
+        return inflated[:size]
+    return first_bytes(inflated, size)
+
+
+# Other threads run between pieces.
+PIECE_BYTES = 2**18
+
+
+def _inflated_pieces(engine: "zlib._Decompress", body: bytes) -> Iterator[bytes]:
+    """Yield what a body inflates to; bytes behind its end go to ``engine.unused_data``."""
+    for start in range(0, len(body), PIECE_BYTES):
+        rest = body[start : start + PIECE_BYTES]
+        while rest:
+            yield engine.decompress(rest, PIECE_BYTES)
+            rest = engine.unconsumed_tail
 
 
 def divide(body: bytes, header_length: str | None) -> tuple[memoryview, memoryview]:

@@ -36,7 +36,7 @@ def serve(host: str, port: int, file: Path) -> None:
         shared.write()
         tasks.append(asyncio.get_running_loop().create_task(shared.write_each_second()))
 
-    app = create_app(settings, on_ready=ready)
+    app = create_app(settings, on_ready=ready, owns_process=True)
     shared = SharedMetrics(app.state.metrics, file)
     try:
         Server(app, drain_seconds=settings.drain_seconds).run(sockets=[listener])

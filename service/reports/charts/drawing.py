@@ -10,14 +10,11 @@ import textwrap
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 from html import escape
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
-
-from anyio import CapacityLimiter, to_thread
+from typing import Any
 
 from service.lru_cache import LruCache
 from service.reports.charts.figure import Figure
@@ -27,10 +24,6 @@ VEGA_PROCESS = Path(__file__).with_name("vega_process.py")
 MAX_CACHE_BYTES = 32 * 2**20
 SECONDS = 60.0  # for all figures of a page, which usually take one
 IDLE_SECONDS = 600.0  # after which the process ends and frees a hundred megabytes
-THREADS = 4  # separate, so that other requests do not wait for a slow picture
-
-Given = ParamSpec("Given")
-Result = TypeVar("Result")
 
 
 class Renderer:
@@ -43,16 +36,9 @@ class Renderer:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._threads = CapacityLimiter(THREADS)
         self._process: subprocess.Popen[bytes] | None = None
         self._pictures: LruCache[bytes, str] = LruCache(MAX_CACHE_BYTES, len)
         self._idle: threading.Timer | None = None
-
-    async def in_thread(
-        self, call: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs
-    ) -> Result:
-        """Run a call in one of the threads for drawing."""
-        return await to_thread.run_sync(partial(call, *args, **kwargs), limiter=self._threads)
 
     def draw(self, figures: Sequence[Figure]) -> list[str | None]:
         """Return the pictures as SVG with CSS variables as colours; None if one cannot be drawn.

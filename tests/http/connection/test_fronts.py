@@ -1,5 +1,8 @@
 """Requests on a connection and their answers."""
 
+import hashlib
+import random
+
 import pytest
 from hot_fronts import MAX_BODY_BYTES, hot_front, post, request
 
@@ -52,6 +55,31 @@ def test_a_body_as_long_as_it_may_be_comes_in_pieces(front, pieces) -> None:
         for start in range(0, len(sent), size):
             connection.send(sent[start : start + size])
         assert connection.answer().json()["bytes"] == len(body)
+
+
+@pytest.mark.parametrize("is_chunked", [False, True])
+def test_large_bodies_arrive_whole(front, monkeypatch, *, is_chunked: bool) -> None:
+    monkeypatch.setattr(front.front, "max_body_bytes", 5 * 2**20)
+    rng = random.Random(is_chunked)
+    with front.connect() as connection:
+        for size in (2**20, 2**20 + 1, 3_333_333, 5 * 2**20):
+            body = rng.randbytes(size)
+            sent = post("/predict?digest", body)
+            if is_chunked:
+                sizes = [size // 3, size - size // 3]
+                pieces = (body[: sizes[0]], body[sizes[0] :])
+                chunks = [b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces]
+                sent = request(
+                    "POST", "/predict?digest", b"".join([*chunks, b"0\r\n\r\n"]), **CHUNKED
+                )
+            while sent:
+                cut = rng.choice((7, 999_999, 2**20))
+                connection.send(sent[:cut])
+                sent = sent[cut:]
+            assert connection.answer().json() == hashlib.sha256(body).hexdigest()
+        if is_chunked:
+            connection.send(request("POST", "/predict", b"500001\r\n" + bytes(0x500001), **CHUNKED))
+            assert connection.answer().status == 413
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Connections of the service over real sockets, with an app of few words behind them."""
 
 import asyncio
+import hashlib
 import json
 import queue
 import socket
@@ -62,6 +63,9 @@ class QueryApp:
         }
         answer = HttpResponse(200, json.dumps(found).encode(), [JSON])
         match head.query.split(b"="):
+            case [b"digest"]:
+                digest = hashlib.sha256(request.body).hexdigest()
+                reply(HttpResponse(200, json.dumps(digest).encode(), [JSON]))
             case [b"never"]:
                 pass
             case [b"raise"]:

@@ -1,6 +1,7 @@
 """Bodies as they come over the wire."""
 
 import gzip
+import random
 import zlib
 
 import pytest
@@ -16,6 +17,15 @@ COMPRESS = {"gzip": gzip.compress, "deflate": zlib.compress, "identity": bytes}
 @given(st.binary(max_size=2000), st.sampled_from(sorted(COMPRESS)))
 def test_a_body_is_inflated(body, encoding):
     assert inflate(COMPRESS[encoding](body), encoding, max_bytes=2000) == body
+
+
+def test_large_bodies_inflate_in_pieces() -> None:
+    rng = random.Random(0)
+    body = rng.randbytes(700_000) + bytes(2_000_000)
+    for encoding in ("gzip", "deflate"):
+        assert bytes(inflate(COMPRESS[encoding](body), encoding, max_bytes=len(body))) == body
+        with pytest.raises(TooLarge):
+            inflate(COMPRESS[encoding](body), encoding, max_bytes=len(body) - 1)
 
 
 @given(st.integers(1, 5000), st.integers(0, 4999), st.sampled_from(["gzip", "deflate"]))

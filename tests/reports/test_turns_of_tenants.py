@@ -1,0 +1,78 @@
+"""Reports that take long for one tenant leave threads to another."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from keyed_service import KeyedService, keyed_service, logits_of
+from running_service import calibrated
+
+# More than the threads of all requests together.
+MANY = 60
+# Far less than the drawing process may take.
+SOON_SECONDS = 20.0
+
+
+@pytest.fixture
+def served(tmp_path) -> Iterator[KeyedService]:
+    with keyed_service(tmp_path) as service:
+        yield service
+
+
+def drawing_processes() -> list[int]:
+    """Return the processes of this one's service that draw figures."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes()
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:  # it has just ended
+            continue
+        if b"vega_process.py" in words and parent == os.getpid():
+            found.append(int(folder.name))
+    return found
+
+
+@contextmanager
+def stopped(processes: list[int]) -> Iterator[None]:
+    for process in processes:
+        os.kill(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for process in processes:
+            os.kill(process, signal.SIGCONT)
+
+
+def test_drawings_of_one_tenant_leave_threads_to_another(served) -> None:
+    clients = [served.client(served.make_known(name).text) for name in ("one", "other")]
+    for client in clients:
+        for name, n in (("drawn", 60), ("new", 90)):
+            calibrated(client, {"name": name}, calibration=logits_of(n=n))
+    one, other = clients
+    assert one.get("/report?calibration=drawn&format=html").is_success
+    (process,) = drawing_processes()
+    with ThreadPoolExecutor(MANY) as threads:
+        with stopped([process]):
+            asked = [
+                threads.submit(one.get, "/report?calibration=new&format=html") for _ in range(MANY)
+            ]
+            time.sleep(1)
+            for path in (
+                "/report?calibration=new",
+                "/report?calibration=new&calibration=drawn",
+                "/calibrations/new/bins",
+                "/calibrations/new",
+            ):
+                answer = other.get(path, timeout=SOON_SECONDS)
+                assert answer.status_code == httpx.codes.OK
+            # Nor do they stop what needs no drawing of the tenant itself.
+            assert one.get("/calibrations", timeout=SOON_SECONDS).is_success
+            assert not any(future.done() for future in asked)
+        assert {future.result().status_code for future in asked} == {httpx.codes.OK}
