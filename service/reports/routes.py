@@ -17,9 +17,9 @@ from service.http.negotiation import chosen_format
 from service.http.problems import problems
 from service.json_pieces import LargeJSONResponse
 from service.reports.comparison import compare_calibrations
+from service.reports.confusion import collect_full_report
 from service.reports.csv_table import report_csv
 from service.reports.markdown import model_card, report_markdown
-from service.reports.report import collect_report
 from service.reports.schemas import ComparedMeasure, Difference
 from service.workspace import Workspace
 
@@ -127,7 +127,12 @@ class EventReport(BaseModel):
     )
     figures: dict[str, Any] = Field(
         description="Accuracy, calibration error, error detection and risk of accepted answers, "
-        "each with its interval or spread."
+        "each with its interval or spread. All but the risk are of `set`."
+    )
+    confusion: dict[str, Any] | None = Field(
+        None,
+        description="Accepted answers of the calibration set by label and predicted class: Top-1 "
+        "at the first certified error rate, or all answers without one.",
     )
     mislabelled: list[dict[str, Any]] = Field(
         [], description="Samples whose label is more likely wrong than the model."
@@ -166,6 +171,17 @@ class FurtherSet(BaseModel):
     )
 
 
+class Summary(BaseModel):
+    """Whether the calibration is fit for automatic use."""
+
+    event: str = Field(description="The event that it is about, `1` for Top-1.")
+    status: Literal["fit", "unfit", "warned", "unknown"] = Field(
+        description="`fit`: a requested error rate is certified; `warned`: a finding is a warning."
+    )
+    headline: str = Field(description="The decision in words.")
+    sentences: list[str] = Field(description="Other error rates, calibration, and shift.")
+
+
 class ExportReport(BaseModel):
     """The calibrated model as one file, from `/calibrations/{id}/model.onnx`."""
 
@@ -179,6 +195,7 @@ class Report(BaseModel):
     """All results of a calibration and their origin."""
 
     calibration: dict[str, Any] = Field(description="Its id, name, version and times.")
+    summary: Summary = Field(description="Whether it is fit for automatic use, and why.")
     events: dict[str, EventReport] = Field(description="By k, `1` for Top-1.")
     model_scores: dict[str, Any] = Field(description="Scores of the model's own softmax, by set.")
     export: ExportReport | None = Field(
@@ -235,7 +252,7 @@ async def get_report(
         if chosen != "json":
             raise InvalidInput.at("format", "several calibrations can only be compared as JSON")
         return await run_in_threadpool(_compared, workspace, tenant_id, calibration)
-    report = await run_in_threadpool(collect_report, workspace, tenant_id, calibration[0])
+    report = await run_in_threadpool(collect_full_report, workspace, tenant_id, calibration[0])
     if chosen == "html":
         return await services.saved_report(report)
     return await run_in_threadpool(_formatted, report, chosen)
