@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
-from service.reports.chance import is_chance
 from service.reports.charts import text
 from service.reports.numbers import confidence, percent, rough_count, share
+from service.reports.verdict import is_chance
 
 Status: TypeAlias = Literal["fit", "unfit", "warned", "unknown"]
 Report: TypeAlias = Mapping[str, Any]

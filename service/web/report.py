@@ -14,7 +14,6 @@ from starlette.responses import HTMLResponse, Response
 import models
 from service.calibrations.manage import list_calibrations
 from service.errors import InvalidInput, NotFound, Overloaded
-from service.reports.chance import is_chance
 from service.reports.charts.drawing import Renderer
 from service.reports.charts.palette import Theme, painted
 from service.reports.charts.registry import RenderedFigures, figures_of, render_figures
@@ -23,6 +22,7 @@ from service.reports.confusion import collect_full_report
 from service.reports.located import Located
 from service.reports.remedies import remedy_of
 from service.reports.summary import missing_labels
+from service.reports.verdict import is_chance
 from service.web.compare import compare
 from service.web.page import TEMPLATES, calibration_page
 from service.web.page_route import charts_of, subject_of, tenant_of, workspace_of

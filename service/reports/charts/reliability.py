@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from service.reports.chance import is_chance
 from service.reports.charts import text
 from service.reports.charts.figure import (
     Column,
@@ -14,6 +13,7 @@ from service.reports.charts.figure import (
     served_events,
 )
 from service.reports.located import Located
+from service.reports.verdict import is_chance
 
 RELIABILITY = "reliability"
 ERROR = "ece_15"  # the only calibration error that baselines have too
