@@ -126,7 +126,7 @@ def _of_event(
     threshold = None if risk is None else risk["threshold"]
 
     def counted() -> dict[str, Any]:
-        with workspace.database.reading() as session:
+        with workspace.database.reading(tenant_id) as session:
             row = CalibrationRepository(session, tenant_id).get(calibration_id)
             tables = served_tables(session, tenant_id, calibration_id)
         column = next(table.column for table in tables if table.k == TOP_1)

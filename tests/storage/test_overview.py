@@ -14,8 +14,9 @@ from service.storage.overview import name_rows
 
 
 def rows_of_names(database, search=""):
-    with database.reading() as session:
-        return name_rows(session, tenant_of(database), limit=10, search=search)
+    tenant_id = tenant_of(database)
+    with database.reading(tenant_id) as session:
+        return name_rows(session, tenant_id, limit=10, search=search)
 
 
 def test_a_newer_version_that_failed_is_named_beside_the_one_that_is_meant(database):
