@@ -2,6 +2,7 @@
 
 import threading
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 
 from howsure.statistics.ranking import RankedSamples
@@ -48,9 +49,9 @@ class Workspace:
     ``job_available`` is released for every calibration queued here, so an idle worker of this
     process starts at once. Workers find jobs that are queued elsewhere by polling.
 
-    ``served``, ``labelled`` and ``missed`` cache data of finished calibrations, which never change:
-    what a prediction needs, the labelled samples of Top-1 by ascending uncertainty, and lists of
-    wrong predictions.
+    ``served``, ``labelled``, ``missed`` and ``confusions`` cache data of finished calibrations,
+    which never change: what a prediction needs, the labelled samples of Top-1 by ascending
+    uncertainty, lists of wrong predictions, and counts of accepted answers by label and class.
     """
 
     database: Database
@@ -68,6 +69,7 @@ class Workspace:
     missed: LruCache[tuple[UUID, Kind, int], ErrorSamples] = field(
         default_factory=lambda: LruCache(64)
     )
+    confusions: LruCache[UUID, dict[str, Any]] = field(default_factory=lambda: LruCache(256))
     metrics: Metrics = field(default_factory=Metrics)
     job_available: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
 

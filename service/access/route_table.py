@@ -106,6 +106,8 @@ ROUTES: Mapping[tuple[str, str], RouteRule] = {
     ("POST", "/sign-out"): RouteRule(OPEN),
     ("GET", "/pages/jobs"): RouteRule(_READ),
     ("POST", "/pages/calibrate"): RouteRule(_WRITE, "calibrate", body=BY_ROUTE),
+    ("GET", f"{_PAGE_OF_CALIBRATION}/delete"): RouteRule(_READ),
+    ("POST", f"{_PAGE_OF_CALIBRATION}/delete"): RouteRule(_WRITE, "delete"),
     ("POST", f"{_PAGE_OF_CALIBRATION}/cancel"): RouteRule(_WRITE, "cancel"),
     ("POST", f"/pages{_OF_EVALUATION}/cancel"): RouteRule(_WRITE, "cancel-evaluation"),
     ("GET", f"{_PAGE_OF_CALIBRATION}/operating-point"): RouteRule(_READ),

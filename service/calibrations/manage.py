@@ -47,10 +47,10 @@ class Overview:
     is_cut: bool
 
 
-def overview(workspace: Workspace, tenant_id: UUID) -> Overview:
-    """Return one row per name, last changed first, and the unfinished jobs."""
+def overview(workspace: Workspace, tenant_id: UUID, *, search: str = "") -> Overview:
+    """Return one row per name that contains a text, last changed first, and the unfinished jobs."""
     with workspace.database.reading(tenant_id) as session:
-        names = name_rows(session, tenant_id, limit=MOST_NAMES + 1)
+        names = name_rows(session, tenant_id, limit=MOST_NAMES + 1, search=search)
         jobs = job_rows(session, tenant_id, limit=MOST_JOBS)
     return Overview(names[:MOST_NAMES], jobs, is_cut=len(names) > MOST_NAMES)
 

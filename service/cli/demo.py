@@ -80,7 +80,7 @@ def _run_demo(console: Console, *, stay: bool) -> None:
             top1 = prediction["top1"]
             lower, upper = top1["interval"]
             console.print(
-                f"row {row}: class {prediction['label']}, right with probability "
+                f"row {row}: class {prediction['label']}, correct with probability "
                 f"{top1['probability']:.3f} ({lower:.3f} to {upper:.3f}); "
                 f"the model's own softmax says {prediction['classes'][0]['score']:.3f}"
             )

@@ -102,7 +102,7 @@ def _title(report: dict[str, Any], k: str, event: dict[str, Any]) -> str:
     data = report["provenance"]["data"]
     judged = data.get("evaluation_samples")
     source = f"{judged} evaluation samples" if judged else "cross-validation"
-    return f"Top-{k}: right {event['accuracy']:.4f} of the time; scores on {source}"
+    return f"Top-{k}: accuracy {event['accuracy']:.4f}; scores on {source}"
 
 
 def _cells(found: dict[str, Any]) -> list[str]:

@@ -4,12 +4,14 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
+from service.reports.remedies import remedy_of
 from service.reports.report import COMPARED
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~])")
@@ -88,7 +90,8 @@ def model_card(report: Report) -> str:
 
 
 def _render(template: str, report: Report) -> str:
-    return _TEMPLATES.get_template(template).render(report).rstrip("\n") + "\n"
+    context = dict(report) | {"remedy_of": partial(remedy_of, report=report)}
+    return _TEMPLATES.get_template(template).render(context).rstrip("\n") + "\n"
 
 
 def _escape_untrusted(value: object) -> object:
@@ -160,6 +163,7 @@ _TEMPLATES.filters |= {
     "metrics": _metrics,
     "rule": _safe(lambda columns: "|" + "---|" * columns),
     "code": _code,
+    "one_line_code": lambda text: _code("; ".join(text.splitlines())),
     "plain": _safe(plain),
     "line": _safe(one_line),
     "yaml": _safe(yaml_text),

@@ -21,6 +21,16 @@ def percent(value: float | None) -> str:
     return "above 99.999 %" if value > 1 / 2 else "below 0.001 %"
 
 
+def share(value: float) -> str:
+    """Return a requested share in percent with all its digits."""
+    return f"{100 * value:.6g} %"
+
+
+def confidence(delta: float) -> str:
+    """Return the confidence of a statement that fails with probability ``delta``, in percent."""
+    return share(1.0 - delta)
+
+
 def number(value: float | None) -> str:
     """Return a number with four decimals."""
     return _NONE if value is None else f"{value:.4f}"
@@ -29,6 +39,12 @@ def number(value: float | None) -> str:
 def count(value: int | None) -> str:
     """Return a count with separated thousands."""
     return _NONE if value is None else f"{value:,}"
+
+
+def rough_count(value: int) -> str:
+    """Return an estimated count, rounded up to two digits."""
+    step: int = 10 ** max(len(str(value)) - 2, 0)
+    return count(-(-value // step) * step)
 
 
 def amount(value: float | None) -> str:
@@ -80,5 +96,18 @@ def seconds(value: float) -> str:
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
     made.__name__: made
-    for made in (percent, number, short, signed, count, amount, edge, plain, moment, seconds)
+    for made in (
+        percent,
+        share,
+        confidence,
+        number,
+        short,
+        signed,
+        count,
+        amount,
+        edge,
+        plain,
+        moment,
+        seconds,
+    )
 }

@@ -8,6 +8,7 @@ from typing import Any
 import models
 from howsure.statistics.bins.intervals import proportion_interval
 from service.calibrations.findings import with_docs
+from service.reports.summary import summarise
 from service.runner.model_description import OnnxModel, runs_of
 from service.storage.artifact_rows import ExportRepository, KeptExport
 from service.storage.calibrations import CalibrationRepository
@@ -19,19 +20,23 @@ LEVEL = 0.95
 ERROR, DETECTION, RAW = "ece_15", "auroc", "raw_softmax"
 
 
-def report_figures(event: Mapping[str, Any]) -> dict[str, Any]:
+def report_figures(
+    k: str, event: Mapping[str, Any], model_scores: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return accuracy, calibration error, detection of errors and risk of an event.
 
-    Accuracy and risk are of the calibration set, with exact intervals. The calibration error and
-    the detection of errors are cross-validated, with the standard deviation between folds.
+    All but the risk are of the evaluation set if there is one. Otherwise the accuracy is that of
+    the calibration set, and the calibration error and the detection of errors are cross-validated,
+    with the standard deviation between folds. The risk is always of the calibration set, which
+    certifies it. Accuracy and risk have exact intervals.
     """
     served = event["measures"].get(event["served"])
-    bins = [] if served is None else served["bins"]
-    count, hits = sum(found["count"] for found in bins), sum(found["hits"] for found in bins)
     raw = event["baselines"].get(RAW)
+    judged = served is not None and served["evaluation"] is not None
     return {
+        "set": "evaluation" if judged else "calibration",
         "level": LEVEL,
-        "accuracy": _share(hits, count),
+        "accuracy": _accuracy(k, served, model_scores["evaluation"] if judged else None),
         "calibration_error": {
             "score": ERROR,
             "raw": _score(raw, ERROR),
@@ -40,6 +45,16 @@ def report_figures(event: Mapping[str, Any]) -> dict[str, Any]:
         "error_detection": {"score": DETECTION, "served": _score(served, DETECTION)},
         "risk": None if served is None else _risk(served.get("selective", [])),
     }
+
+
+def _accuracy(
+    k: str, served: Mapping[str, Any] | None, judged: Mapping[str, Any] | None
+) -> dict[str, Any] | None:
+    if judged is not None:
+        n_samples = judged["n_samples"]
+        return _share(round(judged["accuracy"][k] * n_samples), n_samples)
+    bins = [] if served is None else served["bins"]
+    return _share(sum(found["hits"] for found in bins), sum(found["count"] for found in bins))
 
 
 def _share(hits: int, count: int) -> dict[str, Any] | None:
@@ -53,7 +68,13 @@ def _share(hits: int, count: int) -> dict[str, Any] | None:
 
 
 def _score(judged: Mapping[str, Any] | None, name: str) -> dict[str, Any] | None:
-    found = None if judged is None else judged["scores"].get(name)
+    """Return a score on the evaluation set, or else its mean over the folds."""
+    if judged is None:
+        return None
+    if judged["evaluation"] is not None:
+        value = judged["evaluation"].get(name)
+        return None if value is None else {"mean": value, "std": None, "folds": None}
+    found = judged["scores"].get(name)
     if found is None or found["mean"] is None:
         return None
     return {key: found[key] for key in ("mean", "std", "folds")}
@@ -65,7 +86,9 @@ def _risk(selective: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
         if found["threshold"] is None or not found["n_accepted"]:
             continue
         target = {name: found["target"][name] for name in ("max_risk", "delta")}
-        accepted = {name: found[name] for name in ("coverage", "n_accepted", "n_errors")}
+        accepted = {
+            name: found[name] for name in ("threshold", "coverage", "n_accepted", "n_errors")
+        }
         return target | accepted | (_share(found["n_errors"], found["n_accepted"]) or {})
     return None
 
@@ -148,7 +171,7 @@ def collect_report(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -
         further = EvaluationRepository(session, tenant_id).of_calibration(row.id)
         export = ExportRepository(session, tenant_id).find(row.id)
     accuracy = row.accuracy or {}
-    return {
+    report = {
         "calibration": {
             "id": str(row.id),
             "name": row.name,
@@ -172,6 +195,7 @@ def collect_report(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -
             "refit_of": None if row.refit_of is None else str(row.refit_of),
         },
     }
+    return report | {"summary": summarise(report)}
 
 
 def _event(
@@ -204,7 +228,8 @@ def _event(
     }
     folds = row.config.get("folds", 0)
     compared = compare_measures(event, row.onnx_model, folds)
-    return event | {"comparison": compared, "figures": report_figures(event)}
+    figures = report_figures(k, event, row.model_scores or {})
+    return event | {"comparison": compared, "figures": figures}
 
 
 def _further_set(found: models.Evaluation, result: dict[str, Any]) -> dict[str, Any]:

@@ -16,9 +16,9 @@ from service.http.negotiation import chosen_format
 from service.http.problems import problems
 from service.json_pieces import LargeJSONResponse
 from service.reports.comparison import compare_calibrations
+from service.reports.confusion import collect_full_report
 from service.reports.csv_table import report_csv
 from service.reports.markdown import model_card, report_markdown
-from service.reports.report import collect_report
 from service.reports.schemas import ComparedMeasure, Difference
 from service.workspace import Workspace
 
@@ -126,7 +126,12 @@ class EventReport(BaseModel):
     )
     figures: dict[str, Any] = Field(
         description="Accuracy, calibration error, error detection and risk of accepted answers, "
-        "each with its interval or spread."
+        "each with its interval or spread. All but the risk are of `set`."
+    )
+    confusion: dict[str, Any] | None = Field(
+        None,
+        description="Accepted answers of the calibration set by label and predicted class: Top-1 "
+        "at the first certified error rate, or all answers without one.",
     )
     mislabelled: list[dict[str, Any]] = Field(
         [], description="Samples whose label is more likely wrong than the model."
@@ -165,6 +170,17 @@ class FurtherSet(BaseModel):
     )
 
 
+class Summary(BaseModel):
+    """Whether the calibration is fit for automatic use."""
+
+    event: str = Field(description="The event that it is about, `1` for Top-1.")
+    status: Literal["fit", "unfit", "warned", "unknown"] = Field(
+        description="`fit`: a requested error rate is certified; `warned`: a finding is a warning."
+    )
+    headline: str = Field(description="The decision in words.")
+    sentences: list[str] = Field(description="Other error rates, calibration, and shift.")
+
+
 class ExportReport(BaseModel):
     """The calibrated model as one file, from `/calibrations/{id}/model.onnx`."""
 
@@ -178,6 +194,7 @@ class Report(BaseModel):
     """All results of a calibration and their origin."""
 
     calibration: dict[str, Any] = Field(description="Its id, name, version and times.")
+    summary: Summary = Field(description="Whether it is fit for automatic use, and why.")
     events: dict[str, EventReport] = Field(description="By k, `1` for Top-1.")
     model_scores: dict[str, Any] = Field(description="Scores of the model's own softmax, by set.")
     export: ExportReport | None = Field(
@@ -248,7 +265,7 @@ def _one_report(
     chosen: str,
     as_html: Callable[[Mapping[str, Any]], Response],
 ) -> Response:
-    report = collect_report(workspace, tenant_id, reference)
+    report = collect_full_report(workspace, tenant_id, reference)
     return as_html(report) if chosen == "html" else _formatted(report, chosen)
 
 

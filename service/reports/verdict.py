@@ -1,4 +1,4 @@
-"""The verdict on a paired difference of scores."""
+"""Verdicts on paired differences of scores, and on calibration errors."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
@@ -21,3 +21,16 @@ def verdict(difference: Mapping[str, Any], score: str = "nll") -> Verdict:
     if not PairedDifference(**difference).clear:
         return "tie"
     return "better" if (difference["mean"] > 0) == (score in LARGER_IS_BETTER) else "worse"
+
+
+def is_chance(judged: Mapping[str, Any]) -> bool:
+    """Tell whether a calibration error is not distinguishable from that of a calibrated method.
+
+    Parameters
+    ----------
+    judged
+        A measure or baseline of a report, with the band of its calibration error.
+    """
+    evaluated = judged["evaluation"] is not None
+    band = judged.get("evaluation_ece_band" if evaluated else "ece_band")
+    return band is not None and bool(band["consistent"])

@@ -94,8 +94,10 @@ ERROR = "ece_15"
 class NameRow:
     """A name, and the version that it means: the promoted one, else the newest that succeeded.
 
-    ``raw_error`` and ``error`` are the cross-validated calibration errors of Top-1: of the model's
-    softmax, and of the served probability; None without scores.
+    ``accuracy``, ``raw_error`` and ``served_error`` are of Top-1: the accuracy, and the calibration
+    errors of the model's softmax and of the served probability. They are those of the evaluation
+    set if there is one, else the accuracy of the calibration set and cross-validated errors; None
+    without scores. ``failed_version`` is a failed version that is newer than this one.
     """
 
     name: str
@@ -104,12 +106,19 @@ class NameRow:
     id: UUID
     version: int
     status: JobStatus
-    accuracy: dict[str, float] | None
     serve: dict[str, str] | None
+    findings: list[dict[str, Any]]
+    error: dict[str, Any] | None
     n_samples: int | None
     created_at: datetime
+    failed_version: int | None
+    accuracy: float | None
     raw_error: float | None
-    error: float | None
+    served_error: float | None
+
+    def count_findings(self, level: str) -> int:
+        """Return the number of findings of a level."""
+        return sum(found["level"] == level for found in self.findings)
 
 
 @dataclass(frozen=True)
@@ -129,8 +138,8 @@ class JobRow:
     created_at: datetime
 
 
-def name_rows(session: Session, tenant_id: UUID, *, limit: int) -> list[NameRow]:
-    """Return up to ``limit`` names, those with the newest version first."""
+def name_rows(session: Session, tenant_id: UUID, *, limit: int, search: str = "") -> list[NameRow]:
+    """Return up to ``limit`` names that contain a text, those with the newest version first."""
     preference = case(
         (Calibration.version == CalibrationName.promoted_version, 0),
         (Calibration.status == "succeeded", 1),
@@ -145,6 +154,9 @@ def name_rows(session: Session, tenant_id: UUID, *, limit: int) -> list[NameRow]
             func.row_number()
             .over(partition_by=Calibration.name, order_by=(preference, Calibration.version.desc()))
             .label("rank"),
+            func.max(case((Calibration.status == "failed", Calibration.version)))
+            .over(partition_by=Calibration.name)
+            .label("failed_version"),
         )
         .join(
             CalibrationName,
@@ -153,7 +165,10 @@ def name_rows(session: Session, tenant_id: UUID, *, limit: int) -> list[NameRow]
                 CalibrationName.name == Calibration.name,
             ),
         )
-        .where(Calibration.tenant_id == tenant_id)
+        .where(
+            Calibration.tenant_id == tenant_id,
+            Calibration.name.icontains(search, autoescape=True),
+        )
         .subquery()
     )
     meant = session.execute(
@@ -162,12 +177,20 @@ def name_rows(session: Session, tenant_id: UUID, *, limit: int) -> list[NameRow]
             Calibration.name,
             Calibration.version,
             Calibration.status,
-            Calibration.accuracy,
             Calibration.serve,
+            Calibration.findings,
+            Calibration.error,
             Calibration.data["samples"].as_integer().label("n_samples"),
             Calibration.created_at,
             ranked.c.n_versions,
             ranked.c.promoted_version,
+            case((ranked.c.failed_version > Calibration.version, ranked.c.failed_version)).label(
+                "failed_version"
+            ),
+            func.coalesce(
+                Calibration.model_scores["evaluation", "accuracy", "1"].as_float(),
+                Calibration.accuracy["1"].as_float(),
+            ).label("accuracy"),
         )
         .join(ranked, ranked.c.id == Calibration.id)
         .where(Calibration.tenant_id == tenant_id, ranked.c.rank == 1)
@@ -179,7 +202,7 @@ def name_rows(session: Session, tenant_id: UUID, *, limit: int) -> list[NameRow]
         NameRow(
             **row._asdict(),
             raw_error=errors.get((row.id, "baseline", RAW)),
-            error=errors.get((row.id, "measure", (row.serve or {}).get("1", ""))),
+            served_error=errors.get((row.id, "measure", (row.serve or {}).get("1", ""))),
         )
         for row in meant
     ]
@@ -188,17 +211,20 @@ def name_rows(session: Session, tenant_id: UUID, *, limit: int) -> list[NameRow]
 def _errors(
     session: Session, tenant_id: UUID, ids: Sequence[UUID]
 ) -> dict[tuple[UUID, str, str], float | None]:
+    """Return the calibration errors of Top-1; those on an evaluation set come last and stay."""
+    subject = (Score.calibration_id, Score.subject_kind, Score.subject)
     found = session.execute(
-        select(Score.calibration_id, Score.subject_kind, Score.subject, Score.mean).where(
+        select(*subject, func.coalesce(Score.value, Score.mean).label("error"))
+        .where(
             Score.tenant_id == tenant_id,
             Score.calibration_id.in_(ids),
             Score.k == 1,
-            Score.phase == "cross_validation",
             Score.name == ERROR,
             Score.subject_kind.in_(("measure", "baseline")),
         )
+        .order_by(Score.phase == "evaluation")
     )
-    return {(row.calibration_id, row.subject_kind, row.subject): row.mean for row in found}
+    return {(row.calibration_id, row.subject_kind, row.subject): row.error for row in found}
 
 
 def job_rows(session: Session, tenant_id: UUID, *, limit: int) -> list[JobRow]:

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import unquote
 
 from starlette.requests import Request
@@ -37,11 +37,16 @@ class Sent:
 
 
 async def handed_on(
-    request: Request, path: str, *, sent: Sent | None = None, query: str = ""
+    request: Request,
+    path: str,
+    *,
+    sent: Sent | None = None,
+    query: str = "",
+    method: Literal["POST", "DELETE"] = "POST",
 ) -> Answer:
     """Pass this request, which is authenticated already, to a route of the API.
 
-    ``sent`` replaces the body of the request, and the method becomes POST.
+    ``sent`` replaces the body of the request.
     """
     kept = [pair for pair in request.scope["headers"] if pair[0] not in _LEFT_OUT]
     scope = {name: value for name, value in request.scope.items() if name not in _OF_ROUTE}
@@ -51,8 +56,8 @@ async def handed_on(
         kept += [(b"content-type", sent.content_type.encode())]
         kept += [(b"content-length", b"%d" % len(sent.body))]
         receive = _first(sent.body, receive)
-        scope["method"] = "POST"
     scope |= {
+        "method": method,
         "path": unquote(path),
         "raw_path": path.encode(),
         "query_string": query.encode(),

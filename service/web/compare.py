@@ -20,7 +20,7 @@ Json = Mapping[str, Any]
 DIFFERENCES = {
     "nll": "Negative log-likelihood",
     "brier": "Brier score",
-    "accuracy": "Share that is right",
+    "accuracy": "Accuracy",
 }
 
 
@@ -37,7 +37,6 @@ def _event(k: str, found: Json) -> dict[str, Any]:
     return {
         "k": k,
         "columns": columns,
-        "is_judged": any(column and column["evaluation"] for column in columns),
         "differences": [
             (heading, [_difference(at["events"][k], score) for at in comparisons])
             for score, heading in DIFFERENCES.items()
@@ -56,9 +55,8 @@ def _column(k: str, report: Located) -> dict[str, Any] | None:
         "served": event["served"],
         "cost": next(row for row in event["comparison"] if row["served"]),
         "bins": table["quantile_bins"],
-        "nll": table["scores"]["nll"],
+        "scores": table["scores"],
         "evaluation": table["evaluation"] or None,
-        "right": report["model_scores"]["evaluation"]["accuracy"][k],
     }
 
 

@@ -31,6 +31,16 @@ async def calibrate(request: Request) -> Response:
     return await run_in_threadpool(home_page, request, status=answer.status, problem=answer.body)
 
 
+async def delete(request: Request) -> Response:
+    """Delete a calibration that has ended."""
+    require_token(request, (await form_fields(request)).get(FIELD))
+    subject = quote(request.path_params["calibration_id"], safe="@")
+    answer = await handed_on(request, f"/calibrations/{subject}", method="DELETE")
+    if not answer.is_done:
+        return page(request, "problem.html", status=answer.status, problem=answer.body)
+    return RedirectResponse("/", status_code=303)
+
+
 async def cancel(request: Request) -> Response:
     """Cancel a calibration, or the evaluation of a further set."""
     require_token(request, (await form_fields(request)).get(FIELD))

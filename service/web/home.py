@@ -9,7 +9,16 @@ from service.calibrations.findings import with_docs
 from service.calibrations.manage import get_calibration, jobs_under_way, overview
 from service.errors import NotFound
 from service.web.page import page
-from service.web.page_route import charts_of, may_write, origin_of, tenant_of, workspace_of
+from service.web.page_route import (
+    charts_of,
+    may_write,
+    origin_of,
+    subject_of,
+    tenant_of,
+    workspace_of,
+)
+
+MOST_OF_SEARCH = 100
 
 
 def home(request: Request) -> Response:
@@ -21,13 +30,15 @@ def home_page(
     request: Request, *, status: int = 200, problem: dict[str, Any] | None = None
 ) -> Response:
     """Render the home page; ``problem`` is the reason why an upload was refused."""
-    found = overview(workspace_of(request), tenant_of(request))
+    search = request.query_params.get("q", "").strip()[:MOST_OF_SEARCH]
+    found = overview(workspace_of(request), tenant_of(request), search=search)
     charts_of(request).warm()  # the next page is often a report
     return page(
         request,
         "home.html",
         status=status,
         found=found,
+        search=search,
         jobs=found.jobs,
         made=_made(request),
         may_write=may_write(request),
@@ -48,6 +59,13 @@ def _made(request: Request) -> dict[str, Any] | None:
     findings = [with_docs(finding) for finding in row.findings]
     named = {"id": str(row.id), "name": row.name, "version": row.version, "status": row.status}
     return named | {"findings": findings, "warnings": row.warnings, "error": row.error}
+
+
+def deletion(request: Request) -> Response:
+    """Ask whether to delete a calibration."""
+    workspace, tenant_id, reference = subject_of(request)
+    row = get_calibration(workspace, tenant_id, reference)
+    return page(request, "delete.html", row=row, may_write=may_write(request))
 
 
 def jobs(request: Request) -> Response:

@@ -18,59 +18,59 @@ from service.reports.charts.drawing import Renderer
 from service.reports.charts.palette import Theme, painted
 from service.reports.charts.registry import RenderedFigures, figures_of, render_figures
 from service.reports.comparison import MOST_COMPARED
+from service.reports.confusion import collect_full_report
 from service.reports.located import Located
-from service.reports.report import collect_report
+from service.reports.remedies import remedy_of
+from service.reports.summary import missing_labels
+from service.reports.verdict import is_chance
 from service.web.compare import compare
 from service.web.page import TEMPLATES, calibration_page
 from service.web.page_route import charts_of, subject_of, tenant_of, workspace_of
 from service.web.static_files import FOLDER
 
-# The first sentence is about answers with this probability, or the nearest there are.
-SAID = 0.95
-FEWEST = 20
 FEW_CLASSES = 5
+SHORT_DIGEST = 12
 
 
 def report_content(report: Mapping[str, Any], chart: RenderedFigures) -> dict[str, Any]:
     """Return the context of the template, from a report as ``GET /report`` returns it."""
     shown = Located(report)
+    findings = sorted(report["findings"], key=lambda found: found["level"] != "warning")
     return {
         "report": report,
         "shown": shown,
         "chart": chart,
+        "findings": [(found, remedy_of(found, report)) for found in findings],
         "events": [_event(k, event, shown["events"][k]) for k, event in report["events"].items()],
         "fewest": _fewest(report["provenance"]),
         "config": json.dumps(report["provenance"]["config"], indent=2, ensure_ascii=False),
+        "warnings": _warnings(report),
+        "short_digest": SHORT_DIGEST,
     }
 
 
 def _event(k: str, event: Mapping[str, Any], at: Located) -> dict[str, Any]:
     """Return the context of the section of an event."""
     served = event["served"]
-    table, shown = event["measures"][served], at["measures"][served]
-    known = table.get("reliability")
-    said = None if known is None else _said(known["after"])
+    table = event["measures"][served]
     return {
         "k": k,
         "at": at,
         "served": served,
-        "table": shown,
+        "table": at["measures"][served],
         "verdict": event["verdict"],
-        "held_out": None if known is None else known["held_out"],
-        "said": None if said is None else shown["reliability"]["after"][said],
+        "figures": event["figures"],
+        "is_chance": is_chance(table),
+        "missing": missing_labels(table.get("selective", ())),
         "widest": _widest(table["bins"]),
     }
 
 
-def _said(rows: Sequence[Mapping[str, Any]]) -> int | None:
-    """Return the row of the reliability with a probability nearest to `SAID`."""
-    enough = [index for index, row in enumerate(rows) if row["count"] >= FEWEST]
-
-    def far_and_few(index: int) -> tuple[float, int]:
-        # Of rows that agree to the percent, the one with the most samples.
-        return round(abs(rows[index]["said"] - SAID), 2), -rows[index]["count"]
-
-    return min(enough, key=far_and_few, default=None)
+def _warnings(report: Mapping[str, Any]) -> list[str]:
+    """Return the warnings without the verdicts, which the page shows elsewhere."""
+    verdicts = [event["verdict"] for event in report["events"].values()]
+    shown = {verdict["sentence"] for verdict in verdicts if verdict is not None}
+    return [text for text in report["warnings"] if text not in shown]
 
 
 def _fewest(provenance: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -139,7 +139,7 @@ def report(request: Request) -> Response:
     if len(named) > 1:
         return compare(request, named)
     charts_of(request).warm()  # starts while the report is collected
-    found = collect_report(workspace_of(request), tenant_of(request), named[0])
+    found = collect_full_report(workspace_of(request), tenant_of(request), named[0])
     about = found["calibration"]
     address = f"/pages/calibrations/{about['id']}/charts"
     chart = render_figures(charts_of(request), found, address=address)
@@ -180,7 +180,7 @@ def chart_file(request: Request) -> Response:
     """Send a figure as SVG; ``theme=dark`` for dark backgrounds."""
     key, _, form = request.path_params["key"].rpartition(".")
     wanted = (request.path_params["chart"], key)
-    report = collect_report(*subject_of(request))
+    report = collect_full_report(*subject_of(request))
     figure = next((f for f in figures_of(report) if (f.chart, f.key) == wanted), None)
     if figure is None or form != "svg":
         raise NotFound("This report has no such figure.")

@@ -157,7 +157,7 @@ def test_demo(tmp_path) -> None:
 
     assert shown.returncode == 0, shown.stderr
     assert "digits@1" in shown.stdout
-    assert re.search(r"row 0: class \d, right with probability 0\.\d+", shown.stdout)
+    assert re.search(r"row 0: class \d, correct with probability 0\.\d+", shown.stdout)
     assert re.search(r"answers on http://127\.0\.0\.1:\d+", shown.stdout)
 
 

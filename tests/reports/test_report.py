@@ -4,7 +4,9 @@ import csv
 import io
 
 import httpx
+import numpy as np
 import pytest
+from running_service import DIGITS_PARTS, calibrated
 
 from howsure.statistics.measures import DEFAULT_MEASURES
 
@@ -34,14 +36,41 @@ def test_all_that_was_fitted_is_in_it(report, digits_calibration) -> None:
 
 def test_figures_are_scores_with_interval_or_spread_and_n(report) -> None:
     event = report["events"]["1"]
-    figures, served = event["figures"], event["measures"][event["served"]]["scores"]
-    accuracy = figures["accuracy"]
-    assert (accuracy["value"], accuracy["n_samples"]) == (event["accuracy"], 600)
+    figures, served = event["figures"], event["measures"][event["served"]]["evaluation"]
+    accuracy, on = figures["accuracy"], report["model_scores"]["evaluation"]
+    assert figures["set"] == "evaluation"
+    assert (accuracy["value"], accuracy["n_samples"]) == (on["accuracy"]["1"], on["n_samples"])
     assert accuracy["interval"][0] < accuracy["value"] < accuracy["interval"][1]
     error = figures["calibration_error"]
-    assert error["raw"]["mean"] == event["baselines"]["raw_softmax"]["scores"]["ece_15"]["mean"]
-    assert error["served"]["mean"] == served["ece_15"]["mean"]
-    assert figures["error_detection"]["served"]["mean"] == served["auroc"]["mean"]
+    assert error["raw"]["mean"] == event["baselines"]["raw_softmax"]["evaluation"]["ece_15"]
+    assert error["served"]["mean"] == served["ece_15"]
+    assert figures["error_detection"]["served"]["mean"] == served["auroc"]
+
+
+def test_without_an_evaluation_set_figures_are_cross_validated(client) -> None:
+    calibrated(client, {"name": "alone"}, **DIGITS_PARTS)
+    event = client.get("/report", params={"calibration": "alone"}).json()["events"]["1"]
+    figures, served = event["figures"], event["measures"][event["served"]]["scores"]
+    assert figures["set"] == "calibration"
+    assert (figures["accuracy"]["value"], figures["accuracy"]["n_samples"]) == (
+        event["accuracy"],
+        600,
+    )
+    for name, found in (("ece_15", "calibration_error"), ("auroc", "error_detection")):
+        assert figures[found]["served"] == {n: served[name][n] for n in ("mean", "std", "folds")}
+
+
+def test_the_confusion_is_of_the_accepted_answers(report) -> None:
+    event = report["events"]["1"]
+    found, risk = event["confusion"], event["figures"]["risk"]
+    assert found["threshold"] == risk["threshold"]
+    assert (found["n_accepted"], found["n_errors"]) == (risk["n_accepted"], risk["n_errors"])
+    counts = np.array(found["counts"])
+    assert counts.sum() == found["n_accepted"]
+    assert counts.sum() - np.trace(counts) == found["n_errors"]
+    for row in found["pairs"]:
+        assert counts[row["label"], row["predicted"]] == row["count"] > 0
+    assert report["events"]["5"]["confusion"] is None
 
 
 def test_calibration_mends_the_overconfident_digits(report) -> None:

@@ -1,5 +1,7 @@
 """Charts of the bins: odds ratios, and uncertainty against loss."""
 
+from collections import Counter
+
 from service.reports.charts import text
 from service.reports.charts.figure import Column, Figure, Report, Row, Table, served_events
 from service.reports.located import Located
@@ -23,18 +25,18 @@ def _odds_ratio_figure(k: str, event: Row, table: Row, at: Located) -> Figure:
     served = event["served"]
     drawn = [(place, row) for place, row in enumerate(table["bins"]) if row["count"]]
     mean = table["scores"].get("eor", {}).get("pooled")
-    title = f"{text.event(k)}: odds of being right, by bin of {text.name(served)}"
+    title = f"{text.event(k)}: odds of a correct answer, by bin of {text.name(served)}"
     if mean is not None:
         title = (
-            f"{text.event(k)}: {text.name(served)} moves the odds of being right "
-            f"{text.figures(mean, 3)}-fold on average"
+            f"{text.event(k)}: the bin of {text.name(served)} changes the odds of a correct answer "
+            f"by a factor of {text.figures(mean, 3)} on average"
         )
     return Figure(
         chart=ODDS_RATIO,
         key=k,
         title=title,
-        note=f"Odds of each bin's probability against those of all samples, accuracy "
-        f"{text.percent(event['accuracy'])}; whichever is larger is above. The dashes are the "
+        note=f"Ratio of the odds in each bin to the odds of all samples (accuracy "
+        f"{text.percent(event['accuracy'])}), the larger over the smaller. The dashed line is the "
         "mean, weighted by samples.",
         data={
             "rows": [
@@ -61,7 +63,8 @@ def _side(row: Row, event: Row) -> str:
 
 
 LOSS_SCATTER = "loss_scatter"
-OUTCOMES = {"hit": "hit", "top5_hit": "Top-5 hit", "miss": "miss"}
+CORRECT, WRONG, IN_TOP_5 = "correct", "wrong", "wrong, label in the Top 5"
+TOP_5 = "5"
 LOSS_SCATTER_COLUMNS = (
     Column("outcome", str),
     Column("samples", text.count),
@@ -73,32 +76,48 @@ LOSS_SCATTER_COLUMNS = (
 def scatter_figures(report: Report) -> list[Figure]:
     """Return one figure an event, of the measure that is served."""
     return [
-        _scatter_figure(k, event, table["curves"]["scatter"], at["curves"]["scatter"])
+        _scatter_figure(
+            k, event, table["curves"]["scatter"], at["curves"]["scatter"], _outcomes(report)
+        )
         for k, event, table, at in served_events(report)
         if "scatter" in table["curves"]
     ]
 
 
-def _scatter_figure(k: str, event: Row, scatter: Row, shown: Located) -> Figure:
+def _outcomes(report: Report) -> dict[str, str]:
+    """Return the words for each outcome; without a Top-5 event all errors are alike."""
+    return {
+        "hit": CORRECT,
+        "top5_hit": IN_TOP_5 if TOP_5 in report["events"] else WRONG,
+        "miss": WRONG,
+    }
+
+
+def _scatter_figure(
+    k: str, event: Row, scatter: Row, shown: Located, outcomes: dict[str, str]
+) -> Figure:
     points = [
         {"u": u, "l": loss, "o": told}
-        for outcome, told in OUTCOMES.items()
+        for outcome, told in outcomes.items()
         for u, loss in zip(scatter[outcome]["uncertainty"], scatter[outcome]["loss"], strict=True)
     ]
     table = [
         [told, shown[key]["count"], len(scatter[key]["loss"]), shown[key]["infinite"]]
-        for key, told in OUTCOMES.items()
+        for key, told in outcomes.items()
+        if scatter[key]["count"] or told != IN_TOP_5
     ]
-    counts = text.enumerated(
-        [f"{text.count(scatter[key]['count'])} of “{told}”" for key, told in OUTCOMES.items()]
-    )
+    totals: Counter[str] = Counter()
+    for key, told in outcomes.items():
+        totals[told] += scatter[key]["count"]
+    counts = text.enumerated([f"{text.count(n)} {told}" for told, n in totals.items() if n])
     return Figure(
         chart=LOSS_SCATTER,
         key=k,
         title=_scatter_title(k, event),
-        note=f"U is {text.name(event['served'])}. At most 200 random samples of each outcome are "
-        f"drawn, of {counts}. Both axes have a square-root scale.",
+        note=f"Uncertainty is {text.name(event['served'])}. At most 200 random samples of each "
+        f"outcome are drawn, of {counts}. Both axes are square-root scales.",
         data={"rows": points},
+        parameters={"top_5": float(IN_TOP_5 in outcomes.values())},
         table=Table(LOSS_SCATTER_COLUMNS, table),
     )
 
@@ -109,6 +128,6 @@ def _scatter_title(k: str, event: Row) -> str:
     if area is None:
         return f"{text.event(k)}: loss and uncertainty"
     return (
-        f"{text.event(k)}: an error is more uncertain than a hit in "
+        f"{text.event(k)}: an error is more uncertain than a correct answer in "
         f"{text.percent(area)} of pairs (AUROC)"
     )

@@ -16,7 +16,7 @@ def _two_digits(value: float | None) -> str:
 MEASURES_COLUMNS = (
     Column("measure", str),
     Column("", str),
-    Column("NLL more than the served", text.signed),
+    Column("NLL minus that of the served", text.signed),
     Column("± standard error", _two_digits),
     Column("NLL", text.number),
     Column("AUROC", text.number),
@@ -50,8 +50,8 @@ def _measure_figure(k: str, event: Row) -> Figure:
         chart=MEASURES,
         key=k,
         title=f"{text.event(k)}: {served} serves; {ties}",
-        note="Cross-validated, fold by fold; bars are two standard errors either way. Tied: they "
-        "hold 0. To the left is better.",
+        note="Negative log-likelihood (NLL) minus that of the served measure, fold by fold. Bars "
+        "are two standard errors either way; those of tied measures include 0. Left is better.",
         data={"rows": [_measure_row(place, row) for place, (row, _) in enumerate(drawn)]},
         table=Table(MEASURES_COLUMNS, [_measure_cells(row, at) for row, at in drawn]),
     )
@@ -126,8 +126,8 @@ def _comparison_figure(at: int, found: Row, rows: list[Row]) -> Figure:
         chart=COMPARISON,
         key=str(at),
         title=said,
-        note=f"{second} minus {first}, on {text.name(found['on'])}; bars are two standard errors "
-        "either way, and hold 0 where a difference may be chance.",
+        note=f"{second} minus {first}, on {text.name(found['on'])}. Bars are two standard errors "
+        "either way; a difference whose bar includes 0 may be chance.",
         data={
             "rows": [
                 {

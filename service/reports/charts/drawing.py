@@ -154,7 +154,7 @@ def asked(figure: Figure) -> dict[str, Any]:
 
 # Titles and notes are added here, because Vega is slow with text. The limits suit wide fonts.
 TITLE_LETTERS, TITLE_SIZE, TITLE_LINE = 42, 13, 17
-NOTE_LETTERS, NOTE_SIZE, NOTE_LINE = 56, 11, 14
+NOTE_LETTERS, NOTE_SIZE, NOTE_LINE = 52, 12, 15
 MARGIN, GAP = 4, 8
 
 _OPENING = re.compile(r'<svg[^>]*viewBox="0 0 (?P<width>[\d.]+) (?P<height>[\d.]+)"[^>]*>')

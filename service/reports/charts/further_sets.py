@@ -32,14 +32,14 @@ def _histogram_figure(at: int, found: Row, kind: str) -> Figure:
     cells = list(zip(histogram["edges"], histogram["edges"][1:], strict=False))
     columns = (edges[:-1], edges[1:], shown["counts"], shown["calibration_counts"])
     sides = {KNOWN: histogram["calibration_counts"], FURTHER: histogram["counts"]}
-    said = "is shifted" if found["shifted"] else "is not seen to be shifted"
+    said = "is shifted" if found["shifted"] else "shows no shift"
     return Figure(
         chart=HISTOGRAM,
         key=f"{kind}-{at}",
         title=f"“{text.name(found['name'])}” {said}: {KINDS[kind]}",
         note=f"Shares of {text.count(found['samples'])} samples of this set and of "
-        f"{text.count(sum(histogram['calibration_counts']))} of the calibration set; the axis of "
-        "shares grows as a root.",
+        f"{text.count(sum(histogram['calibration_counts']))} of the calibration set, on a "
+        "square-root scale.",
         data={
             "rows": [
                 {"from": lower, "to": upper, "count": count, "n": sum(counts), "of": side}
@@ -74,10 +74,10 @@ def _shares(at: int, found: Row) -> Figure:
     return Figure(
         chart=ABOVE_CONFIDENCE,
         key=f"share-{at}",
-        title=f"“{text.name(found['name'])}”: {_percent_at(rows, 'share')} of it {AT_OR_ABOVE}, "
-        f"{_percent_at(rows, 'calibration_share')} of the calibration set",
-        note="Softmax as the model gives it. Where a shifted set keeps its confidence, the model "
-        "does not notice.",
+        title=f"“{text.name(found['name'])}”: {_percent_at(rows, 'share')} are {AT_OR_ABOVE}; "
+        f"of the calibration set, {_percent_at(rows, 'calibration_share')}",
+        note="The model's own softmax, before calibration. If a shifted set is as confident as the "
+        "calibration set, the model does not notice the shift.",
         data=_data(rows, "share", rows, "calibration_share"),
         table=Table(
             (
@@ -104,18 +104,17 @@ def _accuracies(at: int, found: Row, known: list[Row]) -> Figure:
     return Figure(
         chart=ABOVE_CONFIDENCE,
         key=f"accuracy-{at}",
-        title=f"“{text.name(found['name'])}”: right "
-        f"{_percent_at(found['by_confidence'], 'accuracy')} of the time {AT_OR_ABOVE}, "
-        f"the calibration set {_percent_at(known, 'accuracy')}",
-        note="Top-1, by softmax as the model gives it; nothing is drawn where no sample lies "
-        "above.",
+        title=f"“{text.name(found['name'])}”: accuracy "
+        f"{_percent_at(found['by_confidence'], 'accuracy')} {AT_OR_ABOVE}; "
+        f"of the calibration set, {_percent_at(known, 'accuracy')}",
+        note="Top-1, by the model's own softmax. Confidences that no sample reaches are not drawn.",
         data=_data(found["by_confidence"], "accuracy", known, "accuracy"),
         table=Table(
             (
                 Column("confidence", text.number),
                 Column("samples", text.count),
-                Column("right, this set", text.percent),
-                Column("right, calibration set", text.percent),
+                Column("accuracy, this set", text.percent),
+                Column("accuracy, calibration set", text.percent),
             ),
             table,
         ),

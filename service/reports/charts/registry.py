@@ -11,6 +11,7 @@ from service.reports.charts.bins import (
     odds_ratio_figures,
     scatter_figures,
 )
+from service.reports.charts.confusion import CONFUSION, confusion_figures
 from service.reports.charts.differences import (
     COMPARISON,
     MEASURES,
@@ -28,9 +29,11 @@ from service.reports.charts.further_sets import (
 from service.reports.charts.reliability import (
     BEFORE_AFTER,
     CLASSES,
+    CONFIDENCE,
     RELIABILITY,
     before_after_figures,
     class_figures,
+    confidence_figures,
     reliability_figures,
 )
 from service.reports.charts.thresholds import RISK_COVERAGE, risk_coverage_figures
@@ -60,7 +63,9 @@ CHARTS: dict[str, Chart] = {
     for chart in (
         Chart(BEFORE_AFTER, before_after_figures),
         Chart(RELIABILITY, reliability_figures),
+        Chart(CONFIDENCE, confidence_figures),
         Chart(CLASSES, class_figures),
+        Chart(CONFUSION, confusion_figures),
         Chart(ODDS_RATIO, odds_ratio_figures),
         Chart(LOSS_SCATTER, scatter_figures),
         Chart(RISK_COVERAGE, risk_coverage_figures),

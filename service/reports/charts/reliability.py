@@ -13,19 +13,20 @@ from service.reports.charts.figure import (
     served_events,
 )
 from service.reports.located import Located
+from service.reports.verdict import is_chance
 
 RELIABILITY = "reliability"
 ERROR = "ece_15"  # the only calibration error that baselines have too
 SETS = {
     "evaluation": "samples of the evaluation set",
-    "half": "samples of the calibration set that fitted nothing",
+    "half": "samples of the calibration set that were not used for fitting",
 }
 GROUP_COLUMNS = (
-    Column("said", text.percent),
-    Column("came true", text.percent),
+    Column("stated probability", text.percent),
+    Column("share that was correct", text.percent),
     Column("from", text.percent),
     Column("to", text.percent),
-    Column("hits", text.count),
+    Column("correct", text.count),
     Column("samples", text.count),
 )
 RELIABILITY_COLUMNS = (Column("", str), *GROUP_COLUMNS)
@@ -57,12 +58,12 @@ def _reliability_figure(k: str, event: Row, found: Row, shown: Located) -> Figur
         chart=RELIABILITY,
         key=k,
         title=_reliability_title(k, event),
-        note=f"{text.count(found['n_samples'])} {SETS[found['held_out']]}. Lines are "
-        f"{text.asked(found['level'])} intervals; larger points are of more samples; on the "
-        "dashes what was said came true. Both axes grow as roots towards 100 %.",
+        note=f"{text.count(found['n_samples'])} {SETS[found['held_out']]}. On the dashed line the "
+        "stated probability is the share that was correct. Lines are "
+        f"{text.asked(found['level'])} intervals; larger points stand for more samples.",
         data={"rows": rows},
         table=Table(RELIABILITY_COLUMNS, [[side, *_group_cells(at)] for side, _, at in drawn]),
-        parameters={"most": _most(rows)},
+        parameters={"least": _least(rows)},
     )
 
 
@@ -70,10 +71,10 @@ def _reliability_title(k: str, event: Row) -> str:
     served, raw = event["measures"][event["served"]], event["baselines"].get("raw_softmax")
     after, before = _calibration_error(served), None if raw is None else _calibration_error(raw)
     if after is None or before is None:
-        return f"{text.event(k)}: what was said, and what came true"
+        return f"{text.event(k)}: stated probability and share that was correct"
     return (
-        f"{text.event(k)}: what is said is off by {text.percent(before)} on average before "
-        f"calibration, by {text.percent(after)} after"
+        f"{text.event(k)}: stated probabilities differ from the share that was correct by "
+        f"{text.percent(before)} on average before calibration and {text.percent(after)} after"
     )
 
 
@@ -86,19 +87,64 @@ def _calibration_error(found: Row) -> float | None:
     return error
 
 
-def _most(rows: list[dict[str, Any]]) -> float:
-    """Return the share of misses where the axes begin: a tenth that leaves every point inside."""
+def _least(rows: list[dict[str, Any]]) -> float:
+    """Return where the axes begin: a tenth that leaves every point inside."""
     lowest = min((min(row["said"], row["hit_rate"]) for row in rows), default=0.0)
-    return max(1.0 - int(10 * lowest) / 10, 0.1)
+    return min(int(10 * lowest) / 10, 0.9)
+
+
+CONFIDENCE = "confidence"
+CONFIDENCE_COLUMNS = (
+    Column("mean confidence", text.percent),
+    Column("share that was correct", text.percent),
+    Column("correct", text.count),
+    Column("samples", text.count),
+)
+
+
+def confidence_figures(report: Report) -> list[Figure]:
+    """Return the histogram of the model's own confidence for each event judged on held-out samples.
+
+    The ranges are those of `ece_15`.
+    """
+    return [
+        _confidence_figure(k, table["reliability"], at["reliability"]["before"])
+        for k, _, table, at in served_events(report)
+        if table.get("reliability")
+    ]
+
+
+def _confidence_figure(k: str, found: Row, shown: Located) -> Figure:
+    rows = [row for row in found["before"] if row["count"]]
+    n_samples = sum(row["count"] for row in rows)
+    confidence = sum(row["said"] * row["count"] for row in rows) / max(n_samples, 1)
+    accuracy = sum(row["hits"] for row in rows) / max(n_samples, 1)
+    return Figure(
+        chart=CONFIDENCE,
+        key=k,
+        title=f"{text.event(k)}: mean confidence of the model {text.percent(confidence)}, accuracy "
+        f"{text.percent(accuracy)}",
+        note=f"Histogram of the model's own confidence before calibration, of "
+        f"{text.count(found['n_samples'])} {SETS[found['held_out']]}.",
+        data={"rows": [{name: row[name] for name in ("group", "count", "hits")} for row in rows]},
+        table=Table(
+            CONFIDENCE_COLUMNS,
+            [
+                [at[name] for name in ("said", "hit_rate", "hits", "count")]
+                for at in shown
+                if at["count"]
+            ],
+        ),
+    )
 
 
 CLASSES = "classes"
-MAX_CLASSES = 20
+MAX_CLASSES = 10
 CLASSES_COLUMNS = (Column("predicted class", str), *GROUP_COLUMNS)
 
 
 def class_figures(report: Report) -> list[Figure]:
-    """Return one figure per event with the 20 classes that are furthest off."""
+    """Return one figure per event with the 10 classes that are furthest off."""
     classes = report["provenance"]["config"].get("classes") or []
     return [
         _class_figure(k, table["reliability"], at["reliability"]["classes"], classes)
@@ -119,9 +165,9 @@ def _class_figure(k: str, found: Row, shown: Located, classes: list[str]) -> Fig
         chart=CLASSES,
         key=k,
         title=_class_title(k, rows),
-        note=f"{drawn} predicted classes. Points: how often it came true, with "
+        note=f"{drawn} predicted classes, after calibration. Points: share that was correct, with "
         f"{text.asked(found['level'])} intervals, of {text.count(found['n_samples'])} "
-        f"{SETS[found['held_out']]}; upright ticks: what was said.",
+        f"{SETS[found['held_out']]}. Upright ticks: mean stated probability.",
         data={"rows": [{**row, "_label": _class_label(row)} for row in rows]},
         table=Table(
             CLASSES_COLUMNS,
@@ -143,12 +189,10 @@ def _class_title(k: str, rows: list[Row]) -> str:
         return f"{text.event(k)}: no predicted class has samples to judge it by"
     worst = rows[0]
     if worst["lower"] <= worst["said"] <= worst["upper"]:
-        return (
-            f"{text.event(k)}: each predicted class keeps what is said, as far as its samples tell"
-        )
+        return f"{text.event(k)}: every predicted class is calibrated, within its interval"
     return (
-        f"{text.event(k)}: furthest off is “{worst['_class']}”, said "
-        f"{text.percent(worst['said'])}, true {text.percent(worst['hit_rate'])} of "
+        f"{text.event(k)}: “{worst['_class']}” is furthest off, stated "
+        f"{text.percent(worst['said'])}, correct {text.percent(worst['hit_rate'])} of "
         f"{text.count(worst['count'])}"
     )
 
@@ -156,42 +200,32 @@ def _class_title(k: str, rows: list[Row]) -> str:
 BEFORE_AFTER = "before_after"
 BEFORE_AFTER_COLUMNS = (
     Column("event", str),
-    Column("before, as the softmax says", text.percent),
+    Column("before, by the model's softmax", text.percent),
     Column("after", text.percent),
-    Column("by chance alone, over the own bins, at most", text.percent),
+    Column("99 % limit of chance, over the served bins", text.percent),
 )
 
 
 def before_after_figures(report: Report) -> list[Figure]:
-    """Return one figure of all events, or none without scores."""
-    rows = [
-        row
-        for served in served_events(report)
-        if (row := _before_after_row(served, Located(report)["events"][served.k])) is not None
-    ]
-    if not rows:
-        return []
-    changes = [
-        f"{row['event']} from {text.percent(row['before'])} to {text.percent(row['after'])}"
-        for row in rows
-    ]
-    on = "on the evaluation set" if rows[0]["evaluated"] else "by cross-validation"
-    return [
-        Figure(
-            chart=BEFORE_AFTER,
-            key="all",
-            title=f"Calibration error, {text.enumerated(changes)}",
-            note=f"Mean gap between probability and frequency over 15 bins, {on}. Grey: the error "
-            "of a calibrated table over its own bins, by chance alone, in 99 of 100 cases.",
-            data={
-                "rows": [
-                    {name: row[name] for name in ("event", "before", "after", "chance")}
-                    for row in rows
-                ]
-            },
-            table=Table(BEFORE_AFTER_COLUMNS, [[row["event"], *row["cells"]] for row in rows]),
-        )
-    ]
+    """Return one figure per event with scores."""
+    events = Located(report)["events"]
+    rows = [_before_after_row(served, events[served.k]) for served in served_events(report)]
+    return [_before_after_figure(row) for row in rows if row is not None]
+
+
+def _before_after_figure(row: Row) -> Figure:
+    on = "on the evaluation set" if row["evaluated"] else "by cross-validation"
+    chance = ", not distinguishable from chance" if row["is_chance"] else ""
+    return Figure(
+        chart=BEFORE_AFTER,
+        key=row["k"],
+        title=f"{row['event']}: calibration error from {text.percent(row['before'])} to "
+        f"{text.percent(row['after'])}{chance}",
+        note=f"Mean gap between probability and frequency over 15 bins, {on}. Grey: errors that a "
+        "calibrated model has by chance in 99 of 100 cases, over the served bins.",
+        data={"rows": [{name: row[name] for name in ("event", "before", "after", "chance")}]},
+        table=Table(BEFORE_AFTER_COLUMNS, [[row["event"], *row["cells"]]]),
+    )
 
 
 def _before_after_row(served: Served, event: Located) -> Row | None:
@@ -206,11 +240,13 @@ def _before_after_row(served: Served, event: Located) -> Row | None:
         return found["evaluation"][ERROR] if evaluated else found["scores"][ERROR]["mean"]
 
     return {
+        "k": served.k,
         "event": text.event(served.k),
         "evaluated": evaluated,
         "before": before,
         "after": after,
         "chance": (table.get(band) or {}).get("upper"),
+        "is_chance": is_chance(table),
         "cells": [
             error_of(event["baselines"]["raw_softmax"]),
             error_of(served.at),

@@ -3,13 +3,14 @@
 from service.reports.charts import text
 from service.reports.charts.figure import Column, Figure, Report, Row, Table, served_events
 from service.reports.located import Located
+from service.reports.numbers import rough_count
 
 RISK_COVERAGE = "risk_coverage"
 MIN_COVERAGE = 0.1  # below it the band is as wide as the picture
 SHOWN_POINTS = 20
 COLUMNS = (
     Column("accepted", text.percent),
-    Column("errors among them", text.percent),
+    Column("error rate among them", text.percent),
     Column("from", text.percent),
     Column("to", text.percent),
     Column("threshold", text.number),
@@ -42,8 +43,8 @@ def _figure(k: str, event: Row, found: Row, shown: Located) -> Figure:
         title=_title(k, found["selective"]),
         note=f"Accepted by {text.name(event['served'])}, the most certain first, of "
         f"{text.count(band['accepted'][-1])} calibration samples. Band: "
-        f"{text.asked(band['level'])} interval at each point by itself. Diamonds: what keeps to "
-        "a risk with confidence.",
+        f"{text.asked(band['level'])} interval of each single point. Diamonds: certified error "
+        "rates.",
         data={
             "rows": drawn,
             "points": [
@@ -65,17 +66,17 @@ def _cells(curves: Located, at: int) -> list[Located]:
 
 def _title(k: str, targets: list[Row]) -> str:
     if not targets:
-        return f"{text.event(k)}: errors among what is accepted"
+        return f"{text.event(k)}: error rate among accepted answers"
     target = targets[0]
     bound = text.asked(target["target"]["max_risk"])
     if target["threshold"] is not None:
         return (
-            f"{text.event(k)}: {text.percent(target['coverage'])} can be accepted with at most "
-            f"{bound} of errors"
+            f"{text.event(k)}: {text.percent(target['coverage'])} can be accepted with an error "
+            f"rate of at most {bound}"
         )
     missing = target["labels_missing"]
-    labels = "" if missing is None else f"; about {text.count(missing)} more labels would tell"
-    return f"{text.event(k)}: nothing can be accepted with at most {bound} of errors{labels}"
+    labels = "" if missing is None else f"; about {rough_count(missing)} more labels are needed"
+    return f"{text.event(k)}: an error rate of at most {bound} cannot be certified{labels}"
 
 
 def _most(drawn: list[dict[str, float]], targets: list[Row]) -> float:

@@ -13,6 +13,7 @@ const order = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
 for (const table of document.querySelectorAll("table.sortable")) {
   const headings = [...table.tHead.rows[0].cells];
   headings.forEach((heading, column) => {
+    if (heading.tagName === "TD" || heading.classList.contains("still")) return;
     const isNumber = heading.classList.contains("n");
     const button = document.createElement("button");
     button.type = "button";

@@ -121,6 +121,7 @@ def test_a_report_without_what_is_drawn_has_fewer_figures(reports):
     report = json.loads(json.dumps(reports["one"])) | {"evaluations": [], "model_scores": {}}
     for event in report["events"].values():
         event["comparison"] = []
+        event["confusion"] = None
         event["baselines"] = {}
         for found in event["measures"].values():
             found.pop("reliability")

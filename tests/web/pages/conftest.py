@@ -19,7 +19,8 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KeyedService]:
     """Run a service without keys.
 
     ``digits@1`` takes pictures and has everything that a report shows, ``digits@2`` has one bin.
-    ``scores`` has no model and takes an uncertainty of the client, ``moved`` is imported.
+    ``scores`` has no model and takes an uncertainty of the client, ``warned`` has shifted labels,
+    ``moved`` is imported.
     """
     with keyed_service(tmp_path_factory.mktemp("pages"), first=False) as found:
         client = found.client()
@@ -37,6 +38,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KeyedService]:
         assert further.json()["status"] == "succeeded", further.text
         assert refit(client, "digits@1", bins=1).json()["status"] == "succeeded"
         calibrate_scores(client)
+        calibrate_with_shifted_labels(client)
         document = client.get("/calibrations/digits@1/bins").json()
         moved = client.post("/calibrations/import", params={"name": "moved"}, json=document)
         assert moved.status_code == httpx.codes.CREATED, moved.text
@@ -52,6 +54,14 @@ def calibrate_scores(client: httpx.Client) -> None:
     config = {"name": "scores", "classes": CLASSES[:3], "top_k": [1, 2], "bins": 10}
     config |= {"measures": ["entropy", "supplied:own"], "serve": {"1": "supplied:own"}}
     calibrated(client, config, calibration=content)
+
+
+def calibrate_with_shifted_labels(client: httpx.Client) -> None:
+    """Calibrate labels that are one too large, modulo the number of classes."""
+    labels = np.arange(300) % 3
+    logits = (4.0 * np.eye(3)[labels]).astype(np.float32)
+    logits += np.random.default_rng(3).normal(size=logits.shape).astype(np.float32)
+    calibrated(client, {"name": "warned"}, calibration=npz(logits=logits, labels=(labels + 1) % 3))
 
 
 @pytest.fixture

@@ -49,7 +49,7 @@ def test_pages_fetch_nothing_from_elsewhere_fit_the_window_and_are_accessible(sh
 
 
 def test_pages_are_small_and_readable_without_scripts(shown) -> None:
-    assert max(shown["bytes"].values()) < 1_000_000
+    assert max(shown["bytes"].values()) < 600_000
     assert shown["texts"].keys() == shown["bytes"].keys()
     assert all(len(text) > 100 for text in shown["texts"].values())
 
@@ -64,13 +64,34 @@ def test_files_are_dropped_on_the_form_and_the_job_is_watched_without_a_click(sh
         assert said in seen["row"]
 
 
-def test_the_report_begins_with_its_sentence_with_scripts_and_without(shown) -> None:
+def test_the_report_begins_with_its_summary_with_scripts_and_without(shown) -> None:
     seen = shown["report"]
-    assert " right " in seen["sentence"]
-    texts = shown["texts"].items()
-    (report,) = (t for at, t in texts if at.startswith("/report") and at.count("calibration=") == 1)
-    assert seen["sentence"] in report
+    assert seen["headline"].startswith("Fit for automatic use on ")
+    assert sum(seen["headline"] in text for text in shown["texts"].values()) == 1
     assert seen["pdf"] > 10_000
+
+
+def test_the_first_screen_has_the_decision_and_what_to_do(shown) -> None:
+    """Wide and narrow; a report with warnings begins with them and their remedies."""
+    for seen in shown["report"]["firstScreens"]:
+        assert max(seen["ends"]) < 900, seen
+    assert shown["report"]["warned"].startswith("2 findings")
+    assert "labels = (labels - 1) % 10" in shown["report"]["warned"]
+
+
+def test_events_are_tabs_and_all_of_them_are_printed(shown) -> None:
+    seen = shown["report"]
+    assert seen["tabs"] == [[True, False], [False, True]]
+    assert seen["printed"] == [True, True]
+
+
+def test_names_are_sorted_and_searched_and_failures_tell_why(shown) -> None:
+    seen = shown["home"]
+    assert seen["rising"] == sorted(seen["came"]) != seen["came"]
+    assert max(seen["heights"]) < 1.2 * min(seen["heights"]), "a row takes more than one line"
+    assert seen["searched"] == ["wrong-labels"]
+    assert "failed: labels-shifted" in seen["failure"]
+    assert seen["deleted"] not in seen["left"]
 
 
 def test_bins_are_sorted_by_a_click_and_a_snippet_is_copied_as_it_stands(shown) -> None:
@@ -121,18 +142,26 @@ def test_an_operating_point_that_is_put_in_force_decides_what_answers_say(shown)
 def test_samples_are_looked_through_exported_and_tried(shown) -> None:
     seen = shown["samples"]
     assert seen["count"] == 24
-    for said in ("Row ", "Labelled", "predicted", "Said to be right", "Bin", "inputs"):
+    for said in (
+        "Row ",
+        "Labelled",
+        "predicted",
+        "Stated probability of being correct",
+        "Bin",
+        "inputs",
+    ):
         assert said in seen["first"]
     assert seen["title"] == "Surest errors, Top-1"
     assert seen["file"] == "samples-surest_errors-1.csv"
-    assert "the answer is wrong, or the label is" in seen["tried"]
+    assert "the answer or the label is wrong" in seen["tried"]
 
 
 def test_a_sample_is_tried_with_a_click_and_in_numbers(shown) -> None:
     seen = shown["try"]
     for sentence in (seen["drawn"], seen["written"]):
         assert re.fullmatch(
-            r"Answer: \d, and such answers are right [\d.]+ % of the time \(.* to .*\)\.", sentence
+            r"Answer: \d\. Answers like this are correct [\d.]+ % of the time \(.* to .*\)\.",
+            sentence,
         )
     label = seen["json"]["predictions"][0]["label"]
     assert seen["drawn"].startswith(f"Answer: {label}")
@@ -163,7 +192,7 @@ def test_the_saved_report_opens_from_a_disk_and_asks_for_nothing(shown) -> None:
     seen = shown["saved_report"]
     assert seen["name"] == "digits-1.html"
     assert (seen["asked"], seen["complaints"]) == ([], [])
-    assert seen["sentence"] == shown["report"]["sentence"]
+    assert seen["headline"] == shown["report"]["headline"]
     assert seen["drawn"] > 5
 
 

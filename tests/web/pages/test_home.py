@@ -1,5 +1,6 @@
 """The home page: a row for each name, jobs under way, and the form for an upload."""
 
+import html
 import json
 from collections.abc import Iterator
 
@@ -25,8 +26,29 @@ def calibrate(service: KeyedService, name: str, **config: object) -> dict:
     return calibrated(service.client(), {"name": name} | config, calibration=logits_of())
 
 
-def rows_of(visitor: Visitor) -> list[dict[str, str | None]]:
-    found = elements(visitor.open("/").text)
+def calibrate_part(service: KeyedService, name: str, content: bytes, **config: object) -> dict:
+    files = [
+        ("calibration", ("c.csv", content)),
+        ("config", (None, json.dumps({"name": name} | config))),
+    ]
+    answer = service.client().post("/calibrate", files=files, headers={"Prefer": "wait=60"})
+    return answer.json()
+
+
+def shifted_logits() -> bytes:
+    """Return a set whose labels are one too large, modulo the number of classes."""
+    lines = logits_of().decode().splitlines()
+    shifted = [lines[0], *(f"{(int(line[0]) + 1) % 3}{line[1:]}" for line in lines[1:])]
+    return "\n".join(shifted).encode()
+
+
+def row_of(visitor: Visitor, name: str) -> str:
+    """Return the row of a name as HTML."""
+    return visitor.open("/").text.partition(f'<tr data-name="{name}"')[2].partition("</tr>")[0]
+
+
+def rows_of(visitor: Visitor, address: str = "/") -> list[dict[str, str | None]]:
+    found = elements(visitor.open(address).text)
     return [attributes for tag, attributes in found if tag == "tr" and "data-name" in attributes]
 
 
@@ -62,6 +84,63 @@ def test_numbers_of_a_row_are_those_of_its_report(service, visitor) -> None:
             assert json.loads(value) == pointed_to(report, path)
 
 
+def test_numbers_of_a_row_are_of_the_evaluation_set_if_there_is_one(service, visitor) -> None:
+    calibrated(
+        service.client(),
+        {"name": "evaluated"},
+        calibration=logits_of(),
+        evaluation=logits_of(n=90),
+    )
+    row = row_of(visitor, "evaluated")
+    report = service.client().get("/report?calibration=evaluated").json()
+    assert report["events"]["1"]["figures"]["set"] == "evaluation"
+    values = {path: json.loads(value) for _, path, value in numbers_of(row)}
+    assert len(values) == 3
+    for path, value in values.items():
+        assert value == pointed_to(report, path)
+
+
+def test_findings_and_failures_are_marked_with_a_link(service, visitor) -> None:
+    shifted = shifted_logits()
+    made = calibrated(service.client(), {"name": "marked"}, calibration=shifted)
+    row = row_of(visitor, "marked")
+    n = sum(found["level"] == "warning" for found in made["findings"])
+    assert f'href="/report?calibration={made["id"]}#findings">{n} warning' in row
+    failed = calibrate_part(service, "marked", shifted, strict=True)
+    assert failed["status"] == "failed"
+    assert '<a class="state failed" href="/?made=marked@2">@2 failed</a>' in row_of(
+        visitor, "marked"
+    )
+    alone = calibrate_part(service, "failing", shifted, strict=True)
+    row = html.unescape(row_of(visitor, "failing"))
+    assert f'href="/?made={alone["id"]}"' in row
+    assert alone["error"]["detail"] in row
+    assert alone["error"]["detail"] in html.unescape(visitor.open(f"/?made={alone['id']}").text)
+
+
+def test_names_are_searched(service, visitor) -> None:
+    for name in ("needle_1", "needleX1", "straw"):
+        calibrate(service, name)
+    assert {row["data-name"] for row in rows_of(visitor, "/?q=NEEDLE")} == {
+        "needle_1",
+        "needleX1",
+    }
+    # No wildcard of SQL.
+    assert [row["data-name"] for row in rows_of(visitor, "/?q=e_1")] == ["needle_1"]
+    assert "No name contains <bdi>&lt;b&gt;</bdi>" in visitor.open("/?q=<b>").text
+
+
+def test_a_calibration_is_deleted_after_a_question(service, visitor) -> None:
+    made = calibrate(service, "unwanted")
+    assert f'href="/pages/calibrations/{made["id"]}/delete"' in row_of(visitor, "unwanted")
+    address = f"/pages/calibrations/{made['id']}/delete"
+    assert "Delete <bdi>unwanted</bdi>@1?" in visitor.open(address).text
+    assert visitor.send(address).status_code == SEE_OTHER
+    assert service.client().get(f"/calibrations/{made['id']}").status_code == 404
+    assert "unwanted" not in visitor.open("/").text
+    assert visitor.send(address).status_code == httpx.codes.NOT_FOUND
+
+
 def test_names_can_be_chosen_for_a_comparison(service, visitor) -> None:
     for name in ("one", "two"):
         calibrate(service, name)
@@ -94,10 +173,7 @@ def test_the_form_does_what_the_api_does(service, visitor) -> None:
 
 
 def test_findings_of_an_upload_are_shown(service, visitor) -> None:
-    lines = logits_of().decode().splitlines()
-    shifted = [lines[0], *(f"{(int(line[0]) + 1) % 3}{line[1:]}" for line in lines[1:])]
-    content = "\n".join(shifted).encode()
-    made = calibrated(service.client(), {"name": "shifted"}, calibration=content)
+    made = calibrated(service.client(), {"name": "shifted"}, calibration=shifted_logits())
     assert made["findings"]
     text = visitor.open(f"/?made={made['id']}").text
     for found in made["findings"]:

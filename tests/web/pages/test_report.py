@@ -1,12 +1,15 @@
 """The report as a page: its first sentence, its figures, and its links to other forms."""
 
+import html
 import re
 import xml.etree.ElementTree as ET
 
 import httpx
 import pytest
 from keyed_service import KeyedService
-from page_visitor import HTML, Visitor, elements, text_of
+from page_visitor import HTML, Visitor, elements
+
+from service.reports.numbers import percent
 
 REPORT = "/report?calibration=digits@1"
 
@@ -23,10 +26,48 @@ def files(shown: httpx.Response) -> list[str]:
     return [address for address in found if address.endswith(".svg")]
 
 
-def test_the_report_begins_with_a_sentence_with_interval_and_n(shown) -> None:
-    assert shown.text.index('class="sentence"') < shown.text.index("<figure")
-    sentence = r"right [\d.]+ % of the time\s+\([\d.]+ % to [\d.]+ %, n = [\d,]+\)"
-    assert re.search(sentence, text_of(shown.text))
+def test_the_report_begins_with_findings_then_the_summary_then_figures(service) -> None:
+    report = service.client().get("/report", params={"calibration": "warned"}).json()
+    text = html.unescape(Visitor(service).open("/report?calibration=warned").text)
+    codes = [found["code"] for found in report["findings"]]
+    assert codes[0] == "labels-shifted"
+    order = [text.index(f"<code>{code}</code>") for code in codes]
+    order += [text.index(report["summary"]["headline"]), text.index("<figure")]
+    assert order == sorted(order)
+    assert "Do not use this calibration yet" in report["summary"]["headline"]
+    assert "labels = (labels - 1) % 3" in text
+
+
+def test_the_summary_is_that_of_the_json(service, shown) -> None:
+    summary = service.client().get("/report", params={"calibration": "digits@1"}).json()["summary"]
+    text = html.unescape(shown.text)
+    for sentence in (summary["headline"], *summary["sentences"]):
+        assert sentence in text
+
+
+def test_each_event_is_a_tab_and_all_are_in_the_page(service, shown) -> None:
+    tabs = [a["id"] for tag, a in elements(shown.text) if tag == "input" and a["type"] == "radio"]
+    assert tabs == ["show-1", "show-5"]
+    for k in (1, 5):
+        assert f'<h2 id="top-{k}">' in shown.text
+    targets = {a["id"] for _, a in elements(shown.text) if "id" in a}
+    links = {a["href"][1:] for tag, a in elements(shown.text) if a.get("href", "").startswith("#")}
+    assert links - targets == set()
+    assert {"calibration-1", "bins-5", "provenance"} <= links
+
+
+def test_numbers_of_one_name_are_one_number(service, shown) -> None:
+    """The accuracy and the calibration error at the top, in charts and on the home page."""
+    report = service.client().get("/report", params={"calibration": "digits@1"}).json()
+    event = report["events"]["1"]
+    served = event["measures"][event["served"]]
+    figures = event["figures"]
+    assert figures["set"] == "evaluation"
+    assert figures["accuracy"]["value"] == report["model_scores"]["evaluation"]["accuracy"]["1"]
+    assert figures["calibration_error"]["served"]["mean"] == served["evaluation"]["ece_15"]
+    (title,) = re.findall(r"Top-1: calibration error from [^<]*", shown.text)[:1]
+    for judged in (event["baselines"]["raw_softmax"], served):
+        assert percent(judged["evaluation"]["ece_15"]).replace(" ", "\u00a0") in title
 
 
 def test_people_get_a_page_and_programs_json(service) -> None:

@@ -79,7 +79,7 @@ def test_each_number_is_one_of_the_answer_or_of_the_report(service, visitor) -> 
     sentence = re.search(r'<p class="sentence">(.*?)</p>', page.text, re.DOTALL)[1]
     assert not re.search(r"\d", re.sub(r'<span class="number".*?</span>|<bdi>.*?<', "", sentence))
     assert re.fullmatch(
-        rf"Answer: {re.escape(first['label'])}, and such answers are right [\d.]+ % of the time "
+        rf"Answer: {re.escape(first['label'])}. Answers like this are correct [\d.]+ % of the time "
         r"\([\d.]+ % to [\d.]+ %\)\.",
         html.unescape(text_of(sentence)),
     )
@@ -93,7 +93,7 @@ def test_a_stored_sample_is_drawn_and_its_label_shown(service, visitor) -> None:
     answer = answer_on(page)
     assert answer["predictions"] == predicted(service, inputs=[digit(row).tolist()])["predictions"]
     label = picture_set()[1][row]
-    assert ("the answer is right" in page.text) == (answer["predictions"][0]["class"] == label)
+    assert ("the answer is correct" in page.text) == (answer["predictions"][0]["class"] == label)
     assert f'alt="Row {row}, labelled ' in page.text
     assert "Its label is <strong><bdi>" in page.text
 
@@ -111,7 +111,7 @@ def test_the_shown_request_has_the_shown_answer(service, visitor, name) -> None:
 def test_errors_among_the_samples_can_be_tried(service, visitor) -> None:
     [worst] = service.client().get("/calibrations/digits@1/samples?limit=1").json()["samples"]
     page = visitor.open(f"{ADDRESS}?row={worst['row']}")
-    assert "the answer is wrong, or the label is" in page.text
+    assert "the answer or the label is wrong" in page.text
     [first] = answer_on(page)["predictions"]
     assert first["class"] == worst["predicted"]
     assert first["top1"]["probability"] == worst["probability"]

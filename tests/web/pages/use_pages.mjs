@@ -3,12 +3,13 @@
 
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { argv, env } from "node:process";
 
 import { chromium } from "playwright-core";
 
 import * as compare from "./visits/compare.mjs";
+import * as home from "./visits/home.mjs";
 import * as integrate from "./visits/integrate.mjs";
 import * as measures from "./visits/measures.mjs";
 import * as operatingPoint from "./visits/operating_point.mjs";
@@ -31,6 +32,7 @@ const VISITS = [
   integrate,
   savedReport,
   compare,
+  home,
 ];
 
 const [address, folder, model, set, key] = argv.slice(2);
@@ -91,7 +93,8 @@ try {
   const tools = {
     address,
     key,
-    files: { model, set },
+    files: { model, set, outputs: join(dirname(set), "calibration_logits.csv") },
+    headers: { ...(key && { Authorization: `Bearer ${key}` }), Prefer: "wait=60" },
     look: (name, of = page) => look(of, name),
     picture: (name, of = page) => picture(of, name),
   };
@@ -117,8 +120,12 @@ try {
         await picture(other, name);
         const over = await other.evaluate(() => document.documentElement.scrollWidth - innerWidth);
         if (over > 0) shown.overflows.push([name, over]);
-        if (javaScriptEnabled) await look(other, name);
-        else shown.texts[path] = await other.locator("main").innerText();
+        if (javaScriptEnabled) {
+          await look(other, name);
+          await other.setViewportSize({ width: 390, height: 900 });
+          await look(other, `${name}, narrow`);
+          await other.setViewportSize({ width, height: 900 });
+        } else shown.texts[path] = await other.locator("main").innerText();
       }
     }
     await other.context().close();

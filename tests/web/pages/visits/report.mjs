@@ -1,18 +1,64 @@
-// The report, from the home page; its bins sorted by a click, and printed.
+// The report, from the home page: what is seen first, its tabs, its bins sorted by a click, and print.
+// Then that of the same set with every label one too large.
+
+import { readFile } from "node:fs/promises";
 
 export const name = "report";
-export const pages = (id) => [`/report?calibration=${id}`];
+// Pictures show the last.
+export const pages = (id) => [
+  "/report?calibration=wrong-labels",
+  `/report?calibration=${id}`,
+];
 
-export async function use(page, { address }) {
-  const shown = {};
+const SIZES = [
+  { width: 1280, height: 900 },
+  { width: 390, height: 900 },
+];
+
+export async function use(page, { address, files, headers, look }) {
+  const shown = { firstScreens: [] };
   await page.goto(address);
-  await page.locator('tr[data-name="digits"] a').click();
+  await page.locator('tr[data-name="digits"] th a').click();
   await page.waitForURL(/report/);
-  shown.sentence = await page.locator(".sentence").first().innerText();
+  shown.headline = await page.locator(".headline").innerText();
+  for (const size of SIZES) {
+    await page.setViewportSize(size);
+    const boxes = ["headline", "next"].map((name) => page.locator(`.${name}`).boundingBox());
+    const ends = (await Promise.all(boxes)).map(({ y, height }) => y + height);
+    shown.firstScreens.push({ ...size, ends });
+  }
+  await page.setViewportSize(SIZES[0]);
+
+  const events = () =>
+    Promise.all([1, 5].map((k) => page.locator(`section.event:has(#top-${k})`).isVisible()));
+  shown.tabs = [await events()];
+  await page.locator("#show-1").focus();
+  await page.keyboard.press("ArrowRight");
+  shown.tabs.push(await events());
+  await look("report, second event");
+  await page.emulateMedia({ media: "print" });
+  shown.printed = await events();
+  await page.emulateMedia({ media: "screen" });
+  await page.locator("label[for=show-1]").click();
+
   const cells = () => page.locator("table.bins >> nth=0 >> tbody tr td:nth-child(5)").allInnerTexts();
   shown.bins = await cells();
   await page.locator("table.bins >> nth=0 >> th:nth-child(5) button").click();
   shown.sorted = await cells();
   shown.pdf = (await page.pdf({ format: "A4" })).length;
+
+  const [heading, ...lines] = (await readFile(files.outputs, "utf8")).trim().split("\n");
+  const moved = lines.map((line) => `${(Number(line[0]) + 1) % 10}${line.slice(1)}`);
+  const calibration = {
+    name: "c.csv",
+    mimeType: "text/csv",
+    buffer: Buffer.from([heading, ...moved].join("\n")),
+  };
+  for (const config of [{ name: "wrong-labels" }, { name: "strict", strict: true }]) {
+    const multipart = { calibration, config: JSON.stringify(config) };
+    await page.request.post(`${address}calibrate`, { headers, multipart });
+  }
+  await page.goto(`${address}report?calibration=wrong-labels`);
+  shown.warned = (await page.locator("#findings").innerText()).trim();
   return shown;
 }

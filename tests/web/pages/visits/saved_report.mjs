@@ -27,7 +27,7 @@ export async function use(page, { address, id, look, picture }) {
   const url = pathToFileURL(path).href;
   await opened.goto(url);
   shown.asked = shown.asked.filter((found) => found !== url);
-  shown.sentence = await opened.locator(".sentence").first().innerText();
+  shown.headline = await opened.locator(".headline").innerText();
   shown.drawn = await opened.locator("svg.chart").count();
   const ground = () => opened.evaluate(() => getComputedStyle(document.body).backgroundColor);
   shown.grounds = [];

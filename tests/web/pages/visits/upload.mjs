@@ -22,7 +22,7 @@ export async function use(page, { files, picture, look }) {
   shown.made = await page.locator("#made h2").innerText();
   shown.underWay = await page.locator("#jobs").innerText();
   await picture("under-way");
-  await page.locator('tr[data-name="digits"] a').waitFor();
+  await page.locator('tr[data-name="digits"] th a').waitFor();
   shown.row = await page.locator('tr[data-name="digits"]').innerText();
   return shown;
 }

@@ -1,0 +1,79 @@
+"""The chart of errors among accepted answers, by label and predicted class."""
+
+from service.reports.charts import text
+from service.reports.charts.figure import Column, Figure, Report, Row, Table
+from service.reports.located import Located
+
+CONFUSION = "confusion"
+OTHERS = "others"
+CORRECT, WRONG = "correct", "wrong"
+COLUMNS = (
+    Column("label", str),
+    Column("predicted class", str),
+    Column("accepted errors", text.count),
+)
+
+
+def confusion_figures(report: Report) -> list[Figure]:
+    """Return the figure of Top-1; none if its records were not read."""
+    names = report["provenance"]["config"].get("classes") or []
+    events = Located(report)["events"]
+    return [
+        _figure(k, event["confusion"], events[k]["confusion"]["pairs"], names)
+        for k, event in report["events"].items()
+        if event.get("confusion")
+    ]
+
+
+def _figure(k: str, found: Row, pairs: Located, names: list[str]) -> Figure:
+    shown = _unique([text.name(names[index]) for index in found["classes"]])
+    shown += [OTHERS] * (len(found["counts"]) - len(shown))
+    all_answers = "all" if found["threshold"] is None else "all accepted"
+    return Figure(
+        chart=CONFUSION,
+        key=k,
+        title=_title(k, found, names),
+        note=f"Confusion matrix of {all_answers} answers on the calibration set: "
+        f"{text.count(found['n_accepted'])}, of which {text.count(found['n_errors'])} are wrong. "
+        "Correct answers are on the grey diagonal."
+        + (" Classes with the most errors." if OTHERS in shown else ""),
+        data={"rows": list(_cells(found["counts"], shown))},
+        table=Table(
+            COLUMNS,
+            [
+                [text.name(names[row["label"]]), text.name(names[row["predicted"]]), at["count"]]
+                for row, at in zip(found["pairs"], pairs, strict=True)
+            ],
+        ),
+    )
+
+
+def _cells(counts: list[list[int]], shown: list[str]) -> list[Row]:
+    """Return the cells that are not empty, and the whole diagonal, which fixes the axes."""
+    return [
+        {
+            "_label": shown[label],
+            "_predicted": shown[predicted],
+            "place_x": predicted,
+            "place_y": label,
+            "_kind": CORRECT if label == predicted else WRONG,
+            "count": count,
+        }
+        for label, row in enumerate(counts)
+        for predicted, count in enumerate(row)
+        if count or label == predicted
+    ]
+
+
+def _unique(names: list[str]) -> list[str]:
+    """Return names that differ, as the axes need them."""
+    return [f"{name} ({at})" if names.count(name) > 1 else name for at, name in enumerate(names)]
+
+
+def _title(k: str, found: Row, names: list[str]) -> str:
+    if not found["pairs"]:
+        return f"{text.event(k)}: no accepted answer is wrong"
+    first = found["pairs"][0]
+    label, predicted = (text.name(names[first[name]]) for name in ("label", "predicted"))
+    times = "once" if first["count"] == 1 else f"{text.count(first['count'])} times"
+    return f"{text.event(k)}: “{label}” is taken for “{predicted}” {times}, the most frequent error"

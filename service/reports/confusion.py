@@ -1,0 +1,140 @@
+"""Errors among the accepted answers of a calibration set: which label was taken for which class."""
+
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from howsure.statistics.records.records import Records
+from service.errors import ArtifactDamaged
+from service.reports.error_samples import record_parts
+from service.reports.report import collect_report
+from service.storage.calibrations import CalibrationRepository
+from service.storage.fit_results import served_tables
+from service.workspace import Workspace
+
+MOST_CLASSES = 12
+MOST_PAIRS = 20
+TOP_1 = 1
+
+
+@dataclass
+class Confusion:
+    """Counts of accepted answers.
+
+    Attributes
+    ----------
+    correct : Counter of int
+        Correct answers by class.
+    errors : Counter of (int, int)
+        Wrong answers by label and predicted class.
+    """
+
+    correct: Counter[int] = field(default_factory=Counter)
+    errors: Counter[tuple[int, int]] = field(default_factory=Counter)
+
+
+def count_confusion(parts: Iterable[Records], column: str, threshold: float | None) -> Confusion:
+    """Count the answers with an uncertainty of at most ``threshold``; all answers for None."""
+    found = Confusion()
+    for records in parts:
+        uncertainty = records.uncertainty[column]
+        accepted = slice(None) if threshold is None else uncertainty <= np.float32(threshold)
+        pairs = np.column_stack([records.label, records.top_classes[:, 0]])[accepted]
+        unique, counts = np.unique(pairs, axis=0, return_counts=True)
+        for (label, predicted), count in zip(unique.tolist(), counts.tolist(), strict=True):
+            if label == predicted:
+                found.correct[label] += count
+            else:
+                found.errors[label, predicted] += count
+    return found
+
+
+def confusion_matrix(found: Confusion, n_classes: int) -> dict[str, Any]:
+    """Return the counts as plain data.
+
+    ``classes`` are all classes, or the 12 with the most errors. Then ``counts`` has one more row
+    and column, for the other classes. Rows are labels, columns are predicted classes. ``pairs`` are
+    the most frequent errors.
+    """
+    shown = _classes(found, n_classes)
+    place = {index: at for at, index in enumerate(shown)}
+    size = len(shown) + (len(shown) < n_classes)
+    counts = np.zeros((size, size), dtype=np.int64)
+    for (label, predicted), count in found.errors.items():
+        counts[place.get(label, len(shown)), place.get(predicted, len(shown))] += count
+    for index, count in found.correct.items():
+        at = place.get(index, len(shown))
+        counts[at, at] += count
+    n_errors = found.errors.total()
+    return {
+        "n_accepted": found.correct.total() + n_errors,
+        "n_errors": n_errors,
+        "classes": shown,
+        "counts": counts.tolist(),
+        "pairs": [
+            {"label": label, "predicted": predicted, "count": count}
+            for (label, predicted), count in _ranked(found.errors)[:MOST_PAIRS]
+        ],
+    }
+
+
+def _classes(found: Confusion, n_classes: int) -> list[int]:
+    if n_classes <= MOST_CLASSES:
+        return list(range(n_classes))
+    of_class: Counter[int] = Counter()
+    for pair, count in found.errors.items():
+        for index in pair:
+            of_class[index] += count
+    return sorted(index for index, _ in _ranked(of_class)[:MOST_CLASSES])
+
+
+def _ranked(counts: Mapping[Any, int]) -> Sequence[tuple[Any, int]]:
+    """Return the items by falling count; ties by key, so that the order does not vary."""
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+
+
+def collect_full_report(
+    workspace: Workspace, tenant_id: uuid.UUID, reference: str
+) -> dict[str, Any]:
+    """Return `collect_report` with ``confusion`` of Top-1, which reads the records.
+
+    It is null if the calibration keeps no readable records, or has no Top-1 event.
+
+    Raises
+    ------
+    NotFound, Conflict
+        As `collect_report`.
+    """
+    report = collect_report(workspace, tenant_id, reference)
+    for k, event in report["events"].items():
+        event["confusion"] = _of_event(workspace, tenant_id, report, event) if k == "1" else None
+    return report
+
+
+def _of_event(
+    workspace: Workspace, tenant_id: uuid.UUID, report: Mapping[str, Any], event: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """Return the counts at the first certified threshold, or of all answers without one."""
+    if "imported" in report["provenance"]["data"]:
+        return None
+    calibration_id = uuid.UUID(report["calibration"]["id"])
+    risk = event["figures"]["risk"]
+    threshold = None if risk is None else risk["threshold"]
+
+    def counted() -> dict[str, Any]:
+        with workspace.database.reading(tenant_id) as session:
+            row = CalibrationRepository(session, tenant_id).get(calibration_id)
+            tables = served_tables(session, tenant_id, calibration_id)
+        column = next(table.column for table in tables if table.k == TOP_1)
+        found = count_confusion(record_parts(workspace.artifacts, row), column, threshold)
+        return confusion_matrix(found, len(row.config["classes"]))
+
+    try:
+        counts = workspace.confusions.get_or_load(calibration_id, counted)
+    except ArtifactDamaged:
+        return None  # the rest of the report needs no records
+    return {"threshold": threshold, **counts}

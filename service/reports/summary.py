@@ -1,0 +1,128 @@
+"""The summary of a report: whether the calibration is fit for automatic use, and why."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+from service.reports.charts import text
+from service.reports.numbers import confidence, percent, rough_count, share
+from service.reports.verdict import is_chance
+
+Status: TypeAlias = Literal["fit", "unfit", "warned", "unknown"]
+Report: TypeAlias = Mapping[str, Any]
+
+FIRST = "1"
+ALL = 1.0
+
+
+def summarise(report: Report) -> dict[str, Any]:
+    """Return ``status``, ``headline`` and ``sentences`` about the first event of a report.
+
+    A warning outweighs every certified error rate: the labels or the model's outputs are probably
+    not what they should be.
+    """
+    k = FIRST if FIRST in report["events"] else next(iter(report["events"]))
+    event = report["events"][k]
+    status, headline = _decision(report, event)
+    return {
+        "event": k,
+        "status": status,
+        "headline": headline,
+        "sentences": [] if status == "warned" else list(_sentences(report, event, status)),
+    }
+
+
+def _sentences(report: Report, event: Report, status: Status) -> Iterator[str]:
+    yield from _further_rates(event, status)
+    yield from _calibration(event)
+    yield from _shifts(report["evaluations"])
+
+
+def _decision(report: Report, event: Report) -> tuple[Status, str]:
+    n_warnings = sum(found["level"] == "warning" for found in report["findings"])
+    if n_warnings:
+        warned = "a warning says" if n_warnings == 1 else f"{n_warnings} warnings say"
+        return "warned", f"Do not use this calibration yet: {warned} that something is wrong."
+    if "imported" in report["provenance"]["data"]:
+        return "unknown", "These bins were imported. There are no samples here to judge them by."
+    rates = _rates(event)
+    certified = event["figures"]["risk"]
+    if certified is not None:
+        return "fit", (
+            f"Fit for automatic use on {_answers(certified['coverage'])}: at most "
+            f"{share(certified['max_risk'])} of them wrong ({confidence(certified['delta'])} "
+            "confidence)."
+        )
+    if not rates:
+        return "unknown", "No error rate was requested, so fitness for automatic use is unknown."
+    asked = " or ".join(share(found["target"]["max_risk"]) for found in rates)
+    return "unfit", (
+        f"Not yet fit for automatic use: an error rate of at most {asked} cannot be certified. "
+        f"{missing_labels(rates)}"
+    )
+
+
+def missing_labels(rates: Sequence[Report]) -> str:
+    """Return what to do if no requested error rate is certified."""
+    known = [found["labels_missing"] for found in rates if found["labels_missing"] is not None]
+    if not known:
+        return "More labels would not help. Choose a larger error rate."
+    return (
+        f"Add about {rough_count(min(known))} labelled samples, if the model errs as often "
+        "on them, or choose a larger error rate."
+    )
+
+
+def _rates(event: Report) -> list[Report]:
+    """Return the requested error rates of the served measure."""
+    table = event["measures"].get(event["served"]) or {}
+    return list(table.get("selective", ()))
+
+
+def _answers(coverage: float) -> str:
+    return "all answers" if coverage == ALL else f"{percent(coverage)} of answers"
+
+
+def _further_rates(event: Report, status: Status) -> Iterator[str]:
+    """Yield a sentence for each other requested error rate."""
+    if status != "fit":
+        return
+    certified = event["figures"]["risk"]
+    for found in _rates(event):
+        if found["target"]["max_risk"] == certified["max_risk"]:
+            continue
+        asked = f"an error rate of at most {share(found['target']['max_risk'])}"
+        if found["threshold"] is None:
+            yield f"A{asked[1:]} cannot be certified. {missing_labels([found])}"
+        else:
+            yield f"For {asked}, {_answers(found['coverage'])} can be accepted."
+
+
+def _calibration(event: Report) -> Iterator[str]:
+    """Yield a sentence on the calibration error before and after, and whether it may be chance."""
+    error = event["figures"]["calibration_error"]
+    if error["raw"] is None or error["served"] is None:
+        return
+    judged = event["figures"]["set"] == "evaluation"
+    on = "on the evaluation set" if judged else "by cross-validation"
+    before, after = error["raw"]["mean"], error["served"]["mean"]
+    told = f"from {percent(before)} to {percent(after)} {on}"
+    if is_chance(event["baselines"]["raw_softmax"]):
+        yield (
+            "The model's own probabilities are already well calibrated: their calibration error, "
+            f"{percent(before)} {on}, is not distinguishable from chance."
+        )
+    elif after >= before:
+        yield f"Calibration does not lower the calibration error: it goes {told}."
+    elif is_chance(event["measures"][event["served"]]):
+        yield f"Calibration lowers the calibration error {told}. The rest may be chance."
+    else:
+        yield f"Calibration lowers the calibration error {told}. The rest is more than chance."
+
+
+def _shifts(evaluations: Sequence[Report]) -> Iterator[str]:
+    for found in evaluations:
+        if found["shifted"]:
+            yield (
+                f"The further set “{text.name(found['name'])}” differs from the calibration set: "
+                "these numbers may not hold for it."
+            )

@@ -1,0 +1,51 @@
+"""Counts of accepted answers by label and predicted class, against a plain loop."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from service.reports.confusion import confusion_matrix, count_confusion
+
+COLUMN = "margin"
+
+
+def records_of(n: int, n_classes: int, seed: int) -> SimpleNamespace:
+    rng = np.random.default_rng(seed)
+    label = rng.integers(0, n_classes, n).astype(np.int32)
+    predicted = np.where(rng.random(n) < 0.7, label, rng.integers(0, n_classes, n))
+    return SimpleNamespace(
+        label=label,
+        top_classes=predicted[:, None].astype(np.int32),
+        uncertainty={COLUMN: rng.random(n).astype(np.float32)},
+    )
+
+
+@pytest.mark.parametrize("threshold", [None, 0.5, -1.0])
+def test_shards_are_counted_up_to_the_threshold(threshold: float | None) -> None:
+    parts = [records_of(200, 5, seed) for seed in range(3)]
+    expected = np.zeros((5, 5), int)
+    for part in parts:
+        for at in range(200):
+            if threshold is None or part.uncertainty[COLUMN][at] <= threshold:
+                expected[part.label[at], part.top_classes[at, 0]] += 1
+    found = confusion_matrix(count_confusion(parts, COLUMN, threshold), 5)
+    assert found["counts"] == expected.tolist()
+    assert found["n_accepted"] == expected.sum()
+    assert found["n_errors"] == expected.sum() - np.trace(expected)
+
+
+def test_of_many_classes_those_with_the_most_errors_are_shown() -> None:
+    part = records_of(5000, 40, 0)
+    found = confusion_matrix(count_confusion([part], COLUMN, None), 40)
+    wrong = part.label != part.top_classes[:, 0]
+    errors = np.bincount(part.label[wrong], minlength=40)
+    errors += np.bincount(part.top_classes[wrong, 0], minlength=40)
+    least = min(errors[found["classes"]])
+    assert all(n <= least for at, n in enumerate(errors) if at not in found["classes"])
+    counts = np.array(found["counts"])
+    assert counts.shape == (13, 13)
+    assert counts.sum() == 5000
+    pair = found["pairs"][0]
+    is_pair = (part.label == pair["label"]) & (part.top_classes[:, 0] == pair["predicted"])
+    assert is_pair.sum() == pair["count"]
