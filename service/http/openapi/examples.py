@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).parent / "examples"
+FOLDER = Path(__file__).parent / "bodies"
 JSON = "application/json"
 FORM = "multipart/form-data"
 OIP_MODELS = ("/v2/models/{model_name}", "/v2/models/{model_name}/versions/{model_version}")

@@ -10,7 +10,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from service.access.route_table import OPEN, ROUTES
-from service.http.openapi_examples import add_examples
+from service.http.openapi.examples import add_examples
 from service.http.problems import MEDIA_TYPE, PREFIX
 from service.http.response_head import CACHE, CONTENT_SECURITY
 from service.http.services import Services
@@ -48,7 +48,7 @@ TAGS = [
         "protocol).",
     },
 ]
-STATIC = Path(__file__).parent / "static"
+STATIC = Path(__file__).parent.parent / "static"
 # The pictures of Swagger UI are inside its style sheet and script.
 DOCS_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
