@@ -10,7 +10,8 @@ from service.calibrations import routes as calibrations_routes
 from service.calibrations import upload_route
 from service.evaluations import routes as evaluations_routes
 from service.exports import routes as exports_routes
-from service.http import health, openapi, problems, request_record
+from service.http import health, problems, request_record
+from service.http.openapi import document as openapi
 from service.http.request_record import RequestLog
 from service.metrics import route as metrics_route
 from service.metrics.metrics import Metrics
