@@ -48,7 +48,7 @@ def arrays_in(path: Path) -> dict[str, np.ndarray]:
             return dict(archive)
     read = pa_parquet.read_table if path.suffix == ".parquet" else pa_csv.read_csv
     found = {name: np.array(column) for name, column in read(path).to_pydict().items()}
-    for name in ("topk_class", "topk_score"):
+    for name in ("topk_class", "topk_score", "topk_probability"):
         found[name] = np.stack([found.pop(f"{name}_{place}") for place in range(1, 6)], axis=1)
     return found
 
