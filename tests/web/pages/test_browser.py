@@ -60,7 +60,7 @@ def test_files_are_dropped_on_the_form_and_the_job_is_watched_without_a_click(sh
     assert seen["dropped"] == "dropped.onnx"
     assert seen["made"] == "digits@1 is accepted"
     assert "digits@1" in seen["underWay"]
-    for said in ("succeeded", "94.7 %", "entropy"):
+    for said in ("succeeded", "94.7 %", "learned"):
         assert said in seen["row"]
 
 
@@ -117,7 +117,9 @@ def test_three_sliders_move_together_and_the_numbers_follow(shown) -> None:
         values |= {"threshold": told["threshold"]}
         for control in found["controls"]:
             assert control["told"].split()[0] == control["field"]
-            assert control["slider"] == pytest.approx(float(control["field"]), rel=0.02)
+            # The slider is at the nearest of its steps.
+            field = pytest.approx(float(control["field"]), rel=0.02, abs=control["step"])
+            assert control["slider"] == field
             if not control["checked"]:
                 wanted = values[control["name"]]
                 assert float(control["field"]) == pytest.approx(wanted, rel=0.001)

@@ -24,6 +24,7 @@ export async function use(page, { address, key, id, look, picture }) {
         name: control.querySelector("[type=number]").name,
         field: control.querySelector("[type=number]").value,
         slider: Number(control.querySelector("[type=range]").value),
+        step: Number(control.querySelector("[type=range]").step),
         told: control.querySelector("[type=range]").getAttribute("aria-valuetext"),
         checked: control.querySelector("[type=radio]").checked,
       })),
