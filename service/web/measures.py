@@ -18,6 +18,7 @@ from service.web.page_route import charts_of, origin_of, subject_of
 
 _SOFTMAX = "probabilities"
 NEEDS: Mapping[str, str] = {
+    "learned": _SOFTMAX + "; it is fitted with the calibration",
     "entropy": _SOFTMAX,
     "neg_log_pmax": _SOFTMAX,
     "neg_log_topk_mass": _SOFTMAX,

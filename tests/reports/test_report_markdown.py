@@ -1,14 +1,13 @@
 """Names from strangers' graphs in the report as Markdown and in the model card."""
 
 import json
-from pathlib import Path
 
 import pytest
 
-from service.http import openapi
+from service.http.openapi.examples import FOLDER
 from service.reports.markdown import model_card, report_markdown
 
-EXAMPLE = Path(openapi.__file__).parent / "examples" / "report.json"
+EXAMPLE = FOLDER / "report.json"
 HOSTILE = "output:a|b <img src=x> *c* _d_"
 
 

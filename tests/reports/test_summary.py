@@ -2,17 +2,16 @@
 
 import copy
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from howsure.statistics.findings import FINDINGS
-from service.http import openapi
+from service.http.openapi.examples import FOLDER
 from service.reports.remedies import REMEDIES, remedy_of
 from service.reports.summary import summarise
 
-EXAMPLE = json.loads((Path(openapi.__file__).parent / "examples" / "report.json").read_text())
+EXAMPLE = json.loads((FOLDER / "report.json").read_text())
 
 
 @pytest.fixture
