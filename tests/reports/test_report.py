@@ -23,7 +23,10 @@ def test_all_that_was_fitted_is_in_it(report, digits_calibration) -> None:
         assert event["measures"].keys() == set(DEFAULT_MEASURES)
         assert "raw_softmax" in event["baselines"]
         nll = {name: found["scores"]["nll"]["mean"] for name, found in event["measures"].items()}
-        assert nll[event["served"]] == min(nll.values())
+        least = min(nll, key=nll.get)
+        if least != event["served"]:  # then its lead may be chance
+            lead = event["measures"][least]["difference"]["nll"]
+            assert abs(lead["mean"]) <= 2 * lead["standard_error"]
         for found in event["measures"].values():
             assert sum(row["count"] for row in found["bins"]) == 600
             assert found["evaluation"] is not None
