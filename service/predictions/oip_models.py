@@ -137,7 +137,9 @@ def _outputs(served: ServedCalibration) -> list[OipTensor]:
     nothing = HeadOutputs(
         top_classes=np.empty((0, n_top), np.int64),
         top_scores=np.empty((0, n_top), np.float32),
-        uncertainty={event.column: np.empty(0, np.float32) for event in served.events},
+        uncertainty={
+            name: np.empty(0, np.float32) for event in served.events for name in event.needs
+        },
     )
     arrays = prediction_arrays(answers_of(served, nothing, nothing.uncertainty))
     return [_tensor(name, array.dtype, array.shape[1:]) for name, array in arrays.items()]

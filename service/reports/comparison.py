@@ -8,12 +8,13 @@ from typing import Any
 import models
 from howsure.statistics.comparison import Comparison, Served, compare_on_folds, compare_on_samples
 from howsure.statistics.fit.cross_validation import FoldScore
+from howsure.statistics.learned.recorded import with_learned
 from howsure.statistics.plain import to_plain
 from service.errors import ArtifactDamaged, InvalidInput
 from service.jobs.record_set import load_records
 from service.reports.report import collect_report
 from service.storage.calibrations import CalibrationRepository
-from service.storage.fit_results import core_table, served_tables
+from service.storage.fit_results import core_table, learned_model, served_tables
 from service.workspace import Workspace
 
 MOST_COMPARED = 20
@@ -96,6 +97,8 @@ def _served(
         raise
     if records is None:
         raise RuntimeError(f"calibration {calibration_id} lacks its evaluation records")
+    learned = [found for found in map(learned_model, tables) if found is not None]
+    records = with_learned(records, learned)
     return {str(table.k): Served(core_table(table), table.column, records) for table in tables}
 
 
