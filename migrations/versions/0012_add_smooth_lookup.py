@@ -28,6 +28,11 @@ def downgrade() -> None:
     op.execute("DELETE FROM artifact WHERE role = 'learned'")
     _allow_roles(*ROLES)
     # The bins of a smooth table are those of a step table; a learned measure cannot be computed.
+    # SQLite checks foreign keys after the migration and deletes nothing by itself.
+    op.execute(
+        "DELETE FROM bin WHERE bin_table_id IN "
+        "(SELECT id FROM bin_table WHERE learned IS NOT NULL AND NOT served)"
+    )
     op.execute("DELETE FROM bin_table WHERE learned IS NOT NULL AND NOT served")
     op.execute("UPDATE bin_table SET lookup = 'step' WHERE lookup = 'smooth'")
     with op.batch_alter_table("bin_table") as bin_table:

@@ -10,7 +10,6 @@ from typing import Any, Literal, TypeAlias
 import models
 from service.bins.digest import content_sha256
 from service.bins.schemas import (
-    SCHEMAS,
     Bin,
     BinsDocument,
     Data,
@@ -21,6 +20,7 @@ from service.bins.schemas import (
     ReadOutput,
     Selective,
     Table,
+    schema_of,
 )
 from service.calibrations.fit_config import IntervalConfig
 from service.calibrations.preprocessing_config import PreprocessingConfig
@@ -173,8 +173,9 @@ def _document(row: models.Calibration, tables: Sequence[models.BinTable]) -> Bin
     onnx_model = row.onnx_model or {}
     served = [table for table in tables if table.served]
     level = config["ood"]["level"]
+    written = [_table(table) for table in tables]
     return BinsDocument(
-        schema=SCHEMAS[any(table.smooth or table.learned for table in tables)],
+        schema=schema_of(written),
         content_sha256=EMPTY_DIGEST,
         calibration=Origin(id=row.id, name=row.name, version=row.version),
         model_sha256=onnx_model.get("sha256"),
@@ -189,7 +190,7 @@ def _document(row: models.Calibration, tables: Sequence[models.BinTable]) -> Bin
             _selective(target, found)
             for target, found in accept_results(served, config["selective"])
         ],
-        tables=[_table(table) for table in tables],
+        tables=written,
     )
 
 

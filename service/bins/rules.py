@@ -22,6 +22,7 @@ from service.bins.schemas import (
     bin_columns,
     core_curve,
     learned_model,
+    schema_of,
 )
 from service.calibrations.config_errors import violations_of
 from service.calibrations.fit_config import MAX_BINS
@@ -177,6 +178,9 @@ def _broken_rules(document: BinsDocument) -> Iterator[Broken]:
     for i, table in enumerate(document.tables):
         yield from _broken_by_table(table, f"tables[{i}]", n_samples=document.data.samples)
         yield from _broken_by_formulas(table, f"tables[{i}]", n_classes=len(document.classes))
+    schema = schema_of(document.tables)
+    if document.schema_ != schema:
+        yield "schema", f"expected {schema!r}: the second one has curves or formulas"
     yield from _broken_by_hits(document)
     yield from _broken_by_thresholds(document)
     computed = content_sha256(document)

@@ -299,6 +299,12 @@ def bin_columns(bins: Sequence[Bin]) -> BinColumns:
     )
 
 
+def schema_of(tables: Sequence[Table]) -> Literal["howsure.bins/1", "howsure.bins/2"]:
+    """Return the schema of a document of these tables: the second one if any has further parts."""
+    is_second = any(table.curve is not None or table.learned is not None for table in tables)
+    return SCHEMAS[is_second]
+
+
 def core_curve(table: Table) -> Curve | None:
     """Return the curve of a smooth table.
 

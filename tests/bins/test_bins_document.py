@@ -10,7 +10,7 @@ import httpx
 import pyarrow.parquet as pa_parquet
 import pytest
 from bins_documents import content_digest, exported
-from running_service import calibrated, digits
+from running_service import calibrated, digits, refit
 
 DOCUMENT = [
     *("schema", "content_sha256", "calibration", "model_sha256", "model", "data_sha256", "data"),
@@ -19,6 +19,11 @@ DOCUMENT = [
 TABLE = [
     *("event", "measure", "served", "lookup", "monotone", "requested_bins", "quantile_bins"),
     *("interval", "prior", "bins"),
+]
+CURVE = ["uncertainty", "probability", "lower", "upper"]
+LEARNED = [
+    *("k", "temperature", "intercept", "saturated", "linear", "square", "lower", "upper"),
+    *("offset", "slope", "second"),
 ]
 BIN = [
     *("lower", "upper", "count", "hits", "weight", "probability", "interval"),
@@ -58,7 +63,7 @@ PARQUET = "application/vnd.apache.parquet"
 
 @pytest.fixture(scope="module")
 def document(client, digits_calibration) -> dict:
-    return exported(client, "digits")
+    return exported(client, "digits@1")
 
 
 def flat(document: dict) -> list[dict]:
@@ -77,12 +82,38 @@ def flat(document: dict) -> list[dict]:
     return rows
 
 
-def test_the_schema_of_json(document, digits_calibration) -> None:
+def further_keys(table: dict) -> list[str]:
+    """Return the keys that a table has only in the second schema."""
+    is_learned = table["measure"] == "learned"
+    return ["curve"] * (table["lookup"] == "smooth") + ["learned"] * is_learned
+
+
+STEPS = {"lookup": "step", "measures": ["entropy", "margin"]}
+
+
+@pytest.mark.parametrize(
+    ("config", "schema"),
+    [
+        ({"bins": 3}, "howsure.bins/2"),
+        ({"measures": ["margin"]}, "howsure.bins/2"),
+        ({"lookup": "step"}, "howsure.bins/2"),
+        (STEPS, "howsure.bins/1"),
+        (STEPS | {"lookup": "interpolated"}, "howsure.bins/1"),
+    ],
+)
+def test_the_schema_of_json(client, digits_calibration, config: dict, schema: str) -> None:
+    made = refit(client, "digits@1", **config).json()
+    document = exported(client, made["id"])
     assert list(document) == DOCUMENT
-    assert document["schema"] == "howsure.bins/1"
+    assert document["schema"] == schema
+    assert document["content_sha256"] == content_digest(document)
     assert list(document["model"]) == ["members", "companions", "outputs", "averaged", "passes"]
     for table in document["tables"]:
-        assert list(table) == TABLE
+        assert list(table) == TABLE + further_keys(table)
+        if "curve" in table:
+            assert list(table["curve"]) == CURVE
+        if "learned" in table:
+            assert list(table["learned"]) == LEARNED
         assert list(table["interval"]) == ["method", "level", "simultaneous"]
         assert list(table["prior"]) == ["accuracy", "strength", "degenerate"]
         assert all(list(found) == BIN for found in table["bins"])
@@ -92,7 +123,7 @@ def test_the_document_says_what_the_resource_and_the_report_say(
     client, document, digits_calibration
 ) -> None:
     resource = digits_calibration
-    report = client.get("/report", params={"calibration": "digits"}).json()
+    report = client.get("/report", params={"calibration": "digits@1"}).json()
     assert document["calibration"] == {n: resource[n] for n in ("id", "name", "version")}
     assert document["model_sha256"] == resource["model"]["sha256"]
     assert document["data_sha256"] == resource["data"]["sha256"]
@@ -114,7 +145,7 @@ def test_the_document_says_what_the_resource_and_the_report_say(
 
 
 def test_csv_is_the_flat_table(client, document) -> None:
-    answer = client.get("/calibrations/digits/bins", headers={"Accept": "text/csv"})
+    answer = client.get("/calibrations/digits@1/bins", headers={"Accept": "text/csv"})
     lines = list(csv.DictReader(io.StringIO(answer.text)))
     rows = flat(document)
 
@@ -133,14 +164,14 @@ ACCEPTS = {"headers": {"Accept": f"{PARQUET}, application/json;q=0.5"}}
 
 @pytest.mark.parametrize("asked", [{"params": {"format": "parquet"}}, ACCEPTS])
 def test_parquet_is_the_flat_table_with_types(client, document, asked: dict) -> None:
-    answer = client.get("/calibrations/digits/bins", **asked)
+    answer = client.get("/calibrations/digits@1/bins", **asked)
     assert answer.headers["content-type"] == PARQUET
     table = pa_parquet.read_table(io.BytesIO(answer.content))
 
     assert {field.name: str(field.type) for field in table.schema} == COLUMNS
     assert table.to_pylist() == flat(document)
     metadata = {key.decode(): value.decode() for key, value in table.schema.metadata.items()}
-    assert metadata["howsure.schema"] == "howsure.bins/1"
+    assert metadata["howsure.schema"] == document["schema"]
     assert metadata["howsure.content_sha256"] == document["content_sha256"]
     shared = {key: value for key, value in document.items() if key != "tables"}
     assert json.loads(metadata["howsure.document"]) == shared
@@ -161,16 +192,16 @@ def test_the_digest_is_the_one_that_is_documented(client, document) -> None:
 @pytest.mark.parametrize("bins_format", ["json", "csv", "parquet"])
 def test_the_digest_is_the_entity_tag_of_each_format(client, document, bins_format: str) -> None:
     asked = {"params": {"format": bins_format}}
-    answer = client.get("/calibrations/digits/bins", **asked)
+    answer = client.get("/calibrations/digits@1/bins", **asked)
     tag = answer.headers["etag"]
     assert tag == f'W/"{document["content_sha256"]}"'
     assert answer.headers["vary"] == "Accept"
 
     for known in (tag, f'"other", {tag}', "*"):
-        again = client.get("/calibrations/digits/bins", **asked, headers={"If-None-Match": known})
+        again = client.get("/calibrations/digits@1/bins", **asked, headers={"If-None-Match": known})
         assert (again.status_code, again.content) == (httpx.codes.NOT_MODIFIED, b"")
         assert again.headers["etag"] == tag
-    again = client.get("/calibrations/digits/bins", **asked, headers={"If-None-Match": '"other"'})
+    again = client.get("/calibrations/digits@1/bins", **asked, headers={"If-None-Match": '"other"'})
     assert again.status_code == httpx.codes.OK
 
 
@@ -181,4 +212,4 @@ def test_every_key_and_column_is_documented() -> None:
     words = set(re.findall(r"`([a-z0-9_.]+)`", section))
     documented = {word.rpartition(".")[2] for word in words}
 
-    assert documented >= {*DOCUMENT, *TABLE, *BIN, *COLUMNS}
+    assert documented >= {*DOCUMENT, *TABLE, *BIN, *COLUMNS, *CURVE, *LEARNED}

@@ -5,13 +5,21 @@ from collections.abc import Callable
 import httpx
 import pytest
 from bins_documents import Document, changed, exported
-from running_service import calibrated, digits
+from running_service import calibrated, digits, refit
 
 UNPROCESSABLE = httpx.codes.UNPROCESSABLE_ENTITY
 
 
 @pytest.fixture(scope="module")
 def document(client, digits_calibration) -> Document:
+    """A document of step tables, without anything learned."""
+    steps = {"lookup": "step", "measures": ["entropy", "neg_log_pmax", "margin"], "bins": 10}
+    return exported(client, refit(client, "digits@1", **steps).json()["id"])
+
+
+@pytest.fixture(scope="module")
+def smooth(client, digits_calibration) -> Document:
+    """A document of smooth tables, the first of which is of the learned measure."""
     return exported(client, digits_calibration["id"])
 
 
@@ -73,7 +81,8 @@ BIN, NEXT_LOWER = "tables.0.bins.1", "tables.0.bins.2.lower"
 @pytest.mark.parametrize(
     ("change", "location", "says"),
     [
-        (put("schema", "howsure.bins/2"), "schema", "'howsure.bins/1'"),
+        (put("schema", "howsure.bins/2"), "schema", "expected 'howsure.bins/1'"),
+        (put("schema", "howsure.bins/3"), "schema", "'howsure.bins/1' or 'howsure.bins/2'"),
         (put("extra", 1), "extra", "there is no such key"),
         (put("model_sha256", None), "model", "null"),
         (put("data.kind", "logits"), "data.kind", "'inputs'"),
@@ -121,6 +130,96 @@ def test_one_rule_is_broken(client, document, change, location: str, says: str) 
     place = location.replace("tables.0.bins.1", "tables[0].bins[1]")
     assert found["location"] == f"document.{place}"
     assert says in found["message"]
+
+
+CURVE, FORMULA = "tables.0.curve", "tables.0.learned"
+
+
+def all_at(path: str, *values: object) -> Callable[[Document], None]:
+    """Return the change that puts values at the keys of an object, by name and value."""
+
+    def change(found: Document) -> None:
+        for name, value in zip(values[::2], values[1::2], strict=True):
+            put(f"{path}.{name}", value)(found)
+
+    return change
+
+
+def without(path: str) -> Callable[[Document], None]:
+    """Return the change that removes a key of the first table."""
+    return lambda found: found["tables"][0].pop(path)
+
+
+def shorter(path: str, *names: str) -> Callable[[Document], None]:
+    """Return the change that drops the last entry of lists."""
+
+    def change(found: Document) -> None:
+        for name in names:
+            found["tables"][0][path][name].pop()
+
+    return change
+
+
+def as_steps(found: Document) -> None:
+    """Say that the smooth tables are step tables, but leave a curve."""
+    found["tables"][0]["lookup"] = "step"
+
+
+def formula_of_another(found: Document) -> None:
+    """Give the measure of the second table the formula of the first."""
+    found["tables"][1]["learned"] = found["tables"][0]["learned"]
+
+
+@pytest.mark.parametrize(
+    ("change", "location", "says"),
+    [
+        (put("schema", "howsure.bins/1"), "schema", "expected 'howsure.bins/2'"),
+        (without("curve"), "curve", "expected a curve with the lookup 'smooth'"),
+        (as_steps, "curve", "and with no other"),
+        (put(f"{CURVE}.extra", 1), "curve.extra", "there is no such key"),
+        (put(f"{CURVE}.uncertainty", []), "curve.uncertainty", "a list of 1 to 98"),
+        (put(f"{CURVE}.uncertainty", [0.5] * 99), "curve.uncertainty", "a list of 1 to 98"),
+        (shorter("curve", "lower"), "curve", "one value per knot"),
+        (put(f"{CURVE}.uncertainty.1", -100.0), "curve", "ascend strictly"),
+        (put(f"{CURVE}.uncertainty.0", -100.1), "curve", "float32"),
+        (put(f"{CURVE}.lower.0", -0.1), "curve", "0 <= lower <= probability"),
+        (put(f"{CURVE}.upper.0", 1.1), "curve", "upper <= 1"),
+        (put(f"{CURVE}.probability.0", 0.1), "curve", "lower <= probability"),
+        (without("learned"), "learned", "expected a formula with the measure 'learned'"),
+        (formula_of_another, "tables[1].learned", "and no other"),
+        (put(f"{FORMULA}.extra", 1), "learned.extra", "there is no such key"),
+        (put(f"{FORMULA}.k", 2), "learned.k", "expected the event, 1"),
+        (put(f"{FORMULA}.k", 0), "learned.k", "at least 1"),
+        (put(f"{FORMULA}.temperature", 24), "learned.temperature", "below 24"),
+        (shorter("learned", "linear"), "learned.linear", "a list of 4 items"),
+        (put(f"{FORMULA}.square", [0.0] * 5), "learned.square", "a list of 4 items"),
+        (shorter("learned", "slope"), "learned", "slope must hold finite numbers of shape (10,)"),
+        (
+            shorter("learned", "offset", "slope", "second"),
+            "learned.offset",
+            "a number for each of 10 classes",
+        ),
+        (all_at(FORMULA, "lower", [1.0] * 4, "upper", [0.5] * 4), "learned", "exceed upper"),
+        (put(f"{FORMULA}.intercept", 1e300), "learned", "must not exceed 1e+30"),
+        (put(f"{FORMULA}.square.0", -1e308), "learned", "must not exceed 1e+30"),
+        (put(f"{FORMULA}.offset.3", 1e308), "learned", "must not exceed 1e+30"),
+        (put(f"{FORMULA}.offset", ["x" * 5_000_000]), "learned", "at most 4194304 bytes"),
+    ],
+)
+def test_one_rule_of_curves_and_formulas_is_broken(
+    client, smooth, change, location: str, says: str
+) -> None:
+    found = refused(client, changed(smooth, change))
+
+    place = location if location.startswith(("schema", "tables")) else f"tables[0].{location}"
+    assert found["location"] == f"document.{place}"
+    assert says in found["message"]
+
+
+@pytest.mark.parametrize("change", [put(f"{CURVE}.lower.0", 0.5), put(f"{FORMULA}.slope.2", 0.25)])
+def test_a_curve_or_formula_that_was_changed_is_noticed(client, smooth, change) -> None:
+    found = refused(client, changed(smooth, change, sign=False))
+    assert found["location"] == "document.content_sha256"
 
 
 @pytest.mark.parametrize(

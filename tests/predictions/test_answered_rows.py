@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from plain_answers import plain_arrays, plain_json, plain_oip
 
+from howsure.statistics.bins.curve import Curve
 from howsure.statistics.bins.prior import BetaPrior
 from howsure.statistics.bins.table import BinTable
+from howsure.statistics.learned.model import LearnedModel
 from service.errors import InvalidInput
 from service.metrics.answers import AnswerCounts
 from service.predictions.answer_writer import MOST_ROWS_AT_ONCE, AnswerWriter, BatchAnswers
@@ -31,6 +33,34 @@ LABELS = st.text(
 )
 SCALARS = st.floats(-8.0, 8.0, width=32)
 SHARES = st.floats(0.0, 1.0)
+# Of the learned measure; below -85 the other classes have no mass.
+INPUTS = st.floats(-90.0, 8.0, width=32)
+
+
+@st.composite
+def curves(draw):
+    knots = draw(st.sets(SCALARS, min_size=1, max_size=4))
+    shares = arrays(np.float64, (3, len(knots)), elements=SHARES)
+    lower, probability, upper = np.sort(draw(shares), 0)
+    return Curve(uncertainty=sorted(knots), probability=probability, lower=lower, upper=upper)
+
+
+@st.composite
+def formulas(draw, k, n_classes):
+    number = st.floats(-3.0, 3.0)
+    by_input, by_class = (arrays(np.float64, n, elements=number) for n in (4, n_classes))
+    lower, upper = np.sort(draw(arrays(np.float64, (2, 4), elements=INPUTS)), 0)
+    by_name = {name: draw(by_input) for name in ("linear", "square")}
+    by_name |= {name: draw(by_class) for name in ("offset", "slope", "second")}
+    return LearnedModel(
+        k=k,
+        temperature=draw(st.integers(0, 23)),
+        intercept=draw(number),
+        saturated=draw(number),
+        lower=lower,
+        upper=upper,
+        **by_name,
+    )
 
 
 @st.composite
@@ -39,6 +69,7 @@ def tables(draw):
     between = sorted(draw(st.sets(SCALARS, min_size=n_bins - 1, max_size=n_bins - 1)))
     means = sorted(draw(st.sets(SCALARS, min_size=n_bins, max_size=n_bins)))
     lower, probability, upper = np.sort(draw(arrays(np.float64, (3, n_bins), elements=SHARES)), 0)
+    lookup = draw(st.sampled_from(["smooth", "interpolated", "step"]))
     return BinTable(
         edges=[-np.inf, *between, np.inf],
         counts=[10] * n_bins,
@@ -49,11 +80,19 @@ def tables(draw):
         upper=upper,
         mean_uncertainty=means,
         requested_bins=n_bins,
-        lookup=draw(st.sampled_from(["step", "interpolated"])),
+        lookup=lookup,
+        curve=draw(curves()) if lookup == "smooth" else None,
     )
 
 
-MEASURES = ("entropy", 'output:"%b"', "supplied:schärfe")
+MEASURES = ("learned", "entropy", 'output:"%b"', "supplied:schärfe")
+
+
+@st.composite
+def events_of(draw, k, n_classes, measures):
+    measure = draw(st.sampled_from(measures))
+    learned = draw(formulas(k, n_classes)) if measure == "learned" else None
+    return ServedEvent(k, measure, f"column_{k}", draw(tables()), learned)
 
 
 @st.composite
@@ -61,8 +100,7 @@ def calibrations(draw, measures=MEASURES):
     names = draw(st.lists(LABELS, min_size=2, max_size=8))
     top_k = draw(st.sets(st.integers(1, len(names) - 1), min_size=1, max_size=2))
     bounds = st.none() | SCALARS
-    measure = st.sampled_from(measures)
-    events = [ServedEvent(k, draw(measure), f"column_{k}", draw(tables())) for k in sorted(top_k)]
+    events = [draw(events_of(k, len(names), measures)) for k in sorted(top_k)]
     return ServedCalibration(
         ref=CalibrationRef(uuid.uuid4(), draw(LABELS), draw(st.integers(1, 99))),
         model=None,
@@ -82,8 +120,12 @@ def runs(draw, measures=MEASURES):
     ranked = st.permutations(range(n_classes)).map(lambda order: order[: max(5, *served.top_k, 5)])
     shown = np.array(draw(st.lists(ranked, min_size=n_rows, max_size=n_rows)), np.int64)
     scores = arrays(np.float32, shown.shape, elements=st.floats(0.0, 1.0, width=32))
-    column = arrays(np.float32, n_rows, elements=SCALARS)
-    uncertainty = {event.column: draw(column) for event in served.events}
+    column, inputs = (arrays(np.float32, n_rows, elements=e) for e in (SCALARS, INPUTS))
+    uncertainty = {
+        name: draw(column if event.learned is None else inputs)
+        for event in served.events
+        for name in event.needs
+    }
     return served, HeadOutputs(shown, draw(scores), uncertainty)
 
 
@@ -210,7 +252,7 @@ def batches(draw):
     """
     found = []
     # Of requests that bring their uncertainties with them, see test_mixed_clients.
-    for served, few in draw(st.lists(runs(MEASURES[:2]), min_size=1, max_size=3)):
+    for served, few in draw(st.lists(runs(MEASURES[:3]), min_size=1, max_size=3)):
         n_few = len(few.top_classes)
         n_rows = draw(st.sampled_from([n_few, 2 * MOST_ROWS_AT_ONCE]))
         outputs = part(few, np.arange(n_rows) % n_few)

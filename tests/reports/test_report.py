@@ -22,11 +22,12 @@ def test_all_that_was_fitted_is_in_it(report, digits_calibration) -> None:
         assert event["served"] == digits_calibration["serve"][k]
         assert event["measures"].keys() == set(DEFAULT_MEASURES)
         assert "raw_softmax" in event["baselines"]
-        nll = {name: found["scores"]["nll"]["mean"] for name, found in event["measures"].items()}
-        least = min(nll, key=nll.get)
-        if least != event["served"]:  # then its lead may be chance
-            lead = event["measures"][least]["difference"]["nll"]
-            assert abs(lead["mean"]) <= 2 * lead["standard_error"]
+        # The learned measure serves unless another one is clearly better.
+        assert event["served"] == "learned"
+        differences = {row["measure"]: row["difference"] for row in event["comparison"]}
+        for name in set(DEFAULT_MEASURES) - {"learned"}:
+            found = differences[name]
+            assert found["mean"] > -2 * found["standard_error"]
         for found in event["measures"].values():
             assert sum(row["count"] for row in found["bins"]) == 600
             assert found["evaluation"] is not None

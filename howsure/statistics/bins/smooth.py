@@ -27,7 +27,9 @@ def certainty(uncertainty: Uncertainty, measure: str) -> Floats:
     if measure == "learned":
         return -values
     if values.min() >= 0.0:
-        return np.asarray(-np.log(np.expm1(np.maximum(values, float(UNDERFLOW)))))
+        values = np.maximum(values, float(UNDERFLOW))
+        # -log(e^v - 1), written so that it does not overflow.
+        return np.asarray(-values - np.log(-np.expm1(-values)))
     ranks = scipy.stats.rankdata(-values)
     return np.asarray(scipy.special.ndtri((ranks - 0.5) / len(ranks)))
 

@@ -14,6 +14,8 @@ from howsure.statistics.records.records import TEMPERATURES
 N_INPUTS = 4
 # A log ratio below this means that the other classes have no mass in float32.
 SATURATED_BELOW = -85.0
+# Far within float32, in which the measure is served.
+LARGEST = 1e30
 ScalarMeasure = Callable[[Sequence[float], int, int], float]
 
 
@@ -39,7 +41,8 @@ class LearnedModel:
     Raises
     ------
     ValueError
-        If a shape differs, a number is not finite, or the temperature does not exist.
+        If a shape differs, a number is not finite, the temperature does not exist, a ``lower``
+        exceeds its ``upper``, or the measure could exceed 1e30.
     """
 
     k: int
@@ -64,6 +67,20 @@ class LearnedModel:
             raise ValueError(f"temperature must be an index below {len(TEMPERATURES)}")
         if not np.isfinite([self.intercept, self.saturated]).all():
             raise ValueError("intercept and saturated must be finite")
+        if (self.lower > self.upper).any():
+            raise ValueError("lower must not exceed upper")
+        if not self._largest() <= LARGEST:
+            raise ValueError(f"the measure must not exceed {LARGEST:g} for any input")
+
+    def _largest(self) -> float:
+        """Return a bound of the measure's size."""
+        with np.errstate(over="ignore"):
+            sizes = np.maximum(np.abs(self.lower), np.abs(self.upper))
+            by_input = (np.abs(self.linear) + np.abs(self.square) * sizes) * sizes
+            by_class = [np.abs(v).max(initial=0.0) for v in (self.offset, self.second)]
+            slope = np.abs(self.slope).max(initial=0.0) * sizes[0]
+            constants = abs(self.intercept) + abs(self.saturated)
+            return float(constants + by_input.sum() + sum(by_class) + slope)
 
     def _convert(self, name: str, shape: tuple[int, ...]) -> None:
         values = np.asarray(getattr(self, name), np.float64)

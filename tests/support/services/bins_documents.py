@@ -30,7 +30,17 @@ REALS = {
     "rate",
     "step",
     "scales",
+    # Of curves and learned formulas.
+    "uncertainty",
+    "intercept",
+    "saturated",
+    "linear",
+    "square",
+    "offset",
+    "slope",
+    "second",
 }
+N_TEMPERATURES = 24
 
 
 def content_digest(document: Document) -> str:
@@ -85,3 +95,51 @@ def answers(client: httpx.Client, reference: str, **rows: Any) -> list[Document]
     answer = client.post("/predict", json=body)
     assert answer.status_code == httpx.codes.OK, answer.text
     return answer.json()["predictions"]
+
+
+def served_table(document: Document, event: int) -> Document:
+    """Return the table that serves an event."""
+    (found,) = (t for t in document["tables"] if t["event"] == event and t["served"])
+    return found
+
+
+def looked_up(table: Document, uncertainty: np.ndarray) -> dict[str, np.ndarray]:
+    """Return bin, probability and interval as docs/http.md describes a step or smooth table."""
+    edges = [row["upper"] for row in table["bins"][:-1]]
+    bins = np.searchsorted(edges, uncertainty, side="left")
+    if table["lookup"] == "smooth":
+        curve = table["curve"]
+        columns = [
+            np.interp(uncertainty, curve["uncertainty"], curve[name])
+            for name in ("probability", "lower", "upper")
+        ]
+    else:
+        rows = [[row["probability"], *row["interval"]] for row in table["bins"]]
+        columns = list(np.array(rows)[bins].T)
+    return dict(zip(("bin", "probability", "lower", "upper"), (bins, *columns), strict=True))
+
+
+def learned_uncertainty(formula: Document, probabilities: np.ndarray) -> np.ndarray:
+    """Return the learned measure as docs/statistics.md describes it, of a softmax in float64."""
+    p = np.asarray(probabilities, np.float64)
+    ranked = np.argsort(-p, axis=1, kind="stable")
+    ratios = np.take_along_axis(p, ranked, axis=1)
+    ratios = ratios / ratios[:, :1]
+    k, entropy = formula["k"], -np.sum(p * np.log(np.where(p > 0, p, 1.0)), axis=1)
+    temperature = np.geomspace(0.25, 8.0, N_TEMPERATURES)[formula["temperature"]]
+    inputs = [
+        _log_rest(ratios ** (1 / temperature), k, 1e-37 if k == 1 else 1e-6),
+        _log_rest(ratios, k, 1e-37),
+        np.log(np.maximum(entropy, 1e-37)),
+        np.log(np.maximum(ratios[:, 1], 1e-37)),
+    ]
+    values = np.clip(np.stack(inputs, axis=1), formula["lower"], formula["upper"])
+    by_class = {name: np.array(formula[name]) for name in ("offset", "slope", "second")}
+    total = formula["intercept"] + values @ formula["linear"] + values**2 @ formula["square"]
+    total += by_class["offset"][ranked[:, 0]] + by_class["second"][ranked[:, 1]]
+    total += by_class["slope"][ranked[:, 0]] * values[:, 0]
+    return -(total + formula["saturated"] * (inputs[1] < -85))
+
+
+def _log_rest(ratios: np.ndarray, k: int, least: float) -> np.ndarray:
+    return np.log(np.maximum(ratios[:, k:].sum(axis=1) / ratios[:, :k].sum(axis=1), least))

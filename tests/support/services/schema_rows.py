@@ -100,6 +100,7 @@ def _score(kind: str, name: str, **changes: Any) -> dict[str, Any]:
 KEY_ID = "0123456789Ab"
 KEY = {"id": KEY_ID, "digest": "0" * 64, "pepper_id": "1" * 16, "revoked_at": NOON}
 REFUSED = {"result": "refused", "code": "forbidden", "key_id": KEY_ID, "request_id": "“one”"}
+LEARNED = {"smooth": {"lower": [0.25]}, "learned": {"offset": [EXACT, -1.0]}}
 HEAD_ROWS: Rows = {
     "tenant": [{"id": OTHER_TENANT_ID, "name": "second"}],
     "tenant_limit": [
@@ -127,7 +128,7 @@ HEAD_ROWS: Rows = {
         _row("evaluation", id=uuid.UUID(int=101), name="dark", labelled=True, **RUNNING),
     ],
     "artifact": [
-        *(_artifact(1, role) for role in ("model", "model_data", "samples", "export")),
+        *(_artifact(1, role) for role in ("model", "model_data", "samples", "export", "learned")),
         *(_artifact(1, "records", position) for position in range(3)),
         _artifact(1, "evaluation_records"),
         _artifact(1, "records", evaluation_id=EVALUATION_ID),
@@ -136,11 +137,14 @@ HEAD_ROWS: Rows = {
         _artifact(3, "evaluation"),
     ],
     "bin_table": [
-        _bin_table(3, "margin", served=True),
+        _bin_table(3, "margin", served=True, lookup="step"),
         _bin_table(8, "entropy", monotone=True, k=5, lookup="interpolated"),
-        _bin_table(9, "margin", k=5, n_samples=0),
+        _bin_table(9, "margin", k=5, n_samples=0, lookup="step"),
+        _bin_table(10, "entropy", lookup="smooth", smooth={"uncertainty": [EXACT, 1e-300]}),
+        _bin_table(11, "learned", lookup="step", learned={"intercept": EXACT}),
+        _bin_table(12, "learned", k=5, lookup="smooth", served=True, **LEARNED),
     ],
-    "bin": [_bin(3, 0, 3), _bin(3, 1, 3), _bin(3, 2, 3), _bin(8, 0, 1)],
+    "bin": [_bin(3, 0, 3), _bin(3, 1, 3), _bin(3, 2, 3), _bin(8, 0, 1), _bin(11, 0, 1)],
     "score": [
         _score("measure", "nll"),
         _score("oracle", "nll"),
