@@ -182,6 +182,12 @@ class TestGuarantee:
         assert found.width is None
         assert "an edge between bins falls among samples of equal uncertainty" in found.sentence
 
+    def test_is_refused_for_what_was_learned_from_the_same_labels(self, records):
+        event = fit_calibration(records, options=FitOptions(top_k=(1,), bins=6)).events[1]
+        (reason,) = event.measures["learned"].guarantee.reasons
+        assert reason == "the measure was learned from the labels of the same samples"
+        assert event.measures["margin"].guarantee.reasons == ()
+
     def test_ties_that_no_edge_cuts_leave_it(self, records):
         blocks = (np.argsort(np.argsort(records.uncertainty["entropy"])) // 20).astype(np.float32)
         known = replace(records, uncertainty={**records.uncertainty, "entropy": blocks})
