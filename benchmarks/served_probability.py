@@ -170,7 +170,7 @@ def drawn_classes() -> Iterator[Outputs]:
         )
         models = {
             "logistic": LogisticRegression(),
-            "boosting": HistGradientBoostingClassifier(max_iter=100),
+            "boosting": HistGradientBoostingClassifier(max_iter=400 // n_classes),
             "forest": RandomForestClassifier(100, random_state=0),
             "network": mlp(64),
             "discriminant": QuadraticDiscriminantAnalysis(reg_param=0.1),
