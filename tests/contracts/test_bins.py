@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sample_strategies import judged_uncertainties
+from sample_strategies import judged_uncertainties, uncertainties
 
 from howsure.statistics.bins.fit import fit_bin_table
 
 WAYS = pytest.mark.parametrize(
-    ("lookup", "monotone"), [("step", False), ("step", True), ("interpolated", True)]
+    ("lookup", "monotone"),
+    [("step", False), ("step", True), ("interpolated", True), ("smooth", False), ("smooth", True)],
 )
 
 
@@ -39,3 +40,21 @@ def test_equal_values_get_equal_answers(lookup, monotone, data, n_bins):
         same = uncertainty == value
         assert len(np.unique(found.bin[same])) == 1
         assert len(np.unique(found.probability[same])) == 1
+
+
+@WAYS
+@given(data=judged_uncertainties(), others=uncertainties(), n_bins=st.integers(1, 40))
+def test_the_interval_holds_the_probability_in_any_batch(lookup, monotone, data, others, n_bins):
+    uncertainty, hits = data
+    table = fit_bin_table(uncertainty, hits, n_bins=n_bins, lookup=lookup, monotone=monotone)
+    found = table.look_up(others)
+    assert ((found.lower >= 0.0) & (found.upper <= 1.0)).all()
+    assert ((found.probability > 0.0) & (found.probability < 1.0)).all()
+    assert ((found.lower <= found.probability) & (found.probability <= found.upper)).all()
+    if monotone:
+        falling = found.probability[np.argsort(others, kind="stable")]
+        assert (np.diff(falling) <= 1e-12).all()
+    for place in range(len(others)):
+        alone = table.look_up(others[place : place + 1])
+        for name in ("bin", "probability", "lower", "upper"):
+            assert getattr(alone, name)[0] == getattr(found, name)[place]

@@ -57,9 +57,9 @@ def test_it_has_a_name_and_a_column_of_its_own_and_is_not_asked_for_by_default(n
 @EACH
 def test_what_only_resembles_its_name_is_unknown(name):
     for other in (f"{name}@5", f"{name}_1", name.upper(), f" {name}"):
-        with pytest.raises(ValueError, match=f"measure must be one of entropy.*{name}"):
+        with pytest.raises(ValueError, match=f"measure must be one of learned.*{name}"):
             column(other, 1)
-        with pytest.raises(ValueError, match=f"measure must be one of entropy.*{name}"):
+        with pytest.raises(ValueError, match=f"measure must be one of learned.*{name}"):
             FitOptions(measures=(other,))
 
 

@@ -43,6 +43,7 @@ def guarantee(
     n_candidate_bins: int,
     alpha: float = 0.05,
     ties: bool,
+    learned: bool = False,
 ) -> Guarantee:
     """Return the distribution-free guarantee of uniform-mass bins: Gupta & Ramdas 2021, Theorem 3.
 
@@ -62,10 +63,13 @@ def guarantee(
         In (0, 1).
     ties : bool
         Whether an edge would cut a block of equal uncertainties (`edges_cut_ties`).
+    learned : bool
+        Whether the measure was fitted to the hits of the same samples. The theorem is about a
+        measure that does not depend on them.
     """
     n_compared = table.n_bins if fixed else n_candidate_bins
     per_bin = table.n_samples // table.n_bins
-    reasons = _failed_conditions(table, per_bin, ties=ties)
+    reasons = _failed_conditions(table, per_bin, ties=ties, learned=learned)
     width = None
     if not reasons:
         width = float(np.sqrt(np.log(2.0 * n_compared / alpha) / (2.0 * (per_bin - 1))))
@@ -80,8 +84,12 @@ def guarantee(
     )
 
 
-def _failed_conditions(table: BinTable, per_bin: int, *, ties: bool) -> tuple[str, ...]:
+def _failed_conditions(
+    table: BinTable, per_bin: int, *, ties: bool, learned: bool
+) -> tuple[str, ...]:
     reasons = []
+    if learned:
+        reasons.append("the measure was learned from the labels of the same samples")
     if ties:
         reasons.append("an edge between bins falls among samples of equal uncertainty")
     if table.monotone:

@@ -6,7 +6,6 @@ from itertools import product
 
 import numpy as np
 
-from howsure.statistics.arrays import Uncertainty
 from howsure.statistics.bins.edges import edges_cut_ties
 from howsure.statistics.bins.guarantee import Guarantee, guarantee
 from howsure.statistics.bins.table import BinTable
@@ -142,16 +141,17 @@ def _fit_measure(event: EventInput, measure: str) -> MeasureFit:
         ood_thresholds=ood_thresholds(ranked, sorted({*OOD_LEVELS, options.ood_level})),
         selective=tuple(fit_selective(ranked, target) for target in options.selective),
         curves=fit_curves(ranked, level=level),
-        guarantee=_guarantee(event, found, uncertainty),
+        guarantee=_guarantee(event, found, measure),
         rank_grid=fit_rank_grid(
             uncertainty, samples.records.tie_key, n_bins=found.table.requested_bins
         ),
     )
 
 
-def _guarantee(event: EventInput, found: ScoredTable, uncertainty: Uncertainty) -> Guarantee:
+def _guarantee(event: EventInput, found: ScoredTable, measure: str) -> Guarantee:
     """Return the guarantee of the step table without pooling, whatever is served."""
     options, n_bins = event.options, found.table.requested_bins
+    uncertainty = event.samples.records.uncertainty[column(measure, event.samples.k)]
     table = found.table
     if table.monotone:
         plain = replace(options, lookup="step", monotone=False)
@@ -164,6 +164,7 @@ def _guarantee(event: EventInput, found: ScoredTable, uncertainty: Uncertainty) 
         n_candidate_bins=tried if measure_fixed else tried * len(options.measures),
         alpha=1.0 - options.interval.level,
         ties=edges_cut_ties(uncertainty, n_bins),
+        learned=measure == LEARNED,
     )
 
 
@@ -233,8 +234,8 @@ PREFERRED = (LEARNED, "neg_log_topk_mass")
 def best_measure(measures: dict[str, MeasureFit]) -> str:
     """Return the measure to serve, by cross-validated negative log-likelihood.
 
-    It is the preferred one, ``learned`` before ``neg_log_topk_mass``, among those within one
-    standard error of the paired difference from the least; if there is none, the least. Infinite
+    It is the preferred one, ``learned`` before ``neg_log_topk_mass``, among those within two
+    standard errors of the paired difference from the least; if there is none, the least. Infinite
     folds are left out. A mean over fewer folds ranks after any mean over more.
     """
 

@@ -44,7 +44,8 @@ class LearnedFit:
     model : LearnedModel
         Fitted to all samples: it serves.
     uncertainty : ndarray of float32, shape (n_samples,)
-        Of the calibration set, cross-fitted: no sample's value depends on its own label.
+        Of the calibration set, cross-fitted: no sample's coefficients depend on its own label. Only
+        the choice of the temperature and the prior scales uses all labels.
     class_effects : ndarray of float64, shape (n_classes,)
         Change of the log-odds by the predicted class, at the mean of its slope's input.
     class_counts : ndarray of int64, shape (n_classes,)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
+from howsure.statistics.bins.edges import edges_cut_ties
 from howsure.statistics.bins.fit import fit_bin_table
 from howsure.statistics.bins.guarantee import guarantee, labels_needed
 from howsure.statistics.bins.intervals import INTERVALS, IntervalOptions
@@ -36,9 +37,9 @@ def test_bins_that_were_chosen_pay_for_all_candidates():
 @pytest.mark.parametrize(
     ("options", "ties", "reason"),
     [
-        ({}, True, "equal uncertainties"),
+        ({}, True, "falls among samples of equal uncertainty"),
         ({"monotone": True}, False, "pooled"),
-        ({"lookup": "interpolated"}, False, "interpolated"),
+        ({"lookup": "interpolated"}, False, "pooled"),
         ({"n_samples": 20}, False, "1 sample:"),
         ({"n_samples": 10}, False, "fewer bins were created than requested"),
         ({"n_samples": 60}, False, "promise nothing"),
@@ -67,6 +68,38 @@ def test_holds_for_all_bins_in_simulation():
         broken += bool((np.abs(truth - table.hit_rates) > width).any())
 
     assert broken / 300 <= 0.1
+
+
+def test_an_edge_that_cuts_no_ties_keeps_the_number():
+    """Ten blocks of ten equal values: five edges fall between blocks, seven do not."""
+    blocks = np.repeat(np.arange(10, dtype=np.float32), 10)
+    assert not edges_cut_ties(blocks, 5)
+    assert edges_cut_ties(blocks, 7)
+    assert not edges_cut_ties(np.random.default_rng(0).permutation(blocks), 5)
+
+
+def test_holds_with_ties_that_no_edge_cuts_in_simulation():
+    """Half of the samples are tied at zero: the middle edge of four bins is the end of the block.
+
+    The number of tied samples is random, so most runs are refused; the others keep the promise.
+    """
+    rng = np.random.default_rng(12)
+    broken, promised = 0, 0
+    for _ in range(2000):
+        uncertainty = np.maximum(rng.random(200) - 0.5, 0.0).astype(np.float32)
+        hits = rng.random(200) > uncertainty
+        ties = edges_cut_ties(uncertainty, 2)
+        table = fit_bin_table(uncertainty, hits, n_bins=2)
+        width = guarantee(table, fixed=True, n_candidate_bins=0, alpha=0.1, ties=ties).width
+        if width is None:
+            continue
+        promised += 1
+        edge = float(table.edges[1])
+        truth = np.array([(0.5 + edge * (1 - edge / 2)) / (0.5 + edge), 1 - (edge + 0.5) / 2])
+        broken += bool((np.abs(truth - table.hit_rates) > width).any())
+
+    assert promised > 500
+    assert broken / promised <= 0.1
 
 
 def evenly_spread(n_hits, n_samples, **options):

@@ -13,14 +13,17 @@ from howsure.statistics.fit.baselines import BASELINES, loss
 from howsure.statistics.fit.calibration import fit_calibration
 from howsure.statistics.fit.cross_validation import predict_with_table
 from howsure.statistics.fit.options import FitOptions
+from howsure.statistics.learned.recorded import with_learned
+from howsure.statistics.measures import LEARNED
 from howsure.statistics.ranking import ood_thresholds, ranking_of
+from howsure.statistics.records.order import in_canonical_order
 from howsure.statistics.scores import SCORES, compute_scores
 from howsure.statistics.selective import SelectiveTarget, fit_selective
 
 
 @pytest.fixture(scope="module")
 def records():
-    return simulated_records(600, seed=2)
+    return in_canonical_order(simulated_records(600, seed=2))
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +37,15 @@ def fit(records):
     return fit_calibration(records, options=options, evaluation=records)
 
 
+def fitted_uncertainty(records, event, measure):
+    """The column that the table was fitted to: ``learned`` is cross-fitted."""
+    if measure.measure == LEARNED:
+        return event.learned.uncertainty
+    return records.uncertainty[measure.column]
+
+
 class TestChoice:
-    def test_the_earlier_of_equals_serves(self):
+    def test_the_mass_of_the_event_serves_among_equals(self):
         """On Top-1 the two are the same number."""
         records = simulated_records(200, seed=2)
         for measures in (
@@ -43,9 +53,10 @@ class TestChoice:
             ("neg_log_pmax", "neg_log_topk_mass"),
         ):
             fit = fit_calibration(records, options=FitOptions(top_k=(1,), measures=measures))
-            assert fit.events[1].served == measures[0]
+            assert fit.events[1].served == "neg_log_topk_mass"
 
-    def test_the_fewest_bins_within_a_standard_error_are_fitted(self, fit):
+    def test_the_fewest_bins_within_a_standard_error_are_fitted(self, records):
+        fit = fit_calibration(records, options=FitOptions(lookup="step"))
         for event in fit.events.values():
             for measure in event.measures.values():
                 tried = {c.n_bins: c.nll_mean for c in measure.candidates}
@@ -54,6 +65,17 @@ class TestChoice:
                 assert tuple(tried) == (1, 2, 5, 10, 15, 20)
                 assert chosen <= best
                 assert measure.scores["nll"].mean == pytest.approx(tried[chosen])
+
+    def test_the_bins_beside_a_curve_are_those_of_a_step_table(self, records):
+        smooth, step = (
+            fit_calibration(records, options=FitOptions(top_k=(1,), lookup=lookup)).events[1]
+            for lookup in ("smooth", "step")
+        )
+        for name, measure in step.measures.items():
+            other = smooth.measures[name]
+            assert other.candidates == measure.candidates
+            assert other.table.hits.tolist() == measure.table.hits.tolist()
+            assert other.guarantee == measure.guarantee
 
 
 class TestCalls:
@@ -94,7 +116,7 @@ class TestCalls:
 def test_decisions_are_fitted_as_asked(records, fit):
     for k, event in fit.events.items():
         for measure in event.measures.values():
-            uncertainty, hits = records.uncertainty[measure.column], records.hits(k)
+            uncertainty, hits = fitted_uncertainty(records, event, measure), records.hits(k)
             expected = fit_coarse_table(
                 ranking_of(uncertainty, hits), targets=(0.9, 0.8), level=0.9
             )
@@ -110,20 +132,26 @@ def test_decisions_are_fitted_as_asked(records, fit):
             assert measure.guarantee.alpha == pytest.approx(0.1)
 
 
-def test_the_lookup_that_is_not_served_has_the_bins_that_are_served(records, fit):
+@pytest.mark.parametrize("lookup", ["interpolated", "step"])
+def test_the_lookups_that_are_not_served_have_the_bins_that_are_served(records, fit, lookup):
     for k, event in fit.events.items():
         served = event.measures[event.served]
         expected = fit_bin_table(
-            records.uncertainty[served.column],
+            fitted_uncertainty(records, event, served),
             records.hits(k),
             n_bins=served.table.requested_bins,
-            lookup="interpolated",
+            lookup=lookup,
         )
-        assert event.baselines["interpolated_bins"].parameters == {"bins": expected.n_bins}
-        values = compute_scores(
-            predict_with_table(expected, records.uncertainty[served.column], records.hits(k))
-        )
-        assert event.baselines["interpolated_bins"].evaluation == pytest.approx(values)
+        other = event.baselines[f"{lookup}_bins"]
+        assert other.parameters == {"bins": expected.n_bins}
+        evaluated = with_learned(records, [event.learned.model]).uncertainty[served.column]
+        values = compute_scores(predict_with_table(expected, evaluated, records.hits(k)))
+        assert other.evaluation == pytest.approx(values)
+
+
+def test_the_curve_that_is_not_served_is_compared_by_name(records):
+    fit = fit_calibration(records, options=FitOptions(top_k=(1,), lookup="step", bins=5))
+    assert {"smooth_curve", "interpolated_bins"} <= set(fit.events[1].baselines)
 
 
 def test_logarithms_of_baselines_stop_half_a_sample_short_of_certainty(fit):
@@ -140,9 +168,9 @@ class TestGuarantee:
 
     def test_counts_the_bins_compared(self, records):
         """Auto tries 1, 2, 5, 10, 15, 20 bins of 600 samples: 53 bins, of each measure."""
-        assert self.of(records).n_compared == 53 * 4
+        assert self.of(records).n_compared == 53 * 5
         assert self.of(records, serve={1: "entropy"}).n_compared == 53
-        assert self.of(records, bins=6).n_compared == 6 * 4
+        assert self.of(records, bins=6).n_compared == 6 * 5
         assert self.of(records, bins=6, measures=("entropy",)).n_compared == 6
         assert self.of(records, bins=6, serve={1: "entropy"}).n_compared == 6
 
@@ -152,7 +180,27 @@ class TestGuarantee:
         known = replace(records, uncertainty={**records.uncertainty, "entropy": values})
         found = self.of(known, bins=2, serve={1: "entropy"})
         assert found.width is None
-        assert "equal uncertainties" in found.sentence
+        assert "an edge between bins falls among samples of equal uncertainty" in found.sentence
+
+    def test_is_refused_for_what_was_learned_from_the_same_labels(self, records):
+        event = fit_calibration(records, options=FitOptions(top_k=(1,), bins=6)).events[1]
+        (reason,) = event.measures["learned"].guarantee.reasons
+        assert reason == "the measure was learned from the labels of the same samples"
+        assert event.measures["margin"].guarantee.reasons == ()
+
+    def test_ties_that_no_edge_cuts_leave_it(self, records):
+        blocks = (np.argsort(np.argsort(records.uncertainty["entropy"])) // 20).astype(np.float32)
+        known = replace(records, uncertainty={**records.uncertainty, "entropy": blocks})
+        asked = {"serve": {1: "entropy"}, "measures": ("entropy",)}
+        assert self.of(known, bins=6, **asked).width is not None
+        assert self.of(known, bins=7, **asked).width is None
+
+    @pytest.mark.parametrize("lookup", ["smooth", "interpolated"])
+    def test_is_that_of_the_step_table_whatever_is_served(self, records, lookup):
+        step = self.of(records, bins=6, lookup="step")
+        assert step.sentence.startswith("Step table: ")
+        assert self.of(records, bins=6, lookup=lookup) == step
+        assert self.of(records, bins=6, lookup="smooth", monotone=True) == step
 
 
 class TestOracle:

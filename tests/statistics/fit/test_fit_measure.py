@@ -9,6 +9,9 @@ from sample_strategies import records_with_ranks, simulated_records
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 from howsure.statistics.bins.fit import fit_bin_table
+from howsure.statistics.bins.intervals import IntervalOptions
+from howsure.statistics.bins.prior import fit_prior
+from howsure.statistics.bins.smooth import fit_curve
 from howsure.statistics.fit.calibration import fit_calibration
 from howsure.statistics.fit.cross_validation import pooled_scores
 from howsure.statistics.fit.options import FitOptions
@@ -24,7 +27,7 @@ def records():
 
 @pytest.fixture(scope="module")
 def fit(records):
-    options = FitOptions(bins=6, folds=N_FOLDS, prior_strength=2.0)
+    options = FitOptions(bins=6, folds=N_FOLDS, prior_strength=2.0, lookup="step")
     return fit_calibration(records, options=options).events[1].measures["margin"]
 
 
@@ -83,6 +86,33 @@ def test_the_one_number_of_bins_was_tried(fit):
     assert candidate.nll_mean == fit.scores["nll"].mean
     assert candidate.nll_std == fit.scores["nll"].std
     assert candidate.ece == fit.scores["ece"].mean
+
+
+def test_a_curve_is_fitted_to_the_other_folds(records, held_out):
+    """As `test_scores_over_folds`, and its fit to all samples is served."""
+    _, folds = held_out
+    options = FitOptions(bins=6, folds=N_FOLDS, measures=("margin",), serve={1: "margin"})
+    fit = fit_calibration(records, options=options).events[1].measures["margin"]
+    hits, uncertainty = records.hits(1), records.uncertainty["margin"]
+
+    def curve(rows):
+        return fit_curve(
+            uncertainty[rows],
+            hits[rows],
+            measure="margin",
+            prior=fit_prior(hits[rows]),
+            interval=IntervalOptions(),
+        )
+
+    values = [
+        log_loss(hits[folds == f], curve(folds != f).at(uncertainty[folds == f])[0])
+        for f in range(N_FOLDS)
+    ]
+    # Sums over samples in another order.
+    assert fit.scores["nll"].by_fold == pytest.approx(values, rel=1e-9)
+    whole = curve(np.full(300, True))
+    np.testing.assert_allclose(fit.table.curve.uncertainty, whole.uncertainty)
+    np.testing.assert_allclose(fit.table.curve.probability, whole.probability, rtol=1e-9)
 
 
 def test_pooled_eor_is_the_served_tables_and_pooled_ece_is_none(fit):

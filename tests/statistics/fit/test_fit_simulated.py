@@ -6,11 +6,12 @@ from sample_strategies import simulated_records
 
 from howsure.statistics.fit.calibration import fit_calibration
 from howsure.statistics.fit.options import FitOptions
+from howsure.statistics.learned.recorded import with_learned
 
 SHARPNESS = (1.0, 3.0)
 
 
-@pytest.fixture(scope="module", params=["step", "interpolated"])
+@pytest.fixture(scope="module", params=["smooth", "step", "interpolated"])
 def lookup(request):
     return request.param
 
@@ -62,7 +63,8 @@ def test_cross_validation_foretells_the_evaluation(judged, evaluation):
     records = evaluation[sharpness]
     for k in (1, 5):
         for measure in fit.events[k].measures.values():
-            said = measure.table.look_up(records.uncertainty[measure.column]).probability
+            known = with_learned(records, [fit.events[k].learned.model])
+            said = measure.table.look_up(known.uncertainty[measure.column]).probability
             losses = {
                 "brier": np.square(said - records.hits(k)),
                 "nll": -np.log(np.where(records.hits(k), said, 1.0 - said)),

@@ -50,7 +50,7 @@ def test_the_bins_and_the_next_best(event):
     assert verdict.cross_validation.rival == "platt"
     assert verdict.cross_validation.difference.mean == pytest.approx(0.1)
     assert verdict.sentence == (
-        "Top-1: the bins served (entropy, step) have the least cross-validated negative "
+        "Top-1: the bins served (entropy, smooth) have the least cross-validated negative "
         "log-likelihood, 0.20000; platt has 0.10000 ± 0.01000 more (50.0%)."
     )
 

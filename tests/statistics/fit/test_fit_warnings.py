@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sample_strategies import records_with_ranks, simulated_records
@@ -15,10 +17,12 @@ def said(warnings, *parts):
     return [text for text in warnings if all(part in text for part in parts)]
 
 
-def test_a_healthy_set_is_not_warned_about():
-    fit = fit_calibration(
-        simulated_records(4000, seed=1, sharpness=3.0), options=FitOptions(top_k=(1,), bins=5)
-    )
+def test_a_healthy_set_is_warned_about_only_if_a_baseline_is_better():
+    """Five steps lose to a temperature; a curve does not."""
+    records = simulated_records(4000, seed=1, sharpness=3.0)
+    options = FitOptions(top_k=(1,), bins=5)
+    assert fit_calibration(records, options=options).warnings == []
+    fit = fit_calibration(records, options=replace(options, lookup="step"))
     assert fit.warnings == [fit.events[1].verdict.sentence]
 
 
@@ -58,7 +62,7 @@ def test_more_bins_than_samples_are_no_ties():
     warnings = warnings_of([0, 1, 0, 0], bins=8)
     assert not said(warnings, "equal uncertainty")
     texts = said(warnings, "8 bins requested, 4 created: every sample has its own")
-    assert len(texts) == 4
+    assert len(texts) == 5
     assert said(warnings_of([0], bins=8), "8 bins requested, 1 created")
 
 

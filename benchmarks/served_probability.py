@@ -1,0 +1,297 @@
+"""Compare the served probability with calibrators that know no bins, on many models.
+
+    python benchmarks/served_probability.py [FOLDER] [--sizes 200 600 5000] [--splits 5 3 1]
+
+The models are trained here with scikit-learn, well, too little or too much, on data that comes with
+it or is drawn. FOLDER adds trained networks: ``*.onnx`` from one float32 input to logits,
+and ``calibration_float32.npz`` and ``evaluation_float32.npz`` with ``inputs`` and ``labels``.
+
+Each model's outputs are split at random: the calibration is fitted to n samples with the default
+options, and its report's evaluation scores on all other samples are read. NLL and Brier score of
+the served Top-1 probability are divided by the least of raw softmax, temperature, beta, quadratic
+logistic and isotonic calibration, each clipped to [1 / (2n), 1 - 1 / (2n)]. AUROC is that of error
+detection: `learned` minus the best single measure on the evaluation samples.
+"""
+
+import argparse
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+from sklearn.datasets import load_breast_cancer, load_digits, make_classification
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB, MultinomialNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
+
+from howsure.statistics.fit.calibration import fit_calibration
+from howsure.statistics.fit.options import FitOptions
+from howsure.statistics.fit.result import EventFit
+from howsure.statistics.measures import LEARNED
+from howsure.statistics.records.build import build_records
+from howsure.statistics.records.order import tie_keys
+from howsure.statistics.records.records import Records
+
+RIVALS = ("raw_softmax", "temperature", "beta_calibration", "quadratic_logistic", "isotonic")
+SIZES, SPLITS = (200, 600, 5000), (5, 3, 1)
+LEAST_JUDGED = 300
+# A curve does not depend on the number of bins.
+OPTIONS = FitOptions(top_k=(1,), bins=10)
+BATCH = 500
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Outputs of one model and the labels: ``log p`` or logits, shape (n_samples, n_classes)."""
+
+    name: str
+    scores: np.ndarray
+    labels: np.ndarray
+    logits: bool = False
+
+    def records(self) -> Records:
+        """Return the records, as a job makes them."""
+        keys = tie_keys(self.scores, seed=0)
+        return build_records(
+            self.scores, self.labels, tie_keys=keys, top_k=OPTIONS.top_k, logits=self.logits
+        )
+
+
+@dataclass(frozen=True)
+class Row:
+    """One model at one n, means over the splits: ratios to the best rival, and AUROCs."""
+
+    name: str
+    n: int
+    rival: str
+    served: str
+    nll: float
+    brier: float
+    auroc: float
+    single: float
+
+    @property
+    def gain(self) -> float:
+        """AUROC of ``learned`` minus that of the best single measure."""
+        return self.auroc - self.single
+
+
+def trained(
+    name: str, x: np.ndarray, y: np.ndarray, n_train: int, models: dict[str, object]
+) -> Iterator[Outputs]:
+    """Yield the outputs of each model on the samples after the first ``n_train``."""
+    for kind, model in models.items():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # some are stopped early, to be badly calibrated
+            model.fit(x[:n_train], y[:n_train])  # type: ignore[attr-defined]
+            probabilities = model.predict_proba(x[n_train:])  # type: ignore[attr-defined]
+        assert probabilities.shape[1] == y.max() + 1
+        scores = np.log(np.maximum(probabilities, 1e-300)).astype(np.float32)
+        yield Outputs(f"{name}, {kind}", scores, y[n_train:])
+
+
+def mlp(width: int) -> MLPClassifier:
+    """Return a network that is trained until it is overconfident."""
+    return MLPClassifier((width,), alpha=1e-5, max_iter=600, random_state=0)
+
+
+def digits() -> Iterator[Outputs]:
+    """Yield models of 1,797 handwritten digits, trained on few of them."""
+    order = np.random.default_rng(0).permutation(1797)
+    data = load_digits()
+    for n_train in (150, 400):
+        yield from trained(
+            f"digits {n_train}",
+            data.data[order] / 16.0,
+            data.target[order],
+            n_train,
+            {
+                "logistic": LogisticRegression(C=100.0, max_iter=2000),
+                "forest": RandomForestClassifier(100, random_state=0),
+                "network": mlp(32),
+                "naive Bayes": GaussianNB(var_smoothing=1e-3),
+                "neighbours": KNeighborsClassifier(7),
+                "discriminant": LinearDiscriminantAnalysis(),
+            },
+        )
+
+
+def breast_cancer() -> Iterator[Outputs]:
+    """Yield models of two classes, trained on 60 of 569 samples."""
+    data = load_breast_cancer()
+    order = np.random.default_rng(1).permutation(569)
+    x = ((data.data - data.data.mean(axis=0)) / data.data.std(axis=0))[order]
+    models = {
+        "logistic": LogisticRegression(C=10.0),
+        "forest": RandomForestClassifier(50, random_state=0),
+        "naive Bayes": GaussianNB(),
+        "boosting": HistGradientBoostingClassifier(max_iter=30, min_samples_leaf=5),
+        "network": mlp(10),
+    }
+    yield from trained("breast cancer", x, data.target[order], 60, models)
+
+
+def texts() -> Iterator[Outputs]:
+    """Yield models of 20 groups of short texts, drawn as counts of 1,500 words."""
+    rng = np.random.default_rng(1)
+    n_groups, n_words, n_texts = 20, 1500, 14_000
+    common = rng.dirichlet(np.full(n_words, 0.05))
+    own = rng.dirichlet(np.full(n_words, 0.02), size=n_groups)
+    alike = 0.65 * np.eye(n_groups) + 0.35 * rng.dirichlet(np.full(n_groups, 0.5), size=n_groups)
+    words = alike @ (0.25 * own + 0.75 * common)
+    labels = rng.integers(0, n_groups, n_texts)
+    lengths = rng.integers(8, 40, n_texts)
+    counts = np.stack([rng.multinomial(n, words[y]) for n, y in zip(lengths, labels, strict=True)])
+    models = {
+        "naive Bayes": MultinomialNB(alpha=0.01),
+        "smoothed naive Bayes": MultinomialNB(alpha=1.0),
+        "logistic": LogisticRegression(C=1.0, max_iter=300),
+    }
+    yield from trained("texts", counts.astype(np.float32), labels, 3000, models)
+
+
+def drawn_classes() -> Iterator[Outputs]:
+    """Yield models of scikit-learn's drawn clusters, 5 % of whose labels are wrong."""
+    for seed, n_classes, n_train in ((1, 4, 1500), (2, 10, 3000), (3, 2, 800)):
+        x, y = make_classification(
+            n_train + 11_000,
+            n_features=20,
+            n_informative=8,
+            n_redundant=4,
+            n_classes=n_classes,
+            flip_y=0.05,
+            class_sep=1.2,
+            random_state=seed,
+        )
+        models = {
+            "logistic": LogisticRegression(),
+            "boosting": HistGradientBoostingClassifier(max_iter=400 // n_classes),
+            "forest": RandomForestClassifier(100, random_state=0),
+            "network": mlp(64),
+            "discriminant": QuadraticDiscriminantAnalysis(reg_param=0.1),
+        }
+        yield from trained(f"{n_classes} drawn classes", x, y, n_train, models)
+
+
+def uneven_classes() -> Iterator[Outputs]:
+    """Yield models of 30 normal classes, some wide and some narrow."""
+    rng = np.random.default_rng(4)
+    centres, widths = rng.normal(size=(30, 12)) * 1.5, rng.uniform(0.5, 2.0, 30)
+    y = rng.integers(0, 30, 14_000)
+    x = centres[y] + rng.normal(size=(len(y), 12)) * widths[y][:, np.newaxis]
+    models = {
+        "network": mlp(64),
+        "discriminant": LinearDiscriminantAnalysis(),
+        "forest": RandomForestClassifier(100, random_state=0),
+    }
+    yield from trained("30 uneven classes", x, y, 3000, models)
+
+
+def networks(folder: Path) -> Iterator[Outputs]:
+    """Yield the outputs of each ONNX model of a folder on both of its labelled sets."""
+    sets = [np.load(folder / f"{name}_float32.npz") for name in ("calibration", "evaluation")]
+    inputs, labels = (
+        np.concatenate([found[key] for found in sets]) for key in ("inputs", "labels")
+    )
+    for path in sorted(folder.glob("*.onnx")):
+        session = onnxruntime.InferenceSession(path)
+        name, kind = session.get_inputs()[0].name, session.get_inputs()[0].type
+        if kind != "tensor(float)":
+            continue
+        batches = range(0, len(inputs), BATCH)
+        scores = [session.run(None, {name: inputs[i : i + BATCH]})[0] for i in batches]
+        yield Outputs(f"{folder.name}, {path.stem}", np.concatenate(scores), labels, logits=True)
+
+
+SETS: tuple[Callable[[], Iterator[Outputs]], ...] = (
+    digits,
+    breast_cancer,
+    texts,
+    drawn_classes,
+    uneven_classes,
+)
+
+
+def judge(outputs: Outputs, n: int, splits: int) -> Row:
+    """Fit to ``n`` samples and score all others, for several random splits."""
+    records = outputs.records()
+    found: list[EventFit] = []
+    for repeat in range(splits):
+        order = np.random.default_rng((n, repeat)).permutation(records.n_samples)
+        fit = fit_calibration(
+            records.take(order[:n]),
+            options=OPTIONS,
+            evaluation=records.take(order[n:]),
+            n_classes=outputs.scores.shape[1],
+        )
+        found.append(fit.events[1])
+
+    def mean(score: str, of: Callable[[EventFit], object]) -> float:
+        return float(np.mean([of(event).evaluation[score] for event in found]))  # type: ignore[attr-defined]
+
+    rivals = {
+        name: [mean(score, lambda event, name=name: event.baselines[name]) for score in LOSSES]
+        for name in RIVALS
+    }
+    best = np.min(list(rivals.values()), axis=0)
+    served = [mean(score, lambda event: event.measures[event.served]) for score in LOSSES]
+    auroc = {
+        name: mean("auroc", lambda event, name=name: event.measures[name])
+        for name in OPTIONS.measures
+    }
+    return Row(
+        outputs.name,
+        n,
+        min(rivals, key=lambda name: rivals[name][0]),
+        "/".join(dict.fromkeys(event.served for event in found)),
+        *(float(value) for value in served / best),
+        auroc.pop(LEARNED),
+        max(auroc.values()),
+    )
+
+
+LOSSES = ("nll", "brier")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path, nargs="*")
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
+    parser.add_argument("--splits", type=int, nargs="+", default=SPLITS)
+    asked = parser.parse_args()
+    sources = [*SETS, *(lambda folder=folder: networks(folder) for folder in asked.folder)]
+    rows = []
+    print("| model | n | served | best rival | NLL | Brier | AUROC | gain |")
+    print("|---|---:|---|---|---:|---:|---:|---:|")
+    for source in sources:
+        for outputs in source():
+            for n, splits in zip(asked.sizes, asked.splits, strict=True):
+                if len(outputs.labels) - n < LEAST_JUDGED:
+                    continue
+                row = judge(outputs, n, splits)
+                rows.append(row)
+                print(
+                    f"| {row.name} | {row.n} | {row.served} | {row.rival} | {row.nll:.4f} "
+                    f"| {row.brier:.4f} | {row.auroc:.4f} | {row.gain:+.4f} |",
+                    flush=True,
+                )
+    print("\n| n | models | NLL: mean | worst | Brier: mean | worst | AUROC gain: mean | least |")
+    print("|---:|---:|---:|---:|---:|---:|---:|---:|")
+    for n in asked.sizes:
+        nll, brier, gain = (
+            np.array([getattr(row, name) for row in rows if row.n == n])
+            for name in ("nll", "brier", "gain")
+        )
+        print(
+            f"| {n} | {len(nll)} | {nll.mean():.4f} | {nll.max():.4f} | {brier.mean():.4f} "
+            f"| {brier.max():.4f} | {gain.mean():+.4f} | {gain.min():+.4f} |"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""Curves, class effects and the learned map: the same posteriors by scipy's general minimiser.
+
+Designs, penalties and second derivatives are written out densely here, from the docs' formulas.
+"""
+
+import numpy as np
+import pytest
+from scipy.interpolate import BSpline
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from howsure.statistics.calibrators.spline import (
+    INTERVAL_SCALES,
+    POLYNOMIAL_SCALES,
+    SPLINE_SCALES,
+    fit_spline,
+)
+from howsure.statistics.learned.class_effects import fit_class_effect
+
+
+def dense_posterior(design, offset, hits, precision):
+    """Return the mode, its covariance, and the log marginal likelihood by Laplace's formula."""
+
+    def loss(at):
+        log_odds = offset + design @ at
+        return np.sum(np.logaddexp(0, log_odds) - hits * log_odds) + at @ precision @ at / 2
+
+    def gradient(at):
+        return design.T @ (expit(offset + design @ at) - hits) + precision @ at
+
+    found = minimize(
+        loss, np.zeros(design.shape[1]), jac=gradient, method="BFGS", options={"gtol": 1e-8}
+    )
+    p = expit(offset + design @ found.x)
+    curvature = design.T @ np.diag(p * (1 - p)) @ design + precision
+    volume = np.linalg.slogdet(precision)[1] - np.linalg.slogdet(curvature)[1]
+    return found.x, np.linalg.inv(curvature), volume / 2 - found.fun
+
+
+def drawn(n_samples=150):
+    rng = np.random.default_rng(0)
+    x = np.sort(rng.normal(1.5, 2.0, n_samples))
+    return x, rng.random(n_samples) < expit(0.6 * x - 0.5 + np.sin(x))
+
+
+def spline_design(x):
+    """Columns 1, u, u^2 - 1, and ten cubic B-splines on the ranks (i - 1/2) / n."""
+    u = (x - x.mean()) / x.std()
+    ranks = (np.arange(len(x)) + 0.5) / len(x)
+    knots = [0, 0, 0, *np.linspace(0, 1, 8), 1, 1, 1]
+    splines = [BSpline.basis_element(knots[i : i + 5], extrapolate=False) for i in range(10)]
+    columns = [np.nan_to_num(spline(ranks)) for spline in splines]
+    return np.column_stack([np.ones_like(u), u, u**2 - 1, *columns])
+
+
+def spline_precision(polynomial, spline, *, prior):
+    scales = [2 * polynomial, polynomial, polynomial / 2] if prior else [10, 10, 5]
+    precision = np.zeros((13, 13))
+    precision[[0, 1, 2], [0, 1, 2]] = 1 / np.square(scales)
+    for i in range(8):
+        bend = np.zeros(10)
+        bend[i : i + 3] = 1, -2, 1
+        precision[3:, 3:] += np.outer(bend, bend) / spline**2
+    precision[3:, 3:] += 0.01 * np.eye(10) / spline**2
+    return precision
+
+
+@pytest.mark.parametrize("prior", [True, False])
+def test_spline_and_its_interval_and_weights(prior):
+    x, hits = drawn()
+    found = fit_spline(x, hits, prior=prior)
+    design, offset = spline_design(x), x if prior else 0 * x
+    evidence, probabilities = [], []
+    for polynomial in POLYNOMIAL_SCALES:
+        for spline in SPLINE_SCALES:
+            precision = spline_precision(polynomial, spline, prior=prior)
+            mode, covariance, likely = dense_posterior(design, offset, hits, precision)
+            variance = np.sum(design @ covariance * design, axis=1)
+            mean = offset + design @ mode
+            evidence.append(likely)
+            probabilities.append(expit(mean / np.sqrt(1 + np.pi * variance / 8)))
+    weights = np.exp(np.array(evidence) - max(evidence))
+    weights /= weights.sum()
+    # Newton stops where a step gains less than 1e-5 nats.
+    np.testing.assert_allclose(found.weights, weights, rtol=1e-4, atol=1e-7)
+    np.testing.assert_allclose(found.probability(x), weights @ probabilities, atol=1e-4)
+
+    precision = spline_precision(*INTERVAL_SCALES, prior=prior)
+    mode, covariance, _ = dense_posterior(design, offset, hits, precision)
+    p = expit(offset + design @ mode)
+    sampling = covariance @ (design.T @ np.diag(p * (1 - p)) @ design) @ covariance
+    covariance = (covariance + sampling) / 2
+    half = 1.959964 * np.sqrt(np.sum(design @ covariance * design, axis=1))
+    for bound, sign in zip(found.interval(x, 0.95), (-1, 1), strict=True):
+        np.testing.assert_allclose(bound, expit(offset + design @ mode + sign * half), atol=1e-3)
+
+
+@pytest.mark.parametrize("scales", [(0.6, 0.0), (0.6, 0.3), (0.15, 0.075)])
+def test_class_effects(scales):
+    rng = np.random.default_rng(1)
+    n_classes, n_samples = 4, 400
+    classes = rng.integers(0, n_classes - 1, n_samples)  # nobody says the last one
+    z, log_odds = rng.normal(size=(2, n_samples))
+    truth = np.array([-1.0, 0.5, 1.0])[classes] + 0.5 * z * (classes == 0)
+    hits = (rng.random(n_samples) < expit(log_odds + truth)).astype(float)
+    found = fit_class_effect(classes, z, log_odds, hits, n_classes=n_classes, scales=scales)
+    one_hot = np.eye(n_classes)[classes]
+    has_slopes = scales[1] > 0
+    design = np.column_stack([one_hot, one_hot * z[:, np.newaxis]]) if has_slopes else one_hot
+    variances = np.repeat(np.square(scales[: 1 + has_slopes]), n_classes)
+    mode, _, evidence = dense_posterior(design, log_odds, hits, np.diag(1 / variances))
+    np.testing.assert_allclose(found.offset, mode[:n_classes], atol=1e-3)
+    np.testing.assert_allclose(found.slope, mode[n_classes:] if has_slopes else 0.0, atol=1e-3)
+    assert found.evidence == pytest.approx(evidence, abs=1e-3)
+    assert found.offset[-1] == 0.0

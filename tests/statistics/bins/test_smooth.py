@@ -1,0 +1,184 @@
+"""The smooth lookup: a curve stored as knots, close to the spline that it was read from."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from scipy.stats import beta
+
+from howsure.statistics.bins.curve import COLUMNS, MAX_KNOTS, Curve
+from howsure.statistics.bins.fit import fit_bin_table
+from howsure.statistics.bins.intervals import IntervalOptions
+from howsure.statistics.bins.prior import fit_prior
+from howsure.statistics.bins.smooth import LOG_ODDS, certainty, fit_curve
+from howsure.statistics.calibrators.spline import fit_spline
+
+MEASURES = ("learned", "neg_log_topk_mass", "entropy", "margin", "energy")
+
+
+def drawn(n_samples, *, measure="neg_log_topk_mass", seed=0):
+    """Uncertainties of an overconfident model and its hits."""
+    rng = np.random.default_rng(seed)
+    log_odds = rng.normal(2.5, 2.5, n_samples)
+    hits = rng.random(n_samples) < expit(0.6 * log_odds - 0.2)
+    positive = np.log1p(np.exp(-log_odds))
+    return (-log_odds if measure in ("learned", "energy") else positive).astype(np.float32), hits
+
+
+def curve_of(uncertainty, hits, *, measure="neg_log_topk_mass", **options):
+    return fit_curve(
+        uncertainty,
+        hits,
+        measure=measure,
+        prior=fit_prior(hits),
+        interval=IntervalOptions(),
+        **options,
+    )
+
+
+def spline_of(uncertainty, hits, measure):
+    x = certainty(uncertainty, measure)
+    order = np.argsort(x)
+    return fit_spline(x[order], hits[order], prior=measure in LOG_ODDS), x
+
+
+# The largest second derivative of a logistic curve.
+MOST_CURVED = 1.0 / (6.0 * np.sqrt(3.0))
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("n_samples", [200, 5000])
+def test_lines_between_knots_stay_close_to_the_spline(measure, n_samples):
+    """Knots are at most a 32nd of the range of x apart, and a line errs by h^2 / 8 max |q''|.
+
+    Log-odds rise by at most 1.2 for each 1 in x where many samples leave the spline no bumps. For
+    few samples, and for ``energy``, whose x are scores of ranks and jump from sample to sample, the
+    error is small beside the interval.
+    """
+    uncertainty, hits = drawn(n_samples, measure=measure)
+    curve = curve_of(uncertainty, hits, measure=measure)
+    spline, x = spline_of(uncertainty, hits, measure)
+    probability, lower, upper = curve.at(uncertainty)
+    error = np.abs(probability - spline.probability(x))
+    assert (error < (0.15 if measure == "energy" else 0.05) * (upper - lower)).all()
+    if measure != "energy" and n_samples == 5000:
+        assert error.max() < MOST_CURVED * 1.2**2 * (np.ptp(x) / 32.0) ** 2 / 8.0
+        assert error.mean() < 2e-4
+    knots = np.isin(uncertainty, curve.uncertainty.astype(np.float32))
+    assert knots.sum() == len(curve.uncertainty)
+    np.testing.assert_allclose(probability[knots], spline.probability(x[knots]), rtol=1e-9)
+    for found, bound in zip((lower, upper), spline.interval(x[knots], 0.95), strict=True):
+        np.testing.assert_allclose(found[knots], bound, rtol=1e-9)
+
+
+def test_constant_beyond_the_outer_knots():
+    uncertainty, hits = drawn(600)
+    curve = curve_of(uncertainty, hits)
+    assert curve.uncertainty[[0, -1]].tolist() == [uncertainty.min(), uncertainty.max()]
+    assert 3 <= len(curve.uncertainty) <= MAX_KNOTS
+    outside = np.array([-1e30, 0.0, 1e30], dtype=np.float32)
+    for values, name in zip(curve.at(outside), COLUMNS[1:], strict=True):
+        first, last = getattr(curve, name)[[0, -1]]
+        assert values.tolist() == [first, first, last]
+
+
+def test_monotone_where_the_spline_is_not():
+    """Hits that rise and fall: the falling curve keeps the mean of what it levels."""
+    rng = np.random.default_rng(0)
+    uncertainty = np.sort(rng.random(2000, dtype=np.float32))
+    hits = rng.random(2000) < 0.5 + 0.4 * np.sin(2.0 * np.pi * uncertainty)
+    free, falling = (curve_of(uncertainty, hits, monotone=flag) for flag in (False, True))
+    assert np.diff(free.probability).max() > 1e-3
+    for name in ("probability", "lower", "upper"):
+        assert np.diff(getattr(falling, name)).max() <= 1e-12
+    means = [curve.at(uncertainty)[0].mean() for curve in (free, falling)]
+    assert means[0] == pytest.approx(means[1], abs=5e-3)
+
+
+@pytest.mark.parametrize(("always", "expected"), [(True, 0.9995), (False, 0.0005)])
+def test_an_event_that_never_varies_is_one_point(always, expected):
+    """1,000 of 1,000: (1000 + 1/2) / 1001, with the interval of all samples."""
+    uncertainty = drawn(1000)[0]
+    hits = np.full(1000, always)
+    table = fit_bin_table(uncertainty, hits, n_bins=1, lookup="smooth")
+    assert table.probability == pytest.approx(expected, abs=1e-6)
+    found = table.look_up(uncertainty)
+    assert set(found.probability) == set(table.probability)
+    bound = beta.ppf(0.025, 1000, 1)
+    side = found.lower if always else 1.0 - found.upper
+    assert side == pytest.approx(bound)
+
+
+def test_one_uncertainty_is_one_point():
+    hits = np.arange(40) % 4 > 0
+    curve = curve_of(np.full(40, 0.5, dtype=np.float32), hits)
+    assert curve.uncertainty.tolist() == [0.5]
+    assert curve.probability == pytest.approx(0.75)
+
+
+def test_the_order_of_samples_changes_no_bit():
+    uncertainty, hits = drawn(500)
+    order = np.random.default_rng(1).permutation(500)
+    one, other = curve_of(uncertainty, hits), curve_of(uncertainty[order], hits[order])
+    assert one.to_dict() == other.to_dict()
+
+
+def test_a_simultaneous_level_is_shared_among_the_knots():
+    uncertainty, hits = drawn(600)
+    plain = curve_of(uncertainty, hits)
+    together = fit_curve(
+        uncertainty,
+        hits,
+        measure="neg_log_topk_mass",
+        prior=fit_prior(hits),
+        interval=IntervalOptions(simultaneous=True),
+    )
+    assert (together.probability == plain.probability).all()
+    assert (together.lower < plain.lower).all()
+    assert (together.upper > plain.upper).all()
+
+
+def test_samples_that_count_double_are_those_that_occur_twice():
+    """At most 200 points, so that none are joined; all occur twice, so that ranks agree."""
+    uncertainty, hits = drawn(90)
+    x = certainty(uncertainty, "neg_log_topk_mass")
+    order = np.argsort(x)
+    x, hits = x[order], hits[order]
+    weighted = fit_spline(x, hits, np.full(90, 2.0), prior=True)
+    repeated = fit_spline(np.repeat(x, 2), np.repeat(hits, 2), prior=True)
+    # The ranks of two equal samples lie a quarter of 1 / 90 to each side of their mean.
+    expected = repeated.probability(x)
+    moved = np.abs(np.gradient(expected, 1.0 / 90.0)).max() / 360.0
+    np.testing.assert_allclose(weighted.probability(x), expected, atol=moved)
+    single = fit_spline(x, hits, prior=True)
+    narrow, wide = (np.diff(fit.interval(x, 0.95), axis=0) for fit in (weighted, single))
+    assert 0.6 < np.median(narrow / wide) < 0.85  # about the square root of a half
+
+
+def test_json_keeps_every_bit():
+    curve = curve_of(*drawn(300))
+    again = Curve.from_dict(json.loads(json.dumps(curve.to_dict())))
+    assert again.to_dict() == curve.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"uncertainty": [2.0, 1.0]}, "must ascend strictly"),
+        ({"uncertainty": [0.1, 1.0]}, "must be float32 numbers"),
+        ({"probability": [0.5]}, "one value per knot"),
+        ({"lower": [0.6, 0.1]}, "0 <= lower <= probability <= upper <= 1"),
+        ({"upper": [0.9, 1.1]}, "0 <= lower <= probability <= upper <= 1"),
+    ],
+)
+def test_a_broken_rule_is_named(changed, message):
+    values = {
+        "uncertainty": [0.5, 1.0],
+        "probability": [0.5, 0.2],
+        "lower": [0.4, 0.1],
+        "upper": [0.9, 0.9],
+    }
+    Curve.from_dict(values)
+    with pytest.raises(ValueError, match=message):
+        Curve.from_dict({**values, **changed})

@@ -1,0 +1,150 @@
+"""The fit of the learned measure: cross-fitted, silent on noise, harmless, and worth its cost."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sample_strategies import calibrated, records_of
+from scipy.special import log_softmax, xlogy
+
+from howsure.statistics.bins.fit import fit_bin_table
+from howsure.statistics.fit.event_samples import EventSamples
+from howsure.statistics.learned.fit import fit_learned
+from howsure.statistics.learned.recorded import learned_uncertainty
+from howsure.statistics.records.order import in_canonical_order, stratified_folds
+
+N_CLASSES = 6
+
+
+def uneven(n_samples, *, seed=0):
+    """Records of a model that is wrong in half of what it says of its first three classes."""
+    logits, labels = calibrated(n_samples, n_classes=N_CLASSES, seed=seed)
+    rng = np.random.default_rng(seed)
+    wrong = (logits.argmax(axis=1) < 3) & (rng.random(n_samples) < 0.5)
+    labels = np.where(wrong, rng.integers(0, N_CLASSES, n_samples), labels)
+    return in_canonical_order(records_of(logits, labels))
+
+
+def fitted(records, *, n_classes=N_CLASSES, folds=None):
+    if folds is None:
+        folds = stratified_folds(records.hits(1), records.tie_key, n_folds=10)
+    return fit_learned(EventSamples(records, 1), folds, n_classes=n_classes)
+
+
+def scales_of(fit):
+    """What is chosen before the folds are: the temperature and the stages in use."""
+    return fit.model.temperature, bool(fit.class_effects.any()), bool(fit.model.second.any())
+
+
+def flipped(records, sample):
+    """The records with one sample's hit turned, by its rank and the logit of its label."""
+    rank, logit = records.label_rank.copy(), records.label_logit.copy()
+    rank[sample] = 1 if rank[sample] == 0 else 0
+    return replace(records, label_rank=rank, label_logit=logit)
+
+
+def test_no_uncertainty_depends_on_its_own_label():
+    """In the same folds, and with the same prior scales, which are chosen once from all labels."""
+    records = uneven(400)
+    folds = stratified_folds(records.hits(1), records.tie_key, n_folds=10)
+    before = fitted(records, folds=folds)
+    unmoved, others_moved = 0, 0
+    for sample in range(0, 400, 40):
+        after = fitted(flipped(records, sample), folds=folds)
+        if scales_of(after) != scales_of(before):
+            continue
+        group = folds // 2 == folds[sample] // 2
+        same = after.uncertainty == before.uncertainty
+        unmoved += bool(same[group].all())
+        others_moved += bool(not same[~group].any())
+        assert after.model.intercept != before.model.intercept
+    assert unmoved >= 8
+    assert others_moved >= 8
+
+
+def test_classes_that_are_worse_than_they_look_are_found():
+    records = uneven(3000)
+    found = fitted(records)
+    said = records.top_classes[:, 0]
+    assert found.class_counts.tolist() == np.bincount(said, minlength=N_CLASSES).tolist()
+    assert (found.class_effects[:3] < -0.3).all()
+    assert (found.class_effects[3:] > 0.3).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_classes_that_tell_nothing_have_no_effect(seed):
+    """The same hits, with the classes of other samples."""
+    records = uneven(1500, seed=seed)
+    order = np.random.default_rng(seed).permutation(records.n_samples)
+    shuffled = replace(records, top_classes=records.top_classes[order])
+    assert fitted(records).class_effects.any()
+    found = fitted(shuffled)
+    assert not found.class_effects.any()
+    for values in (found.model.offset, found.model.slope, found.model.second):
+        assert not values.any()
+
+
+def test_effects_of_chance_are_rare():
+    """By Markov's inequality a likelihood ratio of e^2 has a chance of at most e^-2 under noise.
+
+    Each of ten pairs of scales has its own, and they are nearly the same; so about e^-2 of sets.
+    """
+    found = 0
+    for seed in range(40):
+        logits, labels = calibrated(300, n_classes=N_CLASSES, seed=seed)
+        found += bool(fitted(in_canonical_order(records_of(logits, labels))).class_effects.any())
+    assert found / 40 <= np.exp(-2.0)
+
+
+@pytest.mark.parametrize("n_samples", [200, 2000])
+def test_does_no_harm_to_a_calibrated_model(n_samples):
+    """Excess NLL over the truth: at most the d / 2n of a fit of d coefficients without penalty.
+
+    There are five for the temperature's map, ten splines and a quadratic; other stages must first
+    prove their worth. Averaged over ten sets, against the true probabilities of new samples.
+    """
+    logits, labels = calibrated(4000, n_classes=N_CLASSES, seed=1000)
+    new = EventSamples(records_of(logits, labels), 1)
+    truth = np.exp(log_softmax(logits, axis=1).max(axis=1))
+    excess = []
+    for seed in range(10):
+        drawn = calibrated(n_samples, n_classes=N_CLASSES, seed=seed)
+        records = in_canonical_order(records_of(*drawn))
+        found = fitted(records)
+        table = fit_bin_table(
+            found.uncertainty, records.hits(1), n_bins=5, lookup="smooth", measure="learned"
+        )
+        q = table.look_up(learned_uncertainty(found.model, new)).probability
+        divergence = xlogy(truth, truth / q) + xlogy(1 - truth, (1 - truth) / (1 - q))
+        excess.append(divergence.mean())
+    assert np.mean(excess) <= (5 + 13) / (2 * n_samples)
+
+
+def test_ranks_errors_better_where_classes_differ():
+    records, new = uneven(3000), EventSamples(uneven(6000, seed=9), 1)
+    learned = learned_uncertainty(fitted(records).model, new)
+
+    def auroc(values):
+        ranks = np.argsort(np.argsort(values)) + 1.0
+        errors = ~new.hits
+        n = errors.sum()
+        return (ranks[errors].sum() - n * (n + 1) / 2) / (n * (~errors).sum())
+
+    assert auroc(learned) > auroc(new.mass_uncertainty) + 0.02
+
+
+def test_classes_of_the_model_that_no_sample_has_get_no_effect():
+    records = uneven(3000)
+    known, more = fitted(records), fitted(records, n_classes=N_CLASSES + 4)
+    assert more.model.n_classes == len(more.class_effects) == N_CLASSES + 4
+    assert not more.class_effects[N_CLASSES:].any()
+    assert more.class_counts[N_CLASSES:].tolist() == [0] * 4
+    np.testing.assert_allclose(more.class_effects[:N_CLASSES], known.class_effects, rtol=1e-9)
+    np.testing.assert_allclose(more.uncertainty, known.uncertainty, rtol=1e-6)
+
+
+@pytest.mark.parametrize("n_samples", [1, 2, 3, 12])
+def test_few_samples_give_finite_numbers(n_samples):
+    found = fitted(uneven(n_samples))
+    assert found.uncertainty.shape == (n_samples,)
+    assert np.isfinite(found.uncertainty).all()

@@ -1,0 +1,102 @@
+"""The formula of the learned measure: the same in any batch, in Python floats and after JSON."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from howsure.statistics.learned.model import LearnedModel
+
+N_CLASSES = 5
+COEFFICIENTS = st.floats(-20.0, 20.0)
+
+
+def lists(size):
+    return st.lists(COEFFICIENTS, min_size=size, max_size=size).map(np.array)
+
+
+@st.composite
+def models(draw):
+    lower = draw(lists(4))
+    return LearnedModel(
+        k=draw(st.sampled_from([1, 3])),
+        temperature=draw(st.integers(0, 3)),
+        intercept=draw(COEFFICIENTS),
+        saturated=draw(COEFFICIENTS),
+        linear=draw(lists(4)),
+        square=draw(lists(4)),
+        lower=lower,
+        upper=lower + draw(st.lists(st.floats(0.0, 30.0), min_size=4, max_size=4).map(np.array)),
+        offset=draw(lists(N_CLASSES)),
+        slope=draw(lists(N_CLASSES)),
+        second=draw(lists(N_CLASSES)),
+    )
+
+
+@st.composite
+def samples(draw):
+    """Inputs as float32, some saturated, and the two classes."""
+    n = draw(st.integers(1, 20))
+    value = st.one_of(st.floats(-90.0, 20.0, width=32), st.just(-85.25))
+    inputs = draw(st.lists(st.lists(value, min_size=4, max_size=4), min_size=n, max_size=n))
+    classes = st.lists(st.integers(0, N_CLASSES - 1), min_size=n, max_size=n).map(np.array)
+    return np.array(inputs, dtype=np.float32), draw(classes), draw(classes)
+
+
+@given(model=models(), given_samples=samples())
+def test_one_sample_in_python_has_the_bits_of_a_batch(model, given_samples):
+    inputs, first, other = given_samples
+    batch = model.uncertainty(inputs, first, other)
+    measure = model.of_one()
+    single = [
+        measure(row, c, d)
+        for row, c, d in zip(inputs.tolist(), first.tolist(), other.tolist(), strict=True)
+    ]
+    assert np.array(single).tobytes() == batch.tobytes()
+    assert not np.signbit(batch[batch == 0.0]).any()
+
+
+@given(model=models(), given_samples=samples(), data=st.data())
+def test_a_batch_changes_no_bit(model, given_samples, data):
+    inputs, first, other = given_samples
+    cut = data.draw(st.integers(0, len(inputs)))
+    parts = [
+        model.uncertainty(inputs[part], first[part], other[part])
+        for part in (slice(cut), slice(cut, None))
+    ]
+    whole = model.uncertainty(inputs, first, other)
+    assert np.concatenate(parts).tobytes() == whole.tobytes()
+
+
+@given(model=models())
+def test_json_keeps_every_bit(model):
+    again = LearnedModel.from_dict(json.loads(json.dumps(model.to_dict())))
+    assert again.to_dict() == model.to_dict()
+    assert again.columns == model.columns
+
+
+def of_zeros(**changed):
+    zeros = np.zeros(4)
+    values = {"k": 1, "temperature": 0, "intercept": 0.0, "saturated": 0.0}
+    arrays = dict.fromkeys(("linear", "square", "lower", "upper"), zeros)
+    return LearnedModel(
+        **{**values, **arrays, "offset": [0.0], "slope": [0.0], "second": [0.0], **changed}
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"linear": [0.0]}, r"linear must hold finite numbers of shape \(4,\)"),
+        ({"slope": [0.0, 0.0]}, r"slope must hold finite numbers of shape \(1,\)"),
+        ({"second": [np.nan]}, "second must hold finite numbers"),
+        ({"temperature": -1}, "temperature must be an index below"),
+        ({"saturated": np.inf}, "intercept and saturated must be finite"),
+    ],
+)
+def test_a_broken_rule_is_named(changed, message):
+    assert of_zeros().n_classes == 1
+    with pytest.raises(ValueError, match=message):
+        of_zeros(**changed)
