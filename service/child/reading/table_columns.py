@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Literal, TypeAlias
 
 from service.child.reading.checks import SUPPLIED_PREFIX, check_n_classes, supplied_names
@@ -167,7 +168,14 @@ def _asked(
     name: str, chosen: Sequence[str], columns: Mapping[str, TableColumn], ctx: SetContext
 ) -> Sequence[TableColumn]:
     missing = [column for column in chosen if column not in columns]
-    if missing or not chosen:
+    if missing and chosen:
+        near = get_close_matches(missing[0], columns, n=1)
+        fix = f"; did you mean {listed(near)}?" if near else ""
+        raise ctx.invalid(
+            f"expected the columns {listed(chosen)} for {listed([name])}, by name in any order; "
+            f"missing: {listed(missing)}; there are {listed(list(columns))}{fix}"
+        )
+    if not chosen:
         raise ctx.invalid(
             f"expected the columns that config.columns names for {listed([name])}, got none "
             f"called {listed(missing)}; there are {listed(list(columns))}",
