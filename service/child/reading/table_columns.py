@@ -169,10 +169,10 @@ def _asked(
 ) -> Sequence[TableColumn]:
     missing = [column for column in chosen if column not in columns]
     if missing and chosen:
-        near = get_close_matches(missing[0], columns, n=1)
+        near = get_close_matches(missing[0], [own for own in columns if own not in chosen], n=1)
         fix = f"; did you mean {listed(near)}?" if near else ""
         raise ctx.invalid(
-            f"expected the columns {listed(chosen)} for {listed([name])}, by name in any order; "
+            f"expected {len(chosen)} columns for {listed([name])}, by name in any order; "
             f"missing: {listed(missing)}; there are {listed(list(columns))}{fix}"
         )
     if not chosen:
@@ -256,7 +256,10 @@ def _refuse_unread(
     found = ", ".join(f"{type_name} in {listed(names)}" for type_name, names in types)
     fix = f"encode them as numbers, or {_NAMING}"
     if is_all and all(column.kind == "text" for column in columns):
-        fix = "tokenise text first and send columns of token ids, lists such as `input_ids`"
+        fix = (
+            "tokenise text first and send columns of token ids, lists such as `input_ids`; "
+            "models that take text themselves are not supported yet"
+        )
     raise ctx.invalid(f"expected numbers, got {found}; {fix}", _shown(columns[0].name))
 
 
