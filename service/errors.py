@@ -101,6 +101,8 @@ class ModelRule(StrEnum):
     TOO_MANY_CLASSES = "too-many-classes"
     NOT_FINITE = "not-finite"
     NOT_A_DISTRIBUTION = "not-a-distribution"
+    UNCLEAR_KIND = "unclear-kind"
+    LABELS_DIFFER = "labels-differ"
     ANSWERS_DIFFER = "answers-differ"
     ROWS_MIXED = "rows-mixed"
     RANDOM = "random"

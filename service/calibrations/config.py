@@ -84,7 +84,8 @@ def _known_findings(strict: bool | list[str]) -> bool | list[str]:  # noqa: FBT0
 FindingCode = Annotated[str, Field(json_schema_extra={"enum": list(FINDINGS)})]
 Name = Annotated[str, Field(pattern=NAME_PATTERN), AfterValidator(_not_an_id)]
 ClassName = Annotated[str, Field(min_length=1, max_length=200)]
-ColumnName = Annotated[str, Field(min_length=1, max_length=1000)]
+MAX_COLUMN_NAME = 1000
+ColumnName = Annotated[str, Field(min_length=1, max_length=MAX_COLUMN_NAME)]
 ColumnNames = Annotated[
     list[ColumnName],
     Field(min_length=1, max_length=MAX_MAPPED),

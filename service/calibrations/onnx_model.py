@@ -1,6 +1,6 @@
 """Inspection of an uploaded ONNX model."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -46,10 +46,13 @@ def inspect_onnx_model(
     upload: CalibrationUpload,
     config: CalibrationConfig,
     trial: Batch,
+    *,
+    columns: Mapping[str, list[str]] | None = None,
 ) -> InspectedOnnxModel | None:
     """Load the model, or the members of an ensemble, in a child process; run the first samples.
 
-    Return None where no model was uploaded.
+    ``columns`` are the table columns of each input, stored with the model. Return None where no
+    model was uploaded.
 
     Raises
     ------
@@ -77,7 +80,7 @@ def inspect_onnx_model(
     if len(labels) != loaded.n_classes:
         labels = tuple(range(loaded.n_classes))
     return InspectedOnnxModel(
-        description=_description(loaded, upload, config, workspace.runners.device().name),
+        description=_description(loaded, upload, columns, workspace.runners.device().name),
         n_classes=loaded.n_classes,
         class_names=[str(label) for label in labels],
         warnings=_warnings(loaded, upload),
@@ -108,7 +111,10 @@ def _model_failures_as_invalid() -> Iterator[None]:
 
 
 def _description(
-    loaded: LoadedOnnxModel, upload: CalibrationUpload, config: CalibrationConfig, device: str
+    loaded: LoadedOnnxModel,
+    upload: CalibrationUpload,
+    columns: Mapping[str, list[str]] | None,
+    device: str,
 ) -> dict[str, Any]:
     """Return the stored description of the model, of an ensemble that of its first member."""
     found, first = loaded.description, upload.onnx_models[0]
@@ -131,7 +137,7 @@ def _description(
         "provider": loaded.provider,
         "device": device,
         "costs": costs_of(loaded),
-        "resolved": with_table_columns(loaded.resolved, config.columns),
+        "resolved": with_table_columns(loaded.resolved, columns),
     }
 
 

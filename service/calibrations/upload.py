@@ -10,7 +10,7 @@ import numpy as np
 
 import models
 from howsure.statistics.arrays import Counts, Labels
-from service.calibrations.config import CalibrationConfig, parse_config
+from service.calibrations.config import MAX_COLUMN_NAME, CalibrationConfig, parse_config
 from service.calibrations.onnx_model import InspectedOnnxModel, inspect_onnx_model
 from service.calibrations.pass_limits import check_rows
 from service.calibrations.set_checks import (
@@ -49,6 +49,15 @@ def reading_options(
         labels=None if labels is None else labels.path,
         kind=kind,
     )
+
+
+def table_columns(config: CalibrationConfig, info: DatasetInfo) -> dict[str, list[str]] | None:
+    """Return the table columns of each input, by which later tables are read; None without any."""
+    found = {name: list(columns) for name, columns in info.columns.items()}
+    names = [*found, *(column for columns in found.values() for column in columns)]
+    if any(not 0 < len(name) <= MAX_COLUMN_NAME for name in names):
+        found = {}
+    return {**found, **(config.columns or {})} or None
 
 
 @dataclass(frozen=True)
@@ -107,7 +116,9 @@ def check_upload(
     sets = _open_sets(workspace, upload, config, stack)
     info, trial = sets["calibration"].info, sets["calibration"].trial
     _check_parts(upload, config, info)
-    found = inspect_onnx_model(workspace, tenant_id, upload, config, trial)
+    found = inspect_onnx_model(
+        workspace, tenant_id, upload, config, trial, columns=table_columns(config, info)
+    )
     if found is None:
         found = _classes_of_outputs(info)
     check_class_map(info, config, found.n_classes)
@@ -159,12 +170,13 @@ def _resolved(
     found: InspectedOnnxModel,
 ) -> dict[str, Any]:
     """Return the configuration with the values that it left open."""
-    asked = config.preprocessing
+    asked, columns = config.preprocessing, table_columns(config, info)
     names = config.classes or class_names(info, found.n_classes) or found.class_names
     return config.model_dump(mode="json") | {
         "name": config.name or FALLBACK_NAME,
         "top_k": list(top_k),
         "classes": list(names),
+        "columns": columns,
         "class_map": None if info.class_map is None else dict(info.class_map),
         "preprocessing": None if asked is None else asked.resolved().as_dict(),
     }

@@ -181,7 +181,7 @@ def scores_recorder(*, top_k: Sequence[int], seed: int) -> Recorder:
         scores = values.astype(np.float64)
         if kind == "probabilities":
             with np.errstate(divide="ignore"):
-                scores = np.log(scores)
+                scores = np.log(np.maximum(scores, 0.0))  # rounding may leave a -1e-7
         return build_records(
             as_scores(scores),
             batch.labels,

@@ -163,6 +163,36 @@ def test_a_renamed_label_column_is_optional_in_requests(client, rows_in_npz):
     assert answers(client, "called-otherwise", "text/csv", beside) == rows_in_npz
 
 
+def shuffled(rows: np.ndarray, labels: np.ndarray) -> bytes:
+    """Return a table with the columns in reverse order and the label first."""
+    table = {"label": labels} | {name: rows[:, i] for i, name in reversed([*enumerate(FEATURES)])}
+    return parquet(table)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_columns_of_later_tables_are_found_by_name(client, rows_in_npz, kind):
+    write, _, _ = ROW_FILES[kind]
+    name = f"by-name-{kind}"
+    other = shuffled(ROWS[FEW], LABELS[FEW])
+    found = made(client, name, calibration=write(ROWS, LABELS), evaluation=other)
+    assert found["config"]["columns"] == {"inputs": FEATURES}
+    media_type = "application/vnd.apache.parquet"
+    assert answers(client, name, media_type, other) == rows_in_npz
+    in_order = evaluate(client, name, "in order", features(ROWS[FEW], LABELS[FEW])).json()
+    reversed_order = evaluate(client, name, "reversed", other).json()
+    assert in_order["result"]["events"] == reversed_order["result"]["events"]
+
+
+def test_a_missing_column_is_named_with_the_nearest_name(client):
+    made(client, "missing", calibration=csv(ROWS, LABELS))
+    renamed = csv(ROWS[FEW], None).replace(b"pixel 3,", b"pixle 3,", 1)
+    answer = send(client, "missing", renamed, {"Content-Type": "text/csv"})
+    assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY
+    detail = answer.json()["detail"]
+    assert "missing: `pixel 3`" in detail
+    assert "did you mean `pixle 3`?" in detail
+
+
 def test_a_pair_of_arrays(client, rows_in_npz):
     sets = {"calibration": (ROWS, LABELS), "evaluation": (ROWS[FEW], LABELS[FEW])}
     files = {"model": digits("model.onnx")}

@@ -14,6 +14,7 @@ from service.runner.messages.frames import DTYPES, Array
 from service.runner.messages.preprocessing import PIXELS, Preprocessing
 
 ANY_INPUT = "inputs"
+IMAGE_AXES = 4
 
 
 def check_input_types(specs: Sequence[TensorSpec]) -> None:
@@ -25,6 +26,12 @@ def check_input_types(specs: Sequence[TensorSpec]) -> None:
         If an input takes text, or a type that numpy does not have.
     """
     for spec in specs:
+        if spec.dtype == "str":
+            raise InvalidOnnxModel.because(
+                ModelRule.INPUT_TYPE,
+                f"input {spec}: this model takes text, which is not supported yet: expected an "
+                "input of numbers; do the encoding of text and categories before the model",
+            )
         if spec.dtype not in DTYPES:
             raise InvalidOnnxModel.because(
                 ModelRule.INPUT_TYPE,
@@ -83,10 +90,29 @@ def _check_shape(array: Array, spec: TensorSpec, place: str) -> None:
         axes = ", ".join(["rows", *("any" if size is None else str(size) for size in shape[1:])])
         more = ", …" if spec.shape is None else ""
         raise InvalidInput.at(
-            place, f"expected shape [{axes}{more}], got {list(array.shape)} of {array.dtype.name}"
+            place,
+            f"expected shape [{axes}{more}], got {list(array.shape)} of {array.dtype.name}"
+            + _shape_advice(shape, array.shape),
         )
     if array.size == 0:
         raise InvalidInput.at(place, "expected at least one row with at least one value")
+
+
+def _shape_advice(wanted: Sequence[int | None], found: Sequence[int]) -> str:
+    """Return how to bring an array to the shape, if it is a frequent mistake."""
+    if len(found) == len(wanted) - 1 and all(
+        w in (None, f) for w, f in zip(wanted[1:], found, strict=True)
+    ):
+        return "; wrap one row in a list"
+    if len(found) == len(wanted) == IMAGE_AXES:
+        rows, height, width, channels = found
+        for axes, moved in (
+            ("0, 3, 1, 2", (rows, channels, height, width)),
+            ("0, 2, 3, 1", (rows, width, channels, height)),
+        ):
+            if all(w in (None, f) for w, f in zip(wanted, moved, strict=True)):
+                return f"; write x.transpose({axes})"
+    return ""
 
 
 def _cast(array: Array, dtype: np.dtype[Any], place: str, start: int) -> Array:

@@ -110,8 +110,8 @@ def check_outputs(
     """
     bad = ~np.isfinite(values)
     if kind == "probabilities":
-        # An upper end of exactly one would refuse a float16 softmax for its rounding.
-        bad |= (values < 0) | (values > 1 + SUM_TOLERANCE)
+        # Ends of exactly 0 and 1 would refuse a float16 softmax or a forest for their rounding.
+        bad |= (values < -SUM_TOLERANCE) | (values > 1 + SUM_TOLERANCE)
     if bad.any():
         row, column = (int(at) for at in np.unravel_index(np.argmax(bad), bad.shape))
         raise InvalidDataset.at(

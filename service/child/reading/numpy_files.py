@@ -267,7 +267,11 @@ def _kind(data: Sequence[str], ctx: SetContext) -> DatasetKind:
 def _check_labels_header(labels: ArrayFile) -> None:
     header = labels.header
     if len(header.shape) > 1:
-        fix = "labels.ravel()" if header.shape[1:] == (1,) else "labels.argmax(axis=1), if one-hot"
+        fix = (
+            "labels.ravel()"
+            if header.shape[1:] == (1,)
+            else "labels.argmax(axis=1), if one-hot; several labels a row are not supported"
+        )
         raise InvalidDataset.at(
             labels.place,
             f"expected one class index per sample, got shape {header.shape}; write {fix}",
@@ -275,7 +279,8 @@ def _check_labels_header(labels: ArrayFile) -> None:
     if not np.issubdtype(header.dtype, np.integer):
         raise InvalidDataset.at(
             labels.place,
-            f"expected integers, got {header.dtype.name}; write labels.astype('int64')",
+            f"expected integers, got {header.dtype.name}; write "
+            "labels.astype('int64') if they are classes; regression is not supported",
         )
 
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from service.child.lockdown.lock_down import lock_down
@@ -11,7 +12,7 @@ from service.errors import InferenceFailed, InvalidDataset, ServiceError, TooLar
 from service.runner.messages.dataset import Batch, Dataset, batch_tensors, shard_rows
 from service.runner.messages.frames import Array
 from service.runner.messages.limits import GIBIBYTE
-from service.runner.messages.reading import SetContext
+from service.runner.messages.reading import Reading, SetContext
 from service.runner.messages.set_messages import (
     OpenedSet,
     ReadRequest,
@@ -87,9 +88,8 @@ class SetReading:
 
     def _open(self, asked: SetToRead, file: SetFile, labels_file: SetFile | None) -> OpenedSet:
         try:
-            ctx = SetContext(
-                asked.location, self._request.limits, asked.reading, asked.labels_required
-            )
+            reading = self._by_name(asked.reading)
+            ctx = SetContext(asked.location, self._request.limits, reading, asked.labels_required)
             dataset = read_set(file, labels_file, ctx)
             self._datasets.append(dataset)
             _check_n_samples(dataset.info.n_samples, asked.least_samples, ctx)
@@ -98,6 +98,14 @@ class SetReading:
             return OpenedSet(dataset.info, labels, next(batches))
         except Exception as error:
             raise self._failure(error, asked.location, READING_THE_FILE) from error
+
+    def _by_name(self, reading: Reading) -> Reading:
+        """Return the options of a further set: its columns are those of the first, by name."""
+        if not self._datasets or not self._datasets[0].info.columns:
+            return reading
+        return replace(
+            reading, columns={**self._datasets[0].info.columns, **(reading.columns or {})}
+        )
 
     def _begin(self, position: int) -> None:
         dataset = self._datasets[position]

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Literal, TypeAlias
 
 from service.child.reading.checks import SUPPLIED_PREFIX, check_n_classes, supplied_names
@@ -167,7 +168,14 @@ def _asked(
     name: str, chosen: Sequence[str], columns: Mapping[str, TableColumn], ctx: SetContext
 ) -> Sequence[TableColumn]:
     missing = [column for column in chosen if column not in columns]
-    if missing or not chosen:
+    if missing and chosen:
+        near = get_close_matches(missing[0], [own for own in columns if own not in chosen], n=1)
+        fix = f"; did you mean {listed(near)}?" if near else ""
+        raise ctx.invalid(
+            f"expected {len(chosen)} columns for {listed([name])}, by name in any order; "
+            f"missing: {listed(missing)}; there are {listed(list(columns))}{fix}"
+        )
+    if not chosen:
         raise ctx.invalid(
             f"expected the columns that config.columns names for {listed([name])}, got none "
             f"called {listed(missing)}; there are {listed(list(columns))}",
@@ -248,7 +256,10 @@ def _refuse_unread(
     found = ", ".join(f"{type_name} in {listed(names)}" for type_name, names in types)
     fix = f"encode them as numbers, or {_NAMING}"
     if is_all and all(column.kind == "text" for column in columns):
-        fix = "tokenise text first and send columns of token ids, lists such as `input_ids`"
+        fix = (
+            "tokenise text first and send columns of token ids, lists such as `input_ids`; "
+            "models that take text themselves are not supported yet"
+        )
     raise ctx.invalid(f"expected numbers, got {found}; {fix}", _shown(columns[0].name))
 
 

@@ -161,6 +161,11 @@ class TableSet:
             labelled=not isinstance(labels, int),
             class_map=found.class_map,
             is_numbered_by_name=found.is_numbered_by_name,
+            columns={
+                name: tuple(column.name for column in chosen)
+                for name, chosen in columns.arrays.items()
+                if columns.kind == "inputs" and chosen[0].kind == "numbers"
+            },
             notes=(*columns.notes, *found.notes),
         )
         check_sizes(self.info, ctx)

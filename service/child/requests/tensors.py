@@ -300,14 +300,14 @@ def class_scores(
     scores = _reals(given, kind)
     if kind == "logits":
         return kind, scores
-    bad = (scores < 0).any(axis=1) | (np.abs(scores.sum(axis=1) - 1.0) > SUM_TOLERANCE)
+    bad = (scores < -SUM_TOLERANCE).any(axis=1) | (np.abs(scores.sum(axis=1) - 1.0) > SUM_TOLERANCE)
     if bad.any():
         raise InvalidInput.at(
             f"probabilities[{int(np.argmax(bad))}]",
             "expected non-negative values that sum to 1 within 0.001",
         )
     with np.errstate(divide="ignore"):
-        return kind, np.log(scores)
+        return kind, np.log(np.maximum(scores, 0.0))
 
 
 def supplied_columns(

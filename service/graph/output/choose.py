@@ -1,7 +1,6 @@
 """The final choice of output, made on the values of a few real rows."""
 
 from collections.abc import Mapping
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,73 +8,10 @@ from numpy.typing import NDArray
 from service.errors import InvalidConfig, InvalidOnnxModel, ModelRule
 from service.graph.description import LIKE_PROBABILITIES, Kind, OutputChoice, quote
 from service.graph.measure_outputs import check_values
+from service.graph.output.kinds import HALF, SUM_TOLERANCE, finite_rows, infer_kind
+from service.graph.output.labels import check_labels
 from service.graph.output.logits import LogitsSource, is_confirmed
 from service.graph.output.plan import LOGITS, OUTPUT, SCALAR, OutputPlan
-
-SUM_TOLERANCE = 1e-3
-
-ValueKind = Literal["logits", "probabilities", "log-probabilities"]
-
-
-def kind_of_values(scores: NDArray[np.floating]) -> ValueKind:
-    """Return the kind of a block of class scores.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n_samples, n_classes)
-        With two columns or more: values in [0, 1] whose rows sum to 1 within 1e-3 are
-        probabilities; values of at most 0 whose exponentials do so are log-probabilities; other
-        values outside [0, 1] are logits, and so are equal values in each row. A single column is
-        the score of class 1 of two: values in [0, 1] are probabilities, others logits. Rows with
-        NaN or +inf are left out.
-
-    Raises
-    ------
-    InvalidOnnxModel
-        If no row is finite, or all values lie in [0, 1] without summing to 1, such as independent
-        sigmoids, which are not a distribution over classes.
-    """
-    values = finite_rows(scores)
-    in_unit_interval = bool((values >= 0).all() and (values <= 1 + SUM_TOLERANCE).all())
-    if values.shape[1] == 1:
-        return "probabilities" if in_unit_interval else "logits"
-    if in_unit_interval:
-        sums = values.sum(axis=1)
-        if np.abs(sums - 1).max() <= SUM_TOLERANCE:
-            return "probabilities"
-        if (values == values[:, :1]).all():
-            return "logits"  # equal ones for all classes, as an untrained model has
-        raise InvalidOnnxModel.because(
-            ModelRule.NOT_A_DISTRIBUTION,
-            "the scores lie in [0, 1] but the rows do not sum to 1 (they sum to "
-            f"{sums.min():.4g} up to {sums.max():.4g}), as independent sigmoids do; export the "
-            "scores before the sigmoid or a softmax, or set output.kind if they are logits (or "
-            "probabilities to be normalised) all the same",
-        )
-    if (values <= SUM_TOLERANCE).all():
-        sums = np.exp(values).sum(axis=1)
-        if np.abs(sums - 1).max() <= SUM_TOLERANCE:
-            return "log-probabilities"
-    return "logits"
-
-
-def finite_rows(scores: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Return the rows without NaN and +inf that have a finite value, in float64.
-
-    Raises
-    ------
-    InvalidOnnxModel
-        If there is no such row.
-    """
-    values = np.asarray(scores, dtype=np.float64)
-    keep = ~(np.isnan(values) | np.isposinf(values)).any(axis=1)
-    keep &= np.isfinite(values).any(axis=1)
-    if not keep.any():
-        raise InvalidOnnxModel.because(
-            ModelRule.NOT_FINITE, "the output is not finite on any of the rows it was tried on"
-        )
-    return values[keep]
-
 
 Floats = NDArray[np.float64]
 
@@ -113,11 +49,15 @@ def choose_output(
             "the score before it, or a sigmoid",
         )
     kind: Kind = "logits"
-    if plan.source is not None and is_confirmed(plan.source, scores, trial[LOGITS]):
+    is_found = plan.source is not None and is_confirmed(plan.source, scores, trial[LOGITS])
+    if plan.source is not None and is_found:
         source, reading = plan.source, _describe_source(plan.source, n_samples)
     else:
         kind, reading = _kind(plan, scores)
         source = LogitsSource(plan.tensor, positive_column=0 if scores.shape[1] == 1 else None)
+    if plan.labels is not None:
+        holds_probabilities = is_found or kind == "probabilities"
+        check_labels(plan.labels, scores, trial, threshold=HALF if holds_probabilities else 0.0)
     return OutputChoice(
         name=plan.name,
         kind=kind,
@@ -147,14 +87,7 @@ def _kind(plan: OutputPlan, scores: Floats) -> tuple[Kind, str]:
         return "probabilities", _claimed_probabilities(scores)
     if plan.kind == "logits":
         return "logits", _claimed_logits(scores)
-    found = kind_of_values(scores)
-    kind: Kind = "probabilities" if found == "probabilities" else "logits"
-    by_value = f"by its values on {len(scores)} rows"
-    if scores.shape[1] == 1:
-        meaning = "the probability" if found == "probabilities" else "the logit"
-        return kind, f"{by_value} its one column is {meaning} of class 1"
-    also = ", which serve as logits" if found == "log-probabilities" else ""
-    return kind, f"{by_value} it holds {found}{also}"
+    return infer_kind(plan.name, plan.reading, scores)
 
 
 def _describe_source(source: LogitsSource, n_samples: int) -> str:
@@ -179,7 +112,7 @@ def _check_probabilities(scores: Floats) -> None:
 def _claimed_logits(scores: Floats) -> str:
     said = "the caller says that it holds logits"
     distances = np.abs(scores.sum(axis=1) - 1)
-    if scores.shape[1] > 1 and scores.min() >= 0 and distances.max() <= SUM_TOLERANCE:
+    if scores.shape[1] > 1 and scores.min() >= -SUM_TOLERANCE and distances.max() <= SUM_TOLERANCE:
         said += f"; on {len(scores)} rows {LIKE_PROBABILITIES}"
     return said
 

@@ -93,6 +93,7 @@ def _classifier(node: NodeProto, source: str) -> LogitsSource | None:
 # A float16 softmax has a relative error of 1e-3; a wrong axis or order a far larger one.
 RELATIVE_TOLERANCE = 1e-2
 ABSOLUTE_TOLERANCE = 1e-5
+ROUNDED = 1e-3
 
 Floats = NDArray[np.float64]
 
@@ -125,7 +126,8 @@ def _distribution(scores: Floats) -> Floats:
     if scores.shape[1] == 1:
         return np.column_stack([1 - scores[:, 0], scores[:, 0]])
     with np.errstate(over="ignore"):
-        return scores if np.nanmin(scores) >= 0 else np.exp(scores)
+        # Rounding may put a probability just below 0; every row of logarithms has one below -0.6.
+        return scores if np.nanmin(scores) >= -ROUNDED else np.exp(scores)
 
 
 def _softmax(logits: Floats) -> Floats:

@@ -9,6 +9,8 @@ from service.errors import InvalidConfig, InvalidOnnxModel, ModelRule
 from service.graph.describe import output_specs
 from service.graph.description import Kind, Precision, TensorSpec, quote, quote_all
 from service.graph.measure_outputs import PLACE, check_declared
+from service.graph.output.kinds import GraphReading, read_graph
+from service.graph.output.labels import LABELS, LabelOutput, add_class_numbers, find_labels
 from service.graph.output.logits import LogitsSource, find_logits, trace
 from service.graph.proto import Producers, keep_outputs, operator, producers_of
 
@@ -33,6 +35,11 @@ class OutputPlan:
         Why this output, as the beginning of a sentence.
     scalars : tuple of str
         Other outputs to pass through: one number per sample.
+    reading : GraphReading or None
+        The content of the output, as the end of the graph says.
+    labels : LabelOutput or None
+        The model's own labels, to compare with the scores. None if the caller named the output or
+        its kind.
     """
 
     name: str
@@ -42,6 +49,8 @@ class OutputPlan:
     precision: Precision
     reason: str
     scalars: tuple[str, ...] = ()
+    reading: GraphReading | None = None
+    labels: LabelOutput | None = None
 
 
 def plan_output(
@@ -92,6 +101,8 @@ def plan_output(
         precision="float64" if chosen.dtype == "float64" else "float32",
         reason=reason,
         scalars=tuple(scalars),
+        reading=read_graph(tensor, producers),
+        labels=find_labels(model.graph, outputs) if name is None and kind is None else None,
     )
 
 
@@ -186,9 +197,9 @@ SCALAR = "howsure_scalar_"
 def probe_graph(model: ModelProto, plan: OutputPlan) -> ModelProto:
     """Make the planned tensors the outputs of the model, in place, and return it.
 
-    The outputs are ``howsure_output``; ``howsure_logits``, if logits may have made it; and
-    ``howsure_scalar_{i}`` for each scalar output by its position in the plan. All are float64, to
-    which every type of a model can be converted.
+    The outputs are ``howsure_output``; ``howsure_logits``, if logits may have made it;
+    ``howsure_labels``, if the plan has labels; and ``howsure_scalar_{i}`` for each scalar output by
+    its position in the plan. All are float64, to which every type of a model can be converted.
     """
     graph = model.graph
     shown = {OUTPUT: plan.tensor}
@@ -199,8 +210,12 @@ def probe_graph(model: ModelProto, plan: OutputPlan) -> ModelProto:
     shown |= {f"{SCALAR}{i}": name for i, name in enumerate(plan.scalars)}
     for name, tensor in shown.items():
         graph.node.append(helper.make_node("Cast", [tensor], [name], to=TensorProto.DOUBLE))
+    names = list(shown)
+    if plan.labels is not None:
+        add_class_numbers(model, plan.labels)
+        names.append(LABELS)
     keep_outputs(
-        graph, [helper.make_tensor_value_info(name, TensorProto.DOUBLE, None) for name in shown]
+        graph, [helper.make_tensor_value_info(name, TensorProto.DOUBLE, None) for name in names]
     )
     return model
 

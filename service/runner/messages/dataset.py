@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -51,7 +51,8 @@ class DatasetInfo:
     columns ``uncertainty_<name>``, without the prefix. ``labelled`` is false if the file has no
     labels and the caller does not need them. ``class_map`` has the index of each class name, if
     the file names its classes; ``is_numbered_by_name`` tells whether the indices follow from the
-    order of the names alone. ``notes`` are sentences about what was inferred.
+    order of the names alone. ``columns`` has the columns of each input of a table that holds one
+    number per column. ``notes`` are sentences about what was inferred.
     """
 
     kind: DatasetKind
@@ -63,6 +64,7 @@ class DatasetInfo:
     labelled: bool
     class_map: Mapping[str, int] | None = None
     is_numbered_by_name: bool = False
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     @property

@@ -55,7 +55,7 @@ CASES = {
     "nan": (of_inputs(changed(INPUTS, (11, 2), np.nan)), ".inputs[11]", "got nan at [2]"),
     "inf": (of_inputs(changed(INPUTS.astype("f2"), (8, 0), -np.inf)), ".inputs[8]", "got -inf"),
     "nan in logits": (with_logit(11, 2, np.nan), ".logits[11][2]", "got nan"),
-    "negative probability": (with_probability(4, 1, -1e-9), ".probabilities[4][1]", "from 0 to 1"),
+    "negative probability": (with_probability(4, 1, -2e-3), ".probabilities[4][1]", "from 0 to 1"),
     "percentages": (of_probabilities(PROBABILITIES * 100), ".probabilities[0][0]", "divide by 100"),
     "sum off by 0.002": (with_probability(13, 0, 0.252), ".probabilities[13]", "got 1.002"),
     "one class": (of_logits(LOGITS[:, :1], LABELS * 0), ".logits", "at least 2 classes, got 1"),

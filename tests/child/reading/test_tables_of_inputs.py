@@ -198,7 +198,7 @@ def test_a_broken_rule_is_named_with_its_place(path, case):
 
 
 ASKED_CASES = {
-    "no such column": ({"x": ["years"]}, "called `years`; there are `age`, `label`, `income`"),
+    "no such column": ({"x": ["years"]}, "missing: `years`; there are `age`, `label`, `income`"),
     "no column": ({"x": []}, "names for `x`"),
     "no such label": ({"label": ["y"]}, "got `y`; there are `age`, `label`, `income`"),
     "two labels": ({"label": ["age", "income"]}, "to name one column, got `age`, `income`"),

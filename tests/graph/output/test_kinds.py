@@ -6,7 +6,7 @@ from hypothesis.extra import numpy as npst
 from scipy.special import log_softmax, softmax
 
 from service.errors import InvalidOnnxModel
-from service.graph.output.choose import finite_rows, kind_of_values
+from service.graph.output.kinds import finite_rows, kind_of_values
 
 LOGITS = 3 * np.random.default_rng(0).normal(size=(20, 6))
 
