@@ -8,6 +8,7 @@ from uuid import UUID
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, Field
 
+from howsure.statistics.bins.lookup import Lookup
 from service.calibrations.schemas import Finding
 from service.errors import InvalidInput
 from service.exports.parity import Parity
@@ -78,7 +79,7 @@ class BaselineReport(Scored):
 class MeasureReport(Scored):
     """Scores and bins of one uncertainty measure."""
 
-    lookup: Literal["step", "interpolated"] = Field(description="Lookup between edges.")
+    lookup: Lookup = Field(description="How a probability is read from the bins.")
     monotone: bool = Field(description="Whether bins were pooled until the probability falls.")
     requested_bins: int = Field(description="Requested number of bins, or that chosen by `auto`.")
     quantile_bins: int = Field(description="Bins before pooling; ties make fewer than requested.")
@@ -102,6 +103,9 @@ class MeasureReport(Scored):
     )
     reliability: dict[str, Any] | None = Field(
         None, description="Probabilities and hit rates; only for the served measure."
+    )
+    learned: dict[str, Any] | None = Field(
+        None, description="The fitted formula; only for the measure `learned`."
     )
     curves: dict[str, Any] = Field(
         {}, description="Risk-coverage with its band, ROC, precision-recall, scatter of the loss."
