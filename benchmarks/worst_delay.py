@@ -68,6 +68,8 @@ def main() -> None:
     print(f"\n{len(found.found)} requests. Without them: median {median * 1e3:.1f} ms,", end=" ")
     print(f"worst {worst * 1e3:.1f} ms. Wrong answers to the neighbour: {found.wrong}.")
     print(f"{len(beyond)} requests delay by more than the claim.")
+    stalled, name = max((longest(stalls, delay)["seconds"], delay.name) for delay in found.found)
+    print(f"Longest stall: {stalled * 1e3:.0f} ms of CPU time, at {name}.")
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}.")
     raise SystemExit(bool(beyond or found.wrong))
 

@@ -15,7 +15,7 @@ JSON = "application/json"
 # Slightly less than the service takes: of headers, of a prediction, of a configuration.
 HEADER_BYTES = 60_000
 BODY_BYTES = 30 * MEBIBYTE
-CONFIG_BYTES = 2 * MEBIBYTE - 1000
+CONFIG_BYTES = 256 * 1024 - 1000
 BOUNDARY = "costly"
 
 
@@ -151,10 +151,11 @@ def _uploads() -> Iterator[Costly]:
     yield config("keys", json.dumps({f"k{i:06}": 1 for i in range(CONFIG_BYTES // 14)}))
     yield config("classes", json.dumps({"classes": [f"c{i}" for i in range(CONFIG_BYTES // 11)]}))
     yield config("equal classes", json.dumps({"classes": ["c"] * (CONFIG_BYTES // 5)}))
-    yield config("class map", json.dumps({"class_map": {f"{i}": i for i in range(90_000)}}))
+    class_map = {f"{i}": i for i in range(CONFIG_BYTES // 17)}
+    yield config("class map", json.dumps({"class_map": class_map}))
     yield config("columns", json.dumps({"columns": {"inputs": ["x"] * (CONFIG_BYTES // 5)}}))
     yield config("wrong columns", json.dumps({"columns": {"inputs": [1] * (CONFIG_BYTES // 3)}}))
-    yield config("deep", '{"ood":' + "[" * 500_000 + "]" * 500_000 + "}")
+    yield config("deep", '{"ood":' + "[" * 100_000 + "]" * 100_000 + "}")
     yield config("long string", json.dumps({"name": "x" * CONFIG_BYTES}))
     yield config("numbers", json.dumps({"top_k": list(range(CONFIG_BYTES // 8))}))
     yield config("large number", '{"bins":' + "9" * (CONFIG_BYTES - 10) + "}")

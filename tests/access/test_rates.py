@@ -174,6 +174,18 @@ def test_all_rows_of_a_request_count(limited: Tenant, of: str) -> None:
     assert used["used"] >= limit * 0.85
 
 
+def test_wrong_secrets_of_a_key_do_not_lock_it_out(tmp_path) -> None:
+    """Behind a proxy everybody has one address."""
+    with keyed_service(tmp_path, max_bad_keys_per_minute=30) as service:
+        key = service.first.text
+        good, wrong = service.client(key), service.client(key[:-8] + "x" * 8)
+        statuses = [wrong.post("/predict", content=b"{}").status_code for _ in range(40)]
+        assert statuses == [UNAUTHORIZED] * 30 + [httpx.codes.TOO_MANY_REQUESTS] * 10
+        assert good.get("/calibrations").status_code == OK
+        asked = good.post("/predict", json={"calibration": "none", "inputs": [[1]]})
+        assert asked.status_code == httpx.codes.NOT_FOUND
+
+
 def test_many_bad_keys_of_an_address_are_429(tmp_path) -> None:
     """By both ways that requests take; a valid key of the address is still accepted."""
     with keyed_service(tmp_path, max_bad_keys_per_minute=30) as service:

@@ -64,6 +64,24 @@ def test_keys_of_another_pepper_are_told_at_the_start(tmp_path) -> None:
     assert "short" not in short.stderr.replace("shorter", "")
 
 
+@pytest.mark.parametrize("pepper", ["known-to-everybody", "CHANGE-ME-CHANGE-ME"])
+def test_published_peppers_are_refused(tmp_path, pepper: str) -> None:
+    """Whoever knows the pepper could try the keys of a stolen database."""
+    for command in (("keys", "create", "job"), ("serve", "--port", "0")):
+        done = howsure(*command, folder=tmp_path, HOWSURE_KEY_PEPPER=pepper)
+        assert done.returncode == 1
+        assert "HOWSURE_KEY_PEPPER" in done.stderr
+
+
+def test_only_its_user_may_read_what_a_service_stores(tmp_path) -> None:
+    with ServedProcess(tmp_path) as found:
+        assert httpx.get(f"{found.base_url}/calibrations").status_code == httpx.codes.OK
+        stored = [path for path in tmp_path.rglob("*") if path.name != "serve.log"]
+        modes = {path.name: path.stat().st_mode & 0o077 for path in stored}
+    assert "howsure.sqlite3" in modes
+    assert set(modes.values()) == {0}, modes
+
+
 def test_clients_send_the_key_of_the_environment(tmp_path, monkeypatch) -> None:
     with keyed_service(tmp_path / "served") as service:
         url = "http://{}:{}".format(*service.address)
