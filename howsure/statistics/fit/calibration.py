@@ -98,7 +98,9 @@ def fit_calibration(
 def _event_input(
     records: Records, evaluation: Records | None, k: int, options: FitOptions, n_classes: int
 ) -> EventInput:
-    folds = stratified_folds(records.hits(k), records.tie_key, n_folds=options.folds)
+    folds = stratified_folds(
+        records.hits(k), records.tie_key, n_folds=options.folds, groups=records.group
+    )
     learned = None
     if LEARNED in options.measures:
         learned = fit_learned(EventSamples(records, k), folds, n_classes=n_classes)
@@ -121,7 +123,9 @@ def _fit_measure(event: EventInput, measure: str) -> MeasureFit:
     ranked = ranking_of(uncertainty, samples.hits)
     found = fit_scored_table(event, by_column(name), measure)
     evaluation_ece_band = None
-    if event.evaluation is not None:
+    # Bands redraw the labels of independent samples, each of which counts as one.
+    has_design = samples.design is not None
+    if event.evaluation is not None and not has_design and event.evaluation.design is None:
         judging = event.evaluation.records.uncertainty[name]
         evaluation_ece_band = evaluation_band(
             found.table, uncertainty, judging, event.evaluation.hits, seed=options.seed
@@ -134,7 +138,7 @@ def _fit_measure(event: EventInput, measure: str) -> MeasureFit:
             found.table,
             uncertainty,
             event.folds,
-            observed=found.scores["ece"].mean,
+            observed=None if has_design else found.scores["ece"].mean,
             seed=options.seed,
         ),
         evaluation_ece_band=evaluation_ece_band,
@@ -155,7 +159,8 @@ def _guarantee(event: EventInput, found: ScoredTable, uncertainty: Uncertainty) 
     table = found.table
     if table.monotone:
         plain = replace(options, lookup="step", monotone=False)
-        table = fit_table(uncertainty, event.samples.hits, "", n_bins, plain)
+        samples = event.samples
+        table = fit_table(uncertainty, samples.hits, "", n_bins, plain, samples.design)
     measure_fixed = event.samples.k in options.serve or len(options.measures) == 1
     tried = sum(candidate.n_bins for candidate in found.candidates)
     return guarantee(
@@ -182,7 +187,7 @@ def _fit_event(event: EventInput, measures: dict[str, MeasureFit]) -> EventFit:
     )
     return EventFit(
         k=samples.k,
-        accuracy=float(np.mean(samples.hits)),
+        accuracy=samples.share_of_hits(),
         n_samples=samples.n_samples,
         measures=_beside_served(measures, shown),
         baselines=baselines,
@@ -261,7 +266,7 @@ def _reliability(event: EventInput, served: MeasureFit) -> Reliability | None:
     def judge(table: BinTable, samples: EventSamples, rows: Rows, held_out: HeldOut) -> Reliability:
         uncertainty = samples.records.uncertainty[served.column][rows]
         return reliability(
-            predict_with_table(table, uncertainty, samples.hits[rows]),
+            predict_with_table(table, uncertainty, samples.hits[rows], samples.weights_at(rows)),
             raw=samples.records.raw_probability(samples.k)[rows],
             predicted=samples.records.top_classes[rows, 0].astype(np.int64),
             held_out=held_out,
@@ -280,5 +285,6 @@ def _reliability(event: EventInput, served: MeasureFit) -> Reliability | None:
         served.measure,
         served.table.requested_bins,
         event.options,
+        None if samples.design is None else samples.design.at(~judging),
     )
     return judge(table, samples, np.flatnonzero(judging), "half")

@@ -1,6 +1,7 @@
 """Tie keys, folds and the canonical order of samples, all independent of the input order."""
 
 import hashlib
+import heapq
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -50,7 +51,13 @@ def tie_keys(rows: NDArray[np.generic], seed: int) -> TieKeys:
     return keys
 
 
-def stratified_folds(hits: Hits, tie_keys: TieKeys, *, n_folds: int) -> BinIndex:
+def stratified_folds(
+    hits: Hits,
+    tie_keys: TieKeys,
+    *,
+    n_folds: int,
+    groups: NDArray[np.int64] | None = None,
+) -> BinIndex:
     """Assign samples to folds in the order of their tie keys, misses first and then hits.
 
     Folds differ by at most one in size, in hits and in misses; with fewer misses than folds, some
@@ -63,16 +70,51 @@ def stratified_folds(hits: Hits, tie_keys: TieKeys, *, n_folds: int) -> BinIndex
         Keyed hashes, which are as good as random.
     n_folds : int
         At least 2.
+    groups : ndarray of int64, shape (n_samples,), optional
+        No fold then holds part of a group; folds are as alike as groups allow, and there are no
+        more of them than groups.
 
     Returns
     -------
     ndarray of int64, shape (n_samples,)
         In ``[0, min(n_folds, n_samples))``, every fold in use.
     """
+    if groups is not None:
+        return _folds_of_groups(hits, tie_keys, groups, n_folds)
     dealt = np.lexsort((tie_keys, hits))
     folds = np.empty(hits.size, dtype=np.int64)
     folds[dealt] = np.arange(hits.size) % min(n_folds, max(hits.size, 1))
     return folds
+
+
+def _folds_of_groups(
+    hits: Hits, tie_keys: TieKeys, groups: NDArray[np.int64], n_folds: int
+) -> BinIndex:
+    """Deal whole groups to folds, the largest first, each to the fold with the fewest so far.
+
+    Groups with misses are dealt by their misses, then those without by their samples. Groups alike
+    in both are dealt in the order of their smallest tie key, not of their codes.
+    """
+    _, places = np.unique(groups, return_inverse=True)
+    places = places.reshape(-1)
+    sizes = np.bincount(places)
+    misses = np.bincount(places[~hits], minlength=len(sizes))
+    keys = np.full(len(sizes), np.iinfo(np.uint32).max, np.uint32)
+    np.minimum.at(keys, places, tie_keys)
+    order = np.lexsort((keys, -sizes, -misses)).tolist()
+    fold_of_group = np.empty(len(sizes), np.int64)
+    folds = [(0, 0, fold) for fold in range(max(min(n_folds, len(sizes)), 1))]
+    n_missing = int(np.count_nonzero(misses))
+    for by_misses, dealt in ((True, order[:n_missing]), (False, order[n_missing:])):
+        if not by_misses:
+            folds = [(0, size, fold) for _, size, fold in folds]
+            heapq.heapify(folds)
+        for group in dealt:
+            missed, size, fold = folds[0]
+            fold_of_group[group] = fold
+            added = (missed + int(misses[group]), size + int(sizes[group]), fold)
+            heapq.heapreplace(folds, added)
+    return fold_of_group[places]
 
 
 def in_canonical_order(records: Records) -> Records:
@@ -115,7 +157,8 @@ def moved_to_canonical_order(records: Records) -> Iterator[None]:
 def _canonical_order(records: Records) -> NDArray[np.int64]:
     families = (records.uncertainty, records.mean_log_probability, records.mean_label_rank)
     others = [family[name] for family in families for name in sorted(family)]
-    return np.lexsort((*others, records.label_rank, records.tie_key))
+    design = [values for values in (records.group, records.weight) if values is not None]
+    return np.lexsort((*design, *others, records.label_rank, records.tie_key))
 
 
 def _move(records: Records, order: NDArray[np.int64]) -> None:
