@@ -124,7 +124,7 @@ def _records_of_rows(
         seed=config["seed"],
         location=location,
     )
-    return records.with_supplied(rows.supplied)
+    return records.with_supplied(rows.supplied).with_design(rows.design)
 
 
 DOCS = "docs/findings.md"

@@ -183,6 +183,7 @@ def _data(
         "format": info.format,
         "samples": int(own.size),
         "supplied": list(info.supplied),
+        "design": list(info.design),
         "class_counts": np.bincount(own, minlength=n_classes).tolist(),
         "evaluation_samples": None if further is None else int(further.size),
         "sha256": digests["calibration"],

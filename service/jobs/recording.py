@@ -168,7 +168,7 @@ def _recorder(
             device=device,
             while_waiting=check,
         )
-        return records.with_supplied(batch.supplied)
+        return records.with_supplied(batch.supplied).with_design(batch.design)
 
     return record
 
@@ -182,12 +182,13 @@ def scores_recorder(*, top_k: Sequence[int], seed: int) -> Recorder:
         if kind == "probabilities":
             with np.errstate(divide="ignore"):
                 scores = np.log(scores)
-        return build_records(
+        records = build_records(
             as_scores(scores),
             batch.labels,
             tie_keys=tie_keys(values, seed),
             top_k=top_k,
             logits=kind == "logits",
-        ).with_supplied(batch.supplied)
+        )
+        return records.with_supplied(batch.supplied).with_design(batch.design)
 
     return record

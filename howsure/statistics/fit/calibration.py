@@ -28,7 +28,7 @@ from howsure.statistics.fit.event_samples import ALL, EventInput, EventSamples, 
 from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.fit.result import BaselineFit, EventFit, Fit, MeasureFit
 from howsure.statistics.fit.verdict import reach_verdict
-from howsure.statistics.fit.warnings import event_warnings, sample_warnings
+from howsure.statistics.fit.warnings import design_warnings, event_warnings, sample_warnings
 from howsure.statistics.learned.fit import fit_learned, n_classes_of
 from howsure.statistics.learned.recorded import with_learned
 from howsure.statistics.measures import LEARNED, check_measures, column, parse_measure
@@ -90,6 +90,7 @@ def fit_calibration(
             on_progress(done, len(tasks))
     events = {k: _fit_event(inputs[k], measures[k]) for k in options.top_k}
     warnings = list(sample_warnings(records.n_samples, options))
+    warnings.extend(design_warnings(inputs[options.top_k[0]].samples.design))
     for event in events.values():
         warnings.extend(event_warnings(event, options))
     return Fit(events, warnings, _model_scores(records, evaluation, options.top_k))

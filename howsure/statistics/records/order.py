@@ -1,7 +1,6 @@
 """Tie keys, folds and the canonical order of samples, all independent of the input order."""
 
 import hashlib
-import heapq
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -90,10 +89,11 @@ def stratified_folds(
 def _folds_of_groups(
     hits: Hits, tie_keys: TieKeys, groups: NDArray[np.int64], n_folds: int
 ) -> BinIndex:
-    """Deal whole groups to folds, the largest first, each to the fold with the fewest so far.
+    """Deal whole groups to folds, the largest first.
 
-    Groups with misses are dealt by their misses, then those without by their samples. Groups alike
-    in both are dealt in the order of their smallest tie key, not of their codes.
+    Each goes to the fold where it adds least to the squared shares of misses, hits and samples.
+    Groups of one size are dealt in the order of their misses and smallest tie keys, not of their
+    codes.
     """
     _, places = np.unique(groups, return_inverse=True)
     places = places.reshape(-1)
@@ -101,19 +101,14 @@ def _folds_of_groups(
     misses = np.bincount(places[~hits], minlength=len(sizes))
     keys = np.full(len(sizes), np.iinfo(np.uint32).max, np.uint32)
     np.minimum.at(keys, places, tie_keys)
-    order = np.lexsort((keys, -sizes, -misses)).tolist()
+    shares = np.stack([misses, sizes - misses, sizes], axis=1).astype(np.float64)
+    shares /= np.maximum(shares.sum(axis=0), 1.0)
     fold_of_group = np.empty(len(sizes), np.int64)
-    folds = [(0, 0, fold) for fold in range(max(min(n_folds, len(sizes)), 1))]
-    n_missing = int(np.count_nonzero(misses))
-    for by_misses, dealt in ((True, order[:n_missing]), (False, order[n_missing:])):
-        if not by_misses:
-            folds = [(0, size, fold) for _, size, fold in folds]
-            heapq.heapify(folds)
-        for group in dealt:
-            missed, size, fold = folds[0]
-            fold_of_group[group] = fold
-            added = (missed + int(misses[group]), size + int(sizes[group]), fold)
-            heapq.heapreplace(folds, added)
+    loads = np.zeros((max(min(n_folds, len(sizes)), 1), 3))
+    for group in np.lexsort((keys, -misses, -sizes)).tolist():
+        fold = int(np.argmin(loads @ shares[group]))
+        fold_of_group[group] = fold
+        loads[fold] += shares[group]
     return fold_of_group[places]
 
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from service.child.reading.class_indices import ClassLabels
+from service.child.reading.sampling_design import GROUP
 from service.child.reading.set_file import SetFile, refuse_damage
 from service.child.reading.table_columns import (
     TableColumn,
@@ -61,6 +62,7 @@ def open_csv(file: SetFile, ctx: SetContext) -> TableSet:
     header = _read_header(file, ctx)
     check_n_columns(len(header), ctx)
     columns = table_columns(_columns(file, header, ctx), ctx)
+    texts: dict[str, CellType] = {GROUP: "string"} if GROUP in columns.design else {}
     read = partial(_read_columns, file, header, ctx)
     sources: dict[str, ArraySource] = {
         name: NumberColumns(chosen, columns.kind, "float64", ctx)
@@ -76,7 +78,7 @@ def open_csv(file: SetFile, ctx: SetContext) -> TableSet:
         else:
             read_labels = partial(read, {name: "int64"})
             labels = read_indices(name, read_labels, ctx, n_classes=columns.n_classes)
-    return TableSet(columns, sources, labels, partial(read, {}), ctx, file_format=FORMAT)
+    return TableSet(columns, sources, labels, partial(read, texts), ctx, file_format=FORMAT)
 
 
 def _columns(file: SetFile, header: Sequence[str], ctx: SetContext) -> list[TableColumn]:

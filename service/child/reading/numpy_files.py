@@ -21,6 +21,12 @@ from service.child.reading.checks import (
     supplied_names,
 )
 from service.child.reading.npy_header import HEAD_BYTES, NpyHeader, read_npy_header
+from service.child.reading.sampling_design import (
+    GROUP,
+    check_weights,
+    design_columns,
+    group_codes,
+)
 from service.child.reading.set_file import SetFile, refuse_damage
 from service.child.reading.zip_archive import ZipArchive, read_into
 from service.errors import InvalidDataset, TooLarge
@@ -183,7 +189,13 @@ class ArraySet:
                     )
                     for name in self.info.supplied
                 },
+                {name: self._design(next(rows[name]), name, start) for name in self.info.design},
             )
+
+    def _design(self, values: AnyArray, name: str, start: int) -> AnyArray:
+        if name == GROUP:
+            return group_codes(values, start=start, ctx=self._ctx)
+        return check_weights(values, start=start, ctx=self._ctx)
 
     def _read_labels(self) -> Labels:
         if not self.info.labelled:
@@ -216,7 +228,12 @@ def _check_headers(
     if labelled:
         _check_labels_header(arrays[LABELS])
     supplied = supplied_names(arrays, location=ctx.location)
-    data = [name for name in arrays if name != LABELS and not name.startswith(SUPPLIED_PREFIX)]
+    design = design_columns(arrays) if file_format == NPZ_FORMAT else ()
+    data = [
+        name
+        for name in arrays
+        if name not in (LABELS, *design) and not name.startswith(SUPPLIED_PREFIX)
+    ]
     if len(data) > MAX_ARRAYS:
         raise TooLarge.at(ctx.location, f"expected at most {MAX_ARRAYS} arrays, got {len(data)}")
     kind = _kind(data, ctx)
@@ -233,6 +250,8 @@ def _check_headers(
             )
         if name.startswith(SUPPLIED_PREFIX):
             _check_supplied_header(array)
+        if name in design:
+            _check_design_header(name, array)
     n_classes = None if kind == "inputs" else _count_classes(arrays[kind], ctx)
     infos = {name: ArrayInfo(a.header.dtype.name, a.header.shape) for name, a in arrays.items()}
     info = DatasetInfo(
@@ -243,6 +262,7 @@ def _check_headers(
         n_classes=n_classes,
         supplied=supplied,
         labelled=labelled,
+        design=design,
     )
     check_sizes(info, ctx)
     return info
@@ -284,6 +304,17 @@ def _check_supplied_header(array: ArrayFile) -> None:
     if len(shape) > 1 or not np.issubdtype(dtype, np.floating):
         raise InvalidDataset.at(
             array.place, f"expected one float per sample, got {dtype.name} of shape {shape}"
+        )
+
+
+def _check_design_header(name: str, array: ArrayFile) -> None:
+    dtype, shape = array.header.dtype, array.header.shape
+    kinds, expected = ("iu", "integer") if name == GROUP else ("iuf", "number")
+    if len(shape) > 1 or dtype.kind not in kinds:
+        fix = "; number the groups" if name == GROUP else ""
+        raise InvalidDataset.at(
+            array.place,
+            f"expected one {expected} per sample, got {dtype.name} of shape {shape}{fix}",
         )
 
 

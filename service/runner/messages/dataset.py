@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -24,6 +24,9 @@ LABELS = "labels"
 # In shards, inputs may have any name, also that of the labels.
 ARRAY = "array/"
 SUPPLIED = "supplied/"
+DESIGN = "design/"
+# Types of the columns of a sampling design, by name.
+DESIGN_DTYPES = {"weight": "float64", "group": "int64"}
 # Of a shard.
 MOST_ROWS = 4096
 AIMED_BYTES = 2**25
@@ -51,7 +54,8 @@ class DatasetInfo:
     columns ``uncertainty_<name>``, without the prefix. ``labelled`` is false if the file has no
     labels and the caller does not need them. ``class_map`` has the index of each class name, if
     the file names its classes; ``is_numbered_by_name`` tells whether the indices follow from the
-    order of the names alone. ``notes`` are sentences about what was inferred.
+    order of the names alone. ``notes`` are sentences about what was inferred. ``design`` names the
+    columns of the sampling design that the file has: ``weight``, ``group``.
     """
 
     kind: DatasetKind
@@ -64,6 +68,7 @@ class DatasetInfo:
     class_map: Mapping[str, int] | None = None
     is_numbered_by_name: bool = False
     notes: tuple[str, ...] = ()
+    design: tuple[str, ...] = ()
 
     @property
     def row_bytes(self) -> int:
@@ -76,13 +81,15 @@ class Batch:
     """Consecutive samples from row ``start`` on; the caller may keep the arrays.
 
     Labels of an unlabelled set are meaningless zeros. ``supplied`` has the float64 values of each
-    column ``uncertainty_<name>`` by name, finite in float32.
+    column ``uncertainty_<name>`` by name, finite in float32. ``design`` has the float64 weights and
+    the int64 codes of groups, if the set has them.
     """
 
     start: int
     arrays: dict[str, AnyArray]
     labels: Labels
     supplied: dict[str, Floats]
+    design: dict[str, AnyArray] = field(default_factory=dict)
 
     def rows(self, index: "slice | NDArray[np.int64]") -> "Batch":
         """Return some of the samples; a slice of them as views, numbered on from ``start``."""
@@ -92,6 +99,7 @@ class Batch:
             arrays={name: array[index] for name, array in self.arrays.items()},
             labels=self.labels[index],
             supplied={name: values[index] for name, values in self.supplied.items()},
+            design={name: values[index] for name, values in self.design.items()},
         )
 
 
@@ -105,6 +113,7 @@ def join_batches(parts: Sequence[Batch]) -> Batch:
         supplied={
             name: np.concatenate([p.supplied[name] for p in parts]) for name in first.supplied
         },
+        design={name: np.concatenate([p.design[name] for p in parts]) for name in first.design},
     )
 
 
@@ -134,6 +143,7 @@ def batch_tensors(batch: Batch, *, labelled: bool) -> dict[str, Array]:
     """Return the arrays of samples by their names in a frame."""
     tensors = {f"{ARRAY}{name}": array for name, array in batch.arrays.items()}
     tensors |= {f"{SUPPLIED}{name}": values for name, values in batch.supplied.items()}
+    tensors |= {f"{DESIGN}{name}": values for name, values in batch.design.items()}
     return tensors | ({LABELS: batch.labels} if labelled else {})
 
 
@@ -154,6 +164,7 @@ def batch_of(tensors: Mapping[str, Array], *, start: int = 0) -> Batch:
         arrays=arrays,
         labels=tensors.get(LABELS, np.zeros(n_rows, np.int64)),
         supplied=with_prefix(SUPPLIED, tensors),
+        design=with_prefix(DESIGN, tensors),
     )
 
 
