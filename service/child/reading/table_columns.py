@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from service.child.reading.checks import SUPPLIED_PREFIX, check_n_classes, supplied_names
 from service.child.reading.sampling_design import design_columns
 from service.errors import TooLarge
-from service.runner.messages.dataset import DESIGN_DTYPES, DatasetKind, OutputKind
+from service.runner.messages.dataset import DESIGN_DTYPES, OutputKind
 from service.runner.messages.preprocessing import PIXELS
 from service.runner.messages.reading import Reading, SetContext
 
@@ -17,6 +17,7 @@ LABEL, INPUTS = "label", "inputs"
 MAX_OTHER_COLUMNS = 1_000
 
 # A number per row; lists of numbers; pictures; and kinds that no model takes.
+TableKind: TypeAlias = Literal["inputs"] | OutputKind
 ColumnKind: TypeAlias = Literal["numbers", "lists", "pictures", "text", "dates", "others"]
 
 # The names of a table's class columns begin with these.
@@ -49,7 +50,7 @@ class TableColumns:
     ``arrays`` has the columns of each input; of outputs the columns of the classes, class 0 first.
     """
 
-    kind: DatasetKind
+    kind: TableKind
     arrays: Mapping[str, Sequence[TableColumn]]
     label: TableColumn | None
     supplied: tuple[str, ...]

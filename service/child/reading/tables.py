@@ -18,14 +18,13 @@ from service.child.reading.checks import (
 )
 from service.child.reading.class_indices import ClassLabels
 from service.child.reading.sampling_design import read_design
-from service.child.reading.table_columns import PREFIXES, TableColumn, TableColumns
+from service.child.reading.table_columns import PREFIXES, TableColumn, TableColumns, TableKind
 from service.runner.messages.dataset import (
     DESIGN_DTYPES,
     AnyArray,
     ArrayInfo,
     Batch,
     DatasetInfo,
-    DatasetKind,
 )
 from service.runner.messages.reading import SetContext
 
@@ -64,7 +63,7 @@ class NumberColumns:
     """Columns of one number per row, side by side in the given order."""
 
     def __init__(
-        self, columns: Sequence[TableColumn], kind: DatasetKind, dtype: str, ctx: SetContext
+        self, columns: Sequence[TableColumn], kind: TableKind, dtype: str, ctx: SetContext
     ) -> None:
         self.columns: Sequence[str] = [column.name for column in columns]
         self.dtype = dtype

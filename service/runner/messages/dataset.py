@@ -12,7 +12,9 @@ from howsure.statistics.arrays import Floats, Labels
 from service.runner.messages.frames import Array
 
 OutputKind: TypeAlias = Literal["logits", "probabilities"]
-DatasetKind: TypeAlias = Literal["inputs"] | OutputKind
+# The kind and the array of sets of a score and whether it was right.
+PAIRS: Literal["pairs"] = "pairs"
+DatasetKind: TypeAlias = Literal["inputs", "pairs"] | OutputKind
 AnyArray: TypeAlias = NDArray[Any]
 
 # Of one set; a frame has room for so many beside labels and supplied columns.
@@ -49,13 +51,13 @@ class ArrayInfo:
 class DatasetInfo:
     """The content of a file, known without reading its values.
 
-    ``arrays`` are the arrays of batches: the model's inputs by name, or the one array ``logits`` or
-    ``probabilities``. ``n_classes`` is known for outputs only. ``supplied`` has the names of the
-    columns ``uncertainty_<name>``, without the prefix. ``labelled`` is false if the file has no
-    labels and the caller does not need them. ``class_map`` has the index of each class name, if
-    the file names its classes; ``is_numbered_by_name`` tells whether the indices follow from the
-    order of the names alone. ``notes`` are sentences about what was inferred. ``design`` names the
-    columns of the sampling design that the file has: ``weight``, ``group``.
+    ``arrays`` are the arrays of batches: the model's inputs by name, or the one array ``logits``,
+    ``probabilities`` or ``pairs``. ``n_classes`` is known for outputs and pairs only. ``supplied``
+    has the names of the columns ``uncertainty_<name>``, without the prefix. ``labelled`` is false
+    if the file has no labels and the caller does not need them. ``class_map`` has the index of each
+    class name, if the file names its classes; ``is_numbered_by_name`` tells whether the indices
+    follow from the order of the names alone. ``notes`` are sentences about what was inferred.
+    ``design`` names the columns of the sampling design that the file has: ``weight``, ``group``.
     """
 
     kind: DatasetKind
