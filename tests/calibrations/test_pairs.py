@@ -119,10 +119,14 @@ def test_an_evaluation_set_and_weights_work_beside_pairs(client) -> None:
     assert report["events"]["1"]["measures"]["score"]["evaluation"]["brier"] is not None
 
 
-@pytest.mark.parametrize("page", ["/report", "/try", "/integrate", "/measures"])
+@pytest.mark.parametrize("page", ["try", "integrate", "measures", "operating-point", "samples", ""])
 def test_pages_show_pairs(client, page) -> None:
     found = calibrated(client, CONFIG, calibration=csv(score=SCORES, correct=CORRECT.astype(int)))
-    answer = client.get(page, params={"calibration": found["id"]}, headers={"Accept": "text/html"})
+    of, html = f"/pages/calibrations/{found['id']}", {"Accept": "text/html"}
+    if page == "":
+        answer = client.get("/report", params={"calibration": found["id"]}, headers=html)
+    else:
+        answer = client.get(f"{of}/{page}", headers=html)
     assert answer.status_code == httpx.codes.OK, answer.text
 
 

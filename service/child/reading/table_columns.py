@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from howsure.statistics.measures import SCORE
 from service.child.reading.checks import SUPPLIED_PREFIX, check_n_classes, supplied_names
 from service.child.reading.sampling_design import design_columns
 from service.errors import TooLarge
@@ -172,11 +173,10 @@ def label_column(names: Sequence[str], ctx: SetContext) -> str | None:
             )
         return None
     if ctx.labels_required and LABEL not in names:
-        raise ctx.invalid(
-            f"expected a column `{LABEL}`, got {listed(names)}; if it is called otherwise, "
-            f'say so in config.columns: {{"{LABEL}": ["its name"]}}',
-            LABEL,
-        )
+        fix = f'if it is called otherwise, say so in config.columns: {{"{LABEL}": ["its name"]}}'
+        if SCORE in names:
+            fix += f"; if these are pairs, call the column beside `{SCORE}` `correct`"
+        raise ctx.invalid(f"expected a column `{LABEL}`, got {listed(names)}; {fix}", LABEL)
     return LABEL if LABEL in names else None
 
 
