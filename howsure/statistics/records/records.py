@@ -157,6 +157,11 @@ class Records:
         return len(self.tie_key)
 
     @property
+    def has_classes(self) -> bool:
+        """Whether classes were ranked; pairs record that the one answer was correct."""
+        return bool(self.top_classes.shape[1] > 1)
+
+    @property
     def has_design(self) -> bool:
         """Whether the samples have weights or groups."""
         return self.weight is not None or self.group is not None

@@ -204,7 +204,7 @@ ScoreKind: TypeAlias = Literal["logits", "probabilities"]
 ANY_INPUT = "inputs"
 SCORE_KINDS: tuple[ScoreKind, ...] = ("logits", "probabilities")
 # The scores of pairs: in requests, in files of arrays, and as rows that a set was read to.
-SCORES = "scores"
+SCORES: Literal["scores"] = "scores"
 _PAIR_ARRAYS = (SCORES, SCORE, ANY_INPUT)
 SUM_TOLERANCE = 1e-3
 
