@@ -95,7 +95,7 @@ class Predictions:
         ImportError
             If pandas is not installed.
         """
-        columns: dict[str, Any] = {"label": self.label}
+        columns: dict[str, Any] = {"label": self.label} if "class" in self.arrays else {}
         for name, array in self.arrays.items():
             if array.ndim == 1:
                 columns[name] = array
