@@ -19,6 +19,7 @@ from howsure.statistics.fit.calibration import fit_calibration
 from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.records.order import stratified_folds
 from howsure.statistics.scores import SCORES, Predictions, compute_scores
+from howsure.statistics.shift.evaluation import evaluate_set
 
 rng = np.random.default_rng(5)
 N = 600
@@ -221,6 +222,22 @@ class TestFit:
         np.testing.assert_array_equal(again.group, records.group)
         fitted = fit_calibration(again, options=self.OPTIONS)
         assert any("100 groups" in warning for warning in fitted.warnings)
+
+    def test_a_further_set_is_scored_by_weight_and_not_tested(self):
+        records = simulated_records(300, seed=4)
+        table = fit_calibration(records, options=self.OPTIONS).events[1].measures["entropy"].table
+        weights = np.where(records.hits(1), 1.0, 3.0)
+        found = evaluate_set(
+            {1: {"entropy": table}},
+            records,
+            replace(records, weight=weights),
+            served={1: "entropy"},
+            labelled=True,
+            n_classes=10,
+        ).events[1]
+        assert found.accuracy == pytest.approx(weights @ records.hits(1) / weights.sum())
+        assert found.measures["entropy"].ece_p_value is None
+        assert "not tested" in found.sentence
 
     def test_a_weight_that_is_not_positive_is_refused(self):
         records = simulated_records(10, seed=4)
