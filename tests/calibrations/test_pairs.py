@@ -128,6 +128,36 @@ def test_pages_show_pairs(client, page) -> None:
     else:
         answer = client.get(f"{of}/{page}", headers=html)
     assert answer.status_code == httpx.codes.OK, answer.text
+    assert "predicted class" not in answer.text
+
+
+def test_a_stored_pair_is_shown_and_predicted(client) -> None:
+    found = calibrated(client, CONFIG, calibration=csv(score=SCORES, correct=CORRECT.astype(int)))
+    page = client.get(
+        f"/pages/calibrations/{found['id']}/try",
+        params={"draw": 1},
+        headers={"Accept": "text/html"},
+        follow_redirects=True,
+    )
+    assert page.status_code == httpx.codes.OK
+    assert "Answers with such a score are correct" in page.text
+    assert "Top classes" not in page.text
+
+
+def test_bins_of_pairs_move_to_another_service(client) -> None:
+    source = calibrated(
+        client, {"name": "judge"}, calibration=csv(score=SCORES, correct=CORRECT.astype(int))
+    )
+    document = client.get("/bins", params={"calibration": source["id"]}).json()
+    answer = client.post("/calibrations/import", json=document)
+    assert answer.is_success, answer.text
+    body = {"scores": [0.95, 0.5, 0.1]}
+    expected, found = (
+        client.post("/predict", json=body | {"calibration": one}).json()["predictions"]
+        for one in (source["id"], answer.json()["id"])
+    )
+    assert [row["top1"] for row in found] == [row["top1"] for row in expected]
+    assert "class" not in found[0]
 
 
 @pytest.mark.parametrize(
