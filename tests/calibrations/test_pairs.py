@@ -5,6 +5,7 @@ import json
 import httpx
 import numpy as np
 import pytest
+from bins_documents import exported
 from dataset_files import write_parquet
 from running_service import calibrate, calibrated, npz
 
@@ -148,7 +149,7 @@ def test_bins_of_pairs_move_to_another_service(client) -> None:
     source = calibrated(
         client, {"name": "judge"}, calibration=csv(score=SCORES, correct=CORRECT.astype(int))
     )
-    document = client.get("/bins", params={"calibration": source["id"]}).json()
+    document = exported(client, source["id"])
     answer = client.post("/calibrations/import", json=document)
     assert answer.is_success, answer.text
     body = {"scores": [0.95, 0.5, 0.1]}
