@@ -148,6 +148,7 @@ class Methods:
         probabilities: ArrayLike | None = None,
         pixels: ArrayLike | None = None,
         pictures: Sequence[Picture] | None = None,
+        scores: ArrayLike | None = None,
         supplied: Mapping[str, ArrayLike] | None = None,
         rows_per_request: int | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 - the service's time, not the caller's
@@ -168,6 +169,8 @@ class Methods:
             channels).
         pictures
             Instead, for a calibration of pictures: JPEG, PNG or WebP files, as paths or bytes.
+        scores
+            Instead, for a calibration of pairs: shape (n,).
         supplied
             Your own uncertainties by name, if one of them serves: shape (n,).
         timeout
@@ -178,7 +181,12 @@ class Methods:
         HowsureError
             If the service refuses the request or does not respond in time.
         """
-        outputs = {"logits": logits, "probabilities": probabilities, "pixels": pixels}
+        outputs = {
+            "logits": logits,
+            "probabilities": probabilities,
+            "pixels": pixels,
+            "scores": scores,
+        }
         if (
             is_frame(inputs)
             and supplied is None

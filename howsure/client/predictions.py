@@ -63,7 +63,7 @@ class Predictions:
     classes: Sequence[str]
 
     def __len__(self) -> int:
-        return len(self.arrays["class"])
+        return len(next(iter(self.arrays.values())))
 
     def __getitem__(self, name: str) -> Array:
         return self.arrays[name]
@@ -95,7 +95,7 @@ class Predictions:
         ImportError
             If pandas is not installed.
         """
-        columns: dict[str, Any] = {"label": self.label}
+        columns: dict[str, Any] = {"label": self.label} if "class" in self.arrays else {}
         for name, array in self.arrays.items():
             if array.ndim == 1:
                 columns[name] = array
@@ -105,7 +105,7 @@ class Predictions:
 
     @property
     def class_(self) -> Array:
-        """The most probable class: int64, shape (n,)."""
+        """The most probable class: int64, shape (n,); pairs have none, a KeyError."""
         return self.arrays["class"]
 
     @property
@@ -196,7 +196,7 @@ MOST_BYTES = 8 * 2**20
 # The service starts a process to read a table, so fewer requests are quicker.
 MOST_TABLE_ROWS = 5000
 MOST_PICTURES = 128
-ONE_OF = "expected exactly one of inputs, logits, probabilities, pixels and pictures"
+ONE_OF = "expected exactly one of inputs, logits, probabilities, pixels, scores and pictures"
 
 Picture: TypeAlias = bytes | str | os.PathLike[str]
 

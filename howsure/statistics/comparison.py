@@ -41,11 +41,11 @@ class PairedDifference:
 
 
 def paired_differences(
-    one: Mapping[str, Values], other: Mapping[str, Values]
+    one: Mapping[str, Values], other: Mapping[str, Values], *, weights: Floats | None = None
 ) -> dict[str, PairedDifference]:
     """Return the differences ``one - other`` by name, leaving out those without a finite mean."""
     with np.errstate(invalid="ignore"):  # both infinite: undefined, and left out
-        found = {name: paired_difference(one[name], other[name]) for name in one}
+        found = {name: paired_difference(one[name], other[name], weights) for name in one}
     return {
         name: difference
         for name, difference in found.items()
@@ -53,8 +53,13 @@ def paired_differences(
     }
 
 
-def paired_difference(one: Values, other: Values) -> PairedDifference | None:
+def paired_difference(
+    one: Values, other: Values, weights: Floats | None = None
+) -> PairedDifference | None:
     """Return the mean of ``one - other`` with its standard error; None if no pair has both.
+
+    With ``weights`` of samples, which are arrays without None, the mean is weighted and the
+    standard error is that of a ratio (Cochran 1977, section 6.4).
 
     Raises
     ------
@@ -68,6 +73,12 @@ def paired_difference(one: Values, other: Values) -> PairedDifference | None:
     if differences.size == 0:
         return None
     error = None
+    if weights is not None:
+        shares = weights / weights.sum()
+        mean = float(shares @ differences)
+        if differences.size > 1:
+            error = float(np.sqrt(np.square(shares * (differences - mean)).sum()))
+        return PairedDifference(mean, error, differences.size)
     if differences.size > 1:
         error = float(differences.std(ddof=1) / np.sqrt(differences.size))
     return PairedDifference(float(differences.mean()), error, differences.size)
@@ -116,7 +127,9 @@ def compare_on_samples(k: int, first: Served, second: Served) -> Comparison:
     """
     if not np.array_equal(first.records.label, second.records.label):
         raise ValueError("records must be of the same samples: their labels differ")
-    differences = paired_differences(_losses(k, second), _losses(k, first))
+    differences = paired_differences(
+        _losses(k, second), _losses(k, first), weights=second.records.weight
+    )
     return Comparison(k=k, paired=True, differences=differences)
 
 

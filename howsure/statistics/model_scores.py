@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from howsure.statistics.arrays import Hits, Uncertainty
+from howsure.statistics.arrays import Floats, Hits, Uncertainty
 from howsure.statistics.measures import MULTI_PASS_MEASURES
 from howsure.statistics.measures.measure import MultiPassMeasure, prefix_column
 from howsure.statistics.ranking import rank_samples
@@ -146,8 +146,9 @@ class ModelScores:
 def model_scores(records: Records, *, top_k: tuple[int, ...]) -> ModelScores | None:
     """Return the scores of the model's own softmax; None without a sample.
 
-    Accuracies are those of ``top_k`` and of the Top-1 and Top-5 events, if the records hold enough
-    classes.
+    Means are weighted where samples have weights; accuracies above a confidence and of passes are
+    not. Accuracies are those of ``top_k`` and of the Top-1 and Top-5 events, if the records hold
+    enough classes.
     """
     if records.n_samples == 0:
         return None
@@ -156,12 +157,16 @@ def model_scores(records: Records, *, top_k: tuple[int, ...]) -> ModelScores | N
     log_likelihood = records.label_log_probability
     squares = 1.0 - 2.0 * np.exp(log_likelihood) + records.sum_squares
     entropy = records.uncertainty.get("entropy")
+
+    def mean(values: Floats | Hits) -> float:
+        return float(np.average(values, weights=records.weight))
+
     return ModelScores(
         n_samples=records.n_samples,
-        accuracy={k: float(np.mean(records.hits(k))) for k in events},
-        nll=float(-np.mean(log_likelihood)) if np.isfinite(log_likelihood).all() else None,
-        brier_multiclass=float(np.mean(squares)),
-        mean_entropy=None if entropy is None else float(np.mean(entropy, dtype=np.float64)),
+        accuracy={k: mean(records.hits(k)) for k in events},
+        nll=-mean(log_likelihood) if np.isfinite(log_likelihood).all() else None,
+        brier_multiclass=mean(squares),
+        mean_entropy=None if entropy is None else mean(entropy.astype(np.float64)),
         by_confidence=_by_confidence(records),
         passes=pass_scores(records, top_k=events),
     )

@@ -31,11 +31,23 @@ class RankedSamples:
         In the same order.
     ends : ndarray of int64, shape (n_blocks,)
         Number of samples up to and including each block.
+    weights : ndarray of float64, shape (n_samples,), optional
+        Sampling weights in the same order. Ranks and thresholds count samples in every case.
     """
 
     values: Uncertainty | Floats
     hits: Hits
     ends: Counts
+    weights: Floats | None = None
+
+    @cached_property
+    def block_weights(self) -> tuple[Counts | Floats, Counts | Floats]:
+        """Weights of the hits and of the errors in each block; their counts without weights."""
+        if self.weights is None:
+            return self.block_hits, self.block_errors
+        starts = np.concatenate([[0], self.ends[:-1]])
+        hits = np.add.reduceat(self.weights * self.hits, starts)
+        return hits, np.add.reduceat(self.weights * ~self.hits, starts)
 
     @property
     def n_samples(self) -> int:
@@ -127,7 +139,9 @@ class RankedSamples:
         return self.thresholds[self.index_of_rank(ranks)]
 
 
-def rank_samples(values: Uncertainty | Floats, hits: Hits) -> RankedSamples:
+def rank_samples(
+    values: Uncertainty | Floats, hits: Hits, weights: Floats | None = None
+) -> RankedSamples:
     """Sort samples by ascending value.
 
     Parameters
@@ -135,12 +149,14 @@ def rank_samples(values: Uncertainty | Floats, hits: Hits) -> RankedSamples:
     values : ndarray of float32 or float64, shape (n_samples,)
         Free of NaN.
     hits : ndarray of bool, shape (n_samples,)
+    weights : ndarray of float64, shape (n_samples,), optional
     """
     order = np.argsort(values, kind="stable")
     ranked = values[order]
     is_end = np.ones(len(ranked), dtype=np.bool_)
     is_end[:-1] = ranked[1:] != ranked[:-1]
-    return RankedSamples(ranked, hits[order], np.flatnonzero(is_end) + 1)
+    ends = np.flatnonzero(is_end) + 1
+    return RankedSamples(ranked, hits[order], ends, None if weights is None else weights[order])
 
 
 def merge_underflow(uncertainty: Uncertainty) -> Uncertainty:

@@ -113,7 +113,9 @@ class Data(Part):
     """The calibration set."""
 
     samples: int = Field(ge=1, le=MAX_COUNT, description="Number of samples.")
-    kind: Literal["inputs", "logits", "probabilities"] = Field(description="Content of the set.")
+    kind: Literal["inputs", "logits", "probabilities", "pairs"] = Field(
+        description="Content of the set."
+    )
 
 
 class OutOfDistribution(OodConfig, Part):

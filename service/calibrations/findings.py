@@ -7,7 +7,13 @@ from typing import Any
 import numpy as np
 
 import models
-from howsure.statistics.findings import FINDINGS, RESCALED_FINDINGS, count_labels, run_checks
+from howsure.statistics.findings import (
+    FINDINGS,
+    PAIR_FINDINGS,
+    RESCALED_FINDINGS,
+    count_labels,
+    run_checks,
+)
 from howsure.statistics.findings.evidence import (
     Finding,
     LabelCounts,
@@ -20,7 +26,7 @@ from howsure.statistics.records.records import Records
 from service.calibrations.upload import CheckedUpload
 from service.errors import FindingRefused, InferenceFailed, InvalidInput, Violation
 from service.jobs.recording import scores_recorder
-from service.runner.messages.dataset import Batch
+from service.runner.messages.dataset import PAIRS, Batch
 from service.workspace import Workspace
 
 MOST_ROWS = 256
@@ -38,7 +44,10 @@ def findings_at_start(workspace: Workspace, checked: CheckedUpload) -> list[Find
         evidence = _evidence(checked, rescaled.as_sent, rescaled)
         seen = (FINDINGS[code](evidence) for code in RESCALED_FINDINGS)
         found += [finding for finding in seen if finding is not None]
-    return _merged_by_code(found, checked.found.findings, count_labels(counts))
+    counted = count_labels(counts)
+    if checked.data["kind"] == PAIRS:
+        counted = [finding for finding in counted if finding.code in PAIR_FINDINGS]
+    return _merged_by_code(found, checked.found.findings, counted)
 
 
 def findings_of_sample(
@@ -124,7 +133,7 @@ def _records_of_rows(
         seed=config["seed"],
         location=location,
     )
-    return records.with_supplied(rows.supplied)
+    return records.with_supplied(rows.supplied).with_design(rows.design)
 
 
 DOCS = "docs/findings.md"

@@ -12,6 +12,7 @@ from howsure.statistics.measures import (
     MAX_OUTPUT_NAME,
     MEASURE_NAMES,
     OUTPUT,
+    SCORE,
     SUPPLIED,
     output_names,
     parse_measure,
@@ -30,6 +31,8 @@ def _known_measure(name: str) -> str:
         parsed = parse_measure(name)
     except ValueError:
         parsed = None
+    if name == SCORE:
+        return name
     if parsed is not None and (parsed.kind != "supplied" or _SUPPLIED.fullmatch(name)):
         return name
     if name.startswith(OUTPUT):
@@ -52,7 +55,7 @@ def _known_interval(name: str) -> str:
 
 # For the JSON schema only: the validator gives better messages.
 _OUTPUT_PATTERN = f"{OUTPUT}.{{1,{MAX_OUTPUT_NAME}}}"
-_MEASURE_PATTERN = f"^({'|'.join((*MEASURE_NAMES, _SUPPLIED.pattern, _OUTPUT_PATTERN))})$"
+_MEASURE_PATTERN = f"^({'|'.join((*MEASURE_NAMES, SCORE, _SUPPLIED.pattern, _OUTPUT_PATTERN))})$"
 _EACH_ONCE: dict[str, JsonValue] = {"uniqueItems": True}
 MeasureName = Annotated[
     str,

@@ -1,11 +1,13 @@
 """Run of a calibration: record its sets, fit them and publish the results."""
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
 import models
+from howsure.statistics.bins.design import TooFewEffectiveSamples
 from howsure.statistics.error_samples import choose_rows_to_keep, mislabelled_candidates
 from howsure.statistics.fit.calibration import fit_calibration
 from howsure.statistics.fit.result import BaselineFit, EventFit, Fit, MeasureFit
@@ -15,6 +17,7 @@ from howsure.statistics.records.order import moved_to_canonical_order
 from howsure.statistics.records.records import TEMPERATURES, Records
 from service.calibrations.config import CalibrationConfig
 from service.calibrations.findings import check_strict, findings_of_records, plain_findings
+from service.errors import InvalidDataset
 from service.jobs.progress import Progress
 from service.jobs.queue import ClaimedJob, JobQueue
 from service.jobs.record_set import (
@@ -82,7 +85,9 @@ def fitted_values(fit: Fit, records: Records) -> dict[str, Any]:
 
 
 def _analysis(found: MeasureFit) -> dict[str, Any]:
-    return {
+    effective = found.table.effective
+    worth = {} if effective is None else {"effective": to_plain(effective)}
+    return worth | {
         name: to_plain(getattr(found, name))
         for name in (
             "coarse",
@@ -171,7 +176,7 @@ def run_calibration(
     check_strict(findings, asked.strict)
     options = asked.fit_options(tuple(config["top_k"]))
     progress.report("fit", 0, len(options.top_k) * len(options.measures), now=True)
-    with moved_to_canonical_order(records):
+    with moved_to_canonical_order(records), _refuse_design():
         fit = fit_calibration(
             records,
             options=options,
@@ -196,6 +201,15 @@ def run_calibration(
         **fitted_values(fit, records),
         **_ran_on(workspace, row, providers),
     )
+
+
+@contextmanager
+def _refuse_design() -> Iterator[None]:
+    """Turn the refusal of weights or groups into a violation of the set."""
+    try:
+        yield
+    except TooFewEffectiveSamples as error:
+        raise InvalidDataset.at("calibration", str(error)) from error
 
 
 def _ran_on(workspace: Workspace, row: models.Calibration, providers: list[str]) -> dict[str, Any]:

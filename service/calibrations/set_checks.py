@@ -9,6 +9,7 @@ from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.measures import (
     MULTI_PASS_MEASURES,
     OUTPUT,
+    SCORE,
     SUPPLIED,
     check_measures,
     output_names,
@@ -18,7 +19,7 @@ from howsure.statistics.measures import (
 from service.calibrations.config import CalibrationConfig
 from service.errors import InvalidConfig, InvalidDataset, TooLarge, shown
 from service.graph.description import quote, quote_all
-from service.runner.messages.dataset import DatasetInfo
+from service.runner.messages.dataset import PAIRS, DatasetInfo
 from service.runner.messages.passes import ENSEMBLE
 from service.runner.model_description import ModelDescription
 
@@ -165,7 +166,7 @@ def checked_options(
     Parameters
     ----------
     kind
-        What the calibration set holds: ``inputs``, ``logits`` or ``probabilities``.
+        What the calibration set holds: ``inputs``, ``logits``, ``probabilities`` or ``pairs``.
     supplied
         Names of the columns ``uncertainty_<name>`` that come with every set.
     model
@@ -177,6 +178,7 @@ def checked_options(
         If a measure needs logits where there are none, is supplied by no set or no output, was not
         run, or an event is left with nothing to serve it.
     """
+    _check_score(config.measures, kind)
     for name in supplied_names(config.measures):
         if name not in supplied:
             given = ", ".join(f"uncertainty_{found}" for found in supplied) or "none"
@@ -195,6 +197,19 @@ def checked_options(
         return config.fit_options(top_k)
     except ValueError as error:
         raise InvalidConfig.at(PLACE, str(error)) from error
+
+
+def _check_score(measures: Sequence[str], kind: str) -> None:
+    """Refuse other measures for pairs, and the measure of pairs for other sets."""
+    if kind == PAIRS and list(measures) != [SCORE]:
+        raise InvalidConfig.at(PLACE, f'pairs have one measure, "{SCORE}"; leave measures out')
+    if kind != PAIRS and SCORE in measures:
+        raise InvalidConfig.at(
+            PLACE,
+            f'"{SCORE}" is the measure of pairs, a set with columns `score` and `correct`; a '
+            f"number beside {kind} comes as a column uncertainty_<name>, and is called "
+            f"{SUPPLIED}<name>",
+        )
 
 
 def requested_outputs(config: CalibrationConfig) -> list[str]:

@@ -10,8 +10,10 @@ import numpy as np
 
 import models
 from howsure.statistics.arrays import Counts, Labels
+from howsure.statistics.records.pairs import CLASS_NAMES
 from service.calibrations.config import MAX_COLUMN_NAME, CalibrationConfig, parse_config
 from service.calibrations.onnx_model import InspectedOnnxModel, inspect_onnx_model
+from service.calibrations.pairs_config import pairs_config
 from service.calibrations.pass_limits import check_rows
 from service.calibrations.set_checks import (
     check_class_map,
@@ -25,7 +27,7 @@ from service.calibrations.set_checks import (
 from service.calibrations.uploaded_files import CalibrationUpload
 from service.errors import InvalidConfig, InvalidInput
 from service.http.uploads import SpooledFile
-from service.runner.messages.dataset import Batch, DatasetInfo, DatasetKind
+from service.runner.messages.dataset import PAIRS, Batch, DatasetInfo, DatasetKind
 from service.runner.messages.reading import Reading
 from service.runner.messages.set_messages import SetToRead
 from service.runner.model_description import ModelDescription
@@ -116,6 +118,8 @@ def check_upload(
     sets = _open_sets(workspace, upload, config, stack)
     info, trial = sets["calibration"].info, sets["calibration"].trial
     _check_parts(upload, config, info)
+    if info.kind == PAIRS:
+        config = pairs_config(config)
     found = inspect_onnx_model(
         workspace, tenant_id, upload, config, trial, columns=table_columns(config, info)
     )
@@ -195,6 +199,7 @@ def _data(
         "format": info.format,
         "samples": int(own.size),
         "supplied": list(info.supplied),
+        "design": list(info.design),
         "class_counts": np.bincount(own, minlength=n_classes).tolist(),
         "evaluation_samples": None if further is None else int(further.size),
         "sha256": digests["calibration"],
@@ -236,5 +241,7 @@ def _check_parts(upload: CalibrationUpload, config: CalibrationConfig, info: Dat
 
 
 def _classes_of_outputs(info: DatasetInfo) -> InspectedOnnxModel:
+    if info.kind == PAIRS:
+        return InspectedOnnxModel(None, len(CLASS_NAMES), list(CLASS_NAMES), warnings=[])
     n_classes = info.n_classes or 0  # `_check_parts` has refused inputs
     return InspectedOnnxModel(None, n_classes, [str(i) for i in range(n_classes)], warnings=[])

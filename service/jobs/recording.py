@@ -9,13 +9,15 @@ import numpy as np
 import structlog
 
 import models
-from howsure.statistics.arrays import as_scores
+from howsure.statistics.arrays import as_scores, as_uncertainty
+from howsure.statistics.measures import SCORE
 from howsure.statistics.records.build import build_records
 from howsure.statistics.records.order import tie_keys
+from howsure.statistics.records.pairs import CORRECT, build_pair_records
 from howsure.statistics.records.records import Records, concatenate
 from service.errors import Overloaded, StorageFull
 from service.runner.devices import Device
-from service.runner.messages.dataset import Batch
+from service.runner.messages.dataset import PAIRS, Batch
 from service.runner.messages.limits import DatasetLimits
 from service.runner.model_files import OpenModels
 from service.runner.pool import RunnerPool
@@ -168,26 +170,35 @@ def _recorder(
             device=device,
             while_waiting=check,
         )
-        return records.with_supplied(batch.supplied)
+        return records.with_supplied(batch.supplied).with_design(batch.design)
 
     return record
 
 
 def scores_recorder(*, top_k: Sequence[int], seed: int) -> Recorder:
-    """Return a function that makes records from logits or probabilities."""
+    """Return a function that makes records from logits, probabilities or pairs."""
 
     def record(batch: Batch) -> Records:
         ((kind, values),) = batch.arrays.items()
+        if kind == PAIRS:
+            records = build_pair_records(
+                values[:, 0],
+                batch.labels == CORRECT,
+                as_uncertainty(batch.supplied[SCORE]),
+                tie_keys=tie_keys(values, seed),
+            )
+            return records.with_design(batch.design)
         scores = values.astype(np.float64)
         if kind == "probabilities":
             with np.errstate(divide="ignore"):
                 scores = np.log(np.maximum(scores, 0.0))  # rounding may leave a -1e-7
-        return build_records(
+        records = build_records(
             as_scores(scores),
             batch.labels,
             tie_keys=tie_keys(values, seed),
             top_k=top_k,
             logits=kind == "logits",
-        ).with_supplied(batch.supplied)
+        )
+        return records.with_supplied(batch.supplied).with_design(batch.design)
 
     return record

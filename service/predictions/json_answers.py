@@ -102,30 +102,35 @@ class JsonAnswers:
 
     @cached_property
     def _rows(self) -> list[dict[str, Any]]:
-        names, top1 = self.served.class_names, self.served.top1
-        n_classes = len(names)
         events = list(zip([event.name for event in self.served.events], self.events, strict=True))
         flagged, abstain = self.out_of_distribution, self.abstain.items()
         rows = []
         for row, (ranked, scores) in enumerate(zip(self.classes, self.scores, strict=True)):
-            probabilities: list[float] | list[None] = [None] * len(ranked)
-            if top1 is not None:
-                first = self.events[top1][row].probability
-                probabilities = class_probabilities(first, scores, n_classes)
-            answer: dict[str, Any] = {
-                "class": ranked[0],
-                "label": names[ranked[0]],
-                "classes": [
-                    ScoredClass(index, names[index], score, probability)
-                    for index, score, probability in zip(ranked, scores, probabilities, strict=True)
-                ],
-            }
+            answer: dict[str, Any] = {}
+            if self.served.has_classes:
+                answer = self._classes_of(ranked, scores, row)
             for name, found in events:
                 answer[name] = found[row]
             answer["out_of_distribution"] = flagged and flagged[row]
             answer["abstain"] = {name: left and left[row] for name, left in abstain}
             rows.append(answer)
         return rows
+
+    def _classes_of(self, ranked: list[int], scores: list[float], row: int) -> dict[str, Any]:
+        """Return the part of an answer about classes, which pairs do not have."""
+        names, top1 = self.served.class_names, self.served.top1
+        probabilities: list[float] | list[None] = [None] * len(ranked)
+        if top1 is not None:
+            first = self.events[top1][row].probability
+            probabilities = class_probabilities(first, scores, len(names))
+        return {
+            "class": ranked[0],
+            "label": names[ranked[0]],
+            "classes": [
+                ScoredClass(index, names[index], score, probability)
+                for index, score, probability in zip(ranked, scores, probabilities, strict=True)
+            ],
+        }
 
 
 def _uncertainties(

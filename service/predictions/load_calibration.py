@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 
 import models
 from howsure.statistics.measures import parse_measure, supplied_names
+from service.child.requests.tensors import SCORES
 from service.errors import ArtifactDamaged, NotFound
 from service.predictions.provider_check import ProviderCheck
 from service.predictions.served_calibration import (
@@ -25,6 +26,7 @@ from service.predictions.served_calibration import (
     accept_thresholds,
     ood_threshold,
 )
+from service.runner.messages.dataset import PAIRS
 from service.runner.messages.onnx_models import NoFiles, serving
 from service.runner.messages.scores_model import ScoredEvent, ScoresModelSpec
 from service.runner.model_files import open_files
@@ -104,6 +106,7 @@ def _load(workspace: Workspace, tenant_id: uuid.UUID, ref: CalibrationRef) -> Se
             ood_threshold=ood_threshold(tables, config["ood"]["level"]),
             accept_thresholds=accept_thresholds(tables, config["selective"]),
             events=events,
+            has_classes=row.data["kind"] != PAIRS,
         )
         if served.onnx_model is not None:
             # The files stay open as long as the model may still be loaded from them.
@@ -178,6 +181,8 @@ class RowInput(NamedTuple):
 
 def row_inputs(row: models.Calibration) -> tuple[RowInput, ...]:
     """Return the inputs of a calibration's model; the scores, if outputs were uploaded."""
+    if row.data["kind"] == PAIRS:
+        return (RowInput(SCORES, "float32", ()),)
     if row.onnx_model is None:
         return (RowInput(row.data["kind"], "float32", (len(row.config["classes"]),)),)
     return tuple(

@@ -118,7 +118,9 @@ def model_config(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> 
 def _model(workspace: Workspace, served: ServedCalibration, tenant_id: uuid.UUID) -> OipModel:
     row = get_calibration(workspace, tenant_id, str(served.ref.id))
     refs = ready_models(workspace, tenant_id, served.ref.name)
-    supplied = [RowInput(SUPPLIED_PREFIX + name, "float32", ()) for name in served.supplied]
+    # The one column of pairs is their input itself.
+    columns = served.supplied if served.has_classes else ()
+    supplied = [RowInput(SUPPLIED_PREFIX + name, "float32", ()) for name in columns]
     return OipModel(
         name=served.ref.name,
         versions=[str(one.version) for one in refs],

@@ -51,15 +51,16 @@ class EncodedTensor(BaseModel):
     shape: list[int] = Field(description="Rows first.")
 
 
+KINDS = ("inputs", "logits", "probabilities", "scores")
+
+
 class PredictBody(BaseModel):
-    """A prediction request with exactly one of ``inputs``, ``logits`` and ``probabilities``."""
+    """A request with exactly one of ``inputs``, ``logits``, ``probabilities`` and ``scores``."""
 
     # Optional fields may not be null, hence a factory, which is never called.
     model_config = ConfigDict(
         extra="forbid",
-        json_schema_extra={
-            "oneOf": [{"required": [kind]} for kind in ("inputs", "logits", "probabilities")]
-        },
+        json_schema_extra={"oneOf": [{"required": [kind]} for kind in KINDS]},
     )
 
     calibration: str = Field(
@@ -75,6 +76,9 @@ class PredictBody(BaseModel):
     )
     probabilities: list[list[float]] | EncodedTensor = Field(
         default_factory=list, description="For a calibration of uploaded outputs."
+    )
+    scores: list[float] | EncodedTensor = Field(
+        default_factory=list, description="One number a row, for a calibration of pairs."
     )
     supplied: dict[str, list[float] | EncodedTensor] = Field(
         default_factory=dict,
@@ -128,9 +132,13 @@ class Prediction(BaseModel):
         }
     )
 
-    class_: int = Field(alias="class", examples=[3], description="The most probable class.")
-    label: str = Field(examples=["3"], description="Its name.")
-    classes: list[ScoredClass] = Field(description="Five at most, most probable first.")
+    class_: int = Field(
+        0, alias="class", examples=[3], description="The most probable class; absent for pairs."
+    )
+    label: str = Field("", examples=["3"], description="Its name; absent for pairs.")
+    classes: list[ScoredClass] = Field(
+        [], description="Five at most, most probable first; absent for pairs."
+    )
     top1: EventProbability | None = Field(
         None, description="That `class` is right; absent where Top-1 is no event."
     )

@@ -225,7 +225,8 @@ class ServedCalibration:
     The thresholds are those of the measure that serves Top-1: beyond ``ood_threshold`` a sample
     is unlike the calibration set, and beyond an entry of ``accept_thresholds``, by maximal risk,
     answering it would break that risk. None where there is none. ``operating_point`` alone may
-    change; a change makes another copy.
+    change; a change makes another copy. ``has_classes`` is false if requests
+    hold scores of pairs.
     """
 
     ref: CalibrationRef
@@ -236,6 +237,7 @@ class ServedCalibration:
     accept_thresholds: Mapping[str, float | None]
     events: Sequence[ServedEvent]
     operating_point: ServedOperatingPoint | None = None
+    has_classes: bool = True
     # Types of the output tensors by name, filled by the first answers.
     output_types: dict[str, OutputType] = field(init=False, repr=False, default_factory=dict)
     # JSON of responses with raw tensors only, by the number of rows and the names of the outputs.

@@ -8,7 +8,7 @@ from service.child.requests.tensors import PLACE, as_input
 from service.errors import TooLarge
 from service.http.uploads import full_storage
 from service.predictions.served_calibration import ServedCalibration
-from service.runner.messages.dataset import Batch, DatasetInfo, join_batches
+from service.runner.messages.dataset import PAIRS, Batch, DatasetInfo, join_batches
 from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.onnx_models import read_resolved, read_table_columns
 from service.runner.messages.reading import AS_IT_IS, Reading
@@ -53,7 +53,7 @@ def read_set_rows(
 
 def _reading(served: ServedCalibration) -> Reading:
     if served.onnx_model is None:
-        return AS_IT_IS
+        return AS_IT_IS if served.has_classes else Reading(kind=PAIRS)
     resolved = served.onnx_model.resolved
     return Reading(
         preprocessing=read_resolved(resolved).preprocessing,

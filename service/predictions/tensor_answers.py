@@ -29,15 +29,11 @@ def prediction_arrays(batch: PredictionBatch) -> Arrays:
     ``top{k}_probability``, ``top{k}_lower``, ``top{k}_upper``, ``top{k}_uncertainty`` float32 (N,)
     and ``top{k}_bin`` int64 (N,). Where Top-1 is among them: ``out_of_distribution`` bool (N,), if
     it has a threshold, and for each risk ``abstain_{risk}`` bool (N,), the first also as
-    ``abstain``. A risk without a threshold, null in JSON, abstains from every row.
+    ``abstain``. Answers to pairs have no classes. A risk without a threshold, null in JSON,
+    abstains from every row.
     """
-    classes = batch.classes
     served = batch.calibration
-    arrays: Arrays = {"class": classes[:, 0], "topk_class": classes, "topk_score": batch.scores}
-    if served.top1 is not None:
-        first = batch.events[served.top1].found.probability
-        shares = class_probability_array(first, batch.scores, len(served.class_names))
-        arrays["topk_probability"] = shares.astype(np.float32)
+    arrays: Arrays = _class_arrays(batch) if served.has_classes else {}
     for answer in batch.events:
         name, found = answer.event.name, answer.float32()
         arrays[f"{name}_probability"] = found[:, 0]
@@ -47,6 +43,16 @@ def prediction_arrays(batch: PredictionBatch) -> Arrays:
         arrays[f"{name}_bin"] = answer.bins
     if batch.calibration.top1 is not None:
         _add_flags(batch, arrays)
+    return arrays
+
+
+def _class_arrays(batch: PredictionBatch) -> Arrays:
+    classes, served = batch.classes, batch.calibration
+    arrays: Arrays = {"class": classes[:, 0], "topk_class": classes, "topk_score": batch.scores}
+    if served.top1 is not None:
+        first = batch.events[served.top1].found.probability
+        shares = class_probability_array(first, batch.scores, len(served.class_names))
+        arrays["topk_probability"] = shares.astype(np.float32)
     return arrays
 
 

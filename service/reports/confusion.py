@@ -12,6 +12,7 @@ from howsure.statistics.records.records import Records
 from service.errors import ArtifactDamaged
 from service.reports.error_samples import record_parts
 from service.reports.report import collect_report
+from service.runner.messages.dataset import PAIRS
 from service.storage.calibrations import CalibrationRepository
 from service.storage.fit_results import served_tables
 from service.workspace import Workspace
@@ -102,7 +103,7 @@ def collect_full_report(
 ) -> dict[str, Any]:
     """Return `collect_report` with ``confusion`` of Top-1, which reads the records.
 
-    It is null if the calibration keeps no readable records, or has no Top-1 event.
+    It is null if the calibration keeps no readable records, has no Top-1 event, or has no classes.
 
     Raises
     ------
@@ -119,7 +120,8 @@ def _of_event(
     workspace: Workspace, tenant_id: uuid.UUID, report: Mapping[str, Any], event: Mapping[str, Any]
 ) -> dict[str, Any] | None:
     """Return the counts at the first certified threshold, or of all answers without one."""
-    if "imported" in report["provenance"]["data"]:
+    data = report["provenance"]["data"]
+    if "imported" in data or data.get("kind") == PAIRS:
         return None
     calibration_id = uuid.UUID(report["calibration"]["id"])
     risk = event["figures"]["risk"]

@@ -85,6 +85,11 @@ class MeasureReport(Scored):
     quantile_bins: int = Field(description="Bins before pooling; ties make fewer than requested.")
     candidates: list[dict[str, Any]] = Field(description="Numbers of bins tried by `auto`.")
     bins: list[ReportBin] = Field(description="From the most certain to the least.")
+    effective: dict[str, Any] | None = Field(
+        None,
+        description="Of a set with weights or groups: weighted hit rates, effective samples and "
+        "shares of the bins; `probability` and `interval` follow them.",
+    )
     coarse: dict[str, Any] | None = Field(None, description="Largest cells at given hit rates.")
     ood_thresholds: dict[str, float] = Field({}, description="Uncertainty at each level.")
     selective: list[dict[str, Any]] = Field([], description="Accepted samples at each risk.")

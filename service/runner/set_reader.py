@@ -123,7 +123,7 @@ class UploadedSet:
             yield self._rows(start, min(size, self.info.n_samples - start))
 
     def _rows(self, start: int, n_rows: int) -> Batch:
-        columns = n_rows * (LABEL_BYTES * (1 + len(self.info.supplied)))
+        columns = n_rows * (LABEL_BYTES * (1 + len(self.info.supplied) + len(self.info.design)))
         answer = self._reader.ask(
             Kind.ROWS,
             {"set": self._position, "start": start},

@@ -10,11 +10,13 @@ import numpy as np
 
 import models
 from howsure.statistics.measures import supplied_names
+from service.child.requests.tensors import SCORES
 from service.errors import Conflict, NotFound
 from service.exports.export import exportable_model
 from service.jobs.samples import KeptSamples
 from service.predictions.load_calibration import load_served
 from service.predictions.served_calibration import ServedCalibration
+from service.runner.messages.dataset import PAIRS
 from service.runner.messages.open_inference import datatype_of
 from service.storage.calibrations import CalibrationRepository
 from service.workspace import Workspace
@@ -49,7 +51,8 @@ class Integration:
     reference : str
         The name if it stands for this version, else ``name@version``.
     kind : str
-        The content of a row: ``inputs`` of the model, ``logits`` or ``probabilities``.
+        The content of a row: ``inputs`` of the model, ``logits``,
+        ``probabilities`` or ``scores``.
     inputs : sequence of RowInput
     supplied : sequence of str
         Names of the uncertainties that a request must contain.
@@ -105,9 +108,9 @@ def describe_integration(workspace: Workspace, tenant_id: uuid.UUID, reference: 
         name=row.name,
         version=row.version,
         reference=row.name if is_meant else f"{row.name}@{row.version}",
-        kind="inputs" if onnx_model is not None else cast("str", row.data["kind"]),
+        kind=_kind(row),
         inputs=tuple(_inputs(workspace, served, row)),
-        supplied=_supplied(served),
+        supplied=_supplied(served) if served.has_classes else (),
         classes=served.class_names,
         events=tuple(event.k for event in served.events),
         takes_pictures=bool(row.config.get("preprocessing")),
@@ -116,6 +119,13 @@ def describe_integration(workspace: Workspace, tenant_id: uuid.UUID, reference: 
         not_exported=_not_exported(workspace, served, row),
         onnx_model=onnx_model,
     )
+
+
+def _kind(row: models.Calibration) -> str:
+    """Return the key of the rows in a request."""
+    if row.onnx_model is not None:
+        return "inputs"
+    return SCORES if row.data["kind"] == PAIRS else cast("str", row.data["kind"])
 
 
 def _supplied(served: ServedCalibration) -> tuple[str, ...]:

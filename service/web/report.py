@@ -23,6 +23,7 @@ from service.reports.located import Located
 from service.reports.remedies import remedy_of
 from service.reports.summary import missing_labels
 from service.reports.verdict import is_chance
+from service.runner.messages.dataset import PAIRS
 from service.web.compare import compare
 from service.web.page import TEMPLATES, calibration_page
 from service.web.page_route import charts_of, subject_of, tenant_of, workspace_of
@@ -75,6 +76,8 @@ def _warnings(report: Mapping[str, Any]) -> list[str]:
 
 def _fewest(provenance: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the few classes with the fewest samples."""
+    if provenance["data"].get("kind") == PAIRS:
+        return []
     counts = provenance["data"].get("class_counts") or []
     names = provenance["config"]["classes"]
     order = sorted(range(len(counts)), key=lambda index: counts[index])[:FEW_CLASSES]

@@ -11,14 +11,15 @@ import msgspec
 import numpy as np
 
 import models
-from howsure.statistics.measures import supplied_names
+from howsure.statistics.measures import SCORE, supplied_names
 from service.child.reading.checks import SUPPLIED_PREFIX
 from service.child.requests.media_types import JSON, NPZ
-from service.child.requests.tensors import ANY_INPUT, SCORE_KINDS
+from service.child.requests.tensors import ANY_INPUT, SCORE_KINDS, SCORES
 from service.errors import InvalidInput, NotFound
 from service.jobs.samples import ROLE, KeptSamples, PickedSample
 from service.predictions.load_calibration import RowInput, row_inputs
 from service.reports.thumbnail import looks_like_picture, png, shown_pixels
+from service.runner.messages.dataset import PAIRS
 from service.runner.messages.preprocessing import PIXELS
 from service.storage.calibrations import CalibrationRepository
 from service.storage.shards import npz_content
@@ -40,10 +41,10 @@ def row_number(text: str) -> int:
     return int(text)
 
 
-Taken: TypeAlias = Literal["inputs", "logits", "probabilities"]
+Taken: TypeAlias = Literal["inputs", "logits", "probabilities", "scores"]
 
 # Keys of a request besides the name of the calibration.
-BODY_KEYS = frozenset({ANY_INPUT, *SCORE_KINDS, "supplied"})
+BODY_KEYS = frozenset({ANY_INPUT, *SCORE_KINDS, SCORES, "supplied"})
 _PLACE = "numbers"
 
 
@@ -64,11 +65,13 @@ class TakenSample:
     @classmethod
     def by(cls, row: models.Calibration) -> Self:
         """Return the inputs of a succeeded calibration."""
+        is_pairs = row.data["kind"] == PAIRS
+        kind: Taken = SCORES if is_pairs else row.data["kind"]
         return cls(
-            kind=row.data["kind"],
+            kind=kind,
             inputs=row_inputs(row),
             has_pictures=row.config.get("preprocessing") is not None,
-            supplied=supplied_names((row.serve or {}).values()),
+            supplied=() if is_pairs else supplied_names((row.serve or {}).values()),
             keeps_samples=any(found.role == ROLE for found in row.artifacts),
         )
 
@@ -91,6 +94,8 @@ class TakenSample:
             asked = dict(given)
         elif isinstance(given, Mapping):
             asked = {ANY_INPUT: {name: [values] for name, values in given.items()}}
+        elif self.kind == SCORES:
+            asked = {SCORES: given if isinstance(given, list) else [given]}
         elif isinstance(given, list):
             asked = {self.kind: [given]}
         else:
@@ -154,6 +159,9 @@ def draw_sample(
 
 def _asked(sample: PickedSample, taken: TakenSample, calibration: str) -> tuple[str, bytes]:
     """Return a request in JSON, which people can read, or as .npz if that would be long."""
+    if taken.kind == SCORES:
+        score = -sample.supplied[SCORE]
+        return JSON, json.dumps({"calibration": calibration, SCORES: [score]}).encode()
     arrays = {name: values[np.newaxis] for name, values in sample.inputs.items()}
     supplied = {name: [sample.supplied[name]] for name in taken.supplied}
     is_short = sum(values.size for values in arrays.values()) <= MOST_WRITTEN

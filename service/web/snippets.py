@@ -12,6 +12,7 @@ from urllib.parse import quote, urlsplit
 import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from service.child.requests.tensors import SCORES
 from service.web.integration import Integration, RowInput
 
 MAX_INLINE = 100  # numbers of a row; the snippet makes longer rows
@@ -103,7 +104,9 @@ def _names(found: Integration, origin: str) -> dict[str, Any]:
     supplied = [RowInput(f"uncertainty_{name}", "float32", "FP32", ()) for name in found.supplied]
     inputs = [*found.inputs, *supplied]
     k = found.events[0]
-    outputs = ["class", *(f"top{k}_{part}" for part in ("probability", "lower", "upper"))]
+    # Pairs have no class.
+    outputs = [] if found.kind == SCORES else ["class"]
+    outputs += [*(f"top{k}_{part}" for part in ("probability", "lower", "upper"))]
     version = f"/versions/{found.version}" if found.is_pinned else ""
     file, address = f"{found.name}-{found.version}.onnx", f"{origin}/calibrations/{found.id}"
     is_only = found.kind == "inputs" and len(found.inputs) == 1  # its name may be no identifier

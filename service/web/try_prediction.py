@@ -139,7 +139,7 @@ def shown_answer(
     picture = None if drawn is None else sample_picture(drawn.sample, most=SIDE)
     return {
         "first": first,
-        "classes": at["classes"],
+        "classes": at["classes"] if "classes" in first else [],
         "rows": len(answer["predictions"]),
         "events": [_event(name, at[name], bins) for name in first if name.startswith(_TOP)],
         "drawn": drawn,

@@ -2,7 +2,14 @@
 
 import numpy as np
 
-from howsure.statistics.arrays import BinIndex, Edges, Uncertainty, as_uncertainty
+from howsure.statistics.arrays import (
+    BinIndex,
+    Counts,
+    Edges,
+    Floats,
+    Uncertainty,
+    as_uncertainty,
+)
 
 UNDERFLOW = np.float32(1e-37)
 
@@ -25,7 +32,7 @@ def midpoints(lower: Uncertainty, upper: Uncertainty) -> Edges:
     return np.where(edge >= upper, lower, edge)
 
 
-def quantile_edges(uncertainty: Uncertainty, n_bins: int) -> Edges:
+def quantile_edges(uncertainty: Uncertainty, n_bins: int, weights: Floats | None = None) -> Edges:
     """Return edges at the ``i / n_bins`` quantiles, midway between the samples on either side.
 
     Definition 1 of Oberman et al., with bins closed on the right. An edge *on* a sample would let
@@ -40,20 +47,36 @@ def quantile_edges(uncertainty: Uncertainty, n_bins: int) -> Edges:
         Finite, at least one.
     n_bins : int
         Number of bins requested, at least 1.
+    weights : ndarray of float64, shape (n_samples,), optional
+        Edges then lie where the cumulative weight first reaches ``i / n_bins`` of the total, so
+        that bins are of about equal weight.
 
     Returns
     -------
     ndarray of float32, shape (n_found + 1,)
         Ascending, from ``-inf`` to ``inf``; ``1 <= n_found <= n_bins``.
     """
-    values = _sorted_blocks(uncertainty)
-    quantiles = np.arange(1, n_bins, dtype=np.int64) * values.size // n_bins
+    if weights is None:
+        values = _sorted_blocks(uncertainty)
+        quantiles = np.arange(1, n_bins, dtype=np.int64) * values.size // n_bins
+    else:
+        order = np.argsort(uncertainty, kind="stable")
+        values = _sorted_blocks(uncertainty[order])
+        quantiles = _weighted_quantiles(weights[order], n_bins)
     # With fewer samples than bins, no edge may lie below the smallest sample: its bin is empty.
     below = values[quantiles[quantiles > 0] - 1]
     block_ends = np.unique(np.searchsorted(values, below, side="right"))
     block_ends = block_ends[block_ends < values.size]
     inner = midpoints(values[block_ends - 1], values[block_ends])
     return np.concatenate([[-np.inf], inner, [np.inf]]).astype(np.float32)
+
+
+def _weighted_quantiles(weights: Floats, n_bins: int) -> Counts:
+    """Return how many samples, in their order, reach each of the shares ``i / n_bins``."""
+    reached = np.cumsum(weights)
+    # Three tenths of a sum are not less than the third of ten equal weights, in spite of rounding.
+    shares = np.arange(1, n_bins) / n_bins * reached[-1] * (1.0 - 1e-12)
+    return np.asarray(np.searchsorted(reached, shares, side="left") + 1, dtype=np.int64)
 
 
 def _sorted_blocks(uncertainty: Uncertainty) -> Uncertainty:

@@ -5,7 +5,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from howsure.statistics.arrays import Counts, Floats, Hits, Uncertainty, as_hits, as_uncertainty
+from howsure.statistics.arrays import (
+    Counts,
+    Edges,
+    Floats,
+    Hits,
+    Uncertainty,
+    as_hits,
+    as_uncertainty,
+)
+from howsure.statistics.bins.design import EffectiveBins, SampleDesign, effective_bins
 from howsure.statistics.bins.edges import assign_bins, quantile_edges
 from howsure.statistics.bins.intervals import IntervalOptions, binomial_interval
 from howsure.statistics.bins.lookup import Lookup
@@ -19,14 +28,14 @@ class _Block:
     """Adjacent bins merged into one: the index of the first, and their sums."""
 
     start: int
-    hits: int
-    count: int
+    hits: float
+    count: float
 
     def probability(self, prior: BetaPrior) -> float:
         return (self.hits + prior.alpha) / (self.count + prior.strength)
 
 
-def pool_bins(hits: Counts, counts: Counts, prior: BetaPrior) -> Counts:
+def pool_bins(hits: Counts | Floats, counts: Counts | Floats, prior: BetaPrior) -> Counts:
     """Return the first bin of each pooled block, ascending and starting at 0.
 
     Adjacent violators are pooled (Ayer et al. 1955) on the *regularised* probability, so that a
@@ -37,7 +46,7 @@ def pool_bins(hits: Counts, counts: Counts, prior: BetaPrior) -> Counts:
 
     Parameters
     ----------
-    hits, counts : ndarray of int64, shape (n_bins,)
+    hits, counts : ndarray of int64, or float64 if effective, shape (n_bins,)
         By ascending uncertainty.
     prior : BetaPrior
 
@@ -55,7 +64,7 @@ def pool_bins(hits: Counts, counts: Counts, prior: BetaPrior) -> Counts:
     return np.array([block.start for block in blocks], dtype=np.int64)
 
 
-def fit_bin_table(
+def fit_bin_table(  # noqa: PLR0913 - each is an option of a table
     uncertainty: Uncertainty,
     hits: Hits,
     *,
@@ -65,6 +74,7 @@ def fit_bin_table(
     lookup: Lookup = "step",
     monotone: bool = False,
     measure: str = "",
+    design: SampleDesign | None = None,
 ) -> BinTable:
     """Fit quantile bins and their regularised probabilities: Oberman et al., Definition 1, 6.1.
 
@@ -86,6 +96,9 @@ def fit_bin_table(
         Whether bins are pooled until probability falls with uncertainty.
     measure : str
         Name of the measure: the scale of the curve depends on it.
+    design : SampleDesign, optional
+        Weights and groups: edges, probabilities and intervals then follow what the samples of a bin
+        are worth (`howsure.statistics.bins.design`).
 
     Raises
     ------
@@ -100,38 +113,81 @@ def fit_bin_table(
         raise ValueError("uncertainty must hold at least one sample")
     if n_bins < 1:
         raise ValueError(f"n_bins must be at least 1, not {n_bins}")
-    edges = quantile_edges(values, n_bins)
-    prior = fit_prior(hits, prior_strength)
-    bins = assign_bins(values, edges)
-    counts = np.bincount(bins, minlength=len(edges) - 1)
-    bin_hits = np.bincount(bins[hits], minlength=len(edges) - 1)
-    sums = np.bincount(bins, weights=values.astype(np.float64), minlength=len(edges) - 1)
+    edges = quantile_edges(values, n_bins, None if design is None else design.weights)
+    filled = _fill(values, hits, edges, design)
+    prior = fit_prior(hits, prior_strength, filled.effective)
     if monotone:
-        starts = pool_bins(bin_hits, counts, prior)
+        starts = pool_bins(*filled.worth, prior)
         edges = np.append(edges[starts], edges[-1])
-        counts, bin_hits = np.add.reduceat(counts, starts), np.add.reduceat(bin_hits, starts)
-        sums = np.add.reduceat(sums, starts)
-    probability = posterior_mean(bin_hits, counts, prior)
-    lower, upper = binomial_interval(bin_hits, counts, prior, interval)
+        filled = _fill(values, hits, edges, design)
+    lower, upper = binomial_interval(*filled.worth, prior, interval)
     return BinTable(
         edges=edges,
-        counts=counts,
-        hits=bin_hits,
+        counts=filled.counts,
+        hits=filled.hits,
         prior=prior,
-        probability=probability,
+        probability=posterior_mean(*filled.worth, prior),
         lower=lower,
         upper=upper,
-        mean_uncertainty=sums / counts,
+        mean_uncertainty=filled.mean_uncertainty,
         requested_bins=n_bins,
         lookup=lookup,
         curve=None
         if lookup != "smooth"
         else fit_curve(
-            values, hits, measure=measure, prior=prior, interval=interval, monotone=monotone
+            values,
+            hits,
+            measure=measure,
+            prior=prior,
+            interval=interval,
+            monotone=monotone,
+            weights=_curve_weights(design, filled.effective, values.size),
         ),
         monotone=monotone,
         interval=interval,
+        effective=filled.effective,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _FilledBins:
+    """Samples and hits of each bin, its mean uncertainty, and what its samples are worth."""
+
+    counts: Counts
+    hits: Counts
+    mean_uncertainty: Floats
+    effective: EffectiveBins | None
+
+    @property
+    def worth(self) -> tuple[Counts | Floats, Counts | Floats]:
+        """Hits and counts, effective ones under a design."""
+        if self.effective is None:
+            return self.hits, self.counts
+        return self.effective.hits, self.effective.counts
+
+
+def _fill(
+    values: Uncertainty, hits: Hits, edges: Edges, design: SampleDesign | None
+) -> _FilledBins:
+    bins, n_bins = assign_bins(values, edges), len(edges) - 1
+    counts = np.bincount(bins, minlength=n_bins)
+    sums = np.bincount(bins, weights=values.astype(np.float64), minlength=n_bins)
+    return _FilledBins(
+        counts=counts,
+        hits=np.bincount(bins[hits], minlength=n_bins),
+        mean_uncertainty=sums / counts,
+        effective=None if design is None else effective_bins(bins, hits, n_bins, design),
+    )
+
+
+def _curve_weights(
+    design: SampleDesign | None, effective: EffectiveBins | None, n_samples: int
+) -> Floats | None:
+    """Return the weights of samples, scaled so that they sum to the effective samples."""
+    if design is None or effective is None:
+        return None
+    weights = np.ones(n_samples) if design.weights is None else design.weights
+    return np.asarray(weights * (effective.size / weights.sum()))
 
 
 CANDIDATES = (1, 2, 5, 10, 15, 20, 30, 50, 75, 100)

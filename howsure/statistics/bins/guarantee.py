@@ -90,6 +90,8 @@ def _failed_conditions(
     reasons = []
     if learned:
         reasons.append("the measure was learned from the labels of the same samples")
+    if table.effective is not None:
+        reasons.append("samples have weights or groups")
     if ties:
         reasons.append("an edge between bins falls among samples of equal uncertainty")
     if table.monotone:
@@ -134,11 +136,12 @@ def labels_needed(table: BinTable, *, half_width: float = HALF_WIDTH) -> int | N
     widest = widest_bin(table)
     if table.upper[widest] - table.lower[widest] <= 2.0 * half_width:
         return 0
-    counts = np.rint(table.counts[widest] * GROWTH).astype(np.int64)
+    worth = table.counts if table.effective is None else table.effective.counts
+    counts = np.rint(worth[widest] * GROWTH).astype(np.int64)
     hits = np.rint(table.probability[widest] * counts).astype(np.int64)
     lower, upper = binomial_interval(hits, counts, table.prior, table.interval, n_bins=table.n_bins)
     enough = upper - lower <= 2.0 * half_width
     if not enough.any():
         return None
-    growth = counts[np.argmax(enough)] / table.counts[widest]
+    growth = counts[np.argmax(enough)] / worth[widest]
     return int(np.ceil((growth - 1.0) * table.n_samples))

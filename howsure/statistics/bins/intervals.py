@@ -1,7 +1,8 @@
 """Intervals of binomial proportions: ``f(hits, counts, level)`` gives both ends, bin by bin.
 
-``hits`` and ``counts`` are int64 of shape (n_bins,), ``0 <= hits <= counts``; the ends are float64
-of the same shape.
+``hits`` and ``counts`` are of shape (n_bins,), ``0 <= hits <= counts``: int64, or float64 where
+samples count for more or less than one (Korn & Graubard 1998). The ends are float64 of the same
+shape.
 """
 
 from collections.abc import Callable
@@ -10,11 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import betaincinv, ndtri
 
-from howsure.statistics.arrays import Counts, Rates
+from howsure.statistics.arrays import Counts, Floats, Rates
 from howsure.statistics.bins.prior import BetaPrior
 
 
-def clopper_pearson(hits: Counts, counts: Counts, level: float) -> tuple[Rates, Rates]:
+def clopper_pearson(
+    hits: Counts | Floats, counts: Counts | Floats, level: float
+) -> tuple[Rates, Rates]:
     """Return the exact interval of Clopper & Pearson (1934).
 
     With ``delta = 1 - level``: the ``delta / 2`` quantile of Beta(k, n - k + 1) and the
@@ -22,19 +25,20 @@ def clopper_pearson(hits: Counts, counts: Counts, level: float) -> tuple[Rates, 
     at least ``level`` for every true probability.
     """
     tail, misses = (1.0 - level) / 2.0, counts - hits
-    # maximum() avoids a parameter of 0 in the branch that where() discards.
-    lower = np.where(hits > 0, betaincinv(np.maximum(hits, 1), misses + 1, tail), 0.0)
-    upper = np.where(misses > 0, betaincinv(hits + 1, np.maximum(misses, 1), 1.0 - tail), 1.0)
+    # 1 avoids a parameter of 0 in the branch that where() discards.
+    some, missed = np.where(hits > 0, hits, 1), np.where(misses > 0, misses, 1)
+    lower = np.where(hits > 0, betaincinv(some, misses + 1, tail), 0.0)
+    upper = np.where(misses > 0, betaincinv(hits + 1, missed, 1.0 - tail), 1.0)
     return lower, upper
 
 
-def hoeffding(hits: Counts, counts: Counts, level: float) -> tuple[Rates, Rates]:
+def hoeffding(hits: Counts | Floats, counts: Counts | Floats, level: float) -> tuple[Rates, Rates]:
     """Return ``k/n -+ sqrt(log(2 / delta) / (2 n))``, clipped to [0, 1]: Oberman et al., eq. (4).
 
     With ``delta = 1 - level``. It covers at least ``level`` for every true probability, and is
     wide. It is [0, 1] if ``n`` is 0.
     """
-    at_least_one = np.maximum(counts, 1)
+    at_least_one = np.where(counts > 0, counts, 1)
     rates = hits / at_least_one
     half_width = np.where(
         counts > 0, np.sqrt(np.log(2.0 / (1.0 - level)) / (2.0 * at_least_one)), np.inf
@@ -42,7 +46,7 @@ def hoeffding(hits: Counts, counts: Counts, level: float) -> tuple[Rates, Rates]
     return np.clip(rates - half_width, 0.0, 1.0), np.clip(rates + half_width, 0.0, 1.0)
 
 
-def jeffreys(hits: Counts, counts: Counts, level: float) -> tuple[Rates, Rates]:
+def jeffreys(hits: Counts | Floats, counts: Counts | Floats, level: float) -> tuple[Rates, Rates]:
     """Return equal-tailed quantiles of Beta(k + 1/2, n - k + 1/2): approximate coverage.
 
     0 at ``k = 0`` and 1 at ``k = n``: Brown, Cai & DasGupta (2001), section 3.1.3.
@@ -53,7 +57,7 @@ def jeffreys(hits: Counts, counts: Counts, level: float) -> tuple[Rates, Rates]:
     return lower, upper
 
 
-def wilson(hits: Counts, counts: Counts, level: float) -> tuple[Rates, Rates]:
+def wilson(hits: Counts | Floats, counts: Counts | Floats, level: float) -> tuple[Rates, Rates]:
     """Return the score interval of Wilson (1927): approximate coverage.
 
     ``(k + z^2/2 -+ z sqrt(k (n - k) / n + z^2/4)) / (n + z^2)`` with ``z`` the normal quantile:
@@ -61,7 +65,7 @@ def wilson(hits: Counts, counts: Counts, level: float) -> tuple[Rates, Rates]:
     bins of 20.
     """
     z = float(ndtri(0.5 + level / 2.0))
-    spread = z * np.sqrt(hits * (counts - hits) / np.maximum(counts, 1) + z * z / 4.0)
+    spread = z * np.sqrt(hits * (counts - hits) / np.where(counts > 0, counts, 1) + z * z / 4.0)
     centre, width = hits + z * z / 2.0, counts + z * z
     # The ends are exact in theory; only rounding puts them next to 0 and 1.
     lower = np.where(hits > 0, (centre - spread) / width, 0.0)
@@ -69,7 +73,9 @@ def wilson(hits: Counts, counts: Counts, level: float) -> tuple[Rates, Rates]:
     return lower, upper
 
 
-def beta(hits: Counts, counts: Counts, level: float, prior: BetaPrior) -> tuple[Rates, Rates]:
+def beta(
+    hits: Counts | Floats, counts: Counts | Floats, level: float, prior: BetaPrior
+) -> tuple[Rates, Rates]:
     """Return equal-tailed quantiles of the posterior Beta(k + m p_A, n - k + m (1 - p_A)).
 
     The posterior's mean is the served probability: Oberman et al., section 6.1.
@@ -133,8 +139,8 @@ class IntervalOptions:
 
 
 def binomial_interval(
-    hits: Counts,
-    counts: Counts,
+    hits: Counts | Floats,
+    counts: Counts | Floats,
     prior: BetaPrior,
     options: IntervalOptions,
     *,
@@ -144,7 +150,7 @@ def binomial_interval(
 
     Parameters
     ----------
-    hits, counts : ndarray of int64, shape (n_bins,)
+    hits, counts : ndarray of int64 or float64, shape (n_bins,)
     prior : BetaPrior
     options : IntervalOptions
     n_bins : int, optional

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from howsure.statistics.arrays import Counts, Hits, Rates
+from howsure.statistics.arrays import Counts, Floats, Hits, Rates
+from howsure.statistics.bins.design import EffectiveBins
 
 
 def odds_ratio(probability: Rates, accuracy: float) -> Rates:
@@ -78,7 +79,12 @@ class BetaPrior:
         return 0.5 if self.degenerate else self.accuracy
 
 
-def fit_prior(hits: Hits, strength: float = 1.0) -> BetaPrior:
+LEAST_SHARE = 1e-12
+
+
+def fit_prior(
+    hits: Hits, strength: float = 1.0, effective: EffectiveBins | None = None
+) -> BetaPrior:
     """Return the prior centred on the accuracy of the event over the calibration set.
 
     Where the event always or never happens, the accuracy is taken as ``(k + 1/2) / (n + 1)``, so
@@ -89,6 +95,8 @@ def fit_prior(hits: Hits, strength: float = 1.0) -> BetaPrior:
     hits : ndarray of bool, shape (n_samples,)
         At least one.
     strength : float
+    effective : EffectiveBins, optional
+        Of weighted samples: the accuracy is then weighted, and ``n`` their effective number.
 
     Raises
     ------
@@ -96,8 +104,15 @@ def fit_prior(hits: Hits, strength: float = 1.0) -> BetaPrior:
         If ``strength`` is not positive.
     """
     n_hits = np.count_nonzero(hits)
-    accuracy = float(prior_accuracy(np.asarray(n_hits), hits.size))
-    return BetaPrior(accuracy, strength, degenerate=n_hits in (0, hits.size))
+    if effective is None:
+        accuracy = float(prior_accuracy(np.asarray(n_hits), hits.size))
+        return BetaPrior(accuracy, strength, degenerate=n_hits in (0, hits.size))
+    accuracy = float(effective.shares @ effective.hit_rates)
+    # Weights may leave a share of misses that rounds to nothing.
+    is_degenerate = min(accuracy, 1.0 - accuracy) < LEAST_SHARE
+    if is_degenerate:
+        accuracy = (round(accuracy) * effective.size + 0.5) / (effective.size + 1.0)
+    return BetaPrior(accuracy, strength, degenerate=is_degenerate)
 
 
 def prior_accuracy(n_hits: Counts, n_samples: int) -> Rates:
@@ -120,7 +135,7 @@ def prior_mean(n_hits: Counts, n_samples: int) -> Rates:
     return np.where(is_certain, 0.5, n_hits / n_samples)
 
 
-def posterior_mean(hits: Counts, counts: Counts, prior: BetaPrior) -> Rates:
+def posterior_mean(hits: Counts | Floats, counts: Counts | Floats, prior: BetaPrior) -> Rates:
     """Return the regularised hit rate ``(k + m p_A) / (n + m)``: Oberman et al., section 6.1.
 
     It is the mean of ``Beta(k + m p_A, n - k + m (1 - p_A))``, with 1/2 for ``p_A`` if the event
@@ -128,7 +143,7 @@ def posterior_mean(hits: Counts, counts: Counts, prior: BetaPrior) -> Rates:
 
     Parameters
     ----------
-    hits, counts : ndarray of int64, shape (n_bins,)
+    hits, counts : ndarray of int64, or float64 if effective, shape (n_bins,)
         ``0 <= hits <= counts``.
 
     Returns
@@ -140,7 +155,10 @@ def posterior_mean(hits: Counts, counts: Counts, prior: BetaPrior) -> Rates:
 
 
 def regularised_rate(
-    hits: Counts, counts: Counts, accuracy: Rates | float, strength: float
+    hits: Counts | Floats,
+    counts: Counts | Floats,
+    accuracy: Rates | float,
+    strength: float,
 ) -> Rates:
     """Return ``(k + m p_A) / (n + m)`` for arrays that broadcast."""
     return np.asarray((hits + strength * accuracy) / (counts + strength), dtype=np.float64)

@@ -67,7 +67,7 @@ def fit_curve(
     values, hits = uncertainty[order], hits[order]
     weights = None if weights is None else weights[order]
     if prior.degenerate or values[0] == values[-1]:
-        return _constant(values, hits, prior, interval)
+        return _constant(values, hits, weights, prior, interval)
     x = certainty(values, measure)
     places = _knots(values, x)
     found = fit_spline(
@@ -91,9 +91,15 @@ def fit_curve(
 
 
 def _constant(
-    values: Uncertainty, hits: Hits, prior: BetaPrior, interval: IntervalOptions
+    values: Uncertainty,
+    hits: Hits,
+    weights: Floats | None,
+    prior: BetaPrior,
+    interval: IntervalOptions,
 ) -> Curve:
     n_hits, count = np.array([np.count_nonzero(hits)]), np.array([hits.size])
+    if weights is not None:
+        n_hits, count = np.array([weights @ hits]), np.array([weights.sum()])
     lower, upper = binomial_interval(n_hits, count, prior, interval)
     rate = posterior_mean(n_hits, count, prior)
     return Curve(

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from howsure.statistics.arrays import Counts, Rates
+from howsure.statistics.bins.design import EffectiveBins
 from howsure.statistics.bins.intervals import IntervalOptions
 from howsure.statistics.bins.lookup import BinLookup, Lookup, LookupTable
 from howsure.statistics.bins.prior import BetaPrior, odds_ratio
@@ -24,6 +25,9 @@ class BinTable(LookupTable):
         Bins requested, before ties merged edges and pooling merged bins.
     monotone : bool
     interval : IntervalOptions
+    effective : EffectiveBins, optional
+        Of a table of weighted or grouped samples, which its probabilities and intervals follow;
+        ``counts`` and ``hits`` count samples in every case.
     """
 
     counts: Counts
@@ -32,6 +36,7 @@ class BinTable(LookupTable):
     requested_bins: int
     monotone: bool = False
     interval: IntervalOptions = field(default_factory=IntervalOptions)
+    effective: EffectiveBins | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -45,7 +50,9 @@ class BinTable(LookupTable):
 
     @property
     def weights(self) -> Rates:
-        """Share of the samples in each bin, shape (n_bins,)."""
+        """Share of the samples in each bin, or of their weight, shape (n_bins,)."""
+        if self.effective is not None:
+            return self.effective.shares
         return np.asarray(self.counts / self.n_samples, dtype=np.float64)
 
     @property

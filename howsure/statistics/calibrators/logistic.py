@@ -30,7 +30,7 @@ class LogisticFit:
         return np.asarray(self.intercept + features @ self.slopes, dtype=np.float64)
 
 
-def fit_logistic(features: Floats, hits: Hits) -> LogisticFit:
+def fit_logistic(features: Floats, hits: Hits, weights: Floats | None = None) -> LogisticFit:
     """Fit by Newton's method with a very small ridge penalty.
 
     The penalty is half of `PENALTY` times the squared slopes of the standardised features. It has
@@ -43,25 +43,39 @@ def fit_logistic(features: Floats, hits: Hits) -> LogisticFit:
     features : ndarray of float64, shape (n_samples, n_features)
         Finite.
     hits : ndarray of bool, shape (n_samples,)
+    weights : ndarray of float64, shape (n_samples,), optional
+        How much each sample counts; only their ratios matter.
     """
     n_samples, n_features = features.shape
-    n_hits = int(np.count_nonzero(hits))
+    n_hits = float(np.count_nonzero(hits))
+    # Shares of the samples: they sum to their number, so that the penalty means the same.
+    counts = None if weights is None else weights * (n_samples / weights.sum())
+    if counts is not None and 0.0 < n_hits < n_samples:
+        n_hits = float(counts @ hits)
     start = float(np.log((n_hits + 0.5) / (n_samples - n_hits + 0.5)))
-    if n_hits in (0, n_samples):
+    if n_hits in (0.0, n_samples):
         return LogisticFit(start, np.zeros(n_features))
-    centre, scale = features.mean(axis=0), features.std(axis=0)
+    centre, scale = _standardisation(features, counts)
     # Not by the scale: rounding of the mean can give equal values a tiny standard deviation.
     varies = np.ptp(features, axis=0) > 0.0
     design = np.ones((n_samples, 1 + int(varies.sum())))
     design[:, 1:] = (features[:, varies] - centre[varies]) / scale[varies]
     penalty = np.full(design.shape[1], PENALTY)
     penalty[0] = 0.0
-    weights = np.zeros(design.shape[1])
-    weights[0] = start
-    weights = _newton(design, hits.astype(np.float64), penalty, weights)
+    found = np.zeros(design.shape[1])
+    found[0] = start
+    found = _newton(design, hits.astype(np.float64), counts, penalty, found)
     slopes = np.zeros(n_features)
-    slopes[varies] = weights[1:] / scale[varies]
-    return LogisticFit(float(weights[0] - centre @ slopes), slopes)
+    slopes[varies] = found[1:] / scale[varies]
+    return LogisticFit(float(found[0] - centre @ slopes), slopes)
+
+
+def _standardisation(features: Floats, counts: Floats | None) -> tuple[Floats, Floats]:
+    if counts is None:
+        return features.mean(axis=0), features.std(axis=0)
+    shares = counts / counts.sum()
+    centre = shares @ features
+    return centre, np.sqrt(shares @ np.square(features - centre))
 
 
 def quadratic_features(x: Floats) -> Floats:
@@ -69,12 +83,12 @@ def quadratic_features(x: Floats) -> Floats:
     return np.stack([x, np.square(x)], axis=1)
 
 
-def fit_quadratic_logistic(x: Floats, hits: Hits) -> LogisticFit:
+def fit_quadratic_logistic(x: Floats, hits: Hits, weights: Floats | None = None) -> LogisticFit:
     """Fit ``log-odds = c + a x + b x^2``; with ``b = 0`` it is Platt's scaling (Platt 1999).
 
     The parabola may turn, so the most certain samples may get lower probabilities.
     """
-    return fit_logistic(quadratic_features(x), hits)
+    return fit_logistic(quadratic_features(x), hits, weights)
 
 
 def beta_features(log_mass: Floats, log_rest: Floats) -> Floats:
@@ -82,7 +96,9 @@ def beta_features(log_mass: Floats, log_rest: Floats) -> Floats:
     return np.stack([log_mass, -log_rest], axis=1)
 
 
-def fit_beta_calibration(log_mass: Floats, log_rest: Floats, hits: Hits) -> LogisticFit:
+def fit_beta_calibration(
+    log_mass: Floats, log_rest: Floats, hits: Hits, weights: Floats | None = None
+) -> LogisticFit:
     """Fit ``log-odds = c + a log s - b log(1 - s)`` with ``a, b >= 0``: Kull et al. 2017, eq. (3).
 
     A negative slope is set to 0 and the others are fitted again, as the authors do.
@@ -90,7 +106,7 @@ def fit_beta_calibration(log_mass: Floats, log_rest: Floats, hits: Hits) -> Logi
     features = beta_features(log_mass, log_rest)
     kept = np.ones(2, dtype=np.bool_)
     while True:
-        fitted = fit_logistic(features[:, kept], hits)
+        fitted = fit_logistic(features[:, kept], hits, weights)
         slopes = np.zeros(2)
         slopes[kept] = fitted.slopes
         if (slopes >= 0.0).all():
@@ -98,18 +114,25 @@ def fit_beta_calibration(log_mass: Floats, log_rest: Floats, hits: Hits) -> Logi
         kept &= slopes >= 0.0
 
 
-def _newton(design: Floats, truth: Floats, penalty: Floats, weights: Floats) -> Floats:
+def _newton(
+    design: Floats, truth: Floats, counts: Floats | None, penalty: Floats, weights: Floats
+) -> Floats:
     """Minimise the penalised loss, which is convex; a step that raises it is halved."""
 
     def loss(at: Floats) -> float:
         margin = design @ at
-        return float(np.sum(np.logaddexp(0.0, margin) - truth * margin) + penalty @ at**2 / 2.0)
+        losses = np.logaddexp(0.0, margin) - truth * margin
+        total = np.sum(losses) if counts is None else counts @ losses
+        return float(total + penalty @ at**2 / 2.0)
 
     now = loss(weights)
     for _ in range(MOST_STEPS):
         said = expit(design @ weights)
-        gradient = design.T @ (said - truth) + penalty * weights
-        curvature = (design * (said * (1.0 - said))[:, np.newaxis]).T @ design + np.diag(penalty)
+        residuals, variances = said - truth, said * (1.0 - said)
+        if counts is not None:
+            residuals, variances = counts * residuals, counts * variances
+        gradient = design.T @ residuals + penalty * weights
+        curvature = (design * variances[:, np.newaxis]).T @ design + np.diag(penalty)
         step = np.linalg.lstsq(curvature, gradient, rcond=None)[0]
         if gradient @ step <= TOLERANCE:
             break

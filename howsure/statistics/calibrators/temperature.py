@@ -13,7 +13,11 @@ LOG_TEMPERATURES = np.log(TEMPERATURES)
 BLOCK_ROWS = 2**16
 
 
-def fit_temperature(log_sum_exp: NDArray[np.float32], label_logit: NDArray[np.float32]) -> float:
+def fit_temperature(
+    log_sum_exp: NDArray[np.float32],
+    label_logit: NDArray[np.float32],
+    weights: Floats | None = None,
+) -> float:
     """Return the temperature of least mean ``log sum exp((z - z_(1)) / T) - (z_y - z_(1)) / T``.
 
     That is the multiclass negative log-likelihood: Guo et al. 2017, section 4.2. The mean of the
@@ -27,12 +31,20 @@ def fit_temperature(log_sum_exp: NDArray[np.float32], label_logit: NDArray[np.fl
     log_sum_exp : ndarray of float32, shape (n_samples, 24)
     label_logit : ndarray of float32, shape (n_samples,)
         As in `Records`.
+    weights : ndarray of float64, shape (n_samples,), optional
+        How much each sample counts.
     """
     possible = np.isfinite(label_logit)
     if not possible.any():
         return 1.0
-    log_normaliser = _monotone(log_sum_exp[possible].mean(axis=0, dtype=np.float64))
-    mean_logit = float(label_logit[possible].astype(np.float64).mean())
+    if weights is None:
+        normaliser = log_sum_exp[possible].mean(axis=0, dtype=np.float64)
+        mean_logit = float(label_logit[possible].astype(np.float64).mean())
+    else:
+        shares = weights[possible] / weights[possible].sum()
+        normaliser = shares @ log_sum_exp[possible].astype(np.float64)
+        mean_logit = float(shares @ label_logit[possible].astype(np.float64))
+    log_normaliser = _monotone(normaliser)
 
     def loss(log_temperature: float) -> float:
         return float(

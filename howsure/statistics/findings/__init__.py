@@ -53,6 +53,10 @@ RESCALED_FINDINGS = ("inputs-not-scaled", "inputs-scaled-twice")
 UPLOAD_FINDINGS = frozenset({*RESCALED_FINDINGS, "softmax-twice"})
 
 
+# Of a set of pairs: it has no classes, and equal scores are no copies.
+PAIR_FINDINGS = ("accuracy-differs", "few-samples-for-bins")
+
+
 def count_labels(labelled: LabelCounts) -> list[Finding]:
     """Return the findings about labels alone, before any model has run."""
     found = (classes_not_seen(labelled), few_samples_for_bins(labelled))
@@ -61,5 +65,6 @@ def count_labels(labelled: LabelCounts) -> list[Finding]:
 
 def run_checks(evidence: RecordedSet) -> list[Finding]:
     """Return all findings about a set, in the order of `FINDINGS`."""
-    found = (check(evidence) for check in FINDINGS.values())
+    codes = PAIR_FINDINGS if evidence.source == "pairs" else tuple(FINDINGS)
+    found = (FINDINGS[code](evidence) for code in codes)
     return [finding for finding in found if finding is not None]

@@ -92,7 +92,7 @@ def _close(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.b
     return np.asarray((one == other) | (near & np.isfinite(one) & np.isfinite(other)))
 
 
-Source: TypeAlias = Literal["inputs", "logits", "probabilities"]
+Source: TypeAlias = Literal["inputs", "logits", "probabilities", "pairs"]
 
 
 LEAST_OUTPUT_CLASSES = 3
@@ -141,7 +141,7 @@ class RecordedSet(LabelCounts):
     ----------
     records : Records
         Of the whole set, or of some of its samples; at least one.
-    source : {"inputs", "logits", "probabilities"}
+    source : {"inputs", "logits", "probabilities", "pairs"}
         Content of the set: inputs of a model, or its outputs.
     probabilities : bool
         Whether the scores are probabilities, from a model or in the set.

@@ -104,7 +104,9 @@ def _raw_softmax(_samples: EventSamples, _rows: Rows) -> FittedBaseline:
 def _temperature(samples: EventSamples, rows: Rows) -> FittedBaseline:
     """Scale the logits by one temperature, the same for every event."""
     records = samples.records
-    temperature = fit_temperature(records.log_sum_exp[rows], records.label_logit[rows])
+    temperature = fit_temperature(
+        records.log_sum_exp[rows], records.label_logit[rows], samples.weights_at(rows)
+    )
 
     def predict(samples: EventSamples, rows: Rows) -> CalibratedPrediction:
         top = samples.records.top_logits[rows, : samples.k]
@@ -122,7 +124,7 @@ def _logistic(
     """Return the fit of log-odds that are linear in a design of the features."""
 
     def learn(samples: EventSamples, rows: Rows) -> FittedBaseline:
-        fitted = fit(*features(samples, rows), samples.hits[rows])
+        fitted = fit(*features(samples, rows), samples.hits[rows], samples.weights_at(rows))
 
         def predict(samples: EventSamples, rows: Rows) -> CalibratedPrediction:
             log_odds = fitted.log_odds(design(*features(samples, rows)))
@@ -135,7 +137,7 @@ def _logistic(
 
 
 def _isotonic(samples: EventSamples, rows: Rows) -> FittedBaseline:
-    fitted = fit_isotonic(samples.log_odds[rows], samples.hits[rows])
+    fitted = fit_isotonic(samples.log_odds[rows], samples.hits[rows], samples.weights_at(rows))
 
     def predict(samples: EventSamples, rows: Rows) -> CalibratedPrediction:
         probability = fitted.probability(samples.log_odds[rows])
@@ -146,7 +148,7 @@ def _isotonic(samples: EventSamples, rows: Rows) -> FittedBaseline:
 
 def _constant(samples: EventSamples, rows: Rows) -> FittedBaseline:
     """Use the share of hits for every sample: the score to be beaten."""
-    accuracy = float(np.mean(samples.hits[rows]))
+    accuracy = samples.share_of_hits(rows)
 
     def predict(samples: EventSamples, rows: Rows) -> CalibratedPrediction:
         n_samples = len(samples.hits[rows])
@@ -247,7 +249,7 @@ def _fit_baseline(event: EventInput, method: BaselineMethod, served: MeasureFit)
         parameters=fitted.parameters,
         difference=fold_differences(scores, served.scores),
         ece_band=None
-        if method.learns
+        if method.learns or samples.design is not None
         else confidence_band(whole.probability, scores["ece_15"].pooled, seed=seed),
     )
     if event.evaluation is None:
@@ -258,7 +260,9 @@ def _fit_baseline(event: EventInput, method: BaselineMethod, served: MeasureFit)
         found,
         evaluation=evaluated,
         evaluation_difference=_evaluation_difference(judged, event.evaluation, served),
-        evaluation_ece_band=confidence_band(judged.probability, evaluated["ece_15"], seed=seed),
+        evaluation_ece_band=None
+        if event.evaluation.design is not None
+        else confidence_band(judged.probability, evaluated["ece_15"], seed=seed),
     )
 
 
@@ -271,6 +275,7 @@ def _judge(
         hits=samples.hits[rows],
         probability=predicted.probability,
         log_floor=log_floor,
+        weights=samples.weights_at(rows),
     )
 
 
@@ -281,9 +286,11 @@ def _fit_other_lookup(event: EventInput, served: MeasureFit, lookup: Lookup) -> 
     found = fit_scored_table(event, ranking, served.measure, options)
     difference = {}
     if event.evaluation is not None:
-        values, hits = ranking(event.evaluation.records), event.evaluation.hits
-        judged = predict_with_table(found.table, values, hits)
-        difference = _evaluation_difference(judged, event.evaluation, served)
+        judging = event.evaluation
+        judged = predict_with_table(
+            found.table, ranking(judging.records), judging.hits, judging.weights
+        )
+        difference = _evaluation_difference(judged, judging, served)
     curve = found.table.curve
     return BaselineFit(
         name=f"{lookup}_bins" if lookup != "smooth" else "smooth_curve",
@@ -303,5 +310,7 @@ def _evaluation_difference(
 ) -> dict[str, PairedDifference]:
     """Return ``nll`` and ``brier`` minus those of the served table, sample by sample."""
     values = evaluation.records.uncertainty[served.column]
-    other = predict_with_table(served.table, values, evaluation.hits)
-    return paired_differences(sample_losses(judged), sample_losses(other))
+    other = predict_with_table(served.table, values, evaluation.hits, evaluation.weights)
+    return paired_differences(
+        sample_losses(judged), sample_losses(other), weights=evaluation.weights
+    )

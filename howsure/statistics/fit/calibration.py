@@ -27,7 +27,7 @@ from howsure.statistics.fit.event_samples import ALL, EventInput, EventSamples, 
 from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.fit.result import BaselineFit, EventFit, Fit, MeasureFit
 from howsure.statistics.fit.verdict import reach_verdict
-from howsure.statistics.fit.warnings import event_warnings, sample_warnings
+from howsure.statistics.fit.warnings import design_warnings, event_warnings, sample_warnings
 from howsure.statistics.learned.fit import fit_learned, n_classes_of
 from howsure.statistics.learned.recorded import with_learned
 from howsure.statistics.measures import LEARNED, check_measures, column, parse_measure
@@ -89,6 +89,7 @@ def fit_calibration(
             on_progress(done, len(tasks))
     events = {k: _fit_event(inputs[k], measures[k]) for k in options.top_k}
     warnings = list(sample_warnings(records.n_samples, options))
+    warnings.extend(design_warnings(inputs[options.top_k[0]].samples.design))
     for event in events.values():
         warnings.extend(event_warnings(event, options))
     return Fit(events, warnings, _model_scores(records, evaluation, options.top_k))
@@ -97,7 +98,9 @@ def fit_calibration(
 def _event_input(
     records: Records, evaluation: Records | None, k: int, options: FitOptions, n_classes: int
 ) -> EventInput:
-    folds = stratified_folds(records.hits(k), records.tie_key, n_folds=options.folds)
+    folds = stratified_folds(
+        records.hits(k), records.tie_key, n_folds=options.folds, groups=records.group
+    )
     learned = None
     if LEARNED in options.measures:
         learned = fit_learned(EventSamples(records, k), folds, n_classes=n_classes)
@@ -120,7 +123,9 @@ def _fit_measure(event: EventInput, measure: str) -> MeasureFit:
     ranked = ranking_of(uncertainty, samples.hits)
     found = fit_scored_table(event, by_column(name), measure)
     evaluation_ece_band = None
-    if event.evaluation is not None:
+    # Bands redraw the labels of independent samples, each of which counts as one.
+    has_design = samples.design is not None
+    if event.evaluation is not None and not has_design and event.evaluation.design is None:
         judging = event.evaluation.records.uncertainty[name]
         evaluation_ece_band = evaluation_band(
             found.table, uncertainty, judging, event.evaluation.hits, seed=options.seed
@@ -133,7 +138,7 @@ def _fit_measure(event: EventInput, measure: str) -> MeasureFit:
             found.table,
             uncertainty,
             event.folds,
-            observed=found.scores["ece"].mean,
+            observed=None if has_design else found.scores["ece"].mean,
             seed=options.seed,
         ),
         evaluation_ece_band=evaluation_ece_band,
@@ -155,7 +160,8 @@ def _guarantee(event: EventInput, found: ScoredTable, measure: str) -> Guarantee
     table = found.table
     if table.monotone:
         plain = replace(options, lookup="step", monotone=False)
-        table = fit_table(uncertainty, event.samples.hits, "", n_bins, plain)
+        samples = event.samples
+        table = fit_table(uncertainty, samples.hits, "", n_bins, plain, samples.design)
     measure_fixed = event.samples.k in options.serve or len(options.measures) == 1
     tried = sum(candidate.n_bins for candidate in found.candidates)
     return guarantee(
@@ -183,7 +189,7 @@ def _fit_event(event: EventInput, measures: dict[str, MeasureFit]) -> EventFit:
     )
     return EventFit(
         k=samples.k,
-        accuracy=float(np.mean(samples.hits)),
+        accuracy=samples.share_of_hits(),
         n_samples=samples.n_samples,
         measures=_beside_served(measures, shown),
         baselines=baselines,
@@ -261,13 +267,14 @@ def _reliability(event: EventInput, served: MeasureFit) -> Reliability | None:
 
     def judge(table: BinTable, samples: EventSamples, rows: Rows, held_out: HeldOut) -> Reliability:
         uncertainty = samples.records.uncertainty[served.column][rows]
-        return reliability(
-            predict_with_table(table, uncertainty, samples.hits[rows]),
+        found = reliability(
+            predict_with_table(table, uncertainty, samples.hits[rows], samples.weights_at(rows)),
             raw=samples.records.raw_probability(samples.k)[rows],
             predicted=samples.records.top_classes[rows, 0].astype(np.int64),
             held_out=held_out,
             level=event.options.interval.level,
         )
+        return found if samples.records.has_classes else replace(found, classes=())
 
     if event.evaluation is not None:
         return judge(served.table, event.evaluation, ALL, "evaluation")
@@ -281,5 +288,6 @@ def _reliability(event: EventInput, served: MeasureFit) -> Reliability | None:
         served.measure,
         served.table.requested_bins,
         event.options,
+        None if samples.design is None else samples.design.at(~judging),
     )
     return judge(table, samples, np.flatnonzero(judging), "half")

@@ -7,10 +7,11 @@ from typing import TypeAlias
 import numpy as np
 
 from howsure.statistics.arrays import BinIndex, Floats, Hits, Uncertainty
+from howsure.statistics.bins.design import LEAST_EFFECTIVE, SampleDesign, check_effective
 from howsure.statistics.bins.edges import quantile_edges
 from howsure.statistics.bins.fit import BinCandidate, candidate_bins, choose_bins, fit_bin_table
 from howsure.statistics.bins.table import BinTable
-from howsure.statistics.fit.event_samples import EventInput
+from howsure.statistics.fit.event_samples import ALL, EventInput, Rows
 from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.ranking import merge_underflow
 from howsure.statistics.records.records import Records
@@ -181,34 +182,49 @@ def fit_scored_table(
     order = np.argsort(uncertainty, kind="stable")
     uncertainty, hits = uncertainty[order], event.samples.hits[order]
     folds = event.folds[order]
+    design = None if event.samples.design is None else event.samples.design.at(order)
+
+    def table_of(n_bins: int, options: FitOptions, rows: Rows = ALL) -> BinTable:
+        of_rows = None if design is None else design.at(rows)
+        return fit_table(uncertainty[rows], hits[rows], measure, n_bins, options, of_rows)
+
+    def judge(table: BinTable, rows: Rows = ALL) -> Predictions:
+        weights = None if design is None else design.at(rows).weights
+        return predict_with_table(table, uncertainty[rows], hits[rows], weights)
 
     def with_bins(n_bins: int, options: FitOptions) -> Fit:
         def fit(rows: BinIndex) -> Callable[[BinIndex], Predictions]:
-            table = fit_table(uncertainty[rows], hits[rows], measure, n_bins, options)
-            return lambda others: predict_with_table(table, uncertainty[others], hits[others])
+            table = table_of(n_bins, options, rows)
+            return lambda others: judge(table, others)
 
         return fit
 
     # A curve does not depend on the bins.
     trial = options if options.lookup != "smooth" else replace(options, lookup="step")
-    tried = [
-        _try_bins(n_bins, with_bins(n_bins, trial), folds)
-        for n_bins in _candidates(len(hits), options)
-    ]
+    sizes = _candidates(len(hits), options)
+    if design is not None and options.bins == "auto":
+        sizes = _with_effective(sizes, lambda n_bins: table_of(n_bins, trial))
+    tried = [_try_bins(n_bins, with_bins(n_bins, trial), folds) for n_bins in sizes]
     candidates = tuple(candidate for candidate, _ in tried)
     n_bins = choose_bins([c.n_bins for c in candidates], np.array([nll for _, nll in tried]))
-    table = fit_table(uncertainty, hits, measure, n_bins, options)
-    whole = predict_with_table(table, uncertainty, hits)
-    scores = cross_validate(with_bins(n_bins, options), folds, whole)
+    table = table_of(n_bins, options)
+    if design is not None and table.effective is not None:
+        check_effective(table.effective, table.counts, measure=measure, design=design)
+    scores = cross_validate(with_bins(n_bins, options), folds, judge(table))
     evaluation = event.evaluation
     return ScoredTable(
         table=table,
-        quantile_bins=len(quantile_edges(uncertainty, n_bins)) - 1,
+        quantile_bins=len(
+            quantile_edges(uncertainty, n_bins, None if design is None else design.weights)
+        )
+        - 1,
         scores=scores,
         evaluation=None
         if evaluation is None
         else compute_scores(
-            predict_with_table(table, ranking(evaluation.records), evaluation.hits)
+            predict_with_table(
+                table, ranking(evaluation.records), evaluation.hits, evaluation.weights
+            )
         ),
         candidates=candidates,
     )
@@ -220,7 +236,12 @@ def by_column(name: str) -> Ranking:
 
 
 def fit_table(
-    uncertainty: Uncertainty, hits: Hits, measure: str, n_bins: int, options: FitOptions
+    uncertainty: Uncertainty,
+    hits: Hits,
+    measure: str,
+    n_bins: int,
+    options: FitOptions,
+    design: SampleDesign | None = None,
 ) -> BinTable:
     """Fit a bin table of ``n_bins`` with the given options."""
     return fit_bin_table(
@@ -232,11 +253,14 @@ def fit_table(
         lookup=options.lookup,
         monotone=options.monotone,
         measure=measure,
+        design=design,
     )
 
 
-def predict_with_table(table: BinTable, uncertainty: Uncertainty, hits: Hits) -> Predictions:
-    """Return the probabilities of a table for samples whose hits are known.
+def predict_with_table(
+    table: BinTable, uncertainty: Uncertainty, hits: Hits, weights: Floats | None = None
+) -> Predictions:
+    """Return the probabilities of a table for samples whose hits, and weights, are known.
 
     Values below float32's normal range rank as equal, because they share a bin.
     """
@@ -247,11 +271,22 @@ def predict_with_table(table: BinTable, uncertainty: Uncertainty, hits: Hits) ->
         probability=found.probability,
         bins=found.bin,
         table=table,
+        weights=weights,
     )
 
 
 def _candidates(n_samples: int, options: FitOptions) -> tuple[int, ...]:
     return candidate_bins(n_samples) if options.bins == "auto" else (options.bins,)
+
+
+def _with_effective(sizes: Sequence[int], table_of: Callable[[int], BinTable]) -> tuple[int, ...]:
+    """Return the numbers of bins that leave every bin enough effective samples, or one bin."""
+    found = []
+    for n_bins in sizes:
+        effective = table_of(n_bins).effective
+        if n_bins == 1 or effective is None or effective.counts.min() >= LEAST_EFFECTIVE:
+            found.append(n_bins)
+    return tuple(found)
 
 
 def _try_bins(n_bins: int, fit: Fit, folds: BinIndex) -> tuple[BinCandidate, list[float]]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from howsure.statistics.arrays import BinIndex, Floats, Hits, Uncertainty
+from howsure.statistics.bins.design import SampleDesign
 from howsure.statistics.bins.edges import UNDERFLOW
 from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.measures import column
@@ -42,6 +43,25 @@ class EventSamples:
     def hits(self) -> Hits:
         """Whether the event holds, shape (n_samples,)."""
         return self.records.hits(self.k)
+
+    @cached_property
+    def design(self) -> SampleDesign | None:
+        """Weights and groups of the samples, if they have any."""
+        weights, groups = self.records.weight, self.records.group
+        return None if weights is None and groups is None else SampleDesign(weights, groups)
+
+    @property
+    def weights(self) -> Floats | None:
+        """Sampling weights, shape (n_samples,), if the samples have any."""
+        return self.records.weight
+
+    def weights_at(self, rows: Rows) -> Floats | None:
+        """Return the sampling weights at ``rows``, if the samples have any."""
+        return None if self.weights is None else self.weights[rows]
+
+    def share_of_hits(self, rows: Rows = slice(None)) -> float:
+        """Return the share of hits at ``rows``, weighted if the samples have weights."""
+        return float(np.average(self.hits[rows], weights=self.weights_at(rows)))
 
     @property
     def mass_uncertainty(self) -> Uncertainty:

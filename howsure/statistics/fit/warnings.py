@@ -2,6 +2,9 @@
 
 from collections.abc import Iterator
 
+import numpy as np
+
+from howsure.statistics.bins.design import SampleDesign
 from howsure.statistics.bins.guarantee import HALF_WIDTH, labels_needed, widest_bin
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.fit.options import FitOptions
@@ -15,6 +18,31 @@ def sample_warnings(n_samples: int, options: FitOptions) -> Iterator[str]:
         yield "One calibration sample cannot be cross-validated, so there are no scores."
     elif n_samples < options.folds:
         yield f"{_samples(n_samples)} make {n_samples} folds, not {options.folds}."
+
+
+def design_warnings(design: SampleDesign | None) -> Iterator[str]:
+    """Say which results follow weights and groups, and which count each sample as one."""
+    if design is None:
+        return
+    unweighted = (
+        "Out-of-distribution thresholds, coarse tables, certified risks, curves, reliability rows "
+        "and the scores aurc, e_aurc, aece, amce, ece_equal_mass and l2_debiased count each sample "
+        "as one; there is no guarantee for all bins and no consistency band."
+    )
+    if design.weights is not None:
+        worth = float(np.square(design.weights.sum()) / np.square(design.weights).sum())
+        yield (
+            f"Samples have weights: {_samples(design.weights.size)} are worth {worth:,.0f} equally "
+            "weighted ones. Probabilities, intervals, baselines and means of losses use weights. "
+            + unweighted
+        )
+    if design.groups is not None:
+        n_groups = np.unique(design.groups).size
+        yield (
+            f"Samples come in {n_groups:,} group{'s' * (n_groups != 1)}: no fold of "
+            "cross-validation splits a group, and intervals use the design effect. "
+            + (unweighted if design.weights is None else "")
+        ).rstrip()
 
 
 def event_warnings(event: EventFit, options: FitOptions) -> Iterator[str]:

@@ -30,6 +30,8 @@ MULTI_PASS_MEASURES: dict[str, MultiPassMeasure] = {
 MEASURE_NAMES = (LEARNED, *SINGLE_PASS_MEASURES, *MULTI_PASS_MEASURES)
 SUPPLIED = "supplied:"
 OUTPUT = "output:"
+# The score of a set of pairs, with its sign changed: the only measure of such a set.
+SCORE = "score"
 # A measure's name is kept in a column of 100 characters.
 MAX_OUTPUT_NAME = 100 - len(OUTPUT)
 
@@ -50,6 +52,8 @@ def parse_measure(text: str) -> Measure:
         return Measure("single_pass", text, single.needs_logits, single.per_event, in_graph=True)
     if text == LEARNED:
         return Measure("learned", text, per_event=True, in_graph=True)
+    if text == SCORE:
+        return Measure("supplied", text)
     if text in MULTI_PASS_MEASURES:
         return Measure("multi_pass", text, in_graph=MULTI_PASS_MEASURES[text].in_graph)
     prefix, colon, name = text.partition(":")

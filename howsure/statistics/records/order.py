@@ -50,7 +50,13 @@ def tie_keys(rows: NDArray[np.generic], seed: int) -> TieKeys:
     return keys
 
 
-def stratified_folds(hits: Hits, tie_keys: TieKeys, *, n_folds: int) -> BinIndex:
+def stratified_folds(
+    hits: Hits,
+    tie_keys: TieKeys,
+    *,
+    n_folds: int,
+    groups: NDArray[np.int64] | None = None,
+) -> BinIndex:
     """Assign samples to folds in the order of their tie keys, misses first and then hits.
 
     Folds differ by at most one in size, in hits and in misses; with fewer misses than folds, some
@@ -63,16 +69,47 @@ def stratified_folds(hits: Hits, tie_keys: TieKeys, *, n_folds: int) -> BinIndex
         Keyed hashes, which are as good as random.
     n_folds : int
         At least 2.
+    groups : ndarray of int64, shape (n_samples,), optional
+        No fold then holds part of a group; folds are as alike as groups allow, and there are no
+        more of them than groups.
 
     Returns
     -------
     ndarray of int64, shape (n_samples,)
         In ``[0, min(n_folds, n_samples))``, every fold in use.
     """
+    if groups is not None:
+        return _folds_of_groups(hits, tie_keys, groups, n_folds)
     dealt = np.lexsort((tie_keys, hits))
     folds = np.empty(hits.size, dtype=np.int64)
     folds[dealt] = np.arange(hits.size) % min(n_folds, max(hits.size, 1))
     return folds
+
+
+def _folds_of_groups(
+    hits: Hits, tie_keys: TieKeys, groups: NDArray[np.int64], n_folds: int
+) -> BinIndex:
+    """Deal whole groups to folds, the largest first.
+
+    Each goes to the fold where it adds least to the squared shares of misses, hits and samples.
+    Groups of one size are dealt in the order of their misses and smallest tie keys, not of their
+    codes.
+    """
+    _, places = np.unique(groups, return_inverse=True)
+    places = places.reshape(-1)
+    sizes = np.bincount(places)
+    misses = np.bincount(places[~hits], minlength=len(sizes))
+    keys = np.full(len(sizes), np.iinfo(np.uint32).max, np.uint32)
+    np.minimum.at(keys, places, tie_keys)
+    shares = np.stack([misses, sizes - misses, sizes], axis=1).astype(np.float64)
+    shares /= np.maximum(shares.sum(axis=0), 1.0)
+    fold_of_group = np.empty(len(sizes), np.int64)
+    loads = np.zeros((max(min(n_folds, len(sizes)), 1), 3))
+    for group in np.lexsort((keys, -misses, -sizes)).tolist():
+        fold = int(np.argmin(loads @ shares[group]))
+        fold_of_group[group] = fold
+        loads[fold] += shares[group]
+    return fold_of_group[places]
 
 
 def in_canonical_order(records: Records) -> Records:
@@ -115,7 +152,8 @@ def moved_to_canonical_order(records: Records) -> Iterator[None]:
 def _canonical_order(records: Records) -> NDArray[np.int64]:
     families = (records.uncertainty, records.mean_log_probability, records.mean_label_rank)
     others = [family[name] for family in families for name in sorted(family)]
-    return np.lexsort((*others, records.label_rank, records.tie_key))
+    design = [values for values in (records.group, records.weight) if values is not None]
+    return np.lexsort((*design, *others, records.label_rank, records.tie_key))
 
 
 def _move(records: Records, order: NDArray[np.int64]) -> None:

@@ -46,6 +46,9 @@ FAMILIES: dict[str, type[np.generic]] = {
     "mean_label_rank": np.int32,
 }
 
+# Optional fields.
+DESIGN: dict[str, type[np.generic]] = {"weight": np.float64, "group": np.int64}
+
 Float32s: TypeAlias = NDArray[np.float32]
 Int32s: TypeAlias = NDArray[np.int32]
 Arrays: TypeAlias = dict[str, NDArray[np.generic]]
@@ -85,6 +88,10 @@ class Records:
         ``-inf``.
     mean_label_rank : dict of str to ndarray of int32, shape (n_samples,)
         Number of classes that the same mean ranks above the label.
+    weight : ndarray of float64, shape (n_samples,), optional
+        Sampling weights, positive and finite; old records have none.
+    group : ndarray of int64, shape (n_samples,), optional
+        Codes of the groups that samples belong to, such as patients or documents.
 
     Raises
     ------
@@ -106,6 +113,8 @@ class Records:
     uncertainty: dict[str, Uncertainty]
     mean_log_probability: dict[str, Floats] = field(default_factory=dict)
     mean_label_rank: dict[str, Int32s] = field(default_factory=dict)
+    weight: Floats | None = None
+    group: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         for name, (dtype, columns) in self._layout().items():
@@ -113,6 +122,11 @@ class Records:
         for family, kind in FAMILIES.items():
             for name, values in getattr(self, family).items():
                 _check(f"{family}_{name}", values, np.dtype(kind), (self.n_samples,))
+        for name, kind in DESIGN.items():
+            if (values := getattr(self, name)) is not None:
+                _check(name, values, np.dtype(kind), (self.n_samples,))
+        if self.weight is not None and not ((self.weight > 0) & np.isfinite(self.weight)).all():
+            raise ValueError("weight must hold positive finite numbers")
         for values in self.uncertainty.values():
             as_uncertainty(values)
         if odd := self.mean_log_probability.keys() ^ self.mean_label_rank.keys():
@@ -141,6 +155,16 @@ class Records:
     def n_samples(self) -> int:
         """Number of samples."""
         return len(self.tie_key)
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether classes were ranked; pairs record that the one answer was correct."""
+        return bool(self.top_classes.shape[1] > 1)
+
+    @property
+    def has_design(self) -> bool:
+        """Whether the samples have weights or groups."""
+        return self.weight is not None or self.group is not None
 
     def hits(self, k: int) -> Hits:
         """Return whether the label is among the ``k`` top classes, shape (n_samples,)."""
@@ -172,6 +196,17 @@ class Records:
         """Return the records with these columns added."""
         return replace(self, uncertainty={**self.uncertainty, **columns})
 
+    def with_design(self, design: Mapping[str, NDArray[np.generic]]) -> "Records":
+        """Return the records with weights and groups of the samples, if there are any.
+
+        Raises
+        ------
+        ValueError
+            If one has another length or type, or a weight is not positive and finite.
+        """
+        columns: dict[str, Any] = {name: design[name] for name in DESIGN if name in design}
+        return replace(self, **columns) if columns else self
+
     def with_passes(self, columns: PassColumns) -> "Records":
         """Return the records with the columns of several passes added.
 
@@ -197,27 +232,29 @@ class Records:
         for family in FAMILIES:
             for name, values in getattr(self, family).items():
                 arrays[f"{family}_{name}"] = values
-        return arrays
+        present = {name: getattr(self, name) for name in DESIGN}
+        return arrays | {name: values for name, values in present.items() if values is not None}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> "Records":
-        """Rebuild records from `to_arrays`; old records have no means.
+        """Rebuild records from `to_arrays`; old records have no means, weights or groups.
 
         Raises
         ------
         ValueError
             If an array is missing, unknown, or invalid.
         """
-        plain = {field.name for field in fields(cls)} - FAMILIES.keys()
+        plain = {field.name for field in fields(cls)} - FAMILIES.keys() - DESIGN.keys()
         families: dict[str, dict[str, Any]] = {
             family: _family(arrays, f"{family}_") for family in FAMILIES
         }
         named = {f"{family}_{name}" for family, held in families.items() for name in held}
-        missing, unknown = plain - arrays.keys(), arrays.keys() - plain - named
+        missing, unknown = plain - arrays.keys(), arrays.keys() - plain - named - DESIGN.keys()
         if missing or unknown:
             raise ValueError(
                 f"records lack the arrays {sorted(missing)} and hold unknown {sorted(unknown)}"
             )
+        plain |= DESIGN.keys() & arrays.keys()
         values: dict[str, Any] = {name: arrays[name] for name in plain} | families
         return cls(**values)
 

@@ -16,13 +16,14 @@ class OccupiedBins:
 
     Attributes
     ----------
-    counts, hits : ndarray of int64, shape (n_occupied,)
+    counts, hits : ndarray of int64, or float64 of weighted samples, shape (n_occupied,)
+        Samples and hits, or their weights.
     probability : ndarray of float64, shape (n_occupied,)
         Mean probability served to the samples of the bin: the bin's own, for a step table.
     """
 
-    counts: Counts
-    hits: Counts
+    counts: Counts | Floats
+    hits: Counts | Floats
     probability: Rates
 
     @property
@@ -54,6 +55,8 @@ class Predictions:
     log_floor : float
         For logarithms the probability is clipped to ``[log_floor, 1 - log_floor]``. 0 for bin
         tables, whose probabilities are never 0 or 1.
+    weights : ndarray of float64, shape (n_samples,), optional
+        Sampling weights; means are then weighted.
     """
 
     uncertainty: Uncertainty | Floats
@@ -62,6 +65,16 @@ class Predictions:
     bins: BinIndex | None = None
     table: BinTable | None = None
     log_floor: float = 0.0
+    weights: Floats | None = None
+
+    def mean(self, values: Floats | Hits) -> float:
+        """Return the mean of a value over the samples, weighted if they have weights."""
+        return float(np.mean(values) if self.weights is None else self._shares @ values)
+
+    @cached_property
+    def _shares(self) -> Floats:
+        weights = np.ones(self.n_samples) if self.weights is None else self.weights
+        return np.asarray(weights / weights.sum())
 
     @property
     def n_samples(self) -> int:
@@ -81,19 +94,26 @@ class Predictions:
             raise ValueError("bins must be given for a score that needs them")
         counts = np.bincount(self.bins)
         kept = counts > 0
-        hits = np.bincount(self.bins[self.hits], minlength=len(counts))
+        weights = self.weights
+        if weights is not None:
+            # Sums of equal weights are counts, without rounding.
+            weights = weights / weights[0]
+            counts = np.bincount(self.bins, weights)
+        within = None if weights is None else weights[self.hits]
+        hits = np.bincount(self.bins[self.hits], within, minlength=len(counts))
         # A mean of differences from one of the bin's values: the mean of equal values is then
         # exact, and so are decompositions for probabilities next to 1.
         one = np.zeros(len(counts))
         one[self.bins] = self.probability
-        sums = np.bincount(self.bins, weights=self.probability - one[self.bins])
+        apart = self.probability - one[self.bins]
+        sums = np.bincount(self.bins, apart if weights is None else weights * apart)
         probability = one[kept] + sums[kept] / counts[kept]
         return OccupiedBins(counts[kept], hits[kept], probability)
 
     @cached_property
     def by_uncertainty(self) -> RankedSamples:
         """Samples by ascending uncertainty."""
-        return rank_samples(self.uncertainty, self.hits)
+        return rank_samples(self.uncertainty, self.hits, self.weights)
 
     @cached_property
     def by_confidence(self) -> RankedSamples:

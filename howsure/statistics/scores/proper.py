@@ -18,19 +18,19 @@ def brier(judged: Predictions) -> float:
     For binned probabilities (one per bin) it equals uncertainty - resolution + calibration error.
     An interpolated table serves several probabilities in a bin, which leaves a remainder.
     """
-    return float(np.mean(squared_errors(judged)))
+    return judged.mean(squared_errors(judged))
 
 
 def brier_uncertainty(judged: Predictions) -> float:
     """Return ``a (1 - a)``, with ``a`` the hit rate of all samples: the score of always ``a``."""
-    accuracy = float(np.mean(judged.hits))
+    accuracy = judged.mean(judged.hits)
     return accuracy * (1.0 - accuracy)
 
 
 def brier_resolution(judged: Predictions) -> float:
     """Return ``sum_i w_i (a - p_i)^2``, with ``p_i`` the hit rate of bin i."""
     bins = judged.occupied
-    return float(bins.weights @ np.square(bins.hit_rates - np.mean(judged.hits)))
+    return float(bins.weights @ np.square(bins.hit_rates - judged.mean(judged.hits)))
 
 
 def brier_calibration_error(judged: Predictions) -> float:
@@ -77,19 +77,19 @@ def nll(judged: Predictions) -> float | None:
     ``q`` is clipped by ``judged.log_floor``. None if infinite. For binned probabilities it equals
     uncertainty - resolution + calibration error.
     """
-    mean = float(np.mean(log_losses(judged)))
+    mean = judged.mean(log_losses(judged))
     return mean if np.isfinite(mean) else None
 
 
 def nll_uncertainty(judged: Predictions) -> float:
     """Return ``H(a)``, with ``a`` the hit rate of all samples."""
-    return float(binary_entropy(float(np.mean(judged.hits))))
+    return float(binary_entropy(judged.mean(judged.hits)))
 
 
 def nll_resolution(judged: Predictions) -> float:
     """Return ``sum_i w_i KL(p_i || a)``, with ``p_i`` the hit rate of bin i."""
     bins = judged.occupied
-    return float(bins.weights @ binary_divergence(bins.hit_rates, float(np.mean(judged.hits))))
+    return float(bins.weights @ binary_divergence(bins.hit_rates, judged.mean(judged.hits)))
 
 
 def nll_calibration_error(judged: Predictions) -> float | None:

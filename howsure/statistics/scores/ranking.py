@@ -31,8 +31,7 @@ def auroc(hits: Counts | Floats, errors: Counts | Floats) -> float | None:
 
 def judged_auroc(judged: Predictions) -> float | None:
     """Return the area under the ROC curve of finding errors by uncertainty."""
-    ranked = judged.by_uncertainty
-    return auroc(ranked.block_hits, ranked.block_errors)
+    return auroc(*judged.by_uncertainty.block_weights)
 
 
 def aupr(judged: Predictions) -> float | None:
@@ -43,11 +42,12 @@ def aupr(judged: Predictions) -> float | None:
     optimistic (Davis & Goadrich 2006). None without an error. A random ranking scores the error
     rate.
     """
-    errors = judged.by_uncertainty.block_errors[::-1]
-    total = int(errors.sum())
-    if total == 0:
+    hits, errors = judged.by_uncertainty.block_weights
+    hits, errors = hits[::-1], errors[::-1]
+    total = float(errors.sum())
+    if total == 0.0:
         return None
-    precision = np.cumsum(errors) / np.cumsum(judged.by_uncertainty.block_counts[::-1])
+    precision = np.cumsum(errors) / np.cumsum(hits + errors)
     return float(errors @ precision / total)
 
 
@@ -93,7 +93,7 @@ def augrc(judged: Predictions) -> float:
     with straight lines across ties. Its area is ``(1 - AUROC) a (1 - a) + (1 - a)^2 / 2``, with
     ``a`` the accuracy.
     """
-    ranked = judged.by_uncertainty
-    errors, counts = ranked.block_errors, ranked.block_counts
-    before = ranked.errors - errors
-    return float(counts @ (before + errors / 2.0) / judged.n_samples / judged.n_samples)
+    hits, errors = judged.by_uncertainty.block_weights
+    counts = hits + errors
+    before = np.cumsum(errors) - errors
+    return float(counts @ (before + errors / 2.0) / counts.sum() / counts.sum())

@@ -89,7 +89,9 @@ def evaluate_set(
         shifted, sentence = shift_verdict(k, measures[served[k]], n_events=len(tables))
         events[k] = EventEvaluation(
             k=k,
-            accuracy=float(np.mean(further.hits(k))) if labelled else None,
+            accuracy=float(np.average(further.hits(k), weights=further.weight))
+            if labelled
+            else None,
             served=served[k],
             measures=measures,
             shifted=shifted,
@@ -135,11 +137,13 @@ def _judge_measure(
     values, known = further.uncertainty[name], calibration.uncertainty[name]
     scores, band, p_value = None, None, None
     if deals is not None:
-        judged = predict_with_table(table, values, further.hits(k))
+        judged = predict_with_table(table, values, further.hits(k), further.weight)
         scores = compute_scores(judged)
-        band = evaluation_band(table, known, values, judged.hits, seed=seed)
-        rng = np.random.default_rng(seed)
-        p_value = ece_permutation_test(table, judged, rng=rng, resamples=deals)
+        # Both redraw labels of independent samples, each of which counts as one.
+        if not (calibration.has_design or further.has_design):
+            band = evaluation_band(table, known, values, judged.hits, seed=seed)
+            rng = np.random.default_rng(seed)
+            p_value = ece_permutation_test(table, judged, rng=rng, resamples=deals)
     return MeasureEvaluation(
         measure=measure,
         column=name,

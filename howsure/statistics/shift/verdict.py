@@ -20,7 +20,9 @@ def shift_verdict(k: int, measure: MeasureEvaluation, *, n_events: int) -> tuple
     differs = measure.population.p_value < level
     said = [_population(measure, differs=differs)]
     fails = False
-    if measure.ece_band is None or measure.ece_p_value is None:
+    if measure.scores is not None and measure.ece_p_value is None:
+        said.append("its calibration is not tested, because samples have weights or groups")
+    elif measure.ece_band is None or measure.ece_p_value is None:
         said.append("without labels, the calibration of its probabilities is unknown")
     else:
         fails = not measure.ece_band.consistent and measure.ece_p_value < level

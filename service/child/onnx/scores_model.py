@@ -4,19 +4,29 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from howsure.statistics.arrays import Floats
 from howsure.statistics.learned.inputs import ranked_inputs
+from howsure.statistics.measures import SCORE
 from howsure.statistics.records.build import score_uncertainty
 from howsure.statistics.softmax import rank_scores
 from service.child.onnx.session import CPU, VERSIONS
 from service.child.reading.checks import SUPPLIED_PREFIX
+from service.child.reading.pairs import pair_rows
 from service.child.requests.body_decoder import Decoded, read_request, supplied_column
 from service.child.requests.limits import BodyLimits
-from service.child.requests.tensors import ScoreKind, class_scores, supplied_columns
+from service.child.requests.tensors import (
+    SCORES,
+    ScoreKind,
+    class_scores,
+    pair_scores,
+    supplied_columns,
+)
 from service.errors import InvalidInput
 from service.graph.description import OnnxModelDescription, TensorSpec
+from service.runner.messages.dataset import PAIRS
 from service.runner.messages.frames import Array, Buffer
 from service.runner.messages.onnx_models import LoadedOnnxModel
-from service.runner.messages.open_inference import TensorMetadata
+from service.runner.messages.open_inference import RequestedOutputs, TensorMetadata
 from service.runner.messages.predict_batches import SentBodies
 from service.runner.messages.scores_model import ScoresModelSpec
 from service.runner.model_output import output_spec
@@ -61,6 +71,18 @@ class ScoresModel:
         )
 
 
+def _decoded_pairs(scores: Floats, wanted: RequestedOutputs | None) -> Decoded:
+    """Return scores of pairs: the measure is their negative, and their classes are not read."""
+    uncertainty = (-scores).astype(np.float32)
+    return Decoded(
+        rows={PAIRS: pair_rows(scores, probabilities=False)},
+        n_rows=len(scores),
+        is_checked=True,
+        wanted=wanted,
+        supplied={SCORE: supplied_column(SCORE, uncertainty, len(scores))},
+    )
+
+
 class ScoresDecoder:
     """Decodes bodies, and checks them against the classes and events of a calibration."""
 
@@ -77,6 +99,8 @@ class ScoresDecoder:
         """
         spec, limits = self._spec, limits.of_rows_of(self._spec.n_classes)
         request, wanted = read_request(sent, bytes(body), limits, inputs=self._inputs)
+        if spec.kind == PAIRS:
+            return _decoded_pairs(pair_scores(request, max_rows=limits.max_rows), wanted)
         kind, scores = class_scores(request, n_classes=spec.n_classes, max_rows=limits.max_rows)
         supplied = supplied_columns(request, spec.supplied, n_rows=len(scores))
         self._check_events(kind)
@@ -117,6 +141,8 @@ class ScoresDecoder:
     def _inputs(self) -> list[TensorMetadata]:
         """Return the inputs of the Open Inference Protocol."""
         spec = self._spec
+        if spec.kind == PAIRS:
+            return [TensorMetadata(SCORES, FLOAT, [-1])]
         return [
             TensorMetadata(spec.kind, FLOAT, [-1, spec.n_classes]),
             *(TensorMetadata(SUPPLIED_PREFIX + name, FLOAT, [-1]) for name in spec.supplied),

@@ -8,6 +8,8 @@ from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from service.child.reading.class_indices import ClassLabels
+from service.child.reading.pairs import CORRECT_COLUMN, PairSet, read_pairs, reads_pairs
+from service.child.reading.sampling_design import GROUP
 from service.child.reading.set_file import SetFile, refuse_damage
 from service.child.reading.table_columns import (
     TableColumn,
@@ -56,11 +58,18 @@ def is_text(head: bytes) -> bool:
     return True
 
 
-def open_csv(file: SetFile, ctx: SetContext) -> TableSet:
+def open_csv(file: SetFile, ctx: SetContext) -> TableSet | PairSet:
     """Open a CSV file, read its header, count its rows and check its labels, if any."""
     header = _read_header(file, ctx)
     check_n_columns(len(header), ctx)
+    if reads_pairs(header, ctx):
+        refuse_duplicates(header, ctx)
+        cells: dict[str, CellType] = {CORRECT_COLUMN: "string", GROUP: "string"}
+        return read_pairs(
+            header, partial(_read_columns, file, header, ctx, cells), ctx, file_format=FORMAT
+        )
     columns = table_columns(_columns(file, header, ctx), ctx)
+    texts: dict[str, CellType] = {GROUP: "string"} if GROUP in columns.design else {}
     read = partial(_read_columns, file, header, ctx)
     sources: dict[str, ArraySource] = {
         name: NumberColumns(chosen, columns.kind, "float64", ctx)
@@ -76,7 +85,7 @@ def open_csv(file: SetFile, ctx: SetContext) -> TableSet:
         else:
             read_labels = partial(read, {name: "int64"})
             labels = read_indices(name, read_labels, ctx, n_classes=columns.n_classes)
-    return TableSet(columns, sources, labels, partial(read, {}), ctx, file_format=FORMAT)
+    return TableSet(columns, sources, labels, partial(read, texts), ctx, file_format=FORMAT)
 
 
 def _columns(file: SetFile, header: Sequence[str], ctx: SetContext) -> list[TableColumn]:

@@ -8,6 +8,7 @@ from typing import IO, BinaryIO
 import numpy as np
 
 from howsure.statistics.arrays import Labels
+from howsure.statistics.measures import SCORE
 from service.child.reading.checks import (
     SUPPLIED_PREFIX,
     check_inputs,
@@ -21,6 +22,19 @@ from service.child.reading.checks import (
     supplied_names,
 )
 from service.child.reading.npy_header import HEAD_BYTES, NpyHeader, read_npy_header
+from service.child.reading.pairs import (
+    CORRECT_COLUMN,
+    PairSet,
+    check_correct,
+    reads_pairs,
+    require_columns,
+)
+from service.child.reading.sampling_design import (
+    GROUP,
+    check_weights,
+    design_columns,
+    group_codes,
+)
 from service.child.reading.set_file import SetFile, refuse_damage
 from service.child.reading.zip_archive import ZipArchive, read_into
 from service.errors import InvalidDataset, TooLarge
@@ -28,6 +42,7 @@ from service.runner.messages.dataset import (
     LABELS,
     MAX_ARRAYS,
     MAX_NAME_LENGTH,
+    PAIRS,
     AnyArray,
     ArrayInfo,
     Batch,
@@ -46,6 +61,7 @@ MAX_FORTRAN_BYTES = 256 * MEBIBYTE
 
 _SUFFIX = ".npy"
 _MATRIX_RANK = 2
+_PAIR_DTYPES = {SCORE: "iuf", CORRECT_COLUMN: "biuf", "weight": "iuf", GROUP: "iu"}
 
 
 class ArrayFile:
@@ -122,18 +138,48 @@ def directory_too_long(location: str) -> TooLarge:
     )
 
 
-def open_npz(file: SetFile, ctx: SetContext) -> "ArraySet":
+def open_npz(file: SetFile, ctx: SetContext) -> "ArraySet | PairSet":
     """Open an .npz archive and check its headers and its labels, if it has any."""
     refusal = directory_too_long(ctx.location)
     stream = file.open_limited(most=MAX_DIRECTORY_BYTES, refusal=refusal)
     limit = ctx.limits.max_inflated_bytes
     arrays = npz_arrays(stream, location=ctx.location, max_inflated_bytes=limit)
+    if reads_pairs(arrays.keys(), ctx):
+        return _pairs(arrays, ctx)
     if ctx.labels_required and LABELS not in arrays:
         found = ", ".join(f"`{name}`" for name in list(arrays)[:10]) or "no array"
         raise ctx.invalid(
             f"expected an array `{LABELS}` with the class of each sample, got {found}", LABELS
         )
     return ArraySet(arrays, ctx, NPZ_FORMAT)
+
+
+def _pairs(arrays: Mapping[str, ArrayFile], ctx: SetContext) -> PairSet:
+    """Read an archive of pairs, whose columns are arrays."""
+    wanted = require_columns(list(arrays), ctx)
+    n_samples = arrays[SCORE].header.n_rows
+    check_n_samples(n_samples, place=ctx.place(SCORE), limits=ctx.limits)
+    columns: dict[str, AnyArray] = {}
+    for name in wanted:
+        array, header = arrays[name], arrays[name].header
+        array.check_size()
+        if header.shape != (n_samples,) or header.dtype.kind not in _PAIR_DTYPES[name]:
+            raise InvalidDataset.at(
+                array.place,
+                f"expected one number per sample, {n_samples} in all, got {header.dtype.name} of "
+                f"shape {header.shape}",
+            )
+        (values,) = array.rows(n_samples)
+        if name == SCORE:
+            values = check_supplied(values, place=array.place, start=0)
+        elif name == CORRECT_COLUMN:
+            values = check_correct(values, start=0, ctx=ctx)
+        elif name == GROUP:
+            values = group_codes(values, start=0, ctx=ctx)
+        else:
+            values = check_weights(values, start=0, ctx=ctx)
+        columns[name] = values
+    return PairSet(columns, ctx, file_format=NPZ_FORMAT, n_left=len(arrays) - len(wanted))
 
 
 def open_npy(file: SetFile, ctx: SetContext, labels_file: SetFile | None = None) -> "ArraySet":
@@ -183,7 +229,13 @@ class ArraySet:
                     )
                     for name in self.info.supplied
                 },
+                {name: self._design(next(rows[name]), name, start) for name in self.info.design},
             )
+
+    def _design(self, values: AnyArray, name: str, start: int) -> AnyArray:
+        if name == GROUP:
+            return group_codes(values, start=start, ctx=self._ctx)
+        return check_weights(values, start=start, ctx=self._ctx)
 
     def _read_labels(self) -> Labels:
         if not self.info.labelled:
@@ -195,12 +247,13 @@ class ArraySet:
 
     def _checked(self, values: AnyArray, name: str, start: int) -> AnyArray:
         place = self._ctx.place
-        if self.info.kind == "inputs":
+        kind = self.info.kind
+        if kind == "inputs":
             check_inputs(values, place=place(name), start=start)
-        else:
+        elif kind != PAIRS:  # which have a set of their own
             check_outputs(
                 values,
-                kind=self.info.kind,
+                kind=kind,
                 start=start,
                 row_place=lambda row: place(name, row),
                 cell_place=lambda row, column: f"{place(name, row)}[{column}]",
@@ -216,7 +269,12 @@ def _check_headers(
     if labelled:
         _check_labels_header(arrays[LABELS])
     supplied = supplied_names(arrays, location=ctx.location)
-    data = [name for name in arrays if name != LABELS and not name.startswith(SUPPLIED_PREFIX)]
+    design = design_columns(arrays) if file_format == NPZ_FORMAT else ()
+    data = [
+        name
+        for name in arrays
+        if name not in (LABELS, *design) and not name.startswith(SUPPLIED_PREFIX)
+    ]
     if len(data) > MAX_ARRAYS:
         raise TooLarge.at(ctx.location, f"expected at most {MAX_ARRAYS} arrays, got {len(data)}")
     kind = _kind(data, ctx)
@@ -233,6 +291,8 @@ def _check_headers(
             )
         if name.startswith(SUPPLIED_PREFIX):
             _check_supplied_header(array)
+        if name in design:
+            _check_design_header(name, array)
     n_classes = None if kind == "inputs" else _count_classes(arrays[kind], ctx)
     infos = {name: ArrayInfo(a.header.dtype.name, a.header.shape) for name, a in arrays.items()}
     info = DatasetInfo(
@@ -243,6 +303,7 @@ def _check_headers(
         n_classes=n_classes,
         supplied=supplied,
         labelled=labelled,
+        design=design,
     )
     check_sizes(info, ctx)
     return info
@@ -289,6 +350,17 @@ def _check_supplied_header(array: ArrayFile) -> None:
     if len(shape) > 1 or not np.issubdtype(dtype, np.floating):
         raise InvalidDataset.at(
             array.place, f"expected one float per sample, got {dtype.name} of shape {shape}"
+        )
+
+
+def _check_design_header(name: str, array: ArrayFile) -> None:
+    dtype, shape = array.header.dtype, array.header.shape
+    kinds, expected = ("iu", "integer") if name == GROUP else ("iuf", "number")
+    if len(shape) > 1 or dtype.kind not in kinds:
+        fix = "; number the groups" if name == GROUP else ""
+        raise InvalidDataset.at(
+            array.place,
+            f"expected one {expected} per sample, got {dtype.name} of shape {shape}{fix}",
         )
 
 

@@ -9,12 +9,15 @@ import numpy as np
 
 from service.child.reading.checks import SUPPLIED_PREFIX, check_n_samples
 from service.child.reading.class_indices import ClassLabels
+from service.child.reading.pairs import PairSet, read_pairs, reads_pairs
 from service.child.reading.parquet_columns import PictureColumn, is_list, table_column
 from service.child.reading.set_file import SetFile, refuse_damage
 from service.child.reading.table_columns import (
     TableColumn,
     TableColumns,
+    TableKind,
     check_n_columns,
+    refuse_duplicates,
     table_columns,
     take_as_names,
 )
@@ -28,7 +31,6 @@ from service.child.reading.tables import (
     guarded,
 )
 from service.errors import TooLarge
-from service.runner.messages.dataset import DatasetKind
 from service.runner.messages.limits import MEBIBYTE
 from service.runner.messages.reading import SetContext
 
@@ -44,7 +46,7 @@ _BUFFER_BYTES = 8 * MEBIBYTE
 _MIN_COLUMN_BUFFER_BYTES = 4096
 
 
-def open_parquet(file: SetFile, ctx: SetContext) -> TableSet:
+def open_parquet(file: SetFile, ctx: SetContext) -> TableSet | PairSet:
     """Open a Parquet file; check its footer, and its labels if it has any."""
     _check_tail(file, ctx)
     with refuse_damage(ctx.location):
@@ -54,6 +56,11 @@ def open_parquet(file: SetFile, ctx: SetContext) -> TableSet:
     # A few bytes can claim billions: nothing is decoded before the claims are checked.
     check_n_samples(metadata.num_rows, place=ctx.location, limits=ctx.limits)
     _check_inflated(metadata, ctx)
+    names = [field.name for field in schema]
+    if reads_pairs(names, ctx):
+        refuse_duplicates(names, ctx)
+        read = partial(_read_columns, file, ctx, [])
+        return read_pairs(names, read, ctx, file_format=FORMAT)
     columns = table_columns([table_column(field.name, field.type) for field in schema], ctx)
     _check_types(schema, columns, ctx)
     label = columns.label
@@ -85,7 +92,7 @@ def _labels(label: TableColumn, read: ReadColumns, metadata: Any, ctx: SetContex
 
 
 def _source(
-    chosen: Sequence[TableColumn], kind: DatasetKind, read: ReadColumns, ctx: SetContext
+    chosen: Sequence[TableColumn], kind: TableKind, read: ReadColumns, ctx: SetContext
 ) -> ArraySource:
     first = chosen[0]
     if first.kind == "pictures":

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal, TypeAlias
 
+from howsure.statistics.measures import SCORE
 from service.child.reading.checks import SUPPLIED_PREFIX, check_n_classes, supplied_names
+from service.child.reading.sampling_design import design_columns
 from service.errors import TooLarge
-from service.runner.messages.dataset import DatasetKind, OutputKind
+from service.runner.messages.dataset import DESIGN_DTYPES, OutputKind
 from service.runner.messages.preprocessing import PIXELS
 from service.runner.messages.reading import Reading, SetContext
 
@@ -17,6 +19,7 @@ LABEL, INPUTS = "label", "inputs"
 MAX_OTHER_COLUMNS = 1_000
 
 # A number per row; lists of numbers; pictures; and kinds that no model takes.
+TableKind: TypeAlias = Literal["inputs"] | OutputKind
 ColumnKind: TypeAlias = Literal["numbers", "lists", "pictures", "text", "dates", "others"]
 
 # The names of a table's class columns begin with these.
@@ -49,11 +52,12 @@ class TableColumns:
     ``arrays`` has the columns of each input; of outputs the columns of the classes, class 0 first.
     """
 
-    kind: DatasetKind
+    kind: TableKind
     arrays: Mapping[str, Sequence[TableColumn]]
     label: TableColumn | None
     supplied: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    design: tuple[str, ...] = ()
 
     @property
     def n_classes(self) -> int | None:
@@ -94,17 +98,28 @@ def table_columns(columns: Sequence[TableColumn], ctx: SetContext) -> TableColum
     asked = {name: of for name, of in (ctx.reading.columns or {}).items() if name != LABEL}
     label = by_name.get(label_column(names, ctx) or "")
     supplied = supplied_names(names, location=ctx.location)
+    taken = {name for chosen in asked.values() for name in chosen} | {label.name if label else ""}
+    design = design_columns(set(names) - taken)
     if asked:
         inputs = {name: _asked(name, chosen, by_name, ctx) for name, chosen in asked.items()}
-        return TableColumns("inputs", _refuse_mixture(inputs, ctx), label, supplied)
-    labels = {LABEL} if label is None else {LABEL, label.name}
+        return TableColumns("inputs", _refuse_mixture(inputs, ctx), label, supplied, design=design)
+    labels = {LABEL, *design} if label is None else {LABEL, label.name, *design}
     rest = [
         column
         for column in columns
         if column.name not in labels and not column.name.startswith(SUPPLIED_PREFIX)
     ]
     inputs, notes = _inferred(rest, names, ctx)
-    return TableColumns("inputs", inputs, label, supplied, notes)
+    notes = (*notes, *(_design_note(name) for name in design))
+    return TableColumns("inputs", inputs, label, supplied, notes, design)
+
+
+def _design_note(name: str) -> str:
+    use = {"weight": "sampling weights", "group": "groups of samples that belong together"}[name]
+    return (
+        f"Column `{name}` is read as {use}, not as a feature; if it is a feature, name all "
+        "features in config.columns.inputs."
+    )
 
 
 def _output_columns(columns: Mapping[str, TableColumn], ctx: SetContext) -> TableColumns:
@@ -117,11 +132,12 @@ def _output_columns(columns: Mapping[str, TableColumn], ctx: SetContext) -> Tabl
         raise ctx.invalid("expected logits or probabilities, got columns of both; send one kind")
     (kind,) = kinds
     prefix = PREFIXES[kind]
-    known = {LABEL, *(match[0] for match in matches)}
+    known = {LABEL, *DESIGN_DTYPES, *(match[0] for match in matches)}
     unknown = [n for n in names if n not in known and not n.startswith(SUPPLIED_PREFIX)]
     if unknown:
         raise ctx.invalid(
-            f"expected `{LABEL}`, `{prefix}0`, `{prefix}1`, … and `{SUPPLIED_PREFIX}<name>`, "
+            f"expected `{LABEL}`, `{prefix}0`, `{prefix}1`, …, `{SUPPLIED_PREFIX}<name>`, `weight` "
+            f"and `group`, "
             f"got also {listed(unknown)}; leave other columns out",
         )
     supplied = supplied_names(names, location=ctx.location)
@@ -134,7 +150,9 @@ def _output_columns(columns: Mapping[str, TableColumn], ctx: SetContext) -> Tabl
         )
     check_n_classes(len(indices), place=ctx.location, limits=ctx.limits)
     classes = [columns[f"{prefix}{index}"] for index in range(len(indices))]
-    return TableColumns(kind, {kind: classes}, columns.get(LABEL), supplied)
+    return TableColumns(
+        kind, {kind: classes}, columns.get(LABEL), supplied, design=design_columns(names)
+    )
 
 
 def label_column(names: Sequence[str], ctx: SetContext) -> str | None:
@@ -156,11 +174,10 @@ def label_column(names: Sequence[str], ctx: SetContext) -> str | None:
             )
         return None
     if ctx.labels_required and LABEL not in names:
-        raise ctx.invalid(
-            f"expected a column `{LABEL}`, got {listed(names)}; if it is called otherwise, "
-            f'say so in config.columns: {{"{LABEL}": ["its name"]}}',
-            LABEL,
-        )
+        fix = f'if it is called otherwise, say so in config.columns: {{"{LABEL}": ["its name"]}}'
+        if SCORE in names:
+            fix += f"; if these are pairs, call the column beside `{SCORE}` `correct`"
+        raise ctx.invalid(f"expected a column `{LABEL}`, got {listed(names)}; {fix}", LABEL)
     return LABEL if LABEL in names else None
 
 

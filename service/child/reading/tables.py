@@ -17,8 +17,15 @@ from service.child.reading.checks import (
     is_finite,
 )
 from service.child.reading.class_indices import ClassLabels
-from service.child.reading.table_columns import PREFIXES, TableColumn, TableColumns
-from service.runner.messages.dataset import AnyArray, ArrayInfo, Batch, DatasetInfo, DatasetKind
+from service.child.reading.sampling_design import read_design
+from service.child.reading.table_columns import PREFIXES, TableColumn, TableColumns, TableKind
+from service.runner.messages.dataset import (
+    DESIGN_DTYPES,
+    AnyArray,
+    ArrayInfo,
+    Batch,
+    DatasetInfo,
+)
 from service.runner.messages.reading import SetContext
 
 # Given column names and a number of rows, stream the table as pyarrow.RecordBatch objects of
@@ -56,7 +63,7 @@ class NumberColumns:
     """Columns of one number per row, side by side in the given order."""
 
     def __init__(
-        self, columns: Sequence[TableColumn], kind: DatasetKind, dtype: str, ctx: SetContext
+        self, columns: Sequence[TableColumn], kind: TableKind, dtype: str, ctx: SetContext
     ) -> None:
         self.columns: Sequence[str] = [column.name for column in columns]
         self.dtype = dtype
@@ -167,6 +174,7 @@ class TableSet:
                 if columns.kind == "inputs" and chosen[0].kind == "numbers"
             },
             notes=(*columns.notes, *found.notes),
+            design=columns.design,
         )
         check_sizes(self.info, ctx)
 
@@ -178,6 +186,7 @@ class TableSet:
         """Yield all samples in their order, ``size`` at a time."""
         names = [column for source in self._sources.values() for column in source.columns]
         names += [f"{SUPPLIED_PREFIX}{name}" for name in self.info.supplied]
+        names += self.info.design
         most = min(size, *(source.most_rows for source in self._sources.values()))
         row, batch = 0, self._empty(0, size)
         for part in _cut(self._read_columns(list(dict.fromkeys(names)), most), size):
@@ -204,6 +213,7 @@ class TableSet:
             },
             labels,
             {name: np.empty(len(labels)) for name in self.info.supplied},
+            {name: np.empty(len(labels), DESIGN_DTYPES[name]) for name in self.info.design},
         )
 
     def _fill(self, target: Batch, part: Any) -> None:  # noqa: ANN401 - as above
@@ -213,6 +223,8 @@ class TableSet:
             column = f"{SUPPLIED_PREFIX}{name}"
             found = number_column(part, column, target.start, self._ctx)
             values[:] = check_supplied(found, place=self._ctx.place(column), start=target.start)
+        for name, values in target.design.items():
+            values[:] = read_design(part, name, target.start, self._ctx)
 
     def _miscounted(self, found: str) -> Exception:
         return self._ctx.invalid(

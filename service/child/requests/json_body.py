@@ -17,6 +17,7 @@ from service.child.requests.limits import BodyLimits
 from service.child.requests.tensors import (
     ANY_INPUT,
     SCORE_KINDS,
+    SCORES,
     Array,
     PredictRequest,
     check_shape,
@@ -141,12 +142,13 @@ MAX_ARRAYS = 1024
 
 
 class JsonBody(msgspec.Struct, forbid_unknown_fields=True):
-    """The outer object; exactly one of ``inputs``, ``logits`` and ``probabilities``."""
+    """The outer object, with exactly one kind of rows: inputs, outputs or scores."""
 
     calibration: str
     inputs: msgspec.Raw = msgspec.Raw()
     logits: msgspec.Raw = msgspec.Raw()
     probabilities: msgspec.Raw = msgspec.Raw()
+    scores: msgspec.Raw = msgspec.Raw()
     supplied: msgspec.Raw = msgspec.Raw()
 
 
@@ -266,11 +268,12 @@ def _known_fields(error: msgspec.ValidationError) -> str:
 
 
 def _only_kind(found: JsonBody) -> str:
-    given = [field for field in (ANY_INPUT, *SCORE_KINDS) if getattr(found, field)]
+    given = [field for field in (ANY_INPUT, *SCORE_KINDS, SCORES) if getattr(found, field)]
     if len(given) != 1:
         names = " and ".join(given) or "none"
         raise InvalidInput.at(
-            "body", f"expected exactly one of inputs, logits and probabilities, got {names}"
+            "body",
+            f"expected exactly one of inputs, logits, probabilities and scores, got {names}",
         )
     return given[0]
 

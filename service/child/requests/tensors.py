@@ -11,8 +11,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from howsure.statistics.measures import SCORE
 from service.child.reading.npy_header import NpyHeader
 from service.errors import InvalidDataset, InvalidInput, TooLarge, shown
+from service.runner.messages.dataset import PAIRS
 
 MAX_RANK = 16
 _WHITESPACE = b" \t\r\n"
@@ -201,6 +203,9 @@ ScoreKind: TypeAlias = Literal["logits", "probabilities"]
 # A single input may be called by this name.
 ANY_INPUT = "inputs"
 SCORE_KINDS: tuple[ScoreKind, ...] = ("logits", "probabilities")
+# The scores of pairs: in requests, in files of arrays, and as rows that a set was read to.
+SCORES: Literal["scores"] = "scores"
+_PAIR_ARRAYS = (SCORES, SCORE, ANY_INPUT)
 SUM_TOLERANCE = 1e-3
 
 
@@ -253,7 +258,7 @@ def model_inputs(
     arrays = dict(request.arrays)
     if len(known) == 1 and arrays.keys() == {ANY_INPUT}:
         arrays = {known[0]: arrays[ANY_INPUT]}
-    elif arrays.keys() <= set(SCORE_KINDS) and not arrays.keys() & set(known):
+    elif arrays.keys() <= {*SCORE_KINDS, SCORES, PAIRS} and not arrays.keys() & set(known):
         raise InvalidInput.at(ANY_INPUT, "this calibration runs a model; send its `inputs`")
     elif arrays.keys() == {ANY_INPUT} and ANY_INPUT not in known:
         raise InvalidInput.at(
@@ -308,6 +313,30 @@ def class_scores(
         )
     with np.errstate(divide="ignore"):
         return kind, np.log(np.maximum(scores, 0.0))
+
+
+def pair_scores(request: PredictRequest, *, max_rows: int) -> NDArray[np.float64]:
+    """Return the scores of a request for a calibration of pairs, shape (n_samples,).
+
+    Raises
+    ------
+    InvalidInput
+        If there are none, they are not one number a row, or one is not finite.
+    TooLarge
+        If there are more rows than is allowed.
+    """
+    if PAIRS in request.arrays and SCORE in request.supplied:
+        return -_reals(request.supplied[SCORE], SCORES)
+    name = next((name for name in _PAIR_ARRAYS if request.arrays.keys() == {name}), None)
+    if name is None:
+        raise InvalidInput.at(
+            SCORES, "this calibration takes `scores`, one number a row; send them alone"
+        )
+    given = request.arrays[name]
+    check_shape(given.shape, location=name, max_rows=max_rows)
+    if given.ndim != 1:
+        raise InvalidInput.at(name, f"expected one number a row, got shape {list(given.shape)}")
+    return _reals(given, name)
 
 
 def supplied_columns(

@@ -188,7 +188,7 @@ def _reading(calibration: Calibration) -> Reading:
         class_map=config.get("class_map"),
         classes=calibration.classes or None,
         columns=config.get("columns"),
-        kind=kind if kind in {"inputs", "logits", "probabilities"} else None,
+        kind=kind if kind in {"inputs", "logits", "probabilities", "pairs"} else None,
     )
 
 

@@ -37,12 +37,13 @@ class Result:
         """The arrays of every part, in the order they are written in.
 
         First ``row``, what the input says of it (``file``, ``true_label``), ``class`` and
-        ``label``; then the others, in the order of the service.
+        ``label``, which pairs do not have; then the others, in the order of the service.
         """
         with self.parts.reading(0) as stored:
             front = [name for name in (FILE, TRUE_LABEL) if name in stored]
             rest = [name for name in stored if name not in {*front, CLASS}]
-        return [ROW, *front, CLASS, LABEL, *rest]
+            classes = [CLASS, LABEL] if CLASS in stored else []
+        return [ROW, *front, *classes, *rest]
 
     def array(self, name: str) -> Iterator[Column]:
         """Yield one array, part by part."""

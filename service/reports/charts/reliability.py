@@ -149,7 +149,7 @@ def class_figures(report: Report) -> list[Figure]:
     return [
         _class_figure(k, table["reliability"], at["reliability"]["classes"], classes)
         for k, _, table, at in served_events(report)
-        if table.get("reliability")
+        if table.get("reliability") and table["reliability"]["classes"]
     ]
 
 

@@ -12,7 +12,9 @@ from howsure.statistics.arrays import Floats, Labels
 from service.runner.messages.frames import Array
 
 OutputKind: TypeAlias = Literal["logits", "probabilities"]
-DatasetKind: TypeAlias = Literal["inputs"] | OutputKind
+# The kind and the array of sets of a score and whether it was right.
+PAIRS: Literal["pairs"] = "pairs"
+DatasetKind: TypeAlias = Literal["inputs", "pairs"] | OutputKind
 AnyArray: TypeAlias = NDArray[Any]
 
 # Of one set; a frame has room for so many beside labels and supplied columns.
@@ -24,6 +26,9 @@ LABELS = "labels"
 # In shards, inputs may have any name, also that of the labels.
 ARRAY = "array/"
 SUPPLIED = "supplied/"
+DESIGN = "design/"
+# Types of the columns of a sampling design, by name.
+DESIGN_DTYPES = {"weight": "float64", "group": "int64"}
 # Of a shard.
 MOST_ROWS = 4096
 AIMED_BYTES = 2**25
@@ -46,13 +51,14 @@ class ArrayInfo:
 class DatasetInfo:
     """The content of a file, known without reading its values.
 
-    ``arrays`` are the arrays of batches: the model's inputs by name, or the one array ``logits`` or
-    ``probabilities``. ``n_classes`` is known for outputs only. ``supplied`` has the names of the
-    columns ``uncertainty_<name>``, without the prefix. ``labelled`` is false if the file has no
-    labels and the caller does not need them. ``class_map`` has the index of each class name, if
-    the file names its classes; ``is_numbered_by_name`` tells whether the indices follow from the
-    order of the names alone. ``columns`` has the columns of each input of a table that holds one
-    number per column. ``notes`` are sentences about what was inferred.
+    ``arrays`` are the arrays of batches: the model's inputs by name, or the one array ``logits``,
+    ``probabilities`` or ``pairs``. ``n_classes`` is known for outputs and pairs only. ``supplied``
+    has the names of the columns ``uncertainty_<name>``, without the prefix. ``labelled`` is false
+    if the file has no labels and the caller does not need them. ``class_map`` has the index of each
+    class name, if the file names its classes; ``is_numbered_by_name`` tells whether the indices
+    follow from the order of the names alone. ``columns`` has the columns of each input of a table
+    that holds one number per column. ``notes`` are sentences about what was inferred. ``design``
+    names the columns of the sampling design that the file has: ``weight``, ``group``.
     """
 
     kind: DatasetKind
@@ -66,6 +72,7 @@ class DatasetInfo:
     is_numbered_by_name: bool = False
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    design: tuple[str, ...] = ()
 
     @property
     def row_bytes(self) -> int:
@@ -78,13 +85,15 @@ class Batch:
     """Consecutive samples from row ``start`` on; the caller may keep the arrays.
 
     Labels of an unlabelled set are meaningless zeros. ``supplied`` has the float64 values of each
-    column ``uncertainty_<name>`` by name, finite in float32.
+    column ``uncertainty_<name>`` by name, finite in float32. ``design`` has the float64 weights and
+    the int64 codes of groups, if the set has them.
     """
 
     start: int
     arrays: dict[str, AnyArray]
     labels: Labels
     supplied: dict[str, Floats]
+    design: dict[str, AnyArray] = field(default_factory=dict)
 
     def rows(self, index: "slice | NDArray[np.int64]") -> "Batch":
         """Return some of the samples; a slice of them as views, numbered on from ``start``."""
@@ -94,6 +103,7 @@ class Batch:
             arrays={name: array[index] for name, array in self.arrays.items()},
             labels=self.labels[index],
             supplied={name: values[index] for name, values in self.supplied.items()},
+            design={name: values[index] for name, values in self.design.items()},
         )
 
 
@@ -107,6 +117,7 @@ def join_batches(parts: Sequence[Batch]) -> Batch:
         supplied={
             name: np.concatenate([p.supplied[name] for p in parts]) for name in first.supplied
         },
+        design={name: np.concatenate([p.design[name] for p in parts]) for name in first.design},
     )
 
 
@@ -136,6 +147,7 @@ def batch_tensors(batch: Batch, *, labelled: bool) -> dict[str, Array]:
     """Return the arrays of samples by their names in a frame."""
     tensors = {f"{ARRAY}{name}": array for name, array in batch.arrays.items()}
     tensors |= {f"{SUPPLIED}{name}": values for name, values in batch.supplied.items()}
+    tensors |= {f"{DESIGN}{name}": values for name, values in batch.design.items()}
     return tensors | ({LABELS: batch.labels} if labelled else {})
 
 
@@ -156,6 +168,7 @@ def batch_of(tensors: Mapping[str, Array], *, start: int = 0) -> Batch:
         arrays=arrays,
         labels=tensors.get(LABELS, np.zeros(n_rows, np.int64)),
         supplied=with_prefix(SUPPLIED, tensors),
+        design=with_prefix(DESIGN, tensors),
     )
 
 

@@ -12,6 +12,7 @@ from service.child.reading.open_set import FORMATS
 from service.errors import InvalidInput
 from service.runner.messages.convert import FieldError, check_bounds
 from service.runner.messages.dataset import (
+    DESIGN_DTYPES,
     MAX_ARRAYS,
     MAX_NAME_LENGTH,
     Batch,
@@ -47,6 +48,7 @@ def check_opened(found: OpenedSet, asked: SetToRead, limits: DatasetLimits) -> N
     except InvalidInput as error:
         raise FieldError("the names of supplied columns") from error
     _require("the names of supplied columns", len(set(named)) == len(named))
+    _require("the sampling design", set(info.design) <= DESIGN_DTYPES.keys())
     _check_texts(info, asked, limits)
     _check_labels(found.labels, info, limits)
     n_trial = min(trial_rows(info), info.n_samples)
@@ -73,6 +75,11 @@ def check_rows(
         _require("finite outputs", info.kind == "inputs" or is_finite(array))
     for values in batch.supplied.values():
         _require("a supplied column", values.dtype == np.float64, values.shape == (n_rows,))
+    _require("the sampling design", batch.design.keys() == set(info.design))
+    for name, column in batch.design.items():
+        _require(f"the {name}", column.dtype == DESIGN_DTYPES[name], column.shape == (n_rows,))
+    weights = batch.design.get("weight", np.ones(1))
+    _require("a weight", bool(((weights > 0) & np.isfinite(weights)).all()))
     expected = np.zeros(n_rows, np.int64) if labels is None else labels[start : start + n_rows]
     _require("the labels", batch.labels.dtype == np.int64, np.array_equal(batch.labels, expected))
 

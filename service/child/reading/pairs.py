@@ -1,0 +1,175 @@
+"""Sets of pairs: columns `score`, one number a sample, and `correct`, whether it was right."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from howsure.statistics.arrays import Floats, Labels
+from howsure.statistics.measures import SCORE
+from howsure.statistics.records.pairs import (
+    CORRECT,
+    WRONG,
+    are_probabilities,
+    score_log_odds,
+)
+from service.child.reading.checks import check_n_samples, check_sizes, check_supplied
+from service.child.reading.sampling_design import design_columns, read_design
+from service.child.reading.set_file import refuse_damage
+from service.child.reading.tables import ReadColumns, number_column
+from service.runner.messages.dataset import PAIRS, AnyArray, ArrayInfo, Batch, DatasetInfo
+from service.runner.messages.reading import SetContext
+
+CORRECT_COLUMN = "correct"
+READ_ROWS = 65_536
+_TEXTS = {"1": True, "true": True, "0": False, "false": False}
+_EXPECTED = "expected 1 or 0, or true or false"
+
+
+def reads_pairs(names: Collection[str], ctx: SetContext) -> bool:
+    """Tell whether a set holds pairs: it has `correct` in place of a label, or the caller knows."""
+    if ctx.reading.kind is not None:
+        return ctx.reading.kind == PAIRS
+    has_label = "label" in names or "labels" in names
+    return CORRECT_COLUMN in names and not has_label and ctx.reading.columns is None
+
+
+def require_columns(names: Sequence[str], ctx: SetContext) -> list[str]:
+    """Return the columns to read: the score, `correct` if it is there, and the sampling design.
+
+    Raises
+    ------
+    InvalidDataset
+        If a column is missing.
+    """
+    needed = [SCORE, CORRECT_COLUMN] if ctx.labels_required else [SCORE]
+    for name in needed:
+        if name not in names:
+            found = ", ".join(f"`{known[:60]}`" for known in list(names)[:5])
+            use = {
+                SCORE: "one number a sample, larger where the answer is more certain",
+                CORRECT_COLUMN: "1 or 0 a sample, whether the answer was right",
+            }[name]
+            raise ctx.invalid(f"expected a column `{name}`, {use}, got {found or 'none'}", name)
+    wanted = {*needed, CORRECT_COLUMN} if CORRECT_COLUMN in names else set(needed)
+    return [*(name for name in (SCORE, CORRECT_COLUMN) if name in wanted), *design_columns(names)]
+
+
+def read_pairs(
+    names: Sequence[str], read_columns: ReadColumns, ctx: SetContext, *, file_format: str
+) -> "PairSet":
+    """Read a table of pairs; ``names`` are all of its columns."""
+    wanted = require_columns(names, ctx)
+    parts: dict[str, list[AnyArray]] = {name: [] for name in wanted}
+    start = 0
+    for record_batch in read_columns(wanted, READ_ROWS):
+        for name in wanted:
+            parts[name].append(_column(record_batch, name, start, ctx))
+        start += record_batch.num_rows
+        if start > ctx.limits.max_samples:
+            break
+    check_n_samples(start, place=ctx.location, limits=ctx.limits)
+    columns = {name: np.concatenate(found) for name, found in parts.items()}
+    left = [name for name in names if name not in wanted]
+    return PairSet(columns, ctx, file_format=file_format, n_left=len(left))
+
+
+def _column(record_batch: object, name: str, start: int, ctx: SetContext) -> AnyArray:
+    if name == SCORE:
+        values = number_column(record_batch, name, start, ctx)
+        if values.dtype.kind not in "iuf":
+            raise ctx.invalid(f"expected numbers, got {values.dtype.name}", name)
+        return check_supplied(values, place=ctx.place(name), start=start)
+    if name == CORRECT_COLUMN:
+        column = record_batch.column(name)  # type: ignore[attr-defined]  # pyarrow has no types
+        with refuse_damage(ctx.place(name)):
+            column.validate(full=True)
+            values = column.to_numpy(zero_copy_only=False)
+        return check_correct(values, start=start, ctx=ctx)
+    return read_design(record_batch, name, start, ctx)
+
+
+def check_correct(values: AnyArray, *, start: int, ctx: SetContext) -> Labels:
+    """Return the class of each pair: 0 if it is correct, 1 if it is wrong.
+
+    Raises
+    ------
+    InvalidDataset
+        If a value is not 0, 1, true or false.
+    """
+    if values.dtype.kind == "O":  # text, or a column with empty cells
+        shown = [_TEXTS.get(str(value).strip().lower()) for value in values.tolist()]
+        bad = np.array([value is None for value in shown], np.bool_)
+        hits = np.array([bool(value) for value in shown], np.bool_)
+    elif values.dtype.kind in "biuf":
+        bad = (values != 0) & (values != 1)
+        hits = values == 1
+    else:
+        raise ctx.invalid(f"{_EXPECTED}, got {values.dtype.name}", CORRECT_COLUMN)
+    if bad.any():
+        row = int(np.argmax(bad))
+        found = values[row]
+        got = "an empty cell" if found is None or found == "" else f"{str(found)[:40]}"
+        raise ctx.invalid(
+            f"{_EXPECTED}, got {got}; write whether the answer was right",
+            CORRECT_COLUMN,
+            start + row,
+        )
+    return np.where(hits, CORRECT, WRONG).astype(np.int64)
+
+
+class PairSet:
+    """A set of pairs, which is small enough to be held whole."""
+
+    def __init__(
+        self,
+        columns: Mapping[str, AnyArray],
+        ctx: SetContext,
+        *,
+        file_format: str,
+        n_left: int = 0,
+    ) -> None:
+        scores: Floats = columns[SCORE]
+        known = columns.get(CORRECT_COLUMN)
+        self._labels: Labels = np.zeros(len(scores), np.int64) if known is None else known
+        self._scores = scores
+        self._probabilities = are_probabilities(scores)
+        self._design = {name: columns[name] for name in design_columns(columns)}
+        scale = "probabilities" if self._probabilities else "log-odds"
+        notes = [f"Scores are read as {scale} by the baselines; bins take them as they are."]
+        if n_left:
+            notes.append(f"Other columns are not read: {n_left}.")
+        self.info = DatasetInfo(
+            kind=PAIRS,
+            format=file_format,
+            arrays={PAIRS: ArrayInfo("float64", (len(scores), 2))},
+            n_samples=len(scores),
+            n_classes=2,
+            supplied=(SCORE,),
+            labelled=known is not None,
+            notes=tuple(notes),
+            design=tuple(self._design),
+        )
+        check_sizes(self.info, ctx)
+
+    def labels(self) -> Labels:
+        """Return 0 for correct and 1 for wrong pairs; meaningless zeros if that is unknown."""
+        return self._labels
+
+    def batches(self, size: int) -> Iterator[Batch]:
+        """Yield all samples in their order, ``size`` at a time."""
+        for start in range(0, self.info.n_samples, size):
+            rows = slice(start, start + size)
+            scores = self._scores[rows]
+            yield Batch(
+                start,
+                {PAIRS: pair_rows(scores, probabilities=self._probabilities)},
+                self._labels[rows].copy(),
+                {SCORE: -scores},
+                {name: values[rows].copy() for name, values in self._design.items()},
+            )
+
+
+def pair_rows(scores: Floats, *, probabilities: bool) -> Floats:
+    """Return the logits of *correct* and *wrong*, shape (n_samples, 2)."""
+    log_odds = score_log_odds(scores, probabilities=probabilities)
+    return np.stack([log_odds, np.zeros_like(log_odds)], axis=1)

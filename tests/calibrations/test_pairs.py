@@ -1,0 +1,222 @@
+"""Pairs of a score and whether the answer was right: from a file to answers, over HTTP."""
+
+import json
+
+import httpx
+import numpy as np
+import pytest
+from bins_documents import exported
+from dataset_files import write_parquet
+from running_service import calibrate, calibrated, npz
+
+rng = np.random.default_rng(33)
+ROWS = 600
+SCORES = rng.beta(4, 2, ROWS).round(3)
+CORRECT = rng.random(ROWS) < SCORES**2
+CONFIG = {"name": "judge", "bins": 5, "lookup": "step"}
+
+
+def csv(**columns) -> bytes:
+    rows = zip(*(np.asarray(values).tolist() for values in columns.values()), strict=True)
+    return "\n".join([",".join(columns), *(",".join(map(str, row)) for row in rows)]).encode()
+
+
+def written(file_format: str, tmp_path, scores=SCORES) -> bytes:
+    if file_format == "csv":
+        return csv(score=scores, correct=CORRECT.astype(int))
+    if file_format == "csv with words":
+        return csv(question=["how?"] * ROWS, score=scores, correct=CORRECT)
+    if file_format == "parquet":
+        write_parquet(tmp_path / "pairs.parquet", {"score": scores, "correct": CORRECT})
+        return (tmp_path / "pairs.parquet").read_bytes()
+    return npz(score=scores.astype(np.float32), correct=CORRECT)
+
+
+@pytest.mark.parametrize("file_format", ["csv", "csv with words", "parquet", "npz"])
+@pytest.mark.parametrize("scale", [1.0, 12.0, -400.0])
+def test_pairs_are_calibrated_and_answered(client, tmp_path, file_format, scale) -> None:
+    scores = SCORES * abs(scale) + min(scale, 0.0)
+    found = calibrated(client, CONFIG, calibration=written(file_format, tmp_path, scores))
+    assert found["data"]["kind"] == "pairs"
+    assert found["serve"] == {"1": "score"}
+    assert found["config"]["top_k"] == [1]
+    assert found["accuracy"]["1"] == pytest.approx(CORRECT.mean())
+
+    asked = np.quantile(scores, [0.95, 0.5, 0.05])
+    body = {"calibration": found["id"], "scores": asked.tolist()}
+    answer = client.post("/predict", json=body)
+    assert answer.status_code == httpx.codes.OK, answer.text
+    predictions = answer.json()["predictions"]
+    assert [set(row) for row in predictions] == [{"top1", "out_of_distribution", "abstain"}] * 3
+    sure, middle, unsure = (row["top1"] for row in predictions)
+    assert sure["probability"] > middle["probability"] > unsure["probability"]
+    assert sure["bin"] == 0
+    assert unsure["bin"] == 4
+    assert sure["measure"] == "score"
+    assert sure["uncertainty"] == pytest.approx(-asked[0], rel=1e-6)
+    low, high = sure["interval"]
+    true = CORRECT[scores >= np.quantile(scores, 0.8)].mean()
+    assert low <= true <= high
+
+
+def test_the_bins_hold_the_hits_of_their_scores(client) -> None:
+    found = calibrated(client, CONFIG, calibration=csv(score=SCORES, correct=CORRECT.astype(int)))
+    report = client.get("/report", params={"calibration": found["id"]}).json()
+    event = report["events"]["1"]
+    for bin_ in event["measures"]["score"]["bins"]:
+        low = -np.inf if bin_["lower"] is None else bin_["lower"]
+        high = np.inf if bin_["upper"] is None else bin_["upper"]
+        inside = (low < -SCORES) & (high >= -SCORES)
+        assert (bin_["count"], bin_["hits"]) == (inside.sum(), (inside & CORRECT).sum())
+    raw = event["baselines"]["raw_softmax"]["scores"]["brier"]["pooled"]
+    assert raw == pytest.approx(np.mean((SCORES - CORRECT) ** 2), rel=1e-5)
+    assert event["measures"]["score"]["scores"]["brier"]["mean"] < raw
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (csv(score=SCORES[:4]), "text/csv"),
+        (csv(score=SCORES[:4], correct=[0] * 4), "text/csv"),
+        (npz(scores=SCORES[:4]), "application/x-npz"),
+        (npz(score=SCORES[:4]), "application/x-npz"),
+    ],
+)
+def test_files_of_scores_are_answered_alike(client, content, kind) -> None:
+    found = calibrated(client, CONFIG, calibration=csv(score=SCORES, correct=CORRECT.astype(int)))
+    body = {"calibration": found["id"], "scores": SCORES[:4].tolist()}
+    expected = client.post("/predict", json=body).json()["predictions"]
+    answer = client.post(
+        "/predict",
+        params={"calibration": found["id"]},
+        content=content,
+        headers={"Content-Type": kind},
+    )
+    assert answer.status_code == httpx.codes.OK, answer.text
+    assert answer.json()["predictions"] == expected
+
+
+def test_the_open_inference_protocol_takes_scores(client) -> None:
+    calibrated(client, CONFIG, calibration=csv(score=SCORES, correct=CORRECT.astype(int)))
+    model = client.get("/v2/models/judge").json()
+    assert [(one["name"], one["shape"]) for one in model["inputs"]] == [("scores", [-1])]
+    names = {one["name"] for one in model["outputs"]}
+    assert "top1_probability" in names
+    assert "class" not in names
+    sent = {"name": "scores", "datatype": "FP32", "shape": [2], "data": [0.9, 0.3]}
+    answer = client.post("/v2/models/judge/infer", json={"inputs": [sent]})
+    assert answer.status_code == httpx.codes.OK, answer.text
+    outputs = {one["name"]: one["data"] for one in answer.json()["outputs"]}
+    sure, unsure = outputs["top1_probability"]
+    assert sure > unsure
+
+
+def test_an_evaluation_set_and_weights_work_beside_pairs(client) -> None:
+    weights = rng.choice([1.0, 2.0], ROWS)
+    content = csv(score=SCORES, correct=CORRECT.astype(int), weight=weights)
+    found = calibrated(client, CONFIG, calibration=content, evaluation=content)
+    assert found["accuracy"]["1"] == pytest.approx(weights @ CORRECT / weights.sum())
+    report = client.get("/report", params={"calibration": found["id"]}).json()
+    assert report["events"]["1"]["measures"]["score"]["evaluation"]["brier"] is not None
+
+
+@pytest.mark.parametrize("page", ["try", "integrate", "measures", "operating-point", "samples", ""])
+def test_pages_show_pairs(client, page) -> None:
+    found = calibrated(client, CONFIG, calibration=csv(score=SCORES, correct=CORRECT.astype(int)))
+    of, html = f"/pages/calibrations/{found['id']}", {"Accept": "text/html"}
+    if page == "":
+        answer = client.get("/report", params={"calibration": found["id"]}, headers=html)
+    else:
+        answer = client.get(f"{of}/{page}", headers=html)
+    assert answer.status_code == httpx.codes.OK, answer.text
+    assert "predicted class" not in answer.text
+
+
+def test_a_stored_pair_is_shown_and_predicted(client) -> None:
+    found = calibrated(client, CONFIG, calibration=csv(score=SCORES, correct=CORRECT.astype(int)))
+    page = client.get(
+        f"/pages/calibrations/{found['id']}/try",
+        params={"draw": 1},
+        headers={"Accept": "text/html"},
+        follow_redirects=True,
+    )
+    assert page.status_code == httpx.codes.OK
+    assert "Answers with such a score are correct" in page.text
+    assert "Top classes" not in page.text
+
+
+def test_bins_of_pairs_move_to_another_service(client) -> None:
+    source = calibrated(
+        client, {"name": "judge"}, calibration=csv(score=SCORES, correct=CORRECT.astype(int))
+    )
+    document = exported(client, source["id"])
+    answer = client.post("/calibrations/import", json=document)
+    assert answer.is_success, answer.text
+    body = {"scores": [0.95, 0.5, 0.1]}
+    expected, found = (
+        client.post("/predict", json=body | {"calibration": one}).json()["predictions"]
+        for one in (source["id"], answer.json()["id"])
+    )
+    assert [row["top1"] for row in found] == [row["top1"] for row in expected]
+    assert "class" not in found[0]
+
+
+@pytest.mark.parametrize(
+    ("columns", "location", "message"),
+    [
+        ({"score": np.where(np.arange(ROWS) == 3, np.nan, SCORES), "correct": CORRECT},
+         "calibration.score[3]", "finite"),
+        ({"score": SCORES, "correct": np.where(np.arange(ROWS) == 4, 2, CORRECT)},
+         "calibration.correct[4]", "expected 1 or 0"),
+        ({"score": SCORES, "correct": np.where(np.arange(ROWS) == 4, "yes", "1")},
+         "calibration.correct[4]", "expected 1 or 0"),
+        ({"points": SCORES, "correct": CORRECT.astype(int)}, "calibration.score", "column `score`"),
+        ({"score": SCORES, "truth": CORRECT.astype(int)}, "calibration.label", "`correct`"),
+        ({"score": np.where(np.arange(ROWS) == 5, "high", "0.5"), "correct": CORRECT},
+         "calibration.score[5]", "expected a number"),
+    ],
+)  # fmt: skip
+def test_bad_pairs_are_one_clear_problem(client, columns, location, message) -> None:
+    answer = calibrate(client, calibration=csv(**columns), config=json.dumps(CONFIG))
+    assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY
+    (error,) = answer.json()["errors"]
+    assert error["location"] == location
+    assert message in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("config", "location"),
+    [
+        ({"measures": ["entropy"]}, "config.measures"),
+        ({"top_k": [1, 2]}, "config.top_k"),
+        ({"classes": ["a", "b"]}, "config.classes"),
+    ],
+)
+def test_options_of_classes_are_refused(client, config, location) -> None:
+    content = csv(score=SCORES, correct=CORRECT.astype(int))
+    answer = calibrate(client, calibration=content, config=json.dumps(CONFIG | config))
+    assert answer.json()["errors"][0]["location"] == location
+
+
+def test_the_measure_of_pairs_needs_pairs(client) -> None:
+    content = npz(logits=rng.normal(size=(60, 3)), labels=rng.integers(0, 3, 60))
+    config = json.dumps({"measures": ["score"]})
+    answer = calibrate(client, calibration=content, config=config)
+    assert answer.json()["errors"][0]["location"] == "config.measures"
+
+
+@pytest.mark.parametrize(
+    ("body", "location"),
+    [
+        ({"logits": [[0.1, 0.2]]}, "scores"),
+        ({"scores": [[0.1], [0.2]]}, "scores"),
+        ({"scores": ["high"]}, "scores[0]"),
+        ({"scores": [1e39]}, "scores[0]"),
+        ({"scores": [0.1], "logits": [[0.1, 0.2]]}, "body"),
+    ],
+)
+def test_bad_requests_name_what_is_wrong(client, body, location) -> None:
+    found = calibrated(client, CONFIG, calibration=csv(score=SCORES, correct=CORRECT.astype(int)))
+    answer = client.post("/predict", json={"calibration": found["id"]} | body)
+    assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY, answer.text
+    assert answer.json()["errors"][0]["location"] == location

@@ -1,0 +1,64 @@
+"""Pairs by the command line and the client: from a CSV to probabilities in a file."""
+
+import csv
+
+import numpy as np
+import pytest
+
+from howsure.client import Client
+
+rng = np.random.default_rng(8)
+SCORES = rng.random(300).round(4)
+CORRECT = rng.random(300) < SCORES
+
+
+@pytest.fixture
+def pairs(tmp_path):
+    path = tmp_path / "pairs.csv"
+    lines = [f"{score},{int(hit)}" for score, hit in zip(SCORES, CORRECT, strict=True)]
+    path.write_text("\n".join(["score,correct", *lines]))
+    return path
+
+
+@pytest.mark.parametrize("written", ["csv", "npz"])
+def test_a_csv_of_pairs_is_calibrated_and_answered(command, service, pairs, tmp_path, written):
+    done = command("calibrate", pairs, "--name", "judged", "--bins", "5")
+    assert "score" in done.stdout
+
+    output = tmp_path / f"answers.{written}"
+    command("predict", "judged", pairs, "-o", output)
+    with Client(str(service.base_url)) as client:
+        expected = client.predict("judged", scores=SCORES)
+    assert len(expected) == len(SCORES)
+    if written == "npz":
+        with np.load(output) as archive:
+            assert "class" not in archive
+            found = archive["top1_probability"]
+    else:
+        with output.open() as file:
+            rows = list(csv.DictReader(file))
+        assert {"label", "class"}.isdisjoint(rows[0])
+        found = np.array([float(row["top1_probability"]) for row in rows])
+    np.testing.assert_allclose(found, expected.top1.probability, rtol=1e-6)
+    order = np.argsort(SCORES)
+    assert found[order[-30:]].mean() > found[order[:30]].mean() + 0.4
+
+
+def test_a_report_of_pairs_is_written(command, pairs, tmp_path):
+    command("calibrate", pairs, "--name", "reported", "--bins", "5")
+    for form in ("html", "md", "json"):
+        command("report", "reported", "-o", tmp_path / f"report.{form}")
+        assert "score" in (tmp_path / f"report.{form}").read_text()
+
+
+def test_the_client_takes_arrays_of_pairs(service):
+    with Client(str(service.base_url)) as client:
+        made = client.calibrate(
+            calibration={"score": SCORES, "correct": CORRECT}, name="arrays", bins=3
+        )
+        assert made.status == "succeeded"
+        answers = client.predict(made, scores=[0.95, 0.05])
+        sure, unsure = answers.top1.probability
+        assert sure > unsure
+        with pytest.raises(KeyError):
+            len(answers.class_)
