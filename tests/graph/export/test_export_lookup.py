@@ -5,6 +5,7 @@ import pytest
 from calibrated_files import assert_answers, direct_model, write
 from graph_models import opsets
 
+from howsure.statistics.bins.curve import Curve
 from howsure.statistics.bins.fit import fit_bin_table
 from howsure.statistics.bins.table import BinTable
 from service.graph.description import OutputChoice
@@ -13,6 +14,7 @@ ENDLESS = np.float32(np.inf)
 LARGEST = np.finfo(np.float32).max
 CHOICE = OutputChoice("y", "logits", "y", "a test", n_classes=3)
 N_BINS = (1, 2, 20, 1000)
+LOOKUPS = ("smooth", "interpolated", "step")
 
 
 def file_of(table, *, opset=17):
@@ -43,6 +45,7 @@ def random_table(n_bins, lookup, *, center, width):
     share = rng.uniform(0.1, 0.9, size=len(edges) + 1)
     rates, half = rng.uniform(size=(2, len(edges) + 1))
     fitted = fit_bin_table(np.zeros(1, np.float32), np.ones(1, np.bool_), n_bins=1)
+    curve = random_curve(n_bins, center=center, width=width) if lookup == "smooth" else None
     return BinTable(
         edges=np.concatenate([[-np.inf], edges, [np.inf]]),
         counts=np.ones(len(rates)),
@@ -54,11 +57,22 @@ def random_table(n_bins, lookup, *, center, width):
         mean_uncertainty=knots[:-1] + share * np.diff(knots),
         requested_bins=n_bins,
         lookup=lookup,
+        curve=curve,
     )
+
+
+def random_curve(n_bins, *, center, width):
+    """Return a curve of any rates and intervals, with as many knots as bins but at most 98."""
+    rng = np.random.default_rng(n_bins + 1)
+    knots = np.unique((center + width * rng.normal(size=min(n_bins, 98))).astype(np.float32))
+    lower, rates, upper = np.sort(rng.uniform(size=(3, len(knots))), axis=0)
+    return Curve(uncertainty=knots, probability=rates, lower=lower, upper=upper)
 
 
 def probes(table):
     inner = table.edges[1:-1]
+    if table.curve is not None:
+        inner = np.concatenate([inner, table.curve.uncertainty])
     rng = np.random.default_rng(1)
     reach = (float(table.mean_uncertainty[0]) - 1, float(table.mean_uncertainty[-1]) + 1)
     within = rng.uniform(*np.quantile(table.mean_uncertainty, [0, 1]), size=2000)
@@ -67,14 +81,14 @@ def probes(table):
 
 
 @pytest.mark.parametrize("opset", opsets(11, 13, 18, 23))
-@pytest.mark.parametrize("lookup", ["step", "interpolated"])
+@pytest.mark.parametrize("lookup", LOOKUPS)
 @pytest.mark.parametrize("n_bins", N_BINS)
 def test_every_edge_and_what_lies_beside_it_is_looked_up_alike(n_bins, lookup, opset):
     table = random_table(n_bins, lookup, center=0.0, width=1.0)
     assert_answers(file_of(table, opset=opset), rows_of(probes(table)))
 
 
-@pytest.mark.parametrize("lookup", ["step", "interpolated"])
+@pytest.mark.parametrize("lookup", LOOKUPS)
 @pytest.mark.parametrize(
     ("center", "width"), [(12.0, 1e-4), (-300.0, 1e-3), (1e-33, 1e-33), (1e30, 1e30)]
 )
@@ -101,7 +115,7 @@ def test_the_line_between_means_leaves_the_bins_interval_and_widens_it():
     assert (answers["top1_probability"] <= answers["top1_upper"]).all()
 
 
-@pytest.mark.parametrize("lookup", ["step", "interpolated"])
+@pytest.mark.parametrize("lookup", LOOKUPS)
 @pytest.mark.parametrize("n_bins", [1, 20])
 def test_what_is_not_finite_is_in_no_bin(n_bins, lookup):
     table = random_table(n_bins, lookup, center=0.0, width=1.0)

@@ -1,0 +1,63 @@
+"""The exported ONNX file has the service's smooth and learned answers to 1,000 rows."""
+
+import numpy as np
+import onnxruntime
+import pytest
+from graph_models import passthrough
+from model_services import predictions, quick
+from plain_answers import arrays_of
+from running_service import calibrated, npz
+from scipy.special import softmax
+
+N_ROWS = 1000
+CASES = {
+    "10 logits, opset 11": (10, "logits", 11),
+    "10 logits": (10, "logits", 17),
+    "2 logits, opset 11": (2, "logits", 11),
+    "2 probabilities": (2, "probabilities", 17),
+    "10 probabilities, opset 11": (10, "probabilities", 11),
+    "1000 logits": (1000, "logits", 17),
+    "1000 probabilities, opset 11": (1000, "probabilities", 11),
+    "10 logits, opset 23": (10, "logits", 23),
+}
+
+
+def scores_and_labels(n_classes, kind, n, seed):
+    """Return scores, some certain to float32, and labels for which classes differ."""
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(size=(n, n_classes)) * rng.choice([0.5, 2.0, 6.0, 60.0], (n, 1))
+    noise = rng.gumbel(size=logits.shape) * (0.5 + np.arange(n_classes) / n_classes)
+    labels = (logits + noise).argmax(axis=1)
+    scores = softmax(logits, axis=1) if kind == "probabilities" else logits
+    return scores.astype(np.float32), labels
+
+
+@pytest.mark.parametrize("lookup", ["smooth", "interpolated", "step"])
+@pytest.mark.parametrize("case", quick(CASES, "10 logits, opset 11", "2 probabilities"))
+def test_the_file_answers_1000_rows_as_the_service_does(client, case, lookup):
+    n_classes, kind, opset = case
+    scores, labels = scores_and_labels(n_classes, kind, 2000, seed=1)
+    model = passthrough(shape=("N", n_classes), opset=opset)
+    top_k = [1] if n_classes == 2 else [1, 5]
+    fit = {"lookup": lookup, "top_k": top_k, "serve": {str(k): "learned" for k in top_k}}
+    made = calibrated(
+        client,
+        {"name": "learned", "bins": 10, "folds": 2} | fit,
+        model=model.SerializeToString(),
+        calibration=npz(inputs=scores, labels=labels),
+    )
+    rows, _ = scores_and_labels(n_classes, kind, N_ROWS, seed=2)
+    answer = client.get(f"/calibrations/{made['id']}/model.onnx").raise_for_status()
+    session = onnxruntime.InferenceSession(answer.content, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    values = session.run(None, {session.get_inputs()[0].name: rows})
+    found = dict(zip(names, values, strict=True))
+    expected = arrays_of(predictions(client, made["id"], rows))
+    assert len(np.unique(expected["top1_uncertainty"])) > N_ROWS / 4
+    for name, values in expected.items():
+        if name.endswith(("_probability", "_lower", "_upper", "_score")):
+            np.testing.assert_allclose(found[name], values, rtol=0, atol=1e-6, err_msg=name)
+        elif name.endswith("_uncertainty"):
+            np.testing.assert_allclose(found[name], values, rtol=1e-5, atol=1e-5, err_msg=name)
+        else:
+            np.testing.assert_array_equal(found[name], values, err_msg=name)
