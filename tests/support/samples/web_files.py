@@ -185,11 +185,13 @@ WEB_FILES: dict[str, Callable[[], ClassifierFile]] = {
     "digits": digits,
     **FILES,
     "interpolated": lambda: perceptron(10),
+    "smooth": lambda: perceptron(10),
     "last-layer dropout": lambda: perceptron(10),
     "our names taken": with_our_names,
 }
 MORE: dict[str, dict[str, Any]] = {
     "interpolated": {"lookup": "interpolated"},
+    "smooth": {"lookup": "smooth"},
     "last-layer dropout": {
         "columns": LAST_LAYER,
         "masks": np.stack(
