@@ -19,6 +19,7 @@ import onnxruntime
 from howsure.statistics.fit.calibration import fit_calibration
 from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.fit.result import BaselineFit, MeasureFit
+from howsure.statistics.learned.recorded import with_learned
 from howsure.statistics.records.build import build_records
 from howsure.statistics.records.order import tie_keys
 from howsure.statistics.records.records import Records
@@ -120,13 +121,15 @@ def model_groups(records: Records) -> list[Group]:
 
 
 def howsure_groups(fit: MeasureFit, records: Records) -> list[Group]:
-    """Group answers by the served probability."""
+    """Group answers by the bin; say the mean of the served probabilities and their intervals."""
     found, right = fit.table.look_up(records.uncertainty[fit.column]), records.hits(1)
     groups = []
-    for said in np.unique(found.probability):
-        rows = found.probability == said
-        interval = (float(found.lower[rows].min()), float(found.upper[rows].max()))
-        groups.append(Group(int(rows.sum()), float(said), float(right[rows].mean()), interval))
+    for index in np.unique(found.bin)[::-1]:
+        rows = found.bin == index
+        said, lower, upper = (
+            float(values[rows].mean()) for values in (found.probability, found.lower, found.upper)
+        )
+        groups.append(Group(int(rows.sum()), said, float(right[rows].mean()), (lower, upper)))
     return groups
 
 
@@ -215,6 +218,7 @@ def make_panels() -> list[Panel]:
     options = FitOptions(top_k=(1,), bins=N_GROUPS)
     event = fit_calibration(calibration, options=options, evaluation=evaluation).events[1]
     served = event.measures[event.served]
+    learned = [] if event.learned is None else [event.learned.model]
     return [
         Panel(
             left=90,
@@ -230,7 +234,7 @@ def make_panels() -> list[Panel]:
             title="After: what Howsure says comes true",
             subtitle=off_by(served),
             x_axis="how sure Howsure says it is",
-            groups=howsure_groups(served, evaluation),
+            groups=howsure_groups(served, with_learned(evaluation, learned)),
         ),
     ]
 
