@@ -172,15 +172,15 @@ def serving(
 ) -> dict[str, Any]:
     """Return `LoadedOnnxModel.resolved` with the passes of these measures only.
 
-    With ``columns``, the graph of a single model computes only these. The passes of an averaged
-    prediction always stay: the prediction needs them.
+    With ``columns``, the model answers only these. The passes of an averaged prediction always
+    stay: the prediction needs them.
     """
     plans = [
         plan
         for plan in resolved.get("passes", [])
         if plan["measure"] in measures or (plan["measure"] == ENSEMBLE and resolved.get("averaged"))
     ]
-    if columns is None or resolved.get("averaged"):
+    if columns is None:
         return {**resolved, "passes": plans}
     return {**resolved, "passes": plans, "columns": sorted(columns)}
 
