@@ -134,7 +134,8 @@ def _standard(samples: EventSamples) -> _Scale:
     lower, upper = ordinary.min(axis=0), ordinary.max(axis=0)
     held = np.clip(inputs, lower, upper)
     width = held.std(axis=0)
-    varies = np.ptp(held, axis=0) > 0.0
+    # Not by the width: rounding of the mean can give equal values a tiny one.
+    varies = np.ptp(held, axis=0) > 1e-6 * (1.0 + np.abs(held).max(axis=0))
     has_saturated = LEAST_SATURATED <= n_saturated <= len(inputs) - LEAST_SATURATED
     return _Scale(
         temperature,
