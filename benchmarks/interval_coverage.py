@@ -137,7 +137,7 @@ def simulate_curve(truth: Truth, n_samples: int, *, runs: int) -> tuple[np.ndarr
     """Return the coverage of all, least certain and most certain samples, and the mean width."""
     held, widths = [], []
     for run in range(runs):
-        rng = np.random.default_rng((run, n_samples))
+        rng = np.random.default_rng((run, n_samples, TRUTHS.index(truth)))
         x, new = truth.draw(rng, n_samples), np.sort(truth.draw(rng, N_NEW))
         table = fit_bin_table(
             np.log1p(np.exp(-x)).astype(np.float32),

@@ -23,9 +23,6 @@ SPLINE_SCALES = (1e-3, 0.1, 0.3, 1.0)
 # The interval uses wide priors alone: a curve smoothed as much as the served one has a bias that
 # its own variance does not show, and its intervals would cover too little.
 INTERVAL_SCALES = (3.0, 1.0)
-# The posterior variance is the sampling variance plus the squared bias that the prior expects. True
-# curves are smoother than these priors, so half of it is enough: see benchmarks/RESULTS.md.
-BIAS_SHARE = 0.5
 MAX_POINTS = 200
 MOST_STEPS = 60
 TOLERANCE = 1e-5
@@ -49,7 +46,7 @@ class SplineFit:
         Posterior weights of the pairs of scales.
     coefficients : ndarray of float64, shape (n_scales, n_terms)
     covariances : ndarray of float64, shape (n_scales, n_terms, n_terms)
-        The last one is for the interval, with only half of the expected squared bias.
+        The last one, for the interval, is that of the mode over samples, not the posterior's.
     """
 
     points: Floats
@@ -74,8 +71,8 @@ class SplineFit:
     def interval(self, x: Floats, level: float) -> tuple[Rates, Rates]:
         """Return an interval of the probability of a hit at each ``x``, shape (n,) each.
 
-        Normal on the scale of log-odds, under priors that hardly smooth. Its variance lies between
-        the frequentist one, which takes the curve as unbiased, and the Bayesian one: Wahba 1983.
+        Normal on the scale of log-odds, under priors that hardly smooth, with the sampling variance
+        of the curve: Wood 2006, section 4.8, compares it with the posterior's.
         """
         mean, variance = self._log_odds(x)
         half = float(ndtri(0.5 + level / 2.0)) * np.sqrt(variance[:, -1])
@@ -116,8 +113,8 @@ def fit_spline(x: Floats, hits: Hits, weights: Floats | None = None, *, prior: b
     posterior = _Posterior(design, offset, n_hits, counts, precisions)
     coefficients = posterior.maximise()
     evidence, covariances = posterior.at_mode(coefficients)
-    bias = covariances[-1] @ precisions[-1] @ covariances[-1]
-    covariances[-1] -= (1.0 - BIAS_SHARE) * bias
+    # A posterior adds the squared bias that the prior expects; true curves are smoother than that.
+    covariances[-1] -= covariances[-1] @ precisions[-1] @ covariances[-1]
     likely = np.exp(evidence[:-1] - evidence[:-1].max())
     return SplineFit(
         points, ranks, centre, scale, prior, likely / likely.sum(), coefficients, covariances

@@ -49,9 +49,12 @@ def test_the_bins_and_the_next_best(event):
     assert verdict.best == "bins"
     assert verdict.cross_validation.rival == "platt"
     assert verdict.cross_validation.difference.mean == pytest.approx(0.1)
-    assert verdict.sentence == (
-        "Top-1: the bins served (entropy, smooth) have the least cross-validated negative "
-        "log-likelihood, 0.20000; platt has 0.10000 ± 0.01000 more (50.0%)."
+    assert verdict.sentence.startswith(
+        "Top-1: in cross-validation, the served probability (entropy, smooth) is off by "
+    )
+    assert verdict.sentence.endswith(
+        "Its negative log-likelihood, 0.20000, is the lowest of 3 methods; that of platt is 50.0% "
+        "higher."
     )
 
 
@@ -60,8 +63,11 @@ def test_a_better_baseline_and_by_how_much(event):
     verdict = reach_verdict(5, served, baselines)
     assert (verdict.best, verdict.cross_validation.rival) == ("platt", "bins")
     assert verdict.cross_validation.difference.mean == pytest.approx(0.1)
-    assert verdict.sentence.startswith("Top-5: platt has the least cross-validated negative")
-    assert verdict.sentence.endswith("0.10000 ± 0.06000 more (50.0%), which may be chance.")
+    assert verdict.sentence.startswith("Top-5: in cross-validation, the served probability")
+    assert verdict.sentence.endswith(
+        "Platt has a lower negative log-likelihood, 0.20000; ours is 50.0% higher, which may be "
+        "chance."
+    )
 
 
 def test_the_bins_come_first_among_equals(event):
@@ -75,7 +81,7 @@ def test_a_difference_that_only_rounds_is_none(event):
     baselines["platt"] = replace(baselines["platt"], difference={"nll": last_bit})
     verdict = reach_verdict(1, served, baselines)
     assert verdict.cross_validation.difference.mean == 0.0
-    assert "platt has 0.00000 ± 0.00000 more (0.0%)" in verdict.sentence
+    assert "that of platt is equal" in verdict.sentence
 
 
 def test_a_mean_over_fewer_folds_is_no_match(event):
@@ -87,9 +93,7 @@ def test_bins_that_lost_everything_on_a_fold_are_no_rival_over_the_others(event)
     served, baselines = with_losses(event, [0.1], platt=([0.2, 0.2], 0.03))
     verdict = reach_verdict(1, served, baselines)
     assert (verdict.best, verdict.cross_validation.difference) == ("platt", None)
-    assert verdict.sentence == (
-        "Top-1: platt has the least cross-validated negative log-likelihood, 0.20000."
-    )
+    assert verdict.sentence.endswith(" Platt has a lower negative log-likelihood, 0.20000.")
 
 
 def test_without_folds_nothing_is_compared(event):
@@ -107,5 +111,5 @@ def test_the_evaluation_set_is_judged_sample_by_sample(event):
     assert found.nll == losses[found.best]
     assert found.difference.pairs == 200
     assert found.difference.mean == pytest.approx(losses[found.rival] - losses[found.best])
-    assert "On the evaluation set" in event.verdict.sentence
+    assert "Top-1: on the evaluation set, " in event.verdict.sentence
     assert to_plain(event.verdict)["evaluation"]["best"] == found.best
