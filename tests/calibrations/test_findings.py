@@ -53,8 +53,7 @@ def test_findings_are_told_in_resource_report_and_markdown(client):
     report = {"calibration": found["id"]}
     assert client.get("/report", params=report).json()["findings"] == found["findings"]
     text = client.get("/report", params=report | {"format": "markdown"}).text
-    assert "## Findings" in text
-    assert "- warning, `labels-shifted`: Top-1 accuracy is" in text
+    assert "- **warning**, `labels-shifted`: Top-1 accuracy is" in text
 
 
 @pytest.mark.parametrize("strict", [True, ["labels-shifted"]])

@@ -74,11 +74,12 @@ def is_exempt(url: str) -> bool:
 def test_compose_runs_the_script_and_uses_the_role() -> None:
     mounts = SERVICES["postgres"]["volumes"]
     assert f"./{SCRIPT}:/docker-entrypoint-initdb.d/service_role.sql:ro" in mounts
-    password = SERVICES["postgres"]["environment"]["POSTGRES_PASSWORD"]
-    for name, service in SERVICES.items():
-        url = service.get("environment", {}).get("HOWSURE_DATABASE_URL")
-        assert (url is None) == (name in ("postgres", "s3", "proxy"))
-        assert url is None or url.startswith(f"postgresql+psycopg://{ROLE}:{password}@postgres:")
+    assert SERVICES["postgres"]["environment"]["POSTGRES_PASSWORD_FILE"].startswith("/secrets/")
+    # The one URL that all services read.
+    written = SERVICES["secrets"]["entrypoint"][-1]
+    assert f"HOWSURE_DATABASE_URL=postgresql+psycopg://{ROLE}:$$(cat" in written
+    for service in SERVICES.values():
+        assert "HOWSURE_DATABASE_URL" not in service.get("environment", {})
 
 
 def test_a_new_database_is_upgraded_by_a_role_that_is_not_exempt(superuser: str) -> None:

@@ -1,5 +1,7 @@
 """Comparison of a file's answers, which may be made up, with the service's."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from plain_answers import plain_arrays
@@ -20,7 +22,7 @@ def ours() -> PredictionBatch:
     table = fit_bin_table(np.ones(10, np.float32), np.arange(10) < 5, n_bins=1)
     event = ServedEvent(1, "entropy", "entropy", table)
     return PredictionBatch(
-        calibration=None,
+        calibration=SimpleNamespace(class_names=("no", "yes")),
         classes=np.zeros((N_ROWS, 2), np.int64),
         scores=np.full((N_ROWS, 2), 0.5, np.float32),
         events=[EventAnswer(event, values, table.look_up(values).bin)],

@@ -41,6 +41,9 @@ def test_predictions_are_the_same(upgraded, name: str) -> None:
 
     found = client.post("/predict", json=body).raise_for_status().json()
 
+    for row in found["predictions"]:
+        for ranked in row["classes"]:
+            ranked.pop("probability")  # newer than the answers
     assert found["predictions"] == earlier["answers"][name]["predictions"]
 
 

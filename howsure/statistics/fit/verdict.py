@@ -122,7 +122,7 @@ def _compared(found: BestMethod, n_methods: int) -> str:
     if found.best != BINS:
         better = NAMES.get(found.best, found.best)
         better = better[0].upper() + better[1:]
-        ours = "" if difference is None else f"; ours is {share}{chance}"
+        ours = "" if difference is None else f"; that of the served probability is {share}{chance}"
         return f"{better} has a lower negative log-likelihood, {nll}{ours}."
     if found.rival is None or difference is None:
         return f"Its negative log-likelihood is {nll}."

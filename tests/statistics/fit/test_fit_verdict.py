@@ -65,8 +65,8 @@ def test_a_better_baseline_and_by_how_much(event):
     assert verdict.cross_validation.difference.mean == pytest.approx(0.1)
     assert verdict.sentence.startswith("Top-5: in cross-validation, the served probability")
     assert verdict.sentence.endswith(
-        "Platt has a lower negative log-likelihood, 0.20000; ours is 50.0% higher, which may be "
-        "chance."
+        "Platt has a lower negative log-likelihood, 0.20000; that of the served probability is "
+        "50.0% higher, which may be chance."
     )
 
 

@@ -31,12 +31,16 @@ def _prediction(batch, row: int) -> dict:
         }
         for answer in batch.events
     }
+    shares = [None] * len(classes)
+    if "top1" in events:
+        first = events["top1"]["probability"]
+        shares = class_probabilities(first, scores, len(names))
     return {
         "class": classes[0],
         "label": names[classes[0]],
         "classes": [
-            {"class": index, "label": names[index], "score": score}
-            for index, score in zip(classes, scores, strict=True)
+            {"class": index, "label": names[index], "score": score, "probability": share}
+            for index, score, share in zip(classes, scores, shares, strict=True)
         ],
         **events,
         "out_of_distribution": _flag(batch.out_of_distribution, row),
@@ -121,14 +125,20 @@ def arrays_of(predictions: list[dict]) -> dict[str, np.ndarray]:
 
 
 # How far the numbers of one row may differ if the model ran with other rows beside it.
-TOLERANCES = {"uncertainty": {"rtol": 1e-4}, "score": {"rtol": 0, "atol": 1e-6}}
+TOLERANCES = {
+    "uncertainty": {"rtol": 1e-4},
+    "score": {"rtol": 0, "atol": 1e-6},
+    # A share of what the probability of Top-1 leaves, which float32 does not hold any closer.
+    "topk_probability": {"rtol": 0, "atol": 1e-6},
+}
 
 
 def assert_says(found: Mapping[str, np.ndarray], predictions: list[dict]) -> None:
     """Compare the arrays of an answer with those of a JSON answer to the same rows."""
     for name, expected in arrays_of(predictions).items():
         if expected.dtype.kind == "f":
-            tolerance = TOLERANCES.get(name.rpartition("_")[2], {"rtol": 1e-6})
+            kind = name if name == "topk_probability" else name.rpartition("_")[2]
+            tolerance = TOLERANCES.get(kind, {"rtol": 1e-6})
             np.testing.assert_allclose(found[name], expected, **tolerance, err_msg=name)
         else:
             np.testing.assert_array_equal(found[name], expected, err_msg=name)

@@ -220,6 +220,9 @@ def _of_predictions(predictions: list[dict[str, Any]]) -> dict[str, list[Any]]:
         columns = np.float32(numbers).T.tolist()
         places = (f"{event}_{part}" for part in ("probability", "lower", "upper"))
         found |= dict(zip(places, columns, strict=True))
+    if "top1" in predictions[0]:
+        shares = [[ranked["probability"] for ranked in row["classes"]] for row in predictions]
+        found["topk_probability"] = np.float32(shares).tolist()
     return found
 
 
