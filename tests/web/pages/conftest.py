@@ -29,6 +29,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KeyedService]:
             name="digits",
             classes=CLASSES,
             measures=["entropy", "margin", "last_layer_dropout_variance", f"output:{HOSTILE}"],
+            serve={"5": f"output:{HOSTILE}"},
             top_k=[1, 5],
             bins=6,
             folds=4,
