@@ -117,7 +117,7 @@ def calibrate(
     files: dict[str, Any] = {
         "model": network.onnx_model,
         "calibration": network.labelled_set(samples, seed=3),
-        "config": (None, json.dumps({"name": network.name, "bins": 15} | config)),
+        "config": (None, json.dumps({"name": network.name, "bins": 15, "lookup": "step"} | config)),
     }
     answer = httpx.post(
         f"http://{server.address}/calibrate",

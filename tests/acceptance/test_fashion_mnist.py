@@ -75,7 +75,17 @@ def raw_nll(*, clip: float) -> float:
 
 
 def test_uint8_model_gives_the_same_tables(client, plain) -> None:
-    assert tables(report_on(client, "uint8", "model_uint8.onnx", sets="")) == tables(plain)
+    found = tables(report_on(client, "uint8", "model_uint8.onnx", sets=""))
+    expected = tables(plain)
+    assert found.keys() == expected.keys()
+    for (k, measure), bins in found.items():
+        if measure != "learned":
+            assert bins == expected[k, measure]
+            continue
+        # The last bits of a sum over all samples move its formula.
+        for one, other in zip(bins, expected[k, measure], strict=True):
+            assert (one["count"], one["hits"]) == (other["count"], other["hits"])
+            assert one["upper"] == pytest.approx(other["upper"], abs=1e-5)
 
 
 @pytest.mark.usefixtures("plain")
@@ -94,6 +104,9 @@ def test_alone_or_in_a_batch(client) -> None:
     for one, many in zip(alone, batched, strict=True):
         assert one["class"] == many["class"]
         for event in ("top1", "top5"):
-            for field in ("probability", "interval", "bin", "measure"):
+            for field in ("bin", "measure"):
                 assert one[event][field] == many[event][field]
+            # The last bits of an uncertainty move along the curve.
+            for field in ("probability", "interval"):
+                assert one[event][field] == pytest.approx(many[event][field], abs=1e-6)
             assert one[event]["uncertainty"] == pytest.approx(many[event]["uncertainty"], rel=1e-6)
