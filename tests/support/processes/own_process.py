@@ -69,6 +69,7 @@ def peak_of(work: Callable[[], object]) -> int:
 
 READ = """
 import sys
+sys.modules["pandas"] = None  # as in a child of the service
 import pyarrow.parquet  # not counted
 from pathlib import Path
 from service.runner.messages.limits import DatasetLimits
