@@ -23,8 +23,8 @@ EVERY_SECONDS = 0.001
 # Of one thread's CPU time. Other threads get their turn after five milliseconds of Python code.
 STALL_SECONDS = 0.012
 DEPTH = 12
-# Of a clock id in Linux: CPU time of the thread, which precedes it. `pthread_getcpuclockid` is not
-# safe for threads that end.
+# Low bits of a Linux clock id that mean a thread's CPU time; the thread's id stands above them.
+# `pthread_getcpuclockid` is not safe for threads that end.
 _THREAD_CPU = 6
 
 

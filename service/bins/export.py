@@ -101,8 +101,8 @@ def bins_parquet(document: BinsDocument) -> bytes:
 
     An edge without limit is null. Edges are float32, exactly as predictions compare them.
     """
-    import pyarrow as pa  # noqa: PLC0415 - an optional extra
-    import pyarrow.parquet as pa_parquet  # noqa: PLC0415 - an optional extra
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
+    import pyarrow.parquet as pa_parquet  # noqa: PLC0415 - slow to import
 
     shared = document.model_dump(mode="json", by_alias=True, exclude={"tables"})
     metadata = {

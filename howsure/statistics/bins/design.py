@@ -57,7 +57,7 @@ class EffectiveBins:
     counts : ndarray of float64, shape (n_bins,)
         Effective samples: at most the count of the bin.
     shares : ndarray of float64, shape (n_bins,)
-        Of the total weight.
+        Effective number of samples of the total weight.
     size : float
         Effective samples of the whole set.
     """

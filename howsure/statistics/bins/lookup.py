@@ -47,7 +47,7 @@ class LookupTable:
         Where the interpolated lookup takes the probability of the bin.
     lookup : {"smooth", "interpolated", "step"}
     curve : Curve, optional
-        Of the smooth lookup.
+        The curve, if the lookup is smooth.
 
     Raises
     ------

@@ -96,7 +96,7 @@ def fit_prior(
         At least one.
     strength : float
     effective : EffectiveBins, optional
-        Of weighted samples: the accuracy is then weighted, and ``n`` their effective number.
+        If samples have weights, the accuracy is weighted and ``n`` is their effective number.
 
     Raises
     ------

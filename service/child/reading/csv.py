@@ -153,7 +153,7 @@ def _read_columns(
 
     Cells are numbers where ``types`` does not say otherwise.
     """
-    import pyarrow as pa  # noqa: PLC0415 - an optional extra
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
     import pyarrow.csv as pa_csv  # noqa: PLC0415 - as above
 
     def opened() -> Iterator[Any]:
@@ -181,7 +181,7 @@ def _refuse_faults(
     header: Sequence[str], integers: Collection[str], ctx: SetContext
 ) -> Iterator[None]:
     """Turn what pyarrow raises into a violation that names the cell or row, where it says."""
-    import pyarrow as pa  # noqa: PLC0415 - an optional extra
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
 
     try:
         yield

@@ -162,7 +162,7 @@ def _check_types(schema: Any, columns: TableColumns, ctx: SetContext) -> None:  
 
 
 def _check_type(schema: Any, name: str, ctx: SetContext, *, integers: bool = False) -> None:  # noqa: ANN401 - as above
-    import pyarrow as pa  # noqa: PLC0415 - an optional extra
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
 
     found = schema.field(name).type
     kind, fix = ("integers", "int64") if integers else ("floats", "float32")
@@ -172,7 +172,7 @@ def _check_type(schema: Any, name: str, ctx: SetContext, *, integers: bool = Fal
 
 def _open(file: SetFile, *, buffer_bytes: int = 0, encoded: Sequence[str] = ()) -> Any:  # noqa: ANN401 - as above
     """Open a file with pyarrow; the columns ``encoded`` keep their dictionaries."""
-    import pyarrow as pa  # noqa: PLC0415 - an optional extra
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
     import pyarrow.parquet as pa_parquet  # noqa: PLC0415 - as above
 
     return pa_parquet.ParquetFile(

@@ -24,14 +24,14 @@ def table_column(name: str, arrow_type: Any) -> TableColumn:  # noqa: ANN401 - p
 
 def is_list(arrow_type: Any) -> bool:  # noqa: ANN401 - as above
     """Tell whether a type is one of lists that are read."""
-    from pyarrow import types  # noqa: PLC0415 - an optional extra
+    from pyarrow import types  # noqa: PLC0415 - slow to import
 
     tests = (types.is_list, types.is_large_list, types.is_fixed_size_list)
     return any(test(arrow_type) for test in tests)
 
 
 def _stored(arrow_type: Any) -> Any:  # noqa: ANN401 - as above
-    import pyarrow as pa  # noqa: PLC0415 - an optional extra
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
 
     while isinstance(arrow_type, pa.BaseExtensionType):
         arrow_type = arrow_type.storage_type
@@ -40,7 +40,7 @@ def _stored(arrow_type: Any) -> Any:  # noqa: ANN401 - as above
 
 def _kind(arrow_type: Any) -> tuple[ColumnKind, str]:  # noqa: ANN401 - as above
     """Return the kind of a column, and the numpy dtype of its values."""
-    from pyarrow import types  # noqa: PLC0415 - an optional extra
+    from pyarrow import types  # noqa: PLC0415 - slow to import
 
     if _is_picture(arrow_type):
         return "pictures", "uint8"
@@ -62,7 +62,7 @@ def _kind(arrow_type: Any) -> tuple[ColumnKind, str]:  # noqa: ANN401 - as above
 
 def _is_picture(arrow_type: Any) -> bool:  # noqa: ANN401 - as above
     """Tell whether a type is a struct with a field for the bytes of a picture."""
-    from pyarrow import types  # noqa: PLC0415 - an optional extra
+    from pyarrow import types  # noqa: PLC0415 - slow to import
 
     if not types.is_struct(arrow_type) or arrow_type.get_field_index(_PICTURE_BYTES) < 0:
         return False

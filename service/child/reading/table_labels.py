@@ -113,7 +113,7 @@ def _whole_column(
     convert: Callable[[Any], Any] = lambda values: values,
 ) -> Any:  # noqa: ANN401 - a pyarrow.ChunkedArray
     """Return a whole column, after a check of its number of rows."""
-    import pyarrow as pa  # noqa: PLC0415 - an optional extra
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
 
     chunks: list[Any] = []
     n_rows = 0
