@@ -20,7 +20,7 @@ from service.cli import main
 from service.cli.server import Server
 
 EVERY_SECONDS = 0.001
-# Of one thread's CPU time. Other threads get their turn after five milliseconds of Python code.
+# CPU time of one thread. Python lets other threads run every five milliseconds.
 STALL_SECONDS = 0.012
 DEPTH = 12
 # Low bits of a Linux clock id that mean a thread's CPU time; the thread's id stands above them.

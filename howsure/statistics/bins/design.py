@@ -57,7 +57,7 @@ class EffectiveBins:
     counts : ndarray of float64, shape (n_bins,)
         Effective samples: at most the count of the bin.
     shares : ndarray of float64, shape (n_bins,)
-        Effective number of samples of the total weight.
+        Share of the total weight in each bin.
     size : float
         Effective samples of the whole set.
     """
