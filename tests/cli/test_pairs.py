@@ -22,13 +22,13 @@ def pairs(tmp_path):
 
 @pytest.mark.parametrize("written", ["csv", "npz"])
 def test_a_csv_of_pairs_is_calibrated_and_answered(command, service, pairs, tmp_path, written):
-    done = command("calibrate", pairs, "--name", "judged", "--bins", "5")
+    done = command("calibrate", pairs, "--name", "scored-pairs", "--bins", "5")
     assert "score" in done.stdout
 
     output = tmp_path / f"answers.{written}"
-    command("predict", "judged", pairs, "-o", output)
+    command("predict", "scored-pairs", pairs, "-o", output)
     with Client(str(service.base_url)) as client:
-        expected = client.predict("judged", scores=SCORES)
+        expected = client.predict("scored-pairs", scores=SCORES)
     assert len(expected) == len(SCORES)
     if written == "npz":
         with np.load(output) as archive:
@@ -45,16 +45,16 @@ def test_a_csv_of_pairs_is_calibrated_and_answered(command, service, pairs, tmp_
 
 
 def test_a_report_of_pairs_is_written(command, pairs, tmp_path):
-    command("calibrate", pairs, "--name", "reported", "--bins", "5")
+    command("calibrate", pairs, "--name", "reported-pairs", "--bins", "5")
     for form in ("html", "md", "json"):
-        command("report", "reported", "-o", tmp_path / f"report.{form}")
+        command("report", "reported-pairs", "-o", tmp_path / f"report.{form}")
         assert "score" in (tmp_path / f"report.{form}").read_text()
 
 
 def test_the_client_takes_arrays_of_pairs(service):
     with Client(str(service.base_url)) as client:
         made = client.calibrate(
-            calibration={"score": SCORES, "correct": CORRECT}, name="arrays", bins=3
+            calibration={"score": SCORES, "correct": CORRECT}, name="arrays-of-pairs", bins=3
         )
         assert made.status == "succeeded"
         answers = client.predict(made, scores=[0.95, 0.05])
