@@ -120,6 +120,8 @@ def howsure_here(*arguments: object, **settings: str) -> Done:
     """Run a command in this process: for those that speak to a service, or fail before they log."""
     words = [str(argument) for argument in arguments]
     out, err, status = io.StringIO(), io.StringIO(), 0
+    mask = os.umask(0o022)
+    os.umask(mask)
     with (
         pytest.MonkeyPatch.context() as patch,
         contextlib.redirect_stdout(out),
@@ -132,6 +134,8 @@ def howsure_here(*arguments: object, **settings: str) -> Done:
             main()
         except SystemExit as end:
             status = end.code
+        finally:
+            os.umask(mask)  # commands that keep data narrow that of this process
     return subprocess.CompletedProcess(words, status or 0, out.getvalue(), err.getvalue())
 
 
