@@ -1,6 +1,7 @@
 """Settings, database and artifact store for commands that work without a service."""
 
 import logging
+import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -144,6 +145,8 @@ def prepare(settings: Settings) -> None:
     from service.storage.database import require_usable
     from service.storage.schema import upgrade
 
+    # New files hold digests of keys, samples and models: only this user may read them.
+    os.umask(0o077)
     _make_data_folder(settings.data_dir)
     with one_sentence(), opened_stores(settings) as stores:
         try:

@@ -1,6 +1,5 @@
 """``howsure serve`` and ``howsure worker``: long-running processes in the foreground."""
 
-import os
 import socket
 from collections.abc import Mapping
 from pathlib import Path
@@ -117,8 +116,6 @@ def _prepared_listener(settings: Settings, port: int) -> socket.socket:
     """Bind the port, prepare the stores and configure the log of a process that serves."""
     from service.startup import configure_logging
 
-    # New files hold digests of keys, samples and models: only this user may read them.
-    os.umask(0o077)
     require_sandbox(settings)
     listener = bind(settings.host, port)
     prepare(settings)

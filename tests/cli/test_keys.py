@@ -74,9 +74,13 @@ def test_published_peppers_are_refused(tmp_path, pepper: str) -> None:
 
 
 def test_only_its_user_may_read_what_a_service_stores(tmp_path) -> None:
-    with ServedProcess(tmp_path) as found:
-        assert httpx.get(f"{found.base_url}/calibrations").status_code == httpx.codes.OK
-        stored = [path for path in tmp_path.rglob("*") if path.name != "serve.log"]
+    """The first command that stores something may be another one."""
+    data = tmp_path / "data"
+    assert howsure("keys", "create", "job", folder=tmp_path).returncode == 0
+    with ServedProcess(tmp_path, data_dir=str(data)) as found:
+        refused = httpx.get(f"{found.base_url}/calibrations")
+        assert refused.status_code == httpx.codes.UNAUTHORIZED
+        stored = [data, *data.rglob("*")]
         modes = {path.name: path.stat().st_mode & 0o077 for path in stored}
     assert "howsure.sqlite3" in modes
     assert set(modes.values()) == {0}, modes
