@@ -80,6 +80,15 @@ def test_random_bytes_are_read_as_uvicorn_reads_them() -> None:
     compare_with_uvicorn(range(QUICK))
 
 
+def test_a_body_may_begin_as_a_head_ends() -> None:
+    """The length of a head that is met again is not guessed from where empty lines stand."""
+    head = b"POST /predict?a HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\n"
+    pieces = [head + b"\r\nab" + tail for tail in (b"", b"\r\n", b"\r\n", b"GE")]
+    pieces.append(b"T /other HTTP/1.1\r\nHost: h\r\n\r\n")
+    found = read_requests(our_connection, pieces)
+    assert found == [(b"/predict?a", b"\r\nab")] * 4 + [(b"/other", b"")]
+
+
 def test_requests_with_upgrades_are_read_as_they_were_written() -> None:
     check_upgrades(range(QUICK))
 
