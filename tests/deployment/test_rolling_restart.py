@@ -104,6 +104,13 @@ def wait_until_ready(port: int, *, n_times: int = 1) -> None:
         time.sleep(0.05)
 
 
+def wait_for_text(log: Path, text: str, *, n_times: int) -> None:
+    until = time.monotonic() + 60
+    while log.read_text().count(text) < n_times:
+        assert time.monotonic() < until, log.read_text()
+        time.sleep(0.05)
+
+
 def probabilities(answer: httpx.Response) -> object:
     return [row["top1"]["probability"] for row in json.loads(answer.content)["predictions"]]
 
@@ -145,16 +152,17 @@ def test_a_rolling_restart_loses_no_request(tmp_path) -> None:
         body = (DIGITS / "request.json").read_bytes()
         url = f"http://127.0.0.1:{port}/predict"
         first = httpx.post(url, content=body, headers={"Content-Type": "application/json"})
+        log = tmp_path / "haproxy.log"
         with Load(port, probabilities(first)) as load:
-            for api in apis:
+            for restarts, api in enumerate(apis, start=1):
                 time.sleep(1)
                 assert api.stop() == 0
                 api.start()
-                time.sleep(1.5)  # the proxy checks twice a second
+                wait_for_text(log, "is UP", n_times=restarts)
     sys.stdout.write(f"{len(load.waits)} requests, longest wait {max(load.waits):.2f} s\n")
     assert not load.failures
     # The proxy has learnt of each stop while the API still accepted connections.
-    told = (tmp_path / "haproxy.log").read_text()
+    told = log.read_text()
     assert re.findall(r"is DOWN, reason: ([^,]+), code: (\d+)", told) == 2 * [
         ("Layer7 wrong status", "503")
     ]

@@ -91,8 +91,8 @@ def test_calibrations_are_deleted_while_they_answer(tmp_path) -> None:
 
 @pytest.mark.slow
 def test_a_tenant_floods_beside_another(tmp_path) -> None:
-    """Response times have no limit here, because other tests keep this machine busy."""
-    holds(noisy_neighbour(tmp_path, times=1, seed=SEED, seconds=3, ratio=None))
+    """Other tests keep this machine busy: a smaller flood, and no limit of response times."""
+    holds(noisy_neighbour(tmp_path, times=1, seed=SEED, seconds=3, excess=10, ratio=None))
 
 
 @pytest.mark.slow
