@@ -33,8 +33,8 @@ REMEDIES: Mapping[str, Remedy] = {
         f"""{CALIBRATE} --class-map '{{{{"FIRST NAME": 0, "SECOND NAME": 1}}}}'""",
     ),
     "softmax-twice": Remedy(
-        "If the scores are probabilities already, say so, or export the model without its second "
-        "softmax:",
+        "Export the model without its second softmax. If the service took probabilities for "
+        "logits, tell it what they are:",
         f"{CALIBRATE} --output-kind probabilities",
     ),
     "not-probabilities": Remedy(

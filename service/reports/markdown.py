@@ -11,6 +11,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
+from howsure.remedies import remedy_of
 from service.reports.report import COMPARED
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~])")
