@@ -112,7 +112,8 @@ class Calibration:
         return self.status in FINISHED
 
     def __repr__(self) -> str:
-        said = [self.reference, self.status]
+        error = self.resource.get("error")
+        said = [self.reference, self.status if error is None else f"failed: {error['title']}"]
         said += [f"Top-{k} {share:.3f}" for k, share in (self.accuracy or {}).items()]
         said += [f"{found.level}: {found.code}" for found in self.findings]
         said += [f"{len(self.warnings)} notes"] if self.warnings else []
