@@ -34,9 +34,11 @@ def test_a_strict_command_fails_and_names_the_finding(command, strict):
 
 
 def test_findings_of_a_calibration_go_to_the_standard_error(command, quick):
-    made = command("calibrate", "--name", "few", "--strict-about", "labels-shifted", *quick, *FEW)
+    made = command(
+        "calibrate", "--name", "too-few", "--strict-about", "labels-shifted", *quick, *FEW
+    )
     assert f"warning ({CODE}): 50 bins share" in made.stderr
-    assert "\n    howsure refit few@1 --bins auto\n" in made.stderr
+    assert "\n    howsure refit too-few@1 --bins auto\n" in made.stderr
     assert CODE not in made.stdout
 
 

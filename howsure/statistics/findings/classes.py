@@ -25,23 +25,19 @@ def classes_not_seen(labelled: LabelCounts, /) -> Finding | None:
     expected = n_classes * (1.0 - 1.0 / n_classes) ** n
     if missing.size == 0 or pdtrc(missing.size - 1, expected) > LEVEL:
         return None
-    if missing.size == n_classes - 1:
-        return finding(
-            "classes-not-seen",
-            "warning",
-            "All {samples:,} samples have the same label, {words}. For the model's other classes "
-            "nothing was measured, so their probabilities are meaningless.",
-            words=str(int(np.argmax(labelled.class_counts))),
-            missing=int(missing.size),
-            classes=n_classes,
-            samples=n,
-        )
+    is_one = missing.size == n_classes - 1
+    template = (
+        "All {samples:,} samples have the same label, {words}. For the model's other classes "
+        "nothing was measured, so their probabilities are meaningless."
+        if is_one
+        else "{missing:,} of the model's {classes:,} classes have no label among {samples:,} "
+        "samples: {words}. Probabilities for these classes are estimated from other classes."
+    )
     return finding(
         "classes-not-seen",
-        "notice",
-        "{missing:,} of the model's {classes:,} classes have no label among {samples:,} samples: "
-        "{words}. Probabilities for these classes are estimated from other classes.",
-        words=first_few(missing),
+        "warning" if is_one else "notice",
+        template,
+        words=first_few(np.flatnonzero(labelled.class_counts) if is_one else missing),
         missing=int(missing.size),
         classes=n_classes,
         samples=n,
