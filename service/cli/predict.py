@@ -9,13 +9,13 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from howsure.client.request import Request, json_request
-from service.child.magic_bytes import other_format
+from service.child.magic_bytes import media_type_of, other_format
 from service.cli.connection import service_address, service_client
 from service.cli.console import UrlOption, add_row, print_table
 from service.cli.failure import CommandFailed, read_json
 
 DEFAULT_REQUESTS = 3
-# Files that are sent as they are; others are JSON.
+# Files that are sent as they are. Others are recognised by their content, or JSON.
 MEDIA_TYPES = {
     ".csv": "text/csv",
     ".parquet": "application/vnd.apache.parquet",
@@ -24,14 +24,6 @@ MEDIA_TYPES = {
     ".jpeg": "image/jpeg",
     ".png": "image/png",
     ".webp": "image/webp",
-}
-# First bytes of files whose extension may be wrong or missing.
-MAGIC = {
-    b"\xff\xd8\xff": "image/jpeg",
-    b"\x89PNG": "image/png",
-    b"RIFF": "image/webp",
-    b"\x93NUMPY": "application/x-npy",
-    b"PAR1": "application/vnd.apache.parquet",
 }
 READABLE = "expected rows as JSON, .csv, .parquet or .npy, or a JPEG, PNG or WebP picture"
 # Files that may hold labels or many pictures.
@@ -128,8 +120,7 @@ def _request(calibration: str, path: Path) -> Request:
     if path.is_dir() or path.suffix.lower() in SETS:
         raise CommandFailed(f"{path} is a set: write its predictions to a file: -o answers.parquet")
     content = path.read_bytes()
-    found = (media_type for magic, media_type in MAGIC.items() if content.startswith(magic))
-    media_type = next(found, None) or MEDIA_TYPES.get(path.suffix.lower())
+    media_type = MEDIA_TYPES.get(path.suffix.lower()) or media_type_of(content)
     if media_type is None:
         body = _body(path, content) | {"calibration": calibration}
         return json_request("/predict", body, headers={})
