@@ -26,7 +26,7 @@ REMEDIES: Mapping[str, Remedy] = {
         "again:",
         'inputs = inputs.astype("float32") * 255',
     ),
-    "labels-shifted": Remedy(DATA, "labels = (labels {offset:+d}) % {classes}"),
+    "labels-shifted": Remedy(DATA, "labels = (labels {sign} {distance}) % {classes}"),
     "labels-permuted": Remedy(
         "Convert the labels to the model's order of classes. If the set has class names, send the "
         "model's index of each:",
@@ -85,5 +85,7 @@ def remedy_of(finding: Mapping[str, Any], reference: str = "NAME") -> Remedy:
     if finding["code"] == "few-samples-for-bins" and figures.get("bins") == 1:
         return ONE_BIN
     found = REMEDIES.get(finding["code"], Remedy(""))
-    names = {"classes": "n_classes"} | figures
+    offset = figures.get("offset", 0)
+    signed = {"sign": "-" if offset < 0 else "+", "distance": abs(offset)}
+    names = {"classes": "n_classes"} | signed | figures
     return found._replace(code=found.code.format(reference=reference, **names))
