@@ -6,6 +6,7 @@ from html import escape
 from typing import Any, Self
 
 from howsure.client.frames import Frame, data_frame, html_table
+from howsure.remedies import Remedy, remedy_of
 
 FINISHED = frozenset({"succeeded", "failed", "cancelled"})
 
@@ -37,12 +38,19 @@ class Progress:
 
 @dataclass(frozen=True)
 class Finding:
-    """A finding with its figures; docs/findings.md explains its code."""
+    """A finding with its figures and what fixes it; docs/findings.md explains its code."""
 
     code: str
     level: str
     message: str
     figures: Mapping[str, float]
+    remedy: Remedy
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any], reference: str) -> Self:
+        """Read a finding of the service, about a calibration."""
+        remedy = remedy_of(found, reference)
+        return cls(found["code"], found["level"], found["message"], found["figures"], remedy)
 
 
 @dataclass(frozen=True, repr=False)
@@ -86,7 +94,7 @@ class Calibration:
             serve=_by_event(resource["serve"]),
             warnings=tuple(resource["warnings"]),
             findings=tuple(
-                Finding(found["code"], found["level"], found["message"], found["figures"])
+                Finding.of(found, f"{resource['name']}@{resource['version']}")
                 for found in resource.get("findings", ())
             ),
             classes=tuple(resource["config"].get("classes") or ()),
@@ -104,7 +112,8 @@ class Calibration:
         return self.status in FINISHED
 
     def __repr__(self) -> str:
-        said = [self.reference, self.status]
+        error = self.resource.get("error")
+        said = [self.reference, self.status if error is None else f"failed: {error['title']}"]
         said += [f"Top-{k} {share:.3f}" for k, share in (self.accuracy or {}).items()]
         said += [f"{found.level}: {found.code}" for found in self.findings]
         said += [f"{len(self.warnings)} notes"] if self.warnings else []
@@ -116,10 +125,13 @@ class Calibration:
 
 def _html_texts(calibration: Calibration) -> str:
     error = calibration.resource.get("error")
-    texts = [] if error is None else [f"{error['title']}: {error['detail']}"]
-    texts += [f"{found.level} ({found.code}): {found.message}" for found in calibration.findings]
-    texts += [f"note: {note}" for note in calibration.warnings]
-    return f"<ul>{''.join(f'<li>{escape(text)}</li>' for text in texts)}</ul>" if texts else ""
+    items = [] if error is None else [escape(f"{error['title']}: {error['detail']}")]
+    for found in calibration.findings:
+        said = f"{found.level} ({found.code}): {found.message} {found.remedy.text}"
+        code = f"<pre>{escape(found.remedy.code)}</pre>" if found.remedy.code else ""
+        items.append(escape(said) + code)
+    items += [escape(f"note: {note}") for note in calibration.warnings]
+    return f"<ul>{''.join(f'<li>{item}</li>' for item in items)}</ul>" if items else ""
 
 
 class CalibrationList(list[Calibration]):

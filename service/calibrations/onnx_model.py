@@ -149,6 +149,12 @@ def _warnings(loaded: LoadedOnnxModel, upload: CalibrationUpload) -> list[str]:
         warnings.append(
             f"model_data: the model refers to no file named {quote_all(sorted(unused))}."
         )
+    if loaded.description.fixed_batch == 1:
+        warnings.append(
+            "model: its batch size is fixed at 1, so it runs one row at a time. With a free batch "
+            "size a small model often takes a tenth of the time per row: see "
+            "docs/getting-started.md#2-export-the-model."
+        )
     return warnings
 
 

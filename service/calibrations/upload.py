@@ -25,7 +25,7 @@ from service.calibrations.set_checks import (
     class_names,
 )
 from service.calibrations.uploaded_files import CalibrationUpload
-from service.errors import InvalidConfig, InvalidInput
+from service.errors import InvalidConfig, InvalidInput, InvalidOnnxModel, ModelRule, ServiceError
 from service.http.uploads import SpooledFile
 from service.runner.messages.dataset import PAIRS, Batch, DatasetInfo, DatasetKind
 from service.runner.messages.reading import Reading
@@ -115,7 +115,11 @@ def check_upload(
     """
     config = parse_config(upload.config, CalibrationConfig)
     check_ensemble(len(upload.onnx_models), config)
-    sets = _open_sets(workspace, upload, config, stack)
+    try:
+        sets = _open_sets(workspace, upload, config, stack)
+    except InvalidInput:
+        _refuse_text_model(workspace, tenant_id, upload, config)
+        raise
     info, trial = sets["calibration"].info, sets["calibration"].trial
     _check_parts(upload, config, info)
     if info.kind == PAIRS:
@@ -144,6 +148,23 @@ def check_upload(
     if model is not None:
         check_rows(model, checked.n_samples, limit=workspace.limits.max_row_passes)
     return checked
+
+
+def _refuse_text_model(
+    workspace: Workspace, tenant_id: UUID, upload: CalibrationUpload, config: CalibrationConfig
+) -> None:
+    """Refuse a model that takes text: no change to the set would help.
+
+    The types of the inputs are checked before the rows, so none are needed.
+    """
+    no_rows = Batch(0, {}, np.zeros(0, np.int64), {})
+    try:
+        inspect_onnx_model(workspace, tenant_id, upload, config, no_rows)
+    except InvalidOnnxModel as error:
+        if error.violations[0].rule == ModelRule.INPUT_TYPE:
+            raise
+    except ServiceError:
+        return
 
 
 def _open_sets(

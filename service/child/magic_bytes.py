@@ -1,4 +1,19 @@
-"""Names of file formats that are not read, by their first bytes."""
+"""File formats by their first bytes: media types of those that are read, names of others."""
+
+_MEDIA_TYPES = {
+    b"\xff\xd8\xff": "image/jpeg",
+    b"\x89PNG": "image/png",
+    b"RIFF": "image/webp",
+    b"\x93NUMPY": "application/x-npy",
+    b"PK\x03\x04": "application/x-npz",
+}
+
+
+def media_type_of(content: bytes) -> str | None:
+    """Return the media type of a picture or of arrays; None if it is something else."""
+    found = (kind for magic, kind in _MEDIA_TYPES.items() if content.startswith(magic))
+    return next(found, None)
+
 
 _PICKLE = "a pickle, which is never loaded"
 _ARRAYS = "write arrays with np.savez"

@@ -12,8 +12,7 @@ from rich.text import Text
 
 from service.cli.connection import service_client
 from service.cli.console import UrlOption, add_row, job_progress, number, print_table
-
-SHOWN = ("ece", "brier", "nll", "auroc", "aurc")
+from service.cli.report import SHOWN
 
 
 def evaluate(

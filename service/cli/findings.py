@@ -5,21 +5,8 @@ from typing import Any
 
 from rich.console import Console
 
-# By code: the option or the change that fixes it. Other findings need other data or another model;
-# docs/findings.md says which.
-REMEDIES = {
-    "softmax-twice": "calibrate again with --output-kind probabilities, or export the model "
-    "without its second softmax",
-    "not-probabilities": "calibrate again with --output NAME, another output of the model",
-    "labels-shifted": "add {offset:+d} to the labels of the set",
-    "labels-permuted": "calibrate again with --class-map, the model's index of each class, if the "
-    "set has class names",
-    "inputs-not-scaled": "divide the inputs by 255; for pictures calibrate again with "
-    "--preprocessing that has the model's scale",
-    "inputs-scaled-twice": "multiply the inputs by 255; for pictures calibrate again with "
-    "--preprocessing none",
-    "few-samples-for-bins": "howsure refit {reference} --bins auto, or add labelled samples",
-}
+from howsure.remedies import remedy_of
+
 STYLES = {"warning": "bold yellow", "notice": "cyan"}
 
 
@@ -38,18 +25,11 @@ def print_findings(
         style = STYLES[finding["level"]]
         text = f"{finding['level']} ({finding['code']}): {finding['message']}"
         console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
-        fix = remedy(finding, reference)
-        said = "" if fix is None else f"  to fix it: {fix}\n"
-        text = f"{said}  see docs/findings.md#{finding['code']}"
+        fix = remedy_of(finding, reference)
+        lines = [fix.text, *(f"  {line}" for line in fix.code.splitlines())] if fix.text else []
+        lines.append(f"see docs/findings.md#{finding['code']}")
+        text = "\n".join(f"  {line}" for line in lines)
         console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
-
-
-def remedy(finding: Mapping[str, Any], reference: str) -> str | None:
-    """Return what fixes a finding; None if no option does."""
-    if finding["figures"].get("bins") == 1:
-        return "add labelled samples"  # fewer bins are impossible
-    found = REMEDIES.get(finding["code"])
-    return found and found.format(reference=reference, **finding["figures"])
 
 
 def mark(resource: Mapping[str, Any]) -> str:

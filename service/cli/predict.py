@@ -9,12 +9,13 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from howsure.client.request import Request, json_request
+from service.child.magic_bytes import media_type_of, other_format
 from service.cli.connection import service_address, service_client
 from service.cli.console import UrlOption, add_row, print_table
 from service.cli.failure import CommandFailed, read_json
 
 DEFAULT_REQUESTS = 3
-# Files that are sent as they are; others are JSON.
+# Files that are sent as they are. Others are recognised by their content, or JSON.
 MEDIA_TYPES = {
     ".csv": "text/csv",
     ".parquet": "application/vnd.apache.parquet",
@@ -24,6 +25,7 @@ MEDIA_TYPES = {
     ".png": "image/png",
     ".webp": "image/webp",
 }
+READABLE = "expected rows as JSON, .csv, .parquet or .npy, or a JPEG, PNG or WebP picture"
 # Files that may hold labels or many pictures.
 SETS = (".npz", ".zip", ".tar")
 MOST_PRINTED = 50
@@ -115,20 +117,26 @@ def predict(
 
 def _request(calibration: str, path: Path) -> Request:
     """Return the request for the rows in a file."""
-    media_type = MEDIA_TYPES.get(path.suffix.lower())
+    if path.is_dir() or path.suffix.lower() in SETS:
+        raise CommandFailed(f"{path} is a set: write its predictions to a file: -o answers.parquet")
+    content = path.read_bytes()
+    media_type = MEDIA_TYPES.get(path.suffix.lower()) or media_type_of(content)
     if media_type is None:
-        body = _body(path) | {"calibration": calibration}
+        body = _body(path, content) | {"calibration": calibration}
         return json_request("/predict", body, headers={})
     headers = {"Content-Type": media_type, "Accept": "application/json"}
     params = {"calibration": calibration}
-    return Request("POST", "/predict", params, headers, path.read_bytes())
+    return Request("POST", "/predict", params, headers, content)
 
 
-def _body(path: Path) -> dict[str, Any]:
+def _body(path: Path, content: bytes) -> dict[str, Any]:
     """Return the request body in a JSON file."""
-    if path.is_dir() or path.suffix.lower() in SETS:
-        raise CommandFailed(f"{path} is a set: write its predictions to a file: -o answers.parquet")
-    body = read_json(path.read_bytes(), str(path))
+    try:
+        body = read_json(content, str(path))
+    except CommandFailed as error:
+        name, _ = other_format(content) or ("", "")
+        said = error if name in {"", "JSON"} else f"{path} is {name}"
+        raise CommandFailed(f"{said}; {READABLE}") from error
     if isinstance(body, list):
         return {"inputs": body}
     if not isinstance(body, dict):

@@ -49,8 +49,8 @@ def _is_screen() -> bool:
     return sys.platform in ("darwin", "win32") or any(map(os.environ.get, _SCREENS))
 
 
-SHOWN = ("ece", "brier", "nll", "auroc", "aurc")
-INSTEAD = {"ece": "ece_15"}
+# Baselines have no bins, so calibration errors are over 15 equal ranges for all.
+SHOWN = ("ece_15", "brier", "nll", "auroc", "aurc")
 
 
 def print_calibration(console: Console, client: Client, made: Calibration) -> None:
@@ -62,11 +62,7 @@ def print_calibration(console: Console, client: Client, made: Calibration) -> No
 
 
 def print_scores(console: Console, report: dict[str, Any]) -> None:
-    """Print a table for each event, measures first, then baselines; then notes and findings.
-
-    The ``ece`` of a measure is over its own bins. Baselines have no bins and show ``ece_15``, over
-    15 equal ranges.
-    """
+    """Print a table for each event, measures first, then baselines; then notes and findings."""
     for k, event in report["events"].items():
         table = Table(title=_title(report, k, event), title_justify="left", box=SIMPLE_HEAD)
         table.add_column("")
@@ -89,11 +85,7 @@ def print_scores(console: Console, report: dict[str, Any]) -> None:
             sentence = event["verdict"]["sentence"]
             console.print(sentence, markup=False, highlight=False, soft_wrap=True)
             console.print()
-    console.print(
-        "* serves /predict; the ece of a baseline is over 15 equal ranges",
-        style="dim",
-        soft_wrap=True,
-    )
+    console.print("* serves /predict", style="dim")
     found = report["calibration"]
     print_findings(report, reference=f"{found['name']}@{found['version']}")
 
@@ -106,15 +98,9 @@ def _title(report: dict[str, Any], k: str, event: dict[str, Any]) -> str:
 
 
 def _cells(found: dict[str, Any]) -> list[str]:
-    cells = []
-    for column in SHOWN:
-        score = column if column in found["scores"] else INSTEAD.get(column, column)
-        if found["evaluation"] is not None:
-            value = found["evaluation"].get(score)
-        else:
-            value = (found["scores"].get(score) or {}).get("mean")
-        cells.append(number(value))
-    return cells
+    if found["evaluation"] is not None:
+        return [number(found["evaluation"].get(score)) for score in SHOWN]
+    return [number((found["scores"].get(score) or {}).get("mean")) for score in SHOWN]
 
 
 def report(
@@ -153,7 +139,7 @@ def report(
         typer.echo(answer.content.decode())
 
 
-COMPARED_SCORES = ("ece", "brier", "nll")
+COMPARED_SCORES = ("ece_15", "brier", "nll")
 
 
 def compare(

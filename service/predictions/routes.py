@@ -64,7 +64,9 @@ class PredictBody(BaseModel):
     )
 
     calibration: str = Field(
-        description="An id, a name, or `name@version`.", examples=["digits", "digits@1"]
+        description="An id, a name, or `name@version`. In a body of more than 1 MiB it must be the "
+        "first or the last field.",
+        examples=["digits", "digits@1"],
     )
     inputs: list[Any] | EncodedTensor | dict[str, list[Any] | EncodedTensor] = Field(
         default_factory=list,

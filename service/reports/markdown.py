@@ -11,7 +11,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
-from service.reports.remedies import remedy_of
+from howsure.remedies import remedy_of
 from service.reports.report import COMPARED
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~])")
@@ -90,7 +90,9 @@ def model_card(report: Report) -> str:
 
 
 def _render(template: str, report: Report) -> str:
-    context = dict(report) | {"remedy_of": partial(remedy_of, report=report)}
+    about = report["calibration"]
+    reference = f"{about['name']}@{about['version']}"
+    context = dict(report) | {"remedy_of": partial(remedy_of, reference=reference)}
     return _TEMPLATES.get_template(template).render(context).rstrip("\n") + "\n"
 
 

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 import models
+from howsure.remedies import remedy_of
 from service.calibrations.manage import list_calibrations
 from service.errors import InvalidInput, NotFound, Overloaded
 from service.reports.charts.drawing import Renderer
@@ -20,7 +21,6 @@ from service.reports.charts.registry import RenderedFigures, figures_of, render_
 from service.reports.comparison import MOST_COMPARED
 from service.reports.confusion import collect_full_report
 from service.reports.located import Located
-from service.reports.remedies import remedy_of
 from service.reports.summary import missing_labels
 from service.reports.verdict import is_chance
 from service.runner.messages.dataset import PAIRS
@@ -37,11 +37,13 @@ def report_content(report: Mapping[str, Any], chart: RenderedFigures) -> dict[st
     """Return the context of the template, from a report as ``GET /report`` returns it."""
     shown = Located(report)
     findings = sorted(report["findings"], key=lambda found: found["level"] != "warning")
+    about = report["calibration"]
+    reference = f"{about['name']}@{about['version']}"
     return {
         "report": report,
         "shown": shown,
         "chart": chart,
-        "findings": [(found, remedy_of(found, report)) for found in findings],
+        "findings": [(found, remedy_of(found, reference)) for found in findings],
         "events": [_event(k, event, shown["events"][k]) for k, event in report["events"].items()],
         "fewest": _fewest(report["provenance"]),
         "config": json.dumps(report["provenance"]["config"], indent=2, ensure_ascii=False),

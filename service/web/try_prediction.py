@@ -14,7 +14,8 @@ from starlette.responses import RedirectResponse, Response
 
 import models
 from service.bins.served_bins import served_bins
-from service.child.requests.media_types import JSON, NPY, NPZ
+from service.child.magic_bytes import media_type_of
+from service.child.requests.media_types import JSON
 from service.errors import InvalidInput, MalformedRequest, NotFound, problem_of
 from service.reports.located import Located, value_of
 from service.web.api_calls import Answer, Sent, handed_on
@@ -39,8 +40,6 @@ from service.web.sample_rows import (
 )
 
 MOST_CHARACTERS = 1024**2
-_NPY, _ZIP = b"\x93NUMPY", b"PK\x03\x04"
-_PICTURES = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG": "image/png", b"RIFF": "image/webp"}
 
 
 class _InMemory(MultiPartParser):
@@ -108,9 +107,9 @@ def sent_by(form: TryForm, taken: TakenSample, calibration: str) -> Sent:
 
 def _of_file(content: bytes, name: str, taken: TakenSample, calibration: str) -> Sent:
     """Return a request with the file unchanged, or with the numbers of a JSON file."""
-    for magic, media_type in ((_NPY, NPY), (_ZIP, NPZ), *_PICTURES.items()):
-        if content.startswith(magic):
-            return Sent(media_type, content)
+    media_type = media_type_of(content)
+    if media_type is not None:
+        return Sent(media_type, content)
     if name.lower().endswith(".json"):
         try:
             return Sent(JSON, taken.json_body(calibration, content.decode()))

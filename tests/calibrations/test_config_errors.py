@@ -146,6 +146,13 @@ def test_doubts_about_the_upload_are_findings_and_warnings(client) -> None:
     found = calibrated(client, quick_config(output={"kind": "probabilities"}), **parts)
     assert found["findings"] == []
     assert "model_data" not in " ".join(found["warnings"])
+    assert "batch size" not in " ".join(found["warnings"])
+
+    for places in (model.graph.input, model.graph.output):
+        places[0].type.tensor_type.shape.dim[0].dim_value = 1
+    parts["model"] = model.SerializeToString()
+    found = calibrated(client, quick_config(output={"kind": "probabilities"}), **parts)
+    assert "its batch size is fixed at 1" in " ".join(found["warnings"])
 
 
 MANY = 200_000

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from graph_models import make_model, node, value
+from onnx import TensorProto
 from running_service import calibrate, digits, kept_files, npz
 
 ROWS, CLASSES = 60, 10
@@ -45,11 +47,40 @@ def of_config(config: Any) -> dict[str, Any]:
     return {"calibration": OUTPUTS, "config": json.dumps(config)}
 
 
+def of_text(calibration: bytes) -> dict[str, bytes]:
+    """Return an upload with a model whose input is text."""
+    model = make_model(
+        [node("Cast", ["text"], ["y"], to=TensorProto.FLOAT)],
+        inputs=[value("text", ("N", 3), TensorProto.STRING)],
+    )
+    return {"model": model.SerializeToString(), "calibration": calibration}
+
+
+TEXT = np.full((ROWS, 3), "1")
+TEXT_UNSUPPORTED = "input 'text' str (?, 3): this model takes text, which is not supported yet"
+
 # Where the problem is, what it says, and the parts that are sent.
 UPLOADS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "no calibration part": ("calibration", "required", {"model": MODEL}),
     "inputs without a model": ("model", "needed", {"calibration": GOOD}),
     "model and outputs": ("model", "not both", {"model": MODEL, "calibration": OUTPUTS}),
+    "text for a model of text": (
+        "model",
+        TEXT_UNSUPPORTED,
+        of_text(npz(text=TEXT, labels=labels())),
+    ),
+    "a table of text for it": (
+        "model",
+        TEXT_UNSUPPORTED,
+        of_text(b"text,label\n" + b"a b,1\n" * 60),
+    ),
+    "a table without labels for it": ("model", TEXT_UNSUPPORTED, of_text(b"text\na b\n")),
+    "numbers for it": ("model", TEXT_UNSUPPORTED, of_text(GOOD)),
+    "text for a model of numbers": (
+        "calibration.inputs",
+        "expected numbers, got text",
+        of_data(inputs=TEXT, labels=labels()),
+    ),
     "not an ONNX file": ("model", "", {"model": b"garbage" * 99, "calibration": GOOD}),
     "not a data file": ("calibration", "", {"model": MODEL, "calibration": b"\0\1" * 50}),
     "a label past the classes": (

@@ -10,7 +10,7 @@ import pyarrow.parquet as pa_parquet
 from howsure_command import ServedProcess, howsure, howsure_here, started_afresh
 from running_service import DIGITS
 
-SCORES_SHOWN = ("ece", "brier", "nll", "auroc", "aurc")
+SCORES_SHOWN = ("ece_15", "brier", "nll", "auroc", "aurc")
 LOGITS = ("calibrate", DIGITS / "calibration_logits.csv")
 
 
@@ -133,7 +133,7 @@ def test_further_sets_refits_promotion_and_comparison(tmp_path, service, command
     judged = event["measures"][event["served"]]["evaluation"]
     lines = [line.split() for line in shown.splitlines() if line.split()[:1] == ["judged@2"]]
     assert lines[0][1:3] == [event["served"], "evaluation"]
-    assert lines[0][4:] == [f"{judged[name]:.4f}" for name in ("ece", "brier", "nll")]
+    assert lines[0][4:] == [f"{judged[name]:.4f}" for name in ("ece_15", "brier", "nll")]
 
 
 def test_a_running_service_by_url(tmp_path, service) -> None:

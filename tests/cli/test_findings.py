@@ -1,11 +1,14 @@
 """Findings on the command line: printed, made an error, and told beforehand."""
 
+import ast
+import shlex
+
 import pytest
 from running_service import DIGITS
 
+from howsure.remedies import REMEDIES, remedy_of
 from howsure.statistics.findings import FINDINGS
 from service.cli import load_command
-from service.cli.findings import REMEDIES, remedy
 
 FEW = (DIGITS / "model.onnx", DIGITS / "calibration.npz", "--bins", "50")
 CODE = "few-samples-for-bins"
@@ -31,21 +34,35 @@ def test_a_strict_command_fails_and_names_the_finding(command, strict):
 
 
 def test_findings_of_a_calibration_go_to_the_standard_error(command, quick):
-    made = command("calibrate", "--strict-about", "labels-shifted", *quick, *FEW)
+    made = command(
+        "calibrate", "--name", "too-few", "--strict-about", "labels-shifted", *quick, *FEW
+    )
     assert f"warning ({CODE}): 50 bins share" in made.stderr
+    assert "\n    howsure refit too-few@1 --bins auto\n" in made.stderr
     assert CODE not in made.stdout
 
 
-def test_remedies_are_of_known_findings_and_name_options_that_exist():
-    options = {word for found in load_command("calibrate").params for word in found.opts}
-    assert {*REMEDIES} <= {*FINDINGS}
-    for code, text in REMEDIES.items():
-        words = {word.strip(",") for word in text.split() if word.startswith("--")}
-        assert words <= options, code
+@pytest.mark.parametrize("code", FINDINGS)
+def test_every_finding_has_a_remedy_that_can_be_followed(code, service, tmp_path, monkeypatch):
+    """Options of commands exist, a request is answered, lines of Python parse."""
+    text, remedy = remedy_of({"code": code, "figures": {"offset": -1}}, "digits@1")
+    assert text
+    monkeypatch.chdir(tmp_path)
+    for name in ("model.onnx", "calibration.npz", "evaluation.npz"):
+        (tmp_path / name).touch()
+    words = shlex.split(remedy)
+    if words[0] == "howsure":
+        load_command(words[1]).make_context(words[1], words[2:])
+    elif words[0] == "GET":
+        assert service.get(words[1]).is_success
+    else:
+        ast.parse(remedy)
+
+
+def test_remedies_are_of_known_findings():
+    assert {*REMEDIES} == {*FINDINGS}
 
 
 def test_one_bin_cannot_be_fewer():
     few = {"code": CODE, "figures": {"bins": 1, "samples": 20, "least_samples": 50}}
-    assert remedy(few, "digits@1") == "add labelled samples"
-    few["figures"]["bins"] = 30
-    assert remedy(few, "digits@1").startswith("howsure refit digits@1 --bins auto")
+    assert remedy_of(few) == ("Add labelled samples.", "")

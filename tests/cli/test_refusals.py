@@ -40,6 +40,10 @@ IN_A_FOLDER = [
 ]
 ON_A_SERVICE = [
     (("predict", "nobody", DIGITS / "README.md"), "JSON"),
+    (("predict", "digits", "jpeg-without-extension"), "takes no pictures"),
+    (("predict", "digits", "jpeg.json"), "takes no pictures"),
+    (("predict", "digits", "animated.gif"), "animated.gif is GIF; expected rows as JSON, .csv"),
+    (("predict", "digits", "rows.txt"), "rows.txt is not JSON: Expecting value"),
     (("predict", "nobody", DIGITS / "calibration.npz"), "to a file: -o answers.parquet"),
     (("report", "nobody"), "nobody"),
     (("report", "logits", "--open", "--format", "csv"), "--open shows html, not csv"),
@@ -76,6 +80,10 @@ def test_in_a_folder(tmp_path, case) -> None:
 @pytest.mark.parametrize(("arguments", "part"), ON_A_SERVICE)
 def test_on_a_service(tmp_path, monkeypatch, command, arguments, part: str) -> None:
     (tmp_path / "list.json").write_text("[1]")
+    for name in ("jpeg-without-extension", "jpeg.json"):
+        (tmp_path / name).write_bytes(b"\xff\xd8\xff\xe0")
+    (tmp_path / "animated.gif").write_bytes(b"GIF89a\xff")
+    (tmp_path / "rows.txt").write_text("a,b\n1,2\n")
     (tmp_path / "deep.json").write_text("[" * 10_000)
     monkeypatch.chdir(tmp_path)
     check(command(*arguments, status=1), part)

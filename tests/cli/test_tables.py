@@ -31,7 +31,7 @@ def test_numbers_are_whole_in_a_pipe(service, command, long_names) -> None:
     assert "…" not in shown
     (line,) = [line for line in shown.splitlines() if line.strip().startswith(MEASURE)]
     scores = event["measures"][MEASURE]["scores"]
-    means = [scores[name]["mean"] for name in ("ece", "brier", "nll", "auroc", "aurc")]
+    means = [scores[name]["mean"] for name in ("ece_15", "brier", "nll", "auroc", "aurc")]
     assert line.split()[-5:] == [f"{mean:.4f}" for mean in means]
     assert long_names in command("list").stdout
 

@@ -96,6 +96,7 @@ def test_notebooks_and_consoles(client, framed) -> None:
     assert len(said) < 300
     page = shown._repr_html_()
     assert "warning (labels-shifted)" in page
+    assert "<pre>labels = (labels - 1) % 4</pre>" in page
     assert "note: Top-" in page
     answers = client.predict(shown, logits=np.eye(4))
     assert repr(answers).startswith("Predictions(shown@1, 4 rows, class")

@@ -229,21 +229,42 @@ def test_probabilities_beyond_the_unit_interval_by_rounding_are_clipped(columns,
     np.testing.assert_array_equal(served["top_classes"][:, 0], [0, 0, 1, 1])
 
 
-with np.load(FOLDER / "boosted_references.npz") as references:
-    BOOSTED = dict(references)
+def references(name):
+    with np.load(FOLDER / f"{name}_references.npz") as archive:
+        return dict(archive)
+
+
+BOOSTED = references("boosted") | references("histogram")  # of the same rows
+KERAS = references("keras")
 
 
 @pytest.mark.parametrize("kind", ["binary", "three"])
 @pytest.mark.parametrize(
-    "name", ["lightgbm_{}_maps", "lightgbm_{}_matrix", "xgboost_{}_matrix", "catboost_{}_maps"]
+    "name",
+    [
+        *("lightgbm_{}_maps", "lightgbm_{}_matrix", "xgboost_{}_matrix", "catboost_{}_maps"),
+        *("histogram_{}_maps", "histogram_{}_matrix"),
+    ],
 )
 def test_boosted_trees_are_served_as_their_library_says(name, kind):
     data = (FOLDER / f"{name.format(kind)}.onnx").read_bytes()
-    takes = "features" if name.startswith("catboost") else "rows"
+    takes = {"catboost": "features", "histogram": "X"}.get(name.split("_")[0], "rows")
     served = serve(data, {takes: BOOSTED["rows"]})
     expected = BOOSTED[f"{name.split('_')[0]}_{kind}"]
     np.testing.assert_allclose(probabilities(served), expected, atol=1e-5)
     assert served.description.class_labels == tuple(range(expected.shape[1]))
+
+
+@pytest.mark.parametrize("last", ["softmax", "sigmoid", "logits"])
+def test_exports_of_keras_are_served_as_it_says(last):
+    served = serve((FOLDER / f"keras_{last}.onnx").read_bytes(), {"rows": KERAS["rows"]})
+    expected = KERAS[last].astype(np.float64)
+    if last == "logits":
+        assert served.choice.kind == "logits"
+        expected = softmax(expected, axis=1)
+    elif last == "sigmoid":
+        expected = np.hstack([1 - expected, expected])
+    np.testing.assert_allclose(probabilities(served), expected, atol=1e-5)
 
 
 @pytest.mark.parametrize(

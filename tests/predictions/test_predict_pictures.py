@@ -102,6 +102,7 @@ def test_pixels_come_as_arrays(client, greys, expected):
     ("status", "told", "content"),
     [
         (422, "expected a picture, JPEG, PNG or WebP, got GIF", GIF),
+        (422, "this PNG cannot be decoded: it is damaged or cut off", PNGS[0][:60]),
         (413, "resized", picture_file(np.zeros((1, 3_000_000), np.uint8), "PNG")),
     ],
 )

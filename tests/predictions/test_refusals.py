@@ -97,6 +97,13 @@ PICKLED = npz(inputs=np.array([{}], object))
 LARGE_WHEN_UNPACKED = npz(compressed=True, inputs=np.zeros((9_000, 64, 64), np.uint8))
 BODIES = {
     "no JSON": (JSON, b"{", 400, "body", "JSON"),
+    "a picture as JSON": (
+        JSON,
+        b"\xff\xd8\xff\xe0",
+        400,
+        "body",
+        "got a single picture; send it with its own Content-Type",
+    ),
     "a misspelt field": (JSON, of_digits(input=[[0]]), 422, "body", "did you mean 'inputs'?"),
     "an unknown field": (
         JSON,

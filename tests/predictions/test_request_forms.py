@@ -120,7 +120,8 @@ def test_large_bodies_name_their_calibration_first_or_last(client) -> None:
     between = sent(f'{{"inputs": {inputs}, {spaces}"calibration": "digits"{spaces}}}')
     (violation,) = between.json()["errors"]
     assert violation["location"] == "calibration"
-    assert "first or the last key" in violation["message"]
+    assert "as the first or the last field" in violation["message"]
+    assert "more than 1 MiB; move it there" in violation["message"]
 
 
 @pytest.mark.usefixtures("digits_calibration")

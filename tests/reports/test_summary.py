@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from howsure.statistics.findings import FINDINGS
 from service.http.openapi.examples import FOLDER
-from service.reports.remedies import REMEDIES, remedy_of
 from service.reports.summary import summarise
 
 EXAMPLE = json.loads((FOLDER / "report.json").read_text())
@@ -106,13 +104,3 @@ def test_a_shifted_further_set_is_named(report) -> None:
     sentence = summarise(report)["sentences"][-1]
     assert "after\ufffd the move" in sentence
     assert "may not hold" in sentence
-
-
-@pytest.mark.parametrize("code", FINDINGS)
-def test_every_finding_has_a_remedy(report, code) -> None:
-    finding = {"code": code, "figures": {"offset": -1}}
-    remedy = remedy_of(finding, report)
-    assert remedy.text
-    assert "{reference}" not in remedy.code
-    assert "{n_classes}" not in remedy.code
-    assert set(REMEDIES) == set(FINDINGS)

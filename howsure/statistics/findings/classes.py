@@ -17,19 +17,27 @@ def classes_not_seen(labelled: LabelCounts, /) -> Finding | None:
     average. Their number varies at most as much as a Poisson variable of that mean, because the
     counts are negatively associated. The finding needs a number among the rarest 0.1 % of that
     variable, which bounds the false alarms on balanced sets of any size. Sets with rare classes get
-    the finding too, as they should. All labels count, however few samples were recorded.
+    the finding too, as they should. All labels count, however few samples were recorded. A set with
+    labels of one class gives a warning, because it tells nothing about the others.
     """
     n, n_classes = labelled.n_samples, labelled.n_classes
     missing = np.flatnonzero(labelled.class_counts == 0)
     expected = n_classes * (1.0 - 1.0 / n_classes) ** n
     if missing.size == 0 or pdtrc(missing.size - 1, expected) > LEVEL:
         return None
+    is_one = missing.size == n_classes - 1
+    template = (
+        "All {samples:,} samples have the same label, {words}. For the model's other classes "
+        "nothing was measured, so their probabilities are meaningless."
+        if is_one
+        else "{missing:,} of the model's {classes:,} classes have no label among {samples:,} "
+        "samples: {words}. Probabilities for these classes are estimated from other classes."
+    )
     return finding(
         "classes-not-seen",
-        "notice",
-        "{missing:,} of the model's {classes:,} classes have no label among {samples:,} samples: "
-        "{words}. Probabilities for these classes are estimated from other classes.",
-        words=first_few(missing),
+        "warning" if is_one else "notice",
+        template,
+        words=first_few(np.flatnonzero(labelled.class_counts) if is_one else missing),
         missing=int(missing.size),
         classes=n_classes,
         samples=n,

@@ -109,6 +109,7 @@ def labels_shifted(evidence: RecordedSet) -> Finding | None:
         "check the index of their first class.",
         words=f" modulo {evidence.n_classes}" * best.wraps,
         offset=best.offset,
+        classes=evidence.n_classes,
         accuracy=hits.before / hits.n_samples,
         shifted_accuracy=hits.after / hits.n_samples,
         samples=hits.n_samples,

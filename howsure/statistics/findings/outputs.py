@@ -20,6 +20,9 @@ def softmax_twice(evidence: RecordedSet) -> Finding | None:
     (Clopper & Pearson 1934, at 0.01 %) is above the mean confidence as well. For a calibrated model
     the last condition fails in all but one of 10,000 cases. A binary model that applies its sigmoid
     twice predicts only one class and is not found.
+
+    Scores that are read as logits give a warning. Probabilities give a notice: boosted trees of
+    scikit-learn's AdaBoost are as unsure without any second softmax.
     """
     n, hits = evidence.records.n_samples, evidence.n_hits
     log_odds = evidence.records.top_log_odds[:, 0].astype(np.float64)
@@ -30,13 +33,20 @@ def softmax_twice(evidence: RecordedSet) -> Finding | None:
     lower = float(betaincinv(max(hits, 1), n - hits + 1, LEVEL)) if hits else 0.0
     if evidence.accuracy - mean < LEAST_GAP or lower <= mean:
         return None
+    reading = (
+        "The scores are probabilities already: declare them as such, or omit the second softmax."
+    )
+    if evidence.probabilities:
+        reading = (
+            "Either the model applies a softmax to probabilities, or it is unsure by design, as "
+            "AdaBoost is. The calibration corrects the latter; nothing needs to be done then."
+        )
     return finding(
         "softmax-twice",
-        "warning",
+        "notice" if evidence.probabilities else "warning",
         "No sample has a confidence above {largest_confidence:.3f}. A softmax of probabilities of "
         "{words} classes is at most {bound:.3f}. Yet Top-1 accuracy is {accuracy:.1%} (mean "
-        "confidence {mean_confidence:.1%}, {samples:,} samples). The scores are probabilities "
-        "already: declare them as such, or omit the second softmax.",
+        f"confidence {{mean_confidence:.1%}}, {{samples:,}} samples). {reading}",
         words=f"{evidence.n_classes:,}",
         largest_confidence=float(evidence.confidence.max()),
         bound=float(1.0 / (1.0 + np.exp(-bound))),

@@ -32,13 +32,13 @@ def shift_verdict(k: int, measure: MeasureEvaluation, *, n_events: int) -> tuple
 
 
 def _calibration(band: ConsistencyBand, p_value: float, *, fails: bool) -> str:
-    found = f"the calibration error of the probabilities served is {band.observed:.4f}"
-    chance = f"the {band.upper:.4f} that calibrated ones exceed in 1 of 100 such sets"
+    found = f"the calibration error of the served probabilities is {band.observed:.4f}"
+    chance = f"the {band.upper:.4f} that perfect calibration exceeds in 1 of 100 such sets"
     if fails:
         return f"{found}, above {chance}: the served probabilities are miscalibrated on this set"
     if band.consistent:
         return f"{found}, not above {chance}"
-    return f"{found}, above {chance}, but chance may do so where errors are few (p = {p_value:.2g})"
+    return f"{found}, above {chance}; with so few errors this may be chance (p = {p_value:.2g})"
 
 
 def _population(measure: MeasureEvaluation, *, differs: bool) -> str:

@@ -29,8 +29,8 @@ def check_input_types(specs: Sequence[TensorSpec]) -> None:
         if spec.dtype == "str":
             raise InvalidOnnxModel.because(
                 ModelRule.INPUT_TYPE,
-                f"input {spec}: this model takes text, which is not supported yet: expected an "
-                "input of numbers; do the encoding of text and categories before the model",
+                f"input {spec}: this model takes text, which is not supported yet; encode text "
+                "and categories as numbers before the model",
             )
         if spec.dtype not in DTYPES:
             raise InvalidOnnxModel.because(

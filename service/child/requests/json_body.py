@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from service.child.magic_bytes import other_format
 from service.child.requests.limits import BodyLimits
 from service.child.requests.tensors import (
     ANY_INPUT,
@@ -190,8 +191,8 @@ def named_calibration(body: bytes) -> str:
         if found is None:
             raise InvalidInput.at(
                 "calibration",
-                f"expected it as the first or the last key of a body of more than "
-                f"{MOST_SCANNED_BYTES} bytes",
+                "expected it as the first or the last field, because this JSON body has more than "
+                "1 MiB; move it there",
             )
     if found is not None:
         with suppress(UnicodeDecodeError):
@@ -255,7 +256,11 @@ def _outer(body: bytes) -> JsonBody:
     except RecursionError as error:
         raise MalformedRequest.at("body", "the lists are nested too deeply") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise MalformedRequest.at("body", f"expected a JSON object: {error}") from error
+        name, _ = other_format(body) or ("JSON", "")
+        got = f"expected a JSON object: {error}"
+        if name != "JSON":
+            got = f"expected a JSON object, got {name}; send it with its own Content-Type"
+        raise MalformedRequest.at("body", got) from error
 
 
 def _known_fields(error: msgspec.ValidationError) -> str:

@@ -16,6 +16,15 @@ def test_classes_without_a_label():
     assert ": 3, 7." in finding.message
 
 
+@pytest.mark.parametrize("n_classes", [2, 10])
+def test_labels_of_one_class_are_worth_a_warning(n_classes):
+    logits, labels = calibrated(2000, n_classes=n_classes, seed=1)
+    kept = labels == 1
+    finding = found_in(logits[kept], labels[kept])[SEEN]
+    assert finding.level == "warning"
+    assert f"All {kept.sum():,} samples have the same label, 1." in finding.message
+
+
 @pytest.mark.parametrize(("n_samples", "found"), [(20, False), (200, True)])
 def test_one_class_in_a_small_set_is_left_out_by_chance(n_samples, found):
     logits, labels = calibrated(4 * n_samples, seed=2)

@@ -20,6 +20,17 @@ def test_a_softmax_of_probabilities(n_classes, factor):
     assert figures["mean_confidence"] < figures["accuracy"] - 0.1
 
 
+@pytest.mark.parametrize("source", ["inputs", "probabilities"])
+def test_probabilities_that_may_be_unsure_by_design(source):
+    """Which of the two it is, their values do not tell."""
+    logits, labels = calibrated(1000, seed=1, spread=6.0)
+    twice = softmax(softmax(logits, axis=1), axis=1)
+    finding = found_in(twice, labels, source=source, probabilities=True)[SOFTMAX_TWICE]
+    assert finding.level == "notice"
+    assert "Either the model applies a softmax to probabilities" in finding.message
+    assert "unsure by design, as AdaBoost is" in finding.message
+
+
 def test_probabilities_of_half_precision():
     logits, labels = calibrated(1000, seed=2, spread=6.0)
     halves = softmax(logits, axis=1).astype(np.float16)

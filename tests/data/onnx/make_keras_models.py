@@ -1,0 +1,46 @@
+"""Export small Keras networks with ``model.export``, with their own answers.
+
+Not run by the tests, which need no Keras: the files are committed. To make them again::
+
+    python -m venv /tmp/keras && /tmp/keras/bin/pip install keras==3.15.1 torch==2.13.0 onnxscript
+    KERAS_BACKEND=torch /tmp/keras/bin/python tests/data/onnx/make_keras_models.py
+
+Weights are random from a fixed seed.
+"""
+
+from pathlib import Path
+
+import keras
+import numpy as np
+import onnx
+from keras import layers
+
+FOLDER = Path(__file__).parent
+# The last layer: its number of units and its function.
+LAST = {"softmax": (3, "softmax"), "sigmoid": (1, "sigmoid"), "logits": (3, None)}
+
+
+def forget_paths(path: Path) -> None:
+    """Remove the exporter's stack traces, which name folders of this machine."""
+    model = onnx.load(path)
+    for noted in (model, model.graph, *model.graph.node, *model.graph.value_info):
+        del noted.metadata_props[:]
+        noted.doc_string = ""
+    path.write_bytes(model.SerializeToString())
+
+
+if __name__ == "__main__":
+    rows = np.random.default_rng(8).normal(size=(40, 6)).astype(np.float32)
+    found = {"rows": rows}
+    for name, (units, function) in LAST.items():
+        keras.utils.set_random_seed(5)
+        hidden = layers.Dense(8, activation="relu")
+        last = layers.Dense(units, activation=function)
+        model = keras.Sequential(
+            [keras.Input((6,), name="rows"), hidden, layers.BatchNormalization(), last]
+        )
+        found[name] = model.predict(rows, verbose=0)
+        path = FOLDER / f"keras_{name}.onnx"
+        model.export(path, format="onnx", verbose=False)
+        forget_paths(path)
+    np.savez_compressed(FOLDER / "keras_references.npz", **found)
