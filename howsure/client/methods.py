@@ -12,7 +12,14 @@ from howsure.client import jobs, predictions
 from howsure.client.errors import EvaluationFailed
 from howsure.client.frames import is_frame
 from howsure.client.jobs import OnProgress, Upload, WaitOptions
-from howsure.client.predictions import ONE_OF, Picture, Predictions, rows_of
+from howsure.client.predictions import (
+    ONE_OF,
+    Inputs,
+    Picture,
+    Predictions,
+    is_named_rows,
+    rows_of,
+)
 from howsure.client.request import Answer, Request, address_of, json_request
 from howsure.client.resources import Calibration, CalibrationList, Evaluation, reference_of
 from howsure.client.transport import Sender, Transport
@@ -142,7 +149,7 @@ class Methods:
     async def predict(  # noqa: PLR0913 - the kinds of rows
         self,
         calibration: Reference,
-        inputs: ArrayLike | Mapping[str, ArrayLike] | None = None,
+        inputs: Inputs = None,
         *,
         logits: ArrayLike | None = None,
         probabilities: ArrayLike | None = None,
@@ -160,8 +167,8 @@ class Methods:
         Parameters
         ----------
         inputs
-            Rows for the model's only input, rows by input name, or a data frame of pandas, whose
-            column names are sent with it.
+            Rows for the model's only input, or rows by input name. With the names of the columns
+            of the calibration table: a data frame of pandas, or a list of mappings.
         logits, probabilities
             Instead of ``inputs``, for a calibration of uploaded outputs: shape (n, classes).
         pixels
@@ -187,12 +194,11 @@ class Methods:
             "pixels": pixels,
             "scores": scores,
         }
-        if (
-            is_frame(inputs)
-            and supplied is None
-            and not any(array is not None for array in (*outputs.values(), pictures))
-        ):
+        is_alone = all(array is None for array in (*outputs.values(), pictures))
+        if is_frame(inputs) and supplied is None and is_alone:
             requests = predictions.frame_requests(inputs, rows_per_request)
+        elif is_named_rows(inputs) and is_alone:
+            requests = predictions.named_row_requests(inputs, supplied, rows_per_request)
         elif pictures is None:
             arrays = rows_of(inputs, outputs, supplied)
             requests = predictions.array_requests(arrays, rows_per_request)

@@ -1,11 +1,12 @@
 """Predictions: requests for rows, and answers as arrays."""
 
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -55,12 +56,16 @@ class Predictions:
         The calibration that answered: its id, and ``name@version``.
     classes
         Names of all classes, by index.
+    by_position
+        Whether the calibration has column names and the rows came without: they were read in the
+        order of the calibration table.
     """
 
     arrays: Arrays
     calibration_id: str
     reference: str
     classes: Sequence[str]
+    by_position: bool = False
 
     def __len__(self) -> int:
         return len(next(iter(self.arrays.values())))
@@ -186,9 +191,10 @@ class Predictions:
         arrays = {
             name: np.concatenate([part.arrays[name] for part in parts]) for name in first.arrays
         }
-        return cls(arrays, first.calibration_id, first.reference, first.classes)
+        return replace(first, arrays=arrays)
 
 
+JSON = "application/json"
 NPZ = "application/x-npz"
 # Limits of one request, far below the default limits of a service.
 MOST_ROWS = 1024
@@ -198,6 +204,8 @@ MOST_TABLE_ROWS = 5000
 MOST_PICTURES = 128
 ONE_OF = "expected exactly one of inputs, logits, probabilities, pixels, scores and pictures"
 
+NamedRow: TypeAlias = Mapping[str, float]
+Inputs: TypeAlias = ArrayLike | Mapping[str, ArrayLike] | Sequence[NamedRow] | None
 Picture: TypeAlias = bytes | str | os.PathLike[str]
 
 
@@ -224,6 +232,31 @@ def frame_requests(frame: Frame, rows: int | None) -> Iterator[Request]:
         yield Request("POST", "/predict", headers=headers, content=parquet_bytes(part))
 
 
+def is_named_rows(given: object) -> TypeGuard[Sequence[NamedRow]]:
+    """Tell whether rows are mappings by column name."""
+    if not isinstance(given, Sequence) or isinstance(given, str | bytes) or not given:
+        return False
+    return isinstance(given[0], Mapping)
+
+
+def named_row_requests(
+    rows: Sequence[NamedRow],
+    supplied: Mapping[str, ArrayLike] | None,
+    size: int | None,
+) -> Iterator[Request]:
+    """Yield requests for ``size`` rows each, None for a suitable number, in JSON without a name."""
+    columns = {name: np.asarray(column) for name, column in (supplied or {}).items()}
+    headers = {"Content-Type": JSON, "Accept": NPZ}
+    for start in range(0, len(rows), size or MOST_ROWS):
+        part = slice(start, start + (size or MOST_ROWS))
+        body: dict[str, Any] = {"inputs": rows[part]}
+        if columns:
+            body["supplied"] = {name: column[part].tolist() for name, column in columns.items()}
+        # Numbers of numpy are no JSON.
+        content = json.dumps(body, allow_nan=False, default=float).encode()
+        yield Request("POST", "/predict", headers=headers, content=content)
+
+
 def picture_requests(pictures: Sequence[Picture], rows: int | None) -> Iterator[Request]:
     """Yield requests for some picture files each; only those of one request are in memory."""
     parts: list[FilePart] = []
@@ -247,7 +280,7 @@ def _picture(picture: Picture, number: int) -> tuple[str, bytes]:
 
 
 def rows_of(
-    inputs: ArrayLike | Mapping[str, ArrayLike] | None,
+    inputs: Inputs,
     outputs: Mapping[str, ArrayLike | None],
     supplied: Mapping[str, ArrayLike] | None,
 ) -> Arrays:
@@ -264,7 +297,7 @@ def rows_of(
     if isinstance(inputs, Mapping):
         given = dict(inputs)
     elif inputs is not None:
-        given = {"inputs": inputs}
+        given = {"inputs": cast("ArrayLike", inputs)}
     given |= {f"uncertainty_{name}": column for name, column in (supplied or {}).items()}
     arrays = {name: np.asarray(array) for name, array in given.items()}
     lengths = {name: array.shape[0] if array.ndim else None for name, array in arrays.items()}
@@ -284,9 +317,12 @@ async def predict(
     reference, parts = reference_of(calibration), []
     timeout = {} if seconds is None else {"Timeout": f"{seconds:g}"}
     for request in requests:
-        named = replace(
-            request, params={"calibration": reference}, headers={**request.headers, **timeout}
-        )
+        named = replace(request, headers={**request.headers, **timeout})
+        if request.headers.get("Content-Type") == JSON:
+            head = json.dumps({"calibration": reference})[:-1].encode()
+            named = replace(named, content=head + b", " + (request.content or b"")[1:])
+        else:
+            named = replace(named, params={"calibration": reference})
         answer = await sender.send(named)
         served = _served_calibration(answer)
         # The same version answers all rows, even if a newer one appears meanwhile.
@@ -295,7 +331,8 @@ async def predict(
             found = await sender.send(Request("GET", address_of(reference)))
             class_names[reference] = Calibration.of(found.json()).classes
         name = f"{served['name']}@{served['version']}"
-        parts.append(Predictions(read_npz(answer.content), reference, name, class_names[reference]))
+        arrays, classes = read_npz(answer.content), class_names[reference]
+        parts.append(Predictions(arrays, reference, name, classes, "columns" in served))
     return Predictions.joined(parts)
 
 

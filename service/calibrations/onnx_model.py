@@ -48,11 +48,12 @@ def inspect_onnx_model(
     trial: Batch,
     *,
     columns: Mapping[str, list[str]] | None = None,
+    n_samples: int,
 ) -> InspectedOnnxModel | None:
     """Load the model, or the members of an ensemble, in a child process; run the first samples.
 
-    ``columns`` are the table columns of each input, stored with the model. Return None where no
-    model was uploaded.
+    ``columns`` are the table columns of each input, stored with the model. The first samples are
+    those of a set of ``n_samples``. Return None where no model was uploaded.
 
     Raises
     ------
@@ -75,6 +76,8 @@ def inspect_onnx_model(
             preprocessing=None if config.preprocessing is None else config.preprocessing.resolved(),
             trial=trial.arrays,
             location="calibration",
+            table_columns=columns,
+            of_rows=n_samples,
         )
     labels = loaded.description.class_labels or ()
     if len(labels) != loaded.n_classes:

@@ -28,7 +28,7 @@ from service.calibrations.uploaded_files import CalibrationUpload
 from service.errors import InvalidConfig, InvalidInput, InvalidOnnxModel, ModelRule, ServiceError
 from service.http.uploads import SpooledFile
 from service.runner.messages.dataset import PAIRS, Batch, DatasetInfo, DatasetKind
-from service.runner.messages.reading import Reading
+from service.runner.messages.reading import TAKES_OTHER_COLUMNS, Reading
 from service.runner.messages.set_messages import SetToRead
 from service.runner.model_description import ModelDescription
 from service.runner.set_reader import UploadedSet
@@ -39,15 +39,20 @@ FALLBACK_NAME = "calibration"
 
 
 def reading_options(
-    config: CalibrationConfig, labels: SpooledFile | None, *, kind: DatasetKind | None
+    config: CalibrationConfig,
+    labels: SpooledFile | None,
+    *,
+    kind: DatasetKind | None,
+    takes_other_columns: bool = True,
 ) -> Reading:
-    """Return how to read a set; ``kind`` is the content of an array without a name."""
+    """Return how to read a set; ``kind`` is its content, where it is known."""
     asked = config.preprocessing
     return Reading(
         preprocessing=None if asked is None else asked.resolved(),
         class_map=config.class_map,
         classes=config.classes,
         columns=config.columns,
+        takes_other_columns=takes_other_columns,
         labels=None if labels is None else labels.path,
         kind=kind,
     )
@@ -125,7 +130,13 @@ def check_upload(
     if info.kind == PAIRS:
         config = pairs_config(config)
     found = inspect_onnx_model(
-        workspace, tenant_id, upload, config, trial, columns=table_columns(config, info)
+        workspace,
+        tenant_id,
+        upload,
+        config,
+        trial,
+        columns=table_columns(config, info),
+        n_samples=info.n_samples,
     )
     if found is None:
         found = _classes_of_outputs(info)
@@ -138,7 +149,7 @@ def check_upload(
         upload=upload,
         sets=sets,
         config=_resolved(config, top_k, info, found),
-        data=_data(upload, info, labels, found.n_classes),
+        data=_data(upload, config, info, labels, found.n_classes),
         found=found,
         trial=trial,
         warnings=[*info.notes, *found.warnings, *notes],
@@ -170,7 +181,7 @@ def _refuse_text_model(
 def _open_sets(
     workspace: Workspace, upload: CalibrationUpload, config: CalibrationConfig, stack: ExitStack
 ) -> dict[models.ArtifactRole, UploadedSet]:
-    kind = None if upload.onnx_models else config.output.kind
+    kind: DatasetKind | None = "inputs" if upload.onnx_models else config.output.kind
     asked = [
         SetToRead(
             file.path,
@@ -209,6 +220,7 @@ def _resolved(
 
 def _data(
     upload: CalibrationUpload,
+    config: CalibrationConfig,
     info: DatasetInfo,
     labels: Mapping[models.ArtifactRole, Labels],
     n_classes: int,
@@ -221,6 +233,8 @@ def _data(
         "samples": int(own.size),
         "supplied": list(info.supplied),
         "design": list(info.design),
+        TAKES_OTHER_COLUMNS: bool(reading_options(config, None, kind=None).input_columns)
+        or not info.columns,
         "class_counts": np.bincount(own, minlength=n_classes).tolist(),
         "evaluation_samples": None if further is None else int(further.size),
         "sha256": digests["calibration"],

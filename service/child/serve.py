@@ -4,6 +4,7 @@ import gc
 import socket
 import traceback
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +67,7 @@ class Requests:
         self._watchdog = Watchdog()
         self._model: LoadedModel | None = None
         self._scores: ScoresModel | None = None
+        self._table_columns: Mapping[str, tuple[str, ...]] | None = None
         self._queue: BatchQueue | None = None
         self._sets: SetReading | None = None
         self._is_used = False
@@ -144,7 +146,8 @@ class Requests:
         if self._scores is not None:
             return BatchQueue(self._scores, ScoresDecoder(self._scores.spec))
         model = self._loaded()
-        return BatchQueue(model, BodyDecoder(model.inputs))
+        inputs = replace(model.inputs, table_columns=self._table_columns)
+        return BatchQueue(model, BodyDecoder(inputs))
 
     def _read(self, request: LoadRequest) -> Bytes:
         if request.preprocessing is not None:
@@ -165,6 +168,7 @@ class Requests:
     def _load(self, request: LoadRequest, trial: Mapping[str, Array]) -> Answer:
         files = self._read(request)
         self._model = load(files, request, trial, self._watchdog)
+        self._table_columns = request.table_columns
         fields = to_fields(self._model.found)
         try:
             convert(fields, LoadedOnnxModel)
@@ -182,7 +186,12 @@ class Requests:
     def _predict(self, request: RowsRequest, inputs: Mapping[str, Array]) -> Answer:
         model = self._loaded()
         return {}, {
-            OUTPUT_ROWS: model.predict(inputs, location=request.location, start=request.start)
+            OUTPUT_ROWS: model.predict(
+                inputs,
+                location=request.location,
+                start=request.start,
+                of_rows=request.of_rows,
+            )
         }
 
     def _record(self, request: RowsRequest, tensors: dict[str, Array]) -> Answer:

@@ -18,6 +18,7 @@ from service.jobs.acceptance import CallContext, accepted, deleted_on_failure
 from service.jobs.cleanup import delete_unnamed_files
 from service.jobs.record_set import require_records
 from service.predictions.load_calibration import load_served
+from service.runner.messages.reading import TAKES_OTHER_COLUMNS
 from service.runner.messages.set_messages import SetToRead
 from service.runner.model_description import ModelDescription
 from service.runner.set_reader import UploadedSet
@@ -65,7 +66,10 @@ def start_evaluation(
             uploaded.path,
             LOCATION,
             reading_options(
-                CalibrationConfig.model_validate(row.config), labels, kind=row.data["kind"]
+                CalibrationConfig.model_validate(row.config),
+                labels,
+                kind=row.data["kind"],
+                takes_other_columns=row.data.get(TAKES_OTHER_COLUMNS, True),
             ),
             labels_required=False,
         )
@@ -108,7 +112,11 @@ def _check_compatible(ctx: CallContext, row: models.Calibration, dataset: Upload
     if served.onnx_model is not None:
         onnx_model = served.onnx_model
         workspace.runners.predict(
-            onnx_model.files, onnx_model.resolved, dataset.trial.arrays, location=LOCATION
+            onnx_model.files,
+            onnx_model.resolved,
+            dataset.trial.arrays,
+            location=LOCATION,
+            of_rows=info.n_samples,
         )
     elif info.n_classes != n_classes:
         raise InvalidDataset.at(

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
 from typing import TypeAlias
 
+import msgspec
 import numpy as np
 import structlog
 
@@ -54,23 +55,22 @@ class BatchAnswers:
         self._supplied = supplied or {}
         self.n_rows = matrix.n_rows
 
-    def write(
-        self, form: AnswerForm, start: int, stop: int, wanted: RequestedOutputs | None
-    ) -> PredictionAnswer:
-        """Return the response body for the rows from ``start`` to before ``stop``.
+    def write(self, form: AnswerForm, answer: Answer) -> PredictionAnswer:
+        """Return the response body for the rows of an answer.
 
         Raises
         ------
         InvalidInput
             If the request names an unknown output.
         """
-        ref = self._served.ref
+        ref, start, stop = self._served.ref, answer.start, answer.stop
         if form == "json":
-            return PredictionAnswer(ref, self._json.encode(start, stop))
+            body = self._json.encode(start, stop, by_position=answer.by_position)
+            return PredictionAnswer(ref, body)
         if form == "npz":
             own = {name: array[start:stop] for name, array in self._arrays.items()}
-            return PredictionAnswer(ref, predictions_npz(own))
-        body, header_length = self._tensors.encode(start, stop, wanted or ALL_OUTPUTS)
+            return PredictionAnswer(ref, predictions_npz(own), by_position=answer.by_position)
+        body, header_length = self._tensors.encode(start, stop, answer.wanted or ALL_OUTPUTS)
         return PredictionAnswer(ref, body, header_length)
 
     def record_metrics(self, counts: AnswerCounts, start: int, stop: int) -> None:
@@ -168,7 +168,7 @@ class AnswerWriter:
         except ServiceError as error:
             self._fail(answer.request, error)
             return
-        alone = Answer(answer.request, own, 0, own.n_rows, answer.wanted, answer.supplied)
+        alone = msgspec.structs.replace(answer, matrix=own, start=0, stop=own.n_rows)
         self._write([alone], BatchAnswers(served, own, supplied))
 
     def _write(self, answers: Sequence[Answer], rows: BatchAnswers) -> None:
@@ -192,8 +192,7 @@ class AnswerWriter:
         n_answered = 0
         for answer in answers:
             try:
-                form = answer.request.options.form
-                body = rows.write(form, answer.start, answer.stop, answer.wanted)
+                body = rows.write(answer.request.options.form, answer)
             except ServiceError as error:
                 written.append(error)
             else:

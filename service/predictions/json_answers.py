@@ -15,6 +15,7 @@ from service.predictions.lookup import (
     PredictionBatch,
     class_probabilities,
 )
+from service.predictions.prediction_request import POSITIONAL
 from service.predictions.served_calibration import EventProbability, ServedCalibration, ServedEvent
 from service.runner.model_output import OutputMatrix
 
@@ -77,11 +78,13 @@ class JsonAnswers:
             {name: _listed(found) for name, found in batch.abstain.items()},
         )
 
-    def encode(self, start: int, stop: int) -> bytes:
+    def encode(self, start: int, stop: int, *, by_position: bool = False) -> bytes:
         """Return the response body for the rows from ``start`` to before ``stop``."""
-        return msgspec.json.encode(
-            {"calibration": self.served.json_ref, "predictions": self._rows[start:stop]}
-        )
+        body: dict[str, Any] = {"calibration": self.served.json_ref}
+        if by_position:
+            body["columns"] = POSITIONAL
+        body["predictions"] = self._rows[start:stop]
+        return msgspec.json.encode(body)
 
     def record_metrics(self, counts: AnswerCounts, rows: slice) -> None:
         """Count some of the rows by bin and flag."""

@@ -28,6 +28,7 @@ from service.predictions.served_calibration import (
 )
 from service.runner.messages.dataset import PAIRS
 from service.runner.messages.onnx_models import NoFiles, serving
+from service.runner.messages.reading import TAKES_OTHER_COLUMNS
 from service.runner.messages.scores_model import ScoredEvent, ScoresModelSpec
 from service.runner.model_files import open_files
 from service.runner.model_to_serve import ModelToServe
@@ -107,6 +108,7 @@ def _load(workspace: Workspace, tenant_id: uuid.UUID, ref: CalibrationRef) -> Se
             accept_thresholds=accept_thresholds(tables, config["selective"]),
             events=events,
             has_classes=row.data["kind"] != PAIRS,
+            takes_other_columns=row.data.get(TAKES_OTHER_COLUMNS, True),
         )
         if served.onnx_model is not None:
             # The files stay open as long as the model may still be loaded from them.

@@ -38,6 +38,7 @@ from service.http.response_head import new_id
 from service.metrics.metrics import RequestMetrics
 from service.predictions.oip_models import reference_of
 from service.predictions.prediction_request import (
+    POSITIONAL,
     AnswerForm,
     PredictionAnswer,
     PredictionOptions,
@@ -253,6 +254,8 @@ def answer_headers(answer: PredictionAnswer, options: PredictionOptions) -> Head
         return _OF_JSON
     ref = answer.ref
     named = f"id={ref.id}; name={ref.name}; version={ref.version}"
+    if answer.by_position:
+        named += f"; columns={POSITIONAL}"
     return ((b"content-type", NPZ.encode()), (b"howsure-calibration", _header(named)))
 
 

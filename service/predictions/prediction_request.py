@@ -34,6 +34,9 @@ def learn_rows(model: ServedModel, media_type: str, n_bytes: int, n_rows: int) -
     model.bytes_a_row[media_type] = known + SHARE * (found - known)
 
 
+# In answers to rows without the column names that the calibration has.
+POSITIONAL = "positional"
+
 AnswerForm: TypeAlias = Literal["json", "npz", "oip"]
 
 
@@ -61,11 +64,15 @@ class PredictionOptions(msgspec.Struct, eq=False, frozen=True):
 
 
 class PredictionAnswer(msgspec.Struct, eq=False):
-    """A response body, and the length of its JSON if tensors follow."""
+    """A response body, and the length of its JSON if tensors follow.
+
+    ``by_position`` tells that rows came without the column names that the calibration has.
+    """
 
     ref: CalibrationRef
     body: bytes
     header_length: int | None = None
+    by_position: bool = False
 
 
 class PredictionRequest(BatchRequest, eq=False, kw_only=True):

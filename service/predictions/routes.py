@@ -70,8 +70,9 @@ class PredictBody(BaseModel):
     )
     inputs: list[Any] | EncodedTensor | dict[str, list[Any] | EncodedTensor] = Field(
         default_factory=list,
-        description="Rows for the model's single input, or rows by input name.",
-        examples=[[[0.0, 1.0, 2.0]]],
+        description="Rows for the model's single input: lists, or objects by column name if the "
+        "calibration set was a table. Or rows by input name.",
+        examples=[[[0.0, 1.0, 2.0]], [{"age": 41, "income": 2.5}]],
     )
     logits: list[list[float]] | EncodedTensor = Field(
         default_factory=list, description="For a calibration of uploaded outputs."
@@ -160,6 +161,11 @@ class PredictAnswer(BaseModel):
     """One prediction per row, in the order of the request."""
 
     calibration: CalibrationName = Field(description="The calibration that answered.")
+    columns: Literal["positional"] | None = Field(
+        None,
+        description="Present if the calibration has column names and the rows came without: they "
+        "were read in the order of the calibration table.",
+    )
     predictions: list[Prediction] = Field(description="One per row, in the order of the request.")
 
 
@@ -173,7 +179,8 @@ class PredictAnswer(BaseModel):
             "content": {NPZ: {"schema": BINARY}},
             "headers": {
                 "Howsure-Calibration": {
-                    "description": "With arrays: `id=…; name=…; version=…` of what answered.",
+                    "description": "With arrays: `id=…; name=…; version=…` of what answered; and "
+                    "`; columns=positional`, as in JSON.",
                     "schema": {"type": "string"},
                 }
             },

@@ -226,7 +226,8 @@ class ServedCalibration:
     is unlike the calibration set, and beyond an entry of ``accept_thresholds``, by maximal risk,
     answering it would break that risk. None where there is none. ``operating_point`` alone may
     change; a change makes another copy. ``has_classes`` is false if requests
-    hold scores of pairs.
+    hold scores of pairs; ``takes_other_columns`` if columns of tables that it does not know are
+    refused.
     """
 
     ref: CalibrationRef
@@ -238,6 +239,7 @@ class ServedCalibration:
     events: Sequence[ServedEvent]
     operating_point: ServedOperatingPoint | None = None
     has_classes: bool = True
+    takes_other_columns: bool = True
     # Types of the output tensors by name, filled by the first answers.
     output_types: dict[str, OutputType] = field(init=False, repr=False, default_factory=dict)
     # JSON of responses with raw tensors only, by the number of rows and the names of the outputs.

@@ -11,7 +11,7 @@ from service.predictions.served_calibration import ServedCalibration
 from service.runner.messages.dataset import PAIRS, Batch, DatasetInfo, join_batches
 from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.onnx_models import read_resolved, read_table_columns
-from service.runner.messages.reading import AS_IT_IS, Reading
+from service.runner.messages.reading import Reading
 from service.runner.messages.set_messages import SetToRead
 from service.runner.set_reader import UploadedSet
 from service.storage.shards import shard_buffers
@@ -53,12 +53,14 @@ def read_set_rows(
 
 def _reading(served: ServedCalibration) -> Reading:
     if served.onnx_model is None:
-        return AS_IT_IS if served.has_classes else Reading(kind=PAIRS)
+        return Reading(classes=served.class_names) if served.has_classes else Reading(kind=PAIRS)
     resolved = served.onnx_model.resolved
     return Reading(
         preprocessing=read_resolved(resolved).preprocessing,
         columns=read_table_columns(resolved),
+        takes_other_columns=served.takes_other_columns,
         wants_labels=False,
+        kind="inputs",
     )
 
 

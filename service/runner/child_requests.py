@@ -20,7 +20,12 @@ from service.runner.messages.frames import (
     Status,
 )
 from service.runner.messages.input_rows import CHUNK_ROWS
-from service.runner.messages.onnx_models import LoadedOnnxModel, OnnxModelFiles, read_resolved
+from service.runner.messages.onnx_models import (
+    LoadedOnnxModel,
+    OnnxModelFiles,
+    read_resolved,
+    read_table_columns,
+)
 from service.runner.messages.passes import ENSEMBLE, GRADIENT, LAST_LAYER, PLAIN, PassPlan
 from service.runner.messages.preprocessing import Preprocessing
 from service.runner.messages.requests import (
@@ -214,13 +219,19 @@ class ChildRequests:
         )
 
     def predict(
-        self, inputs: Mapping[str, Array], spec: OutputSpec, *, start: int, location: str
+        self,
+        inputs: Mapping[str, Array],
+        spec: OutputSpec,
+        *,
+        start: int,
+        location: str,
+        of_rows: int | None = None,
     ) -> ChildRequest[OutputMatrix]:
-        """Answer rows; ``start`` is the number of the first."""
+        """Answer rows; ``start`` is the number of the first, of a set of ``of_rows``."""
         n_rows = len(next(iter(inputs.values())))
         return ChildRequest(
             Kind.PREDICT,
-            RowsRequest(location, start, each_run=self.run_timeout * spec.largest_run),
+            RowsRequest(location, start, self.run_timeout * spec.largest_run, of_rows=of_rows),
             lambda answer: spec.read_rows(answer.tensors, n_rows),
             timeout=self.run_timeout * spec.runs,
             tensors=inputs,
@@ -266,6 +277,7 @@ class ChildRequests:
             passes=model.passes,
             columns=model.columns,
             preprocessing=model.preprocessing,
+            table_columns=read_table_columns(resolved),
         )
 
 

@@ -186,7 +186,7 @@ class RunnerPool:
         """
         return self._finder.devices()[0]
 
-    def inspect(
+    def inspect(  # noqa: PLR0913 - the choices of an upload, and its rows
         self,
         files: OnnxModelFiles,
         *,
@@ -197,6 +197,8 @@ class RunnerPool:
         preprocessing: Preprocessing | None = None,
         trial: Mapping[str, Array],
         location: str = "calibration",
+        table_columns: Mapping[str, Sequence[str]] | None = None,
+        of_rows: int | None = None,
     ) -> LoadedOnnxModel:
         """Load a model, run it on real rows and describe it; it stays loaded.
 
@@ -217,6 +219,8 @@ class RunnerPool:
             First rows of the calibration set, by input name; at most 256 are used.
         location
             The name of the rows in errors.
+        table_columns, of_rows
+            For errors: the columns of each input, and how many rows the set has.
 
         Raises
         ------
@@ -239,6 +243,8 @@ class RunnerPool:
             scalar_outputs=tuple(scalar_outputs),
             passes=tuple(passes),
             preprocessing=preprocessing,
+            table_columns={name: tuple(of) for name, of in (table_columns or {}).items()},
+            of_rows=of_rows,
         )
         request = self._requests.try_out(
             message, {name: array[:TRIAL_ROWS] for name, array in trial.items()}
@@ -255,6 +261,7 @@ class RunnerPool:
         *,
         start: int = 0,
         location: str = "inputs",
+        of_rows: int | None = None,
     ) -> HeadOutputs:
         """Return top classes and uncertainties of each row.
 
@@ -262,8 +269,8 @@ class RunnerPool:
         ----------
         resolved
             `LoadedOnnxModel.resolved` of these files.
-        start
-            Number of the first row, for errors.
+        start, of_rows
+            Number of the first row, and of the rows of the whole set, for errors.
 
         Raises
         ------
@@ -276,7 +283,9 @@ class RunnerPool:
         """
         spec = output_spec(resolved)
         requests = (
-            self._requests.predict(part, spec, start=start + rows.start, location=location)
+            self._requests.predict(
+                part, spec, start=start + rows.start, location=location, of_rows=of_rows
+            )
             for rows, part in chunks(inputs, fixed_batch=spec.model.fixed_batch, start=start)
         )
         return OutputMatrix.joined(self._ask(files, resolved, requests)).outputs

@@ -118,6 +118,7 @@ class BatchRequest(msgspec.Struct, eq=False, kw_only=True):
 class Answer(msgspec.Struct, eq=False):
     """Rows ``start`` to ``stop`` of ``matrix`` answer the request.
 
+    ``by_position`` tells that they came without the column names that the calibration has.
     The request is of the asker's own class of `BatchRequest`.
     """
 
@@ -127,6 +128,7 @@ class Answer(msgspec.Struct, eq=False):
     stop: int
     wanted: RequestedOutputs | None
     supplied: Mapping[str, SuppliedColumn]
+    by_position: bool = False
 
 
 # The size of a result beside its matrix: a fixed part, one failure or response head for each
@@ -277,7 +279,7 @@ class BatchResponse:
                 answer: Answer | None
                 if begun is not None and is_whole and request.head is None:
                     stop = start + rows
-                    answer = Answer(request, matrix, start, stop, begun.wanted, begun.supplied)
+                    answer = _answer(request, matrix, start, stop, begun)
                 else:
                     answer = _take(request, part, matrix, start, max_rows)
                 if answer is not None:
@@ -315,7 +317,13 @@ def _take(
     if request.rows_had != begun.rows:
         return None
     joined = OutputMatrix.joined(request.parts)
-    return Answer(request, joined, 0, begun.rows, begun.wanted, begun.supplied)
+    return _answer(request, joined, 0, begun.rows, begun)
+
+
+def _answer(
+    request: BatchRequest, matrix: OutputMatrix, start: int, stop: int, head: ResponseHead
+) -> Answer:
+    return Answer(request, matrix, start, stop, head.wanted, head.supplied, head.by_position)
 
 
 def _check_supplied(begun: ResponseHead) -> None:

@@ -1,7 +1,7 @@
 """A loaded ONNX model that answers rows and makes records of them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -67,7 +67,9 @@ class LoadedModel:
         """The model's inputs."""
         return ModelInputs(self.description.inputs, self.found.preprocessing)
 
-    def predict(self, inputs: Mapping[str, Array], *, location: str, start: int) -> Array:
+    def predict(
+        self, inputs: Mapping[str, Array], *, location: str, start: int, of_rows: int | None = None
+    ) -> Array:
         """Return top classes, top scores and uncertainties of each row, side by side.
 
         Raises
@@ -75,7 +77,8 @@ class LoadedModel:
         InvalidInput
             If the model does not take the inputs, or a row has no valid answer.
         """
-        fitted = self.inputs.fitted(inputs, location=location, start=start)
+        own = replace(self.inputs, of_rows=of_rows)
+        fitted = own.fitted(inputs, location=location, start=start)
         words = self.matrix(fitted, location=location, start=start)
         refuse_unsound(words, self.spec, location, start)
         return words

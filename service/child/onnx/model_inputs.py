@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.child.pictures.values import keeps_pixels, model_values, pixels_in_order
+from service.child.reading.columns import listed
 from service.errors import InvalidConfig, InvalidInput, InvalidOnnxModel, ModelRule, shown
 from service.graph.description import TensorSpec, quote, quote_all
 from service.runner.messages.frames import DTYPES, Array
@@ -15,6 +16,8 @@ from service.runner.messages.preprocessing import PIXELS, Preprocessing
 
 ANY_INPUT = "inputs"
 IMAGE_AXES = 4
+SHOWN_COLUMNS = 30
+MATRIX_AXES = 2
 
 
 def check_input_types(specs: Sequence[TensorSpec]) -> None:
@@ -47,13 +50,20 @@ def by_input(arrays: Mapping[str, Array], specs: Sequence[TensorSpec]) -> Mappin
 
 
 def fit_inputs(
-    arrays: Mapping[str, Array], specs: Sequence[TensorSpec], *, location: str, start: int
+    arrays: Mapping[str, Array],
+    specs: Sequence[TensorSpec],
+    *,
+    location: str,
+    start: int,
+    of_rows: int | None = None,
+    columns: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, Array]:
     """Return one array per input, of its dtype, all with the same number of rows.
 
     Integers are converted to floats, and floats to the model's precision. Conversions that would
     change more than the last digits are refused: fractions to integers, numbers out of range.
-    ``start`` is the number of the first row, for messages.
+    For messages, ``start`` is the number of the first row, ``of_rows`` how many the whole set has,
+    and ``columns`` are the table columns of each input.
 
     Raises
     ------
@@ -72,7 +82,8 @@ def fit_inputs(
         place = f"{location}.{spec.name}"
         if spec.name not in arrays:
             raise InvalidInput.at(place, f"this input of the ONNX model is missing: {spec}")
-        _check_shape(arrays[spec.name], spec, place)
+        own = _columns_of(spec, columns, is_only=len(specs) == 1)
+        _check_shape(arrays[spec.name], spec, place, of_rows, own)
         fitted[spec.name] = _cast(arrays[spec.name], np.dtype(spec.dtype), place, start)
     if len({len(array) for array in fitted.values()}) > 1:
         counts = ", ".join(f"{quote(name)} {len(array)}" for name, array in fitted.items())
@@ -80,7 +91,17 @@ def fit_inputs(
     return fitted
 
 
-def _check_shape(array: Array, spec: TensorSpec, place: str) -> None:
+def _columns_of(
+    spec: TensorSpec, columns: Mapping[str, Sequence[str]] | None, *, is_only: bool
+) -> Sequence[str]:
+    """Return the table columns of an input; those of a single input may be called ``inputs``."""
+    found = columns or {}
+    return found.get(spec.name) or (found.get(ANY_INPUT, ()) if is_only else ())
+
+
+def _check_shape(
+    array: Array, spec: TensorSpec, place: str, of_rows: int | None, columns: Sequence[str]
+) -> None:
     shape = (None,) if spec.shape is None else (None, *spec.shape[1:])
     suits = array.ndim == len(shape) if spec.shape is not None else array.ndim > 0
     suits = suits and all(
@@ -89,10 +110,13 @@ def _check_shape(array: Array, spec: TensorSpec, place: str) -> None:
     if not suits:
         axes = ", ".join(["rows", *("any" if size is None else str(size) for size in shape[1:])])
         more = ", …" if spec.shape is None else ""
+        found = [of_rows, *array.shape[1:]] if of_rows and array.ndim else list(array.shape)
+        fix = _shape_advice(shape, array.shape)
+        if not fix and columns and len(columns) in {*shape[1:], *array.shape[1:]}:
+            fix = f"; columns: {listed(columns, most=SHOWN_COLUMNS)}"
         raise InvalidInput.at(
             place,
-            f"expected shape [{axes}{more}], got {list(array.shape)} of {array.dtype.name}"
-            + _shape_advice(shape, array.shape),
+            f"expected shape [{axes}{more}], got {found} of {array.dtype.name}{fix}",
         )
     if array.size == 0:
         raise InvalidInput.at(place, "expected at least one row with at least one value")
@@ -161,16 +185,37 @@ class ModelInputs:
     """The inputs of a model, and how pictures become its only input.
 
     With ``preprocessing``, an array called ``pixels`` holds pixels, uint8 of shape (n, height,
-    width, channels). Without it, ``pixels`` is an ordinary name.
+    width, channels). Without it, ``pixels`` is an ordinary name. ``table_columns`` are the columns
+    of each input in the calibration table, if it was one. ``of_rows`` is how many rows the set has
+    that arrays belong to, for messages; None for the arrays alone.
     """
 
     specs: Sequence[TensorSpec]
     preprocessing: Preprocessing | None = None
+    table_columns: Mapping[str, Sequence[str]] | None = None
+    of_rows: int | None = None
 
     @property
     def names(self) -> list[str]:
         """Names of the inputs."""
         return [spec.name for spec in self.specs]
+
+    @property
+    def columns(self) -> Mapping[str, Sequence[str]]:
+        """The names of the columns of each input; empty unless all columns have names.
+
+        A list column of a table is one name for many numbers.
+        """
+        found = {}
+        for spec in self.specs:
+            names = _columns_of(spec, self.table_columns, is_only=len(self.specs) == 1)
+            shape = (None, None) if spec.shape is None else spec.shape
+            if not names or len(shape) != MATRIX_AXES:
+                return {}
+            if shape[1] != len(names) and not (shape[1] is None and len(names) > 1):
+                return {}
+            found[spec.name] = names
+        return found
 
     def check_preprocessing(self) -> None:
         """Refuse a model that cannot take pictures after this preprocessing.
@@ -219,7 +264,14 @@ class ModelInputs:
         if self.preprocessing is not None and PIXELS in arrays:
             return self._of_pixels(arrays, self.preprocessing, location, start)
         named = by_input(arrays, self.specs)
-        return fit_inputs(named, self.specs, location=location, start=start)
+        return fit_inputs(
+            named,
+            self.specs,
+            location=location,
+            start=start,
+            of_rows=self.of_rows,
+            columns=self.table_columns,
+        )
 
     def as_sent(self, arrays: Mapping[str, Array]) -> Array:
         """Return the arrays of each sample as they were sent; equal samples have equal bytes."""

@@ -64,7 +64,10 @@ class OnnxFile:
     @property
     def inputs(self) -> ModelInputs:
         """The model's inputs."""
-        return ModelInputs(self.description.inputs, self._request.preprocessing)
+        request = self._request
+        return ModelInputs(
+            self.description.inputs, request.preprocessing, request.table_columns, request.of_rows
+        )
 
     def renew(self) -> ModelProto:
         """Start again with the graph of the file."""

@@ -254,7 +254,8 @@ class BatchQueue:
         head = None
         if turn.start == 0:
             decoded = turn.of.decoded
-            head = ResponseHead(turn.of.n_rows, decoded.wanted, dict(decoded.supplied))
+            supplied = dict(decoded.supplied)
+            head = ResponseHead(turn.of.n_rows, decoded.wanted, supplied, decoded.by_position)
         return RowRange(turn.of.number, turn.stop - turn.start, head)
 
     def _run(self, rows: dict[str, Array], start: int) -> Words:

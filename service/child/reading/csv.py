@@ -2,39 +2,46 @@
 
 import csv
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from service.child.reading.class_indices import ClassLabels
-from service.child.reading.pairs import CORRECT_COLUMN, PairSet, read_pairs, reads_pairs
-from service.child.reading.sampling_design import GROUP
-from service.child.reading.set_file import SetFile, refuse_damage
-from service.child.reading.table_columns import (
+from service.child.reading.columns import (
+    CORRECT_COLUMN,
     TableColumn,
+    TableColumns,
     check_n_columns,
     label_column,
     listed,
-    reads_outputs,
     refuse_duplicates,
-    table_columns,
-    take_as_names,
 )
-from service.child.reading.table_labels import count_rows, read_indices, read_names
+from service.child.reading.pairs import PairSet, read_pairs, reads_pairs
+from service.child.reading.sampling_design import GROUP
+from service.child.reading.set_file import SetFile, refuse_damage
+from service.child.reading.table_columns import table_columns
+from service.child.reading.table_labels import are_names, count_rows, read_indices, read_names
 from service.child.reading.tables import (
     ArraySource,
+    BinaryColumn,
     NumberColumns,
     TableSet,
     guarded,
 )
-from service.errors import TooLarge
+from service.errors import InvalidDataset, TooLarge
 from service.runner.messages.reading import SetContext
 
 FORMAT = "csv"
-# An Arrow type by its name.
-CellType: TypeAlias = Literal["int64", "float64", "string"]
+# An Arrow type by its name; a whole number is a float64.
+CellType: TypeAlias = Literal["int64", "float64", "string", "whole"]
 
+_ARROW_TYPES: Mapping[CellType, str] = {
+    "int64": "int64",
+    "float64": "float64",
+    "string": "string",
+    "whole": "float64",
+}
 _MIN_HEADER_BYTES = 65_536
 _HEADER_BYTES_PER_CLASS = 20
 _MIN_BLOCK_BYTES = 256 * 1024
@@ -72,26 +79,39 @@ def open_csv(file: SetFile, ctx: SetContext) -> TableSet | PairSet:
     texts: dict[str, CellType] = {GROUP: "string"} if GROUP in columns.design else {}
     read = partial(_read_columns, file, header, ctx)
     sources: dict[str, ArraySource] = {
-        name: NumberColumns(chosen, columns.kind, "float64", ctx)
+        name: BinaryColumn(chosen[0].name, ctx)
+        if columns.is_binary
+        else NumberColumns(chosen, columns.kind, "float64", ctx)
         for name, chosen in columns.arrays.items()
     }
     labels: ClassLabels | int
     if columns.label is None:
         labels = count_rows(next(iter(sources.values())).columns[0], partial(read, {}), ctx)
     else:
-        name, is_text = columns.label.name, columns.label.kind != "numbers"
-        if columns.kind == "inputs" and (is_text or take_as_names(ctx.reading)):
-            labels = read_names(name, partial(read, {name: "string"}), ctx)
-        else:
-            read_labels = partial(read, {name: "int64"})
-            labels = read_indices(name, read_labels, ctx, n_classes=columns.n_classes)
+        labels = _labels(columns.label.name, columns, read, ctx)
     return TableSet(columns, sources, labels, partial(read, texts), ctx, file_format=FORMAT)
 
 
+def _labels(
+    name: str,
+    columns: TableColumns,
+    read: Callable[[Mapping[str, CellType], Sequence[str], int], Iterator[Any]],
+    ctx: SetContext,
+) -> ClassLabels:
+    if are_names(columns, ctx):
+        names = partial(read, {name: "string"})
+        return read_names(name, names, ctx, classes=columns.class_names)
+    try:
+        integers = partial(read, {name: "int64"})
+        return read_indices(name, integers, ctx, n_classes=columns.n_classes)
+    except InvalidDataset:
+        # Tools write 8.0 for the integers of a column that once had an empty cell.
+        whole = partial(read, {name: "whole"})
+        return read_indices(name, whole, ctx, n_classes=columns.n_classes)
+
+
 def _columns(file: SetFile, header: Sequence[str], ctx: SetContext) -> list[TableColumn]:
-    """Return the columns. Outputs are numbers; the first row tells the kind of other columns."""
-    if reads_outputs(header, ctx.reading):
-        return [TableColumn(name, "numbers", "numbers") for name in header]
+    """Return the columns; the first row tells their kinds."""
     refuse_duplicates(header, ctx)
     # Before any row is read: a file that is no table at all has no such column.
     label_column(header, ctx)
@@ -165,14 +185,14 @@ def _read_columns(
                 block_size=max(_MIN_BLOCK_BYTES, _BLOCK_BYTES_PER_COLUMN * len(header)),
             ),
             convert_options=pa_csv.ConvertOptions(
-                column_types={name: types.get(name, "float64") for name in names},
+                column_types={name: _ARROW_TYPES[types.get(name, "float64")] for name in names},
                 include_columns=list(names),
                 null_values=[""],
             ),
         )
         return reader
 
-    integers = {name for name, cells in types.items() if cells == "int64"}
+    integers = {name for name, cells in types.items() if cells in ("int64", "whole")}
     yield from guarded(opened, partial(_refuse_faults, header, integers, ctx))
 
 

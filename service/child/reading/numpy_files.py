@@ -21,9 +21,9 @@ from service.child.reading.checks import (
     is_plain_name,
     supplied_names,
 )
+from service.child.reading.columns import CORRECT_COLUMN
 from service.child.reading.npy_header import HEAD_BYTES, NpyHeader, read_npy_header
 from service.child.reading.pairs import (
-    CORRECT_COLUMN,
     PairSet,
     check_correct,
     reads_pairs,

@@ -13,13 +13,13 @@ from howsure.statistics.records.pairs import (
     score_log_odds,
 )
 from service.child.reading.checks import check_n_samples, check_sizes, check_supplied
+from service.child.reading.columns import CORRECT_COLUMN
 from service.child.reading.sampling_design import design_columns, read_design
 from service.child.reading.set_file import refuse_damage
 from service.child.reading.tables import ReadColumns, number_column
 from service.runner.messages.dataset import PAIRS, AnyArray, ArrayInfo, Batch, DatasetInfo
 from service.runner.messages.reading import SetContext
 
-CORRECT_COLUMN = "correct"
 READ_ROWS = 65_536
 _TEXTS = {"1": True, "true": True, "0": False, "false": False}
 _EXPECTED = "expected 1 or 0, or true or false"

@@ -9,21 +9,20 @@ import numpy as np
 
 from service.child.reading.checks import SUPPLIED_PREFIX, check_n_samples
 from service.child.reading.class_indices import ClassLabels
+from service.child.reading.columns import (
+    TableColumn,
+    TableColumns,
+    check_n_columns,
+    refuse_duplicates,
+)
 from service.child.reading.pairs import PairSet, read_pairs, reads_pairs
 from service.child.reading.parquet_columns import PictureColumn, is_list, table_column
 from service.child.reading.set_file import SetFile, refuse_damage
-from service.child.reading.table_columns import (
-    TableColumn,
-    TableColumns,
-    TableKind,
-    check_n_columns,
-    refuse_duplicates,
-    table_columns,
-    take_as_names,
-)
-from service.child.reading.table_labels import own_names, read_indices, read_names
+from service.child.reading.table_columns import table_columns
+from service.child.reading.table_labels import are_names, own_names, read_indices, read_names
 from service.child.reading.tables import (
     ArraySource,
+    BinaryColumn,
     ListColumn,
     NumberColumns,
     ReadColumns,
@@ -67,17 +66,23 @@ def open_parquet(file: SetFile, ctx: SetContext) -> TableSet | PairSet:
     encoded = [label.name] if label is not None and label.kind == "text" else []
     read = partial(_read_columns, file, ctx, encoded)
     labels: ClassLabels | int = metadata.num_rows
-    if label is not None and columns.kind != "inputs":
-        labels = read_indices(label.name, read, ctx, n_classes=columns.n_classes)
-    elif label is not None:
-        labels = _labels(label, read, schema.metadata, ctx)
-    sources = {
-        name: _source(chosen, columns.kind, read, ctx) for name, chosen in columns.arrays.items()
-    }
+    if label is not None:
+        labels = _labels(label, columns, read, schema.metadata, ctx)
+    sources = {name: _source(chosen, columns, read, ctx) for name, chosen in columns.arrays.items()}
     return TableSet(columns, sources, labels, read, ctx, file_format=FORMAT)
 
 
-def _labels(label: TableColumn, read: ReadColumns, metadata: Any, ctx: SetContext) -> ClassLabels:  # noqa: ANN401 - pyarrow has no types
+def _labels(
+    label: TableColumn,
+    columns: TableColumns,
+    read: ReadColumns,
+    metadata: Any,  # noqa: ANN401 - pyarrow has no types
+    ctx: SetContext,
+) -> ClassLabels:
+    if columns.kind != "inputs":
+        if are_names(columns, ctx):
+            return read_names(label.name, read, ctx, classes=columns.class_names)
+        return read_indices(label.name, read, ctx, n_classes=columns.n_classes)
     if label.kind == "text":
         return read_names(label.name, read, ctx)
     if label.kind != "numbers" or not np.issubdtype(label.dtype, np.integer):
@@ -86,15 +91,17 @@ def _labels(label: TableColumn, read: ReadColumns, metadata: Any, ctx: SetContex
             label.name,
         )
     names = own_names(metadata, label.name, ctx)
-    if names is None and take_as_names(ctx.reading):
+    if names is None and are_names(columns, ctx):
         return read_names(label.name, read, ctx)
     return read_indices(label.name, read, ctx, names=names)
 
 
 def _source(
-    chosen: Sequence[TableColumn], kind: TableKind, read: ReadColumns, ctx: SetContext
+    chosen: Sequence[TableColumn], columns: TableColumns, read: ReadColumns, ctx: SetContext
 ) -> ArraySource:
     first = chosen[0]
+    if columns.is_binary:
+        return BinaryColumn(first.name, ctx)
     if first.kind == "pictures":
         pictures = PictureColumn(first.name, ctx)
         pictures.measure(_first_row(read, pictures.columns, ctx))
@@ -103,7 +110,7 @@ def _source(
         values = _first_row(read, [first.name], ctx).column(first.name)
         return ListColumn(first.name, first.dtype, _lengths(values, first.name, ctx), ctx)
     dtype = np.result_type(*(np.dtype(column.dtype) for column in chosen))
-    return NumberColumns(chosen, kind, dtype.name, ctx)
+    return NumberColumns(chosen, columns.kind, dtype.name, ctx)
 
 
 def _first_row(read: ReadColumns, names: Sequence[str], ctx: SetContext) -> Any:  # noqa: ANN401 - as above
@@ -153,8 +160,9 @@ def _check_inflated(metadata: Any, ctx: SetContext) -> None:  # noqa: ANN401 - a
 def _check_types(schema: Any, columns: TableColumns, ctx: SetContext) -> None:  # noqa: ANN401 - as above
     """Refuse outputs, their labels and supplied columns that hold no numbers of the right kind."""
     if columns.kind != "inputs":
-        if columns.label is not None:
-            _check_type(schema, columns.label.name, ctx, integers=True)
+        label = columns.label
+        if label is not None and not (label.kind == "text" and are_names(columns, ctx)):
+            _check_type(schema, label.name, ctx, integers=True)
         for column in columns.arrays[columns.kind]:
             _check_type(schema, column.name, ctx)
     for name in columns.supplied:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.child.pictures.decode import read_set_picture
-from service.child.reading.table_columns import ColumnKind, TableColumn
+from service.child.reading.columns import ColumnKind, TableColumn
 from service.runner.messages.dataset import AnyArray
 from service.runner.messages.reading import SetContext
 

@@ -100,12 +100,19 @@ class SetReading:
             raise self._failure(error, asked.location, READING_THE_FILE) from error
 
     def _by_name(self, reading: Reading) -> Reading:
-        """Return the options of a further set: its columns are those of the first, by name."""
-        if not self._datasets or not self._datasets[0].info.columns:
+        """Return the options of a further set: columns and classes are those of the first."""
+        if not self._datasets:
             return reading
-        return replace(
-            reading, columns={**self._datasets[0].info.columns, **(reading.columns or {})}
-        )
+        first = self._datasets[0].info
+        if first.columns:
+            return replace(
+                reading,
+                columns={**first.columns, **(reading.columns or {})},
+                takes_other_columns=bool(reading.input_columns),
+            )
+        if first.kind != "inputs" and first.class_map:
+            return replace(reading, class_map=first.class_map)
+        return reading
 
     def _begin(self, position: int) -> None:
         dataset = self._datasets[position]

@@ -6,14 +6,18 @@ from typing import Any
 
 import numpy as np
 
+from howsure.statistics.arrays import Labels
 from service.child.reading.checks import check_labels, check_n_samples
 from service.child.reading.class_indices import ClassLabels, class_indices, labels_by_name
+from service.child.reading.columns import TableColumns, listed, nearest
 from service.child.reading.set_file import refuse_damage
 from service.child.reading.tables import ReadColumns, refuse_null
-from service.runner.messages.dataset import MAX_NAME_LENGTH
+from service.runner.messages.dataset import MAX_NAME_LENGTH, AnyArray
 from service.runner.messages.reading import SetContext
 
 LABELS_PER_READ = 65_536
+# Every integer up to this one is a float64 of its own.
+MOST_EXACT = 2.0**53
 
 # The key of the schema's metadata under which the library `datasets` keeps its own types.
 _DATASETS_KEY = b"huggingface"
@@ -33,8 +37,9 @@ def read_indices(
     """
     column = _whole_column(name, read_columns, ctx)
     refuse_null(column, "a number", 0, name, ctx)
+    found = np.concatenate([chunk.to_numpy() for chunk in column.chunks])
     labels = check_labels(
-        np.concatenate([chunk.to_numpy() for chunk in column.chunks]),
+        _integers(found, name, ctx) if found.dtype.kind == "f" else found,
         place=ctx.place(name),
         n_classes=n_classes if names is None else len(names),
         n_allowed=ctx.limits.max_classes,
@@ -53,8 +58,40 @@ def read_indices(
     return ClassLabels(asked[labels], class_map, notes=(note,))
 
 
-def read_names(name: str, read_columns: ReadColumns, ctx: SetContext) -> ClassLabels:
-    """Read labels that are names of classes."""
+def _integers(values: AnyArray, name: str, ctx: SetContext) -> Labels:
+    """Return whole numbers as integers."""
+    bad = ~((np.abs(values) <= MOST_EXACT) & (values == np.trunc(values)))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ctx.invalid(f"expected an integer, got '{values[row]}'", name, row)
+    return values.astype(np.int64)
+
+
+def are_names(columns: TableColumns, ctx: SetContext) -> bool:
+    """Tell whether the labels of a table are names of classes.
+
+    Integers are names where the caller's class map has integers only, or where the columns of the
+    classes are called by integers that are not their positions.
+    """
+    names, label = columns.class_names, columns.label
+    is_text = label is not None and label.kind != "numbers"
+    if columns.kind == "inputs":
+        names = tuple(ctx.reading.class_map or ())
+        return is_text or (bool(names) and all(map(str.isdigit, names)))
+    if not names:
+        return False
+    positions = tuple(map(str, range(len(names))))
+    return is_text or (all(map(str.isdecimal, names)) and names != positions)
+
+
+def read_names(
+    name: str,
+    read_columns: ReadColumns,
+    ctx: SetContext,
+    *,
+    classes: Sequence[str] | None = None,
+) -> ClassLabels:
+    """Read labels that are names of classes: of ``classes``, by index, if they are known."""
 
     def encoded(values: Any) -> Any:  # noqa: ANN401 - pyarrow has no types
         with refuse_damage(ctx.place(name)):
@@ -76,8 +113,26 @@ def read_names(name: str, read_columns: ReadColumns, ctx: SetContext) -> ClassLa
                 name,
                 int(np.argmax(codes == at)),
             )
+    if classes is not None:
+        return _named(names, codes, classes, name, ctx)
     place, most = ctx.place(name), ctx.limits.max_classes
     return labels_by_name(names, codes, ctx.reading, place=place, max_classes=most)
+
+
+def _named(
+    names: Sequence[str], codes: Labels, classes: Sequence[str], name: str, ctx: SetContext
+) -> ClassLabels:
+    index_of = {class_name: index for index, class_name in enumerate(classes)}
+    for at, found in enumerate(names):
+        if found not in index_of:
+            row = int(np.argmax(codes == at))
+            raise ctx.invalid(
+                f"expected the name of one of the {len(classes)} classes, {listed(classes)}, got "
+                f"{listed([found])}{nearest([found], classes)}",
+                name,
+                row,
+            )
+    return ClassLabels(np.array([index_of[found] for found in names], np.int64)[codes])
 
 
 def count_rows(name: str, read_columns: ReadColumns, ctx: SetContext) -> int:

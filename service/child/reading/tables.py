@@ -17,8 +17,8 @@ from service.child.reading.checks import (
     is_finite,
 )
 from service.child.reading.class_indices import ClassLabels
+from service.child.reading.columns import TableColumn, TableColumns, TableKind
 from service.child.reading.sampling_design import read_design
-from service.child.reading.table_columns import PREFIXES, TableColumn, TableColumns, TableKind
 from service.runner.messages.dataset import (
     DESIGN_DTYPES,
     AnyArray,
@@ -80,16 +80,45 @@ class NumberColumns:
         target[:] = stacked.T
         kind, place = self._kind, self._ctx.place
         if kind != "inputs":
+            prefix = self.columns[0].partition("_")[0] + "_"
             check_outputs(
                 target,
                 kind=kind,
                 start=start,
-                row_place=lambda row: place(f"{PREFIXES[kind]}*", row),
+                row_place=lambda row: place(f"{prefix}*", row),
                 cell_place=lambda row, column: place(self.columns[column], row),
             )
         elif not is_finite(target):
             for name, values in zip(self.columns, target.T, strict=True):
                 check_inputs(values, place=place(name), start=start)
+
+
+class BinaryColumn:
+    """A column of the probability of class 1, read as the probabilities of both classes."""
+
+    dtype = "float64"
+    shape: tuple[int, ...] = (2,)
+    most_rows = ANY_ROWS
+
+    def __init__(self, name: str, ctx: SetContext) -> None:
+        self.columns: Sequence[str] = [name]
+        self._ctx = ctx
+
+    def read(self, record_batch: Any, start: int, target: AnyArray) -> None:  # noqa: ANN401 - as above
+        """Write probabilities of shape (rows, 2)."""
+        (name,) = self.columns
+        values = number_column(record_batch, name, start, self._ctx)
+        bad = ~((values >= 0) & (values <= 1))
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise self._ctx.invalid(
+                f"expected a probability from 0 to 1, that of class 1, got {values[row]}; divide "
+                "percentages by 100, and send logits as `logit_0` and `logit_1`",
+                name,
+                start + row,
+            )
+        target[:, 1] = values
+        target[:, 0] = 1.0 - target[:, 1]
 
 
 class ListColumn:
@@ -166,7 +195,9 @@ class TableSet:
             n_classes=columns.n_classes,
             supplied=columns.supplied,
             labelled=not isinstance(labels, int),
-            class_map=found.class_map,
+            class_map=found.class_map
+            if columns.class_names is None
+            else {name: index for index, name in enumerate(columns.class_names)},
             is_numbered_by_name=found.is_numbered_by_name,
             columns={
                 name: tuple(column.name for column in chosen)

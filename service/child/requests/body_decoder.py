@@ -11,6 +11,7 @@ from service.child.onnx.model_inputs import ModelInputs
 from service.child.requests.json_body import JsonRows
 from service.child.requests.limits import BodyLimits
 from service.child.requests.media_types import BODIES, JSON, SET_ROWS
+from service.child.requests.named_rows import NamedRows
 from service.child.requests.open_inference import read_infer
 from service.child.requests.tensors import (
     PredictRequest,
@@ -117,6 +118,7 @@ class Decoded(msgspec.Struct, frozen=True, eq=False):
     """The rows of a request, ready for the model, and the rest of the request.
 
     Unless ``is_checked``, `BodyDecoder.check` must still refuse numbers that are not finite.
+    ``by_position`` tells that rows came without the column names that the calibration has.
     """
 
     rows: dict[str, Array]
@@ -124,6 +126,7 @@ class Decoded(msgspec.Struct, frozen=True, eq=False):
     is_checked: bool
     wanted: RequestedOutputs | None
     supplied: Mapping[str, SuppliedColumn]
+    by_position: bool = False
 
 
 class BodyDecoder:
@@ -136,8 +139,11 @@ class BodyDecoder:
         self._json_rows = None
         if len(specs) == 1:
             self._json_rows = JsonRows.of(specs[0].dtype, specs[0].shape)
+        self._named_rows = NamedRows(inputs.columns)
+        self._has_names = bool(inputs.columns)
         # Pixels may come in any size; they are resized for the model.
-        self._numbers_a_row = None if inputs.preprocessing else _numbers_a_row(specs)
+        numbers = None if inputs.preprocessing else _numbers_a_row(specs)
+        self._numbers_a_row = None if numbers is None else numbers + self._named_rows.n_commas
         self._layouts: OrderedDict[tuple[bytes, int], RawBodyLayout] = OrderedDict()
 
     def decode(self, sent: SentBodies, body: Buffer, limits: BodyLimits) -> Decoded:
@@ -201,7 +207,14 @@ class BodyDecoder:
         if found is None:
             return None
         rows = {self._names[0]: found}
-        return Decoded(rows, len(found), is_checked=True, wanted=None, supplied={})
+        return Decoded(
+            rows,
+            len(found),
+            is_checked=True,
+            wanted=None,
+            supplied={},
+            by_position=self._has_names,
+        )
 
     def _read(
         self, sent: SentBodies, body: Buffer, limits: BodyLimits
@@ -214,12 +227,23 @@ class BodyDecoder:
         supplied = {
             name: supplied_column(name, array, n_rows) for name, array in request.supplied.items()
         }
-        return Decoded(rows, n_rows, is_checked=True, wanted=wanted, supplied=supplied), request
+        is_named = bool(request.named_rows) or sent.media_type == SET_ROWS
+        decoded = Decoded(
+            rows,
+            n_rows,
+            is_checked=True,
+            wanted=wanted,
+            supplied=supplied,
+            by_position=self._has_names and not is_named,
+        )
+        return decoded, request
 
     def _arrays(self, request: PredictRequest, limits: BodyLimits) -> Mapping[str, Array]:
         """Return the arrays of a request, those of its pictures included."""
         if request.pictures:
             return {PIXELS: self._pixels(request.pictures, limits)}
+        if request.named_rows:
+            return self._named_rows.read(request.named_rows, limits)
         arrays = request.arrays
         if self._inputs.are_pixels(arrays):
             place = f"{LOCATION}.{PIXELS}"

@@ -168,6 +168,7 @@ _NAMED = re.compile(rb'"calibration"\s{0,64}:\s{0,64}"([^"\\\x00-\x1f]{1,400})"'
 MOST_SCANNED_BYTES = 2**20
 NEAR_BYTES = 2**12
 _PLAIN = re.compile(rb'\s{0,64}\{\s{0,64}"(?:calibration|inputs)"\s{0,64}:\s{0,64}["\[]')
+_NAMED_ROWS = re.compile(rb"\s*\[\s*\{")
 _plain_decoder = msgspec.json.Decoder(PlainBody)
 _body_decoder = msgspec.json.Decoder(JsonBody)
 _by_name = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -219,14 +220,17 @@ def read_json_body(body: bytes, limits: BodyLimits) -> PredictRequest:
     found = _outer(body)
     max_rows = limits.max_rows
     kind = _only_kind(found)
-    text = bytes(getattr(found, kind))
-    if kind == ANY_INPUT and _is_object(text):
+    text, named_rows = bytes(getattr(found, kind)), b""
+    arrays: dict[str, Array] = {}
+    if kind == ANY_INPUT and _NAMED_ROWS.match(text):
+        named_rows = text
+    elif kind == ANY_INPUT and _is_object(text):
         arrays = _inputs(text, max_rows)
     else:
         arrays = {kind: _array(text, kind, max_rows)}
     text = bytes(found.supplied)
     supplied = _arrays(_parts(text, "supplied"), "supplied", max_rows) if text else {}
-    return PredictRequest(arrays, supplied, calibration=found.calibration)
+    return PredictRequest(arrays, supplied, named_rows=named_rows, calibration=found.calibration)
 
 
 def _plain(body: bytes, max_rows: int) -> PredictRequest | None:
@@ -290,6 +294,10 @@ def _inputs(text: bytes, max_rows: int) -> dict[str, Array]:
         return {ANY_INPUT: read_encoded(text, location=ANY_INPUT, max_rows=max_rows)}
     if not parts:
         raise InvalidInput.at(ANY_INPUT, "expected at least one array, got an empty object")
+    if not any(bytes(part).lstrip().startswith((b"[", b"{")) for part in parts.values()):
+        raise InvalidInput.at(
+            ANY_INPUT, "expected arrays by input name; wrap one row of named values in a list"
+        )
     return _arrays(parts, ANY_INPUT, max_rows)
 
 

@@ -230,6 +230,8 @@ class PredictRequest:
         Supplied uncertainties of the rows, by name.
     pictures : sequence of SentPicture
         A row each, in place of arrays.
+    named_rows : bytes
+        JSON of rows by the names of their columns, in place of arrays; not decoded yet.
     calibration : str or None
         The id, name, or ``name@version`` in a JSON body; other bodies name no calibration.
     """
@@ -237,6 +239,7 @@ class PredictRequest:
     arrays: Mapping[str, Array]
     supplied: Mapping[str, Array] = field(default_factory=dict)
     pictures: Sequence[SentPicture] = ()
+    named_rows: bytes = b""
     calibration: str | None = None
 
 

@@ -35,7 +35,7 @@ from service.errors import ServiceError
 from service.runner.messages.dataset import Batch, Dataset
 from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.preprocessing import Preprocessing
-from service.runner.messages.reading import Reading
+from service.runner.messages.reading import TAKES_OTHER_COLUMNS, Reading
 
 # The model runs this many rows at a time, or a multiple: few parts end in the middle of a run.
 BLOCK_ROWS = 128
@@ -181,13 +181,15 @@ def _input_columns(dataset: Dataset, batch: Batch) -> Arrays:
 
 
 def _reading(calibration: Calibration) -> Reading:
-    config, kind = calibration.resource["config"], calibration.resource["data"].get("kind")
+    config, data = calibration.resource["config"], calibration.resource["data"]
+    kind = data.get("kind")
     preprocessing = config.get("preprocessing")
     return Reading(
         preprocessing=None if preprocessing is None else Preprocessing.from_dict(preprocessing),
         class_map=config.get("class_map"),
         classes=calibration.classes or None,
         columns=config.get("columns"),
+        takes_other_columns=data.get(TAKES_OTHER_COLUMNS, True),
         kind=kind if kind in {"inputs", "logits", "probabilities", "pairs"} else None,
     )
 

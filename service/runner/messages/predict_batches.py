@@ -57,11 +57,15 @@ class SuppliedColumn(msgspec.Struct, array_like=True, frozen=True):
 
 
 class ResponseHead(msgspec.Struct, array_like=True, frozen=True):
-    """The number of rows of a request, and what else the answer needs of it."""
+    """The number of rows of a request, and what else the answer needs of it.
+
+    ``by_position`` tells that rows came without the column names that the calibration has.
+    """
 
     rows: int
     wanted: RequestedOutputs | None
     supplied: dict[str, SuppliedColumn]
+    by_position: bool = False
 
 
 class RowRange(msgspec.Struct, array_like=True, frozen=True):

@@ -9,6 +9,11 @@ from service.runner.messages.dataset import DatasetKind
 from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.preprocessing import Preprocessing
 
+# The column of the labels, and its key among the ``columns`` of a reading.
+LABEL = "label"
+# The key of `Reading.takes_other_columns` in the stored description of a calibration set.
+TAKES_OTHER_COLUMNS = "takes_other_columns"
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -23,22 +28,31 @@ class Reading:
     classes
         Names of the classes, by index; used if there is no ``class_map``.
     columns
-        For a table of inputs: the columns of each input. Other columns are not read.
+        For a table of inputs: the columns of each input, and that of the labels.
+    takes_other_columns
+        Whether a table may have columns that ``columns`` does not name. They are not read.
     labels
         A separate .npy file with the labels.
     wants_labels
         Whether labels of pictures are read; if not, names of folders mean nothing.
     kind
-        The content of a single array without a name; by default the model's input.
+        The content of the set, where the caller knows it; that of a single array without a name is
+        the model's input by default.
     """
 
     preprocessing: Preprocessing | None = None
     class_map: Mapping[str, int] | None = None
     classes: Sequence[str] | None = None
     columns: Mapping[str, Sequence[str]] | None = None
+    takes_other_columns: bool = True
     labels: Path | None = None
     wants_labels: bool = True
     kind: DatasetKind | None = None
+
+    @property
+    def input_columns(self) -> Mapping[str, Sequence[str]]:
+        """The columns of each input; empty if the table decides."""
+        return {name: of for name, of in (self.columns or {}).items() if name != LABEL}
 
 
 AS_IT_IS = Reading()

@@ -40,6 +40,10 @@ class LoadRequest:
         chosen on the trial rows, by the caller's ``output_name`` and ``output_kind``.
     columns
         The score uncertainties that the graph computes; None for all.
+    table_columns
+        The columns of a table that each input is made of, if they have names.
+    of_rows
+        How many rows the set has that the trial rows begin; None for the trial rows alone.
     """
 
     paths: tuple[str, ...]
@@ -58,6 +62,8 @@ class LoadRequest:
     passes: tuple[PassPlan, ...] = ()
     columns: frozenset[str] | None = None
     preprocessing: Preprocessing | None = None
+    table_columns: Mapping[str, tuple[str, ...]] | None = None
+    of_rows: int | None = None
 
     def plan(self, measure: str) -> PassPlan | None:
         """Return how a measure is made, if it is requested."""
@@ -101,12 +107,15 @@ class RowsRequest:
         Seconds that one run of the model may take.
     seed
         Seed of the records' tie keys.
+    of_rows
+        How many rows the set has that these belong to; None for these rows alone.
     """
 
     location: str
     start: int
     each_run: float
     seed: int = 0
+    of_rows: int | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,7 +38,7 @@ CSV_CASES = {
     "semicolons": (HEADER.replace(",", ";") + "0;1;2;3\n", "", "by commas"),
     "hexadecimal": (HEADER + "0,1,0x10,3\n", ".logit_1[0]", "got '0x10'"),
     "text after blank lines": (HEADER + "0,1,2,3\n\n\n0,1,x,3\n", ".logit_1[1]", "'x'"),
-    "float label": (HEADER + ROWS + "1.0,1,2,3\n", ".label[3]", "an integer, got '1.0'"),
+    "float label": (HEADER + ROWS + "1.5,1,2,3\n", ".label[3]", "an integer, got '1.5'"),
     "huge label": (HEADER + "9" * 30 + ",1,2,3\n", ".label[0]", "an integer"),
     "empty label": (HEADER + ROWS + ",1,2,3\n", ".label[3]", "empty cell"),
     "empty cell": (HEADER + ROWS + "0,1,,3\n", ".logit_1[3]", "empty cell"),

@@ -198,8 +198,11 @@ def test_a_broken_rule_is_named_with_its_place(path, case):
 
 
 ASKED_CASES = {
-    "no such column": ({"x": ["years"]}, "missing: `years`; there are `age`, `label`, `income`"),
-    "no column": ({"x": []}, "names for `x`"),
+    "no such column": (
+        {"x": ["years"]},
+        "missing: `years`; got also `age`, `income`, `city`",
+    ),
+    "no column": ({"x": []}, "missing: their names in config.columns"),
     "no such label": ({"label": ["y"]}, "got `y`; there are `age`, `label`, `income`"),
     "two labels": ({"label": ["age", "income"]}, "to name one column, got `age`, `income`"),
     "text": ({"x": ["city", "age"]}, "got text in `city`"),
@@ -225,7 +228,7 @@ CSV_CASES = {
     "nan": ("age,label\n1,0\nnan,1\n", ".age[1]", "got nan"),
     "index": (",age,label\n0,1,0\n", "", "(index=False)"),
     "no rows": ("age,label\n", "", "at least one sample"),
-    "float label": ("age,label\n1,1.0\n", ".label[0]", "an integer, got '1.0'"),
+    "float label": ("age,label\n1,1.5\n", ".label[0]", "an integer, got '1.5'"),
     "name below indices": ("age,label\n1,1\n1,cat\n", ".label[1]", "got 'cat'"),
     "empty name": ("age,label\n1,cat\n1,\n", ".label[1]", "got an empty cell"),
     "long name": (f"age,label\n1,{'c' * 201}\n", ".label[0]", "got 201"),

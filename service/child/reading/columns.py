@@ -1,0 +1,140 @@
+"""The columns of a table: their kinds and roles, and their names in messages."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import islice
+from typing import Literal, TypeAlias
+
+from howsure.statistics.measures import SCORE
+from service.child.reading.checks import SUPPLIED_PREFIX
+from service.errors import COMPARED_CHARACTERS, TooLarge
+from service.runner.messages.dataset import DESIGN_DTYPES, OutputKind
+from service.runner.messages.reading import LABEL, SetContext
+
+CORRECT_COLUMN = "correct"
+# Columns besides those of the classes: the label and supplied uncertainties.
+MAX_OTHER_COLUMNS = 1_000
+
+# A number per row; lists of numbers; pictures; and kinds that no model takes.
+TableKind: TypeAlias = Literal["inputs"] | OutputKind
+ColumnKind: TypeAlias = Literal["numbers", "lists", "pictures", "text", "dates", "others"]
+
+_SHOWN = 5
+# Comparing names is slow.
+_COMPARED = 200
+
+
+@dataclass(frozen=True)
+class TableColumn:
+    """A column: its kind, the name of its type in messages, and its numpy dtype if it has one.
+
+    A column of lists has the dtype of its array.
+    """
+
+    name: str
+    kind: ColumnKind
+    type_name: str
+    dtype: str = "float64"
+
+
+@dataclass(frozen=True)
+class TableColumns:
+    """The columns of a table that are read, and notes on what was inferred.
+
+    ``arrays`` has the columns of each input; of outputs the columns of the classes, class 0 first,
+    or the one column of the probability of class 1. ``class_names`` are the names that labels may
+    use, by index, if the table or the caller names the classes of outputs.
+    """
+
+    kind: TableKind
+    arrays: Mapping[str, Sequence[TableColumn]]
+    label: TableColumn | None
+    supplied: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    design: tuple[str, ...] = ()
+    class_names: tuple[str, ...] | None = None
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether one column holds the probability of class 1 of two."""
+        return self.kind != "inputs" and len(self.arrays[self.kind]) == 1
+
+    @property
+    def n_classes(self) -> int | None:
+        """Number of classes of outputs."""
+        if self.kind == "inputs":
+            return None
+        return 2 if self.is_binary else len(self.arrays[self.kind])
+
+
+def check_n_columns(n_columns: int, ctx: SetContext) -> None:
+    """Refuse a table with more columns than the classes allow, before its names are read."""
+    most = ctx.limits.max_classes + MAX_OTHER_COLUMNS
+    if n_columns > most:
+        raise TooLarge.at(ctx.location, f"expected at most {most} columns, got {n_columns}")
+
+
+def label_column(names: Sequence[str], ctx: SetContext) -> str | None:
+    """Return the name of the label column, None if there is none and none is required.
+
+    Raises
+    ------
+    InvalidDataset
+        If it is missing.
+    """
+    asked = (ctx.reading.columns or {}).get(LABEL)
+    if asked is not None:
+        if len(asked) == 1 and asked[0] in names:
+            return asked[0]
+        if ctx.labels_required or len(asked) != 1:
+            raise ctx.invalid(
+                f"expected config.columns.{LABEL} to name one column, got {listed(asked)}; "
+                f"there are {listed(names)}",
+            )
+        return None
+    if ctx.labels_required and LABEL not in names:
+        fix = f'if it is called otherwise, say so in config.columns: {{"{LABEL}": ["its name"]}}'
+        if SCORE in names:
+            fix += "; " + (
+                f"pairs of `{SCORE}` and `{CORRECT_COLUMN}` are sent without a model"
+                if CORRECT_COLUMN in names
+                else f"if these are pairs, call the column beside `{SCORE}` `{CORRECT_COLUMN}`"
+            )
+        raise ctx.invalid(f"expected a column `{LABEL}`, got {listed(names)}; {fix}", LABEL)
+    return LABEL if LABEL in names else None
+
+
+def refuse_duplicates(names: Sequence[str], ctx: SetContext) -> None:
+    """Refuse a table with two columns of one name."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise ctx.invalid("expected each column once, got it twice", shown(name))
+        seen.add(name)
+
+
+def listed(names: Sequence[str], *, most: int = _SHOWN) -> str:
+    """Return some of the names, as shown in messages."""
+    more = ", …" if len(names) > most else ""
+    return ", ".join(f"`{shown(name)}`" for name in names[:most]) + more
+
+
+def nearest(missing: Sequence[str], found: Iterable[str]) -> str:
+    """Return the end of a message: a name that is there and nearly one that is missing."""
+    compared = [name for name in islice(found, _COMPARED) if len(name) <= COMPARED_CHARACTERS]
+    for name in missing[:_SHOWN]:
+        for near in get_close_matches(name[:COMPARED_CHARACTERS], compared, n=1):
+            return f"; did you mean {listed([near])}?"
+    return ""
+
+
+def other_columns(names: Iterable[str], read: Collection[str]) -> list[str]:
+    """Return the columns that have no role: not those read, labels, uncertainties, a design."""
+    known = {LABEL, *DESIGN_DTYPES, *read}
+    return [n for n in names if n not in known and not n.startswith(SUPPLIED_PREFIX)]
+
+
+def shown(name: str) -> str:
+    """Return a name as it is shown in messages."""
+    return "".join(c if c.isprintable() else "?" for c in name[:60])

@@ -1,0 +1,176 @@
+"""Tables of a model's outputs: a column for each class by index or by name, or one of class 1."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from service.child.reading.checks import SUPPLIED_PREFIX, check_n_classes, supplied_names
+from service.child.reading.columns import (
+    TableColumn,
+    TableColumns,
+    label_column,
+    listed,
+    nearest,
+    other_columns,
+)
+from service.child.reading.sampling_design import design_columns
+from service.runner.messages.dataset import MAX_NAME_LENGTH, OutputKind
+from service.runner.messages.reading import Reading, SetContext
+
+# What the names of class columns begin with; an index or the name of the class follows.
+PREFIXES: Mapping[OutputKind, str] = {"logits": "logit_", "probabilities": "prob_"}
+_BY_INDEX = re.compile(r"(logit_|prob_)(0|[1-9][0-9]{0,8})")
+_BY_NAME = re.compile(r"(logit_|prob_|p_)(.+)", re.DOTALL)
+# One column with the probability of class 1 of two.
+_BINARY = re.compile("p|prob|probability")
+_BINARY_CLASSES = 2
+
+
+def reads_outputs(names: Iterable[str], reading: Reading) -> bool:
+    """Tell whether a table has a column for a class, and the caller asks for no inputs.
+
+    Beside a model, names such as `p_value` are features.
+    """
+    if reading.input_columns:
+        return False
+    found = list(names)
+    if any(_BY_INDEX.fullmatch(name) for name in found):
+        return True
+    return reading.kind != "inputs" and any(
+        _BY_NAME.fullmatch(name) or _BINARY.fullmatch(name) for name in found
+    )
+
+
+@dataclass(frozen=True)
+class _Classes:
+    """The columns of the classes, class 0 first; their names and a note, if columns name them."""
+
+    prefix: str
+    columns: Sequence[str]
+    names: tuple[str, ...] | None = None
+    note: str | None = None
+
+
+def output_columns(columns: Mapping[str, TableColumn], ctx: SetContext) -> TableColumns:
+    """Return which columns of a table of outputs are read for what.
+
+    Raises
+    ------
+    InvalidDataset
+        If the label is required and missing, there are other columns, logits and probabilities
+        together, or no column for a class.
+    TooLarge
+        If there are more classes or supplied columns than is allowed.
+    """
+    names = list(columns)
+    label = columns.get(label_column(names, ctx) or "")
+    found = _by_index(names, ctx) or _by_name(names, ctx) or _binary(names, ctx)
+    unknown = other_columns(names, [*found.columns, *([label.name] if label else [])])
+    if unknown:
+        raise ctx.invalid(
+            f"expected `label`, {_expected(found)}, `{SUPPLIED_PREFIX}<name>`, `weight` and "
+            f"`group`, got also {listed(unknown)}; leave other columns out",
+        )
+    n_classes = _BINARY_CLASSES if not found.prefix else len(found.columns)
+    check_n_classes(n_classes, place=ctx.location, limits=ctx.limits)
+    class_names, given = found.names, tuple(ctx.reading.classes or ())
+    if class_names is None and len(set(given)) == len(given) == n_classes:
+        class_names = given if label is not None and label.kind == "text" else None
+    kind: OutputKind = "logits" if found.prefix == PREFIXES["logits"] else "probabilities"
+    return TableColumns(
+        kind,
+        {kind: [columns[name] for name in found.columns]},
+        label,
+        supplied_names(names, location=ctx.location),
+        notes=(found.note,) if found.note else (),
+        design=design_columns(names),
+        class_names=class_names,
+    )
+
+
+def _expected(found: _Classes) -> str:
+    if not found.prefix:
+        return f"`{found.columns[0]}`"
+    if found.names is None:
+        return f"`{found.prefix}0`, `{found.prefix}1`, …"
+    return f"`{found.prefix}<class>` for each class"
+
+
+def _one_prefix(matches: Iterable[re.Match[str]], ctx: SetContext) -> str:
+    prefixes = {match[1] for match in matches}
+    if len(prefixes) > 1:
+        raise ctx.invalid("expected logits or probabilities, got columns of both; send one kind")
+    return prefixes.pop()
+
+
+def _by_index(names: Sequence[str], ctx: SetContext) -> _Classes | None:
+    matches = [match for name in names if (match := _BY_INDEX.fullmatch(name))]
+    if not matches:
+        return None
+    prefix = _one_prefix(matches, ctx)
+    indices = {int(match[2]) for match in matches}
+    gap = next((index for index in range(len(indices)) if index not in indices), None)
+    if gap is not None:
+        fix = ""
+        if indices == {1} and prefix == PREFIXES["probabilities"]:
+            fix = "; call the column `prob` if it is the probability of class 1 of two"
+        raise ctx.invalid(
+            f"expected a column for each class up to {max(indices)}, got none for class {gap}{fix}",
+            f"{prefix}{gap}",
+        )
+    return _Classes(prefix, [f"{prefix}{index}" for index in range(len(indices))])
+
+
+def _by_name(names: Sequence[str], ctx: SetContext) -> _Classes | None:
+    matches = [match for name in names if (match := _BY_NAME.fullmatch(name))]
+    if not matches:
+        return None
+    prefix = _one_prefix(matches, ctx)
+    found = [match[2] for match in matches]
+    long = next((name for name in found if len(name) > MAX_NAME_LENGTH), None)
+    if long is not None:
+        raise ctx.invalid(
+            f"expected the name of a class, of at most {MAX_NAME_LENGTH} characters, after "
+            f"`{prefix}`, got {len(long)}"
+        )
+    expected = _known_classes(ctx)
+    if expected is None:
+        ordered = sorted(found, key=int) if all(map(str.isdecimal, found)) else found
+        note = (
+            f"Classes have the names of their columns, in this order: {listed(ordered)}; labels "
+            "are these names, or their positions counted from 0."
+        )
+        return _Classes(prefix, [prefix + name for name in ordered], tuple(ordered), note)
+    sent, known = set(found), set(expected)
+    missing = [prefix + name for name in expected if name not in sent]
+    unknown = [prefix + name for name in found if name not in known]
+    if missing or unknown:
+        raise ctx.invalid(
+            f"expected a column for each of the {len(expected)} classes, {listed(expected)}"
+            + (f"; missing: {listed(missing)}" if missing else "")
+            + (f"; got also {listed(unknown)}" if unknown else "")
+            + nearest(missing, unknown)
+        )
+    return _Classes(prefix, [prefix + name for name in expected], tuple(expected))
+
+
+def _known_classes(ctx: SetContext) -> Sequence[str] | None:
+    """Return the names of the classes by index, where the caller or an earlier set gave them."""
+    class_map = ctx.reading.class_map
+    if class_map is None:
+        return ctx.reading.classes
+    ordered = sorted(class_map, key=class_map.__getitem__)
+    if [class_map[name] for name in ordered] != list(range(len(ordered))):
+        raise ctx.invalid(
+            "expected class_map to give the classes, which have a column each, the indices from 0 "
+            f"to {len(ordered) - 1}"
+        )
+    return ordered
+
+
+def _binary(names: Sequence[str], ctx: SetContext) -> _Classes:
+    found = [name for name in names if _BINARY.fullmatch(name)]
+    if len(found) > 1:
+        raise ctx.invalid(f"expected one column of the probability of class 1, got {listed(found)}")
+    note = f"Column `{found[0]}` is read as the probability of class 1 of two."
+    return _Classes("", found, note=note)
