@@ -1,0 +1,131 @@
+"""Tables of probabilities by class name, or of one probability: from the upload to answers."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from runner_models import linear, rows, weights
+from running_service import calibrate, calibrated, evaluate, send
+
+RNG = np.random.default_rng(5)
+NAMES = ["sales", "billing", "other"]
+OUTPUTS = RNG.dirichlet(np.ones(3), 300)
+LABELS = np.array([RNG.choice(3, p=row) for row in OUTPUTS])
+CHANCE = RNG.random(300)
+FRAUD = (RNG.random(300) < CHANCE).astype(int)
+CONFIG: dict[str, Any] = {"bins": 3, "folds": 2, "measures": ["margin"], "selective": []}
+CSV = {"Content-Type": "text/csv"}
+
+
+def csv(columns: Mapping[str, Any]) -> bytes:
+    rows_of = zip(*(np.asarray(values).tolist() for values in columns.values()), strict=True)
+    return "\n".join([",".join(columns), *(",".join(map(str, row)) for row in rows_of)]).encode()
+
+
+def by_class(few: slice = slice(None), **labels: Any) -> dict[str, Any]:
+    return {f"prob_{name}": OUTPUTS[few, at] for at, name in enumerate(NAMES)} | labels
+
+
+def shuffled(columns: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(reversed(columns.items()))
+
+
+@pytest.fixture(scope="module")
+def intents(client: httpx.Client) -> dict[str, Any]:
+    labels = np.array(NAMES)[LABELS]
+    sets = {
+        "calibration": csv(by_class(label=labels)),
+        "evaluation": csv(shuffled(by_class(label=labels))),
+    }
+    return calibrated(client, CONFIG | {"name": "intents"}, **sets)
+
+
+def answers(client: httpx.Client, name: str, columns: Mapping[str, Any]) -> list[Any]:
+    answer = send(client, name, csv(columns), CSV)
+    assert answer.status_code == httpx.codes.OK, answer.text
+    return answer.json()["predictions"]
+
+
+def test_columns_name_the_classes(client, intents) -> None:
+    assert intents["config"]["classes"] == NAMES
+    assert intents["accuracy"]["1"] == (OUTPUTS.argmax(axis=1) == LABELS).mean()
+    by_index = csv({f"prob_{k}": OUTPUTS[:, k] for k in range(3)} | {"label": LABELS})
+    numbered = calibrated(client, CONFIG | {"name": "numbered"}, calibration=by_index)
+    assert numbered["accuracy"] == intents["accuracy"]
+
+
+def test_later_tables_are_read_by_the_names_of_classes(client, intents) -> None:
+    few = slice(0, 20)
+    body = {"calibration": "intents", "probabilities": OUTPUTS[few].tolist()}
+    expected = client.post("/predict", json=body).json()["predictions"]
+    assert [row["label"] for row in expected] == [NAMES[k] for k in OUTPUTS[few].argmax(axis=1)]
+    for columns in (by_class(few), shuffled(by_class(few, label=LABELS[few]))):
+        assert answers(client, "intents", columns) == expected
+    numbered = {f"prob_{k}": OUTPUTS[few, k] for k in range(3)}
+    assert answers(client, "intents", numbered) == expected
+    labelled = csv(shuffled(by_class(label=LABELS)))
+    found = evaluate(client, "intents", "shuffled", labelled).json()
+    assert found["result"]["events"]["1"]["accuracy"] == intents["accuracy"]["1"]
+
+
+@pytest.mark.parametrize("route", ["predict", "evaluate"])
+def test_other_classes_are_refused_by_name(client, intents, route) -> None:
+    columns = by_class(slice(0, 20))
+    columns["prob_bill"] = columns.pop("prob_billing")
+    if route == "predict":
+        answer = send(client, "intents", csv(columns), CSV)
+    else:
+        answer = evaluate(client, "intents", "other", csv(columns))
+    assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY
+    detail = answer.json()["detail"]
+    assert "missing: `prob_billing`; got also `prob_bill`; did you mean `prob_bill`?" in detail
+
+
+@pytest.mark.parametrize("name", ["p", "prob", "probability"])
+def test_one_probability_is_that_of_class_1(client, name) -> None:
+    config = CONFIG | {"name": "fraud", "classes": ["fine", "fraud"]}
+    found = calibrated(client, config, calibration=csv({name: CHANCE, "label": FRAUD}))
+    assert found["accuracy"]["1"] == ((CHANCE > 0.5) == FRAUD).mean()
+    body = {"calibration": "fraud", "probabilities": [[0.25, 0.75], [0.875, 0.125]]}
+    expected = client.post("/predict", json=body).json()["predictions"]
+    assert [row["label"] for row in expected] == ["fraud", "fine"]
+    assert answers(client, "fraud", {name: [0.75, 0.125]}) == expected
+
+
+def test_a_model_has_features_of_any_name(client) -> None:
+    inputs = rows(300)
+    names = ["p_value", "p", "prob", "probability", "p_1", "prob_x"]
+    columns = dict(zip(names, inputs.T, strict=True))
+    labels = (inputs @ weights()).argmax(axis=1)
+    model = linear().SerializeToString()
+    table = csv(columns | {"label": labels})
+    config = CONFIG | {"name": "features"}
+    found = calibrated(client, config, model=model, calibration=table)
+    assert found["config"]["columns"] == {"inputs": names}
+    classes = [row["class"] for row in answers(client, "features", shuffled(columns))]
+    assert classes == labels.tolist()
+
+
+def test_pairs_with_a_model_are_told(client) -> None:
+    pairs = csv({"score": CHANCE, "correct": FRAUD})
+    model = linear().SerializeToString()
+    refused = calibrate(client, model=model, calibration=pairs, config=json.dumps(CONFIG))
+    assert refused.status_code == httpx.codes.UNPROCESSABLE_ENTITY
+    assert "`correct` are sent without a model" in refused.json()["detail"]
+
+
+def test_named_rows_of_a_calibration_without_a_model(client, intents) -> None:
+    body = {"calibration": "intents", "inputs": [{"prob_sales": 1.0}]}
+    answer = client.post("/predict", json=body)
+    assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY
+    assert "send its `logits` or `probabilities`" in answer.json()["detail"]
+
+
+def test_whole_numbers_are_labels(client) -> None:
+    table = csv({f"prob_{k}": OUTPUTS[:, k] for k in range(3)} | {"label": LABELS.astype(float)})
+    assert b"2.0" in table
+    found = calibrated(client, CONFIG | {"name": "whole"}, calibration=table)
+    assert found["accuracy"]["1"] == (OUTPUTS.argmax(axis=1) == LABELS).mean()
