@@ -108,6 +108,8 @@ def predict(
     if as_json:
         typer.echo(json.dumps(answer, indent=2))
         return
+    if "columns" in answer:
+        typer.echo("The rows have no column names: read in the order of the calibration.", err=True)
     predictions = answer["predictions"]
     print_table(predictions_table(predictions[:MOST_PRINTED]))
     if len(predictions) > MOST_PRINTED:
