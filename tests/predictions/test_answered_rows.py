@@ -164,17 +164,28 @@ def answers_alone(served, outputs, start, stop):
     return answers_of(served, chosen, chosen.uncertainty)
 
 
+def of_rows(start, stop, wanted=None, *, by_position=False) -> Answer:
+    return Answer(None, None, start, stop, wanted, {}, by_position)
+
+
 @given(parts_of_runs())
 def test_json_is_that_of_the_rows_alone(cut):
     rows, start, stop, alone = cut
-    assert rows.write("json", start, stop, None).body == plain_json(alone)
+    expected = plain_json(alone)
+    assert rows.write("json", of_rows(start, stop)).body == expected
+    told = rows.write("json", of_rows(start, stop, by_position=True))
+    assert told.body == expected.replace(
+        b',"predictions"', b',"columns":"positional","predictions"'
+    )
 
 
 @given(parts_of_runs())
 def test_an_archive_holds_the_arrays_of_the_rows_alone(cut):
     rows, start, stop, alone = cut
     expected = plain_arrays(alone)
-    with np.load(BytesIO(rows.write("npz", start, stop, None).body), allow_pickle=False) as found:
+    with np.load(
+        BytesIO(rows.write("npz", of_rows(start, stop)).body), allow_pickle=False
+    ) as found:
         assert list(found) == list(expected)
         for name, array in expected.items():
             np.testing.assert_array_equal(found[name], array, strict=True)
@@ -186,7 +197,7 @@ def test_tensors_are_those_of_the_rows_alone(cut, data):
     named = st.tuples(st.sampled_from(list(plain_arrays(alone))), st.booleans())
     outputs = data.draw(st.none() | st.lists(named, unique_by=lambda output: output[0]))
     wanted = RequestedOutputs(data.draw(st.none() | LABELS), data.draw(st.booleans()), outputs)
-    found = rows.write("oip", start, stop, wanted)
+    found = rows.write("oip", of_rows(start, stop, wanted))
     assert (found.body, found.header_length) == plain_oip(alone, wanted)
 
 
@@ -195,7 +206,7 @@ def test_an_output_that_there_is_not_is_refused_by_name(cut):
     rows, start, stop, alone = cut
     wanted = RequestedOutputs(outputs=[("class", False), ("logits", False)])
     with pytest.raises(InvalidInput) as caught:
-        rows.write("oip", start, stop, wanted)
+        rows.write("oip", of_rows(start, stop, wanted))
     (violation,) = caught.value.violations
     assert violation.location == "outputs.logits"
     assert violation.message.endswith(f"there are {', '.join(plain_arrays(alone))}")
@@ -221,7 +232,7 @@ def counted(alone) -> dict:
 def test_rows_are_counted_alike_in_each_form(cut, form):
     rows, start, stop, alone = cut
     counts = AnswerCounts()
-    rows.write(form, start, stop, None)
+    rows.write(form, of_rows(start, stop))
     rows.record_metrics(counts, start, stop)
     assert samples(counts) == counted([alone])
 
