@@ -23,7 +23,8 @@ NO_NAMES = (
 )
 _ESCAPE = re.compile(rb"\\.", re.DOTALL)
 _KINDS = {str: "a string", bool: "a boolean", type(None): "null", list: "a list"}
-_decoder = msgspec.json.Decoder(list[dict[str, float]])
+_rows = msgspec.json.Decoder(list[msgspec.Raw])
+_row = msgspec.json.Decoder(dict[str, float])
 
 
 class NamedRows:
@@ -36,8 +37,9 @@ class NamedRows:
     """
 
     def __init__(self, columns: Mapping[str, Sequence[str]]) -> None:
-        self._columns = columns
         self._names = list(dict.fromkeys(chain.from_iterable(columns.values())))
+        place_of = {name: place for place, name in enumerate(self._names)}
+        self._places = {name: [place_of[one] for one in of] for name, of in columns.items()}
         # Commas in names, which limits of numbers would count as numbers.
         self.n_commas = sum(name.count(",") for name in self._names)
 
@@ -55,32 +57,33 @@ class NamedRows:
         if not self._names:
             raise InvalidInput.at(ANY_INPUT, NO_NAMES)
         limits.of_rows_of(len(self._names) + self.n_commas).check_json(text)
-        try:
-            rows = _decoder.decode(text)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            self._refuse(text, shown(str(error))[1:-1])
+        rows = _rows.decode(text)
         if len(rows) > limits.max_rows:
             raise TooLarge.at(
                 ANY_INPUT, f"expected at most {limits.max_rows} rows, got {len(rows)}"
             )
-        names = set(self._names)
-        if any(row.keys() != names for row in rows) or _n_keys(text) != len(names) * len(rows):
-            self._refuse(text, "expected rows by column name")
-        return {
-            name: np.array([_values(row, of) for row in rows], np.float64)
-            for name, of in self._columns.items()
-        }
+        values_of, names = itemgetter(*self._names), set(self._names)
+        values = []
+        for number, raw in enumerate(rows):
+            try:
+                row = _row.decode(raw)
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                row = {}
+            if row.keys() != names or _n_keys(bytes(raw)) != len(names):
+                self._refuse(bytes(raw), f"{ANY_INPUT}[{number}]")
+            values.append(values_of(row))
+        matrix = np.array(values, np.float64).reshape(len(rows), len(names))
+        return {name: matrix.take(places, axis=1) for name, places in self._places.items()}
 
-    def _refuse(self, text: bytes, reason: str) -> NoReturn:
-        """Refuse the first row that breaks a rule; ``reason`` is that of the fast reader."""
+    def _refuse(self, text: bytes, place: str) -> NoReturn:
+        """Refuse a row that breaks a rule."""
         try:
-            # Lists of pairs keep names that come twice.
-            rows: Any = json.loads(text, object_pairs_hook=tuple)
+            # Pairs keep names that come twice.
+            row: Any = json.loads(text, object_pairs_hook=tuple)
         except (ValueError, RecursionError) as error:
-            raise InvalidInput.at(ANY_INPUT, reason) from error
-        for number, row in enumerate(rows):
-            self._check(row, f"{ANY_INPUT}[{number}]")
-        raise InvalidInput.at(ANY_INPUT, reason)
+            raise InvalidInput.at(place, "expected an object of numbers by column name") from error
+        self._check(row, place)
+        raise InvalidInput.at(place, "expected an object of numbers by column name")
 
     def _check(self, row: Any, place: str) -> None:  # noqa: ANN401 - parsed JSON
         if not isinstance(row, tuple):
@@ -107,11 +110,6 @@ class NamedRows:
                 raise InvalidInput.at(at, f"expected a number, got {got}")
             if abs(value) > sys.float_info.max:
                 raise InvalidInput.at(at, "the number is out of range")
-
-
-def _values(row: Mapping[str, float], names: Sequence[str]) -> Sequence[float]:
-    found = itemgetter(*names)(row)
-    return found if len(names) > 1 else (found,)
 
 
 def _n_keys(text: bytes) -> int:
