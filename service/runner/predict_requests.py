@@ -279,7 +279,8 @@ class BatchResponse:
                 answer: Answer | None
                 if begun is not None and is_whole and request.head is None:
                     stop = start + rows
-                    answer = _answer(request, matrix, start, stop, begun)
+                    wanted, supplied, by_position = begun.wanted, begun.supplied, begun.by_position
+                    answer = Answer(request, matrix, start, stop, wanted, supplied, by_position)
                 else:
                     answer = _take(request, part, matrix, start, max_rows)
                 if answer is not None:
@@ -317,13 +318,7 @@ def _take(
     if request.rows_had != begun.rows:
         return None
     joined = OutputMatrix.joined(request.parts)
-    return _answer(request, joined, 0, begun.rows, begun)
-
-
-def _answer(
-    request: BatchRequest, matrix: OutputMatrix, start: int, stop: int, head: ResponseHead
-) -> Answer:
-    return Answer(request, matrix, start, stop, head.wanted, head.supplied, head.by_position)
+    return Answer(request, joined, 0, begun.rows, begun.wanted, begun.supplied, begun.by_position)
 
 
 def _check_supplied(begun: ResponseHead) -> None:

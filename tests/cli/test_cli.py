@@ -66,6 +66,29 @@ def test_predictions_and_reports_are_printed(tmp_path, command) -> None:
         assert command("report", "logits", "--format", form).stdout.startswith(begins)
 
 
+def test_rows_of_a_table_are_printed_by_name(tmp_path, command, quick) -> None:
+    with np.load(DIGITS / "calibration.npz") as archive:
+        cells = np.column_stack([archive["inputs"], archive["labels"]])[:600]
+    names = [f"pixel{k}" for k in range(cells.shape[1] - 1)]
+    path = tmp_path / "set.csv"
+    np.savetxt(path, cells, "%g", ",", header=",".join([*names, "label"]), comments="")
+    command("calibrate", DIGITS / "model.onnx", path, "--name", "pixels", *quick)
+    rows = cells[:3, :-1].tolist()
+    by_name = [dict(reversed([*zip(names, row, strict=True)])) for row in rows]
+    found = []
+    for kind, content in (("lists", rows), ("objects", by_name)):
+        written = tmp_path / f"{kind}.json"
+        written.write_text(json.dumps(content))
+        found.append(command("predict", "pixels", written))
+    assert found[0].stdout == found[1].stdout
+    assert "no column names" in found[0].stderr
+    assert found[1].stderr == ""
+    beside = path.read_text().replace("label\n", "label,row\n", 1).replace("\n", ",0\n")
+    path.write_text(beside.replace("row,0", "row", 1))
+    refused = command("predict", "pixels", path, "-o", tmp_path / "out.csv", status=1)
+    assert "got also `row`" in " ".join(refused.stderr.split())
+
+
 def test_bins_are_carried_to_another_name(tmp_path, command) -> None:
     written, columns = tmp_path / "bins.json", tmp_path / "bins.parquet"
     assert command("bins", "logits", "-o", written).stdout == ""
