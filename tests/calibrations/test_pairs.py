@@ -24,6 +24,8 @@ def csv(**columns) -> bytes:
 def written(file_format: str, tmp_path, scores=SCORES) -> bytes:
     if file_format == "csv":
         return csv(score=scores, correct=CORRECT.astype(int))
+    if file_format == "csv of confidence":
+        return csv(confidence=scores, correct=CORRECT.astype(int))
     if file_format == "csv with words":
         return csv(question=["how?"] * ROWS, score=scores, correct=CORRECT)
     if file_format == "parquet":
@@ -32,7 +34,9 @@ def written(file_format: str, tmp_path, scores=SCORES) -> bytes:
     return npz(score=scores.astype(np.float32), correct=CORRECT)
 
 
-@pytest.mark.parametrize("file_format", ["csv", "csv with words", "parquet", "npz"])
+@pytest.mark.parametrize(
+    "file_format", ["csv", "csv of confidence", "csv with words", "parquet", "npz"]
+)
 @pytest.mark.parametrize("scale", [1.0, 12.0, -400.0])
 def test_pairs_are_calibrated_and_answered(client, tmp_path, file_format, scale) -> None:
     scores = SCORES * abs(scale) + min(scale, 0.0)
@@ -78,6 +82,8 @@ def test_the_bins_hold_the_hits_of_their_scores(client) -> None:
     [
         (csv(score=SCORES[:4]), "text/csv"),
         (csv(score=SCORES[:4], correct=[0] * 4), "text/csv"),
+        (csv(confidence=SCORES[:4]), "text/csv"),
+        (csv(confidence=SCORES[:4], correct=[0] * 4), "text/csv"),
         (npz(scores=SCORES[:4]), "application/x-npz"),
         (npz(score=SCORES[:4]), "application/x-npz"),
     ],

@@ -20,6 +20,8 @@ from service.child.reading.tables import ReadColumns, number_column
 from service.runner.messages.dataset import PAIRS, AnyArray, ArrayInfo, Batch, DatasetInfo
 from service.runner.messages.reading import SetContext
 
+# Another name of the score in tables.
+CONFIDENCE = "confidence"
 READ_ROWS = 65_536
 _TEXTS = {"1": True, "true": True, "0": False, "false": False}
 _EXPECTED = "expected 1 or 0, or true or false"
@@ -58,23 +60,24 @@ def read_pairs(
     names: Sequence[str], read_columns: ReadColumns, ctx: SetContext, *, file_format: str
 ) -> "PairSet":
     """Read a table of pairs; ``names`` are all of its columns."""
-    wanted = require_columns(names, ctx)
+    score = SCORE if SCORE in names or CONFIDENCE not in names else CONFIDENCE
+    wanted = require_columns([SCORE if name == score else name for name in names], ctx)
+    column_of = {name: score if name == SCORE else name for name in wanted}
     parts: dict[str, list[AnyArray]] = {name: [] for name in wanted}
     start = 0
-    for record_batch in read_columns(wanted, READ_ROWS):
-        for name in wanted:
-            parts[name].append(_column(record_batch, name, start, ctx))
+    for record_batch in read_columns(list(column_of.values()), READ_ROWS):
+        for name, column in column_of.items():
+            parts[name].append(_column(record_batch, column, start, ctx))
         start += record_batch.num_rows
         if start > ctx.limits.max_samples:
             break
     check_n_samples(start, place=ctx.location, limits=ctx.limits)
     columns = {name: np.concatenate(found) for name, found in parts.items()}
-    left = [name for name in names if name not in wanted]
-    return PairSet(columns, ctx, file_format=file_format, n_left=len(left))
+    return PairSet(columns, ctx, file_format=file_format, n_left=len(names) - len(wanted))
 
 
 def _column(record_batch: object, name: str, start: int, ctx: SetContext) -> AnyArray:
-    if name == SCORE:
+    if name in (SCORE, CONFIDENCE):
         values = number_column(record_batch, name, start, ctx)
         if values.dtype.kind not in "iuf":
             raise ctx.invalid(f"expected numbers, got {values.dtype.name}", name)
