@@ -48,7 +48,7 @@ def inspect_onnx_model(
     trial: Batch,
     *,
     columns: Mapping[str, list[str]] | None = None,
-    n_samples: int,
+    n_samples: int | None = None,
 ) -> InspectedOnnxModel | None:
     """Load the model, or the members of an ensemble, in a child process; run the first samples.
 
