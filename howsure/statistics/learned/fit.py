@@ -12,27 +12,29 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from howsure.statistics.arrays import BinIndex, Floats, Uncertainty
 from howsure.statistics.fit.event_samples import EventSamples
 from howsure.statistics.learned.class_effects import ClassEffect, fit_class_effect
-from howsure.statistics.learned.model import SATURATED_BELOW, LearnedModel
-from howsure.statistics.learned.recorded import learned_uncertainty, recorded_inputs
-from howsure.statistics.records.records import TEMPERATURES, Records
+from howsure.statistics.learned.model import LearnedModel
+from howsure.statistics.learned.quadratic_map import (
+    MEASURE_SCALES,
+    Problem,
+    Scale,
+    best_scales,
+    falling_map,
+    fit_map,
+    standard_scale,
+)
+from howsure.statistics.learned.recorded import learned_uncertainty
+from howsure.statistics.learned.temperature import candidate_temperatures
+from howsure.statistics.records.records import Records
 
 # With this many folds or fewer, each is held out by itself.
 LEAST_PAIRED = 5
 MAX_TUNED, MAX_LEARNED = 20_000, 50_000
-MAP_SCALES, MEASURE_SCALES = (0.1, 0.3, 1.0, 3.0), (0.0, 0.1, 0.3, 1.0)
-INTERCEPT_SCALE = 3.0
 CLASS_SCALES = (0.15, 0.3, 0.6, 1.2)
 LEAST_GAIN = 2.0
-LEAST_SATURATED = 5
-MOST_STEPS = 30
-TOLERANCE = 1e-4
-# Columns of the design: 1, v0, v1, v0^2, saturated | v2, v3, v2^2, v3^2.
-N_MAP = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,21 +58,6 @@ class LearnedFit:
     uncertainty: Uncertainty
     class_effects: Floats
     class_counts: BinIndex
-
-
-@dataclass(frozen=True, eq=False)
-class _Scale:
-    """Range and standardisation of the inputs, and which stages are used with which scales."""
-
-    temperature: int
-    lower: Floats
-    upper: Floats
-    centre: Floats
-    width: Floats
-    has_saturated: bool
-    map_scale: float = 1.0
-    measure_scale: float = 0.0
-    effects: tuple[tuple[float, float] | None, ...] = (None, None)
 
 
 def n_classes_of(*sets: Records | None) -> int:
@@ -114,81 +101,10 @@ def _first(samples: EventSamples, n: int) -> EventSamples:
     return EventSamples(samples.records.take(np.arange(n)), samples.k)
 
 
-def _best_temperature(records: Records) -> int:
-    """Return the index of the temperature of least multiclass negative log-likelihood."""
-    possible = np.isfinite(records.label_logit)
-    if not possible.any():
-        return int(np.abs(TEMPERATURES - 1.0).argmin())
-    normaliser = records.log_sum_exp[possible].mean(axis=0, dtype=np.float64)
-    logit = float(records.label_logit[possible].mean(dtype=np.float64))
-    return int(np.argmin(normaliser - logit / TEMPERATURES))
-
-
-def _standard(samples: EventSamples) -> _Scale:
-    temperature = _best_temperature(samples.records)
-    inputs = recorded_inputs(samples, temperature)
-    saturated = inputs[:, 1] < SATURATED_BELOW
-    n_saturated = int(np.count_nonzero(saturated))
-    # The range of ordinary samples: saturated ones lie far away, and have their own coefficient.
-    ordinary = inputs[~saturated] if n_saturated < len(inputs) else inputs
-    lower, upper = ordinary.min(axis=0), ordinary.max(axis=0)
-    held = np.clip(inputs, lower, upper)
-    width = held.std(axis=0)
-    # Not by the width: rounding of the mean can give equal values a tiny one.
-    varies = np.ptp(held, axis=0) > 1e-6 * (1.0 + np.abs(held).max(axis=0))
-    has_saturated = LEAST_SATURATED <= n_saturated <= len(inputs) - LEAST_SATURATED
-    return _Scale(
-        temperature,
-        lower,
-        upper,
-        held.mean(axis=0),
-        np.where(varies, width, 1.0),
-        has_saturated,
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class _Problem:
-    """Design, offset and hits of stage 1, and the classes of the others."""
-
-    design: Floats
-    offset: Floats
-    hits: Floats
-    classes: tuple[NDArray[np.int32], NDArray[np.int32]]
-
-    @classmethod
-    def of(cls, samples: EventSamples, scale: _Scale) -> "_Problem":
-        inputs = recorded_inputs(samples, scale.temperature)
-        saturated = (inputs[:, 1] < SATURATED_BELOW) & scale.has_saturated
-        held = np.clip(inputs, scale.lower, scale.upper)
-        z = (held - scale.centre) / scale.width
-        design = np.column_stack(
-            [np.ones(len(z)), z[:, :2], z[:, 0] ** 2, saturated, z[:, 2:], z[:, 2:] ** 2]
-        )
-        top = samples.records.top_classes
-        hits = samples.hits.astype(np.float64)
-        return cls(design, -held[:, 0], hits, (top[:, 0], top[:, 1]))
-
-
-def _tuned(samples: EventSamples, n_classes: int) -> _Scale:
-    """Choose the scales of all stages by marginal likelihood."""
-    scale = _standard(samples)
-    problem = _Problem.of(samples, scale)
-    tried = []
-    weights = np.zeros(problem.design.shape[1])
-    for measure_scale in MEASURE_SCALES:
-        for map_scale in MAP_SCALES:
-            fitted, evidence = _newton(
-                problem, problem.offset, _precision(map_scale, measure_scale), weights
-            )
-            tried.append((evidence, map_scale, measure_scale))
-            weights = fitted
-    base = max(tried[: len(MAP_SCALES)])
-    best = max(tried)
-    if best[0] - base[0] < LEAST_GAIN:
-        best = base
-    scale = replace(scale, map_scale=best[1], measure_scale=best[2])
-    weights, _ = _newton(problem, problem.offset, _precision(*best[1:]), weights)
+def _tuned(samples: EventSamples, n_classes: int) -> Scale:
+    """Choose the temperature and the scales of all stages by marginal likelihood."""
+    scale, problem = _tuned_map(samples)
+    _, problem, weights = falling_map(samples, scale, problem)
     log_odds = problem.offset + problem.design @ weights
     effects: list[tuple[float, float] | None] = []
     for classes, slopes in zip(problem.classes, ((0.0, 0.5), (0.0,)), strict=True):
@@ -199,8 +115,22 @@ def _tuned(samples: EventSamples, n_classes: int) -> _Scale:
     return replace(scale, effects=tuple(effects))
 
 
+def _tuned_map(samples: EventSamples) -> tuple[Scale, Problem]:
+    """Choose the temperature, and whether the map uses the other measures, each by its gain."""
+    found = []
+    for temperature in candidate_temperatures(samples):
+        scale = standard_scale(samples, temperature)
+        problem = Problem.of(samples, scale)
+        found.append((*best_scales(problem, scale, MEASURE_SCALES[:1]), problem))
+    evidence, scale, problem = found[0]
+    if found[-1][0] - evidence >= LEAST_GAIN:
+        evidence, scale, problem = found[-1]
+    more, with_measures = best_scales(problem, scale, MEASURE_SCALES[1:])
+    return (with_measures if more - evidence >= LEAST_GAIN else scale), problem
+
+
 def _chosen_effect(
-    problem: _Problem,
+    problem: Problem,
     log_odds: Floats,
     classes: NDArray[np.int32],
     n_classes: int,
@@ -225,11 +155,9 @@ def _chosen_effect(
     return best if best is not None and best[1].evidence - without >= LEAST_GAIN else None
 
 
-def _fitted(samples: EventSamples, scale: _Scale, n_classes: int) -> tuple[LearnedModel, Floats]:
+def _fitted(samples: EventSamples, scale: Scale, n_classes: int) -> tuple[LearnedModel, Floats]:
     """Fit all stages, the first once more after the others; return the effects of classes, too."""
-    problem = _Problem.of(samples, scale)
-    precision = _precision(scale.map_scale, scale.measure_scale)
-    weights, _ = _newton(problem, problem.offset, precision, np.zeros(len(precision)))
+    scale, problem, weights = falling_map(samples, scale)
     z = problem.design[:, 1]
     effects: list[ClassEffect | None] = [None, None]
     total = np.zeros(len(z))
@@ -242,7 +170,7 @@ def _fitted(samples: EventSamples, scale: _Scale, n_classes: int) -> tuple[Learn
             effects[place] = found
             total = total + found.log_odds(classes, z)
     if total.any():
-        weights, _ = _newton(problem, problem.offset + total, precision, weights)
+        weights, _ = fit_map(problem, problem.offset + total, scale, weights)
     model = _folded(samples.k, scale, weights, effects, n_classes)
     first = effects[0]
     return model, np.zeros(n_classes) if first is None else first.offset
@@ -250,7 +178,7 @@ def _fitted(samples: EventSamples, scale: _Scale, n_classes: int) -> tuple[Learn
 
 def _folded(
     k: int,
-    scale: _Scale,
+    scale: Scale,
     weights: Floats,
     effects: Sequence[ClassEffect | None],
     n_classes: int,
@@ -281,53 +209,3 @@ def _folded(
         slope=slope,
         second=nothing if second is None else second.offset,
     )
-
-
-def _precision(map_scale: float, measure_scale: float) -> Floats:
-    """Return the prior precision of each weight; infinite for terms that are left out."""
-    precision = np.full(N_MAP + 4, map_scale**-2.0)
-    precision[0] = INTERCEPT_SCALE**-2.0
-    precision[N_MAP:] = np.inf if measure_scale == 0.0 else measure_scale**-2.0
-    return precision
-
-
-def _newton(
-    problem: _Problem, offset: Floats, precision: Floats, start: Floats
-) -> tuple[Floats, float]:
-    """Return weights that maximise the posterior, and the log marginal likelihood."""
-    used = np.isfinite(precision)
-    design, penalty = problem.design[:, used], precision[used]
-    found = start[used]
-
-    def loss(at: Floats) -> float:
-        log_odds = offset + design @ at
-        likelihood = np.sum(np.logaddexp(0.0, log_odds) - problem.hits * log_odds)
-        return float(likelihood + penalty @ at**2 / 2.0)
-
-    now = loss(found)
-    for _ in range(MOST_STEPS):
-        gradient, curvature = _derivatives(problem, design, offset, penalty, found)
-        step = np.linalg.solve(curvature, gradient)
-        size, then = 1.0, loss(found - step)
-        while then > now and size > TOLERANCE:
-            size /= 2.0
-            then = loss(found - size * step)
-        if then >= now:
-            break
-        found, gain, now = found - size * step, now - then, then
-        if gain < TOLERANCE:
-            break
-    _, curvature = _derivatives(problem, design, offset, penalty, found)
-    volume = np.log(penalty).sum() - np.linalg.slogdet(curvature)[1]
-    weights = np.zeros(len(precision))
-    weights[used] = found
-    return weights, float(volume / 2.0 - now)
-
-
-def _derivatives(
-    problem: _Problem, design: Floats, offset: Floats, penalty: Floats, at: Floats
-) -> tuple[Floats, Floats]:
-    probability = expit(offset + design @ at)
-    gradient = design.T @ (probability - problem.hits) + penalty * at
-    weights = probability * (1.0 - probability)
-    return gradient, (design * weights[:, np.newaxis]).T @ design + np.diag(penalty)

@@ -12,16 +12,22 @@ from howsure.statistics.measures import LEARNED, column
 from howsure.statistics.records.records import TEMPERATURES, Records
 
 
-def recorded_inputs(samples: EventSamples, temperature: int) -> Floats:
-    """Return the inputs of recorded samples, float64 of shape (n_samples, 4)."""
+def recorded_rest(samples: EventSamples, temperature: int) -> Floats:
+    """Return the ratio of the rest to the top ``k`` classes, float64 of shape (n_samples,)."""
     records, k = samples.records, samples.k
     tail = np.expm1(records.log_sum_exp[:, temperature].astype(np.float64))
     top = records.top_logits[:, :k].astype(np.float64) / TEMPERATURES[temperature]
     head = np.exp(top).sum(axis=1)
     ratio = (tail + 1.0 - head if k > 1 else tail) / head
+    return np.asarray(np.maximum(ratio, least_rest(k, temperature)))
+
+
+def recorded_inputs(samples: EventSamples, temperature: int) -> Floats:
+    """Return the inputs of recorded samples, float64 of shape (n_samples, 4)."""
+    records = samples.records
     return np.column_stack(
         [
-            np.log(np.maximum(ratio, least_rest(k, temperature))),
+            np.log(recorded_rest(samples, temperature)),
             -samples.log_odds,
             np.log(np.maximum(records.uncertainty["entropy"].astype(np.float64), LEAST)),
             np.maximum(records.top_logits[:, 1].astype(np.float64), np.log(LEAST)),
