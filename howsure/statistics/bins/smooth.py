@@ -14,6 +14,7 @@ KNOTS_BY_RANK = 65
 KNOTS_BY_VALUE = MAX_KNOTS - KNOTS_BY_RANK
 # Measures whose x, as in `certainty`, is an estimate of the log-odds of a hit.
 LOG_ODDS = ("learned", "neg_log_pmax", "neg_log_topk_mass")
+SATURATED = 85.0
 
 
 def certainty(uncertainty: Uncertainty, measure: str) -> Floats:
@@ -21,7 +22,8 @@ def certainty(uncertainty: Uncertainty, measure: str) -> Floats:
 
     For ``-log`` of a mass it is the log-odds of the mass; ``learned`` is a negative log-odds
     already. Other positive measures are transformed alike, and all others by normal scores of
-    their ranks.
+    their ranks. Samples that leave no mass to others in float32 are one unit above the next ones:
+    their own log-odds, about 85, would say only how small a float32 can be.
     """
     values = uncertainty.astype(np.float64)
     if measure == "learned":
@@ -29,7 +31,11 @@ def certainty(uncertainty: Uncertainty, measure: str) -> Floats:
     if values.min() >= 0.0:
         values = np.maximum(values, float(UNDERFLOW))
         # -log(e^v - 1), written so that it does not overflow.
-        return np.asarray(-values - np.log(-np.expm1(-values)))
+        x = np.asarray(-values - np.log(-np.expm1(-values)))
+        saturated = x > SATURATED
+        if saturated.any() and not saturated.all():
+            x[saturated] = x[~saturated].max() + 1.0
+        return x
     ranks = scipy.stats.rankdata(-values)
     return np.asarray(scipy.special.ndtri((ranks - 0.5) / len(ranks)))
 

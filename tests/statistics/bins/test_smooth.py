@@ -72,6 +72,20 @@ def test_lines_between_knots_stay_close_to_the_spline(measure, n_samples):
         np.testing.assert_allclose(found[knots], bound, rtol=1e-9)
 
 
+@pytest.mark.parametrize("measure", ["neg_log_topk_mass", "entropy"])
+def test_votes_that_are_all_for_one_class_get_their_own_rate(measure):
+    """Seven of ten samples are unanimous: the curve stays within the binomial interval of each group."""
+    rng = np.random.default_rng(3)
+    group = rng.choice(4, 5000, p=[0.7, 0.1, 0.1, 0.1])
+    uncertainty = np.array([0.0, 0.15, 0.34, 0.56], dtype=np.float32)[group]
+    hits = rng.random(5000) < np.array([0.99, 0.9, 0.75, 0.6])[group]
+    probability, _, _ = curve_of(uncertainty, hits, measure=measure).at(uncertainty)
+    for place in range(4):
+        n, k = np.count_nonzero(group == place), hits[group == place].sum()
+        low, high = beta.ppf([0.005, 0.995], [k, k + 1], [n - k + 1, n - k])
+        assert low < probability[group == place][0] < high
+
+
 def test_constant_beyond_the_outer_knots():
     uncertainty, hits = drawn(600)
     curve = curve_of(uncertainty, hits)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sample_strategies import calibrated, records_of
 from scipy.special import log_softmax, xlogy
+from scipy.stats import rankdata
 
 from howsure.statistics.bins.fit import fit_bin_table
 from howsure.statistics.fit.event_samples import EventSamples
@@ -120,17 +121,73 @@ def test_does_no_harm_to_a_calibrated_model(n_samples):
     assert np.mean(excess) <= (5 + 13) / (2 * n_samples)
 
 
+def auroc(values, hits):
+    ranks, errors = rankdata(values), ~hits
+    n = errors.sum()
+    return (ranks[errors].sum() - n * (n + 1) / 2) / (n * hits.sum())
+
+
 def test_ranks_errors_better_where_classes_differ():
     records, new = uneven(3000), EventSamples(uneven(6000, seed=9), 1)
     learned = learned_uncertainty(fitted(records).model, new)
+    assert auroc(learned, new.hits) > auroc(new.mass_uncertainty, new.hits) + 0.02
 
-    def auroc(values):
-        ranks = np.argsort(np.argsort(values)) + 1.0
-        errors = ~new.hits
-        n = errors.sum()
-        return (ranks[errors].sum() - n * (n + 1) / 2) / (n * (~errors).sum())
 
-    assert auroc(learned) > auroc(new.mass_uncertainty) + 0.02
+def noisy(n_samples, *, seed):
+    """Records of an overconfident model of two classes, one in twenty of whose labels is wrong."""
+    logits, labels = calibrated(n_samples, n_classes=2, seed=seed)
+    wrong = np.random.default_rng(seed).random(n_samples) < 0.05
+    return in_canonical_order(records_of(4.0 * logits, np.where(wrong, 1 - labels, labels)))
+
+
+@pytest.mark.parametrize("n_samples", [600, 5000])
+def test_more_mass_on_other_classes_is_never_more_certain(n_samples):
+    """A quadratic through log-odds that level off would turn; no class tells anything here."""
+    new = EventSamples(noisy(6000, seed=9), 1)
+    order = np.argsort(new.mass_uncertainty, kind="stable")
+    for seed in range(5):
+        found = fitted(noisy(n_samples, seed=seed), n_classes=2)
+        if found.class_effects.any() or found.model.second.any():
+            continue
+        learned = learned_uncertainty(found.model, new)
+        assert auroc(learned, new.hits) > auroc(new.mass_uncertainty, new.hits) - 0.001
+        rise = np.diff(learned[order])
+        assert rise.min() > -0.01 * rise[rise > 0].sum()
+
+
+def votes(n_samples, *, seed, n_votes=7):
+    """Records of shares of votes: most samples are unanimous, and one in fifty of those is wrong.
+
+    The label of such an error has probability 0, stored as 1e-300.
+    """
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, N_CLASSES, n_samples)
+    hard = rng.random(n_samples) < 0.3
+    said = np.where(rng.random(n_samples) < 0.02, (labels + 1) % N_CLASSES, labels)
+    shares = np.zeros((n_samples, N_CLASSES))
+    for _ in range(n_votes):
+        other = hard & (rng.random(n_samples) < 0.35)
+        voted = np.where(other, (labels + 2) % N_CLASSES, said)
+        shares[np.arange(n_samples), voted] += 1.0 / n_votes
+    return in_canonical_order(records_of(np.log(np.maximum(shares, 1e-300)), labels))
+
+
+def test_probabilities_of_0_do_not_spoil_the_map():
+    """Excess NLL on new samples over the rate of each share of votes, in the mean of five sets."""
+    new = EventSamples(votes(20_000, seed=100), 1)
+    _, group = np.unique(new.mass_uncertainty.round(4), return_inverse=True)
+    rate = np.bincount(group, new.hits) / np.bincount(group)
+    best = -np.mean(xlogy(new.hits, rate[group]) + xlogy(~new.hits, 1 - rate[group]))
+    excess = []
+    for seed in range(5):
+        records = votes(600, seed=seed)
+        found = fitted(records)
+        table = fit_bin_table(
+            found.uncertainty, records.hits(1), n_bins=5, lookup="smooth", measure="learned"
+        )
+        q = table.look_up(learned_uncertainty(found.model, new)).probability
+        excess.append(-np.mean(xlogy(new.hits, q) + xlogy(~new.hits, 1 - q)) - best)
+    assert np.mean(excess) <= 0.03 * best
 
 
 def test_classes_of_the_model_that_no_sample_has_get_no_effect():
