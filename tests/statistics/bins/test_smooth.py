@@ -74,7 +74,7 @@ def test_lines_between_knots_stay_close_to_the_spline(measure, n_samples):
 
 @pytest.mark.parametrize("measure", ["neg_log_topk_mass", "entropy"])
 def test_votes_that_are_all_for_one_class_get_their_own_rate(measure):
-    """Seven of ten samples are unanimous: the curve stays within the binomial interval of each group."""
+    """Seven of ten samples are unanimous: each group keeps to its own binomial interval."""
     rng = np.random.default_rng(3)
     group = rng.choice(4, 5000, p=[0.7, 0.1, 0.1, 0.1])
     uncertainty = np.array([0.0, 0.15, 0.34, 0.56], dtype=np.float32)[group]

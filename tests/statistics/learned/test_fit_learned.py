@@ -145,6 +145,7 @@ def test_more_mass_on_other_classes_is_never_more_certain(n_samples):
     """A quadratic through log-odds that level off would turn; no class tells anything here."""
     new = EventSamples(noisy(6000, seed=9), 1)
     order = np.argsort(new.mass_uncertainty, kind="stable")
+    judged = 0
     for seed in range(5):
         found = fitted(noisy(n_samples, seed=seed), n_classes=2)
         if found.class_effects.any() or found.model.second.any():
@@ -153,41 +154,47 @@ def test_more_mass_on_other_classes_is_never_more_certain(n_samples):
         assert auroc(learned, new.hits) > auroc(new.mass_uncertainty, new.hits) - 0.001
         rise = np.diff(learned[order])
         assert rise.min() > -0.01 * rise[rise > 0].sum()
+        judged += 1
+    assert judged >= 3
 
 
 def votes(n_samples, *, seed, n_votes=7):
-    """Records of shares of votes: most samples are unanimous, and one in fifty of those is wrong.
+    """Records of shares of votes: most samples are unanimous, and 3 in 1,000 of those are wrong.
 
     The label of such an error has probability 0, stored as 1e-300.
     """
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, N_CLASSES, n_samples)
-    hard = rng.random(n_samples) < 0.3
-    said = np.where(rng.random(n_samples) < 0.02, (labels + 1) % N_CLASSES, labels)
+    hard = rng.random(n_samples) < 0.25
+    said = np.where(rng.random(n_samples) < 0.003, (labels + 1) % N_CLASSES, labels)
     shares = np.zeros((n_samples, N_CLASSES))
     for _ in range(n_votes):
-        other = hard & (rng.random(n_samples) < 0.35)
+        other = hard & (rng.random(n_samples) < 0.4)
         voted = np.where(other, (labels + 2) % N_CLASSES, said)
         shares[np.arange(n_samples), voted] += 1.0 / n_votes
     return in_canonical_order(records_of(np.log(np.maximum(shares, 1e-300)), labels))
 
 
 def test_probabilities_of_0_do_not_spoil_the_map():
-    """Excess NLL on new samples over the rate of each share of votes, in the mean of five sets."""
+    """Excess NLL on new samples: at most that of one free rate for each of the four shares.
+
+    In the mean of eight sets of 200, over the true rate of each share.
+    """
     new = EventSamples(votes(20_000, seed=100), 1)
     _, group = np.unique(new.mass_uncertainty.round(4), return_inverse=True)
     rate = np.bincount(group, new.hits) / np.bincount(group)
-    best = -np.mean(xlogy(new.hits, rate[group]) + xlogy(~new.hits, 1 - rate[group]))
     excess = []
-    for seed in range(5):
-        records = votes(600, seed=seed)
+    for seed in range(8):
+        records = votes(200, seed=seed)
         found = fitted(records)
         table = fit_bin_table(
             found.uncertainty, records.hits(1), n_bins=5, lookup="smooth", measure="learned"
         )
         q = table.look_up(learned_uncertainty(found.model, new)).probability
-        excess.append(-np.mean(xlogy(new.hits, q) + xlogy(~new.hits, 1 - q)) - best)
-    assert np.mean(excess) <= 0.03 * best
+        truth = rate[group]
+        excess.append(np.mean(xlogy(truth, truth / q) + xlogy(1 - truth, (1 - truth) / (1 - q))))
+    assert len(rate) == 4
+    assert np.mean(excess) <= 4 / (2 * 200)
 
 
 def test_classes_of_the_model_that_no_sample_has_get_no_effect():
