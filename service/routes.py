@@ -6,8 +6,11 @@ from service.access import routes as access_routes
 from service.access.guard import Guard
 from service.access.origins import AllowedOrigins
 from service.bins import routes as bins_routes
+from service.bins.schemas import BinsDocument
 from service.calibrations import routes as calibrations_routes
 from service.calibrations import upload_route
+from service.calibrations.config import CalibrationConfig
+from service.calibrations.fit_config import FitConfig
 from service.evaluations import routes as evaluations_routes
 from service.exports import routes as exports_routes
 from service.http import health, problems, request_record
@@ -17,6 +20,7 @@ from service.metrics import route as metrics_route
 from service.metrics.metrics import Metrics
 from service.predictions import oip_routes
 from service.predictions import routes as predictions_routes
+from service.predictions.oip_schemas import OipIndexRequest, OipRequest
 from service.reports import operating_point_routes, samples_routes
 from service.reports import routes as reports_routes
 from service.web.html_errors import HtmlErrors
@@ -37,12 +41,10 @@ ROUTERS = (
     metrics_route.router,
     oip_routes.router,
 )
+# Schemas that routes refer to by name.
 SCHEMAS = (
-    problems.SCHEMAS,
-    upload_route.SCHEMAS,
-    bins_routes.SCHEMAS,
-    predictions_routes.SCHEMAS,
-    oip_routes.SCHEMAS,
+    *(problems.Problem, CalibrationConfig, FitConfig, BinsDocument),
+    *(predictions_routes.PredictBody, OipRequest, OipIndexRequest),
 )
 
 

@@ -100,10 +100,6 @@ MAX_BODY_BYTES = 8 * 1024**2
 JSON = "application/json"
 
 
-SCHEMAS = {
-    schema.__name__: schema.model_json_schema(ref_template="#/components/schemas/{model}")
-    for schema in (FitConfig, BinsDocument)
-}
 REQUEST_BODY: dict[str, Any] = {
     "required": True,
     "content": {JSON: {"schema": {"$ref": "#/components/schemas/BinsDocument"}}},

@@ -59,11 +59,6 @@ The part `config` is JSON. Every key is optional:
 
 {keys_table(CalibrationConfig)}
 """
-SCHEMAS = {
-    "CalibrationConfig": CalibrationConfig.model_json_schema(
-        ref_template="#/components/schemas/{model}"
-    )
-}
 
 
 @router.post(

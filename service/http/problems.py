@@ -304,6 +304,3 @@ def protocol_failures(*statuses: int) -> dict[int | str, dict[str, Any]]:
         status: {"description": _OF_PROTOCOL.get(status, _MEANING[status]), "model": OipError}
         for status in sorted({*statuses, 503})
     }
-
-
-SCHEMAS = {"Problem": Problem.model_json_schema(ref_template="#/components/schemas/{model}")}

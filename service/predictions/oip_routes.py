@@ -30,7 +30,6 @@ from service.predictions.oip_schemas import (
     OipLiveness,
     OipModel,
     OipReadiness,
-    OipRequest,
     OipServer,
     OipStatistics,
 )
@@ -228,9 +227,3 @@ async def post_index(
     except ValueError as error:
         raise InvalidInput.at("body", 'expected {} or {"ready": true}') from error
     return await run_in_threadpool(repository_index, workspace, tenant_id, ready_only=asked.ready)
-
-
-SCHEMAS = {
-    schema.__name__: schema.model_json_schema(ref_template="#/components/schemas/{model}")
-    for schema in (OipRequest, OipIndexRequest)
-}

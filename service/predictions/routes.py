@@ -213,11 +213,6 @@ async def post_predict(
     return await answer_prediction(request, services.predictions, caller)
 
 
-SCHEMAS = {
-    "PredictBody": PredictBody.model_json_schema(ref_template="#/components/schemas/{model}")
-}
-
-
 class ModelInMemory(BaseModel):
     """An ONNX model of predictions and its state."""
 

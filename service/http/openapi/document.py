@@ -1,10 +1,12 @@
 """The OpenAPI document: FastAPI's own, completed with examples, errors and API keys."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
+from pydantic import BaseModel
 from starlette.responses import HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
@@ -16,62 +18,14 @@ from service.http.response_head import CACHE, CONTENT_SECURITY
 from service.http.services import Services
 from service.json_pieces import LargeJSONResponse
 
-# In the order in which the page shows them.
-TAGS = [
-    {
-        "name": "calibrations",
-        "description": "Upload a model with labelled samples, follow the job, read, refit, "
-        "promote, export or delete the result.",
-    },
-    {
-        "name": "predict",
-        "description": "Ask for classes with calibrated probabilities, and see which models are "
-        "in memory.",
-    },
-    {"name": "report", "description": "Scores of one calibration, or of several side by side."},
-    {
-        "name": "evaluations",
-        "description": "Evaluate further sets, labelled or not, with the bins of a calibration: "
-        "has the data shifted?",
-    },
-    {
-        "name": "operating points",
-        "description": "Choose up to which uncertainty answers are accepted. `abstain` in "
-        "predictions follows the active threshold.",
-    },
-    {"name": "usage", "description": "Limits of the API key's tenant and their use."},
-    {"name": "audit", "description": "Changes and refused requests of the API key's tenant."},
-    {"name": "health", "description": "For load balancers, orchestrators and Prometheus."},
-    {
-        "name": "open inference protocol",
-        "description": "The same predictions for clients of Triton and KServe (version 2 of the "
-        "protocol).",
-    },
-]
-STATIC = Path(__file__).parent.parent / "static"
+FOLDER = Path(__file__).parent
+STATIC = FOLDER.parent / "static"
 # The pictures of Swagger UI are inside its style sheet and script.
 DOCS_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 STATIC_CACHE = "public, max-age=3600"
-PAGE = """\
-<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Howsure</title>
-<link rel="stylesheet" href="/static/swagger-ui.css">
-<link rel="shortcut icon" href="/static/favicon-32x32.png">
-</head>
-<body>
-<div id="swagger-ui"></div>
-<script src="/static/swagger-ui-bundle.js"></script>
-<script src="/static/docs.js"></script>
-</body>
-</html>
-"""
 
 
 class _Assets(StaticFiles):
@@ -85,6 +39,7 @@ class _Assets(StaticFiles):
 
 def add_documentation_page(app: FastAPI) -> None:
     """Serve Swagger UI from this process, because isolated networks cannot reach a CDN."""
+    page = (FOLDER / "docs.html").read_text(encoding="utf-8")
     app.mount("/static", _Assets(directory=STATIC), name="static")
 
     @app.api_route("/openapi.json", methods=["GET", "HEAD"], include_in_schema=False)
@@ -94,7 +49,7 @@ def add_documentation_page(app: FastAPI) -> None:
     @app.get("/docs", include_in_schema=False)
     async def get_docs() -> HTMLResponse:
         # FastAPI's own page has an inline script, which a strict policy forbids.
-        return HTMLResponse(PAGE, headers={CONTENT_SECURITY.decode(): DOCS_POLICY})
+        return HTMLResponse(page, headers={CONTENT_SECURITY.decode(): DOCS_POLICY})
 
 
 SCHEME = "key"
@@ -105,22 +60,25 @@ _REFUSED = {
 }
 
 
-def complete_document(app: FastAPI, schemas: Sequence[dict[str, Any]]) -> None:
-    """Complete the document of ``app`` at its first use."""
+def complete_document(app: FastAPI, kinds: Sequence[type[BaseModel]]) -> None:
+    """Complete the document of ``app`` at its first use.
+
+    ``kinds`` are the schemas that routes refer to by name, because FastAPI does not see them.
+    """
     generate = app.openapi
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
             document = generate()
             known = document.setdefault("components", {}).setdefault("schemas", {})
-            for group in schemas:
-                for name, schema in group.items():
-                    known.update(schema.get("$defs", {}))
-                    known[name] = {key: schema[key] for key in schema if key != "$defs"}
+            for kind in kinds:
+                schema = kind.model_json_schema(ref_template="#/components/schemas/{model}")
+                known.update(schema.pop("$defs", {}))
+                known[kind.__name__] = schema
             _drop_what_never_happens(document)
             _ask_for_keys(document)
             add_examples(document["paths"])
-            document["tags"] = TAGS
+            document["tags"] = json.loads((FOLDER / "tags.json").read_text(encoding="utf-8"))
         services: Services | None = getattr(app.state, "services", None)
         is_open = services is None or services.authenticator.ring.is_open
         return _as_it_is(generate(), is_open=is_open)
