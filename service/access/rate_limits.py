@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 from uuid import UUID
 
@@ -29,8 +29,7 @@ class TenantLimits:
 
     def but(self, own: OwnLimits) -> "TenantLimits":
         """Return these limits with a tenant's own limits in their place."""
-        chosen = {name: value for name, value in asdict(own).items() if value is not None}
-        return TenantLimits(**asdict(self) | chosen)
+        return replace(self, **own)
 
 
 NO_LIMITS = TenantLimits()
@@ -198,7 +197,7 @@ class TenantLimiters:
         """
         before, self._meters = self._meters, {}
         for tenant_id in tenant_ids:
-            limits = self.defaults.but(own.get(tenant_id, OwnLimits()))
+            limits = self.defaults.but(own.get(tenant_id, {}))
             known = before.get(tenant_id)
             if known is None or known.limits != limits:
                 share = QueueShare() if known is None else known.share

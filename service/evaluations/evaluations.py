@@ -55,7 +55,7 @@ def start_evaluation(
     """
     with ctx.workspace.database.reading(ctx.tenant_id) as session:
         row = CalibrationRepository(session, ctx.tenant_id).find_ready(reference)
-        # Before the set is read; `create` checks again in its transaction.
+        # Before the set is read; `add` checks again in its transaction.
         title = f"Calibration {row.name}@{row.version}"
         EvaluationRepository(session, ctx.tenant_id).require_free(row.id, name, title)
     require_records(row)
@@ -78,8 +78,8 @@ def start_evaluation(
             _check_compatible(ctx, row, dataset)
             kept = _stored(ctx, files, dataset, uploaded.label)
         with accepted(ctx, row.id, evaluation=name) as session:
-            return EvaluationRepository(session, ctx.tenant_id).create(
-                evaluation_id,
+            further = models.Evaluation(
+                id=evaluation_id,
                 calibration_id=row.id,
                 name=name,
                 labelled=info.labelled,
@@ -89,8 +89,8 @@ def start_evaluation(
                     "kind": info.kind,
                     "format": info.format,
                 },
-                artifacts=kept,
             )
+            return EvaluationRepository(session, ctx.tenant_id).add(further, kept)
 
 
 def _stored(

@@ -15,7 +15,6 @@ from models import (
     JobStatus,
     database_now,
 )
-from service.errors import NotFound
 from service.storage.artifact_rows import (
     NewArtifact,
     delete_input_rows,
@@ -81,14 +80,9 @@ class CalibrationRepository:
         NotFound
             If there is none.
         """
-        parsed = parse_reference(reference)
-        found = self._session.execute(
-            REFS[parsed.kind], reference_params(self._tenant_id, parsed)
-        ).first()
-        if found is None:
-            raise self._not_found(parsed)
+        calibration_id = self._meant(reference)[0].id
         # A large set has thousands of files.
-        return self._one(found.id, select(Calibration).options(*_FILES if with_files else ()))
+        return self._one(calibration_id, select(Calibration).options(*_FILES if with_files else ()))
 
     def find_ready(self, reference: str) -> Calibration:
         """Return the calibration of a reference if it succeeded.
@@ -120,22 +114,21 @@ class CalibrationRepository:
 
     def resolve(self, reference: str) -> CalibrationRef:
         """Return which calibration `find_ready` would, without reading the rest of it."""
-        parsed = parse_reference(reference)
-        # Each prediction asks this. The session would add a quarter of the time.
-        connection = self._session.connection()
-        found = connection.execute(
-            REFS[parsed.kind], reference_params(self._tenant_id, parsed)
-        ).first()
-        if found is None:
-            raise self._not_found(parsed)
-        ref = CalibrationRef(found.id, found.name, found.version)
-        require_succeeded(found.status, _title(ref.name, ref.version))
+        ref, status = self._meant(reference)
+        require_succeeded(status, _title(ref.name, ref.version))
         return ref
 
-    def _not_found(self, reference: Reference) -> NotFound:
-        if reference.name is None:
-            return reference.not_found()
-        return reference.not_found(set(self._session.scalars(newest_names(self._tenant_id))))
+    def _meant(self, reference: str) -> tuple[CalibrationRef, JobStatus]:
+        parsed = parse_reference(reference)
+        params = reference_params(self._tenant_id, parsed)
+        # Each prediction asks this. The session would add a quarter of the time.
+        found = self._session.connection().execute(REFS[parsed.kind], params).first()
+        if found is None:
+            names = (
+                () if parsed.name is None else self._session.scalars(newest_names(self._tenant_id))
+            )
+            raise parsed.not_found(set(names))
+        return CalibrationRef(found.id, found.name, found.version), found.status
 
     def states(
         self, *, name: str | None = None, status: JobStatus | None = None

@@ -40,20 +40,14 @@ def database_failures() -> Iterator[None]:
     except PoolTimeoutError as error:
         raise Overloaded("All connections to the database are in use.") from error
     except DBAPIError as error:
-        failure = _meaning(error)
+        is_sqlite = isinstance(error.orig, sqlite3.Error)
+        failure = _sqlite_meaning(error.orig) if is_sqlite else _postgresql_meaning(error)
         if failure is None:
             raise
         raise failure from error
 
 
-def _meaning(error: DBAPIError) -> ServiceError | None:
-    cause = error.orig
-    if isinstance(cause, sqlite3.Error):
-        return _sqlite_meaning(cause)
-    return _postgresql_meaning(error)
-
-
-def _sqlite_meaning(error: sqlite3.Error) -> ServiceError | None:
+def _sqlite_meaning(error: BaseException | None) -> ServiceError | None:
     extended = getattr(error, "sqlite_errorcode", 0)
     if extended in _SQLITE_NO_ROOM:
         return StorageFull("No space is left for the database.")

@@ -1,6 +1,6 @@
 """Queries of one tenant's evaluations, except those of the queue."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from uuid import UUID
 
 from sqlalchemy import Select, delete, false, select
@@ -23,17 +23,8 @@ class EvaluationRepository:
         self._session = session
         self._tenant_id = tenant_id
 
-    def create(
-        self,
-        evaluation_id: UUID,
-        *,
-        calibration_id: UUID,
-        name: str,
-        labelled: bool,
-        data: Mapping[str, object],
-        artifacts: Sequence[NewArtifact],
-    ) -> Evaluation:
-        """Queue an evaluation of a calibration.
+    def add(self, row: Evaluation, artifacts: Sequence[NewArtifact]) -> Evaluation:
+        """Queue an evaluation of the calibration that it names.
 
         Raises
         ------
@@ -44,20 +35,12 @@ class EvaluationRepository:
         Conflict
             If the calibration has not succeeded, or has an evaluation of this name.
         """
-        title = self._lock_calibration(calibration_id, must_have_succeeded=True)
-        self.require_free(calibration_id, name, title)
-        row = Evaluation(
-            id=evaluation_id,
-            tenant_id=self._tenant_id,
-            calibration_id=calibration_id,
-            name=name,
-            labelled=labelled,
-            data=dict(data),
-            artifacts=[
-                artifact.row(self._tenant_id, calibration_id, evaluation_id)
-                for artifact in artifacts
-            ],
-        )
+        title = self._lock_calibration(row.calibration_id, must_have_succeeded=True)
+        self.require_free(row.calibration_id, row.name, title)
+        row.tenant_id = self._tenant_id
+        row.artifacts += [
+            artifact.row(self._tenant_id, row.calibration_id, row.id) for artifact in artifacts
+        ]
         self._session.add(row)
         self._session.flush()
         self._session.refresh(row, ["created_at"])

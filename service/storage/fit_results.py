@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import TypeAlias
 from uuid import UUID
 
 import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import Select, select
 from sqlalchemy.orm import Session, selectinload, undefer
 
@@ -21,36 +21,18 @@ from howsure.statistics.learned.model import LearnedModel
 from models import Score, ScorePhase, SubjectKind
 
 
-def bin_table_row(  # noqa: PLR0913 - the row has that many columns
-    table: BinTable,
-    *,
-    tenant_id: UUID,
-    calibration_id: UUID,
-    k: int,
-    measure: str,
-    column: str,
-    served: bool,
-    quantile_bins: int,
-    candidates: Sequence[Mapping[str, object]] = (),
-    analysis: Mapping[str, object] = MappingProxyType({}),
-    curves: Mapping[str, object] = MappingProxyType({}),
-    learned: LearnedModel | None = None,
+def bin_table_row(
+    table: BinTable, *, learned: LearnedModel | None = None, **columns: object
 ) -> models.BinTable:
     """Return the rows of a fitted table.
 
-    ``quantile_bins`` are those before any were pooled; ``candidates`` are the numbers of bins that
-    were tried; ``analysis`` and ``curves`` are plain data, and never a NaN; ``learned`` is the
-    formula of a learned measure.
+    ``columns`` are those of its row that the table does not hold: ``quantile_bins`` are the bins
+    before any were pooled; ``candidates`` are the numbers of bins that were tried; ``analysis`` and
+    ``curves`` are plain data, and never a NaN. ``learned`` is the formula of a learned measure.
     """
     return models.BinTable(
-        tenant_id=tenant_id,
-        calibration_id=calibration_id,
-        k=k,
-        measure=measure,
-        column=column,
-        served=served,
+        **{"candidates": [], **columns},
         requested_bins=table.requested_bins,
-        quantile_bins=quantile_bins,
         lookup=table.lookup,
         monotone=table.monotone,
         interval_method=table.interval.method,
@@ -60,9 +42,6 @@ def bin_table_row(  # noqa: PLR0913 - the row has that many columns
         prior_strength=table.prior.strength,
         prior_degenerate=table.prior.degenerate,
         n_samples=table.n_samples,
-        candidates=[dict(candidate) for candidate in candidates],
-        analysis=dict(analysis),
-        curves=dict(curves),
         smooth=None if table.curve is None else table.curve.to_dict(),
         learned=None if learned is None else learned.to_dict(),
         bins=_bin_rows(table),
@@ -71,21 +50,19 @@ def bin_table_row(  # noqa: PLR0913 - the row has that many columns
 
 def core_table(row: models.BinTable) -> BinTable:
     """Return the table that the rows hold, equal to the one they were made from."""
-    bins = row.bins
+
+    def column(name: str) -> NDArray[np.float64]:  # null is NaN
+        return np.array([getattr(found, name) for found in row.bins], np.float64)
+
     return BinTable(
-        edges=np.array(
-            [_or(bins[0].lower, -math.inf), *(_or(b.upper, math.inf) for b in bins)],
-            dtype=np.float32,
-        ),
-        counts=np.array([b.count for b in bins], dtype=np.int64),
-        hits=np.array([b.hits for b in bins], dtype=np.int64),
+        edges=np.array([-math.inf, *column("upper")[:-1], math.inf], np.float32),
+        counts=np.array([found.count for found in row.bins], np.int64),
+        hits=np.array([found.hits for found in row.bins], np.int64),
         prior=BetaPrior(row.prior_accuracy, row.prior_strength, degenerate=row.prior_degenerate),
-        probability=np.array([b.probability for b in bins], dtype=np.float64),
-        lower=np.array([b.interval_lower for b in bins], dtype=np.float64),
-        upper=np.array([b.interval_upper for b in bins], dtype=np.float64),
-        mean_uncertainty=np.array(
-            [_or(b.mean_uncertainty, math.nan) for b in bins], dtype=np.float64
-        ),
+        probability=column("probability"),
+        lower=column("interval_lower"),
+        upper=column("interval_upper"),
+        mean_uncertainty=column("mean_uncertainty"),
         requested_bins=row.requested_bins,
         lookup=row.lookup,
         curve=None if row.smooth is None else Curve.from_dict(row.smooth),
@@ -154,10 +131,6 @@ def _bin_rows(table: BinTable) -> list[models.Bin]:
 
 def _finite(value: np.floating) -> float | None:
     return float(value) if math.isfinite(value) else None
-
-
-def _or(value: float | None, default: float) -> float:
-    return default if value is None else value
 
 
 ScoredFit: TypeAlias = MeasureFit | BaselineFit

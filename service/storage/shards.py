@@ -204,9 +204,8 @@ def keep_learned(
     found = {name: records.uncertainty[name] for name in columns}
     if not found:
         return []
-    key, packed = files.learned(), BytesIO()
-    write_npz(packed, found)
-    stored = artifacts.put_bytes(key, packed.getvalue())
+    key = files.learned()
+    stored = artifacts.put_bytes(key, npz_content(found))
     return [NewArtifact("learned", 0, "learned.npz", key, stored.sha256, stored.size)]
 
 

@@ -1,7 +1,6 @@
 """Tenants, their limits, and whose rows a transaction sees."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from typing import Literal, TypeAlias
 from uuid import UUID, uuid4
 
@@ -36,14 +35,9 @@ def set_tenant(connection: Connection, tenant: TenantScope) -> None:
         connection.exec_driver_sql("SELECT set_config('howsure.tenant', %s, true)", (str(tenant),))
 
 
-@dataclass(frozen=True)
-class OwnLimits:
-    """Limits of one tenant: None takes the value of the settings, 0 means unlimited."""
-
-    requests_per_second: int | None = None
-    rows_per_minute: int | None = None
-    stored_bytes: int | None = None
-    jobs: int | None = None
+# Limits of one tenant by name: those left out are those of the settings, 0 means unlimited.
+OwnLimits: TypeAlias = Mapping[str, int]
+LIMITS = ("requests_per_second", "rows_per_minute", "stored_bytes", "jobs")
 
 
 def default_tenant_id(session: Session) -> UUID:
@@ -99,9 +93,8 @@ def set_limits(session: Session, name: str, changes: Mapping[str, int | None]) -
 
 
 def _limits(row: TenantLimit | None) -> OwnLimits:
-    if row is None:
-        return OwnLimits()
-    return OwnLimits(**{name: getattr(row, name) for name in asdict(OwnLimits())})
+    own = {name: getattr(row, name, None) for name in LIMITS}
+    return {name: value for name, value in own.items() if value is not None}
 
 
 def lock_usage(session: Session, tenant_id: UUID) -> None:

@@ -32,8 +32,11 @@ def refit(session, row):
 
 
 def evaluate(session, row):
-    return EvaluationRepository(session, row.tenant_id).create(
-        uuid.uuid4(), calibration_id=row.id, name="rotated", labelled=True, data={}, artifacts=[]
+    return EvaluationRepository(session, row.tenant_id).add(
+        models.Evaluation(
+            id=uuid.uuid4(), calibration_id=row.id, name="rotated", labelled=True, data={}
+        ),
+        [],
     )
 
 

@@ -108,13 +108,15 @@ def queue_evaluation(
     evaluation_id: uuid.UUID | None = None,
 ) -> models.Evaluation:
     with database.session(ALL_TENANTS) as session:
-        return EvaluationRepository(session, calibration.tenant_id).create(
-            evaluation_id or uuid.uuid4(),
-            calibration_id=calibration.id,
-            name=name,
-            labelled=True,
-            data={"samples": 50},
-            artifacts=artifacts,
+        return EvaluationRepository(session, calibration.tenant_id).add(
+            models.Evaluation(
+                id=evaluation_id or uuid.uuid4(),
+                calibration_id=calibration.id,
+                name=name,
+                labelled=True,
+                data={"samples": 50},
+            ),
+            artifacts,
         )
 
 
