@@ -1,7 +1,7 @@
 """Reading, listing, cancelling, promoting and deleting of calibrations."""
 
 import platform
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
@@ -106,14 +106,6 @@ def _change(
         result = change(repository, calibration_id)
         record_success(ctx.event, session, calibration_id)
     return calibration_id, result
-
-
-def promoted_versions(
-    workspace: Workspace, tenant_id: UUID, names: Iterable[str]
-) -> dict[str, int]:
-    """Return the promoted version of each name that has one."""
-    with workspace.database.reading(tenant_id) as session:
-        return CalibrationRepository(session, tenant_id).promoted_versions(names)
 
 
 def delete_calibration(ctx: CallContext, reference: str) -> None:

@@ -1,7 +1,7 @@
 """``/calibrations``: reading, following, cancelling and deleting."""
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
@@ -18,8 +18,6 @@ from service.http.dependencies import (
     CalibrationRef,
     CallDep,
     ServicesDep,
-    TenantDep,
-    WorkspaceDep,
 )
 from service.http.idempotency import (
     Started,
@@ -39,15 +37,20 @@ from service.http.problems import problems
 from service.http.services import Services
 from service.http.worker_threads import Lane
 from service.jobs.acceptance import CallContext
+from service.storage.calibrations import CalibrationRepository
 from service.storage.overview import FollowedJob, view_of
-from service.workspace import Workspace
 
 router = APIRouter(tags=["calibrations"])
 
 
-def resource(workspace: Workspace, tenant_id: uuid.UUID, row: models.Calibration) -> Calibration:
+def resource(ctx: CallContext, row: models.Calibration) -> Calibration:
     """Return the resource of a row; read from the database whether it is promoted."""
-    return _render(row, manage.promoted_versions(workspace, tenant_id, [row.name]))
+    return _render(row, _promoted(ctx, {row.name}))
+
+
+def _promoted(ctx: CallContext, names: Collection[str]) -> dict[str, int]:
+    with ctx.workspace.database.reading(ctx.tenant_id) as session:
+        return CalibrationRepository(session, ctx.tenant_id).promoted_versions(names)
 
 
 def _render(row: models.Calibration, promoted: Mapping[str, int]) -> Calibration:
@@ -91,13 +94,12 @@ async def calibration_response(
     read = partial(manage.get_calibration, ctx.workspace, ctx.tenant_id, started_id)
     location = f"/calibrations/{started_id}"
     row = await answer_job(request, response, services.job_watch, location, read)
-    return await run_in_threadpool(resource, ctx.workspace, ctx.tenant_id, row)
+    return await run_in_threadpool(resource, ctx, row)
 
 
 @router.get("/calibrations", summary="List calibrations", responses=problems(422))
 def list_calibrations(
-    workspace: WorkspaceDep,
-    tenant_id: TenantDep,
+    ctx: CallDep,
     limit: Annotated[int, Query(ge=1, le=200, description="Most of a page.")] = 50,
     cursor: Annotated[str | None, Query(description="`next_cursor` of the page before.")] = None,
     name: Annotated[str | None, Query(description="Only versions of this name.")] = None,
@@ -107,23 +109,20 @@ def list_calibrations(
 ) -> CalibrationPage:
     """List calibrations, newest first, filtered by name and status."""
     rows, next_cursor = manage.list_calibrations(
-        workspace, tenant_id, limit=limit, cursor=cursor, name=name, status=status
+        ctx.workspace, ctx.tenant_id, limit=limit, cursor=cursor, name=name, status=status
     )
-    promoted = manage.promoted_versions(workspace, tenant_id, {row.name for row in rows})
-    return CalibrationPage(
-        calibrations=[_render(row, promoted) for row in rows], next_cursor=next_cursor
-    )
+    promoted = _promoted(ctx, {row.name for row in rows})
+    calibrations = [_render(row, promoted) for row in rows]
+    return CalibrationPage(calibrations=calibrations, next_cursor=next_cursor)
 
 
 @router.get(
     "/calibrations/{calibration_id}", summary="Read one calibration", responses=problems(404)
 )
-def get_calibration(
-    workspace: WorkspaceDep, tenant_id: TenantDep, calibration_id: CalibrationRef
-) -> Calibration:
+def get_calibration(ctx: CallDep, calibration_id: CalibrationRef) -> Calibration:
     """Read a calibration by id, by name or by `name@version`."""
-    row = manage.get_calibration(workspace, tenant_id, calibration_id)
-    return resource(workspace, tenant_id, row)
+    row = manage.get_calibration(ctx.workspace, ctx.tenant_id, calibration_id)
+    return resource(ctx, row)
 
 
 @router.post(
@@ -134,8 +133,7 @@ def get_calibration(
 )
 def cancel_calibration(ctx: CallDep, calibration_id: CalibrationRef) -> Calibration:
     """Ask a calibration to stop; it does so within a batch."""
-    row = manage.cancel_calibration(ctx, calibration_id)
-    return resource(ctx.workspace, ctx.tenant_id, row)
+    return resource(ctx, manage.cancel_calibration(ctx, calibration_id))
 
 
 @router.post(
@@ -145,8 +143,7 @@ def cancel_calibration(ctx: CallDep, calibration_id: CalibrationRef) -> Calibrat
 )
 def post_promote(ctx: CallDep, calibration_id: CalibrationRef) -> Calibration:
     """From now on the name means this version, until another is promoted."""
-    row = manage.promote_calibration(ctx, calibration_id)
-    return resource(ctx.workspace, ctx.tenant_id, row)
+    return resource(ctx, manage.promote_calibration(ctx, calibration_id))
 
 
 @router.delete(
@@ -197,22 +194,19 @@ EVENT_ROUTE: dict[str, Any] = {
 
 
 def event_stream(
-    row: models.Calibration | models.Evaluation,
+    ctx: CallContext,
     watch: JobWatch,
-    tenant_id: uuid.UUID,
+    row: models.Calibration | models.Evaluation,
     read: Callable[[], BaseModel],
 ) -> EventStream:
     """Return the events of a job; ``read`` returns its resource once it has ended."""
     subscription = JobSubscription(FollowedJob(type(row), row.id), view_of(row))
-    return EventStream(subscription, watch, tenant_id, read)
+    return EventStream(subscription, watch, ctx.tenant_id, read)
 
 
 @router.get("/calibrations/{calibration_id}/events", summary="Follow a calibration", **EVENT_ROUTE)
 async def follow_calibration(
-    workspace: WorkspaceDep,
-    tenant_id: TenantDep,
-    calibration_id: CalibrationRef,
-    services: ServicesDep,
+    ctx: CallDep, calibration_id: CalibrationRef, services: ServicesDep
 ) -> EventStream:
     """Send an event `progress` whenever status or progress change, and `end` when it has ended.
 
@@ -220,10 +214,10 @@ async def follow_calibration(
     has ended already answers so at once. `Last-Event-ID` is not needed: each stream begins with
     how it is now.
     """
-    row = await run_in_threadpool(manage.get_calibration, workspace, tenant_id, calibration_id)
+    find = partial(manage.get_calibration, ctx.workspace, ctx.tenant_id)
+    row = await run_in_threadpool(find, calibration_id)
 
     def read() -> Calibration:
-        whole = manage.get_calibration(workspace, tenant_id, str(row.id))
-        return resource(workspace, tenant_id, whole)
+        return resource(ctx, find(str(row.id)))
 
-    return event_stream(row, services.job_watch, tenant_id, read)
+    return event_stream(ctx, services.job_watch, row, read)

@@ -26,7 +26,6 @@ from service.storage.artifact_keys import JobFiles
 from service.storage.artifact_rows import NewArtifact
 from service.storage.calibrations import CalibrationRepository
 from service.storage.evaluations import EvaluationRepository
-from service.workspace import Workspace
 
 LOCATION: models.ArtifactRole = "evaluation"
 
@@ -131,22 +130,18 @@ def _check_compatible(ctx: CallContext, row: models.Calibration, dataset: Upload
         check_label_range(dataset.labels(), LOCATION, n_classes)
 
 
-def get_evaluation(
-    workspace: Workspace, tenant_id: uuid.UUID, reference: str, name: str
-) -> models.Evaluation:
+def get_evaluation(ctx: CallContext, reference: str, name: str) -> models.Evaluation:
     """Return one evaluation of a calibration."""
-    with workspace.database.reading(tenant_id) as session:
-        row = CalibrationRepository(session, tenant_id).find(reference, with_files=False)
-        return EvaluationRepository(session, tenant_id).get(row.id, name)
+    with ctx.workspace.database.reading(ctx.tenant_id) as session:
+        row = CalibrationRepository(session, ctx.tenant_id).find(reference, with_files=False)
+        return EvaluationRepository(session, ctx.tenant_id).get(row.id, name)
 
 
-def list_evaluations(
-    workspace: Workspace, tenant_id: uuid.UUID, reference: str
-) -> Sequence[models.Evaluation]:
+def list_evaluations(ctx: CallContext, reference: str) -> Sequence[models.Evaluation]:
     """Return the evaluations of a calibration, oldest first."""
-    with workspace.database.reading(tenant_id) as session:
-        row = CalibrationRepository(session, tenant_id).find(reference, with_files=False)
-        return EvaluationRepository(session, tenant_id).of_calibration(row.id)
+    with ctx.workspace.database.reading(ctx.tenant_id) as session:
+        row = CalibrationRepository(session, ctx.tenant_id).find(reference, with_files=False)
+        return EvaluationRepository(session, ctx.tenant_id).of_calibration(row.id)
 
 
 def cancel_evaluation(ctx: CallContext, reference: str, name: str) -> models.Evaluation:
@@ -177,9 +172,7 @@ def _change(
     return result
 
 
-def evaluation_of_id(
-    workspace: Workspace, tenant_id: uuid.UUID, evaluation_id: uuid.UUID
-) -> models.Evaluation:
+def evaluation_of_id(ctx: CallContext, evaluation_id: uuid.UUID) -> models.Evaluation:
     """Return an evaluation by its id; its name may have been given to another one."""
-    with workspace.database.reading(tenant_id) as session:
-        return EvaluationRepository(session, tenant_id).by_id(evaluation_id)
+    with ctx.workspace.database.reading(ctx.tenant_id) as session:
+        return EvaluationRepository(session, ctx.tenant_id).by_id(evaluation_id)

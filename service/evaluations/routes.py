@@ -20,8 +20,6 @@ from service.http.dependencies import (
     CallDep,
     EvaluationName,
     ServicesDep,
-    TenantDep,
-    WorkspaceDep,
 )
 from service.http.job_events import (
     PREFER_HEADER,
@@ -127,7 +125,7 @@ async def post_evaluation(
             response,
             services.job_watch,
             f"/calibrations/{of_calibration}/evaluations/{quote(name, safe='')}",
-            lambda: evaluations.get_evaluation(ctx.workspace, ctx.tenant_id, of_calibration, name),
+            lambda: evaluations.get_evaluation(ctx, of_calibration, name),
         )
     )
 
@@ -137,11 +135,9 @@ async def post_evaluation(
     summary="List further sets",
     responses=problems(404),
 )
-def list_evaluations(
-    workspace: WorkspaceDep, tenant_id: TenantDep, calibration_id: CalibrationRef
-) -> Evaluations:
+def list_evaluations(ctx: CallDep, calibration_id: CalibrationRef) -> Evaluations:
     """List the further sets of a calibration, oldest first."""
-    rows = evaluations.list_evaluations(workspace, tenant_id, calibration_id)
+    rows = evaluations.list_evaluations(ctx, calibration_id)
     return Evaluations(evaluations=[resource(row) for row in rows])
 
 
@@ -152,21 +148,18 @@ def list_evaluations(
     **EVENT_ROUTE,
 )
 async def follow_evaluation(
-    workspace: WorkspaceDep,
-    tenant_id: TenantDep,
+    ctx: CallDep,
     calibration_id: CalibrationRef,
     evaluation_name: EvaluationName,
     services: ServicesDep,
 ) -> EventStream:
     """Send what `GET /calibrations/{calibration_id}/events` sends, of an evaluation."""
-    row = await run_in_threadpool(
-        evaluations.get_evaluation, workspace, tenant_id, calibration_id, evaluation_name
-    )
+    row = await run_in_threadpool(evaluations.get_evaluation, ctx, calibration_id, evaluation_name)
 
     def read() -> Evaluation:
-        return resource(evaluations.evaluation_of_id(workspace, tenant_id, row.id))
+        return resource(evaluations.evaluation_of_id(ctx, row.id))
 
-    return event_stream(row, services.job_watch, tenant_id, read)
+    return event_stream(ctx, services.job_watch, row, read)
 
 
 @router.get(
@@ -175,15 +168,10 @@ async def follow_evaluation(
     responses=problems(404),
 )
 def get_evaluation(
-    workspace: WorkspaceDep,
-    tenant_id: TenantDep,
-    calibration_id: CalibrationRef,
-    evaluation_name: EvaluationName,
+    ctx: CallDep, calibration_id: CalibrationRef, evaluation_name: EvaluationName
 ) -> Evaluation:
     """Read what was found of a further set."""
-    return resource(
-        evaluations.get_evaluation(workspace, tenant_id, calibration_id, evaluation_name)
-    )
+    return resource(evaluations.get_evaluation(ctx, calibration_id, evaluation_name))
 
 
 @router.post(

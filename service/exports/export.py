@@ -21,7 +21,6 @@ from service.predictions.served_calibration import ServedCalibration, ServedOnnx
 from service.runner.messages.passes import LAST_LAYER
 from service.storage.artifact_rows import ExportRepository, KeptExport, NewArtifact
 from service.storage.calibrations import CalibrationRepository
-from service.workspace import Workspace
 
 PARITY_ROWS = 1000
 PARITY_BYTES = 2**28  # sent to a child in one request, which holds them twice
@@ -55,7 +54,7 @@ def exported_file(ctx: CallContext, reference: str) -> Iterator[ExportedFile]:
     """
     served = load_served(ctx.workspace, ctx.tenant_id, reference)
     with ExitStack() as opened:
-        with _deletion_as_not_found(ctx.workspace, ctx.tenant_id, served.ref.id):
+        with _deletion_as_not_found(ctx, served.ref.id):
             kept = _find_or_make(ctx, served)
             path = opened.enter_context(ctx.workspace.artifacts.local_path(kept.key, kept.sha256))
         found = kept.parity
@@ -68,9 +67,7 @@ def exported_file(ctx: CallContext, reference: str) -> Iterator[ExportedFile]:
 
 
 @contextmanager
-def exported_companion(
-    workspace: Workspace, tenant_id: uuid.UUID, reference: str, name: str
-) -> Iterator[Path]:
+def exported_companion(ctx: CallContext, reference: str, name: str) -> Iterator[Path]:
     """Yield a file of external weights, under the name the model knows it by.
 
     Raises
@@ -78,27 +75,27 @@ def exported_companion(
     NotFound, Conflict
         If there is no such calibration or file, or it has not succeeded.
     """
-    with workspace.database.reading(tenant_id) as session:
-        row = CalibrationRepository(session, tenant_id).find_ready(reference)
+    with ctx.workspace.database.reading(ctx.tenant_id) as session:
+        row = CalibrationRepository(session, ctx.tenant_id).find_ready(reference)
     companions = {file.label: file for file in row.artifacts if file.role == "model_data"}
     if name not in companions:
         raise NotFound(f"The model of calibration {row.id} has no file of this name.")
     with ExitStack() as opened:
         stored = companions[name]
-        with _deletion_as_not_found(workspace, tenant_id, row.id):
-            path = opened.enter_context(workspace.artifacts.local_path(stored.key, stored.sha256))
+        with _deletion_as_not_found(ctx, row.id):
+            path = opened.enter_context(
+                ctx.workspace.artifacts.local_path(stored.key, stored.sha256)
+            )
         yield path
 
 
 @contextmanager
-def _deletion_as_not_found(
-    workspace: Workspace, tenant_id: uuid.UUID, calibration_id: uuid.UUID
-) -> Iterator[None]:
+def _deletion_as_not_found(ctx: CallContext, calibration_id: uuid.UUID) -> Iterator[None]:
     """Raise `NotFound` if the calibration was deleted, with its files, during the block."""
     try:
         yield
     except (ArtifactDamaged, InferenceFailed) as error:
-        if is_deleted(workspace, tenant_id, calibration_id):
+        if is_deleted(ctx.workspace, ctx.tenant_id, calibration_id):
             raise NotFound(DELETED) from error
         raise
 

@@ -8,9 +8,8 @@ from fastapi.responses import FileResponse
 from starlette.background import BackgroundTask
 
 from service.exports.export import exported_companion, exported_file
-from service.http.dependencies import CalibrationRef, LimitsDep, TenantDep, WorkspaceDep
+from service.http.dependencies import CalibrationRef, CallDep
 from service.http.problems import problems
-from service.jobs.acceptance import CallContext
 
 MEDIA_TYPE = "application/octet-stream"
 FILE: dict[str, Any] = {"content": {MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}}}
@@ -40,18 +39,12 @@ router = APIRouter(tags=["calibrations"])
         },
     },
 )
-def get_export(
-    workspace: WorkspaceDep,
-    tenant_id: TenantDep,
-    limits: LimitsDep,
-    calibration_id: CalibrationRef,
-) -> FileResponse:
+def get_export(ctx: CallDep, calibration_id: CalibrationRef) -> FileResponse:
     """Return the uploaded model with its head, bins and thresholds as one file.
 
     The file works without this service. The first call makes it and compares its answers with the
     service. Weights uploaded as `model_data` stay in their own files.
     """
-    ctx = CallContext(workspace, tenant_id, limits)
     with ExitStack() as opened:
         found = opened.enter_context(exported_file(ctx, calibration_id))
         return FileResponse(
@@ -70,14 +63,13 @@ def get_export(
     responses={**problems(404, 409), 200: {**FILE, "description": "As it was uploaded."}},
 )
 def get_model_data(
-    workspace: WorkspaceDep,
-    tenant_id: TenantDep,
+    ctx: CallDep,
     calibration_id: CalibrationRef,
     name: Annotated[str, Path(description="As the model refers to it.")],
 ) -> FileResponse:
     """Return a file of external weights, by its name in the model and the calibrated file."""
     with ExitStack() as opened:
-        path = opened.enter_context(exported_companion(workspace, tenant_id, calibration_id, name))
+        path = opened.enter_context(exported_companion(ctx, calibration_id, name))
         return FileResponse(
             path, media_type=MEDIA_TYPE, background=BackgroundTask(opened.pop_all().close)
         )

@@ -7,8 +7,7 @@ from fastapi import Depends, Path, Request
 
 from service.access.api_keys import CALLER, Caller
 from service.access.audit_log import AuditEvent
-from service.access.guard import audit_event_of
-from service.access.rate_limits import TenantLimits
+from service.access.guard import ACTION, audit_event_of
 from service.http.services import Services, services_of
 from service.jobs.acceptance import CallContext
 from service.workspace import Workspace
@@ -33,17 +32,13 @@ async def _tenant_id(request: Request) -> uuid.UUID:
     return (await _caller(request)).tenant_id
 
 
-async def _limits(request: Request) -> TenantLimits:
-    return (await _caller(request)).meter.limits
-
-
 async def _call(request: Request) -> CallContext:
     caller = await _caller(request)
     return CallContext(
         await _workspace(request),
         caller.tenant_id,
         caller.meter.limits,
-        audit_event_of(request.scope),
+        audit_event_of(request.scope) if ACTION in request.scope else None,
     )
 
 
@@ -53,7 +48,6 @@ async def _audit_event(request: Request) -> AuditEvent:
 
 WorkspaceDep = Annotated[Workspace, Depends(_workspace)]
 ServicesDep = Annotated[Services, Depends(_services)]
-LimitsDep = Annotated[TenantLimits, Depends(_limits)]  # of the tenant
 CallerDep = Annotated[Caller, Depends(_caller)]
 TenantDep = Annotated[uuid.UUID, Depends(_tenant_id)]
 # For routes that change something; it includes the tenant.

@@ -1,6 +1,5 @@
 """Models of the Open Inference Protocol: index, metadata and configuration."""
 
-import uuid
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +8,7 @@ import numpy as np
 from howsure.statistics.softmax import n_recorded_classes
 from service.calibrations.manage import get_calibration
 from service.child.reading.checks import SUPPLIED_PREFIX
+from service.jobs.acceptance import CallContext
 from service.predictions.load_calibration import RowInput, load_served, row_inputs
 from service.predictions.lookup import answers_of
 from service.predictions.oip_schemas import (
@@ -24,7 +24,6 @@ from service.runner.messages.open_inference import datatype_of
 from service.runner.model_output import HeadOutputs
 from service.storage.calibration_queries import CalibrationRef, Reference, parse_reference
 from service.storage.calibrations import CalibrationRepository
-from service.workspace import Workspace
 
 PLATFORM = "onnxruntime_onnx"
 # The platform of calibrations of uploaded outputs: their model runs elsewhere.
@@ -44,7 +43,7 @@ def reference_of(name: str, version: str | None) -> str:
     return name if version is None else f"{name}@{version}"
 
 
-def ready_model(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> CalibrationRef:
+def ready_model(ctx: CallContext, reference: str) -> CalibrationRef:
     """Return the calibration that a reference means.
 
     Raises
@@ -52,25 +51,21 @@ def ready_model(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> C
     NotFound, Conflict
         If there is no such calibration, or it has not succeeded.
     """
-    with workspace.database.reading(tenant_id) as session:
-        return CalibrationRepository(session, tenant_id).resolve(reference)
+    with ctx.workspace.database.reading(ctx.tenant_id) as session:
+        return CalibrationRepository(session, ctx.tenant_id).resolve(reference)
 
 
-def ready_models(
-    workspace: Workspace, tenant_id: uuid.UUID, name: str | None = None
-) -> list[CalibrationRef]:
+def ready_models(ctx: CallContext, name: str | None = None) -> list[CalibrationRef]:
     """Return all calibrations that can answer, or those of one name, by name and version."""
-    with workspace.database.reading(tenant_id) as session:
-        repository = CalibrationRepository(session, tenant_id)
+    with ctx.workspace.database.reading(ctx.tenant_id) as session:
+        repository = CalibrationRepository(session, ctx.tenant_id)
         return [ref for ref, _ in repository.states(name=name, status="succeeded")]
 
 
-def repository_index(
-    workspace: Workspace, tenant_id: uuid.UUID, *, ready_only: bool
-) -> list[OipIndexEntry]:
+def repository_index(ctx: CallContext, *, ready_only: bool) -> list[OipIndexEntry]:
     """Return every version of every model and whether it can answer."""
-    with workspace.database.reading(tenant_id) as session:
-        repository = CalibrationRepository(session, tenant_id)
+    with ctx.workspace.database.reading(ctx.tenant_id) as session:
+        repository = CalibrationRepository(session, ctx.tenant_id)
         found = repository.states(status="succeeded" if ready_only else None)
     return [
         OipIndexEntry(
@@ -83,7 +78,7 @@ def repository_index(
     ]
 
 
-def model_metadata(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> OipModel:
+def model_metadata(ctx: CallContext, reference: str) -> OipModel:
     """Return names, types and shapes of a model's tensors, and its versions.
 
     Raises
@@ -91,10 +86,10 @@ def model_metadata(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -
     NotFound, Conflict
         If there is no such calibration, or it has not succeeded.
     """
-    return _model(workspace, load_served(workspace, tenant_id, reference), tenant_id)
+    return _model(ctx, load_served(ctx.workspace, ctx.tenant_id, reference))
 
 
-def model_config(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> OipConfig:
+def model_config(ctx: CallContext, reference: str) -> OipConfig:
     """Return the same as a Triton server's configuration, whose shapes leave out the batch.
 
     Raises
@@ -102,22 +97,22 @@ def model_config(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> 
     NotFound, Conflict
         As `model_metadata`.
     """
-    served = load_served(workspace, tenant_id, reference)
-    model = _model(workspace, served, tenant_id)
+    served = load_served(ctx.workspace, ctx.tenant_id, reference)
+    model = _model(ctx, served)
     return OipConfig(
         name=model.name,
         platform=model.platform,
         backend=model.platform.removesuffix("_onnx"),
         version_policy={"specific": {"versions": [served.ref.version]}},
-        max_batch_size=workspace.limits.bodies.max_rows,
+        max_batch_size=ctx.workspace.limits.bodies.max_rows,
         input=[_without_batch(tensor) for tensor in model.inputs],
         output=[_without_batch(tensor) for tensor in model.outputs],
     )
 
 
-def _model(workspace: Workspace, served: ServedCalibration, tenant_id: uuid.UUID) -> OipModel:
-    row = get_calibration(workspace, tenant_id, str(served.ref.id))
-    refs = ready_models(workspace, tenant_id, served.ref.name)
+def _model(ctx: CallContext, served: ServedCalibration) -> OipModel:
+    row = get_calibration(ctx.workspace, ctx.tenant_id, str(served.ref.id))
+    refs = ready_models(ctx, served.ref.name)
     # The one column of pairs is their input itself.
     columns = served.supplied if served.has_classes else ()
     supplied = [RowInput(SUPPLIED_PREFIX + name, "float32", ()) for name in columns]

@@ -1,7 +1,8 @@
 """Routes of the Open Inference Protocol, below ``/v2``."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Depends, Request, Response
@@ -11,7 +12,7 @@ from starlette.exceptions import HTTPException
 from service.calibrations.manage import library_versions
 from service.errors import InvalidInput
 from service.http.bodies import read_body
-from service.http.dependencies import CallerDep, ServicesDep, TenantDep, WorkspaceDep
+from service.http.dependencies import CallDep, CallerDep, ServicesDep, WorkspaceDep
 from service.http.health import readiness
 from service.http.problems import PREFIX, protocol_failures
 from service.predictions.oip_models import (
@@ -36,6 +37,7 @@ from service.predictions.oip_schemas import (
 from service.predictions.over_asgi import answer_prediction
 from service.predictions.routes import TIMEOUT_HEADER
 
+router = APIRouter(prefix=PREFIX, tags=["open inference protocol"])
 Route = TypeVar("Route", bound=Callable[..., Any])
 _NAME = {
     "name": "model_name",
@@ -64,26 +66,23 @@ ModelRef = Annotated[str, Depends(model_reference)]
 
 
 def on_models(
-    router: APIRouter,
-    method: str,
     suffix: str,
     *,
-    body: dict[str, Any] | None = None,
-    parameters: Sequence[dict[str, Any]] = (),
+    method: str = "GET",
+    extra: Mapping[str, Any] = MappingProxyType({}),
+    responses: Mapping[int | str, Any] = MappingProxyType(protocol_failures(404)),
     **options: Any,  # noqa: ANN401 - those of FastAPI
 ) -> Callable[[Route], Route]:
     """Register a route for a model and for a version of it."""
 
     def register(route: Route) -> Route:
         for path, of_path in _PATHS.items():
-            extra: dict[str, Any] = {"parameters": [*of_path, *parameters]}
-            if body is not None:
-                extra["requestBody"] = body
             router.add_api_route(
                 path + suffix,
                 route,
                 methods=[method],
-                openapi_extra=extra,
+                responses=dict(responses),
+                openapi_extra={**extra, "parameters": [*of_path, *extra.get("parameters", ())]},
                 **options,
             )
         return route
@@ -95,8 +94,6 @@ JSON = "application/json"
 BINARY = "application/octet-stream"
 MAX_INDEX_BYTES = 2**16
 EXTENSIONS = ["binary_tensor_data", "model_configuration", "model_repository", "statistics"]
-
-router = APIRouter(prefix=PREFIX, tags=["open inference protocol"])
 
 _BYTES = {"type": "string", "format": "binary"}
 _BODY = {
@@ -135,66 +132,42 @@ def get_ready(request: Request, workspace: WorkspaceDep) -> OipReadiness:
 
 
 @router.get("/models/stats", summary="OIP: counts of all models", responses=protocol_failures())
-def get_all_statistics(
-    workspace: WorkspaceDep, tenant_id: TenantDep, services: ServicesDep
-) -> OipStatistics:
+def get_all_statistics(ctx: CallDep, services: ServicesDep) -> OipStatistics:
     """Return the counts of every succeeded calibration."""
-    refs = ready_models(workspace, tenant_id)
-    return OipStatistics(model_stats=[services.oip_statistics.of(ref) for ref in refs])
+    return OipStatistics(model_stats=[services.oip_statistics.of(ref) for ref in ready_models(ctx)])
 
 
-@on_models(
-    router, "GET", "", responses=protocol_failures(404), summary="OIP: a model's inputs and outputs"
-)
-def get_model(workspace: WorkspaceDep, tenant_id: TenantDep, reference: ModelRef) -> OipModel:
+@on_models("", summary="OIP: a model's inputs and outputs")
+def get_model(ctx: CallDep, reference: ModelRef) -> OipModel:
     """Return the names, types and shapes of a model's tensors."""
-    return model_metadata(workspace, tenant_id, reference)
+    return model_metadata(ctx, reference)
 
 
-@on_models(
-    router, "GET", "/ready", responses=protocol_failures(404), summary="OIP: can a model answer?"
-)
-def get_model_ready(
-    workspace: WorkspaceDep, tenant_id: TenantDep, reference: ModelRef
-) -> OipReadiness:
+@on_models("/ready", summary="OIP: can a model answer?")
+def get_model_ready(ctx: CallDep, reference: ModelRef) -> OipReadiness:
     """Answer for a calibration that succeeded."""
-    ready_model(workspace, tenant_id, reference)
+    ready_model(ctx, reference)
     return OipReadiness(ready=True)
 
 
-@on_models(
-    router,
-    "GET",
-    "/config",
-    responses=protocol_failures(404),
-    summary="OIP: a model's configuration",
-)
-def get_config(workspace: WorkspaceDep, tenant_id: TenantDep, reference: ModelRef) -> OipConfig:
+@on_models("/config", summary="OIP: a model's configuration")
+def get_config(ctx: CallDep, reference: ModelRef) -> OipConfig:
     """Return the metadata in the format of Triton's model configuration."""
-    return model_config(workspace, tenant_id, reference)
+    return model_config(ctx, reference)
 
 
-@on_models(
-    router, "GET", "/stats", responses=protocol_failures(404), summary="OIP: counts of a model"
-)
-def get_statistics(
-    workspace: WorkspaceDep,
-    tenant_id: TenantDep,
-    services: ServicesDep,
-    reference: ModelRef,
-) -> OipStatistics:
+@on_models("/stats", summary="OIP: counts of a model")
+def get_statistics(ctx: CallDep, services: ServicesDep, reference: ModelRef) -> OipStatistics:
     """Return the counts of a version."""
-    ref = ready_model(workspace, tenant_id, reference)
+    ref = ready_model(ctx, reference)
     return OipStatistics(model_stats=[services.oip_statistics.of(ref)])
 
 
 @on_models(
-    router,
-    "POST",
     "/infer",
+    method="POST",
     summary="OIP: predict",
-    body=_BODY,
-    parameters=[TIMEOUT_HEADER],
+    extra={"requestBody": _BODY, "parameters": [TIMEOUT_HEADER]},
     responses={
         **protocol_failures(400, 404, 408, 413, 415, 429, 504),
         200: {"content": {BINARY: {"schema": _BYTES}}},
@@ -217,13 +190,11 @@ async def post_infer(request: Request, services: ServicesDep, caller: CallerDep)
         }
     },
 )
-async def post_index(
-    request: Request, workspace: WorkspaceDep, tenant_id: TenantDep
-) -> list[OipIndexEntry]:
+async def post_index(request: Request, ctx: CallDep) -> list[OipIndexEntry]:
     """List every version of every calibration; with `ready`, those that succeeded."""
     body = await read_body(request, max_bytes=MAX_INDEX_BYTES)
     try:
         asked = OipIndexRequest.model_validate_json(body or b"{}", strict=True)
     except ValueError as error:
         raise InvalidInput.at("body", 'expected {} or {"ready": true}') from error
-    return await run_in_threadpool(repository_index, workspace, tenant_id, ready_only=asked.ready)
+    return await run_in_threadpool(repository_index, ctx, ready_only=asked.ready)

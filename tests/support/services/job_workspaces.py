@@ -193,7 +193,9 @@ Job = models.Calibration | models.Evaluation
 
 def reread(workspace: Workspace, job: Job) -> Job:
     if isinstance(job, models.Evaluation):
-        return get_evaluation(workspace, job.tenant_id, str(job.calibration_id), job.name)
+        return get_evaluation(
+            CallContext(workspace, job.tenant_id), str(job.calibration_id), job.name
+        )
     return _with_files(workspace, job.tenant_id, job.id)
 
 
