@@ -4,7 +4,6 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 
@@ -223,28 +222,12 @@ def _open_predictions(services: Services, workspace: Workspace) -> PredictionSer
     metrics, models, lanes = workspace.metrics, services.models, services.lanes
     metrics.runs.watch(lambda: workspace.runners.count_loaded() + models.count_loaded())
     metrics.lanes.watch("upload", lanes.upload)
-    metrics.lanes.watch("predict", _Predictions(lanes.sets, models))
+    metrics.lanes.watch("predict", lanes.sets, models)
     predicting = PredictionService(
         workspace, models, statistics=services.oip_statistics, in_thread=lanes.sets.run
     )
     services.predictions.open(predicting, services.authenticator)
     return predicting
-
-
-@dataclass(frozen=True)
-class _Predictions:
-    """Prediction requests: sets that are being read, and rows in the queues of models."""
-
-    sets: Lane
-    models: ServedModels
-
-    @property
-    def pending(self) -> int:
-        return self.sets.pending + self.models.pending()
-
-    @property
-    def running(self) -> int:
-        return self.sets.running + self.models.running()
 
 
 def _authenticator(settings: Settings, database: Database, *, keyless: bool) -> Authenticator:

@@ -205,19 +205,10 @@ def create_key(
         If a name, a scope or the number of days is invalid.
     """
     _check(name, tenant, scopes, days)
-    drawn = new_key_text()
     with database.session(ALL_TENANTS, invalidates_cache=False) as session:
-        new = ApiKey(
-            id=drawn.id,
-            tenant_id=tenant_named(session, tenant),
-            name=name,
-            digest=pepper.digest(drawn.secret),
-            pepper_id=pepper.id,
-            scopes=sorted(set(scopes)),
-            lifetime_days=days,
-        )
-        _act("create-key", new.tenant_id).accepted(session, new.id)
-        return _kept(session, new, drawn)
+        tenant_id = tenant_named(session, tenant)
+        new = ApiKey(tenant_id=tenant_id, name=name, scopes=sorted(set(scopes)), lifetime_days=days)
+        return _kept(session, new, pepper)
 
 
 def rotate_key(database: Database, pepper: Pepper, key_id: str, *, overlap: timedelta) -> MadeKey:
@@ -228,24 +219,15 @@ def rotate_key(database: Database, pepper: Pepper, key_id: str, *, overlap: time
     NotFound, Conflict
         If there is no such key, or it is revoked or expired.
     """
-    drawn = new_key_text()
     with database.session(ALL_TENANTS, invalidates_cache=False) as session:
         old = key_rows.find_key(session, key_id)
         if not key_rows.is_live(session, old):
             raise Conflict(f"the key {key_id} is revoked or expired: create another")
-        new = ApiKey(
-            id=drawn.id,
-            tenant_id=old.tenant_id,
-            name=old.name,
-            digest=pepper.digest(drawn.secret),
-            pepper_id=pepper.id,
-            scopes=sorted(old.scopes),
-            lifetime_days=old.lifetime_days,
-        )
+        same = ("tenant_id", "name", "scopes", "lifetime_days")
+        new = ApiKey(**{name: getattr(old, name) for name in same})
         key_rows.expire_after(session, old, overlap)
         _act("rotate-key", old.tenant_id).accepted(session, old.id)
-        _act("create-key", old.tenant_id).accepted(session, new.id)
-        return _kept(session, new, drawn)
+        return _kept(session, new, pepper)
 
 
 def revoke_key(database: Database, key_id: str) -> None:
@@ -273,8 +255,12 @@ def _act(action: str, tenant_id: UUID) -> AuditEvent:
     return AuditEvent(tenant_id, action, via="command")
 
 
-def _kept(session: Session, new: ApiKey, drawn: KeyText) -> MadeKey:
+def _kept(session: Session, new: ApiKey, pepper: Pepper) -> MadeKey:
+    """Draw the text of a new key and store the key."""
+    drawn = new_key_text()
+    new.id, new.digest, new.pepper_id = drawn.id, pepper.digest(drawn.secret), pepper.id
     row = key_rows.add_key(session, new)
+    _act("create-key", row.tenant_id).accepted(session, row.id)
     return MadeKey(row.id, drawn.written(), row.expires_at)
 
 

@@ -3,23 +3,41 @@
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sized
 from ipaddress import AddressValueError, IPv6Address
 
 from service.errors import TooManyBadKeys
 
 WINDOW_SECONDS = 60.0
-# Number of addresses that are remembered.
+# Number of keys, such as addresses, that are remembered.
 MOST_REMEMBERED = 10_000
 # A client with one IPv6 address usually has its whole network.
 _NETWORK_BYTES = 8
 
 
-@dataclass(slots=True)
-class _Tried:
-    since: float
-    count: int = 0
+class MinuteCounts(Sized):
+    """Counts events by key, each key in the minute that begins with its first event.
+
+    The keys that were counted last are remembered. Call it from one event loop only.
+    """
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._counts: OrderedDict[Hashable, tuple[float, int]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def add(self, key: Hashable) -> tuple[int, float]:
+        """Count one event; return the count and the seconds until the minute ends."""
+        now = self._clock()
+        since, count = self._counts.pop(key, (now, 0))
+        if now - since >= WINDOW_SECONDS:
+            since, count = now, 0
+        self._counts[key] = since, count + 1
+        while len(self._counts) > MOST_REMEMBERED:
+            self._counts.popitem(last=False)
+        return count + 1, since + WINDOW_SECONDS - now
 
 
 class FailedAttempts:
@@ -38,8 +56,7 @@ class FailedAttempts:
 
     def __init__(self, most: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._most = most
-        self._clock = clock
-        self._tried: OrderedDict[str, _Tried] = OrderedDict()
+        self._tried = MinuteCounts(clock=clock)
 
     def note(self, peer: str) -> None:
         """Count an invalid key.
@@ -51,16 +68,8 @@ class FailedAttempts:
         """
         if not self._most:
             return
-        network, now = _network(peer), self._clock()
-        tried = self._tried.get(network)
-        if tried is None or now - tried.since >= WINDOW_SECONDS:
-            tried = self._tried[network] = _Tried(now)
-            while len(self._tried) > MOST_REMEMBERED:
-                self._tried.popitem(last=False)
-        tried.count += 1
-        self._tried.move_to_end(network)
-        if tried.count > self._most:
-            left = tried.since + WINDOW_SECONDS - now
+        count, left = self._tried.add(_network(peer))
+        if count > self._most:
             raise TooManyBadKeys(
                 f"More than {self._most} invalid API keys per minute from this address. "
                 "Retry later with a valid key.",

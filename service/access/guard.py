@@ -1,8 +1,5 @@
 """ASGI middleware that authorises requests before their bodies are received."""
 
-import time
-from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from types import SimpleNamespace
@@ -18,6 +15,7 @@ from service.access.api_keys import CALLER, Caller
 from service.access.audit_log import AuditEvent, evaluation_subject
 from service.access.authenticator import require_scope
 from service.access.credentials import PAGES, authorization, peer_of, signed_in
+from service.access.failed_attempts import MinuteCounts
 from service.access.origins import AllowedOrigins
 from service.access.page_session import without_foreign_cookies
 from service.access.route_table import OPEN, SMALL, DeclaredRoute, declared_methods, declared_route
@@ -39,9 +37,8 @@ from service.workspace import Workspace
 
 ACTION = "howsure.action"
 INTERNAL_ERROR = "internal-error"
-WINDOW_SECONDS = 60.0
+# Written to the audit log a minute.
 MOST_REFUSALS = 10
-MOST_WINDOWS = 10_000
 # These refusals are only counted: other sites can cause any number of them at no cost.
 _ONLY_COUNTED = frozenset(kind.code() for kind in (RequestLimitReached, ForeignSite, UnknownHost))
 
@@ -98,31 +95,6 @@ def write_refusal(scope: Scope, asked: AskedAction, code: str) -> None:
         log.warning("refusal_not_written", action=asked.name, code=code, error=type(error).__name__)
 
 
-class RefusalLog:
-    """Limits the refusals in the audit log, for each key, action and reason, to ten a minute.
-
-    Otherwise a key without rights could fill the database. For calls from one event loop.
-    """
-
-    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._windows: OrderedDict[tuple[object, ...], tuple[float, int]] = OrderedDict()
-
-    def take(self, *refusal: object) -> bool:
-        """Tell whether one more such refusal is written."""
-        now = self._clock()
-        since, count = self._windows.get(refusal, (now, 0))
-        if now - since >= WINDOW_SECONDS:
-            since, count = now, 0
-        if count >= MOST_REFUSALS:
-            return False
-        self._windows[refusal] = since, count + 1
-        self._windows.move_to_end(refusal)
-        while len(self._windows) > MOST_WINDOWS:
-            self._windows.popitem(last=False)
-        return True
-
-
 class Guard:
     """An ASGI app that checks API key, origin and body of a request and passes it on.
 
@@ -133,7 +105,8 @@ class Guard:
     def __init__(self, app: ASGIApp, *, allowed_origins: AllowedOrigins) -> None:
         self._app = app
         self._allowed_origins = allowed_origins
-        self._refusals = RefusalLog()
+        # By key, action and reason. Otherwise a key without rights could fill the database.
+        self._refusals = MinuteCounts()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass one request on, or refuse it."""
@@ -166,10 +139,10 @@ class Guard:
     async def _record(self, scope: Scope, asked: AskedAction) -> None:
         code = scope.get("state", {}).get(FAILURE, INTERNAL_ERROR)
         caller: Caller = scope[CALLER]
-        is_written = code not in _ONLY_COUNTED and self._refusals.take(
-            caller.tenant_id, caller.key_id, asked.name, code
-        )
-        if is_written:
+        if code in _ONLY_COUNTED:
+            return
+        refusal = (caller.tenant_id, caller.key_id, asked.name, code)
+        if self._refusals.add(refusal)[0] <= MOST_REFUSALS:
             await run_in_threadpool(write_refusal, scope, asked, code)
 
     async def _pass_on(

@@ -37,11 +37,11 @@ NO_LIMITS = TenantLimits()
 
 @dataclass(frozen=True)
 class RateLimitKind:
-    """Name, window, message and error class of a rate limit."""
+    """What is limited, in which window, and the error class of a rate limit."""
 
     name: str
     seconds: int
-    sentence: str
+    window: str
     error: type[TooManyRequests]
 
 
@@ -112,7 +112,8 @@ class RateLimit:
         if self._used(elapsed) + needed > self.amount:
             seconds = max(1, math.ceil(self._seconds_until_room(needed, elapsed)))
             raise self._kind.error(
-                self._kind.sentence.format(self.amount),
+                f"Rate limit of {self.amount} {self._kind.name} per {self._kind.window} reached "
+                "for this tenant. Retry later or request a higher limit.",
                 retry_after=seconds,
                 quota=Quota(self._kind.name, self.amount, self._kind.seconds),
             )
@@ -145,20 +146,8 @@ class RateLimit:
         return (n_windows + max(0.0, share)) * self._kind.seconds - elapsed
 
 
-REQUESTS = RateLimitKind(
-    "requests",
-    1,
-    "Rate limit of {} requests per second reached for this tenant. Retry later or request a "
-    "higher limit.",
-    RequestLimitReached,
-)
-ROWS = RateLimitKind(
-    "rows",
-    60,
-    "Rate limit of {} rows per minute reached for this tenant. Retry later or request a higher "
-    "limit.",
-    RowLimitReached,
-)
+REQUESTS = RateLimitKind("requests", 1, "second", RequestLimitReached)
+ROWS = RateLimitKind("rows", 60, "minute", RowLimitReached)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -242,14 +231,14 @@ def usage_of(database: Database, tenant_id: UUID, meter: TenantLimiter) -> Usage
     with database.reading(tenant_id) as session:
         n_bytes, n_jobs = stored_bytes(session, tenant_id), unfinished_jobs(session, tenant_id)
     return Usage(
-        requests=_in_time(meter.requests, 1),
-        rows=_in_time(meter.rows, 60),
+        requests=_in_time(REQUESTS, meter.requests),
+        rows=_in_time(ROWS, meter.rows),
         stored_bytes=Used(meter.limits.stored_bytes or None, n_bytes, None),
         jobs=Used(meter.limits.jobs or None, n_jobs, None),
     )
 
 
-def _in_time(allowance: RateLimit | None, seconds: int) -> Used:
+def _in_time(kind: RateLimitKind, allowance: RateLimit | None) -> Used:
     if allowance is None:
-        return Used(None, None, seconds)
-    return Used(allowance.amount, allowance.amount - allowance.remaining(), seconds)
+        return Used(None, None, kind.seconds)
+    return Used(allowance.amount, allowance.amount - allowance.remaining(), kind.seconds)

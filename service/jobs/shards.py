@@ -5,7 +5,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
-from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import structlog
@@ -112,7 +112,7 @@ def completed(
     try:
         while True:
             on_poll()
-            for task in _first(left, most - len(running)):
+            for task in islice(left, most - len(running)):
                 running.add(submit(task))
             if not running:
                 return
@@ -122,12 +122,6 @@ def completed(
     finally:
         for future in running:
             future.cancel()
-
-
-def _first(left: Iterator[ShardTask], most: int) -> Iterator[ShardTask]:
-    for _ in range(most):
-        with suppress(StopIteration):
-            yield next(left)
 
 
 if TYPE_CHECKING:

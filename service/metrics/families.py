@@ -85,7 +85,7 @@ class HistogramFamily(Collector):
         labels: Sequence[str],
         registry: CollectorRegistry,
         *,
-        bounds: Sequence[float],
+        bounds: Sequence[float] = SECONDS,
     ) -> None:
         self._declared = (name, help_)
         self._labels = labels

@@ -1,6 +1,7 @@
 """All metrics of one app, counted as events happen and rendered on a scrape."""
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Protocol
 
 from prometheus_client import (
@@ -14,7 +15,6 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from service.metrics.answers import AnswerCounts
 from service.metrics.families import (
     ROWS,
-    SECONDS,
     CountFamily,
     Family,
     HistogramFamily,
@@ -39,7 +39,6 @@ class RequestMetrics:
             "Time from a request's first line to the last byte of its answer.",
             ROUTE,
             registry,
-            bounds=SECONDS,
         )
         self._failures = CountFamily(
             "howsure_failures",
@@ -79,29 +78,23 @@ class LaneMetrics:
             "Time that a request waits for a model or a thread.",
             ["lane"],
             registry,
-            bounds=SECONDS,
         )
-        self._pending = Gauge(
-            "howsure_pending_requests",
-            "Requests that wait for a model or a thread.",
-            ["lane"],
-            registry=registry,
+        gauge = partial(Gauge, labelnames=["lane"], registry=registry)
+        self._pending = gauge(
+            "howsure_pending_requests", "Requests that wait for a model or a thread."
         )
-        self._running = Gauge(
-            "howsure_running_requests",
-            "Requests that a model or a thread works on.",
-            ["lane"],
-            registry=registry,
+        self._running = gauge(
+            "howsure_running_requests", "Requests that a model or a thread works on."
         )
 
     def waited(self, lane: str) -> Callable[[Iterable[float]], None]:
         """Return the function that observes waiting times of one queue, in seconds."""
         return self._seconds.of(lane).observe
 
-    def watch(self, name: str, lane: Lane) -> None:
-        """Read the lengths of a queue at each scrape."""
-        self._pending.labels(name).set_function(lambda: lane.pending)
-        self._running.labels(name).set_function(lambda: lane.running)
+    def watch(self, name: str, *lanes: Lane) -> None:
+        """Read the lengths of a queue, or of several as one, at each scrape."""
+        self._pending.labels(name).set_function(lambda: sum(lane.pending for lane in lanes))
+        self._running.labels(name).set_function(lambda: sum(lane.running for lane in lanes))
 
 
 class RunMetrics:
@@ -113,7 +106,6 @@ class RunMetrics:
             "Time of one request to a child process that runs a model.",
             ["operation"],
             registry,
-            bounds=SECONDS,
         )
         self._rows = HistogramFamily(
             "howsure_batch_rows",

@@ -128,10 +128,12 @@ class ServedModels:
         """Return the number of loaded models."""
         return sum(served.batcher.child is not None for served in list(self._served.values()))
 
+    @property
     def pending(self) -> int:
         """Return the number of requests that wait for a run."""
         return sum(served.batcher.pending() for served in list(self._served.values()))
 
+    @property
     def running(self) -> int:
         """Return the number of requests that the children are processing."""
         return sum(served.batcher.running() for served in list(self._served.values()))

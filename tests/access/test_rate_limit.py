@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from service.access.rate_limits import ROWS, RateLimit, RateLimitKind
 from service.errors import RowLimitReached, TooManyRequests
 
-A_SECOND = RateLimitKind("requests", 1, "{} requests per second", RowLimitReached)
+A_SECOND = RateLimitKind("requests", 1, "second", RowLimitReached)
 
 
 @dataclass

@@ -166,7 +166,7 @@ def test_a_version_deleted_while_it_answers_is_not_found(workspace) -> None:
         child = predictor.models.states()[0].pid
         os.kill(child, signal.SIGSTOP)
         asked = predictor.begin(NAME, rows(3).tolist())
-        assert wait_until(lambda: predictor.models.running() == 1)
+        assert wait_until(lambda: predictor.models.running == 1)
         deleting(workspace, row)()
         os.kill(child, signal.SIGKILL)
         with pytest.raises(NotFound):

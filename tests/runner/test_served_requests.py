@@ -102,7 +102,7 @@ async def test_a_request_whose_timeout_passes_fails_before_its_run(pool, model):
             assert "waited" in error.message
         with pytest.raises(DeadlineExceeded):
             work.ask(model, timeout=0.0)
-        assert work.models.pending() == 0
+        assert work.models.pending == 0
 
 
 async def test_a_run_that_takes_too_long_fails_its_request_alone(pool, endless):
@@ -200,8 +200,8 @@ async def test_requests_may_be_dropped_in_any_state(pool, model):
             drop(request)
         for answer in await outcomes(kept):
             assert len(answer.outputs.top_classes)
-        await until(lambda: not work.models.running())
-        assert work.models.pending() == 0
+        await until(lambda: not work.models.running)
+        assert work.models.pending == 0
         assert work.held() == (0, 0)
 
 
