@@ -83,6 +83,7 @@ def app_cycle(connection: "Connection", version: str, headers: Headers) -> Reque
     )
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ConnectionContext:
     """The limits of connections and the handler of predictions.
 
@@ -97,26 +98,20 @@ class ConnectionContext:
         For requests that are refused before their route is known.
     """
 
-    def __init__(
-        self,
-        *,
-        stopping: asyncio.Event,
-        limits: ConnectionLimits = ConnectionLimits(),  # noqa: B008 - frozen
-        predictions: PredictionHandler | None = None,
-        request_log: RequestLog = RequestLog("none"),  # noqa: B008 - it writes nothing
-    ) -> None:
-        self.stopping = stopping
-        self.limits = limits
-        self.predictions = predictions
-        self.max_body_bytes = 0 if predictions is None else predictions.max_body_bytes
+    stopping: asyncio.Event
+    limits: ConnectionLimits = ConnectionLimits()  # noqa: RUF009 - frozen
+    predictions: PredictionHandler | None = None
+    request_log: RequestLog = RequestLog("none")  # noqa: RUF009 - it writes nothing
+
+    def __post_init__(self) -> None:
+        self.max_body_bytes = 0 if self.predictions is None else self.predictions.max_body_bytes
         self.wire = ResponseHead()
-        self.room = IdleEviction(limits.max_connections)
-        self.budget = BodyBudget(limits.max_receiving_bytes)
-        self._request_log = request_log
+        self.room = IdleEviction(self.limits.max_connections)
+        self.budget = BodyBudget(self.limits.max_receiving_bytes)
 
     def log_refused(self, error: ServiceError, answer: HttpResponse, *, seconds: float) -> None:
         """Log a refused request."""
-        self._request_log.answered(
+        self.request_log.answered(
             OTHER,
             OTHER,
             status=answer.status,

@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import KW_ONLY, InitVar, dataclass
 from http import HTTPStatus
 from typing import TypeAlias, TypeVar
 from uuid import UUID
@@ -117,6 +118,7 @@ async def client_leaves(receive: Receive) -> None:
         pass
 
 
+@dataclass(eq=False, repr=False)
 class JobWatch:
     """Polls the jobs of all subscriptions, several times a second while there are any.
 
@@ -134,18 +136,14 @@ class JobWatch:
         Longest wait for `Prefer: wait`.
     """
 
-    def __init__(
-        self,
-        look: Look,
-        *,
-        places: int,
-        stopping: asyncio.Event,
-        max_wait_seconds: float = 600.0,
-    ) -> None:
-        self._look = look
+    look: Look
+    _: KW_ONLY
+    places: InitVar[int]
+    stopping: asyncio.Event
+    max_wait_seconds: float = 600.0
+
+    def __post_init__(self, places: int) -> None:
         self._places = TenantPlaces(places)
-        self._stopping = stopping
-        self._max_wait_seconds = max_wait_seconds
         self._subscriptions: set[JobSubscription] = set()
         self._polling: asyncio.Task[None] | None = None
 
@@ -173,7 +171,7 @@ class JobWatch:
         """Return the number of seconds in `Prefer: wait=N`, up to the limit; 0 without it."""
         prefer = request.headers.get("prefer", "")
         found = re.search(r'(?:^|[\s,;])wait\s*=\s*"?(\d{1,6})', prefer, re.IGNORECASE)
-        return min(float(found[1]) if found else 0.0, self._max_wait_seconds)
+        return min(float(found[1]) if found else 0.0, self.max_wait_seconds)
 
     async def wait_until_finished(self, request: Request, read: Callable[[], Row]) -> Row:
         """Return a job's row; with `Prefer: wait`, once it has finished.
@@ -227,7 +225,7 @@ class JobWatch:
         # Subscriptions that begin during the look are not part of it.
         polled = list(self._subscriptions)
         try:
-            views = await run_in_threadpool(self._look, {found.job for found in polled})
+            views = await run_in_threadpool(self.look, {found.job for found in polled})
         except Overloaded as error:
             log.info("followers_wait", reason=error.message)
             return
@@ -237,8 +235,8 @@ class JobWatch:
     async def _stops_within(self, seconds: float) -> bool:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self._stopping.wait()
-        return self._stopping.is_set()
+                await self.stopping.wait()
+        return self.stopping.is_set()
 
 
 def _log_failure(polling: "asyncio.Task[None]") -> None:

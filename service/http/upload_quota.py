@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, contextmanager
+from dataclasses import KW_ONLY, dataclass
 from typing import Self
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from service.http.uploads import PartRule, SpooledUpload, spool_multipart
 from service.workspace import Workspace
 
 
+@dataclass(eq=False, repr=False)
 class UploadQuota:
     """One upload of a tenant; it counts with its declared length, or more if more has come.
 
@@ -31,20 +33,14 @@ class UploadQuota:
         The declared length of the body.
     """
 
-    def __init__(
-        self,
-        uploading: Counter[UUID],
-        tenant_id: UUID,
-        limits: TenantLimits,
-        *,
-        stored: int,
-        declared: int,
-    ) -> None:
-        self._uploading = uploading
-        self._tenant_id = tenant_id
-        self._limits = limits
-        self._stored = stored
-        self._declared = declared
+    uploading: Counter[UUID]
+    tenant_id: UUID
+    limits: TenantLimits
+    _: KW_ONLY
+    stored: int
+    declared: int
+
+    def __post_init__(self) -> None:
         self._counted = 0
 
     def __enter__(self) -> Self:
@@ -55,13 +51,13 @@ class UploadQuota:
         StorageLimitReached
             If it exceeds the storage quota.
         """
-        self._count(self._declared)
+        self._count(self.declared)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._uploading[self._tenant_id] -= self._counted
-        if not self._uploading[self._tenant_id]:
-            del self._uploading[self._tenant_id]
+        self.uploading[self.tenant_id] -= self._counted
+        if not self.uploading[self.tenant_id]:
+            del self.uploading[self.tenant_id]
 
     async def counted(self, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """Pass a body on and count it.
@@ -80,8 +76,8 @@ class UploadQuota:
 
     def _count(self, size: int) -> None:
         more = size - self._counted
-        check_bytes(self._stored + self._uploading[self._tenant_id] + more, self._limits)
-        self._uploading[self._tenant_id] += more
+        check_bytes(self.stored + self.uploading[self.tenant_id] + more, self.limits)
+        self.uploading[self.tenant_id] += more
         self._counted = size
 
 

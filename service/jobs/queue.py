@@ -51,27 +51,21 @@ class ClaimedJob:
         return self.calibration_id if self.evaluation_id is None else self.evaluation_id
 
 
+@dataclass(eq=False, repr=False)
 class JobQueue:
     """The jobs of ``table`` as one owner sees them.
 
     Owners must differ, also from one start of a process to the next.
     """
 
-    def __init__(
-        self,
-        database: Database,
-        owner: str,
-        lease_seconds: float,
-        table: type[JobTable] = Calibration,
-    ) -> None:
-        self.owner = owner
-        self.lease_seconds = lease_seconds
-        self._database = database
-        self._table: type[JobTable] = table
+    database: Database
+    owner: str
+    lease_seconds: float
+    table: type[JobTable] = Calibration
 
     def claim(self) -> ClaimedJob | None:
         """Claim the next job: a queued one, or a running one whose lease has expired."""
-        with self._database.session(ALL_TENANTS, invalidates_cache=False) as session:
+        with self.database.session(ALL_TENANTS, invalidates_cache=False) as session:
             while (row := self._lock_next(session)) is not None:
                 job = _next_attempt(row)
                 if row.cancel_requested:
@@ -89,10 +83,10 @@ class JobQueue:
 
         Only the one process that runs jobs on a SQLite file may do so: the former owner is dead.
         """
-        with self._database.session(ALL_TENANTS) as session:
-            running = self._table.status == "running"
+        with self.database.session(ALL_TENANTS) as session:
+            running = self.table.status == "running"
             count = session.scalar(select(func.count()).where(running))
-            session.execute(update(self._table).where(running).values(lease_until=database_now()))
+            session.execute(update(self.table).where(running).values(lease_until=database_now()))
         return count or 0
 
     def renew(self, job: ClaimedJob) -> JobSignal:
@@ -133,7 +127,7 @@ class JobQueue:
         LeaseLost
             If this owner no longer holds the job; nothing is published then.
         """
-        with self._database.session(job.tenant_id) as session:
+        with self.database.session(job.tenant_id) as session:
             if self._held(session, job) is None:
                 raise LeaseLost
             session.add_all(rows)
@@ -157,14 +151,14 @@ class JobQueue:
         The attempt does not count: attempts count deaths, and this owner is alive. Reusing its
         number is safe, because the number of a stale owner is always lower.
         """
-        with self._database.session(job.tenant_id) as session:
+        with self.database.session(job.tenant_id) as session:
             if self._held(session, job) is None:
                 return False
             self._set(session, job, status="queued", attempt=job.attempt - 1, **_NO_LEASE)
             return True
 
     def _lock_next(self, session: Session) -> JobTable | None:
-        if self._table is Calibration:
+        if self.table is Calibration:
             return lock_next_job(session, Calibration, _CLAIMED)
         return lock_next_job(session, Evaluation, ("calibration_id", *_CLAIMED))
 
@@ -176,7 +170,7 @@ class JobQueue:
             attempt=job.attempt,
             lease_owner=self.owner,
             lease_until=database_now(self.lease_seconds),
-            started_at=func.coalesce(self._table.started_at, database_now()),
+            started_at=func.coalesce(self.table.started_at, database_now()),
             claimed_at=database_now(),
             progress_stage=None,
             progress_done=0,
@@ -185,7 +179,7 @@ class JobQueue:
         )
 
     def _sign_of_life(self, job: ClaimedJob, **progress: object) -> JobSignal:
-        with self._database.session(job.tenant_id, invalidates_cache=False) as session:
+        with self.database.session(job.tenant_id, invalidates_cache=False) as session:
             cancel_requested = self._held(session, job)
             if cancel_requested is None:
                 return JobSignal.LOST
@@ -194,7 +188,7 @@ class JobQueue:
             return JobSignal.CANCEL if cancel_requested else JobSignal.GO_ON
 
     def _end(self, job: ClaimedJob, status: JobStatus, error: dict[str, object] | None) -> bool:
-        with self._database.session(job.tenant_id) as session:
+        with self.database.session(job.tenant_id) as session:
             if self._held(session, job) is None:
                 return False
             self._finish(session, job, status=status, error=error)
@@ -203,12 +197,12 @@ class JobQueue:
     def _held(self, session: Session, job: ClaimedJob) -> bool | None:
         """Lock the job and return whether it should be cancelled; None if this owner lost it."""
         return session.scalars(
-            select(self._table.cancel_requested)
+            select(self.table.cancel_requested)
             .where(
-                self._table.id == job.id,
-                self._table.status == "running",
-                self._table.lease_owner == self.owner,
-                self._table.attempt == job.attempt,
+                self.table.id == job.id,
+                self.table.status == "running",
+                self.table.lease_owner == self.owner,
+                self.table.attempt == job.attempt,
             )
             .with_for_update()
         ).one_or_none()
@@ -221,7 +215,7 @@ class JobQueue:
         self._set(session, job, finished_at=database_now(), **_NO_LEASE, **values)
 
     def _set(self, session: Session, job: ClaimedJob, **values: object) -> None:
-        session.execute(update(self._table).where(self._table.id == job.id).values(**values))
+        session.execute(update(self.table).where(self.table.id == job.id).values(**values))
 
 
 _NO_LEASE: dict[str, object] = {"lease_owner": None, "lease_until": None}

@@ -5,6 +5,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
+from dataclasses import KW_ONLY, dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -135,6 +136,7 @@ CONNECT_SECONDS = 10.0
 log = structlog.get_logger(__name__)
 
 
+@dataclass(eq=False, repr=False)
 class DaskShards:
     """Records shards on a Dask cluster; the scheduler gives a dead worker's shards to another.
 
@@ -151,16 +153,12 @@ class DaskShards:
         started with them.
     """
 
-    def __init__(
-        self,
-        scheduler: str,
-        record: Callable[[ShardTask], StoredRecords],
-        *,
-        resources: Mapping[str, float],
-    ) -> None:
-        self._scheduler = scheduler
-        self._record = record
-        self._resources = dict(resources)
+    scheduler: str
+    record: Callable[[ShardTask], StoredRecords]
+    _: KW_ONLY
+    resources: Mapping[str, float]
+
+    def __post_init__(self) -> None:
         self._lock = threading.Lock()
         self._connected: Client | None = None
 
@@ -182,12 +180,12 @@ class DaskShards:
         from distributed import KilledWorker  # noqa: PLC0415 - an extra, slow to import
 
         executor = self._client().get_executor(
-            resources=self._resources, retries=RETRIES, pure=False
+            resources=dict(self.resources), retries=RETRIES, pure=False
         )
         try:
             for stored in completed(
                 waiting.values(),
-                lambda task: executor.submit(self._record, task),
+                lambda task: executor.submit(self.record, task),
                 most=MOST_SUBMITTED,
                 on_poll=on_poll,
             ):
@@ -214,12 +212,12 @@ class DaskShards:
             if self._connected is None or self._connected.status != "running":
                 try:
                     self._connected = Client(
-                        self._scheduler, timeout=CONNECT_SECONDS, set_as_default=False
+                        self.scheduler, timeout=CONNECT_SECONDS, set_as_default=False
                     )
                 except (OSError, TimeoutError) as error:
                     raise self._away() from error
             return self._connected
 
     def _away(self) -> Overloaded:
-        log.warning("scheduler_away", scheduler=self._scheduler)
+        log.warning("scheduler_away", scheduler=self.scheduler)
         return Overloaded("The Dask scheduler cannot be reached.")

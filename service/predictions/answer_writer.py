@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property, partial
 from typing import TypeAlias
 
@@ -33,6 +34,7 @@ from service.runner.predict_requests import Answer
 ALL_OUTPUTS = RequestedOutputs()
 
 
+@dataclass(eq=False, repr=False)
 class BatchAnswers:
     """The answers of one run, written in the format that each request asks for.
 
@@ -44,16 +46,12 @@ class BatchAnswers:
         Uncertainties that came with the request, by column.
     """
 
-    def __init__(
-        self,
-        served: ServedCalibration,
-        matrix: OutputMatrix,
-        supplied: Mapping[str, Array] | None = None,
-    ) -> None:
-        self._served = served
-        self._matrix = matrix
-        self._supplied = supplied or {}
-        self.n_rows = matrix.n_rows
+    served: ServedCalibration
+    matrix: OutputMatrix
+    supplied: Mapping[str, Array] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.n_rows = self.matrix.n_rows
 
     def write(self, form: AnswerForm, answer: Answer) -> PredictionAnswer:
         """Return the response body for the rows of an answer.
@@ -63,7 +61,7 @@ class BatchAnswers:
         InvalidInput
             If the request names an unknown output.
         """
-        ref, start, stop = self._served.ref, answer.start, answer.stop
+        ref, start, stop = self.served.ref, answer.start, answer.stop
         if form == "json":
             body = self._json.encode(start, stop, by_position=answer.by_position)
             return PredictionAnswer(ref, body)
@@ -80,12 +78,12 @@ class BatchAnswers:
 
     @cached_property
     def _batch(self) -> PredictionBatch:
-        outputs = self._matrix.outputs
-        return answers_of(self._served, outputs, {**outputs.uncertainty, **self._supplied})
+        outputs = self.matrix.outputs
+        return answers_of(self.served, outputs, {**outputs.uncertainty, **self.supplied})
 
     @cached_property
     def _json(self) -> JsonAnswers:
-        few = JsonAnswers.of_numbers(self._served, self._matrix)
+        few = JsonAnswers.of_numbers(self.served, self.matrix)
         return JsonAnswers.of_batch(self._batch) if few is None else few
 
     @cached_property
@@ -94,7 +92,7 @@ class BatchAnswers:
 
     @cached_property
     def _tensors(self) -> TensorAnswers:
-        return TensorAnswers(self._served, self._arrays)
+        return TensorAnswers(self.served, self._arrays)
 
 
 # More rows are written in a thread: they would block the event loop.
@@ -105,22 +103,19 @@ Written: TypeAlias = "list[PredictionAnswer | ServiceError]"
 log = structlog.get_logger(__name__)
 
 
+@dataclass(eq=False, repr=False)
 class AnswerWriter:
     """Looks up bins and writes responses, once for all requests of a run where possible.
 
     ``fail`` is called for each request that cannot be answered.
     """
 
-    def __init__(
-        self,
-        counts: AnswerCounts,
-        statistics: Statistics,
-        *,
-        fail: Callable[[PredictionRequest, Exception], None],
-    ) -> None:
-        self._counts = counts
-        self._statistics = statistics
-        self._fail = fail
+    counts: AnswerCounts
+    statistics: Statistics
+    _: KW_ONLY
+    fail: Callable[[PredictionRequest, Exception], None]
+
+    def __post_init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="answers")
 
@@ -166,7 +161,7 @@ class AnswerWriter:
         try:
             supplied = _supplied(served, answer)
         except ServiceError as error:
-            self._fail(answer.request, error)
+            self.fail(answer.request, error)
             return
         alone = msgspec.structs.replace(answer, matrix=own, start=0, stop=own.n_rows)
         self._write([alone], BatchAnswers(served, own, supplied))
@@ -199,11 +194,11 @@ class AnswerWriter:
                 written.append(body)
                 n_answered += answer.stop - answer.start
         if n_answered == rows.n_rows:
-            rows.record_metrics(self._counts, 0, rows.n_rows)
+            rows.record_metrics(self.counts, 0, rows.n_rows)
         else:
             for answer, found in zip(answers, written, strict=True):
                 if not isinstance(found, ServiceError):
-                    rows.record_metrics(self._counts, answer.start, answer.stop)
+                    rows.record_metrics(self.counts, answer.start, answer.stop)
         return written
 
     def _tell(self, answers: Sequence[Answer], written: Written) -> None:
@@ -214,7 +209,7 @@ class AnswerWriter:
             if request.is_settled:
                 continue
             if isinstance(found, ServiceError):
-                self._fail(request, found)
+                self.fail(request, found)
                 continue
             request.answer(found)
             if request.options.form == "oip":
@@ -224,11 +219,11 @@ class AnswerWriter:
                 ran += now - request.began
         if requests:
             ref = answers[0].request.served.ref
-            self._statistics.succeeded(ref, requests=requests, rows=rows, waited=waited, ran=ran)
+            self.statistics.succeeded(ref, requests=requests, rows=rows, waited=waited, ran=ran)
 
     def _fail_all(self, answers: Sequence[Answer], error: Exception) -> None:
         for answer in answers:
-            self._fail(answer.request, error)
+            self.fail(answer.request, error)
 
 
 def _supplied(served: ServedCalibration, answer: Answer) -> dict[str, Array]:

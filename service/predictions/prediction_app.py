@@ -1,6 +1,7 @@
 """Prediction requests of connections, without the web framework."""
 
 import asyncio
+from dataclasses import KW_ONLY, dataclass
 from urllib.parse import parse_qs
 
 import msgspec
@@ -58,25 +59,20 @@ _LENGTH = LENGTH_HEADER.lower().encode()
 _OF_JSON = ((b"content-type", JSON.encode()),)
 
 
+@dataclass(eq=False, repr=False)
 class PredictionApp:
     """Answers prediction requests; implements `PredictionHandler`."""
 
-    def __init__(
-        self,
-        metrics: RequestMetrics,
-        *,
-        request_log: RequestLog,
-        allowed_origins: AllowedOrigins,
-        max_body_bytes: int,
-        timeout_seconds: float,
-    ) -> None:
+    metrics: RequestMetrics
+    _: KW_ONLY
+    request_log: RequestLog
+    allowed_origins: AllowedOrigins
+    max_body_bytes: int
+    timeout_seconds: float
+
+    def __post_init__(self) -> None:
         self._service: PredictionService | None = None
         self._authenticator: Authenticator | None = None
-        self._metrics = metrics
-        self._allowed_origins = allowed_origins
-        self._log = request_log
-        self.max_body_bytes = max_body_bytes
-        self.timeout_seconds = timeout_seconds
 
     def open(self, predicting: PredictionService, authenticator: Authenticator) -> None:
         """Start answering; before this call requests are refused."""
@@ -134,7 +130,7 @@ class PredictionApp:
         if known is None or known.ring is not authenticator.ring:
             ring = authenticator.ring
             caller = authenticator.admit(authorization(head.headers), SCOPE, head.peer)
-            self._allowed_origins.check("POST", head.headers, is_open=caller.key_id is None)
+            self.allowed_origins.check("POST", head.headers, is_open=caller.key_id is None)
             check_encoding(head)
             options = None if known is None else known.options
             known = head.memo = _Known(ring, caller, options, caller.meter)
@@ -166,8 +162,8 @@ class PredictionApp:
         """Count a request that is over."""
         seconds = asyncio.get_running_loop().time() - arrived
         route, known = head.route, head.memo
-        self._metrics.answered("POST", route, status=status, seconds=seconds, failure=failure)
-        self._log.answered(
+        self.metrics.answered("POST", route, status=status, seconds=seconds, failure=failure)
+        self.request_log.answered(
             "POST",
             route,
             status=status,

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Protocol, TypeVar
 from uuid import UUID
@@ -59,6 +60,7 @@ class InThread(Protocol):
         """Return the result of the call."""
 
 
+@dataclass(eq=False, repr=False)
 class PredictionService:
     """Puts requests into the queues of models and has their answers written.
 
@@ -66,20 +68,15 @@ class PredictionService:
     inflates bodies.
     """
 
-    def __init__(
-        self,
-        workspace: Workspace,
-        models: ServedModels,
-        *,
-        statistics: Statistics,
-        in_thread: InThread,
-    ) -> None:
-        self._workspace = workspace
-        self._models = models
-        self._statistics = statistics
-        self._in_thread = in_thread
-        self._names = NameCache(workspace)
-        self._writer = AnswerWriter(workspace.metrics.answers, statistics, fail=self.fail)
+    workspace: Workspace
+    models: ServedModels
+    _: KW_ONLY
+    statistics: Statistics
+    in_thread: InThread
+
+    def __post_init__(self) -> None:
+        self._names = NameCache(self.workspace)
+        self._writer = AnswerWriter(self.workspace.metrics.answers, self.statistics, fail=self.fail)
         self._loop = asyncio.get_running_loop()
 
     def begin(self, request: PredictionRequest) -> None:
@@ -127,12 +124,12 @@ class PredictionService:
             return
         if request.options.form == OIP and request.served is not None:
             seconds = self._loop.time() - request.arrived
-            self._statistics.failed(request.served.ref, seconds=seconds)
+            self.statistics.failed(request.served.ref, seconds=seconds)
         request.fail(error)
 
     async def close(self) -> None:
         """End the models' processes; waiting requests fail."""
-        await self._models.close()
+        await self.models.close()
         self._names.close()
         self._writer.close()
 
@@ -173,8 +170,8 @@ class PredictionService:
         request.drop()
 
     async def _inflate(self, request: PredictionRequest) -> None:
-        limit = self._workspace.limits.bodies.max_bytes
-        request.body = await self._in_thread(
+        limit = self.workspace.limits.bodies.max_bytes
+        request.body = await self.in_thread(
             request.tenant_id,
             partial(inflate, request.body, request.options.encoding, max_bytes=limit),
         )
@@ -206,8 +203,8 @@ class PredictionService:
         if request.set_content is None:
             request.set_content = request.body
         left = request.timeout - (self._loop.time() - request.arrived)
-        read = partial(read_set_rows, self._workspace, served, request.set_content, seconds=left)
-        request.body, request.n_rows = await self._in_thread(request.tenant_id, read)
+        read = partial(read_set_rows, self.workspace, served, request.set_content, seconds=left)
+        request.body, request.n_rows = await self.in_thread(request.tenant_id, read)
         if not request.is_settled:
             request.kind = body_kind(SET_ROWS, reference)
             self._queue(request, served)
@@ -221,7 +218,7 @@ class PredictionService:
             request.rows_window = request.rows.take(request.n_rows)
         now = self._loop.time()
         timeout = request.timeout - (now - request.arrived)
-        request.batcher = self._models.submit(
+        request.batcher = self.models.submit(
             served.model.to_serve, request, timeout=timeout, now=now
         )
 
@@ -230,13 +227,13 @@ class PredictionService:
     ) -> None:
         try:
             deleted = await asyncio.to_thread(
-                is_deleted, self._workspace, request.tenant_id, served.ref.id
+                is_deleted, self.workspace, request.tenant_id, served.ref.id
             )
         except (Overloaded, OperationalError):
             # Without the database, the first error is the best reason.
             deleted = False
         if deleted:
-            self._models.forget_failure(served.model.to_serve)
+            self.models.forget_failure(served.model.to_serve)
             await self._find(request, request.kind.reference)
         else:
             self.fail(request, error)

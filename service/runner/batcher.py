@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 
 from service.errors import DeadlineExceeded, ServiceError
 from service.runner.child_connection import LoadedChild
@@ -28,6 +29,7 @@ SWEEP_SECONDS = 0.5
 OVERDUE = "The request {} for longer than its timeout."
 
 
+@dataclass(eq=False, repr=False)
 class Batcher:
     """Sends one batch at a time to a child, without a timer.
 
@@ -48,25 +50,17 @@ class Batcher:
         Receives the number of rows of each run, and the seconds it took.
     """
 
-    def __init__(
-        self,
-        spec: OutputSpec,
-        *,
-        limits: BatchLimits,
-        bounds: QueueBounds,
-        open_child: Callable[["Batcher"], None],
-        idle: Callable[["Batcher"], None],
-        ended: Callable[[ServiceError], ServiceError | None],
-        ran: Callable[[int, float], None],
-    ) -> None:
+    spec: OutputSpec
+    _: KW_ONLY
+    limits: BatchLimits
+    bounds: QueueBounds
+    open_child: Callable[["Batcher"], None]
+    idle: Callable[["Batcher"], None]
+    ended: Callable[[ServiceError], ServiceError | None]
+    ran: Callable[[int, float], None]
+
+    def __post_init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._spec = spec
-        self._limits = limits
-        self._bounds = bounds
-        self._open_child = open_child
-        self._idle = idle
-        self._ended = ended
-        self._ran = ran
         self._asked_at = 0.0
         self._waiting: deque[BatchRequest] = deque()
         self._sent: dict[int, BatchRequest] = {}
@@ -111,7 +105,7 @@ class Batcher:
         """
         if timeout <= 0:
             raise DeadlineExceeded(OVERDUE.format("waited"))
-        self._bounds.enter(request)
+        self.bounds.enter(request)
         request.number = self._next_number
         self._next_number += 1
         if timeout < SWEPT_SECONDS:
@@ -128,7 +122,7 @@ class Batcher:
     def drop(self, request: BatchRequest) -> None:
         """Drop a request whose client has left."""
         if request.finish():
-            self._bounds.end(request)
+            self.bounds.end(request)
             self._let_go(request)
 
     def opened(self, child: LoadedChild) -> None:
@@ -143,7 +137,7 @@ class Batcher:
         self._is_opening = False
         for request in self._take_all():
             self._fail(request, error)
-        self._idle(self)
+        self.idle(self)
 
     def unload(self) -> LoadedChild | None:
         """Detach the child, which the caller closes; requests keep waiting."""
@@ -180,7 +174,7 @@ class Batcher:
         if self._child is None:
             if self._waiting and not self._is_opening:
                 self._is_opening = True
-                self._open_child(self)
+                self.open_child(self)
         elif not self._is_busy and not self._is_flush_due:
             # Later: the other requests of this turn of the loop join the batch.
             self._is_flush_due = True
@@ -195,7 +189,7 @@ class Batcher:
         requests = self._next_requests()
         if not requests and not self._left_in_child and not self._dropped:
             if self.is_idle or self.can_be_unloaded:
-                self._idle(self)
+                self.idle(self)
             return
         dropped, self._dropped = self._dropped, []
         for number in dropped:
@@ -205,11 +199,11 @@ class Batcher:
         self._asked = requests
         child.ask(
             encode_requests(
-                requests, dropped, self._spec, self._limits, sequence=child.next_sequence()
+                requests, dropped, self.spec, self.limits, sequence=child.next_sequence()
             ),
-            seconds=batch_seconds(self._spec, self._limits),
+            seconds=batch_seconds(self.spec, self.limits),
             max_result_bytes=most_result_bytes(self._sent.values()),
-            max_rows=self._limits.run_rows,
+            max_rows=self.limits.run_rows,
         )
 
     def _take_back(self) -> None:
@@ -217,7 +211,7 @@ class Batcher:
         for request in reversed(self._asked):
             if self._sent.pop(request.number, None) is not None and not request.is_over:
                 self._waiting.appendleft(request)
-                self._bounds.come_back(request)
+                self.bounds.come_back(request)
 
     def _next_requests(self) -> list[BatchRequest]:
         """Take the requests of the next batch: at least one, if one waits."""
@@ -229,30 +223,28 @@ class Batcher:
         while waiting and len(taken) < MAX_REQUESTS:
             request = waiting[0]
             n_bytes += len(request.body)
-            if taken and (n_rows >= self._limits.run_rows or n_bytes > MAX_SENT_BYTES):
+            if taken and (n_rows >= self.limits.run_rows or n_bytes > MAX_SENT_BYTES):
                 break
             waiting.popleft()
             n_rows += request.n_rows
             request.began = now
             sent[request.number] = request
             taken.append(request)
-        self._bounds.leave(taken, now)
+        self.bounds.leave(taken, now)
         return taken
 
     def _take_result(self, response: BatchResponse) -> None:
         """Take a result of the child; send the next batch before passing on the answers."""
         self._is_busy, self._asked = False, []
         try:
-            answers, refused = response.assign(
-                self._sent, self._spec, max_rows=self._limits.max_rows
-            )
+            answers, refused = response.assign(self._sent, self.spec, max_rows=self.limits.max_rows)
         except (FieldError, FrameError) as error:
             self._protocol_error(error)
             return
         self._left_in_child = response.rows_left
         now = self._loop.time()
-        self._bounds.served(response.n_rows, now)
-        self._ran(response.n_rows, now - self._asked_at)
+        self.bounds.served(response.n_rows, now)
+        self.ran(response.n_rows, now - self._asked_at)
         self._flush()
         self._tell(answers)
         for request, failure in refused:
@@ -262,7 +254,7 @@ class Batcher:
         by_asker: dict[int, list[Answer]] = {}
         for answer in answers:
             if answer.request.finish():
-                self._bounds.end(answer.request)
+                self.bounds.end(answer.request)
                 by_asker.setdefault(id(answer.request.asker), []).append(answer)
         for found in by_asker.values():
             found[0].request.asker.answered(found)
@@ -278,13 +270,13 @@ class Batcher:
         if is_unread:
             self._take_back()
         self._fail_sent(error)
-        reason = self._ended(error)
+        reason = self.ended(error)
         if reason is not None:
             for request in self._take_all():
                 self._fail(request, reason)
         self._go_on()
         if self.is_idle:
-            self._idle(self)
+            self.idle(self)
 
     def _fail_sent(self, error: ServiceError) -> None:
         self._is_busy = False
@@ -296,14 +288,14 @@ class Batcher:
 
     def _fail(self, request: BatchRequest, error: ServiceError) -> None:
         if request.finish():
-            self._bounds.end(request)
+            self.bounds.end(request)
             request.asker.failed(request, error)
 
     def _take_all(self) -> list[BatchRequest]:
         now = self._loop.time()
         requests = list(self._waiting)
         self._waiting.clear()
-        self._bounds.leave(requests, now)
+        self.bounds.leave(requests, now)
         return requests
 
     def _let_go(self, request: BatchRequest) -> None:
@@ -311,7 +303,7 @@ class Batcher:
             self._dropped.append(request.number)
             return
         self._waiting.remove(request)
-        self._bounds.leave([request], self._loop.time())
+        self.bounds.leave([request], self._loop.time())
 
     def _sweep(self) -> None:
         self._sweeping = None
@@ -327,6 +319,6 @@ class Batcher:
         request.deadline = None
         waited = "ran" if request.number in self._sent else "waited"
         if request.finish():
-            self._bounds.end(request)
+            self.bounds.end(request)
             self._let_go(request)
             request.asker.failed(request, DeadlineExceeded(OVERDUE.format(waited)))

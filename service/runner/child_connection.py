@@ -5,6 +5,7 @@ import signal
 import socket
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from dataclasses import KW_ONLY, dataclass
 
 from service.errors import DeadlineExceeded, InvalidInput, OnnxModelCrashed, ServiceError
 from service.runner.messages.convert import FieldError
@@ -31,6 +32,7 @@ FIRST_BYTES = 2**16
 Received = Callable[[Header, bytes, bytes], None]
 
 
+@dataclass(eq=False, repr=False)
 class Link:
     """Frames to and from a child, one answer at a time.
 
@@ -50,18 +52,13 @@ class Link:
         Whether the other side closed the socket before it had read the last frame.
     """
 
-    def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        sock: socket.socket,
-        *,
-        received: Received,
-        lost: Callable[[FrameError | None], None],
-    ) -> None:
-        self._loop = loop
-        self._socket = sock
-        self._received = received
-        self._lost = lost
+    loop: asyncio.AbstractEventLoop
+    sock: socket.socket
+    _: KW_ONLY
+    received: Received
+    lost: Callable[[FrameError | None], None]
+
+    def __post_init__(self) -> None:
         self._max_fields_bytes = self._max_tensor_bytes = 0
         self._inbox = memoryview(bytearray(FIRST_BYTES))
         self._have = 0
@@ -69,7 +66,7 @@ class Link:
         self._is_open = True
         self._is_writing = False
         self.is_unread = False
-        loop.add_reader(sock, self._read)
+        self.loop.add_reader(self.sock, self._read)
 
     def send(
         self, buffers: Sequence[Buffer], *, max_fields_bytes: int, max_tensor_bytes: int
@@ -86,29 +83,29 @@ class Link:
         """Stop watching the socket."""
         if self._is_open:
             self._is_open = False
-            self._loop.remove_reader(self._socket)
-            self._loop.remove_writer(self._socket)
+            self.loop.remove_reader(self.sock)
+            self.loop.remove_writer(self.sock)
             self._outbox.clear()
 
     def _give_up(self, error: FrameError | None) -> None:
         if self._is_open:
             self.close()
-            self._lost(error)
+            self.lost(error)
 
     def _write(self) -> None:
         try:
             while self._outbox:
-                self._forget(self._socket.sendmsg(self._outbox[:BUFFERS_PER_CALL]))
+                self._forget(self.sock.sendmsg(self._outbox[:BUFFERS_PER_CALL]))
         except BlockingIOError:
             if not self._is_writing:
-                self._loop.add_writer(self._socket, self._write)
+                self.loop.add_writer(self.sock, self._write)
                 self._is_writing = True
         except OSError:
             self.is_unread = True
             self._give_up(None)
         else:
             if self._is_writing:
-                self._loop.remove_writer(self._socket)
+                self.loop.remove_writer(self.sock)
                 self._is_writing = False
 
     def _forget(self, sent: int) -> None:
@@ -124,7 +121,7 @@ class Link:
 
     def _read(self) -> None:
         try:
-            got = self._socket.recv_into(self._inbox[self._have :])
+            got = self.sock.recv_into(self._inbox[self._have :])
         except BlockingIOError:
             return
         except OSError:
@@ -164,7 +161,7 @@ class Link:
             self._max_fields_bytes = self._max_tensor_bytes = 0
             if len(self._inbox) > FIRST_BYTES:
                 self._inbox = memoryview(bytearray(FIRST_BYTES))
-            self._received(header, fields, payload)
+            self.received(header, fields, payload)
         elif len(self._inbox) <= end:
             self._grow(end + 1)  # one byte more shows whether the child sends too much
 
@@ -182,28 +179,22 @@ Respond = Callable[[BatchResponse], None]
 Lost = Callable[[ServiceError, bool], None]
 
 
+@dataclass(eq=False, repr=False)
 class LoadedChild:
     """Sends batches to a child and reads its results; kills it if they are invalid or late.
 
     Everything runs on the event loop, except calls that may block, which run on ``threads``.
     """
 
-    def __init__(
-        self,
-        process: RunnerProcess,
-        found: LoadedOnnxModel,
-        spec: OutputSpec,
-        *,
-        device: str,
-        memory_bytes: int,
-        threads: Executor,
-    ) -> None:
-        self.found = found
-        self.device = device
-        self.memory_bytes = memory_bytes
-        self._process = process
-        self._spec = spec
-        self._threads = threads
+    process: RunnerProcess
+    found: LoadedOnnxModel
+    spec: OutputSpec
+    _: KW_ONLY
+    device: str
+    memory_bytes: int
+    threads: Executor
+
+    def __post_init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._link: Link | None = None
         self._respond: Respond | None = None
@@ -218,14 +209,14 @@ class LoadedChild:
     @property
     def pid(self) -> int:
         """The process id of the child."""
-        return self._process.pid
+        return self.process.pid
 
     def attach(self, respond: Respond, lost: Lost) -> None:
         """Begin to listen; `lost` is called once, when the child cannot be used any more."""
         self._respond, self._lost = respond, lost
         self._link = Link(
             self._loop,
-            self._process.detach_socket(),
+            self.process.detach_socket(),
             received=self._received,
             lost=self._gone,
         )
@@ -240,7 +231,7 @@ class LoadedChild:
 
     def close(self) -> None:
         """Kill the child and wait for its end; this blocks."""
-        self._process.close()
+        self.process.close()
 
     def next_sequence(self) -> int:
         """Return the number of the next request."""
@@ -253,20 +244,20 @@ class LoadedChild:
         """Send a batch with the last sequence number; its result must come in time."""
         if self._link is None:
             raise RuntimeError("attach the child first")
-        self._process.extend_cpu_time(seconds)
+        self.process.extend_cpu_time(seconds)
         self._asked, self._seconds = self._sequence, seconds
         self._overdue = self._loop.call_later(seconds + GRACE_SECONDS, self._too_late)
         self._link.send(
             frame,
             max_fields_bytes=max_result_bytes,
-            max_tensor_bytes=max_rows * self._spec.n_words * 4,
+            max_tensor_bytes=max_rows * self.spec.n_words * 4,
         )
 
     def kill_for_protocol_error(self, reason: str) -> OnnxModelCrashed:
         """Kill a child that sent an invalid response; return the error for its requests."""
-        error = self._process.kill_for_protocol_error(reason)
+        error = self.process.kill_for_protocol_error(reason)
         self.detach()
-        self._threads.submit(self.close)
+        self.threads.submit(self.close)
         return error
 
     def _received(self, header: Header, fields: bytes, payload: bytes) -> None:
@@ -277,9 +268,9 @@ class LoadedChild:
             if header.status is Status.FAILED:
                 self._whole_batch_failed(header, fields, payload)
                 return
-            result, words = decode_result(header, fields, payload, self._spec.n_words)
+            result, words = decode_result(header, fields, payload, self.spec.n_words)
         except (FrameError, FieldError) as error:
-            self._end(self._process.kill_for_protocol_error(str(error)))
+            self._end(self.process.kill_for_protocol_error(str(error)))
             return
         self._has_answered = True
         if self._respond is not None:
@@ -290,11 +281,11 @@ class LoadedChild:
         try:
             raise_failure(parse_body(header, fields, payload), invalid=InvalidInput)
         except ServiceError as error:
-            self._process.kill()
+            self.process.kill()
             self._end(error)
 
     def _too_late(self) -> None:
-        self._process.kill()
+        self.process.kill()
         self._end(
             DeadlineExceeded(
                 f"The ONNX model did not answer within {self._seconds:g} s and was stopped."
@@ -303,10 +294,10 @@ class LoadedChild:
 
     def _gone(self, error: FrameError | None) -> None:
         if error is not None:
-            self._end(self._process.kill_for_protocol_error(str(error)))
+            self._end(self.process.kill_for_protocol_error(str(error)))
             return
         # The exit status is known a moment later.
-        looking = self._loop.run_in_executor(self._threads, self._process.cause_of_death)
+        looking = self._loop.run_in_executor(self.threads, self.process.cause_of_death)
         looking.add_done_callback(self._died)
 
     def _died(self, looking: "asyncio.Future[str]") -> None:
@@ -325,7 +316,7 @@ class LoadedChild:
             return
         lost = self._lost
         self.detach()
-        self._threads.submit(self.close)
+        self.threads.submit(self.close)
         if lost is not None:
             lost(error, is_unread)
 

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from pathlib import Path
 
@@ -34,6 +34,7 @@ class OpenedModel:
     parity: ProviderParity
 
 
+@dataclass(eq=False, repr=False)
 class ModelOpener:
     """Opens models on one event loop.
 
@@ -45,19 +46,14 @@ class ModelOpener:
         Threads that wait for children to end, apart from those that load models.
     """
 
-    def __init__(
-        self,
-        spawner: Spawner,
-        requests: ChildRequests,
-        *,
-        placement: Placement,
-        answered: Callable[[str, int, float], None],
-    ) -> None:
-        self.placement = placement
+    spawner: Spawner
+    requests: ChildRequests
+    _: KW_ONLY
+    placement: Placement
+    answered: Callable[[str, int, float], None]
+
+    def __post_init__(self) -> None:
         self.closing = ThreadPoolExecutor(CLOSING_THREADS, thread_name_prefix="model-closing")
-        self._spawner = spawner
-        self._requests = requests
-        self._answered = answered
         self._loop = asyncio.get_running_loop()
         self._threads = ThreadPoolExecutor(OPENING_THREADS, thread_name_prefix="model-opening")
         self._openings: set[asyncio.Future[OpenedModel]] = set()
@@ -90,7 +86,7 @@ class ModelOpener:
         device = CPU
         if not isinstance(model.files, NoFiles):
             device = self.placement.place(model.key, 0).name
-        process = self._spawner.take()
+        process = self.spawner.take()
         self._loading.add(process)
         try:
             opened = self._loaded(model, process, device)
@@ -99,16 +95,16 @@ class ModelOpener:
             raise
         finally:
             self._loading.discard(process)
-        self._answered("load", 0, time.perf_counter() - started)
+        self.answered("load", 0, time.perf_counter() - started)
         return opened
 
     def _loaded(self, model: ModelToServe, process: RunnerProcess, device: str) -> OpenedModel:
         if self._closed:
             raise Overloaded(CLOSED)
         if isinstance(model.files, NoFiles):
-            request = self._requests.load_scores(model.resolved)
+            request = self.requests.load_scores(model.resolved)
         else:
-            request = self._requests.load(model.files, model.resolved, device=device)
+            request = self.requests.load(model.files, model.resolved, device=device)
         found = ask(process, request)
         parity = model.rehearse(partial(self._run_rows, model, process), found.provider)
         try:
@@ -120,7 +116,7 @@ class ModelOpener:
     def _run_rows(
         self, model: ModelToServe, process: RunnerProcess, inputs: Mapping[str, Array]
     ) -> HeadOutputs:
-        request = self._requests.predict(inputs, model.spec, start=0, location="calibration")
+        request = self.requests.predict(inputs, model.spec, start=0, location="calibration")
         return ask(process, request).outputs
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from service.errors import QueueShareTaken, TooManyRequests
 from service.runner.predict_requests import BatchRequest
@@ -11,6 +12,7 @@ LONGEST_RETRY_SECONDS = 60
 RATE_WINDOW_SECONDS = 1.0
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class QueueBounds:
     """Counts rows that wait, and bytes until they are answered; refuses requests beyond a limit.
 
@@ -19,16 +21,11 @@ class QueueBounds:
     seconds that each request waited.
     """
 
-    def __init__(
-        self,
-        *,
-        max_rows: int,
-        max_bytes: int,
-        waited: Callable[[Iterable[float]], None] = lambda _: None,
-    ) -> None:
-        self._max_rows = max_rows
-        self._max_bytes = max_bytes
-        self._waited = waited
+    max_rows: int
+    max_bytes: int
+    waited: Callable[[Iterable[float]], None] = lambda _: None
+
+    def __post_init__(self) -> None:
         self._rows = 0
         self._bytes = 0
         self._rate = 0.0
@@ -44,16 +41,16 @@ class QueueBounds:
         """
         n_rows, n_bytes, share = self._rows_of(request), self._bytes_of(request), request.share
         rows, size = self._rows + n_rows, self._bytes + n_bytes
-        too_long = self._rows and rows > self._max_rows
-        if too_long or (self._bytes and size > self._max_bytes):
+        too_long = self._rows and rows > self.max_rows
+        if too_long or (self._bytes and size > self.max_bytes):
             raise TooManyRequests(
                 f"The prediction queue is full: it holds {self._rows} rows and {self._bytes} "
                 "bytes of requests. Try again later.",
                 retry_after=self._retry_after(),
             )
         if share is not None:
-            if (share.rows and share.rows + n_rows > self._max_rows - self._rows) or (
-                share.bytes and share.bytes + n_bytes > self._max_bytes - self._bytes
+            if (share.rows and share.rows + n_rows > self.max_rows - self._rows) or (
+                share.bytes and share.bytes + n_bytes > self.max_bytes - self._bytes
             ):
                 raise QueueShareTaken(
                     "This tenant's share of the prediction queue is full: it holds "
@@ -70,7 +67,7 @@ class QueueBounds:
             self._rows -= self._rows_of(request)
             if request.share is not None:
                 request.share.rows -= self._rows_of(request)
-        self._waited([now - request.arrived for request in requests])
+        self.waited([now - request.arrived for request in requests])
 
     def come_back(self, request: BatchRequest) -> None:
         """Count the rows of a request that waits again."""
@@ -99,12 +96,12 @@ class QueueBounds:
         """
         if request.share is None:
             return request.n_rows
-        return min(request.n_rows, max(self._max_rows // 2, 1))
+        return min(request.n_rows, max(self.max_rows // 2, 1))
 
     def _bytes_of(self, request: BatchRequest) -> int:
         if request.share is None:
             return len(request.body)
-        return min(len(request.body), max(self._max_bytes // 2, 1))
+        return min(len(request.body), max(self.max_bytes // 2, 1))
 
     def _retry_after(self) -> int:
         seconds = math.ceil(self._rows / max(self._rate, 1.0))

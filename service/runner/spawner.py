@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, TypeVar
 
 from service.errors import Overloaded
@@ -73,6 +74,7 @@ StartChild = Callable[[], RunnerProcess]
 log = logging.getLogger(__name__)
 
 
+@dataclass(eq=False, repr=False)
 class Spawner:
     """Returns child processes that are ready for a request.
 
@@ -81,16 +83,12 @@ class Spawner:
     doubles with each further failure.
     """
 
-    def __init__(
-        self,
-        start: StartChild = RunnerProcess.start,
-        *,
-        start_timeout: float = START_SECONDS,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._start = start
-        self._start_timeout = start_timeout
-        self._clock = clock
+    start: StartChild = RunnerProcess.start
+    _: KW_ONLY
+    start_timeout: float = START_SECONDS
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
         self._thread = LongLivedThread("runner-spawner")
         self._lock = threading.Lock()
         self._spare: RunnerProcess | None = None
@@ -135,12 +133,12 @@ class Spawner:
     def _refuse(self) -> None:
         if self._closed:
             raise Overloaded(CLOSED)
-        if self._clock() < self._not_before:
+        if self.clock() < self._not_before:
             raise Overloaded(UNAVAILABLE)
 
     def _is_ready(self, spare: RunnerProcess) -> bool:
         try:
-            spare.wait_ready(self._start_timeout)
+            spare.wait_ready(self.start_timeout)
         except RunnerStartFailed as error:
             log.info("the spare child process was lost: %s", error)
             return False
@@ -163,8 +161,8 @@ class Spawner:
         """Return a child that is ready, or None; after a ``last`` failure the back-off begins."""
         process: RunnerProcess | None = None
         try:
-            process = self._thread.submit(self._start).result()
-            process.wait_ready(self._start_timeout)
+            process = self._thread.submit(self.start).result()
+            process.wait_ready(self.start_timeout)
         except CancelledError as error:
             raise Overloaded(CLOSED) from error
         except RunnerStartFailed as error:
@@ -179,7 +177,7 @@ class Spawner:
         with self._lock:
             wait = min(FIRST_BACK_OFF_SECONDS * 2.0**self._failures, LONGEST_BACK_OFF_SECONDS)
             self._failures += 1
-            self._not_before = self._clock() + wait
+            self._not_before = self.clock() + wait
         log.error("a child process did not start (%s); next try in %g s", error, wait)
 
     def _refill(self) -> None:
@@ -187,7 +185,7 @@ class Spawner:
             if self._closed or self._spare is not None:
                 return
         try:
-            spare = self._start()
+            spare = self.start()
         except RunnerStartFailed as error:
             log.warning("no spare child process: %s", error)
             return

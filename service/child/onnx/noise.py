@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from math import prod
 
 import numpy as np
@@ -38,6 +38,7 @@ class Layout:
         return np.concatenate([noise] * n_rows, axis=self.axis)
 
 
+@dataclass(eq=False, repr=False)
 class NoiseFeeds:
     """Draws the noise of a graph's sites, the same for all rows of a pass.
 
@@ -45,25 +46,20 @@ class NoiseFeeds:
     fixed batch it is the first axis that the batch size divides.
     """
 
-    def __init__(
-        self,
-        session: OnnxSession,
-        sites: Sequence[NoiseSite],
-        *,
-        seed: int,
-        fixed_batch: int | None,
-    ) -> None:
-        self._session = session
-        self._sites = sites
-        self._seed = seed
-        self._fixed_batch = fixed_batch
+    session: OnnxSession
+    sites: Sequence[NoiseSite]
+    _: KW_ONLY
+    seed: int
+    fixed_batch: int | None
+
+    def __post_init__(self) -> None:
         self._layouts: OrderedDict[tuple[object, ...], list[Layout]] = OrderedDict()
         self._drawn: dict[tuple[int, int, Layout], Array] = {}
         self._drawn_bytes = 0
 
     def neutral(self) -> dict[str, Array]:
         """Return noise that does not change the model's answer."""
-        return neutral_feeds(self._sites)
+        return neutral_feeds(self.sites)
 
     def of_pass(self, rows: Mapping[str, Array], number: int, place: str) -> dict[str, Array]:
         """Return the noise of a pass for these rows.
@@ -77,14 +73,14 @@ class NoiseFeeds:
         layouts = self._layouts_of(rows, place)
         return {
             site.name: layout.for_rows(self._noise(index, number, layout), n_rows)
-            for index, (site, layout) in enumerate(zip(self._sites, layouts, strict=True))
+            for index, (site, layout) in enumerate(zip(self.sites, layouts, strict=True))
         }
 
     def _noise(self, index: int, number: int, layout: Layout) -> Array:
         key = (index, number, layout)
         if key in self._drawn:
             return self._drawn[key]
-        noise = _draw(self._sites[index], layout.shape, self._seed, number, index)
+        noise = _draw(self.sites[index], layout.shape, self.seed, number, index)
         if self._drawn_bytes + noise.nbytes <= MAX_KEPT_BYTES:
             self._drawn[key] = noise
             self._drawn_bytes += noise.nbytes
@@ -101,12 +97,12 @@ class NoiseFeeds:
         return self._layouts[key]
 
     def _look(self, rows: Mapping[str, Array], place: str) -> list[Layout]:
-        if self._fixed_batch is not None:
+        if self.fixed_batch is not None:
             return [
-                _of_fixed_batch(shape, self._fixed_batch)
+                _of_fixed_batch(shape, self.fixed_batch)
                 if site.depends_on_rows
                 else Layout(shape, None)
-                for site, shape in zip(self._sites, self._shapes(rows, place), strict=True)
+                for site, shape in zip(self.sites, self._shapes(rows, place), strict=True)
             ]
         one = {name: array[:1] for name, array in rows.items()}
         two = {name: np.concatenate([array, array]) for name, array in one.items()}
@@ -114,8 +110,8 @@ class NoiseFeeds:
         return [_of_two(*pair) for pair in pairs]
 
     def _shapes(self, rows: Mapping[str, Array], place: str) -> list[tuple[int, ...]]:
-        names = [site.shape_output for site in self._sites]
-        shapes = self._session.run(names, {**rows, **self.neutral()}, place=place)
+        names = [site.shape_output for site in self.sites]
+        shapes = self.session.run(names, {**rows, **self.neutral()}, place=place)
         return [tuple(shapes[name].tolist()) for name in names]
 
 

@@ -42,21 +42,17 @@ class Probed:
     session: OnnxSession
 
 
+@dataclass(eq=False, repr=False)
 class OnnxFile:
     """The description of a file, and its graph, which is edited in place."""
 
-    def __init__(
-        self,
-        data: bytes,
-        companions: Mapping[str, memoryview],
-        request: LoadRequest,
-        watchdog: Watchdog,
-    ) -> None:
-        self._data = data
-        self._companions = companions
-        self._request = request
-        self._watchdog = watchdog
-        self.model = load_onnx_model(data, max_nodes=request.max_nodes)
+    data: bytes
+    companions: Mapping[str, memoryview]
+    request: LoadRequest
+    watchdog: Watchdog
+
+    def __post_init__(self) -> None:
+        self.model = load_onnx_model(self.data, max_nodes=self.request.max_nodes)
         self.description: OnnxModelDescription = describe_onnx_model(self.model)
         check_input_types(self.description.inputs)
         self._attach()
@@ -64,20 +60,20 @@ class OnnxFile:
     @property
     def inputs(self) -> ModelInputs:
         """The model's inputs."""
-        request = self._request
+        request = self.request
         return ModelInputs(
             self.description.inputs, request.preprocessing, request.table_columns, request.of_rows
         )
 
     def renew(self) -> ModelProto:
         """Start again with the graph of the file."""
-        self.model = load_onnx_model(self._data, max_nodes=self._request.max_nodes)
+        self.model = load_onnx_model(self.data, max_nodes=self.request.max_nodes)
         self._attach()
         return self.model
 
     def _attach(self) -> None:
-        in_memory = attach_external_data(self.model, self._companions)
-        self._weights = {name: self._companions[name] for name in in_memory}
+        in_memory = attach_external_data(self.model, self.companions)
+        self._weights = {name: self.companions[name] for name in in_memory}
 
     def session(self, model: ModelProto) -> OnnxSession:
         """Load a graph.
@@ -94,9 +90,9 @@ class OnnxFile:
         return OnnxSession(
             data,
             weights=self._weights,
-            device=self._request.device,
-            threads=self._request.threads,
-            watchdog=self._watchdog,
+            device=self.request.device,
+            threads=self.request.threads,
+            watchdog=self.watchdog,
         )
 
     def probe(
@@ -133,7 +129,7 @@ class OnnxFile:
         averaged: bool = False,
     ) -> LoadedOnnxModel:
         """Describe a loaded model, whose first member is this file."""
-        request = self._request
+        request = self.request
         return LoadedOnnxModel(
             description=self.description,
             output=choices[0],
@@ -150,7 +146,7 @@ class OnnxFile:
 
     def refuse_too_many(self, n_classes: int) -> None:
         """Refuse more classes than the service accepts."""
-        most = self._request.max_classes
+        most = self.request.max_classes
         if n_classes > most:
             raise TooLarge.at(
                 "model",
@@ -185,7 +181,7 @@ class OnnxFile:
             rows,
             size=size,
             pad=self.description.fixed_batch is not None,
-            location=self._request.location,
+            location=self.request.location,
             start=0,
         )
         return join_parts([part for _, part in batches])

@@ -9,6 +9,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from types import FrameType
 
@@ -31,6 +32,7 @@ AS_ASKED = (0, -signal.SIGTERM, -signal.SIGINT)
 log = structlog.get_logger(__name__)
 
 
+@dataclass(eq=False, repr=False)
 class Supervisor:
     """Keeps ``settings.processes`` server processes alive on one port.
 
@@ -48,20 +50,15 @@ class Supervisor:
         A process writes its metrics each second; without a write for this long it is replaced.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        reserved: socket.socket,
-        on_ready: Callable[[], None],
-        *,
-        hung_seconds: float = HUNG_SECONDS,
-    ) -> None:
+    settings: Settings
+    reserved: socket.socket
+    on_ready: Callable[[], None]
+    _: KW_ONLY
+    hung_seconds: float = HUNG_SECONDS
+
+    def __post_init__(self) -> None:
         # Set after `bind`, which refuses a port that another program uses.
-        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        self._settings = settings
-        self._reserved = reserved
-        self._on_ready = on_ready
-        self._hung_seconds = hung_seconds
+        self.reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         self._stopping = threading.Event()
         self._signal = signal.SIGTERM
         self._slots: list[_Slot] = []
@@ -80,16 +77,16 @@ class Supervisor:
             signal.signal(number, self._stop)
         with tempfile.TemporaryDirectory(prefix="howsure-") as folder:
             self._slots = [
-                _Slot(self._settings, self._reserved.getsockname(), Path(folder, f"{number}"))
-                for number in range(1, self._settings.processes + 1)
+                _Slot(self.settings, self.reserved.getsockname(), Path(folder, f"{number}"))
+                for number in range(1, self.settings.processes + 1)
             ]
             while not self._stopping.wait(POLL_SECONDS):
                 for slot in self._slots:
                     self._look_after(slot)
                 if not self._has_started and all(slot.is_ready for slot in self._slots):
                     self._has_started = True
-                    self._on_ready()
-            self._reserved.close()
+                    self.on_ready()
+            self.reserved.close()
             self._end()
         if self._failure is not None:
             raise CommandFailed(self._failure)
@@ -102,7 +99,7 @@ class Supervisor:
         self._stopping.set()
 
     def _look_after(self, slot: "_Slot") -> None:
-        how = slot.look(self._hung_seconds)
+        how = slot.look(self.hung_seconds)
         if how is None:
             return
         if self._has_started:
@@ -121,7 +118,7 @@ class Supervisor:
                 self._fail(slot, f"ended abnormally ({describe_exit(code)})")
 
     def _fail(self, slot: "_Slot", what: str) -> None:
-        which = f"server process {slot.name} of {self._settings.processes}"
+        which = f"server process {slot.name} of {self.settings.processes}"
         self._failure = self._failure or f"{which} {what}"
 
 
