@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnxruntime
@@ -82,14 +83,14 @@ class Row:
 
 
 def trained(
-    name: str, x: np.ndarray, y: np.ndarray, n_train: int, models: dict[str, object]
+    name: str, x: np.ndarray, y: np.ndarray, n_train: int, models: dict[str, Any]
 ) -> Iterator[Outputs]:
     """Yield the outputs of each model on the samples after the first ``n_train``."""
     for kind, model in models.items():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # some are stopped early, to be badly calibrated
-            model.fit(x[:n_train], y[:n_train])  # type: ignore[attr-defined]
-            probabilities = model.predict_proba(x[n_train:])  # type: ignore[attr-defined]
+            model.fit(x[:n_train], y[:n_train])
+            probabilities = model.predict_proba(x[n_train:])
         assert probabilities.shape[1] == y.max() + 1
         scores = np.log(np.maximum(probabilities, 1e-300)).astype(np.float32)
         yield Outputs(f"{name}, {kind}", scores, y[n_train:])
@@ -231,8 +232,8 @@ def judge(outputs: Outputs, n: int, splits: int) -> Row:
         )
         found.append(fit.events[1])
 
-    def mean(score: str, of: Callable[[EventFit], object]) -> float:
-        return float(np.mean([of(event).evaluation[score] for event in found]))  # type: ignore[attr-defined]
+    def mean(score: str, of: Callable[[EventFit], Any]) -> float:
+        return float(np.mean([of(event).evaluation[score] for event in found]))
 
     rivals = {
         name: [mean(score, lambda event, name=name: event.baselines[name]) for score in LOSSES]

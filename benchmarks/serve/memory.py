@@ -47,7 +47,7 @@ class Memory:
     def answers_hold(self) -> bool:
         """Whether all valid requests got right answers, and malformed ones a 4xx."""
         tally = self.tally
-        refused = all(400 <= status < 500 for status in self.bad)  # noqa: PLR2004
+        refused = all(400 <= status < 500 for status in self.bad)  # noqa: PLR2004 - statuses that blame the client
         return tally.right > 0 and tally.others(200) == tally.wrong == 0 and refused
 
 

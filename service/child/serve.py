@@ -117,7 +117,7 @@ class Requests:
 
     def _read_sets(self, fields: Mapping[str, Any]) -> Answer:
         # Imported here: it would delay the start of children that run models.
-        from service.child.reading.read_sets import SetReading  # noqa: PLC0415
+        from service.child.reading.read_sets import SetReading  # noqa: PLC0415 - see above
 
         self._sets = SetReading(fields)
         return self._sets.read()

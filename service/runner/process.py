@@ -55,8 +55,7 @@ class CpuTimeLimit:
         now = time.monotonic()
         if now + seconds <= self._enough_until or sys.platform != "linux":
             return
-        # This module exists on Linux only.
-        import resource  # noqa: PLC0415
+        import resource  # noqa: PLC0415 - it exists on Linux only
 
         span = seconds + self._renewed_seconds
         # The child may have died meanwhile.

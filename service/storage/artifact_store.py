@@ -261,7 +261,7 @@ def open_artifact_store(location: str, copies: Path | None = None) -> ArtifactSt
     if not separator or scheme == "file":
         return FolderStore(Path(path if separator else location).resolve())
     # Commands that use a folder, or no store, do not load the libraries of object stores.
-    from service.storage.remote_store import open_remote_store  # noqa: PLC0415
+    from service.storage.remote_store import open_remote_store  # noqa: PLC0415 - see above
 
     return open_remote_store(location, copies)
 

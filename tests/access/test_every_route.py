@@ -8,10 +8,10 @@ import httpx
 import pytest
 from databases import scratch_schema
 from fastapi.routing import APIRoute, iter_route_contexts
-from forgotten_tenants import forgotten_tenants
 from keyed_service import PAGE, address_of, keyed_service, logits_of, whole_request
 from running_service import WAIT, calibrated, evaluate
 from starlette.routing import Mount, Route
+from tenant_separation import forgotten_tenants
 
 from service.access.api_keys import SCOPES
 from service.access.route_table import OPEN, ROUTES, declared_route

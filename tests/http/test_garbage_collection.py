@@ -6,7 +6,8 @@ import sys
 import threading
 import uuid
 import weakref
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 
 import pytest
 from runner_children import wait_until
@@ -45,17 +46,24 @@ def old_garbage(young_collections: int) -> "weakref.ref[Cycle]":
     return weakref.ref(cycle)
 
 
+@asynccontextmanager
+async def busy_lane() -> AsyncIterator[Lane]:
+    """Yield a lane in which one call runs until the block ends."""
+    lane, hold = Lane("tests", threads=2, queue=5), threading.Event()
+    running = asyncio.create_task(lane.run(TENANT, hold.wait))
+    assert await asyncio.to_thread(wait_until, lambda: lane.running == 1)
+    yield lane
+    hold.set()
+    assert await running
+
+
 def test_it_is_collected_when_no_call_runs() -> None:
     async def scene() -> None:
-        lane, hold = Lane("tests", threads=2, queue=5), threading.Event()
-        running = asyncio.create_task(lane.run(TENANT, hold.wait))
-        assert await asyncio.to_thread(wait_until, lambda: lane.running == 1)
-        found = old_garbage(DUE)
-        collecting = asyncio.create_task(collect_garbage(lane))
-        await asyncio.sleep(0.5)
-        assert found() is not None
-        hold.set()
-        assert await running
+        async with busy_lane() as lane:
+            found = old_garbage(DUE)
+            collecting = asyncio.create_task(collect_garbage(lane))
+            await asyncio.sleep(0.5)
+            assert found() is not None
         assert await asyncio.to_thread(wait_until, lambda: found() is None)
         collecting.cancel()
 
@@ -64,14 +72,10 @@ def test_it_is_collected_when_no_call_runs() -> None:
 
 def test_it_is_collected_beside_endless_calls_when_it_is_overdue() -> None:
     async def scene() -> None:
-        lane, hold = Lane("tests", threads=2, queue=5), threading.Event()
-        running = asyncio.create_task(lane.run(TENANT, hold.wait))
-        assert await asyncio.to_thread(wait_until, lambda: lane.running == 1)
-        found = old_garbage(OVERDUE)
-        collecting = asyncio.create_task(collect_garbage(lane))
-        assert await asyncio.to_thread(wait_until, lambda: found() is None)
-        hold.set()
-        assert await running
+        async with busy_lane() as lane:
+            found = old_garbage(OVERDUE)
+            collecting = asyncio.create_task(collect_garbage(lane))
+            assert await asyncio.to_thread(wait_until, lambda: found() is None)
         collecting.cancel()
 
     asyncio.run(scene())

@@ -7,11 +7,16 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from forgotten_tenants import forgotten_tenants
 from schema_rows import EVALUATION_ID, HEAD_ROWS, TENANT_ID
 from sqlalchemy.exc import DataError, MultipleResultsFound, ProgrammingError
 from sqlalchemy.orm import Session
-from twin_tenants import TABLES, fill_with_twins, tenant_column, twin_of
+from tenant_separation import (
+    TABLES,
+    fill_with_twins,
+    forgotten_tenants,
+    tenant_column,
+    twin_of,
+)
 
 import models
 from service.access.api_keys import Pepper

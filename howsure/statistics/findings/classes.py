@@ -46,7 +46,7 @@ def classes_not_seen(labelled: LabelCounts, /) -> Finding | None:
 
 def first_few(classes: Classes) -> str:
     """Return the first five classes as text."""
-    return ", ".join(map(str, classes[:5].tolist())) + ", …" * (len(classes) > 5)  # noqa: PLR2004
+    return ", ".join(map(str, classes[:5].tolist())) + ", …" * (len(classes) > 5)  # noqa: PLR2004 - five are shown
 
 
 WARNING_SHARE = 0.5

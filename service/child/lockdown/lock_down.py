@@ -144,8 +144,8 @@ def _drop_rights(
 
 
 def _lock_down(rules: SandboxRules, lacking: tuple[str, ...], *, uses_cuda: bool) -> None:
-    # This module exists on Linux only.
-    from service.child.lockdown.resource_limits import limit_resources  # noqa: PLC0415
+    # Its module `resource` exists on Linux only.
+    from service.child.lockdown.resource_limits import limit_resources  # noqa: PLC0415 - see above
 
     threads = len(list(Path("/proc/self/task").iterdir()))
     if threads > 1 and not uses_cuda:

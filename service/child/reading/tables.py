@@ -29,7 +29,7 @@ from service.runner.messages.dataset import (
 from service.runner.messages.reading import SetContext
 
 # Given column names and a number of rows, stream the table as pyarrow.RecordBatch objects of
-# about that many rows. pyarrow is optional and has no types, hence Any.
+# about that many rows. pyarrow has no types, hence Any.
 ReadColumns = Callable[[Sequence[str], int], Iterator[Any]]
 
 # About this many bytes of rows are read at a time, and at least one row.

@@ -261,7 +261,7 @@ class BodyDecoder:
         if preprocessing is None:
             raise InvalidInput.at(pictures[0].place, f"this calibration takes {NO_PICTURES}")
         # Imported on use: few models take pictures.
-        from service.child.requests.picture_rows import picture_rows  # noqa: PLC0415
+        from service.child.requests.picture_rows import picture_rows  # noqa: PLC0415 - see above
 
         return picture_rows(pictures, preprocessing, most_bytes=limits.max_bytes)
 

@@ -1,10 +1,14 @@
-"""Tenants in pairs, whose rows differ only in names and ids that must differ."""
+"""Tests of the separation of tenants: twins of all rows, and statements without the tenant."""
 
+import re
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import sqlalchemy as sa
 from schema_rows import HEAD_ROWS, TENANT_ID, fill
+from sqlalchemy import Engine, event
 
 import models
 from service.storage.database import Database
@@ -44,3 +48,27 @@ def fill_with_twins(database: Database) -> None:
                     column: twin_of(value, of=(table.name, column)) for column, value in row.items()
                 }
                 session.execute(sa.insert(table).values(twin))
+
+
+# As the driver of PostgreSQL gets it: calibration.tenant_id = %(tenant_id_1)s::UUID
+_CRITERION = re.compile(r"\w+\.tenant_id = %\(\w+\)s(::UUID)?")
+
+
+@contextmanager
+def forgotten_tenants() -> Iterator[list[str]]:
+    """Remove the comparison with a tenant from each statement; yield those that had one."""
+    shortened: list[str] = []
+
+    def forget(
+        _connection: object, _cursor: object, statement: str, parameters: Any, *_: object
+    ) -> tuple[str, Any]:
+        found = _CRITERION.sub("true", statement)
+        if found != statement:
+            shortened.append(statement)
+        return found, parameters
+
+    event.listen(Engine, "before_cursor_execute", forget, retval=True)
+    try:
+        yield shortened
+    finally:
+        event.remove(Engine, "before_cursor_execute", forget)
