@@ -124,8 +124,7 @@ class Methods:
         )
         with ExitStack() as files:
             answer = await self.sender.send(upload.request(files, dry_run="true"))
-        found: dict[str, Any] = answer.json()
-        return found
+        return dict(answer.json())
 
     async def wait(
         self,
@@ -194,7 +193,8 @@ class Methods:
             "pixels": pixels,
             "scores": scores,
         }
-        is_alone = all(array is None for array in (*outputs.values(), pictures))
+        given = [name for name, rows in outputs.items() if rows is not None]
+        is_alone = pictures is None and not given
         if is_frame(inputs) and supplied is None and is_alone:
             requests = predictions.frame_requests(inputs, rows_per_request)
         elif is_named_rows(inputs) and is_alone:
@@ -202,7 +202,7 @@ class Methods:
         elif pictures is None:
             arrays = rows_of(inputs, outputs, supplied)
             requests = predictions.array_requests(arrays, rows_per_request)
-        elif inputs is None and not any(array is not None for array in outputs.values()):
+        elif inputs is None and not given:
             if not pictures:
                 raise ValueError("expected at least one picture, got none")
             requests = predictions.picture_requests(pictures, rows_per_request)
@@ -241,9 +241,7 @@ class Methods:
 
     async def report(self, calibration: Reference) -> dict[str, Any]:
         """Return the scores of a calibration."""
-        answer = await self._get("/report", calibration=reference_of(calibration))
-        found: dict[str, Any] = answer.json()
-        return found
+        return dict((await self._get("/report", calibration=reference_of(calibration))).json())
 
     async def report_text(self, calibration: Reference, format_: TextFormat = "markdown") -> str:
         """Return the scores as text; HTML is one self-contained page."""
@@ -252,9 +250,7 @@ class Methods:
 
     async def bins(self, calibration: Reference) -> dict[str, Any]:
         """Return the bin tables and everything else that predictions depend on."""
-        answer = await self._get(address_of(reference_of(calibration), "bins"))
-        found: dict[str, Any] = answer.json()
-        return found
+        return dict((await self._get(address_of(reference_of(calibration), "bins"))).json())
 
     async def export(self, calibration: Reference, to: str | os.PathLike[str]) -> Path:
         """Write the calibrated model as one ONNX file, and return its path."""

@@ -163,8 +163,8 @@ def _preprocessing(resolved: Mapping[str, Any]) -> PreprocessingConfig | None:
 
 
 def _read_output(found: dict[str, Any]) -> ReadOutput:
-    choice = OutputChoice.from_dict(found).as_dict()
-    return ReadOutput(**{name: choice[name] for name in ReadOutput.model_fields})
+    choice = OutputChoice(**found)
+    return ReadOutput(**{name: getattr(choice, name) for name in ReadOutput.model_fields})
 
 
 def _document(row: models.Calibration, tables: Sequence[models.BinTable]) -> BinsDocument:

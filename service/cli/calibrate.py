@@ -103,6 +103,10 @@ def _bytes(number: float) -> str:
     return f"{number:.3g} TiB"
 
 
+def _file(metavar: str, text: str, *, dir_okay: bool = False) -> Any:  # noqa: ANN401 - as typer.Option
+    return typer.Option(metavar=metavar, help=text, exists=True, dir_okay=dir_okay)
+
+
 def calibrate(  # noqa: PLR0913, PLR0917 - an option each
     files: Annotated[
         list[Path],
@@ -114,43 +118,18 @@ def calibrate(  # noqa: PLR0913, PLR0917 - an option each
         ),
     ],
     evaluation: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="SET", help="A second labelled set, used only for scores.", exists=True
-        ),
+        Path | None, _file("SET", "A second labelled set, used only for scores.", dir_okay=True)
     ] = None,
     model: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="An ONNX file; repeat it for the members of an ensemble.",
-            exists=True,
-            dir_okay=False,
-        ),
+        list[Path] | None, _file("FILE", "An ONNX file; repeat it for the members of an ensemble.")
     ] = None,
     model_data: Annotated[
         list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="File with external weights of the model; default: those beside the model.",
-            exists=True,
-            dir_okay=False,
-        ),
+        _file("FILE", "File with external weights of the model; default: those beside the model."),
     ] = None,
-    labels: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Labels in .npy, for a set in .npy.", exists=True, dir_okay=False
-        ),
-    ] = None,
+    labels: Annotated[Path | None, _file("FILE", "Labels in .npy, for a set in .npy.")] = None,
     evaluation_labels: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Labels in .npy, for an evaluation set in .npy.",
-            exists=True,
-            dir_okay=False,
-        ),
+        Path | None, _file("FILE", "Labels in .npy, for an evaluation set in .npy.")
     ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Fail on any finding of level warning.")

@@ -1,8 +1,7 @@
 """Descriptions of ONNX models that do not import onnx."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Annotated, Any, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta
 
@@ -103,15 +102,6 @@ class OutputChoice:
     positive_column: NotNegative | None = None
     raw: bool = False
     precision: Precision = "float32"
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "OutputChoice":
-        """Rebuild what ``as_dict`` gave."""
-        return cls(**values)
 
 
 NoiseKind: TypeAlias = Literal["keep", "normal", "uniform"]

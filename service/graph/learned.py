@@ -64,13 +64,15 @@ def add_learned(build: GraphBuilder, model: LearnedModel, inputs: str, classes: 
     held = build.add("Where", build.add("Less", wide, lower), lower, wide)
     held = build.add("Where", build.add("Greater", held, upper), upper, held)
     square = build.constant(model.square[np.newaxis])
-    slopes = build.add("Add", build.constant(model.linear[np.newaxis]), _times(build, square, held))
-    total = build.row_sums(_times(build, slopes, held))
+    slopes = build.add(
+        "Add", build.constant(model.linear[np.newaxis]), build.add("Mul", square, held)
+    )
+    total = build.row_sums(build.add("Mul", slopes, held))
     total = build.add("Add", total, _number(build, model.intercept))
     first = build.columns(classes, 0, 1)
     if model.slope.any():
         slope = build.add("Gather", build.constant(model.slope), first)
-        total = build.add("Add", total, _times(build, slope, build.columns(held, 0, 1)))
+        total = build.add("Add", total, build.add("Mul", slope, build.columns(held, 0, 1)))
     for effect, chosen in ((model.offset, (0, 1)), (model.second, (1, 2))):
         if effect.any():
             column = first if chosen == (0, 1) else build.columns(classes, *chosen)
@@ -81,10 +83,6 @@ def add_learned(build: GraphBuilder, model: LearnedModel, inputs: str, classes: 
         total = build.add("Where", is_saturated, more, total)
     negative = build.add("Sub", _number(build, 0.0), total)
     return build.add("Cast", negative, to=TensorProto.FLOAT)
-
-
-def _times(build: GraphBuilder, one: str, other: str) -> str:
-    return build.add("Mul", one, other)
 
 
 def _number(build: GraphBuilder, value: float) -> str:

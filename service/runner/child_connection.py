@@ -263,8 +263,10 @@ class LoadedChild:
     def _received(self, header: Header, fields: bytes, payload: bytes) -> None:
         self._stop_clock()
         asked, self._asked = self._asked, None
+        if header.kind is not Kind.BATCH or header.sequence != asked:
+            self._end(self.process.kill_for_protocol_error("its answer belongs to another request"))
+            return
         try:
-            _check_asked(header, asked)
             if header.status is Status.FAILED:
                 self._whole_batch_failed(header, fields, payload)
                 return
@@ -324,8 +326,3 @@ class LoadedChild:
         if self._overdue is not None:
             self._overdue.cancel()
             self._overdue = None
-
-
-def _check_asked(header: Header, sequence: int | None) -> None:
-    if header.kind is not Kind.BATCH or header.sequence != sequence:
-        raise FrameError("its answer belongs to another request")

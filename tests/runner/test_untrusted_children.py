@@ -50,7 +50,7 @@ def test_valid_answers_are_taken():
     assert EXPECTED.read_rows({"rows": head()}, N_ROWS).outputs.top_classes.shape == (N_ROWS, 4)
     assert EXPECTED.records(records(), LABELS).n_samples == N_ROWS
     assert convert(to_fields(LOADED), LoadedOnnxModel) == LOADED
-    assert convert(LOADED.output.as_dict(), type(LOADED.output)) == LOADED.output
+    assert convert(to_fields(LOADED.output), type(LOADED.output)) == LOADED.output
 
 
 @pytest.mark.parametrize(

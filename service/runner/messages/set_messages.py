@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from howsure.statistics.arrays import Labels
-from service.runner.messages.dataset import Batch, DatasetInfo, batch_of, batch_tensors
+from service.runner.messages.dataset import Batch, DatasetInfo, batch_of, batch_tensors, with_prefix
 from service.runner.messages.frames import Array
 from service.runner.messages.limits import MEBIBYTE, DatasetLimits
 from service.runner.messages.reading import AS_IT_IS, Reading
@@ -98,7 +98,7 @@ class OpenedSet:
         ValueError
             If it is malformed; `service.runner.messages.set_checks` checks its content.
         """
-        prefix, trial = f"{position}/", f"{position}/trial/"
+        prefix = f"{position}/"
         try:
             written = tensors[f"{prefix}{_INFO}"]
             if written.nbytes > MAX_INFO_BYTES:
@@ -106,9 +106,7 @@ class OpenedSet:
             return cls(
                 info=msgspec.json.decode(written.tobytes(), type=DatasetInfo),
                 labels=tensors.get(f"{prefix}{_LABELS}"),
-                trial=batch_of(
-                    {n.removeprefix(trial): a for n, a in tensors.items() if n.startswith(trial)}
-                ),
+                trial=batch_of(with_prefix(f"{prefix}trial/", tensors)),
             )
         except (KeyError, msgspec.DecodeError) as error:
             raise ValueError(f"a description of a set: {error}") from error

@@ -1,7 +1,7 @@
 """Small ONNX graphs: plain, with external weights, with noise."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import msgspec
 import numpy as np
@@ -124,7 +124,7 @@ def serve(model, feeds, *, name=None, kind=None, top_k=(1, 5), trial=None, run=r
     """Return all that the serving graph, made from the bytes anew, gives for the rows."""
     data = model if isinstance(model, bytes) else model.SerializeToString()
     choice = resolve(data, feeds if trial is None else trial, name=name, kind=kind)
-    choice = OutputChoice.from_dict(json.loads(json.dumps(choice.as_dict())))  # as it is stored
+    choice = OutputChoice(**json.loads(json.dumps(asdict(choice))))  # as it is stored
     loaded = load_onnx_model(data)
     stored = msgspec.json.encode(describe_onnx_model(loaded))
     description = msgspec.json.decode(stored, type=OnnxModelDescription)
