@@ -62,7 +62,7 @@ def alone(pool, model, array):
 async def test_a_small_answer_comes_before_a_large_one_is_complete(pool, model):
     async with at_work(pool.serve) as work:
         large = work.ask(model, rows(1000))
-        await until(work.models.running)
+        await until(lambda: work.models.running)
         small = await outcome(work.ask(model, rows(3, seed=2)))
         whole = await outcome(large)
         assert small.order < whole.order
@@ -111,7 +111,7 @@ async def test_a_run_that_takes_too_long_fails_its_request_alone(pool, endless):
         await work.load(endless)
         limits.run_seconds = 0.3  # of this request alone
         long = work.ask(endless, rows(1) + 2000)
-        await until(work.models.running)
+        await until(lambda: work.models.running)
         limits.run_seconds = LIMITS.run_seconds
         waiting = [work.ask(endless) for _ in range(3)]
         assert isinstance(await outcome(long), DeadlineExceeded)
@@ -125,7 +125,7 @@ async def test_a_request_whose_timeout_passes_in_its_run_fails(pool, model):
         pid = work.state(model).pid
         os.kill(pid, signal.SIGSTOP)
         running = work.ask(model, timeout=4.0)
-        await until(work.models.running)
+        await until(lambda: work.models.running)
         asyncio.get_running_loop().advance(4.0)
         assert "ran for longer" in (await outcome(running)).message
         os.kill(pid, signal.SIGCONT)

@@ -155,7 +155,7 @@ class AtWork:
         pid = self.state(model).pid
         os.kill(pid, signal.SIGSTOP)
         request = self.ask(model)
-        await until(self.models.running)
+        await until(lambda: self.models.running)
         return pid, request
 
     def take_errors(self):
