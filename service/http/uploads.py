@@ -60,18 +60,13 @@ class SpooledFile:
     size: int
 
 
+@dataclass(frozen=True)
 class SpooledUpload:
     """The parts of a received form; its owner must call `discard`."""
 
-    def __init__(
-        self,
-        folder: Path,
-        files: Mapping[str, Sequence[SpooledFile]],
-        texts: Mapping[str, str],
-    ) -> None:
-        self._folder = folder
-        self._files = files
-        self._texts = texts
+    _folder: Path
+    _files: Mapping[str, Sequence[SpooledFile]]
+    _texts: Mapping[str, str]
 
     def files(self, name: str) -> list[SpooledFile]:
         """Return the files sent under this name, in order."""
