@@ -30,7 +30,7 @@ from service.reports.report import render_bin
 from service.runner.messages.onnx_models import serving
 from service.runner.model_description import ModelDescription
 from service.storage.calibrations import CalibrationRepository
-from service.storage.fit_results import tables_of
+from service.storage.fit_results import served_tables, tables_of
 from service.workspace import Workspace
 
 ColumnType: TypeAlias = Literal["string", "bool", "int64", "float32", "float64"]
@@ -138,6 +138,26 @@ def export_bins(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> B
         tables = tables_of(session, tenant_id, row.id)
     document = _document(row, tables)
     return document.model_copy(update={"content_sha256": content_sha256(document)})
+
+
+def served_bins(
+    workspace: Workspace, tenant_id: uuid.UUID, calibration_id: uuid.UUID
+) -> dict[str, Any]:
+    """Return the part of the report with the served table of each event."""
+    with workspace.database.reading(tenant_id) as session:
+        tables = served_tables(session, tenant_id, calibration_id)
+    return {
+        "events": {
+            str(table.k): {
+                "measures": {
+                    table.measure: {
+                        "bins": [render_bin(found, table.n_samples) for found in table.bins]
+                    }
+                }
+            }
+            for table in tables
+        }
+    }
 
 
 def model_run(row: models.Calibration, measures: Sequence[str]) -> ModelRun | None:

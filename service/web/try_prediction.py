@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 import models
-from service.bins.served_bins import served_bins
+from service.bins.export import served_bins
 from service.child.magic_bytes import media_type_of
 from service.child.requests.media_types import JSON
 from service.errors import InvalidInput, MalformedRequest, NotFound, problem_of
