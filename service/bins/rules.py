@@ -8,7 +8,7 @@ from typing import TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from howsure.statistics.bins.document import broken_rule, is_float32
 from howsure.statistics.measures import LEARNED, check_measures, parse_measure
@@ -24,12 +24,11 @@ from service.bins.schemas import (
     learned_model,
     schema_of,
 )
-from service.calibrations.config_errors import violations_of
+from service.calibrations.config_errors import parsed_json
 from service.calibrations.fit_config import MAX_BINS
 from service.errors import InvalidInput, MalformedRequest, shown
 
 PLACE = "document"
-MAX_VIOLATIONS = 10
 
 # A location within the document, and a message.
 Broken: TypeAlias = tuple[str, str]
@@ -49,8 +48,6 @@ MAX_LEARNED_BYTES = 4 * 1024**2
 LEAST_ITEM_BYTES = 64
 FEWEST_ITEMS = 256
 MAX_CLASSES_BYTES = 4 * 1024**2
-
-Read = TypeVar("Read", bound=BaseModel)
 
 
 def _struct(model: type[BaseModel], *further: str) -> type[msgspec.Struct]:
@@ -80,7 +77,7 @@ def read_bins_document(body: bytes) -> BinsDocument:
     raw_tables = _list(parts.pop("tables", _EMPTY), f"{PLACE}.tables", most=MAX_TABLES)
     text = msgspec.json.encode(parts)
     _check_bytes(text, MAX_HEAD_BYTES + len(bytes(classes)), PLACE)
-    head = _validated(DocumentHead, text, PLACE)
+    head = parsed_json(text, DocumentHead, failure=InvalidInput, place=PLACE)
     tables = [_table(raw, f"{PLACE}.tables[{i}]") for i, raw in enumerate(raw_tables)]
     document = BinsDocument.model_construct(**dict(head), tables=tables)
     for location, message in _broken_rules(document):
@@ -96,16 +93,7 @@ def _table(raw: Bytes, place: str) -> Table:
     learned = parts.pop("learned", _EMPTY)
     _check_bytes(learned, MAX_LEARNED_BYTES, f"{place}.learned")
     _check_bytes(msgspec.json.encode(parts), MAX_TABLE_BYTES, place)
-    return _validated(Table, bytes(raw), place)
-
-
-def _validated(kind: type[Read], text: bytes, place: str) -> Read:
-    try:
-        return kind.model_validate_json(text)
-    except ValidationError as error:
-        violations = violations_of(error, kind, place=place)[:MAX_VIOLATIONS]
-        summary = "; ".join(f"{v.location}: {v.message}" for v in violations[:3])
-        raise InvalidInput(summary, violations) from error
+    return parsed_json(bytes(raw), Table, failure=InvalidInput, place=place)
 
 
 def _members(kind: type[msgspec.Struct], text: Bytes, place: str) -> dict[str, msgspec.Raw]:

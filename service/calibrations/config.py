@@ -9,7 +9,6 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     Field,
-    ValidationError,
     model_validator,
 )
 
@@ -18,7 +17,7 @@ from howsure.statistics.findings import FINDINGS
 from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.measures import MULTI_PASS_MEASURES
 from howsure.statistics.selective import SelectiveTarget
-from service.calibrations.config_errors import violations_of
+from service.calibrations.config_errors import parsed_json
 from service.calibrations.fit_config import DEFAULT_TOP_K, FitConfig, Strict
 from service.calibrations.preprocessing_config import PreprocessingInput
 from service.errors import InvalidConfig, shown
@@ -154,22 +153,16 @@ class CalibrationConfig(FitConfig):
         Top-k is certain if k reaches the number of classes: such events are left out of the
         default, and are an error if requested.
         """
-        asked = self.top_k
-        if asked is None:
-            kept = tuple(k for k in DEFAULT_TOP_K if k < n_classes)
-            notes = [
-                f"Top-{k} is certain with {n_classes} classes and was left out."
-                for k in DEFAULT_TOP_K
-                if k >= n_classes
-            ]
-            return kept, notes
-        for k in asked:
-            if k >= n_classes:
-                raise InvalidConfig.at(
-                    "config.top_k",
-                    f"Top-{k} is certain with {n_classes} classes; use values below {n_classes}",
-                )
-        return tuple(sorted(asked)), []
+        asked = self.top_k or DEFAULT_TOP_K
+        certain = [k for k in asked if k >= n_classes]
+        if self.top_k is not None and certain:
+            raise InvalidConfig.at(
+                "config.top_k",
+                f"Top-{certain[0]} is certain with {n_classes} classes; use values below "
+                f"{n_classes}",
+            )
+        notes = [f"Top-{k} is certain with {n_classes} classes and was left out." for k in certain]
+        return tuple(sorted(set(asked) - set(certain))), notes
 
     def fit_options(self, top_k: tuple[int, ...]) -> FitOptions:
         """Return the options of the fit for these events."""
@@ -245,12 +238,7 @@ def parse_config(text: str | bytes, kind: type[AnyConfig]) -> AnyConfig:
         If the text is not JSON or breaks a rule; each violation names its key.
     """
     _check_size(text, kind)
-    try:
-        return kind.model_validate_json(text or "{}")
-    except ValidationError as error:
-        violations = violations_of(error, kind)
-        summary = "; ".join(f"{v.location}: {v.message}" for v in violations[:3])
-        raise InvalidConfig(summary, violations) from error
+    return parsed_json(text or "{}", kind, failure=InvalidConfig)
 
 
 def pass_plans(config: CalibrationConfig) -> tuple[PassPlan, ...]:

@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from service.errors import Violation, did_you_mean, shown
+from service.errors import InvalidInput, Violation, did_you_mean, shown
 
 Schema = Mapping[str, Any]
+Checked = TypeVar("Checked", bound=BaseModel)
 
 PATTERNS = {
     r"^(auto|cpu|cuda|cuda:(0|[1-9][0-9]{0,3})(,cuda:(0|[1-9][0-9]{0,3}))*)$": (
@@ -27,6 +28,25 @@ _BOUNDS = (
     ("maximum", "to {}"),
     ("exclusiveMaximum", "below {}"),
 )
+
+
+def parsed_json(
+    text: str | bytes, kind: type[Checked], *, failure: type[InvalidInput], place: str = "config"
+) -> Checked:
+    """Return the model that a JSON text describes.
+
+    Raises
+    ------
+    InvalidInput
+        As ``failure``, if the text is not JSON or breaks a rule; each violation names its key,
+        below ``place``.
+    """
+    try:
+        return kind.model_validate_json(text)
+    except ValidationError as error:
+        violations = violations_of(error, kind, place=place)
+        summary = "; ".join(f"{v.location}: {v.message}" for v in violations[:3])
+        raise failure(summary, violations) from error
 
 
 def violations_of(

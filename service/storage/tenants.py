@@ -1,6 +1,7 @@
 """Tenants, their limits, and whose rows a transaction sees."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Literal, TypeAlias
 from uuid import UUID, uuid4
 
@@ -50,11 +51,9 @@ def tenant_named(session: Session, name: str) -> UUID:
     of_name = select(Tenant.id).where(Tenant.name == name)
     found = session.scalars(of_name).one_or_none()
     if found is None:
-        try:
-            with session.begin_nested():
-                session.add(Tenant(id=uuid4(), name=name))
-        except IntegrityError:  # another process has made it since
-            pass
+        # Another process may have made it since.
+        with suppress(IntegrityError), session.begin_nested():
+            session.add(Tenant(id=uuid4(), name=name))
         found = session.scalars(of_name).one()
     return found
 
