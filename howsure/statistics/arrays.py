@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Logits: TypeAlias = NDArray[np.float64]
-Probabilities: TypeAlias = NDArray[np.float64]
 Labels: TypeAlias = NDArray[np.int64]
 Classes: TypeAlias = NDArray[np.int64]
 Uncertainty: TypeAlias = NDArray[np.float32]

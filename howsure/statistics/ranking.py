@@ -59,11 +59,6 @@ class RankedSamples:
         """Number of samples without a hit."""
         return int(self.errors_before[-1])
 
-    @property
-    def has_ties(self) -> bool:
-        """Whether two samples have equal values."""
-        return len(self.ends) < self.n_samples
-
     @cached_property
     def errors_before(self) -> Counts:
         """Errors among the first ``i`` samples, shape (n_samples + 1,)."""

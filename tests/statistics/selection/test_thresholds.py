@@ -23,7 +23,6 @@ def test_thresholds_count_what_lies_at_or_below(sample):
         assert ranked.errors[place] == (below & ~hits).sum()
     assert len(ranked.thresholds) == len(np.unique(uncertainty))
     assert ranked.thresholds[-1] == uncertainty.max()
-    assert ranked.has_ties == (len(np.unique(uncertainty)) < len(uncertainty))
 
 
 @given(judged_uncertainties())
