@@ -2,7 +2,7 @@
 
 from functools import partial
 from http import HTTPStatus
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Request, Response
@@ -16,7 +16,7 @@ from service.calibrations.fit_config import FitConfig
 from service.calibrations.routes import calibration_response, start_once
 from service.calibrations.schemas import Calibration
 from service.errors import UnsupportedFormat
-from service.http.bodies import read_body
+from service.http.bodies import json_body, read_body
 from service.http.dependencies import CalibrationRef, CallDep, ServicesDep, TenantDep, WorkspaceDep
 from service.http.idempotency import IDEMPOTENCY_KEY_HEADER, digest_of
 from service.http.job_events import PREFER_HEADER
@@ -100,18 +100,15 @@ MAX_BODY_BYTES = 8 * 1024**2
 JSON = "application/json"
 
 
-REQUEST_BODY: dict[str, Any] = {
-    "required": True,
-    "content": {JSON: {"schema": {"$ref": "#/components/schemas/BinsDocument"}}},
-}
-
-
 @router.post(
     "/calibrations/import",
     summary="Make a calibration from bin tables",
     status_code=HTTPStatus.CREATED,
     responses=problems(400, 404, 413, 415, 422),
-    openapi_extra={"requestBody": REQUEST_BODY, "parameters": [IDEMPOTENCY_KEY_HEADER]},
+    openapi_extra={
+        "requestBody": json_body("BinsDocument"),
+        "parameters": [IDEMPOTENCY_KEY_HEADER],
+    },
 )
 async def post_import(
     request: Request,
@@ -136,17 +133,6 @@ async def post_import(
     return await calibration_response(request, response, ctx, services, started)
 
 
-REFIT_REQUEST_BODY: dict[str, Any] = {
-    "required": True,
-    "content": {
-        "application/json": {
-            "schema": {"$ref": "#/components/schemas/FitConfig", "minProperties": 1},
-            "example": {"bins": 20, "lookup": "interpolated"},
-        }
-    },
-}
-
-
 @router.post(
     "/calibrations/{calibration_id}/refit",
     summary="Fit it anew, without running the model",
@@ -156,7 +142,7 @@ REFIT_REQUEST_BODY: dict[str, Any] = {
         201: {"model": Calibration, "description": "Done within `Prefer: wait`."},
     },
     openapi_extra={
-        "requestBody": REFIT_REQUEST_BODY,
+        "requestBody": json_body("FitConfig", minProperties=1),
         "parameters": [PREFER_HEADER, IDEMPOTENCY_KEY_HEADER],
     },
 )

@@ -157,19 +157,6 @@ def delete_calibration(ctx: CallDep, calibration_id: CalibrationRef) -> None:
     manage.delete_calibration(ctx, calibration_id)
 
 
-EXAMPLE = """\
-event: progress
-data: {"status":"running","progress":{"stage":"calibration","done":2560,"total":5000,\
-"rows_per_second":1250.0,"eta_seconds":1.95}}
-retry: 2000
-
-: nothing new
-
-event: end
-data: {"id":"…","status":"succeeded", …}
-retry: 2000
-
-"""
 # The schema of one event: OpenAPI 3.1 cannot describe a stream otherwise.
 EVENT = {
     "type": "object",
@@ -187,7 +174,7 @@ EVENT_ROUTE: dict[str, Any] = {
         **problems(404),
         200: {
             "description": "Events `progress`, and at last one `end` with the whole resource.",
-            "content": {"text/event-stream": {"schema": EVENT, "example": EXAMPLE}},
+            "content": {"text/event-stream": {"schema": EVENT}},
         },
     },
 }

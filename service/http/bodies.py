@@ -1,6 +1,7 @@
 """Bodies read whole, up to a limit."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 from urllib.parse import parse_qsl
 
 from fastapi import Request
@@ -23,6 +24,12 @@ def encoding_refused(known: Sequence[str] = (IDENTITY,)) -> UnsupportedFormat:
         "Content-Encoding",
         f"expected {', '.join(known)}; identity is the body as it is, not compressed",
     )
+
+
+def json_body(schema: str, **rules: object) -> dict[str, Any]:
+    """Return the description of a JSON body by a schema that the OpenAPI document names."""
+    found = {"$ref": f"#/components/schemas/{schema}", **rules}
+    return {"required": True, "content": {"application/json": {"schema": found}}}
 
 
 async def read_body(request: Request, *, max_bytes: int) -> bytes:

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent / "bodies"
-JSON = "application/json"
-FORM = "multipart/form-data"
+# Of the media types of a body, the first of these has the example.
+SHOWN = ("application/json", "multipart/form-data", "text/event-stream")
 
 
 def add_examples(paths: dict[str, Any]) -> None:
@@ -19,11 +19,15 @@ def add_examples(paths: dict[str, Any]) -> None:
         method, path = name.split()
         operation = paths[path][method]
         if "request" in examples:
-            content = operation["requestBody"]["content"]
-            content[JSON if JSON in content else FORM]["example"] = examples["request"]
+            _add(operation["requestBody"], examples["request"])
         for status, response in operation["responses"].items():
             if status.startswith("2"):
-                response["content"][JSON]["example"] = examples.get(status, examples["answer"])
+                _add(response, examples.get(status, examples["answer"]))
+
+
+def _add(body: dict[str, Any], example: object) -> None:
+    content = body["content"]
+    content[next(kind for kind in SHOWN if kind in content)]["example"] = example
 
 
 def _read(name: str) -> Any:  # noqa: ANN401 - whatever the file holds
