@@ -68,7 +68,7 @@ def test_list_marks_findings_and_says_why_others_failed(command, tmp_path) -> No
     assert "howsure refit few@1 --bins auto" in made.stderr
     assert "note: " in made.stderr
     assert "howsure refit few@1 --bins auto" in command("report", "few").stderr
-    (row,) = [line for line in command("list").stdout.splitlines() if "few@1" in line]
+    (row,) = [line for line in command("list").stdout.splitlines() if "few@1" in line.split()]
     assert "1 warning" in row
 
     np.savez(tmp_path / "wrong.npz", logits=logits, labels=(labels + 1) % 4)
