@@ -207,13 +207,14 @@ class PostgresServer:
 
     def __enter__(self) -> Self:
         try:
-            if self._user is not None:
-                shutil.chown(self._folder, self._user)
             access = ["-A", "trust"]
             if self._password is not None:
                 file = self._folder / "password"
                 file.write_text(self._password)
                 access = ["-A", "scram-sha-256", "--pwfile", file]
+            if self._user is not None:
+                for path in (self._folder, *self._folder.iterdir()):
+                    shutil.chown(path, self._user)
             self._do("initdb", *access, "-U", "postgres", "-E", "UTF8", "-N")
             self.start()
         except BaseException:
