@@ -8,6 +8,7 @@ from typing import Any
 import models
 from howsure.statistics.bins.intervals import proportion_interval
 from service.calibrations.findings import with_docs
+from service.reports.learned import learned_part
 from service.reports.summary import summarise
 from service.runner.model_description import OnnxModel, runs_of
 from service.storage.artifact_rows import ExportRepository, KeptExport
@@ -310,6 +311,7 @@ def _table(table: models.BinTable) -> dict[str, Any]:
         "candidates": table.candidates,
         "bins": [render_bin(found, table.n_samples) for found in table.bins],
         **table.analysis,
+        **learned_part(table),
         "curves": table.curves,
     }
 

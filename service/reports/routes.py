@@ -110,7 +110,9 @@ class MeasureReport(Scored):
         None, description="Probabilities and hit rates; only for the served measure."
     )
     learned: dict[str, Any] | None = Field(
-        None, description="The fitted formula; only for the measure `learned`."
+        None,
+        description="Only for the measure `learned`: temperature, parts and weights of its formula; "
+        "by predicted class, the change of the log-odds and the samples.",
     )
     curves: dict[str, Any] = Field(
         {}, description="Risk-coverage with its band, ROC, precision-recall, scatter of the loss."
