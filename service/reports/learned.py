@@ -43,7 +43,7 @@ def learned_sentence(learned: Mapping[str, Any]) -> str:
     if learned["uses_second_classes"]:
         by.append("the second class")
     return (
-        f"The measure learned starts from the softmax at temperature "
+        f"The learned measure starts from the softmax at temperature "
         f"{short(learned['temperature'])} and corrects its log-odds by {_listed(by)}."
     )
 
