@@ -4,11 +4,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import models
+from howsure.statistics.measures import LEARNED
 from howsure.statistics.records.records import TEMPERATURES
+from service.reports.charts.text import enumerated
 from service.reports.numbers import count, short, signed
 
 OF_AN_INPUT = ("linear", "square", "lower", "upper")
 MOST_IN_WORDS = 3
+
+
+def assurance(measure: str) -> str:
+    """Return in words how the bound of a tested error rate is known.
+
+    Thresholds of the learned measure are tested on its cross-fitted values, and its fit to all
+    samples is served.
+    """
+    return "estimated with cross-fitting" if measure == LEARNED else "certified"
 
 
 def learned_part(table: models.BinTable) -> dict[str, Any]:
@@ -35,23 +46,17 @@ def learned_part(table: models.BinTable) -> dict[str, Any]:
 
 def learned_sentence(learned: Mapping[str, Any]) -> str:
     """Return in words what the formula uses."""
-    by = ["a curve"]
+    parts = ["a curve"]
     if learned["uses_measures"]:
-        by.append("the entropy and the second probability")
+        parts += ["the entropy", "the second probability"]
     if learned["uses_classes"]:
-        by.append("the predicted class")
+        parts.append("the predicted class")
     if learned["uses_second_classes"]:
-        by.append("the second class")
+        parts.append("the second class")
     return (
         f"The learned measure starts from the softmax at temperature "
-        f"{short(learned['temperature'])} and corrects its log-odds by {_listed(by)}."
+        f"{short(learned['temperature'])} and corrects its log-odds with {enumerated(parts)}."
     )
-
-
-def _listed(parts: Sequence[str]) -> str:
-    if len(parts) == 1:
-        return parts[0]
-    return f"{', by '.join(parts[:-1])} and by {parts[-1]}"
 
 
 def ranked_classes(learned: Mapping[str, Any]) -> list[int]:

@@ -28,8 +28,8 @@ def report_figures(
 
     All but the risk are of the evaluation set if there is one. Otherwise the accuracy is that of
     the calibration set, and the calibration error and the detection of errors are cross-validated,
-    with the standard deviation between folds. The risk is always of the calibration set, which
-    certifies it. Accuracy and risk have exact intervals.
+    with the standard deviation between folds. The risk is always of the calibration set, on
+    which it was tested. Accuracy and risk have exact intervals.
     """
     served = event["measures"].get(event["served"])
     raw = event["baselines"].get(RAW)
@@ -82,7 +82,7 @@ def _score(judged: Mapping[str, Any] | None, name: str) -> dict[str, Any] | None
 
 
 def _risk(selective: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """Return the first requested error rate that is certified, and its acceptance."""
+    """Return the first requested error rate that has a threshold, and its acceptance."""
     for found in selective:
         if found["threshold"] is None or not found["n_accepted"]:
             continue

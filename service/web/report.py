@@ -20,7 +20,12 @@ from service.reports.charts.palette import Theme, painted
 from service.reports.charts.registry import RenderedFigures, figures_of, render_figures
 from service.reports.comparison import MOST_COMPARED
 from service.reports.confusion import collect_full_report
-from service.reports.learned import classes_sentence, learned_sentence, ranked_classes
+from service.reports.learned import (
+    assurance,
+    classes_sentence,
+    learned_sentence,
+    ranked_classes,
+)
 from service.reports.located import Located
 from service.reports.summary import missing_labels
 from service.reports.verdict import is_chance
@@ -76,6 +81,7 @@ def _event(
         "at": at,
         "served": served,
         "table": at["measures"][served],
+        "assurance": assurance(served).capitalize(),
         "verdict": event["verdict"],
         "figures": event["figures"],
         "is_chance": is_chance(table),

@@ -67,7 +67,7 @@ def test_without_a_certified_rate_it_says_what_is_missing(report, missing, said)
     without_thresholds(report, missing)
     found = summarise(report)
     assert found["status"] == "unfit"
-    assert "at most 5 % or 1 % cannot be certified" in found["headline"]
+    assert "at most 5 % or 1 % cannot be shown" in found["headline"]
     assert said in found["headline"]
 
 
