@@ -245,8 +245,9 @@ def _broken_by_table(table: Table, place: str, *, n_samples: int) -> Iterator[Br
     )
     if broken is not None:
         yield f"{place}.{broken.path}", broken.message
-    effective, most = table.effective_counts, [found.count * (1 + TOLERANCE) for found in table.bins]
-    if effective is not None and (len(effective) != len(most) or any(map(gt, effective, most))):
+    most = [found.count * (1 + TOLERANCE) for found in table.bins]
+    effective = most if table.effective_counts is None else table.effective_counts
+    if len(effective) != len(most) or any(map(gt, effective, most)):
         yield f"{place}.effective_counts", "expected a number for each bin, at most its count"
 
 

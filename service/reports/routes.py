@@ -111,8 +111,8 @@ class MeasureReport(Scored):
     )
     learned: dict[str, Any] | None = Field(
         None,
-        description="Only for the measure `learned`: temperature, parts and weights of its formula; "
-        "by predicted class, the change of the log-odds and the samples.",
+        description="Only for the measure `learned`: temperature, parts and weights of its "
+        "formula; by predicted class, the change of the log-odds and the samples.",
     )
     curves: dict[str, Any] = Field(
         {}, description="Risk-coverage with its band, ROC, precision-recall, scatter of the loss."

@@ -81,7 +81,7 @@ def test_two_sentences_say_it_in_the_documents(client, differing, alike) -> None
         assert re.search(rf"{starts}Nothing by predicted class: the classes do not differ", text)
     text = report_of(client, alike, "html").text
     assert "Nothing by predicted class: the classes do not differ clearly." in text
-    assert "<th scope=\"col\">Predicted class" not in text
+    assert '<th scope="col">Predicted class' not in text
 
 
 def test_an_imported_formula_has_no_counts_of_classes(client, differing) -> None:
