@@ -153,7 +153,8 @@ def served_bins(
             str(table.k): {
                 "measures": {
                     table.measure: {
-                        "bins": [render_bin(found, table.n_samples) for found in table.bins]
+                        "lookup": table.lookup,
+                        "bins": [render_bin(found, table.n_samples) for found in table.bins],
                     }
                 }
             }
