@@ -114,12 +114,14 @@ def _calibration(event: Report) -> Iterator[str]:
             "The model's own probabilities are already well calibrated: their calibration error, "
             f"{percent(before)} {on}, is not distinguishable from chance."
         )
-    elif after >= before:
-        yield f"Calibration does not lower the calibration error: it goes {told}."
-    elif is_chance(event["measures"][event["served"]]):
-        yield f"Calibration lowers the calibration error {told}. The rest may be chance."
     else:
-        yield f"Calibration lowers the calibration error {told}. The rest is more than chance."
+        chance = "may be" if is_chance(event["measures"][event["served"]]) else "is more than"
+        yield (
+            f"Calibration lowers the calibration error {told}. The rest {chance} chance."
+            if after < before
+            else "Calibration does not lower the calibration error: it goes "
+            f"{told}, which {chance} chance."
+        )
 
 
 def _shifts(evaluations: Sequence[Report]) -> Iterator[str]:

@@ -86,7 +86,8 @@ def test_a_warning_outweighs_a_certificate(report) -> None:
         (True, True, 0.01, "already well calibrated"),
         (False, True, 0.01, "The rest may be chance."),
         (False, False, 0.01, "The rest is more than chance."),
-        (False, True, 0.5, "does not lower the calibration error"),
+        (False, True, 0.5, "50.0 % on the evaluation set, which may be chance."),
+        (False, False, 0.5, "50.0 % on the evaluation set, which is more than chance."),
     ],
 )
 def test_the_calibration_error_is_told_from_chance(report, raw, served, after, said) -> None:
