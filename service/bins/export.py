@@ -64,6 +64,7 @@ COLUMNS: dict[str, ColumnType] = {
     "model_sha256": "string",
     "data_sha256": "string",
     "content_sha256": "string",
+    "effective_count": "float64",
 }
 
 
@@ -84,6 +85,7 @@ def bin_rows(document: BinsDocument) -> Iterator[list[Any]]:
                 *(found.probability, *found.interval, found.mean_uncertainty, found.odds_ratio),
                 *of_table,
                 *digests,
+                None if table.effective_counts is None else table.effective_counts[index],
             ]
 
 
@@ -151,7 +153,8 @@ def served_bins(
             str(table.k): {
                 "measures": {
                     table.measure: {
-                        "bins": [render_bin(found, table.n_samples) for found in table.bins]
+                        "lookup": table.lookup,
+                        "bins": [render_bin(found, table.n_samples) for found in table.bins],
                     }
                 }
             }
@@ -226,6 +229,7 @@ def _table(table: models.BinTable) -> Table:
     for part, kind in (("interval", IntervalConfig), ("prior", Prior)):
         values[part] = {name: getattr(table, f"{part}_{name}") for name in kind.model_fields}
     values["curve"], values["learned"] = table.smooth, table.learned
+    values["effective_counts"] = table.analysis.get("effective", {}).get("counts")
     rendered = [render_bin(found, table.n_samples) for found in table.bins]
     bins = [Bin(**found | {"interval": tuple(found["interval"])}) for found in rendered]
     return Table(event=table.k, bins=bins, **values)

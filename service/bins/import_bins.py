@@ -177,12 +177,14 @@ def core_table(table: Table) -> BinTable:
 
 
 def _analysis(document: BinsDocument, table: Table) -> dict[str, Any]:
-    """Return the thresholds for the table that serves Top-1; nothing for others."""
+    """Return effective samples, and the thresholds for the table that serves Top-1."""
+    counts = table.effective_counts
+    worth: dict[str, Any] = {} if counts is None else {"effective": {"counts": counts}}
     if not (table.served and table.event == 1):
-        return {}
+        return worth
     flag = document.out_of_distribution
     known = {} if flag.threshold is None else {str(flag.level): flag.threshold}
-    return {
+    return worth | {
         "ood_thresholds": known,
         "selective": [_selective(target) for target in document.selective],
     }

@@ -4,13 +4,14 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
+from operator import gt
 from typing import TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
 from pydantic import BaseModel
 
-from howsure.statistics.bins.document import broken_rule, is_float32
+from howsure.statistics.bins.document import TOLERANCE, broken_rule, is_float32
 from howsure.statistics.measures import LEARNED, check_measures, parse_measure
 from service.bins.digest import content_sha256
 from service.bins.schemas import (
@@ -44,6 +45,7 @@ MAX_HEAD_BYTES = 256 * 1024
 MAX_TABLE_BYTES = 16 * 1024
 MAX_BIN_BYTES = 2 * 1024
 MAX_LEARNED_BYTES = 4 * 1024**2
+MAX_EFFECTIVE_BYTES = 256 * 1024
 # The names of the keys of a bin have more.
 LEAST_ITEM_BYTES = 64
 FEWEST_ITEMS = 256
@@ -92,6 +94,8 @@ def _table(raw: Bytes, place: str) -> Table:
         _check_bytes(part, MAX_BIN_BYTES, f"{place}.bins[{i}]")
     learned = parts.pop("learned", _EMPTY)
     _check_bytes(learned, MAX_LEARNED_BYTES, f"{place}.learned")
+    effective = parts.pop("effective_counts", _EMPTY)
+    _check_bytes(effective, MAX_EFFECTIVE_BYTES, f"{place}.effective_counts")
     _check_bytes(msgspec.json.encode(parts), MAX_TABLE_BYTES, place)
     return parsed_json(bytes(raw), Table, failure=InvalidInput, place=place)
 
@@ -168,7 +172,10 @@ def _broken_rules(document: BinsDocument) -> Iterator[Broken]:
         yield from _broken_by_formulas(table, f"tables[{i}]", n_classes=len(document.classes))
     schema = schema_of(document.tables)
     if document.schema_ != schema:
-        yield "schema", f"expected {schema!r}: the second one has curves or formulas"
+        yield (
+            "schema",
+            f"expected {schema!r}: the second one has curves, formulas or effective counts",
+        )
     yield from _broken_by_hits(document)
     yield from _broken_by_thresholds(document)
     computed = content_sha256(document)
@@ -238,6 +245,10 @@ def _broken_by_table(table: Table, place: str, *, n_samples: int) -> Iterator[Br
     )
     if broken is not None:
         yield f"{place}.{broken.path}", broken.message
+    most = [found.count * (1 + TOLERANCE) for found in table.bins]
+    effective = most if table.effective_counts is None else table.effective_counts
+    if len(effective) != len(most) or any(map(gt, effective, most)):
+        yield f"{place}.effective_counts", "expected a number for each bin, at most its count"
 
 
 def _broken_by_formulas(table: Table, place: str, *, n_classes: int) -> Iterator[Broken]:

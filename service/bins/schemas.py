@@ -36,8 +36,9 @@ from service.graph.description import Kind, Precision
 from service.runner.messages.convert import to_json
 from service.runner.messages.passes import read_pass_plans
 
-# Documents of smooth tables or learned measures have the second schema.
+# Documents of smooth tables, learned measures or weighted sets have the second schema.
 SCHEMAS: Final = ("howsure.bins/1", "howsure.bins/2")
+FURTHER_PARTS: Final = ("curve", "learned", "effective_counts")
 MAX_COUNT = 2**63 - 1
 MAX_TABLES = 5_000
 
@@ -228,12 +229,23 @@ class Table(Part):
     learned: LearnedFormula | None = Field(
         None, description="Of the measure `learned`; otherwise omitted."
     )
+    effective_counts: list[Annotated[float, Field(gt=0)]] | None = Field(
+        None,
+        max_length=MAX_BINS,
+        description="Effective samples by bin, of a set with weights or groups; otherwise omitted. "
+        "No answer depends on them.",
+    )
+
+    @property
+    def has_further_parts(self) -> bool:
+        """Whether it has a key that the first schema lacks."""
+        return any(getattr(self, name) is not None for name in FURTHER_PARTS)
 
     @model_serializer(mode="wrap")
     def _as_before(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         # Documents of the first schema have no such keys, and their digests must stay valid.
         found: dict[str, Any] = write(self)
-        for name in ("curve", "learned"):
+        for name in FURTHER_PARTS:
             if getattr(self, name) is None:
                 found.pop(name, None)
         return found
@@ -303,8 +315,7 @@ def bin_columns(bins: Sequence[Bin]) -> BinColumns:
 
 def schema_of(tables: Sequence[Table]) -> Literal["howsure.bins/1", "howsure.bins/2"]:
     """Return the schema of a document of these tables: the second one if any has further parts."""
-    is_second = any(table.curve is not None or table.learned is not None for table in tables)
-    return SCHEMAS[is_second]
+    return SCHEMAS[any(table.has_further_parts for table in tables)]
 
 
 def core_curve(table: Table) -> Curve | None:

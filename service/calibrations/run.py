@@ -14,7 +14,7 @@ from howsure.statistics.fit.result import BaselineFit, EventFit, Fit, MeasureFit
 from howsure.statistics.measures import LEARNED
 from howsure.statistics.plain import to_plain
 from howsure.statistics.records.order import moved_to_canonical_order
-from howsure.statistics.records.records import TEMPERATURES, Records
+from howsure.statistics.records.records import Records
 from service.calibrations.config import CalibrationConfig
 from service.calibrations.findings import check_strict, findings_of_records, plain_findings
 from service.errors import InvalidDataset
@@ -104,18 +104,13 @@ def _analysis(found: MeasureFit) -> dict[str, Any]:
 
 
 def _learned(event: EventFit, measure: str) -> dict[str, Any]:
-    """Return what the learned measure learned, in log-odds of a hit; nothing for others."""
+    """Return the changes of the log-odds by predicted class; nothing for other measures."""
     if measure != LEARNED or event.learned is None:
         return {}
-    learned = event.learned
     return {
         "learned": {
-            "temperature": float(TEMPERATURES[learned.model.temperature]),
-            "uses_measures": bool(learned.model.linear[2:].any()),
-            "uses_classes": bool(learned.class_effects.any()),
-            "uses_second_classes": bool(learned.model.second.any()),
-            "class_effects": learned.class_effects.tolist(),
-            "class_counts": learned.class_counts.tolist(),
+            "class_effects": event.learned.class_effects.tolist(),
+            "class_counts": event.learned.class_counts.tolist(),
         }
     }
 

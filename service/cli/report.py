@@ -85,7 +85,12 @@ def print_scores(console: Console, report: dict[str, Any]) -> None:
             sentence = event["verdict"]["sentence"]
             console.print(sentence, markup=False, highlight=False, soft_wrap=True)
             console.print()
-    console.print("* serves /predict", style="dim")
+    console.print(
+        "* serves /predict. ece_15: calibration error over 15 equal ranges of probability; the "
+        "sentences have the error over the bins of the served measure.",
+        style="dim",
+        soft_wrap=True,
+    )
     found = report["calibration"]
     print_findings(report, reference=f"{found['name']}@{found['version']}")
 

@@ -119,7 +119,7 @@ def collect_full_report(
 def _of_event(
     workspace: Workspace, tenant_id: uuid.UUID, report: Mapping[str, Any], event: Mapping[str, Any]
 ) -> dict[str, Any] | None:
-    """Return the counts at the first certified threshold, or of all answers without one."""
+    """Return the counts at the first tested threshold, or of all answers without one."""
     data = report["provenance"]["data"]
     if "imported" in data or data.get("kind") == PAIRS:
         return None

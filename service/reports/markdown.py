@@ -3,7 +3,7 @@
 import json
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
 from howsure.remedies import remedy_of
+from service.reports.learned import classes_sentence, learned_sentence
 from service.reports.report import COMPARED
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~])")
@@ -128,6 +129,11 @@ def _metrics(event: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     yield from ((name, value) for name, value in values.items() if value is not None)
 
 
+def _learned(learned: Mapping[str, Any], names: Sequence[str]) -> str:
+    """Return what the learned measure learned in two sentences."""
+    return f"{learned_sentence(learned)} {classes_sentence(learned, names)}"
+
+
 def _has_evaluation(rows: list[dict[str, Any]]) -> bool:
     return any(row[score]["evaluation"] is not None for row in rows for score in COMPARED)
 
@@ -163,6 +169,7 @@ _TEMPLATES.filters |= {
     ],
     "has_evaluation": _has_evaluation,
     "metrics": _metrics,
+    "learned": _learned,
     "rule": _safe(lambda columns: "|" + "---|" * columns),
     "code": _code,
     "one_line_code": lambda text: _code("; ".join(text.splitlines())),

@@ -87,7 +87,11 @@ class Preview(BaseModel):
     """The threshold of a choice, and its effect."""
 
     threshold: float | None = Field(description="Null if no threshold meets the risk.")
-    certified: bool = Field(description="Whether `max_risk` holds with confidence 1 - delta.")
+    measure: str = Field(description="The measure that serves Top-1, which has the threshold.")
+    certified: bool = Field(
+        description="Whether `max_risk` was tested and holds with confidence 1 - delta; for the "
+        "measure `learned` this is estimated with cross-fitting."
+    )
     consequences: Consequences | None = Field(
         description="Null without a threshold, and for a calibration without records."
     )
@@ -189,10 +193,10 @@ def preview_operating_point(
     asked: Annotated[PreviewQuery, Query()],
 ) -> Preview:
     """Return the threshold of a choice and its effect on the calibration set."""
-    found = operations.preview_operating_point(
+    measure, found = operations.preview_operating_point(
         workspace, tenant_id, calibration_id, asked.choice(), volume=asked.volume
     )
-    return Preview(**asdict(found), delta=asked.delta)
+    return Preview(**asdict(found), measure=measure, delta=asked.delta)
 
 
 @router.post(

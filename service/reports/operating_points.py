@@ -32,8 +32,8 @@ def preview_operating_point(
     choice: ThresholdChoice,
     *,
     volume: int | None = None,
-) -> ChosenThreshold:
-    """Return the threshold of a choice and its consequences; nothing is stored.
+) -> tuple[str, ChosenThreshold]:
+    """Return the measure, the threshold of a choice and its consequences; nothing is stored.
 
     With ``volume``, also return the expected counts for this number of answers.
 
@@ -45,8 +45,8 @@ def preview_operating_point(
     """
     with workspace.database.reading(tenant_id) as session:
         row = CalibrationRepository(session, tenant_id).find_ready(reference)
-        column = next((t.column for t in served_tables(session, tenant_id, row.id) if t.k == 1), "")
-    if not column:
+        table = next((t for t in served_tables(session, tenant_id, row.id) if t.k == 1), None)
+    if table is None:
         raise Conflict(
             f"Calibration {row.name}@{row.version} has no Top-1 table, which operating points "
             "need: refit it with 1 in `top_k`."
@@ -54,10 +54,11 @@ def preview_operating_point(
     if not has_records(row):
         if choice.threshold is None:
             require_records(row)
-        return ChosenThreshold(choice.threshold, None, certified=False)
+        return table.measure, ChosenThreshold(choice.threshold, None, certified=False)
+    column = table.column
     samples = workspace.labelled.get_or_load(row.id, lambda: _labelled(workspace, row, column))
     level = row.config["interval"]["level"]
-    return choose_threshold(choice, samples, level=level, volume=volume)
+    return table.measure, choose_threshold(choice, samples, level=level, volume=volume)
 
 
 def save_operating_point(
@@ -81,7 +82,7 @@ def save_operating_point(
         If a text is not one printable line, or no threshold meets the requested risk.
     """
     _check_texts(author, reason)
-    found = preview_operating_point(workspace, tenant_id, reference, choice)
+    _, found = preview_operating_point(workspace, tenant_id, reference, choice)
     if found.threshold is None:
         raise InvalidInput.at("max_risk", _no_threshold(choice, found.labels_missing))
     seen = found.consequences

@@ -8,6 +8,7 @@ from typing import Any
 import models
 from howsure.statistics.bins.intervals import proportion_interval
 from service.calibrations.findings import with_docs
+from service.reports.learned import learned_part
 from service.reports.summary import summarise
 from service.runner.model_description import OnnxModel, runs_of
 from service.storage.artifact_rows import ExportRepository, KeptExport
@@ -27,8 +28,8 @@ def report_figures(
 
     All but the risk are of the evaluation set if there is one. Otherwise the accuracy is that of
     the calibration set, and the calibration error and the detection of errors are cross-validated,
-    with the standard deviation between folds. The risk is always of the calibration set, which
-    certifies it. Accuracy and risk have exact intervals.
+    with the standard deviation between folds. The risk is always of the calibration set, on
+    which it was tested. Accuracy and risk have exact intervals.
     """
     served = event["measures"].get(event["served"])
     raw = event["baselines"].get(RAW)
@@ -81,7 +82,7 @@ def _score(judged: Mapping[str, Any] | None, name: str) -> dict[str, Any] | None
 
 
 def _risk(selective: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """Return the first requested error rate that is certified, and its acceptance."""
+    """Return the first requested error rate that has a threshold, and its acceptance."""
     for found in selective:
         if found["threshold"] is None or not found["n_accepted"]:
             continue
@@ -310,6 +311,7 @@ def _table(table: models.BinTable) -> dict[str, Any]:
         "candidates": table.candidates,
         "bins": [render_bin(found, table.n_samples) for found in table.bins],
         **table.analysis,
+        **learned_part(table),
         "curves": table.curves,
     }
 

@@ -110,7 +110,9 @@ class MeasureReport(Scored):
         None, description="Probabilities and hit rates; only for the served measure."
     )
     learned: dict[str, Any] | None = Field(
-        None, description="The fitted formula; only for the measure `learned`."
+        None,
+        description="Only for the measure `learned`: temperature, parts and weights of its "
+        "formula; by predicted class, the change of the log-odds and the samples.",
     )
     curves: dict[str, Any] = Field(
         {}, description="Risk-coverage with its band, ROC, precision-recall, scatter of the loss."
@@ -140,7 +142,7 @@ class EventReport(BaseModel):
     confusion: dict[str, Any] | None = Field(
         None,
         description="Accepted answers of the calibration set by label and predicted class: Top-1 "
-        "at the first certified error rate, or all answers without one.",
+        "at the first requested error rate with a threshold, or all answers without one.",
     )
     mislabelled: list[dict[str, Any]] = Field(
         [], description="Samples whose label is more likely wrong than the model."
@@ -184,7 +186,7 @@ class Summary(BaseModel):
 
     event: str = Field(description="The event that it is about, `1` for Top-1.")
     status: Literal["fit", "unfit", "warned", "unknown"] = Field(
-        description="`fit`: a requested error rate is certified; `warned`: a finding is a warning."
+        description="`fit`: an error rate passed its test; `warned`: a finding is a warning."
     )
     headline: str = Field(description="The decision in words.")
     sentences: list[str] = Field(description="Other error rates, calibration, and shift.")

@@ -3,7 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
+from howsure.statistics.measures import LEARNED
 from service.reports.charts import text
+from service.reports.learned import assurance
 from service.reports.numbers import confidence, percent, rough_count, share
 from service.reports.verdict import is_chance
 
@@ -17,7 +19,7 @@ ALL = 1.0
 def summarise(report: Report) -> dict[str, Any]:
     """Return ``status``, ``headline`` and ``sentences`` about the first event of a report.
 
-    A warning outweighs every certified error rate: the labels or the model's outputs are probably
+    A warning outweighs every tested error rate: the labels or the model's outputs are probably
     not what they should be.
     """
     k = FIRST if FIRST in report["events"] else next(iter(report["events"]))
@@ -45,24 +47,25 @@ def _decision(report: Report, event: Report) -> tuple[Status, str]:
     if "imported" in report["provenance"]["data"]:
         return "unknown", "These bins were imported. There are no samples here to judge them by."
     rates = _rates(event)
-    certified = event["figures"]["risk"]
-    if certified is not None:
+    risk = event["figures"]["risk"]
+    if risk is not None:
+        known = "" if event["served"] != LEARNED else f", {assurance(LEARNED)}"
         return "fit", (
-            f"Fit for automatic use on {_answers(certified['coverage'])}: at most "
-            f"{share(certified['max_risk'])} of them wrong ({confidence(certified['delta'])} "
-            "confidence)."
+            f"Fit for automatic use on {_answers(risk['coverage'])}: at most "
+            f"{share(risk['max_risk'])} of them wrong ({confidence(risk['delta'])} "
+            f"confidence{known})."
         )
     if not rates:
         return "unknown", "No error rate was requested, so fitness for automatic use is unknown."
     asked = " or ".join(share(found["target"]["max_risk"]) for found in rates)
     return "unfit", (
-        f"Not yet fit for automatic use: an error rate of at most {asked} cannot be certified. "
+        f"Not yet fit for automatic use: an error rate of at most {asked} cannot be shown. "
         f"{missing_labels(rates)}"
     )
 
 
 def missing_labels(rates: Sequence[Report]) -> str:
-    """Return what to do if no requested error rate is certified."""
+    """Return what to do if no requested error rate passed its test."""
     known = [found["labels_missing"] for found in rates if found["labels_missing"] is not None]
     if not known:
         return "More labels would not help. Choose a larger error rate."
@@ -86,13 +89,13 @@ def _further_rates(event: Report, status: Status) -> Iterator[str]:
     """Yield a sentence for each other requested error rate."""
     if status != "fit":
         return
-    certified = event["figures"]["risk"]
+    risk = event["figures"]["risk"]
     for found in _rates(event):
-        if found["target"]["max_risk"] == certified["max_risk"]:
+        if found["target"]["max_risk"] == risk["max_risk"]:
             continue
         asked = f"an error rate of at most {share(found['target']['max_risk'])}"
         if found["threshold"] is None:
-            yield f"A{asked[1:]} cannot be certified. {missing_labels([found])}"
+            yield f"A{asked[1:]} cannot be shown. {missing_labels([found])}"
         else:
             yield f"For {asked}, {_answers(found['coverage'])} can be accepted."
 
@@ -111,12 +114,14 @@ def _calibration(event: Report) -> Iterator[str]:
             "The model's own probabilities are already well calibrated: their calibration error, "
             f"{percent(before)} {on}, is not distinguishable from chance."
         )
-    elif after >= before:
-        yield f"Calibration does not lower the calibration error: it goes {told}."
-    elif is_chance(event["measures"][event["served"]]):
-        yield f"Calibration lowers the calibration error {told}. The rest may be chance."
     else:
-        yield f"Calibration lowers the calibration error {told}. The rest is more than chance."
+        chance = "may be" if is_chance(event["measures"][event["served"]]) else "is more than"
+        yield (
+            f"Calibration lowers the calibration error {told}. The rest {chance} chance."
+            if after < before
+            else "Calibration does not lower the calibration error: it goes "
+            f"{told}, which {chance} chance."
+        )
 
 
 def _shifts(evaluations: Sequence[Report]) -> Iterator[str]:

@@ -154,10 +154,13 @@ def _why(k: str, event: Json, provenance: Json) -> str:
         return "the imported tables name it"
     if provenance["config"]["serve"].get(k) == event["served"]:
         return "the configuration names it in serve"
-    others = [name for name in event["measures"] if parse_measure(name).kind != "supplied"]
+    ranked = [row["measure"] for row in event["comparison"]]
+    others = [name for name in ranked if parse_measure(name).kind != "supplied"]
     if len(others) == 1:
         return "it is the only one that can serve by default"
-    return "it has the lowest cross-validated NLL of the measures that can serve by default"
+    if event["served"] == others[0]:
+        return "it has the lowest cross-validated NLL of the measures that can serve by default"
+    return "it is preferred, and no measure has a clearly lower cross-validated NLL"
 
 
 def _tied(event: Json) -> list[str]:

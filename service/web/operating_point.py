@@ -18,6 +18,7 @@ from service.http.problems import problem_on_page
 from service.reports.charts.drawing import Renderer, add_marker
 from service.reports.charts.figure import figure_html
 from service.reports.charts.thresholds import risk_coverage_figures
+from service.reports.learned import assurance
 from service.reports.located import Located
 from service.reports.operating_point_routes import (
     PreviewQuery,
@@ -47,7 +48,7 @@ class Chosen:
     value : str
         Its value; error rates and shares in percent.
     failing : str
-        Share of calibration sets for which the certificate may fail, in percent.
+        Share of calibration sets for which the error rate may be exceeded, in percent.
     volume, unit : str
         Number of answers a day, and the word for them.
     """
@@ -206,8 +207,13 @@ class Outcome:
         return self._page_of(self.chosen)
 
     @property
-    def certified_page(self) -> str | None:
-        """The address of the page with the error rate that certifies this coverage."""
+    def assurance(self) -> str:
+        """How the bound of a tested error rate is known."""
+        return assurance(self.preview["measure"]).capitalize()
+
+    @property
+    def tested_page(self) -> str | None:
+        """The address of the page with the error rate that passes the test at this coverage."""
         max_risk = self.preview.get("max_risk")
         if max_risk is None or self.chosen.by == "risk":
             return None

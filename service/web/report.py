@@ -20,6 +20,12 @@ from service.reports.charts.palette import Theme, painted
 from service.reports.charts.registry import RenderedFigures, figures_of, render_figures
 from service.reports.comparison import MOST_COMPARED
 from service.reports.confusion import collect_full_report
+from service.reports.learned import (
+    assurance,
+    classes_sentence,
+    learned_sentence,
+    ranked_classes,
+)
 from service.reports.located import Located
 from service.reports.summary import missing_labels
 from service.reports.verdict import is_chance
@@ -31,6 +37,14 @@ from service.web.static_files import FOLDER
 
 FEW_CLASSES = 5
 SHORT_DIGEST = 12
+MOST_LEARNED = 20
+# Of the learned measure, in the order of the formula.
+INPUTS = (
+    "log-odds of an error by the softmax at this temperature",
+    "the same at temperature 1",
+    "logarithm of the entropy",
+    "logarithm of the second probability over the first",
+)
 
 
 def report_content(report: Mapping[str, Any], chart: RenderedFigures) -> dict[str, Any]:
@@ -44,15 +58,21 @@ def report_content(report: Mapping[str, Any], chart: RenderedFigures) -> dict[st
         "shown": shown,
         "chart": chart,
         "findings": [(found, remedy_of(found, reference)) for found in findings],
-        "events": [_event(k, event, shown["events"][k]) for k, event in report["events"].items()],
+        "events": [
+            _event(k, event, shown["events"][k], report["provenance"]["config"])
+            for k, event in report["events"].items()
+        ],
         "fewest": _fewest(report["provenance"]),
         "config": json.dumps(report["provenance"]["config"], indent=2, ensure_ascii=False),
         "warnings": _warnings(report),
         "short_digest": SHORT_DIGEST,
+        "inputs": INPUTS,
     }
 
 
-def _event(k: str, event: Mapping[str, Any], at: Located) -> dict[str, Any]:
+def _event(
+    k: str, event: Mapping[str, Any], at: Located, config: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the context of the section of an event."""
     served = event["served"]
     table = event["measures"][served]
@@ -61,11 +81,26 @@ def _event(k: str, event: Mapping[str, Any], at: Located) -> dict[str, Any]:
         "at": at,
         "served": served,
         "table": at["measures"][served],
+        "assurance": assurance(served).capitalize(),
         "verdict": event["verdict"],
         "figures": event["figures"],
         "is_chance": is_chance(table),
         "missing": missing_labels(table.get("selective", ())),
         "widest": _widest(table["bins"]),
+        "learned": _learned(table.get("learned"), config.get("classes") or []),
+    }
+
+
+def _learned(learned: Mapping[str, Any] | None, names: Sequence[str]) -> dict[str, Any] | None:
+    """Return the context of what the learned measure learned; None for other measures."""
+    if learned is None:
+        return None
+    classes = ranked_classes(learned)
+    return {
+        "sentence": learned_sentence(learned),
+        "classes": [{"index": i, "name": names[i]} for i in classes[:MOST_LEARNED]],
+        "n_more": max(len(classes) - MOST_LEARNED, 0),
+        "without": "" if classes else classes_sentence(learned, names),
     }
 
 

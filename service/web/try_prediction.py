@@ -152,9 +152,9 @@ def shown_answer(
 def _event(name: str, at: Located, bins: dict[str, Any] | None) -> dict[str, Any]:
     """Return an event of the answer with its bin in the report."""
     k, measure = name.removeprefix(_TOP), at["measure"]
-    tables = Located(bins, "/report")["events"][k]["measures"]
-    found = None if bins is None else tables[measure]["bins"][value_of(at["bin"])]
-    return {"k": int(k), "at": at, "measure": measure, "bin": found}
+    table = Located(bins, "/report")["events"][k]["measures"][measure]
+    found = None if bins is None else table["bins"][value_of(at["bin"])]
+    return {"k": int(k), "at": at, "measure": measure, "lookup": table["lookup"], "bin": found}
 
 
 def _request(sent: Sent | None) -> str | None:

@@ -5,6 +5,7 @@ import json
 import httpx
 import numpy as np
 import pytest
+from bins_documents import changed, content_digest, exported
 from dataset_files import write_parquet
 from running_service import calibrate, calibrated, npz
 
@@ -83,6 +84,47 @@ def test_groups_of_any_name_widen_intervals(client, tmp_path, file_format, group
         effective <= bin_["count"]
         for effective, bin_ in zip(table["effective"]["counts"], table["bins"], strict=True)
     )
+
+
+@pytest.mark.parametrize("lookup", ["step", "smooth"])
+def test_effective_samples_are_exported_and_imported(client, lookup) -> None:
+    found = calibrated(client, CONFIG | {"lookup": lookup}, calibration=csv(weight=WEIGHTS))
+    effective = table_of(client, found)["effective"]["counts"]
+    document = exported(client, found["id"])
+    assert document["schema"] == "howsure.bins/2"
+    assert document["tables"][0]["effective_counts"] == effective
+    assert document["content_sha256"] == content_digest(document)
+    address = f"/calibrations/{found['id']}/bins"
+    lines = client.get(address, params={"format": "csv"}).text.splitlines()
+    assert lines[0].endswith(",effective_count")
+    assert [float(line.rpartition(",")[2]) for line in lines[1:]] == effective
+
+    moved = client.post("/calibrations/import", params={"name": "moved"}, json=document)
+    assert moved.status_code == httpx.codes.CREATED, moved.text
+    again = exported(client, moved.json()["id"])
+    assert again["tables"] == document["tables"]
+    assert table_of(client, moved.json())["effective"] == {"counts": effective}
+
+    page = client.get("/report", params={"calibration": moved.json()["id"], "format": "html"}).text
+    assert "Effective" in page
+    for place, count in enumerate(effective):
+        path = f"/events/1/measures/entropy/effective/counts/{place}"
+        assert f'data-path="{path}" data-value="{json.dumps(count)}"' in page
+
+
+@pytest.mark.parametrize(
+    "counts", [[9.0, 9.0], [9.0, 9.0, 0.0, 9.0], [9.0, 9.0, 1e6, 9.0], [9.0, "x", 9.0, 9.0]]
+)
+def test_wrong_effective_samples_are_refused(client, counts) -> None:
+    found = calibrated(client, CONFIG, calibration=csv(weight=WEIGHTS))
+
+    def change(document) -> None:
+        document["tables"][0]["effective_counts"] = counts
+
+    document = changed(exported(client, found["id"]), change)
+    answer = client.post("/calibrations/import", json=document)
+    assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY
+    assert "tables[0].effective_counts" in answer.json()["errors"][0]["location"]
 
 
 def test_a_refit_keeps_the_weights(client) -> None:

@@ -1,4 +1,7 @@
-"""The exported ONNX file has the service's smooth and learned answers to 1,000 rows."""
+"""The exported ONNX file has the service's smooth and learned answers to 1,000 rows.
+
+So it has in ONNX Runtime, and in ONNX Runtime Web under Node.
+"""
 
 import numpy as np
 import onnxruntime
@@ -8,6 +11,7 @@ from model_services import predictions, quick
 from plain_answers import arrays_of
 from running_service import calibrated, npz
 from scipy.special import softmax
+from web_files import predict_under_node, require_node, write_rows
 
 N_ROWS = 1000
 CASES = {
@@ -32,9 +36,8 @@ def scores_and_labels(n_classes, kind, n, seed):
     return scores.astype(np.float32), labels
 
 
-@pytest.mark.parametrize("lookup", ["smooth", "interpolated", "step"])
-@pytest.mark.parametrize("case", quick(CASES, "10 logits, opset 11", "2 probabilities"))
-def test_the_file_answers_1000_rows_as_the_service_does(client, case, lookup):
+def calibrated_model(client, case, lookup):
+    """Return the id of a calibration whose events learned serves."""
     n_classes, kind, opset = case
     scores, labels = scores_and_labels(n_classes, kind, 2000, seed=1)
     model = passthrough(shape=("N", n_classes), opset=opset)
@@ -46,13 +49,21 @@ def test_the_file_answers_1000_rows_as_the_service_does(client, case, lookup):
         model=model.SerializeToString(),
         calibration=npz(inputs=scores, labels=labels),
     )
-    rows, _ = scores_and_labels(n_classes, kind, N_ROWS, seed=2)
-    answer = client.get(f"/calibrations/{made['id']}/model.onnx").raise_for_status()
+    assert set(made["serve"].values()) == {"learned"}
+    return made["id"]
+
+
+@pytest.mark.parametrize("lookup", ["smooth", "interpolated", "step"])
+@pytest.mark.parametrize("case", quick(CASES, "10 logits, opset 11", "2 probabilities"))
+def test_the_file_answers_1000_rows_as_the_service_does(client, case, lookup):
+    calibration = calibrated_model(client, case, lookup)
+    rows, _ = scores_and_labels(*case[:2], N_ROWS, seed=2)
+    answer = client.get(f"/calibrations/{calibration}/model.onnx").raise_for_status()
     session = onnxruntime.InferenceSession(answer.content, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
     values = session.run(None, {session.get_inputs()[0].name: rows})
     found = dict(zip(names, values, strict=True))
-    expected = arrays_of(predictions(client, made["id"], rows))
+    expected = arrays_of(predictions(client, calibration, rows))
     assert len(np.unique(expected["top1_uncertainty"])) > N_ROWS / 4
     for name, values in expected.items():
         if name.endswith(("_probability", "_lower", "_upper", "_score")):
@@ -61,3 +72,29 @@ def test_the_file_answers_1000_rows_as_the_service_does(client, case, lookup):
             np.testing.assert_allclose(found[name], values, rtol=1e-5, atol=1e-5, err_msg=name)
         else:
             np.testing.assert_array_equal(found[name], values, err_msg=name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_the_file_answers_1000_rows_under_node_as_the_service_does(client, case, tmp_path):
+    require_node()
+    calibration = calibrated_model(client, case, "smooth")
+    rows, _ = scores_and_labels(*case[:2], N_ROWS, seed=2)
+    path = tmp_path / "model.onnx"
+    path.write_bytes(client.get(f"/calibrations/{calibration}/model.onnx").content)
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    written = write_rows(tmp_path / "rows.json", {session.get_inputs()[0].name: rows})
+    answers = predict_under_node(written, [path])
+    expected = predictions(client, calibration, rows)
+    assert len(answers) == len(expected) == N_ROWS
+    for found, answer in zip(answers, expected, strict=True):
+        assert found["class"] == answer["class"]
+        assert found["out_of_distribution"] == answer["out_of_distribution"]
+        # Without a threshold the file abstains, and the service has no answer.
+        abstain = {risk: beyond is not False for risk, beyond in answer["abstain"].items()}
+        assert found["abstain"] == abstain
+        for event in (name for name in answer if name.startswith("top")):
+            assert found[event]["measure"] == "learned"
+            assert found[event]["bin"] == answer[event]["bin"]
+            for name in ("probability", "interval"):
+                assert found[event][name] == pytest.approx(answer[event][name], rel=0, abs=1e-6)

@@ -5,10 +5,14 @@ from itertools import pairwise
 from types import MappingProxyType
 
 import pytest
+import sqlalchemy as sa
 from alembic.script import ScriptDirectory
+from alembic.util import CommandError
 from schema_rows import HEAD_ROWS, fill, go_to, held, in_order, revision
 
+from service.storage.database import make_engine
 from service.storage.schema import migration_config
+from service.storage.tenants import ALL_TENANTS, set_tenant
 
 # Oldest first; the first one makes the tables.
 REVISIONS = sorted(
@@ -24,7 +28,7 @@ ROWS_WITHOUT_ROOM = {
     "0004": lambda table, row: table == "artifact" and row["role"] == "samples",
     "0012": lambda table, row: (
         (table == "artifact" and row["role"] == "learned")
-        or (table == "bin_table" and row["measure"] == "learned" and not row["served"])
+        or (table == "bin_table" and row["measure"] == "learned")
         or (table == "bin" and row["bin_table_id"] == 11)
     ),
 }
@@ -108,6 +112,28 @@ def test_the_way_back_and_forth_keeps_every_row_that_there_is_room_for(url):
         assert projected(after, before) == before, newer
         assert_new_columns_are_filled_in(before, after, FILLED_IN.get(newer, {}))
     assert revision(url) == REVISIONS[-1]
+
+
+def serve_learned(url, *, served):
+    engine = make_engine(url)
+    with engine.begin() as connection:
+        set_tenant(connection, ALL_TENANTS)
+        found = sa.text("UPDATE bin_table SET served = :served WHERE id = 12")
+        assert connection.execute(found, {"served": served}).rowcount == 1
+    engine.dispose()
+
+
+def test_the_way_back_is_refused_where_a_learned_measure_serves(url):
+    serve_learned(url, served=True)
+    before = data(url)
+    with pytest.raises(CommandError, match=r"learned serves digits@1, .*refit .*or restore"):
+        go_to(url, "0010")
+    assert data(url) == before
+    assert revision(url) == REVISIONS[-1]
+    serve_learned(url, served=False)
+    go_to(url, "0011")
+    assert revision(url) == "0011"
+    go_to(url, REVISIONS[-1])  # other tests get this schema next
 
 
 def assert_new_columns_are_filled_in(before, after, filled_in):

@@ -67,7 +67,7 @@ def test_without_a_certified_rate_it_says_what_is_missing(report, missing, said)
     without_thresholds(report, missing)
     found = summarise(report)
     assert found["status"] == "unfit"
-    assert "at most 5 % or 1 % cannot be certified" in found["headline"]
+    assert "at most 5 % or 1 % cannot be shown" in found["headline"]
     assert said in found["headline"]
 
 
@@ -86,7 +86,8 @@ def test_a_warning_outweighs_a_certificate(report) -> None:
         (True, True, 0.01, "already well calibrated"),
         (False, True, 0.01, "The rest may be chance."),
         (False, False, 0.01, "The rest is more than chance."),
-        (False, True, 0.5, "does not lower the calibration error"),
+        (False, True, 0.5, "50.0 % on the evaluation set, which may be chance."),
+        (False, False, 0.5, "50.0 % on the evaluation set, which is more than chance."),
     ],
 )
 def test_the_calibration_error_is_told_from_chance(report, raw, served, after, said) -> None:

@@ -25,9 +25,9 @@ def design_warnings(design: SampleDesign | None) -> Iterator[str]:
     if design is None:
         return
     unweighted = (
-        "Out-of-distribution thresholds, coarse tables, certified risks, curves, reliability rows "
-        "and the scores aurc, e_aurc, aece, amce, ece_equal_mass and l2_debiased count each sample "
-        "as one; there is no guarantee for all bins and no consistency band."
+        "Out-of-distribution thresholds, coarse tables, tested error rates, curves, reliability "
+        "rows and the scores aurc, e_aurc, aece, amce, ece_equal_mass and l2_debiased count each "
+        "sample as one; there is no guarantee for all bins and no consistency band."
     )
     if design.weights is not None:
         worth = float(np.square(design.weights.sum()) / np.square(design.weights).sum())

@@ -2,6 +2,7 @@
 
 from service.reports.charts import text
 from service.reports.charts.figure import Column, Figure, Report, Row, Table, served_events
+from service.reports.learned import assurance
 from service.reports.located import Located
 from service.reports.numbers import rough_count
 
@@ -43,8 +44,8 @@ def _figure(k: str, event: Row, found: Row, shown: Located) -> Figure:
         title=_title(k, found["selective"]),
         note=f"Accepted by {text.name(event['served'])}, the most certain first, of "
         f"{text.count(band['accepted'][-1])} calibration samples. Band: "
-        f"{text.asked(band['level'])} interval of each single point. Diamonds: certified error "
-        "rates.",
+        f"{text.asked(band['level'])} interval of each single point. Diamonds: error rates "
+        f"{assurance(event['served'])}.",
         data={
             "rows": drawn,
             "points": [
@@ -76,7 +77,7 @@ def _title(k: str, targets: list[Row]) -> str:
         )
     missing = target["labels_missing"]
     labels = "" if missing is None else f"; about {rough_count(missing)} more labels are needed"
-    return f"{text.event(k)}: an error rate of at most {bound} cannot be certified{labels}"
+    return f"{text.event(k)}: an error rate of at most {bound} cannot be shown{labels}"
 
 
 def _most(drawn: list[dict[str, float]], targets: list[Row]) -> float:

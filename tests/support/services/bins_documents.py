@@ -39,6 +39,7 @@ REALS = {
     "offset",
     "slope",
     "second",
+    "effective_counts",
 }
 N_TEMPERATURES = 24
 

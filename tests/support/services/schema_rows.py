@@ -142,7 +142,7 @@ HEAD_ROWS: Rows = {
         _bin_table(9, "margin", k=5, n_samples=0, lookup="step"),
         _bin_table(10, "entropy", lookup="smooth", smooth={"uncertainty": [EXACT, 1e-300]}),
         _bin_table(11, "learned", lookup="step", learned={"intercept": EXACT}),
-        _bin_table(12, "learned", k=5, lookup="smooth", served=True, **LEARNED),
+        _bin_table(12, "learned", k=5, lookup="smooth", **LEARNED),
     ],
     "bin": [_bin(3, 0, 3), _bin(3, 1, 3), _bin(3, 2, 3), _bin(8, 0, 1), _bin(11, 0, 1)],
     "score": [

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 from keyed_service import KeyedService, keyed_service, logits_of
 from model_services import HOSTILE
 from page_visitor import Visitor, elements, numbers_of, pointed_to
-from running_service import WAIT, calibrated, refit
+from running_service import WAIT, calibrated, npz, refit
 
 from howsure.statistics.measures import MEASURE_NAMES
 from service.reports.report import COMPARED
@@ -117,6 +118,18 @@ def test_the_page_says_why_a_measure_serves_and_what_it_costs(service, shown) ->
     costs = {row["measure"]: row["ms_per_row"] for row in comparison}
     assert values == [costs[html.unescape(cheaper[1])], costs[LAST_LAYER]]
     assert values[0] < values[1]
+
+
+def test_a_preferred_measure_is_not_said_to_have_the_lowest_score(service) -> None:
+    rng = np.random.default_rng(8)
+    logits = rng.normal(size=(400, 3)) * 2
+    labels = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    config = {"name": "preferred", "top_k": [1], "bins": 5}
+    calibrated(service.client(), config, calibration=npz(logits=logits, labels=labels))
+    event = report_of(service, "preferred")["events"]["1"]
+    assert event["served"] == "learned" != event["comparison"][0]["measure"]
+    text = page_of(service, "preferred")
+    assert "it is preferred, and no measure has a clearly lower cross-validated NLL" in text
 
 
 def test_the_command_makes_another_measure_serve(service) -> None:

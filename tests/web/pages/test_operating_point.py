@@ -77,23 +77,40 @@ def test_the_sentence_counts_in_the_chosen_unit(service, visitor, calibration) -
     ) in text_of(page)
 
 
-def test_the_page_shows_the_certificate_or_what_is_missing(visitor, calibration) -> None:
+@pytest.mark.parametrize(
+    ("measure", "known"),
+    [("learned", "Estimated with cross-fitting. At"), ("entropy", "Certified. At")],
+)
+def test_the_page_says_how_the_error_rate_is_known_or_what_is_missing(
+    service, visitor, calibration, measure, known
+) -> None:
+    made = refit(service.client(), calibration, serve={"1": measure}).json()
+
     def told(**chosen: str) -> str:
-        page = visitor.open(address(calibration, **chosen)).text
+        page = visitor.open(address(made["id"], **chosen)).text
         found = re.search(r'<p class="certificate">(.*?)</p>', page, re.DOTALL)
         return " ".join(text_of(found[1]).split())
 
-    certified = "Certified. At most 5.0 % of accepted answers are wrong"
-    assert told(by="risk", risk="5").startswith(certified)
+    assert told(by="risk", risk="5").startswith(f"{known} most 5.0 % of accepted answers are wrong")
+    assert ("values of the learned measure from other folds" in visitor.seen.text) == (
+        measure == "learned"
+    )
     assert re.search(r"Add about [\d,]+ labelled samples", told(by="risk", risk="0.5"))
-    assert told(by="coverage", coverage="80").startswith("Not certified")
-    # A link leads to the certified rate that accepts as much.
+    assert told(by="coverage", coverage="80").startswith("Not tested")
+    # A link leads to the rate that passes the test and accepts as much.
     link = next(
         str(a["href"])
         for tag, a in elements(visitor.seen.text)
         if tag == "a" and "by=risk" in str(a.get("href")) and "coverage" not in str(a["href"])
     )
     assert visitor.open(link).text.count('<strong class="yes">') == 1
+    report = visitor.open(f"/report?calibration={made['id']}").text
+    assert f"{known[:-4]}: at most" in report
+    for form in ("html", "markdown", "model-card", "json"):
+        written = visitor.open(f"/report?calibration={made['id']}&format={form}").text.lower()
+        if form in ("html", "markdown"):
+            assert ("estimated with cross-fitting" in written) == (measure == "learned"), form
+        assert not (measure == "learned" and "certified" in written), form
 
 
 def test_the_mark_is_where_the_curve_is_drawn(service, visitor, calibration) -> None:

@@ -40,6 +40,14 @@ def test_the_list_continues_that_of_the_report(service, name) -> None:
         assert found["measure"] == event["served"]
 
 
+def test_the_page_says_where_numbers_are_cross_fitted(service) -> None:
+    for name, is_learned in (("warned", True), ("digits@1", False)):
+        calibration = listed(service, name)["calibration"]["id"]
+        page = Visitor(service).open(f"/pages/calibrations/{calibration}/samples").text
+        assert (listed(service, name)["measure"] == "learned") == is_learned
+        assert ("cross-fitted here" in page) == is_learned
+
+
 def test_the_surest_errors_are_the_least_uncertain_ones_of_all_shards(service) -> None:
     found = listed(service, "scores", kind="surest_errors", limit=200)["samples"]
     uncertainty = [sample["uncertainty"] for sample in found]

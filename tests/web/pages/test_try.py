@@ -96,6 +96,7 @@ def test_a_stored_sample_is_drawn_and_its_label_shown(service, visitor) -> None:
     assert ("the answer is correct" in page.text) == (answer["predictions"][0]["class"] == label)
     assert f'alt="Row {row}, labelled ' in page.text
     assert "Its label is <strong><bdi>" in page.text
+    assert "The probability is that of a smooth curve" in page.text
 
 
 @pytest.mark.parametrize("name", ["digits@1", "scores"])

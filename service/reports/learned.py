@@ -1,0 +1,80 @@
+"""What the learned measure learned: its part of the report, and its sentences."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import models
+from howsure.statistics.measures import LEARNED
+from howsure.statistics.records.records import TEMPERATURES
+from service.reports.charts.text import enumerated
+from service.reports.numbers import count, short, signed
+
+OF_AN_INPUT = ("linear", "square", "lower", "upper")
+MOST_IN_WORDS = 3
+
+
+def assurance(measure: str) -> str:
+    """Return in words how the bound of a tested error rate is known.
+
+    Thresholds of the learned measure are tested on its cross-fitted values, and its fit to all
+    samples is served.
+    """
+    return "estimated with cross-fitting" if measure == LEARNED else "certified"
+
+
+def learned_part(table: models.BinTable) -> dict[str, Any]:
+    """Return what a table's learned measure learned, in log-odds of a hit; nothing for others.
+
+    ``class_effects`` and ``class_counts`` are unknown for imported tables.
+    """
+    formula = table.learned
+    if formula is None:
+        return {}
+    found = {
+        "temperature": float(TEMPERATURES[formula["temperature"]]),
+        "uses_measures": any(formula["linear"][2:]),
+        "uses_classes": any(formula["offset"]),
+        "uses_second_classes": any(formula["second"]),
+        "intercept": formula["intercept"],
+        "weights": [
+            dict(zip(OF_AN_INPUT, values, strict=True))
+            for values in zip(*(formula[name] for name in OF_AN_INPUT), strict=True)
+        ],
+    }
+    return {"learned": found | table.analysis.get("learned", {})}
+
+
+def learned_sentence(learned: Mapping[str, Any]) -> str:
+    """Return in words what the formula uses."""
+    parts = ["a curve"]
+    if learned["uses_measures"]:
+        parts += ["the entropy", "the second probability"]
+    if learned["uses_classes"]:
+        parts.append("the predicted class")
+    if learned["uses_second_classes"]:
+        parts.append("the second class")
+    return (
+        f"The learned measure starts from the softmax at temperature "
+        f"{short(learned['temperature'])} and corrects its log-odds with {enumerated(parts)}."
+    )
+
+
+def ranked_classes(learned: Mapping[str, Any]) -> list[int]:
+    """Return the predicted classes that change the log-odds, the largest change first."""
+    effects, counts = (learned.get(name) or [] for name in ("class_effects", "class_counts"))
+    changed = (i for i, effect in enumerate(effects) if effect and counts[i])
+    return sorted(changed, key=lambda i: (-abs(effects[i]), i))
+
+
+def classes_sentence(learned: Mapping[str, Any], names: Sequence[str]) -> str:
+    """Return the largest changes by predicted class in words, or that there are none."""
+    if not learned["uses_classes"]:
+        return "Nothing by predicted class: the classes do not differ clearly."
+    largest = [
+        f"{names[i]} {signed(learned['class_effects'][i])} "
+        f"(n = {count(learned['class_counts'][i])})"
+        for i in ranked_classes(learned)[:MOST_IN_WORDS]
+    ]
+    if not largest:
+        return "The changes by predicted class are in the imported formula."
+    return f"The largest changes by predicted class: {', '.join(largest)}."

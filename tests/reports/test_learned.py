@@ -1,0 +1,95 @@
+"""What the learned measure learned, in the report, on its page and in words."""
+
+import re
+
+import httpx
+import numpy as np
+import pytest
+from bins_documents import exported
+from page_visitor import numbers_of, pointed_to
+from running_service import calibrated, npz
+
+NAMES = ["<b>shirt</b>", "trouser", "coat", "bag"]
+ONE = {"top_k": [1], "folds": 2, "serve": {"1": "learned"}, "classes": NAMES}
+
+
+def a_set(worse: float) -> bytes:
+    """Return logits whose first class is predicted wrongly more often by this share."""
+    rng = np.random.default_rng(4)
+    labels = rng.integers(0, 4, 3000)
+    logits = 3.0 * np.eye(4)[labels] + rng.normal(size=(3000, 4))
+    predicted = logits.argmax(axis=1)
+    wrong = rng.random(3000) < np.where(predicted == 0, 0.1 + worse, 0.1)
+    return npz(logits=logits, labels=np.where(wrong, (labels + 1) % 4, labels))
+
+
+@pytest.fixture(scope="module")
+def differing(client: httpx.Client) -> dict:
+    return calibrated(client, {"name": "differing"} | ONE, calibration=a_set(0.3))
+
+
+@pytest.fixture(scope="module")
+def alike(client: httpx.Client) -> dict:
+    return calibrated(client, {"name": "alike"} | ONE, calibration=a_set(0.0))
+
+
+def report_of(client, made: dict, form: str = "json") -> httpx.Response:
+    asked = {"calibration": made["id"], "format": form}
+    return client.get("/report", params=asked).raise_for_status()
+
+
+def learned_of(client, made: dict) -> dict:
+    return report_of(client, made).json()["events"]["1"]["measures"]["learned"]["learned"]
+
+
+def test_the_report_has_the_formula_and_the_classes(client, differing) -> None:
+    found = learned_of(client, differing)
+    formula = next(
+        table["learned"]
+        for table in exported(client, differing["id"])["tables"]
+        if table["measure"] == "learned"
+    )
+    assert found["intercept"] == formula["intercept"]
+    for name in ("linear", "square", "lower", "upper"):
+        assert [weight[name] for weight in found["weights"]] == formula[name]
+    assert sum(found["class_counts"]) == 3000
+    assert found["uses_classes"]
+    assert int(np.argmin(found["class_effects"])) == 0
+
+
+def test_the_page_lists_the_largest_changes_first(client, differing) -> None:
+    text = report_of(client, differing, "html").text
+    report = report_of(client, differing).json()
+    _, _, section = text.partition("What the learned measure learned</h3>")
+    section, _, _ = section.partition('<h3 id="bins-1">')
+    shown = [(path, value) for _, path, value in numbers_of(section, "") if "class_" in path]
+    effects = [pointed_to(report, path) for path, _ in shown if "class_effects" in path]
+    assert sorted(effects, key=lambda effect: -abs(effect)) == effects
+    assert len(effects) == len(shown) / 2 == 4
+    assert "&lt;b&gt;shirt" in section
+    assert "<b>" not in text
+    weights = [path for _, path, _ in numbers_of(section, "") if "/weights/" in path]
+    assert len(weights) == 4 * 4
+
+
+def test_two_sentences_say_it_in_the_documents(client, differing, alike) -> None:
+    starts = r"The learned measure starts from the softmax at temperature [\d.]+ and corrects .*\. "
+    for form in ("markdown", "model-card"):
+        text = report_of(client, differing, form).text
+        assert re.search(rf"{starts}The largest changes by predicted class: \\<b", text), form
+        text = report_of(client, alike, form).text
+        assert re.search(rf"{starts}Nothing by predicted class: the classes do not differ", text)
+    text = report_of(client, alike, "html").text
+    assert "Nothing by predicted class: the classes do not differ clearly." in text
+    assert '<th scope="col">Predicted class' not in text
+
+
+def test_an_imported_formula_has_no_counts_of_classes(client, differing) -> None:
+    document = exported(client, differing["id"])
+    moved = client.post("/calibrations/import", params={"name": "moved"}, json=document).json()
+    found, source = learned_of(client, moved), learned_of(client, differing)
+    assert found == {name: source[name] for name in found}
+    assert set(source) - set(found) == {"class_effects", "class_counts"}
+    text = report_of(client, moved, "html").text
+    assert "The changes by predicted class are in the imported formula." in text
+    assert report_of(client, moved, "markdown").is_success
