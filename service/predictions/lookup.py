@@ -32,6 +32,12 @@ class EventAnswer:
         """The bins, probabilities and intervals of the table, in float64."""
         return self.event.table.look_up(self.uncertainty)
 
+    @property
+    def probability(self) -> NDArray[np.float64]:
+        """The probability of each sample."""
+        table = self.event.table
+        return table.probability[self.bins] if table.lookup == "step" else self.found.probability
+
     def float32(self) -> NDArray[np.float32]:
         """Return probability, lower and upper end of the interval, shape (n_samples, 3)."""
         of_bins = self.event.float32
@@ -99,9 +105,7 @@ def class_probability_array(
 ) -> NDArray[np.float64]:
     """Return `class_probabilities` of many rows, equal in each bit; shape (n_samples, n_shown)."""
     wide = scores.astype(np.float64)
-    rest = np.zeros(len(wide))
-    for column in wide[:, 1:].T:
-        rest += column
+    rest = np.add.reduce(wide[:, 1:], axis=1)
     if wide.shape[1] < n_classes:
         rest = np.maximum(rest, 1.0 - wide[:, 0])
     factor = np.divide(1.0 - first, rest, out=np.zeros(len(wide)), where=rest > 0.0)

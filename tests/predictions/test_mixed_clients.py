@@ -83,10 +83,15 @@ def test_concurrent_requests_get_the_answers_of_single_ones(client) -> None:
     together = send_together(client, [sent for _, sent in requests])
     for (name, sent), answer in zip(requests, together, strict=True):
         alone = sent.by(client)
-        if name == "digits" and answer.status_code == OK:
-            assert_near(said_of_rows(answer), said_of_rows(alone))
-        else:
+        if name == "few-classes" or answer.status_code != OK:
             assert said(answer) == said(alone), sent.content[:200]
+            continue
+        found, expected = said_of_rows(answer), said_of_rows(alone)
+        assert_near(found, expected)
+        if name == "steps":
+            # Only the shares of other classes follow the scores.
+            del found["topk_probability"], expected["topk_probability"]
+            assert found == expected, sent.content[:200]
     assert {answer.status_code for answer in together} == {OK, 400, 404, 422}
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -51,7 +52,7 @@ class Curve:
         if not (ordered & (self.probability <= self.upper) & (self.upper <= 1.0)).all():
             raise ValueError("a curve must have 0 <= lower <= probability <= upper <= 1")
 
-    @property
+    @cached_property
     def lines(self) -> tuple[Floats, Floats, Floats]:
         """Start, values and slopes of the line that ends at each knot, and of the one beyond.
 
