@@ -56,15 +56,18 @@ def run_evaluation(
     served = {int(k): measure for k, measure in (calibration.serve or {}).items()}
     learned = [found for found in map(learned_model, rows) if found is not None]
     further = with_learned(recorded.records, learned)
+    cross_fitted = learned_columns(workspace.artifacts, calibration)
+    refitted = with_learned(known, learned).uncertainty
     result = evaluate_set(
         {k: {row.measure: core_table(row) for row in rows if row.k == k} for k in served},
-        known.with_uncertainty(learned_columns(workspace.artifacts, calibration)),
+        known.with_uncertainty(cross_fitted),
         further,
         served=served,
         labelled=evaluation.labelled,
         n_classes=len(config["classes"]),
         levels=sorted({*OOD_LEVELS, config["ood"]["level"]}),
         seed=config["seed"],
+        refitted={name: refitted[name] for name in cross_fitted},
     )
     mislabelled = _mislabelled(further, rows) if evaluation.labelled else {}
     queue.publish(

@@ -51,6 +51,21 @@ def test_a_shifted_set_is_reported_as_shifted(clean, noisy) -> None:
     assert events[0]["scores"]["nll"] < events[1]["scores"]["nll"]
 
 
+def test_a_random_half_is_not_shifted_where_many_scores_are_equal(client) -> None:
+    """Votes of trees: cross-fitted values differ between folds and are no values of one formula."""
+    rng = np.random.default_rng(2)
+    votes = rng.binomial(20, rng.beta(0.5, 0.5, 600)) / 20
+    probabilities, labels = np.stack([1 - votes, votes], 1), rng.random(600) < votes
+    halves = [
+        npz(probabilities=probabilities[part], labels=labels[part].astype(np.int64))
+        for part in (slice(300), slice(300, None))
+    ]
+    made = calibrated(client, {"name": "votes"}, calibration=halves[0])
+    assert made["serve"]["1"] == "learned"
+    found = evaluate(client, "votes", "the other half", halves[1]).json()
+    assert found["result"]["shifted"] is False, found["result"]["sentence"]
+
+
 def test_report_tells_of_further_sets(client, clean, noisy) -> None:
     report = client.get("/report", params={"calibration": "digits@1"}).json()
     found = {row["name"]: row for row in report["evaluations"]}

@@ -1,10 +1,12 @@
 """Evaluate the tables of a finished calibration on another set."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 from scipy.special import expit
 
+from howsure.statistics.arrays import Uncertainty
 from howsure.statistics.bins.edges import assign_bins
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.diagnostics.consistency import (
@@ -41,6 +43,7 @@ def evaluate_set(
     n_classes: int,
     levels: Sequence[float] = OOD_LEVELS,
     seed: int = 0,
+    refitted: Mapping[str, Uncertainty] = MappingProxyType({}),
 ) -> EvaluationResult:
     """Evaluate another set, labelled or not: Ovadia et al., section 4.
 
@@ -62,6 +65,9 @@ def evaluate_set(
         Of out-of-distribution thresholds.
     seed : int
         Of the labels drawn for consistency bands.
+    refitted : mapping of str to ndarray of float32
+        The columns of ``calibration`` that are cross-fitted, computed by the one formula that also
+        made those of ``further``. Otherwise folds that differ would look like another population.
 
     Raises
     ------
@@ -83,6 +89,7 @@ def evaluate_set(
                 levels=levels,
                 deals=n_permutations(len(tables)) if labelled else None,
                 seed=seed,
+                refitted=refitted,
             )
             for measure, table in tables[k].items()
         }
@@ -131,6 +138,7 @@ def _judge_measure(
     levels: Sequence[float],
     deals: int | None,
     seed: int,
+    refitted: Mapping[str, Uncertainty],
 ) -> MeasureEvaluation:
     """Evaluate one table; ``deals`` is the number of permutations, None without labels."""
     name = column(measure, k)
@@ -154,7 +162,7 @@ def _judge_measure(
             level: float(np.mean(values > np.float32(threshold)))
             for level, threshold in ood_thresholds(ranking_of(known), levels).items()
         },
-        population=population_shift(values, known),
+        population=population_shift(values, refitted.get(name, known)),
         occupancy=tuple(
             np.bincount(assign_bins(values, table.edges), minlength=table.n_bins).tolist()
         ),
