@@ -229,19 +229,25 @@ def test_other_columns_are_refused_by_name(client, named, route, fault) -> None:
         assert all(word in str(refused.value) for word in words), refused.value
 
 
+def assert_all_right(route: str, found: list[Any]) -> None:
+    if route.startswith("evaluate"):
+        assert found[0] == 1.0
+    else:
+        assert found == LABELS[:40].tolist()
+
+
 @pytest.mark.parametrize("route", TABLES)
 def test_labels_and_the_sampling_design_are_no_other_columns(client, named, route) -> None:
     beside = [("label", LABELS[:40]), ("weight", np.ones(40)), ("group", np.arange(40))]
     if route.startswith("evaluate"):
         beside.append(("uncertainty_own", np.ones(40)))
-    found = ROUTES[route](client, named, [*beside, *table_of(FEW)])
-    assert found == LABELS[:40].tolist() or found[0] == 1.0
+    assert_all_right(route, ROUTES[route](client, named, [*beside, *table_of(FEW)]))
 
 
 @pytest.mark.parametrize("route", TABLES)
 def test_other_columns_of_a_chosen_table_are_not_read(client, chosen, route) -> None:
-    found = ROUTES[route](client, chosen, asked(route, lambda table: [*EXTRA, *table[::-1]]))
-    assert found == LABELS[:40].tolist() or found[0] == 1.0
+    table = asked(route, lambda table: [*EXTRA, *table[::-1]])
+    assert_all_right(route, ROUTES[route](client, chosen, table))
 
 
 @pytest.mark.parametrize("write", [as_csv, as_parquet])
@@ -265,9 +271,21 @@ def test_a_refit_keeps_the_columns(client, named) -> None:
         by_csv(client, named, [*EXTRA, *table_of(FEW)])
 
 
-def test_a_row_number_is_told(client, named) -> None:
+@pytest.mark.parametrize("name", ["Unnamed: 0", ""])
+@pytest.mark.parametrize("send_table", [by_csv, evaluated_csv])
+def test_a_row_number_is_told(client, named, send_table, name) -> None:
     with pytest.raises(Refused, match=r"index=False"):
-        by_csv(client, named, [("Unnamed: 0", np.arange(40)), *table_of(FEW)])
+        send_table(client, named, [(name, np.arange(40) % 2), *table_of(FEW)])
+
+
+def test_a_further_set_may_call_its_labels_label(client) -> None:
+    """The calibration set calls them otherwise."""
+    *inputs, (_, labels) = table_of(ROWS, LABELS)
+    config = CONFIG | {"name": "target", "columns": {"label": ["target"]}}
+    calibrated(client, config, model=MODEL, calibration=as_csv([*inputs, ("target", labels)]))
+    for name in ("target", "label"):
+        table = [*table_of(FEW), (name, LABELS[:40])]
+        assert evaluated_csv(client, "target", table)[0] == 1.0
 
 
 def row(**changes: Any) -> str:

@@ -78,6 +78,8 @@ def check_n_columns(n_columns: int, ctx: SetContext) -> None:
 def label_column(names: Sequence[str], ctx: SetContext) -> str | None:
     """Return the name of the label column, None if there is none and none is required.
 
+    A further set may call it `label`, whatever the calibration set calls it.
+
     Raises
     ------
     InvalidDataset
@@ -92,7 +94,8 @@ def label_column(names: Sequence[str], ctx: SetContext) -> str | None:
                 f"expected config.columns.{LABEL} to name one column, got {listed(asked)}; "
                 f"there are {listed(names)}",
             )
-        return None
+        is_input = any(LABEL in of for of in ctx.reading.input_columns.values())
+        return LABEL if LABEL in names and not is_input else None
     if ctx.labels_required and LABEL not in names:
         fix = f'if it is called otherwise, say so in config.columns: {{"{LABEL}": ["its name"]}}'
         if SCORE in names:

@@ -63,7 +63,9 @@ def output_columns(columns: Mapping[str, TableColumn], ctx: SetContext) -> Table
         If there are more classes or supplied columns than is allowed.
     """
     names = list(columns)
-    label = columns.get(label_column(names, ctx) or "")
+    label_name = label_column(names, ctx)
+    # A column may be called "", as the row numbers that pandas writes.
+    label = None if label_name is None else columns[label_name]
     found = _by_index(names, ctx) or _by_name(names, ctx) or _binary(names, ctx)
     unknown = other_columns(names, [*found.columns, *([label.name] if label else [])])
     if unknown:

@@ -44,9 +44,12 @@ def table_columns(columns: Sequence[TableColumn], ctx: SetContext) -> TableColum
     if reads_outputs(names, ctx.reading):
         return output_columns(by_name, ctx)
     asked = ctx.reading.input_columns
-    label = by_name.get(label_column(names, ctx) or "")
+    label_name = label_column(names, ctx)
+    # A column may be called "", as the row numbers that pandas writes.
+    label = None if label_name is None else by_name[label_name]
     supplied = supplied_names(names, location=ctx.location)
-    taken = {name for chosen in asked.values() for name in chosen} | {label.name if label else ""}
+    taken = {name for chosen in asked.values() for name in chosen}
+    taken |= set() if label_name is None else {label_name}
     design = design_columns(set(names) - taken)
     if asked:
         others = other_columns(names, taken)
