@@ -33,6 +33,15 @@ def with_labels(frame: Frame, labels: ArrayLike) -> Frame:
     return frame.assign(**{LABEL: getattr(labels, "to_numpy", lambda: labels)()})
 
 
+OUTPUT_PREFIXES = {"logits": "logit_", "probabilities": "prob_"}
+
+
+def output_table(frame: Frame, kind: str) -> Frame:
+    """Return outputs under the names of a table's columns, such as ``prob_cat`` for ``cat``."""
+    prefix = OUTPUT_PREFIXES[kind]
+    return frame.rename(columns=lambda c: c if str(c).startswith(prefix) else f"{prefix}{c}")
+
+
 def parquet_bytes(frame: Frame) -> bytes:
     """Return a frame as Parquet; its index is left out."""
     content: bytes = frame.rename(columns=str).to_parquet(index=False, engine="pyarrow")

@@ -14,6 +14,7 @@ import httpx
 from numpy.typing import ArrayLike
 
 from howsure.client.errors import CalibrationFailed, HowsureError, JobFailed
+from howsure.client.frames import is_frame, output_table
 from howsure.client.request import FilePart, Request, address_of
 from howsure.client.resources import FINISHED, Calibration, Progress
 from howsure.client.transport import Sender
@@ -191,6 +192,9 @@ class Upload:
             raise ValueError(
                 "expected a calibration set, or logits or probabilities with labels in its place"
             )
+        ((kind, rows), *others) = outputs.items()
+        if is_frame(rows) and not others:
+            return output_table(rows, kind), self.labels
         # Anything else is refused like an invalid array.
         return {**outputs, "labels": self.labels}
 

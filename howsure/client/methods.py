@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from howsure.client import jobs, predictions
 from howsure.client.errors import EvaluationFailed
-from howsure.client.frames import is_frame
+from howsure.client.frames import OUTPUT_PREFIXES, is_frame, output_table
 from howsure.client.jobs import OnProgress, Upload, WaitOptions
 from howsure.client.predictions import (
     ONE_OF,
@@ -71,7 +71,8 @@ class Methods:
             labels)``, arrays by name, or a data frame with a column ``label``. The inputs of a pair
             may be a data frame, too.
         logits, probabilities
-            Outputs of the model instead of ``calibration``, shape (n, classes).
+            Outputs of the model instead of ``calibration``: shape (n, classes), or a data frame
+            with a column for each class, whose names become those of the classes.
         labels, evaluation_labels
             Classes, shape (n,), or an .npy file of them: for ``logits``, ``probabilities`` or a set
             without labels, which is an .npy file.
@@ -104,13 +105,15 @@ class Methods:
             answer = await self.sender.send(upload.request(files))
         return await jobs.wait_for_calibration(self.sender, answer.json(), waiting)
 
-    async def dry_run(
+    async def dry_run(  # noqa: PLR0913 - the parts of an upload
         self,
         /,
         model: Models = None,
         calibration: Samples | None = None,
         *,
         evaluation: Samples | None = None,
+        logits: ArrayLike | None = None,
+        probabilities: ArrayLike | None = None,
         model_data: Companions | None = None,
         labels: LabelsGiven | None = None,
         evaluation_labels: LabelsGiven | None = None,
@@ -118,9 +121,10 @@ class Methods:
         **options: Any,  # noqa: ANN401 - as many kinds as the configuration has keys
     ) -> dict[str, Any]:
         """Check an upload like `calibrate`, but store nothing; return the result."""
+        outputs = {"logits": logits, "probabilities": probabilities}
         given = {**(config or {}), **options}
         upload = Upload(
-            model, calibration, labels, {}, evaluation, evaluation_labels, model_data, given
+            model, calibration, labels, outputs, evaluation, evaluation_labels, model_data, given
         )
         with ExitStack() as files:
             answer = await self.sender.send(upload.request(files, dry_run="true"))
@@ -169,7 +173,8 @@ class Methods:
             Rows for the model's only input, or rows by input name. With the names of the columns
             of the calibration table: a data frame of pandas, or a list of mappings.
         logits, probabilities
-            Instead of ``inputs``, for a calibration of uploaded outputs: shape (n, classes).
+            Instead of ``inputs``, for a calibration of uploaded outputs: shape (n, classes), or a
+            data frame with a column for each class, found by name.
         pixels
             Instead, for a calibration of pictures: resized, uint8, shape (n, height, width,
             channels).
@@ -195,8 +200,12 @@ class Methods:
         }
         given = [name for name, rows in outputs.items() if rows is not None]
         is_alone = pictures is None and not given
+        only = given[0] if len(given) == 1 and inputs is None and pictures is None else ""
         if is_frame(inputs) and supplied is None and is_alone:
             requests = predictions.frame_requests(inputs, rows_per_request)
+        elif only in OUTPUT_PREFIXES and is_frame(outputs[only]) and supplied is None:
+            table = output_table(outputs[only], only)
+            requests = predictions.frame_requests(table, rows_per_request)
         elif is_named_rows(inputs) and is_alone:
             requests = predictions.named_row_requests(inputs, supplied, rows_per_request)
         elif pictures is None:

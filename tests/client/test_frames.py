@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from running_service import DIGITS
 
-from howsure.client import Client
+from howsure.client import Client, HowsureError
 
 QUICK = {"measures": ["entropy"], "bins": 5, "folds": 2}
 MODEL = DIGITS / "model.onnx"
@@ -107,3 +107,20 @@ def test_notebooks_and_consoles(client, framed) -> None:
     assert f"{probability:.3f} (" in page
     assert client.predict(framed, frame_of("evaluation")[0])._repr_html_().count("<tr>") == 11
     assert "shown@1" in client.calibrations()._repr_html_()
+
+
+def test_outputs_in_a_frame_are_found_by_the_names_of_classes(client) -> None:
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(rng.dirichlet([0.3] * 3, 300), columns=["billing", "sales", "other"])
+    drawn = (frame.to_numpy().cumsum(axis=1) < rng.random((300, 1))).sum(axis=1)
+    labels = pd.Series(frame.columns[drawn])
+    told = client.dry_run(probabilities=frame, labels=labels, **QUICK)
+    assert told["data"]["kind"] == "probabilities"
+    made = client.calibrate(probabilities=frame, labels=labels, name="teams", **QUICK)
+    assert made.classes == ("billing", "sales", "other")
+    expected = client.predict(made, probabilities=frame.to_numpy())
+    for columns in (frame.columns, frame.columns[::-1]):
+        found = client.predict(made, probabilities=frame[columns])
+        assert np.array_equal(found.class_, expected.class_)
+    with pytest.raises(HowsureError, match="prob_sales"):
+        client.predict(made, probabilities=frame.drop(columns="sales"))

@@ -33,7 +33,7 @@ from howsure.statistics.shift.verdict import SHIFT_LEVEL, shift_verdict
 Tables = Mapping[int, Mapping[str, BinTable]]
 
 
-def evaluate_set(
+def evaluate_set(  # noqa: PLR0913 - two sets, and the choices of a calibration
     tables: Tables,
     calibration: Records,
     further: Records,
@@ -128,7 +128,7 @@ def _check(name: str, records: Records, tables: Tables, served: Mapping[int, str
                 raise ValueError(f"{name} must hold {column(measure, k)}")
 
 
-def _judge_measure(
+def _judge_measure(  # noqa: PLR0913 - as above
     table: BinTable,
     calibration: Records,
     further: Records,
