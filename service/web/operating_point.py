@@ -287,6 +287,7 @@ def operating_point_page(
         about,
         status=found.status if refused is None else refused.status,
         outcome=found,
+        summary=report["summary"],
         served=None if event is None else event["served"],
         ranges=_ranges(table, whole.preview.get("max_risk")),
         chart=_chart(charts_of(request), report, found),

@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 from keyed_service import KeyedService, logits_of
 from model_services import HOSTILE
 from page_visitor import Visitor, elements, text_of
-from running_service import calibrated, refit
+from running_service import calibrated, npz, refit
 
 from service.errors import Overloaded
 from service.reports import operating_points
@@ -111,6 +112,20 @@ def test_the_page_says_how_the_error_rate_is_known_or_what_is_missing(
         if form in ("html", "markdown"):
             assert ("estimated with cross-fitting" in written) == (measure == "learned"), form
         assert not (measure == "learned" and "certified" in written), form
+
+
+@pytest.mark.parametrize("shift", [0, 1])
+def test_a_calibration_with_warnings_says_so_before_anything_else(service, visitor, shift) -> None:
+    """Labels that are moved by one give a warning."""
+    rng = np.random.default_rng(1)
+    logits = 3 * rng.normal(size=(600, 4))
+    labels = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    content = npz(logits=logits, labels=(labels + shift) % 4)
+    made = calibrated(service.client(), {"name": f"moved-{shift}"}, calibration=content)
+    text = text_of(visitor.open(address(made["id"])).text)
+    before = text[: text.index("No operating point is active")]
+    assert ("Do not use this calibration yet" in before) == bool(shift)
+    assert ("Fix the findings first" in before) == bool(shift)
 
 
 def test_the_mark_is_where_the_curve_is_drawn(service, visitor, calibration) -> None:
