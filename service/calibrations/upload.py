@@ -172,10 +172,10 @@ def _refuse_text_model(
     try:
         inspect_onnx_model(workspace, tenant_id, upload, config, no_rows)
     except InvalidOnnxModel as error:
-        if error.violations[0].rule == ModelRule.INPUT_TYPE:
+        if any(found.rule == ModelRule.INPUT_TYPE for found in error.violations):
             raise
     except ServiceError:
-        return
+        return  # the fault of the set is reported instead
 
 
 def _open_sets(

@@ -12,8 +12,9 @@ from service.child.exit_with_parent import exit_with_parent
 def main(fd: int, parent: int) -> None:
     """Answer requests until the parent closes the socket or exits."""
     exit_with_parent(parent)
-    # The first array of pyarrow would import pandas, where it is installed: half a second, 20 MB.
-    sys.modules["pandas"] = None  # type: ignore[assignment]  # no such module
+    # pyarrow imports pandas with its first array, if it is installed: half a second and 20 MB. None
+    # makes that import fail, and pyarrow does without.
+    sys.modules["pandas"] = None  # type: ignore[assignment]  # typed as holding modules only
     # This import takes long: it brings numpy, onnx and onnxruntime, which must be loaded before
     # the process is locked down.
     from service.child.serve import serve  # noqa: PLC0415 - see above

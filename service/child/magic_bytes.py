@@ -10,7 +10,7 @@ _MEDIA_TYPES = {
 
 
 def media_type_of(content: bytes) -> str | None:
-    """Return the media type of a picture or of arrays; None if it is something else."""
+    """Return the media type of a picture or an array file, or None for any other content."""
     found = (kind for magic, kind in _MEDIA_TYPES.items() if content.startswith(magic))
     return next(found, None)
 

@@ -52,6 +52,7 @@ CallerDep = Annotated[Caller, Depends(_caller)]
 TenantDep = Annotated[uuid.UUID, Depends(_tenant_id)]
 # For routes that change something; it includes the tenant.
 ActDep = Annotated[AuditEvent, Depends(_audit_event)]
+# Workspace, tenant and limits together; the audit event of a route that has one.
 CallDep = Annotated[CallContext, Depends(_call)]
 CalibrationRef = Annotated[str, Path(description="An id, a name, or `name@version`.")]
 EvaluationName = Annotated[str, Path(description="Name of the further set.")]

@@ -18,9 +18,9 @@ from service.workspace import Workspace
 
 @dataclass(frozen=True)
 class CallContext:
-    """What every change needs: the workspace, the tenant, its limits and what is recorded.
+    """What a call needs: the workspace, the tenant, its limits and what is recorded.
 
-    ``event`` is None for changes by the service itself, which the audit log does not record.
+    ``event`` is None for what the audit log does not record: reads, and changes by the service.
     ``request`` is None without an idempotency key.
     """
 

@@ -233,9 +233,8 @@ class ServedCalibration:
     The thresholds are those of the measure that serves Top-1: beyond ``ood_threshold`` a sample
     is unlike the calibration set, and beyond an entry of ``accept_thresholds``, by maximal risk,
     answering it would break that risk. None where there is none. ``operating_point`` alone may
-    change; a change makes another copy. ``has_classes`` is false if requests
-    hold scores of pairs; ``takes_other_columns`` if columns of tables that it does not know are
-    refused.
+    change; a change makes another copy. ``has_classes`` is false if requests hold scores of pairs.
+    ``takes_other_columns`` tells whether tables may have columns that it does not know.
     """
 
     ref: CalibrationRef

@@ -38,7 +38,7 @@ from service.web.static_files import FOLDER
 FEW_CLASSES = 5
 SHORT_DIGEST = 12
 MOST_LEARNED = 20
-# Of the learned measure, in the order of the formula.
+# The inputs of the learned measure, in the order of its formula.
 INPUTS = (
     "log-odds of an error by the softmax at this temperature",
     "the same at temperature 1",

@@ -51,9 +51,11 @@ async def busy_lane() -> AsyncIterator[Lane]:
     """Yield a lane in which one call runs until the block ends."""
     lane, hold = Lane("tests", threads=2, queue=5), threading.Event()
     running = asyncio.create_task(lane.run(TENANT, hold.wait))
-    assert await asyncio.to_thread(wait_until, lambda: lane.running == 1)
-    yield lane
-    hold.set()
+    try:
+        assert await asyncio.to_thread(wait_until, lambda: lane.running == 1)
+        yield lane
+    finally:
+        hold.set()
     assert await running
 
 

@@ -8,6 +8,8 @@ from howsure.statistics.bins.fit import LEAST_SAMPLES_PER_BIN, candidate_bins
 from howsure.statistics.findings.evidence import Finding, LabelCounts, RecordedSet, finding
 
 LEVEL = 1e-3
+# Classes that a message names.
+SHOWN = 5
 
 
 def classes_not_seen(labelled: LabelCounts, /) -> Finding | None:
@@ -45,8 +47,8 @@ def classes_not_seen(labelled: LabelCounts, /) -> Finding | None:
 
 
 def first_few(classes: Classes) -> str:
-    """Return the first five classes as text."""
-    return ", ".join(map(str, classes[:5].tolist())) + ", …" * (len(classes) > 5)  # noqa: PLR2004 - five are shown
+    """Return the first classes as text."""
+    return ", ".join(map(str, classes[:SHOWN].tolist())) + ", …" * (len(classes) > SHOWN)
 
 
 WARNING_SHARE = 0.5

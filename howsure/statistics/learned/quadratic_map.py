@@ -226,7 +226,7 @@ def fit_map(
 def _precision(scale: Scale) -> Floats:
     """Return the prior precision of each weight; infinite for terms that are left out."""
     precision = np.full(N_WEIGHTS, scale.map_scale**-2.0)
-    # Nothing tells where the saturated lie beyond the range of the others.
+    # Saturated samples lie beyond the range of the others, where the map says nothing about them.
     precision[[0, SATURATED]] = INTERCEPT_SCALE**-2.0
     precision[N_MAP:] = np.inf if scale.measure_scale == 0.0 else scale.measure_scale**-2.0
     return precision

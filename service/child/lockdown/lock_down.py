@@ -144,8 +144,9 @@ def _drop_rights(
 
 
 def _lock_down(rules: SandboxRules, lacking: tuple[str, ...], *, uses_cuda: bool) -> None:
-    # Its module `resource` exists on Linux only.
-    from service.child.lockdown.resource_limits import limit_resources  # noqa: PLC0415 - see above
+    from service.child.lockdown.resource_limits import (  # noqa: PLC0415 - it needs Linux
+        limit_resources,
+    )
 
     threads = len(list(Path("/proc/self/task").iterdir()))
     if threads > 1 and not uses_cuda:

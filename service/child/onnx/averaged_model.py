@@ -266,7 +266,7 @@ class StochasticGraph:
     def plan(
         self,
         probes: Sequence[Probed],  # noqa: ARG002 - as of other models
-        inputs: Mapping[str, Array],  # noqa: ARG002 - the same
+        inputs: Mapping[str, Array],  # noqa: ARG002 - as of other models
     ) -> tuple[PassPlan, ...]:
         """Return the requested plan, and start again with the graph of the file."""
         self._file.renew()

@@ -186,8 +186,8 @@ class ModelInputs:
 
     With ``preprocessing``, an array called ``pixels`` holds pixels, uint8 of shape (n, height,
     width, channels). Without it, ``pixels`` is an ordinary name. ``table_columns`` are the columns
-    of each input in the calibration table, if it was one. ``of_rows`` is how many rows the set has
-    that arrays belong to, for messages; None for the arrays alone.
+    of each input, if the calibration set was a table. ``of_rows`` is the number of rows that
+    messages name: that of the whole set, or None for the number of rows at hand.
     """
 
     specs: Sequence[TensorSpec]

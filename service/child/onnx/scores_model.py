@@ -55,7 +55,7 @@ class ScoresModel:
         rows: dict[str, Array],
         *,
         location: str,  # noqa: ARG002 - as of a model that runs
-        start: int,  # noqa: ARG002 - the same
+        start: int,  # noqa: ARG002 - as of a model that runs
     ) -> Array:
         """Return top classes, top scores and uncertainties of each row, side by side."""
         ((kind, scores),) = rows.items()
@@ -118,10 +118,10 @@ class ScoresDecoder:
     def decode_alike(
         self,
         sent: SentBodies,  # noqa: ARG002 - as of a model's bodies
-        bodies: Buffer,  # noqa: ARG002 - the same
+        bodies: Buffer,  # noqa: ARG002 - as of a model's bodies
         *,
-        max_rows: int,  # noqa: ARG002 - the same
-        run_rows: int,  # noqa: ARG002 - the same
+        max_rows: int,  # noqa: ARG002 - as of a model's bodies
+        run_rows: int,  # noqa: ARG002 - as of a model's bodies
     ) -> Decoded | None:
         """Return None: each body is decoded by itself."""
         return None

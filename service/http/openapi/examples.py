@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent / "bodies"
-# Of the media types of a body, the first of these has the example.
+# A body may have several media types. The example belongs to the first of these.
 SHOWN = ("application/json", "multipart/form-data", "text/event-stream")
 
 

@@ -43,7 +43,7 @@ class LoadRequest:
     table_columns
         The columns of a table that each input is made of, if they have names.
     of_rows
-        How many rows the set has that the trial rows begin; None for the trial rows alone.
+        Number of rows of the whole set, for messages; None if only the trial rows are known.
     """
 
     paths: tuple[str, ...]
@@ -108,7 +108,7 @@ class RowsRequest:
     seed
         Seed of the records' tie keys.
     of_rows
-        How many rows the set has that these belong to; None for these rows alone.
+        Number of rows of the whole set, for messages; None if only these rows are known.
     """
 
     location: str
