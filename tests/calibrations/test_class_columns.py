@@ -81,7 +81,7 @@ def test_other_classes_are_refused_by_name(client, intents, route) -> None:
         answer = evaluate(client, "intents", "other", csv(columns))
     assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY
     detail = answer.json()["detail"]
-    assert "missing: `prob_billing`; got also `prob_bill`; did you mean `prob_bill`?" in detail
+    assert "missing: `prob_billing`; got also `prob_bill`; did you mean `prob_billing`?" in detail
 
 
 @pytest.mark.parametrize("name", ["p", "prob", "probability"])

@@ -184,7 +184,7 @@ WRONG: dict[str, tuple[Callable[[Table], Table], Sequence[str]]] = {
     "extra": (lambda table: [*EXTRA, *table], ["`zip`"]),
     "renamed": (
         lambda table: [(name.replace("bmi", "bmj"), column) for name, column in table],
-        ["missing: `bmi`", "did you mean `bmj`?"],
+        ["missing: `bmi`", "did you mean `bmi`?"],
     ),
     "doubled": (lambda table: [*table, ("age", table[1][1])], ["age", "twice"]),
     "doubled and missing": (lambda table: [table[0], table[0], *table[2:]], ["age", "twice"]),

@@ -190,7 +190,7 @@ def test_a_missing_column_is_named_with_the_nearest_name(client):
     assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY
     detail = answer.json()["detail"]
     assert "missing: `pixel 3`" in detail
-    assert "did you mean `pixle 3`?" in detail
+    assert "did you mean `pixel 3`?" in detail
 
 
 def test_a_pair_of_arrays(client, rows_in_npz):

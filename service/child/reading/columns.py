@@ -123,10 +123,10 @@ def listed(names: Sequence[str], *, most: int = _SHOWN) -> str:
     return ", ".join(f"`{shown(name)}`" for name in names[:most]) + more
 
 
-def nearest(missing: Sequence[str], found: Iterable[str]) -> str:
-    """Return the end of a message: a name that is there and nearly one that is missing."""
-    compared = [name for name in islice(found, _COMPARED) if len(name) <= COMPARED_CHARACTERS]
-    for name in missing[:_SHOWN]:
+def nearest(sent: Sequence[str], expected: Iterable[str]) -> str:
+    """Return the end of a message: an expected name that is nearly one that was sent."""
+    compared = [name for name in islice(expected, _COMPARED) if len(name) <= COMPARED_CHARACTERS]
+    for name in sent[:_SHOWN]:
         for near in get_close_matches(name[:COMPARED_CHARACTERS], compared, n=1):
             return f"; did you mean {listed([near])}?"
     return ""

@@ -151,7 +151,7 @@ def _by_name(names: Sequence[str], ctx: SetContext) -> _Classes | None:
             f"expected a column for each of the {len(expected)} classes, {listed(expected)}"
             + (f"; missing: {listed(missing)}" if missing else "")
             + (f"; got also {listed(unknown)}" if unknown else "")
-            + nearest(missing, unknown)
+            + nearest(unknown, missing)
         )
     return _Classes(prefix, [prefix + name for name in expected], tuple(expected))
 

@@ -98,13 +98,15 @@ def _asked(
     others: Sequence[str],
     ctx: SetContext,
 ) -> Sequence[TableColumn]:
+    if not chosen:
+        raise ctx.invalid(f"config.columns names no column for {listed([name])}; name at least one")
     missing = [column for column in chosen if column not in columns]
-    if missing or not chosen:
+    if missing:
         raise ctx.invalid(
             f"expected the {len(chosen)} columns of {listed([name])} by name, in any order; "
-            f"missing: {listed(missing) or 'their names in config.columns'}"
+            f"missing: {listed(missing)}"
             + (f"; got also {listed(others)}" if others else "")
-            + nearest(missing, others)
+            + nearest(others, missing)
         )
     found = [columns[column] for column in chosen]
     _refuse_unread([c for c in found if c.kind in ("text", "dates", "others")], ctx)

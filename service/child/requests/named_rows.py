@@ -101,7 +101,7 @@ class NamedRows:
                 f"expected the {len(self._names)} columns of the calibration by name"
                 + (f"; missing: {listed(missing)}" if missing else "")
                 + (f"; unknown: {listed(unknown)}" if unknown else "")
-                + (nearest(missing, unknown) if missing else "; leave other names out"),
+                + (nearest(unknown, missing) if missing else "; leave other names out"),
             )
         for name, value in row:
             at = f"{place}.{shown(name)[1:-1]}"

@@ -103,7 +103,7 @@ WRONG = {
         "label,p_a,p_bb\na,1,0\n",
         {"classes": ["a", "b", "c"]},
         "",
-        "missing: `p_b`, `p_c`; got also `p_bb`; did you mean `p_bb`?",
+        "missing: `p_b`, `p_c`; got also `p_bb`; did you mean `p_b`?",
     ),
     "class map of some": (
         "label,p_a,p_b\na,1,0\n",

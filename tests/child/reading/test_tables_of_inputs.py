@@ -202,7 +202,7 @@ ASKED_CASES = {
         {"x": ["years"]},
         "missing: `years`; got also `age`, `income`, `city`",
     ),
-    "no column": ({"x": []}, "missing: their names in config.columns"),
+    "no column": ({"x": []}, "config.columns names no column for `x`"),
     "no such label": ({"label": ["y"]}, "got `y`; there are `age`, `label`, `income`"),
     "two labels": ({"label": ["age", "income"]}, "to name one column, got `age`, `income`"),
     "text": ({"x": ["city", "age"]}, "got text in `city`"),
