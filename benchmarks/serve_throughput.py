@@ -52,13 +52,14 @@ def main() -> None:
     given = arguments()
     end_in_order_when_told()
     networks = [network(name) for name in given.models]
+    measures = {} if given.measures is None else {"measures": given.measures}
     with ExitStack() as stack:
         ours = stack.enter_context(service(threads=str(given.threads), workers="1"))
         others = [stack.enter_context(server) for server in compared_servers(networks, given)]
         for server in [ours, *others]:
             if server.name.startswith("howsure"):
                 for made in networks:
-                    calibrate(server, made)
+                    calibrate(server, made, **measures)
         cells = asked_cells([ours, *others], networks, given.rows, given.connections)
         check(cells, networks)
         measured = measure(cells, networks, given)
@@ -94,6 +95,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=1, help="of each ONNX Runtime session")
     parser.add_argument("--seed", type=int, default=0, help="of the order of the cells")
     parser.add_argument("--generator", choices=GENERATORS, default=default_generator())
+    parser.add_argument("--measures", nargs="+", help="of the calibrations; default: the service's")
     parser.add_argument("--previous", metavar="PYTHON", help="interpreter of another version")
     parser.add_argument("--json", type=Path, help="write every measurement to this file")
     parser.add_argument("--quick", action="store_true", help="one model, one repeat, fewer cells")
