@@ -10,7 +10,9 @@ Each model's outputs are split at random: the calibration is fitted to n samples
 options, and its report's evaluation scores on all other samples are read. NLL and Brier score of
 the served Top-1 probability are divided by the least of raw softmax, temperature, beta, quadratic
 logistic and isotonic calibration, each clipped to [1 / (2n), 1 - 1 / (2n)]. AUROC is that of error
-detection: `learned` minus the best single measure on the evaluation samples.
+detection: `learned` minus the best single measure on the evaluation samples. Bias is how much the
+cross-validated NLL of `learned` is above that on the evaluation samples, minus the same difference
+of `neg_log_topk_mass`, which is fitted without cross-fitting: below 0, it is too good.
 """
 
 import argparse
@@ -75,6 +77,7 @@ class Row:
     brier: float
     auroc: float
     single: float
+    bias: float
 
     @property
     def gain(self) -> float:
@@ -253,10 +256,17 @@ def judge(outputs: Outputs, n: int, splits: int) -> Row:
         *(float(value) for value in served / best),
         auroc.pop(LEARNED),
         max(auroc.values()),
+        float(np.mean([above(event, LEARNED) - above(event, SINGLE) for event in found])),
     )
 
 
-LOSSES = ("nll", "brier")
+def above(event: EventFit, name: str) -> float:
+    """Return the cross-validated NLL of a measure minus that on the evaluation samples."""
+    fit = event.measures[name]
+    return fit.scores["nll"].mean - fit.evaluation["nll"]
+
+
+LOSSES, SINGLE = ("nll", "brier"), "neg_log_topk_mass"
 
 
 def main() -> None:
@@ -267,8 +277,8 @@ def main() -> None:
     asked = parser.parse_args()
     sources = [*SETS, *(lambda folder=folder: networks(folder) for folder in asked.folder)]
     rows = []
-    print("| model | n | served | best rival | NLL | Brier | AUROC | gain |")
-    print("|---|---:|---|---|---:|---:|---:|---:|")
+    print("| model | n | served | best rival | NLL | Brier | AUROC | gain | bias |")
+    print("|---|---:|---|---|---:|---:|---:|---:|---:|")
     for source in sources:
         for outputs in source():
             for n, splits in zip(asked.sizes, asked.splits, strict=True):
@@ -278,19 +288,22 @@ def main() -> None:
                 rows.append(row)
                 print(
                     f"| {row.name} | {row.n} | {row.served} | {row.rival} | {row.nll:.4f} "
-                    f"| {row.brier:.4f} | {row.auroc:.4f} | {row.gain:+.4f} |",
+                    f"| {row.brier:.4f} | {row.auroc:.4f} | {row.gain:+.4f} | {row.bias:+.4f} |",
                     flush=True,
                 )
-    print("\n| n | models | NLL: mean | worst | Brier: mean | worst | AUROC gain: mean | least |")
-    print("|---:|---:|---:|---:|---:|---:|---:|---:|")
+    print(
+        "\n| n | models | NLL: mean | worst | Brier: mean | worst "
+        "| AUROC gain: mean | least | bias |"
+    )
+    print("|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
     for n in asked.sizes:
-        nll, brier, gain = (
+        nll, brier, gain, bias = (
             np.array([getattr(row, name) for row in rows if row.n == n])
-            for name in ("nll", "brier", "gain")
+            for name in ("nll", "brier", "gain", "bias")
         )
         print(
             f"| {n} | {len(nll)} | {nll.mean():.4f} | {nll.max():.4f} | {brier.mean():.4f} "
-            f"| {brier.max():.4f} | {gain.mean():+.4f} | {gain.min():+.4f} |"
+            f"| {brier.max():.4f} | {gain.mean():+.4f} | {gain.min():+.4f} | {bias.mean():+.4f} |"
         )
 
 

@@ -46,8 +46,8 @@ class LearnedFit:
     model : LearnedModel
         Fitted to all samples: it serves.
     uncertainty : ndarray of float32, shape (n_samples,)
-        Of the calibration set, cross-fitted: no sample's coefficients depend on its own label. Only
-        the choice of the temperature and the prior scales uses all labels.
+        Of the calibration set, cross-fitted: neither a sample's coefficients nor the temperature
+        and the prior scales they were fitted with depend on its own label.
     class_effects : ndarray of float64, shape (n_classes,)
         Change of the log-odds by the predicted class, at the mean of its slope's input.
     class_counts : ndarray of int64, shape (n_classes,)
@@ -88,7 +88,8 @@ def fit_learned(samples: EventSamples, folds: BinIndex, *, n_classes: int) -> Le
     for group in np.unique(groups) if groups.max(initial=0) > 0 else ():
         held = np.flatnonzero(groups == group)
         others = EventSamples(learned.records.take(groups != group), samples.k)
-        model, _ = _fitted(others, scale, n_classes)
+        without = _tuned(_first(others, MAX_TUNED), n_classes)
+        model, _ = _fitted(others, without, n_classes)
         part = EventSamples(learned.records.take(held), samples.k)
         uncertainty[held] = learned_uncertainty(model, part)
     counts = np.bincount(samples.records.top_classes[:, 0], minlength=n_classes)

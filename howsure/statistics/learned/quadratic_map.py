@@ -20,8 +20,10 @@ from howsure.statistics.learned.recorded import recorded_inputs
 MAP_SCALES, MEASURE_SCALES = (0.1, 0.3, 1.0, 3.0), (0.0, 0.1, 0.3, 1.0)
 INTERCEPT_SCALE = 3.0
 LEAST_SATURATED = 5
-MOST_STEPS = 30
-TOLERANCE = 1e-4
+MOST_STEPS = 50
+# What the next of Newton's steps would gain; and its least share, for a step across the edge of
+# where the penalty of `UPWARDS` begins may have to be cut very short.
+LEAST_GAIN, LEAST_SHARE = 1e-10, 1e-10
 # Columns of the design: 1, v0, v1, v0^2, saturated | v2, v3, v2^2, v3^2.
 N_MAP, N_WEIGHTS = 5, 9
 SATURATED = 4
@@ -207,16 +209,15 @@ def fit_map(
     for _ in range(MOST_STEPS):
         gradient, curvature = derivatives(found)
         step = np.linalg.solve(curvature, gradient)
-        size, then = 1.0, loss(found - step)
-        while then > now and size > TOLERANCE:
-            size /= 2.0
-            then = loss(found - size * step)
+        if gradient @ step < 2.0 * LEAST_GAIN:
+            break
+        share, then = 1.0, loss(found - step)
+        while then > now and share > LEAST_SHARE:
+            share /= 2.0
+            then = loss(found - share * step)
         if then >= now:
             break
-        found, gain, now = found - size * step, now - then, then
-        if gain < TOLERANCE:
-            break
-    _, curvature = derivatives(found)
+        found, now = found - share * step, then
     volume = np.log(penalty).sum() - np.linalg.slogdet(curvature)[1]
     weights = np.zeros(N_WEIGHTS)
     weights[used] = found

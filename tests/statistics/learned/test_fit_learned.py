@@ -11,6 +11,7 @@ from scipy.stats import rankdata
 from howsure.statistics.bins.fit import fit_bin_table
 from howsure.statistics.fit.event_samples import EventSamples
 from howsure.statistics.learned.fit import fit_learned
+from howsure.statistics.learned.quadratic_map import falling_map, fit_map, standard_scale
 from howsure.statistics.learned.recorded import learned_uncertainty
 from howsure.statistics.records.order import in_canonical_order, stratified_folds
 
@@ -32,35 +33,38 @@ def fitted(records, *, n_classes=N_CLASSES, folds=None):
     return fit_learned(EventSamples(records, 1), folds, n_classes=n_classes)
 
 
-def scales_of(fit):
-    """What is chosen before the folds are: the temperature and the stages in use."""
-    return fit.model.temperature, bool(fit.class_effects.any()), bool(fit.model.second.any())
+def relabelled(records, held, *, rank, logit):
+    """The records with labels of another rank and logit at some positions."""
+    return replace(
+        records,
+        label_rank=np.where(held, rank, records.label_rank).astype(records.label_rank.dtype),
+        label_logit=np.where(held, logit, records.label_logit).astype(records.label_logit.dtype),
+    )
 
 
-def flipped(records, sample):
-    """The records with one sample's hit turned, by its rank and the logit of its label."""
-    rank, logit = records.label_rank.copy(), records.label_logit.copy()
-    rank[sample] = 1 if rank[sample] == 0 else 0
-    return replace(records, label_rank=rank, label_logit=logit)
-
-
-def test_no_uncertainty_depends_on_its_own_label():
-    """In the same folds, and with the same prior scales, which are chosen once from all labels."""
+@pytest.mark.parametrize("pair", range(5))
+def test_no_uncertainty_depends_on_labels_of_its_own_folds(pair):
+    """Not even by the temperature and the prior scales, which other labels would change."""
     records = uneven(400)
     folds = stratified_folds(records.hits(1), records.tie_key, n_folds=10)
-    before = fitted(records, folds=folds)
-    unmoved, others_moved = 0, 0
-    for sample in range(0, 400, 40):
-        after = fitted(flipped(records, sample), folds=folds)
-        if scales_of(after) != scales_of(before):
-            continue
-        group = folds // 2 == folds[sample] // 2
-        same = after.uncertainty == before.uncertainty
-        unmoved += bool(same[group].all())
-        others_moved += bool(not same[~group].any())
-        assert after.model.intercept != before.model.intercept
-    assert unmoved >= 8
-    assert others_moved >= 8
+    held = folds // 2 == pair
+    right = relabelled(records, held, rank=0, logit=0.0)
+    wrong = relabelled(records, held, rank=1, logit=-20.0)
+    before, after = fitted(right, folds=folds), fitted(wrong, folds=folds)
+    assert before.model.temperature != after.model.temperature
+    np.testing.assert_array_equal(before.uncertainty[held], after.uncertainty[held])
+    assert (before.uncertainty != after.uncertainty)[~held].any()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_map_has_converged(seed):
+    """From the start that is given and from another: the posterior has one maximum."""
+    samples = EventSamples(uneven(240, seed=seed), 1)
+    for temperature in (10, 14, 18):
+        scale, problem, weights = falling_map(samples, standard_scale(samples, temperature))
+        start = np.random.default_rng(seed).normal(size=len(weights))
+        again, _ = fit_map(problem, problem.offset, scale, start)
+        np.testing.assert_allclose(weights, again, atol=1e-4)
 
 
 def test_classes_that_are_worse_than_they_look_are_found():
