@@ -3,6 +3,8 @@
 Of the digits, and of Fashion-MNIST where a copy of it lies beside the checkout.
 """
 
+import re
+
 import httpx
 import numpy as np
 import onnxruntime
@@ -64,6 +66,7 @@ def test_each_fault_is_reported(client, pictures, code: str) -> None:
     assert finding["docs"] == f"docs/findings.md#{code}"
     assert finding["figures"]
     assert finding["message"].endswith(".")
+    assert not re.search(r"\d%", finding["message"])
 
 
 @EACH_SET

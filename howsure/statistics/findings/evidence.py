@@ -3,13 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, TypeAlias
+from string import Formatter
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
 from howsure.statistics.arrays import Counts, Floats, Labels
+from howsure.statistics.plain import percent
 from howsure.statistics.records.records import Records
 
 Level: TypeAlias = Literal["warning", "notice"]
@@ -43,9 +45,18 @@ def finding(
 ) -> Finding:
     """Return a finding whose message is the template, filled in with its figures.
 
-    ``words`` fills ``{words}`` and is not a figure.
+    ``words`` fills ``{words}`` and is not a figure; ``{accuracy:percent}`` is a share in percent.
     """
-    return Finding(code, level, template.format(words=words, **figures), figures)
+    return Finding(code, level, _TEMPLATES.format(template, words=words, **figures), figures)
+
+
+class _Templates(Formatter):
+    def format_field(self, value: Any, format_spec: str) -> str:  # noqa: ANN401 - as its base
+        """Return a value by its format."""
+        return percent(value) if format_spec == "percent" else format(value, format_spec)
+
+
+_TEMPLATES = _Templates()
 
 
 TOLERANCE = 1e-3

@@ -182,9 +182,9 @@ def _scale_finding(
     return finding(
         code,
         "warning",
-        f"{seen}; {tried}, {{samples}} samples give a Top-1 accuracy of {{rescaled_accuracy:.1%}} "
-        "instead of {accuracy:.1%}, and a mean log-probability of the label of "
-        "{rescaled_mean_log_probability:.2f} instead of {mean_log_probability:.2f}. "
+        f"{seen}; {tried}, {{samples}} samples give a Top-1 accuracy of "
+        "{rescaled_accuracy:percent} instead of {accuracy:percent}, and a mean log-probability of "
+        "the label of {rescaled_mean_log_probability:.2f} instead of {mean_log_probability:.2f}. "
         f"{fix}.",
         accuracy=float(as_sent.hits(1).mean()),
         rescaled_accuracy=float(rescaled.hits(1).mean()),

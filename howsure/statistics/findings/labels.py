@@ -105,9 +105,9 @@ def labels_shifted(evidence: RecordedSet) -> Finding | None:
     return finding(
         "labels-shifted",
         "warning",
-        "Top-1 accuracy is {accuracy:.1%} as sent and {shifted_accuracy:.1%} with {offset:+d} "
-        "added to every label{words}, on {samples:,} samples. Add {offset:+d} to the labels, or "
-        "check the index of their first class.",
+        "Top-1 accuracy is {accuracy:percent} as sent and {shifted_accuracy:percent} with "
+        "{offset:+d} added to every label{words}, on {samples:,} samples. Add {offset:+d} to the "
+        "labels, or check the index of their first class.",
         words=f" modulo {evidence.n_classes}" * best.wraps,
         offset=best.offset,
         classes=evidence.n_classes,
@@ -151,7 +151,7 @@ def labels_permuted(evidence: RecordedSet) -> Finding | None:
     return finding(
         "labels-permuted",
         "warning",
-        "Top-1 accuracy is {accuracy:.1%} as sent and {matched_accuracy:.1%} if "
+        "Top-1 accuracy is {accuracy:percent} as sent and {matched_accuracy:percent} if "
         "{classes_renamed:,} classes of the labels are permuted, on {samples:,} samples that were "
         "not used to find the permutation: {words}. Use the order of classes that the model was "
         "trained with.",
