@@ -1,5 +1,7 @@
 """What fixes a finding: a sentence, and a command, a request or a line of Python."""
 
+import json
+import shlex
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -13,48 +15,40 @@ class Remedy(NamedTuple):
 
 DATA = "Change the arrays of the set, then calibrate again:"
 OTHERS = "Check this without storing anything:"
-CALIBRATE = "howsure calibrate model.onnx calibration.npz"
-# `{reference}` is the calibration; other names are figures of the finding.
+MOST_NAMES = 20  # of a class map that is written out
+# `{reference}` is the calibration, `{calibrate}` the command that makes it, `{suffix}` the ending
+# of its set, `{arrays}` the array of its set; other names are figures of the finding.
 REMEDIES: Mapping[str, Remedy] = {
-    "inputs-not-scaled": Remedy(
-        "Change the arrays of the set, or for pictures set --preprocessing to the model's scale, "
-        "then calibrate again:",
-        'inputs = inputs.astype("float32") / 255',
-    ),
-    "inputs-scaled-twice": Remedy(
-        "Change the arrays of the set, or for pictures add --preprocessing none, then calibrate "
-        "again:",
-        'inputs = inputs.astype("float32") * 255',
-    ),
+    "inputs-not-scaled": Remedy(DATA, 'inputs = inputs.astype("float32") / 255'),
+    "inputs-scaled-twice": Remedy(DATA, 'inputs = inputs.astype("float32") * 255'),
     "labels-shifted": Remedy(DATA, "labels = (labels {sign} {distance}) % {classes}"),
     "labels-permuted": Remedy(
-        "Convert the labels to the model's order of classes. If the set has class names, send the "
-        "model's index of each:",
-        f"""{CALIBRATE} --class-map '{{{{"FIRST NAME": 0, "SECOND NAME": 1}}}}'""",
+        "Give the labels the model's order of classes, then calibrate again:",
+        "order = numpy.arange({classes})\norder[{sent}] = {meant}\nlabels = order[labels]",
     ),
     "softmax-twice": Remedy(
         "Export the model without its second softmax. If the service took probabilities for "
         "logits, tell it what they are:",
-        f"{CALIBRATE} --output-kind probabilities",
+        "{calibrate} --output-kind probabilities",
     ),
     "not-probabilities": Remedy(
         "If the model has another output with scores, name it. Otherwise export the model's output "
         "before its argmax:",
-        f"{CALIBRATE} --output NAME",
+        "{calibrate} --output NAME",
     ),
     "accuracy-near-chance": Remedy(
         "Check that labels and inputs are in the same order, that the inputs are prepared as in "
         f"training, and that this is the trained model. {OTHERS}",
-        f"{CALIBRATE} --dry-run",
+        "{calibrate} --dry-run",
     ),
     "accuracy-differs": Remedy(
         "Draw both sets at random from the data that will be predicted, and calibrate again:",
-        f"{CALIBRATE} --evaluation evaluation.npz",
+        "{calibrate} --evaluation evaluation.{suffix}",
     ),
     "duplicate-samples": Remedy(
         "Keep one of each sample, and calibrate again:",
-        "_, rows = numpy.unique(inputs, axis=0, return_index=True)\n"
-        "inputs, labels = inputs[rows], labels[rows]",
+        "_, rows = numpy.unique({arrays}, axis=0, return_index=True)\n"
+        "{arrays}, labels = {arrays}[rows], labels[rows]",
     ),
     "conflicting-labels": Remedy(
         "Check how these samples were labelled. This lists wrong predictions in reliable bins:",
@@ -62,11 +56,11 @@ REMEDIES: Mapping[str, Remedy] = {
     ),
     "classes-not-seen": Remedy(
         "Add samples of these classes, or check that the labels belong to this model. " + OTHERS,
-        f"{CALIBRATE} --dry-run",
+        "{calibrate} --dry-run",
     ),
     "classes-not-predicted": Remedy(
         "Compare the order and number of the model's classes with those of the labels. " + OTHERS,
-        f"{CALIBRATE} --dry-run",
+        "{calibrate} --dry-run",
     ),
     "few-samples-for-bins": Remedy(
         "Let the service choose the number of bins, or add labelled samples:",
@@ -74,18 +68,91 @@ REMEDIES: Mapping[str, Remedy] = {
     ),
 }
 ONE_BIN = Remedy("Add labelled samples.")  # fewer bins are impossible
+# Of sets of outputs, which have no model that could be exported anew.
+REMEDIES_OF_OUTPUTS: Mapping[str, Remedy] = {
+    "softmax-twice": Remedy(
+        "If these scores are probabilities, name them so; if a softmax was applied to "
+        "probabilities, leave it out. Then calibrate again:",
+        'numpy.savez("calibration.npz", probabilities={arrays}, labels=labels)',
+    ),
+    "not-probabilities": Remedy("Send the model's scores before its argmax, then calibrate again."),
+    "accuracy-near-chance": Remedy(
+        f"Check that labels and scores are in the same order. {OTHERS}", "{calibrate} --dry-run"
+    ),
+}
 
 
-def remedy_of(finding: Mapping[str, Any], reference: str = "NAME") -> Remedy:
+def remedy_of(
+    finding: Mapping[str, Any], about: Mapping[str, Any], reference: str = "NAME"
+) -> Remedy:
     """Return what fixes a finding; ``reference`` is what commands call the calibration.
 
-    The text is empty if the code is not known.
+    ``about`` has ``config`` and ``data`` of the calibration, of its dry run or of its report's
+    provenance. The text is empty if the code is not known.
     """
-    figures = finding["figures"]
-    if finding["code"] == "few-samples-for-bins" and figures.get("bins") == 1:
-        return ONE_BIN
-    found = REMEDIES.get(finding["code"], Remedy(""))
+    data, figures = about["data"], finding["figures"]
+    has_model = data["kind"] == "inputs"
+    suffix = data.get("format", "npz")
+    names = {
+        "reference": reference,
+        "calibrate": f"howsure calibrate{' model.onnx' * has_model} calibration.{suffix}",
+        "suffix": suffix,
+        "arrays": data["kind"],
+    }
+    found = _remedy(finding["code"], figures, about["config"], has_model=has_model)
     offset = figures.get("offset", 0)
-    signed = {"sign": "-" if offset < 0 else "+", "distance": abs(offset)}
-    names = {"classes": "n_classes"} | signed | figures
-    return found._replace(code=found.code.format(reference=reference, **names))
+    names |= {"sign": "-" if offset < 0 else "+", "distance": abs(offset)}
+    return found._replace(code=found.code.format_map(names | figures))
+
+
+def _remedy(
+    code: str, figures: Mapping[str, Any], config: Mapping[str, Any], *, has_model: bool
+) -> Remedy:
+    if code == "few-samples-for-bins" and figures.get("bins") == 1:
+        return ONE_BIN
+    if code in ("inputs-not-scaled", "inputs-scaled-twice"):
+        return _rescaled(code, figures, config.get("preprocessing"))
+    if code == "labels-permuted" and config.get("class_map"):
+        return _renumbered(figures, config["class_map"])
+    if code == "labels-permuted" and "sent" not in figures:  # found by an earlier version
+        return Remedy("Give the labels the model's order of classes, then calibrate again.")
+    found = REMEDIES.get(code, Remedy(""))
+    return found if has_model else REMEDIES_OF_OUTPUTS.get(code, found)
+
+
+def _rescaled(
+    code: str, figures: Mapping[str, Any], preprocessing: Mapping[str, Any] | None
+) -> Remedy:
+    """Return the options or the arrays that bring the inputs to the model's scale."""
+    mean, std, factor = figures.get("mean"), figures.get("std"), figures.get("factor", 1.0)
+    if preprocessing:
+        changed = {**preprocessing, "scale": preprocessing["scale"] * factor}
+        if mean:
+            changed |= {"mean": mean, "std": std}
+        text = "Bring pictures to the scale that the model was trained with, then calibrate again:"
+        return Remedy(text, _option("--preprocessing", changed))
+    if not mean:
+        return REMEDIES[code]
+    shape = "(3, 1, 1)" if figures["axis"] == 1 else "(3,)"
+    scaled = "inputs / 255" if factor < 1.0 else "inputs"
+    return Remedy(
+        "Normalise the arrays of the set, then calibrate again:",
+        f"mean, std = numpy.reshape({mean}, {shape}), numpy.reshape({std}, {shape})\n"
+        f'inputs = (({scaled} - mean) / std).astype("float32")',
+    )
+
+
+def _renumbered(figures: Mapping[str, Any], class_map: Mapping[str, int]) -> Remedy:
+    """Return the class map in the model's order."""
+    meant = dict(zip(figures.get("sent", ()), figures.get("meant", ()), strict=True))
+    text = "Send the model's index of each class name"
+    if len(class_map) > MOST_NAMES:
+        return Remedy(f"{text} in config.class_map, then calibrate again.")
+    order = {name: meant.get(index, index) for name, index in class_map.items()}
+    return Remedy(f"{text}, then calibrate again:", _option("--class-map", order))
+
+
+def _option(name: str, value: Mapping[str, Any]) -> str:
+    """Return the command with an option in JSON, for `str.format`."""
+    text = shlex.quote(json.dumps(value, ensure_ascii=False))
+    return f"{{calibrate}} {name} {text.replace('{', '{{').replace('}', '}}')}"

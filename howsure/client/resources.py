@@ -43,13 +43,13 @@ class Finding:
     code: str
     level: str
     message: str
-    figures: Mapping[str, float]
+    figures: Mapping[str, float | list[int] | list[float]]
     remedy: Remedy
 
     @classmethod
-    def of(cls, found: Mapping[str, Any], reference: str) -> Self:
+    def of(cls, found: Mapping[str, Any], resource: Mapping[str, Any]) -> Self:
         """Read a finding of the service, about a calibration."""
-        remedy = remedy_of(found, reference)
+        remedy = remedy_of(found, resource, f"{resource['name']}@{resource['version']}")
         return cls(found["code"], found["level"], found["message"], found["figures"], remedy)
 
 
@@ -93,10 +93,7 @@ class Calibration:
             accuracy=_by_event(resource["accuracy"]),
             serve=_by_event(resource["serve"]),
             warnings=tuple(resource["warnings"]),
-            findings=tuple(
-                Finding.of(found, f"{resource['name']}@{resource['version']}")
-                for found in resource.get("findings", ())
-            ),
+            findings=tuple(Finding.of(found, resource) for found in resource.get("findings", ())),
             classes=tuple(resource["config"].get("classes") or ()),
             resource=resource,
         )

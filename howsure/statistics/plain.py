@@ -1,4 +1,4 @@
-"""Results of the statistics as plain data, for storage and for JSON."""
+"""Results of the statistics as plain data, for storage and for JSON, and shares as text."""
 
 import math
 from collections.abc import Mapping
@@ -6,6 +6,11 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
+
+
+def percent(share: float, *, digits: int = 1) -> str:
+    """Return a share in percent, such as ``46.5 %``."""
+    return f"{100.0 * share:.{digits}f} %"
 
 
 def to_plain(value: object) -> Any:  # noqa: ANN401 -- any JSON value

@@ -1,6 +1,8 @@
 """Findings: of an upload before its job is queued, and of the records of its samples."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -20,23 +22,28 @@ from howsure.statistics.findings.evidence import (
     RecordedSet,
     RescaledTrial,
 )
-from howsure.statistics.findings.inputs_scale import rescaling_factor
+from howsure.statistics.findings.inputs_scale import rescalings
 from howsure.statistics.plain import to_plain
 from howsure.statistics.records.records import Records
 from service.calibrations.upload import CheckedUpload
+from service.child.pictures.values import model_values
 from service.errors import FindingRefused, InferenceFailed, InvalidInput, Violation
 from service.jobs.recording import scores_recorder
 from service.runner.messages.dataset import PAIRS, Batch
+from service.runner.messages.preprocessing import PIXELS, Preprocessing
 from service.workspace import Workspace
 
 MOST_ROWS = 256
 MOST_RUNS = 4096  # rows times passes
+MOST_VALUES = 2**24  # of all rows: 64 MiB of float32
 LEAST_ROWS = 32
 
 
-def findings_at_start(workspace: Workspace, checked: CheckedUpload) -> list[Finding]:
-    """Return the findings of the labels, of the model and of its answers to rescaled inputs."""
-    rows = checked.trial.rows(slice(0, examined_rows(checked)))
+def findings_at_start(workspace: Workspace, checked: CheckedUpload, rows: Batch) -> list[Finding]:
+    """Return the findings of the labels, of the model and of its answers to rescaled inputs.
+
+    ``rows`` are samples spread over the set.
+    """
     rescaled = _rescaled_rows(workspace, checked, rows)
     counts = LabelCounts(class_counts=checked.class_counts, bins=checked.config["bins"])
     found: list[Finding] = []
@@ -55,10 +62,7 @@ def findings_of_sample(
 ) -> tuple[list[Finding], Records]:
     """Return the findings of all checks on some samples, and the records of the samples."""
     rescaled = _rescaled_rows(workspace, checked, rows)
-    if rescaled is None:
-        records = _records_of_rows(workspace, checked, rows, location=SPREAD)
-    else:
-        records = rescaled.as_sent
+    records = rescaled.as_sent if rescaled else _records_of_rows(workspace, checked, rows)
     looked = run_checks(_evidence(checked, records, rescaled))
     return _merged_by_code(checked.found.findings, looked), records
 
@@ -80,6 +84,7 @@ def _evidence(
         probabilities=_output_kind(checked.data, checked.onnx_model) == "probabilities",
         bins=checked.config["bins"],
         rescaled=rescaled,
+        class_names=checked.config["classes"],
     )
 
 
@@ -89,39 +94,47 @@ def _output_kind(data: Mapping[str, Any], onnx_model: Mapping[str, Any] | None) 
 
 
 def examined_rows(checked: CheckedUpload) -> int:
-    """Return how many samples to examine: 256, or fewer where each takes many passes."""
+    """Return how many samples to examine: 256, or fewer large ones and for many passes."""
     if checked.model is None:
         return MOST_ROWS
-    return max(LEAST_ROWS, min(MOST_ROWS, MOST_RUNS // checked.model.all_runs.passes))
+    arrays = checked.sets["calibration"].info.arrays.values()
+    values = sum(math.prod(array.shape[1:]) for array in arrays)
+    most = min(MOST_ROWS, MOST_RUNS // checked.model.all_runs.passes, MOST_VALUES // max(values, 1))
+    return max(LEAST_ROWS, most)
 
 
 def _rescaled_rows(
     workspace: Workspace, checked: CheckedUpload, rows: Batch
 ) -> RescaledTrial | None:
-    """Run the model on samples as they are and on another scale, if their values suggest one.
+    """Run the model on samples as they are and on other scales, if their values suggest any.
 
-    Return None for pictures, whose scale is configured, for models with several inputs, and for
-    models that fail on the other scale.
+    Return None for models with several inputs, and for models that fail on every other scale.
     """
-    if checked.onnx_model is None or checked.config["preprocessing"] or len(rows.arrays) != 1:
+    if checked.onnx_model is None or len(rows.arrays) != 1:
         return None
     ((name, inputs),) = rows.arrays.items()
-    factor = rescaling_factor(inputs)
-    if factor is None:
+    asked, blue_first = checked.config["preprocessing"], False
+    if asked is not None and name == PIXELS:
+        preprocessing = Preprocessing.from_dict(asked)
+        name, blue_first = checked.onnx_model["inputs"][0]["name"], preprocessing.colour == "bgr"
+        inputs = model_values(inputs, preprocessing)
+    scales = rescalings(inputs, blue_first=blue_first)
+    if not scales:
         return None
-    # In float64, exact factors give the whole numbers that some models expect.
-    other = replace(rows, arrays={name: (inputs.astype(np.float64) * factor).astype(np.float32)})
+    tried = []
     try:
         as_sent = _records_of_rows(workspace, checked, rows)
-        return RescaledTrial(factor, as_sent, _records_of_rows(workspace, checked, other))
+        for scale in scales:
+            other = replace(rows, arrays={name: scale.apply(inputs)})
+            with suppress(InvalidInput, InferenceFailed):
+                tried.append((scale, _records_of_rows(workspace, checked, other)))
     except (InvalidInput, InferenceFailed):
         return None
+    return RescaledTrial(as_sent, tried) if tried else None
 
 
-def _records_of_rows(
-    workspace: Workspace, checked: CheckedUpload, rows: Batch, *, location: str = "calibration"
-) -> Records:
-    """Return the records of some samples; errors call them ``location``."""
+def _records_of_rows(workspace: Workspace, checked: CheckedUpload, rows: Batch) -> Records:
+    """Return the records of some samples."""
     config, files = checked.config, checked.found.files
     if checked.onnx_model is None or files is None:
         return scores_recorder(top_k=config["top_k"], seed=config["seed"])(rows)
@@ -131,7 +144,7 @@ def _records_of_rows(
         rows.arrays,
         rows.labels,
         seed=config["seed"],
-        location=location,
+        location=SPREAD,
     )
     return records.with_supplied(rows.supplied).with_design(rows.design)
 
@@ -151,6 +164,7 @@ def findings_of_records(
         probabilities=_output_kind(row.data, row.onnx_model) == "probabilities",
         bins=row.config["bins"],
         evaluation=evaluation,
+        class_names=row.config["classes"],
     )
     return _merged_by_code((Finding(**found) for found in row.findings), run_checks(evidence))
 

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 import models
-from howsure.statistics.findings.evidence import Level
+from howsure.statistics.findings.evidence import Figure, Level
 from service.calibrations.findings import with_docs
 from service.http.job_events import Progress
 
@@ -26,7 +26,7 @@ class Finding(BaseModel):
     code: str = Field(examples=["labels-shifted"], description="Stable; for programs.")
     level: Level = Field(description="A warning: of no use as it is. A notice: worth a look.")
     message: str = Field(description="What was seen, in words, and what to do.")
-    figures: dict[str, int | float] = Field(description="The numbers of the message.")
+    figures: dict[str, Figure] = Field(description="The numbers of the message and of its fix.")
     docs: str = Field(
         examples=["docs/findings.md#labels-shifted"], description="Where it is explained."
     )

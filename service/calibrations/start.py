@@ -4,13 +4,12 @@ A refit is a calibration job as well: see `service.bins.refit`.
 """
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import numpy as np
 
 import models
-from howsure.statistics.findings.evidence import Finding
 from howsure.statistics.records.records import Records
 from service.access.quotas import enforce_storage_quota
 from service.calibrations.findings import (
@@ -51,17 +50,21 @@ def start_calibration(ctx: CallContext, upload: CalibrationUpload) -> uuid.UUID:
     """
     with ExitStack() as stack:
         checked = check_upload(ctx.workspace, ctx.tenant_id, upload, stack)
-        findings = findings_at_start(ctx.workspace, checked)
-        check_strict(findings, checked.config["strict"])
-        return _queue(ctx, checked, findings)
+        return _queue(ctx, checked)
 
 
-def _queue(ctx: CallContext, checked: CheckedUpload, findings: list[Finding]) -> uuid.UUID:
-    """Store the files, then the row that refers to them; a failure leaves neither."""
+def _queue(ctx: CallContext, checked: CheckedUpload) -> uuid.UUID:
+    """Store the files, then the row that refers to them; a failure leaves neither.
+
+    Findings come between: the samples for them are collected while the files are stored.
+    """
     calibration_id, artifacts = uuid.uuid4(), ctx.workspace.artifacts
     with deleted_on_failure(artifacts, keys_of(calibration_id)):
-        files = _stored(artifacts, calibration_id, checked)
+        spread = _SpreadRows(checked.sets["calibration"], examined_rows(checked))
+        files = _stored(artifacts, calibration_id, checked, spread)
         kept = list(enforce_storage_quota(ctx.workspace.database, ctx.tenant_id, ctx.limits, files))
+        findings = findings_at_start(ctx.workspace, checked, spread.rows)
+        check_strict(findings, checked.config["strict"])
         row = models.Calibration(
             id=calibration_id,
             name=str(checked.config["name"]),
@@ -78,7 +81,10 @@ def _queue(ctx: CallContext, checked: CheckedUpload, findings: list[Finding]) ->
 
 
 def _stored(
-    artifacts: ArtifactStore, calibration_id: uuid.UUID, checked: CheckedUpload
+    artifacts: ArtifactStore,
+    calibration_id: uuid.UUID,
+    checked: CheckedUpload,
+    spread: "_SpreadRows",
 ) -> Iterator[NewArtifact]:
     """Store the files of a calibration; yield each once it is stored."""
     upload = checked.upload
@@ -94,7 +100,8 @@ def _stored(
     shards = JobFiles.of(calibration_id)
     for role, (file, _) in upload.sets.items():
         dataset = checked.sets[role]
-        yield from store_shards(artifacts, shards, dataset, role=role, label=file.label)
+        seen = spread.add if role == "calibration" else None
+        yield from store_shards(artifacts, shards, dataset, role=role, label=file.label, seen=seen)
 
 
 def store_shards(
@@ -104,10 +111,11 @@ def store_shards(
     *,
     role: models.ArtifactRole,
     label: str,
+    seen: Callable[[Batch], None] | None = None,
 ) -> Iterator[NewArtifact]:
     """Store an open set, one shard at a time; yield each stored shard.
 
-    Every value is read and checked here.
+    Every value is read and checked here. ``seen`` is called with each shard.
 
     Raises
     ------
@@ -118,6 +126,8 @@ def store_shards(
     """
     labelled, size = dataset.info.labelled, shard_rows(dataset.info)
     for batch in dataset.shards():
+        if seen is not None:
+            seen(batch)
         key, position = files.shard(role, batch.start), batch.start // size
         stored = artifacts.put_buffers(key, shard_buffers(batch, labelled=labelled))
         del batch  # frees its memory before the next one, which is as large
@@ -127,8 +137,8 @@ def store_shards(
 def dry_run(workspace: Workspace, tenant_id: uuid.UUID, upload: CalibrationUpload) -> DryRun:
     """Check an upload as a calibration would, down to its last row, and store nothing.
 
-    Findings are judged on 256 samples spread evenly over the set, or fewer where each takes many
-    passes, because sets are often sorted by class. Those that count labels are judged on all
+    Findings are judged on 256 samples spread evenly over the set, or fewer where each is large or
+    takes many passes. Those that count labels are judged on all
     labels; those that need the answer to every sample wait for the calibration itself.
 
     Raises
@@ -138,9 +148,9 @@ def dry_run(workspace: Workspace, tenant_id: uuid.UUID, upload: CalibrationUploa
     """
     with ExitStack() as stack:
         checked = check_upload(workspace, tenant_id, upload, stack)
-        rows, n_bytes = _spread_rows(checked.sets["calibration"], examined_rows(checked))
+        rows, n_bytes = _read_spread_rows(checked.sets["calibration"], examined_rows(checked))
         if "evaluation" in checked.sets:
-            n_bytes += _spread_rows(checked.sets["evaluation"], 1)[1]
+            n_bytes += _read_spread_rows(checked.sets["evaluation"], 1)[1]
         findings, records = findings_of_sample(workspace, checked, rows)
         check_strict(findings, checked.config["strict"])
         model = dict(checked.onnx_model or {})
@@ -156,18 +166,33 @@ def dry_run(workspace: Workspace, tenant_id: uuid.UUID, upload: CalibrationUploa
         )
 
 
-def _spread_rows(dataset: UploadedSet, n_rows: int) -> tuple[Batch, int]:
+class _SpreadRows:
+    """Samples spread evenly over a set, because sets are often sorted by class."""
+
+    def __init__(self, dataset: UploadedSet, n_rows: int) -> None:
+        last = dataset.info.n_samples - 1
+        self._index = np.unique(np.linspace(0, last, n_rows).astype(np.int64))
+        self._parts: list[Batch] = []
+
+    def add(self, batch: Batch) -> None:
+        """Keep the samples that are in the next batch of the set."""
+        index = self._index - batch.start
+        self._parts.append(batch.rows(index[(index >= 0) & (index < len(batch.labels))]))
+
+    @property
+    def rows(self) -> Batch:
+        """The samples, once the whole set was added."""
+        return join_batches(self._parts)
+
+
+def _read_spread_rows(dataset: UploadedSet, n_rows: int) -> tuple[Batch, int]:
     """Read a whole set; return samples spread evenly over it, and the size of all in bytes."""
-    last = dataset.info.n_samples - 1
-    index = np.unique(np.linspace(0, last, n_rows).astype(np.int64))
-    parts: list[Batch] = []
-    n_bytes = 0
+    spread, n_bytes = _SpreadRows(dataset, n_rows), 0
     for batch in dataset.shards():
         arrays = [*batch.arrays.values(), *batch.supplied.values(), batch.labels]
         n_bytes += sum(array.nbytes for array in arrays)
-        within = index[(index >= batch.start) & (index < batch.start + len(batch.labels))]
-        parts.append(batch.rows(within - batch.start))
-    return join_batches(parts), n_bytes
+        spread.add(batch)
+    return spread.rows, n_bytes
 
 
 def _cost(

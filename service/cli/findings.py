@@ -25,7 +25,7 @@ def print_findings(
         style = STYLES[finding["level"]]
         text = f"{finding['level']} ({finding['code']}): {finding['message']}"
         console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
-        fix = remedy_of(finding, reference)
+        fix = remedy_of(finding, resource.get("provenance", resource), reference)
         lines = [fix.text, *(f"  {line}" for line in fix.code.splitlines())] if fix.text else []
         lines.append(f"see docs/findings.md#{finding['code']}")
         text = "\n".join(f"  {line}" for line in lines)

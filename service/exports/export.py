@@ -207,16 +207,18 @@ def export_spec(
         n_classes=len(served.class_names),
         ood_threshold=served.ood_threshold,
         accept_thresholds=tuple(served.accept_thresholds.items()),
-        metadata=_metadata(served, row),
+        metadata=_metadata(served, onnx_model, row),
         # The events of the model's head, of which a refit may serve fewer.
         top_k=tuple(onnx_model.resolved["top_k"]),
     )
 
 
-def _metadata(served: ServedCalibration, row: models.Calibration) -> dict[str, str]:
+def _metadata(
+    served: ServedCalibration, onnx_model: ServedOnnxModel, row: models.Calibration
+) -> dict[str, str]:
     config = row.config
     data = row.data
-    onnx_model = row.onnx_model or {}
+    about_model = row.onnx_model or {}
     thresholds = {
         "out_of_distribution": served.ood_threshold,
         "abstain": dict(served.accept_thresholds),
@@ -229,9 +231,11 @@ def _metadata(served: ServedCalibration, row: models.Calibration) -> dict[str, s
         "level": str(config["interval"]["level"]),
         "lookup": str(config["lookup"]),
         "data_sha256": str(data.get("sha256") or ""),
-        "model_sha256": str(onnx_model["sha256"]),
+        "model_sha256": str(about_model["sha256"]),
         "classes": json.dumps(list(served.class_names)),
         "thresholds": json.dumps(thresholds),
+        # The graph takes finished input, so the file says how a picture becomes it.
+        "preprocessing": json.dumps(onnx_model.resolved.get("preprocessing")),
         "versions": json.dumps(row.versions),
     }
     return {f"howsure.{name}": value for name, value in values.items()}

@@ -93,7 +93,8 @@ def model_card(report: Report) -> str:
 def _render(template: str, report: Report) -> str:
     about = report["calibration"]
     reference = f"{about['name']}@{about['version']}"
-    context = dict(report) | {"remedy_of": partial(remedy_of, reference=reference)}
+    remedy = partial(remedy_of, about=report["provenance"], reference=reference)
+    context = dict(report) | {"remedy_of": remedy}
     return _TEMPLATES.get_template(template).render(context).rstrip("\n") + "\n"
 
 

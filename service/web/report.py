@@ -57,7 +57,9 @@ def report_content(report: Mapping[str, Any], chart: RenderedFigures) -> dict[st
         "report": report,
         "shown": shown,
         "chart": chart,
-        "findings": [(found, remedy_of(found, reference)) for found in findings],
+        "findings": [
+            (found, remedy_of(found, report["provenance"], reference)) for found in findings
+        ],
         "events": [
             _event(k, event, shown["events"][k], report["provenance"]["config"])
             for k, event in report["events"].items()

@@ -1,11 +1,16 @@
 """Findings are reported, refused if configured, and found again by a refit."""
 
+import io
 import json
+import shlex
+import zipfile
 
 import httpx
 import numpy as np
 import pytest
+from colour_pictures import HALVES, IMAGENET, colour_model, colour_set
 from faulty_uploads import with_factor
+from picture_files import encoded
 from running_service import (
     DIGITS,
     QUICK,
@@ -18,6 +23,7 @@ from running_service import (
     refit,
 )
 
+from howsure.remedies import remedy_of
 from howsure.statistics.findings import FINDINGS
 
 
@@ -146,11 +152,13 @@ def test_a_dry_run_keeps_nothing(client, folder):
     assert again.json()["version"] == 1
 
 
-def dry_run(client, content, **config):
+def dry_run(client, content, *, model=None, **config):
     files = [
         ("calibration", ("c.npz", content)),
         ("config", (None, json.dumps(QUICK | config))),
     ]
+    if model is not None:
+        files.append(("model", ("model.onnx", model)))
     return client.post("/calibrate", params={"dry_run": True}, files=files)
 
 
@@ -178,3 +186,111 @@ def test_a_dry_run_of_a_sorted_set_looks_at_all_of_it(client):
     logits = np.random.default_rng(3).normal(size=(3000, 10)) * 2
     logits[np.arange(3000), np.where(labels == 0, 1, labels)] += 9
     assert codes(dry_run(client, npz(logits=logits, labels=labels)).json()) == []
+
+
+def colour_findings(client, model, content, **config):
+    config = {"name": "colours", "bins": 5, **config}
+    found = calibrated(client, quick_config(**config), model=model, calibration=content)
+    tried = dry_run(client, content, model=model, **config).json()
+    assert codes(tried)[:1] == codes(found)[:1]
+    return found["findings"]
+
+
+@pytest.mark.parametrize("sort", [False, True])
+@pytest.mark.parametrize("normalisation", [IMAGENET, HALVES])
+@pytest.mark.parametrize("most", [1, 255])
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+def test_pictures_that_were_not_normalised(client, sort, normalisation, most, layout):
+    pixels, labels = colour_set(1500, sort=sort)
+    if layout == "nchw":
+        pixels = pixels.transpose(0, 3, 1, 2)
+    content = npz(inputs=(pixels / (255 / most)).astype(np.float32), labels=labels)
+    model = colour_model(*normalisation, layout=layout)
+    found, *_ = colour_findings(client, model, content)  # others may follow from it
+    assert found["code"] == "inputs-not-scaled"
+    figures, (mean, std) = found["figures"], normalisation
+    assert (figures["mean"], figures["std"]) == ([*mean], [*std])
+    assert figures["rescaled_accuracy"] > figures["accuracy"] + 0.2
+    assert f"mean {[*mean]} and standard deviation {[*std]}" in found["message"]
+    right = ((pixels / 255.0 - spread(mean, layout)) / spread(std, layout)).astype(np.float32)
+    assert colour_findings(client, model, npz(inputs=right, labels=labels)) == []
+
+
+def spread(values, layout):
+    return np.reshape(values, (3, 1, 1) if layout == "nchw" else (1, 1, 3))
+
+
+@pytest.mark.parametrize("scale", [1.0, 1 / 255])
+@pytest.mark.parametrize("colour", ["rgb", "bgr"])
+def test_pictures_whose_preprocessing_lacks_mean_and_std(client, scale, colour):
+    """The options in the remedy mend it."""
+    pixels, labels = colour_set(1500)
+    step = 1 if colour == "rgb" else -1
+    mean, std = (values[::step] for values in IMAGENET)
+    model = colour_model(mean, std, step=step)
+    content = zip_of(pixels, labels)
+    asked = {"scale": scale, "colour": colour}
+    made = calibrated(
+        client, quick_config(bins=5, preprocessing=asked), model=model, calibration=content
+    )
+    found, *_ = made["findings"]
+    assert found["figures"]["mean"] == [*mean]
+    _, code = remedy_of(found, made)
+    command, option = code.split(" --preprocessing ")
+    assert command == "howsure calibrate model.onnx calibration.zip"
+    (mended,) = (json.loads(word) for word in shlex.split(option))
+    assert colour_findings(client, model, content, preprocessing=mended) == []
+
+
+def zip_of(pixels, labels, names="01234"):
+    """Return an archive with a folder of pictures for each class, sorted by class."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for row in np.argsort(labels, kind="stable"):
+            name = f"{names[labels[row]]}/{row}.png"
+            archive.writestr(name, encoded(pixels[row], "PNG"))
+    return content.getvalue()
+
+
+@pytest.mark.parametrize("most", [1, 255])
+def test_models_that_normalise_for_themselves_have_no_finding(client, most):
+    pixels, labels = colour_set(1500)
+    inputs = (pixels.transpose(0, 3, 1, 2) / (255 / most)).astype(np.float32)
+    model = colour_model((0.0,) * 3, (1.0,) * 3, scale=float(most))
+    assert colour_findings(client, model, npz(inputs=inputs, labels=labels)) == []
+
+
+ORDER = np.array([0, 2, 1, 3, 4])
+
+
+def test_labels_in_another_order_are_mended_by_the_remedy(client):
+    pixels, labels = colour_set(1500)
+    inputs = (pixels.transpose(0, 3, 1, 2) / 255).astype(np.float32)
+    model = colour_model((0.0,) * 3, (1.0,) * 3)
+    content, names = npz(inputs=inputs, labels=ORDER[labels]), ["ash", "bay", "fir", "oak", "yew"]
+    config = quick_config(bins=5, classes=names)
+    made = calibrated(client, config, model=model, calibration=content)
+    found, *_ = made["findings"]
+    assert found["code"] == "labels-permuted"
+    assert (
+        "permutation: label 1 (bay) seems to mean class 2 (fir), label 2 (fir) seems to mean "
+        "class 1 (bay). " in found["message"]
+    )
+    scope = {"numpy": np, "labels": ORDER[labels]}
+    exec(remedy_of(found, made).code, scope)  # noqa: S102 - our own lines
+    assert np.array_equal(scope["labels"], labels)
+
+
+def test_names_in_another_order_are_mended_by_the_remedy(client):
+    """Folders are numbered by their names, whatever the order of the model."""
+    pixels, labels = colour_set(1500)
+    content = zip_of(pixels, labels, names=["ash", "fir", "bay", "oak", "yew"])
+    model = colour_model(*IMAGENET)
+    preprocessing = {"scale": 1 / 255, "mean": [*IMAGENET[0]], "std": [*IMAGENET[1]]}
+    config = {"preprocessing": preprocessing}
+    made = calibrated(client, quick_config(**config), model=model, calibration=content)
+    found, *_ = made["findings"]
+    _, code = remedy_of(found, made)
+    class_map = json.loads(shlex.split(code)[-1])
+    assert class_map == {"ash": 0, "fir": 1, "bay": 2, "oak": 3, "yew": 4}
+    assert colour_findings(client, model, content, class_map=class_map, **config) == []

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graph_models import make_model, node, value
+from graph_models import constant, make_model, node, value
 from onnx import TensorProto
 from running_service import calibrate, digits, kept_files, npz
 
@@ -173,3 +173,56 @@ def test_other_routes(client, method: str, path: str, status: int) -> None:
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     assert answer.json()["status"] == status
+
+
+def dynamic_model(layout: str, *, n_channels: int = 3) -> bytes:
+    """Return a convolutional model of pictures of any size, and of any number of channels."""
+    weights = rng.normal(size=(CLASSES, n_channels, 3, 3))
+    turned = [node("Transpose", ["x"], ["turned"], perm=[0, 3, 1, 2])] if layout == "nhwc" else []
+    model = make_model(
+        [
+            *turned,
+            node("Conv", ["turned" if turned else "x", "w"], ["c"]),
+            node("GlobalAveragePool", ["c"], ["g"]),
+            node("Flatten", ["g"], ["y"]),
+        ],
+        inputs=[value("x", ("N", None, None, None))],
+        initializers=[constant("w", weights)],
+    )
+    return bytes(model.SerializeToString())
+
+
+@pytest.mark.parametrize(
+    ("wanted", "look", "fix"),
+    [
+        ("nchw", "channel-last, [rows, 8, 9, 3]", "write x.transpose(0, 3, 1, 2), or "),
+        ("nhwc", "channel-first, [rows, 3, 8, 9]", "write x.transpose(0, 2, 3, 1), or "),
+    ],
+)
+@pytest.mark.parametrize("as_pixels", [False, True])
+def test_pictures_in_another_layout_for_a_model_of_any_size(client, wanted, look, fix, as_pixels):
+    pixels = rng.integers(0, 256, (ROWS, 8, 9, 3)).astype(np.uint8)
+    config: dict[str, Any] = {"top_k": [1]}
+    if as_pixels:
+        arrays = {"pixels": pixels}
+        config["preprocessing"] = {"layout": "nhwc" if wanted == "nchw" else "nchw"}
+    else:
+        arrays = {"x": pixels if wanted == "nchw" else pixels.transpose(0, 3, 1, 2)}
+    parts = {"model": dynamic_model(wanted), "calibration": npz(**arrays, labels=labels())}
+    answer = calibrate(client, **parts, config=json.dumps(config))
+    (fault,) = answer.json()["errors"]
+    assert (
+        f"they look {look}; {fix}for pictures set preprocessing.layout to {wanted}"
+        in (fault["message"])
+    )
+
+
+def test_no_layout_is_suggested_that_fails_as_well(client):
+    pixels = rng.random((ROWS, 8, 9, 3)).astype(np.float32)
+    parts = {
+        "model": dynamic_model("nchw", n_channels=4),
+        "calibration": npz(x=pixels, labels=labels()),
+    }
+    answer = calibrate(client, **parts)
+    (fault,) = answer.json()["errors"]
+    assert fault["message"].endswith("does not take these rows: its Conv node failed")

@@ -1,6 +1,7 @@
 """Findings on the command line: printed, made an error, and told beforehand."""
 
 import ast
+import json
 import shlex
 
 import pytest
@@ -42,17 +43,30 @@ def test_findings_of_a_calibration_go_to_the_standard_error(command, quick):
     assert CODE not in made.stdout
 
 
+FIGURES = {"offset": -1, "classes": 10, "sent": [3, 5], "meant": [5, 3]}
+
+
+@pytest.mark.parametrize("kind", ["inputs", "logits", "probabilities", "pairs"])
+@pytest.mark.parametrize("names", [None, {"cat": 3, "dog": 5, "{it's}": 7}])
 @pytest.mark.parametrize("code", FINDINGS)
-def test_every_finding_has_a_remedy_that_can_be_followed(code, service, tmp_path, monkeypatch):
+def test_every_finding_has_a_remedy_that_can_be_followed(
+    code, kind, names, service, tmp_path, monkeypatch
+):
     """Options of commands exist, a request is answered, lines of Python parse."""
-    text, remedy = remedy_of({"code": code, "figures": {"offset": -1}}, "digits@1")
+    about = {"data": {"kind": kind, "format": "csv"}, "config": {"class_map": names}}
+    text, remedy = remedy_of({"code": code, "figures": FIGURES}, about, "digits@1")
     assert text
     monkeypatch.chdir(tmp_path)
-    for name in ("model.onnx", "calibration.npz", "evaluation.npz"):
+    for name in ("model.onnx", "calibration.csv", "evaluation.csv"):
         (tmp_path / name).touch()
-    words = shlex.split(remedy)
+    words = shlex.split(remedy) if remedy.startswith(("howsure", "GET")) else [""]
+    assert ("model.onnx" in words) <= (kind == "inputs")
+    assert "NAME" not in remedy.replace("--output NAME", "")
     if words[0] == "howsure":
-        load_command(words[1]).make_context(words[1], words[2:])
+        context = load_command(words[1]).make_context(words[1], words[2:])
+        if "--class-map" in words:
+            assert json.loads(words[-1]) == {"cat": 5, "dog": 3, "{it's}": 7}
+        assert context
     elif words[0] == "GET":
         assert service.get(words[1]).is_success
     else:
@@ -65,4 +79,5 @@ def test_remedies_are_of_known_findings():
 
 def test_one_bin_cannot_be_fewer():
     few = {"code": CODE, "figures": {"bins": 1, "samples": 20, "least_samples": 50}}
-    assert remedy_of(few) == ("Add labelled samples.", "")
+    about = {"data": {"kind": "inputs"}, "config": {}}
+    assert remedy_of(few, about) == ("Add labelled samples.", "")

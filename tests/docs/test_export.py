@@ -13,9 +13,14 @@ import numpy as np
 import onnx
 import pytest
 import tritonclient
+from colour_pictures import IMAGENET, colour_model, colour_set
 from google.protobuf import text_format
-from running_service import DIGITS, digits
+from graph_models import constant, make_model, node, value
+from picture_files import encoded, scene
+from PIL import Image
+from running_service import DIGITS, calibrated, digits, npz, quick_config
 
+ORIENTATION = 0x0112  # of EXIF
 PAGE = (Path(__file__).parents[2] / "docs" / "export.md").read_text(encoding="utf-8")
 TYPES = {
     "TYPE_FP32": onnx.TensorProto.FLOAT,
@@ -25,9 +30,19 @@ TYPES = {
 NAMES = {onnx.TensorProto.FLOAT: "float32", onnx.TensorProto.INT64: "int64", 9: "bool"}
 
 
-def block(language: str) -> str:
-    (found,) = re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-    return found
+def block(language: str, of: str = "") -> str:
+    """Return the block of a language, of several the one that contains a text."""
+    found = re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    (text,) = (text for text in found if of in text)
+    return text
+
+
+def printed_by(code: str) -> list[str]:
+    """Run a snippet of the page, and return the lines that it prints."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, "export.md", "exec"), {})  # noqa: S102 -- our own page
+    return printed.getvalue().splitlines()
 
 
 @pytest.fixture(scope="module")
@@ -64,10 +79,7 @@ def test_the_python_snippet_prints_what_the_service_answers(
     (tmp_path / "digits.onnx").write_bytes(exported.content)
     (tmp_path / "evaluation.npz").write_bytes(digits("evaluation.npz"))
     monkeypatch.chdir(tmp_path)
-    printed = io.StringIO()
-
-    with contextlib.redirect_stdout(printed):
-        exec(compile(block("python"), "export.md", "exec"), {})  # noqa: S102 -- our own page
+    printed = printed_by(block("python", of="digits.onnx"))
 
     with np.load(DIGITS / "evaluation.npz") as arrays:
         rows = arrays["inputs"][:3].tolist()
@@ -78,7 +90,72 @@ def test_the_python_snippet_prints_what_the_service_answers(
         )
         for row in answer.raise_for_status().json()["predictions"]
     ]
-    assert printed.getvalue().splitlines() == expected
+    assert printed == expected
+
+
+SMALL = {"resize": 6, "crop": 4}
+SCALED = {"scale": 1 / 255, "mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}
+GREY = {"colour": "grey", "layout": "nhw", "mean": [0.4], "std": [0.3], "scale": 1 / 255}
+
+
+@pytest.mark.parametrize(
+    "preprocessing",
+    [
+        SMALL | SCALED,
+        SMALL | SCALED | {"colour": "bgr", "interpolation": "bicubic"},
+        {"resize": [4, 4], "layout": "nhwc"} | SCALED,
+        {"resize": [5, 9], "crop": 4, "interpolation": "nearest"} | GREY,
+        {"crop": 4} | SCALED,
+    ],
+)
+def test_the_snippet_for_pictures_prints_what_the_service_answers(
+    client: httpx.Client,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    preprocessing: dict[str, Any],
+) -> None:
+    pixels, labels = colour_set(400)
+    step = -1 if preprocessing.get("colour") == "bgr" else 1
+    mean, std = (values[::step] for values in IMAGENET)
+    model = colour_model(mean, std, layout=preprocessing.get("layout", "nchw"), step=step)
+    if preprocessing.get("colour") == "grey":
+        model, pixels = grey_model(), pixels[..., :1]
+    config = quick_config(name="photos", preprocessing=own_order(preprocessing, step))
+    calibrated(client, config, model=model, calibration=npz(pixels=pixels, labels=labels))
+    exported = client.get("/calibrations/photos/model.onnx").raise_for_status()
+    (tmp_path / "photos.onnx").write_bytes(exported.content)
+    upright = Image.Exif()
+    upright[ORIENTATION] = 6  # to be turned by a right angle
+    monkeypatch.chdir(tmp_path)
+    for seed, size in enumerate([(19, 13), (13, 19), (30, 30), (4, 9)]):
+        content = encoded(Image.fromarray(scene(*size, seed=seed)), "JPEG", exif=upright)
+        (tmp_path / "cat.jpg").write_bytes(content)
+        answer = client.post(
+            "/predict",
+            params={"calibration": "photos"},
+            content=content,
+            headers={"Content-Type": "image/jpeg"},
+        ).raise_for_status()
+        (row,) = answer.json()["predictions"]
+        expected = f"{row['label']}: {row['top1']['probability']:.3f}"
+        assert printed_by(block("python", of="photos.onnx")) == [expected]
+
+
+def own_order(preprocessing: dict[str, Any], step: int) -> dict[str, Any]:
+    """Return the options with the mean and deviation in the order of the model's channels."""
+    turned = {name: preprocessing[name][::step] for name in ("mean", "std")}
+    return preprocessing | turned
+
+
+def grey_model() -> bytes:
+    weights = np.random.default_rng(0).normal(size=(16, 5))
+    model = make_model(
+        [node("Flatten", ["x"], ["f"]), node("MatMul", ["f", "w"], ["y"])],
+        inputs=[value("x", ("N", 4, 4))],
+        outputs=[value("y", ("N", 5))],
+        initializers=[constant("w", weights)],
+    )
+    return bytes(model.SerializeToString())
 
 
 def test_the_table_lists_every_output(outputs: dict[str, onnx.TypeProto.Tensor]) -> None:

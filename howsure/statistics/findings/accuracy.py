@@ -25,12 +25,13 @@ def accuracy_near_chance(evidence: RecordedSet) -> Finding | None:
     1,000 samples, one with 15 %.
     """
     n, at_random = evidence.records.n_samples, 1.0 / evidence.n_classes
-    found = "Top-1 accuracy is {accuracy:.1%} on {samples:,} samples, not clearly above the "
+    found = "Top-1 accuracy is {accuracy:percent} on {samples:,} samples, not clearly above the "
     if _is_near(evidence, at_random):
         return finding(
             "accuracy-near-chance",
             "warning",
-            found + "{chance:.1%} of a random guess. Labels and inputs may belong to other rows, "
+            found
+            + "{chance:percent} of a random guess. Labels and inputs may belong to other rows, "
             "or the inputs may differ from the training data.",
             accuracy=evidence.accuracy,
             samples=n,
@@ -41,7 +42,7 @@ def accuracy_near_chance(evidence: RecordedSet) -> Finding | None:
         return finding(
             "accuracy-near-chance",
             "notice",
-            found + "{chance:.1%} of always naming the most frequent class.",
+            found + "{chance:percent} of always naming the most frequent class.",
             accuracy=evidence.accuracy,
             samples=n,
             chance=most_frequent,
@@ -85,8 +86,8 @@ def accuracy_differs(evidence: RecordedSet) -> Finding | None:
     return finding(
         "accuracy-differs",
         "warning",
-        "Top-1 accuracy is {accuracy:.1%} on {samples:,} calibration samples and "
-        "{evaluation_accuracy:.1%} on {evaluation_samples:,} evaluation samples, further apart "
+        "Top-1 accuracy is {accuracy:percent} on {samples:,} calibration samples and "
+        "{evaluation_accuracy:percent} on {evaluation_samples:,} evaluation samples, further apart "
         "than chance allows. One of the two sets may have been trained on, mislabelled or "
         "collected elsewhere.",
         accuracy=accuracy,

@@ -23,7 +23,7 @@ def duplicate_samples(evidence: RecordedSet) -> Finding | None:
     return finding(
         "duplicate-samples",
         "warning" if share >= COPIES_WARNING else "notice",
-        "{copies:,} of {samples:,} {words} ({share:.1%}) are copies of another. Copies count "
+        "{copies:,} of {samples:,} {words} ({share:percent}) are copies of another. Copies count "
         "several times, so intervals are too narrow and cross-validated scores too good.",
         words="samples" if evidence.source == "inputs" else "rows of logits",
         copies=copies,
@@ -53,7 +53,7 @@ def conflicting_labels(evidence: RecordedSet) -> Finding | None:
     return finding(
         "conflicting-labels",
         "warning" if share >= CONFLICTS_WARNING else "notice",
-        "{conflicting:,} of {samples:,} samples ({share:.1%}) are copies of {groups:,} samples "
+        "{conflicting:,} of {samples:,} samples ({share:percent}) are copies of {groups:,} samples "
         "with different labels. No model can be right about all of them. Check how they were "
         "labelled.",
         conflicting=samples,

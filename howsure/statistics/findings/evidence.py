@@ -1,18 +1,21 @@
 """The evidence for findings: labels and records of a set."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, TypeAlias
+from string import Formatter
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
 from howsure.statistics.arrays import Counts, Floats, Labels
+from howsure.statistics.plain import percent
 from howsure.statistics.records.records import Records
 
 Level: TypeAlias = Literal["warning", "notice"]
+Figure: TypeAlias = int | float | list[int] | list[float]
 
 
 @dataclass(frozen=True)
@@ -27,24 +30,33 @@ class Finding:
         A warning: the calibration is probably useless. A notice: worth checking.
     message : str
         One or two sentences: the observation with its figures, and the remedy.
-    figures : mapping of str to int or float
-        The numbers of the message, by name.
+    figures : mapping of str to int, float or list
+        The numbers of the message and of its remedy, by name.
     """
 
     code: str
     level: Level
     message: str
-    figures: Mapping[str, int | float] = field(default_factory=dict)
+    figures: Mapping[str, Figure] = field(default_factory=dict)
 
 
 def finding(
-    code: str, level: Level, template: str, /, words: str = "", **figures: float
+    code: str, level: Level, template: str, /, words: str = "", **figures: Figure
 ) -> Finding:
     """Return a finding whose message is the template, filled in with its figures.
 
-    ``words`` fills ``{words}`` and is not a figure.
+    ``words`` fills ``{words}`` and is not a figure; ``{accuracy:percent}`` is a share in percent.
     """
-    return Finding(code, level, template.format(words=words, **figures), figures)
+    return Finding(code, level, _TEMPLATES.format(template, words=words, **figures), figures)
+
+
+class _Templates(Formatter):
+    def format_field(self, value: Any, format_spec: str) -> str:  # noqa: ANN401 - as its base
+        """Return a value by its format."""
+        return percent(value) if format_spec == "percent" else format(value, format_spec)
+
+
+_TEMPLATES = _Templates()
 
 
 TOLERANCE = 1e-3
@@ -98,13 +110,47 @@ Source: TypeAlias = Literal["inputs", "logits", "probabilities", "pairs"]
 LEAST_OUTPUT_CLASSES = 3
 
 
+@dataclass(frozen=True)
+class Rescaling:
+    """Another scale of inputs: ``(inputs * factor - mean) / std``.
+
+    Attributes
+    ----------
+    owner : str
+        In front of "mean" in messages; empty without a mean.
+    factor : float
+        Applied first.
+    mean, std : tuple of float
+        One per channel; empty if only the factor is applied.
+    axis : int
+        The axis of the channels.
+    """
+
+    owner: str
+    factor: float
+    mean: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()
+    axis: int = 1
+
+    def apply(self, inputs: NDArray[np.generic]) -> NDArray[np.float32]:
+        """Return the rescaled inputs; in float64 exact factors give exact whole numbers."""
+        shape = [1] * (inputs.ndim - 1)
+        if self.mean:
+            shape[self.axis - 1] = len(self.mean)
+        mean = np.reshape(self.mean or (0.0,), shape)
+        std = np.reshape(self.std or (1.0,), shape)
+        rescaled = np.empty(inputs.shape, dtype=np.float32)
+        for row, values in zip(rescaled, inputs, strict=True):  # float64 of one row at a time
+            row[...] = (values.astype(np.float64) * self.factor - mean) / std
+        return rescaled
+
+
 @dataclass(frozen=True, eq=False)
 class RescaledTrial:
-    """The same samples, recorded as sent and with every input multiplied by ``factor``."""
+    """The same samples, recorded as sent and on each other scale that was tried."""
 
-    factor: float
     as_sent: Records
-    rescaled: Records
+    tried: Sequence[tuple[Rescaling, Records]]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -149,6 +195,8 @@ class RecordedSet(LabelCounts):
         Of the whole evaluation set.
     rescaled : RescaledTrial, optional
         Some samples with rescaled inputs.
+    class_names : sequence of str
+        By index; empty if the classes have none.
     """
 
     records: Records
@@ -156,6 +204,7 @@ class RecordedSet(LabelCounts):
     probabilities: bool
     evaluation: Records | None = None
     rescaled: RescaledTrial | None = None
+    class_names: Sequence[str] = ()
 
     @property
     def is_whole(self) -> bool:

@@ -1,11 +1,21 @@
-"""Findings about inputs on a different scale than the training data."""
+"""Findings about inputs that are scaled or normalised in another way than the training data."""
+
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr
 
 from howsure.statistics.arrays import Floats
-from howsure.statistics.findings.evidence import Finding, RecordedSet, RescaledTrial, finding
+from howsure.statistics.findings.evidence import (
+    Figure,
+    Finding,
+    RecordedSet,
+    RescaledTrial,
+    Rescaling,
+    finding,
+)
 from howsure.statistics.findings.labels import PairedHits
 from howsure.statistics.records.records import Records
 
@@ -15,45 +25,82 @@ LEVEL = 1e-3
 LEAST_GAIN = 0.1
 FLOOR = -20.0  # of log-probabilities, so that one sample cannot outweigh the others
 LEAST_ROWS = 16
+PICTURE_AXES = 4
+COLOURS = 3
+
+# Applied to values from 0 to 1.
+NORMALISATIONS = (
+    Rescaling("ImageNet's", 1.0, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+    Rescaling("the", 1.0, (0.5,) * COLOURS, (0.5,) * COLOURS),
+)
 
 
-def rescaling_factor(inputs: NDArray[np.generic]) -> float | None:
-    """Return the factor for a second trial of inputs that look like pixels.
+def rescalings(inputs: NDArray[np.generic], *, blue_first: bool = False) -> tuple[Rescaling, ...]:
+    """Return other scales to try for inputs that look like pixels.
 
-    ``1 / 255`` for inputs from 0 to 255 with a value above 1.5, 255 for inputs from 0 to 1, and
-    None for all others.
+    For inputs from 0 to 255 with a value above 1.5: ``1 / 255``. For inputs from 0 to 1: 255. For
+    pictures with three channels also the common normalisations, ``blue_first`` in the order blue,
+    green, red. None for all other inputs.
     """
     if inputs.size == 0:
-        return None
+        return ()
     least, most = float(inputs.min()), float(inputs.max())
     if least < 0.0 or not 0.0 < most <= BYTE:
+        return ()
+    if 1.0 < most <= 1.5:  # noqa: PLR2004 - values between are no pixels
+        return ()
+    unit = 1.0 if most <= 1.0 else 1.0 / BYTE
+    plain = Rescaling("", BYTE if most <= 1.0 else unit)
+    axis = _channel_axis(inputs.shape)
+    if axis is None:
+        return (plain,)
+    step = -1 if blue_first else 1
+    return (
+        plain,
+        *(
+            replace(found, factor=unit, axis=axis, mean=found.mean[::step], std=found.std[::step])
+            for found in NORMALISATIONS
+        ),
+    )
+
+
+def _channel_axis(shape: Sequence[int]) -> int | None:
+    """Return the axis of the three channels of pictures; None for other inputs."""
+    if len(shape) != PICTURE_AXES:
         return None
-    if most <= 1.0:
-        return BYTE
-    return 1.0 / BYTE if most > 1.5 else None  # noqa: PLR2004 - values between are no pixels
+    return next((axis for axis in (1, 3) if shape[axis] == COLOURS), None)
 
 
 def inputs_not_scaled(evidence: RecordedSet) -> Finding | None:
-    """Find inputs from 0 to 255 for a model trained on 0 to 1: see `_clearly_better`."""
-    found = evidence.rescaled
-    if found is None or found.factor > 1.0 or not _clearly_better(found):
+    """Find inputs that the model wants divided by 255, or normalised: see `_clearly_better`."""
+    trial, found = evidence.rescaled, _best(evidence.rescaled)
+    if trial is None or found is None or found[0].factor > 1.0:
         return None
+    how, _ = found
+    steps = ["divided by 255"] if how.factor < 1.0 else []
+    if how.mean:
+        values = f"mean {[*how.mean]} and standard deviation {[*how.std]}"
+        steps.append(f"normalised with {how.owner} {values}")
     return _scale_finding(
         NOT_SCALED,
+        trial.as_sent,
         found,
-        seen="The inputs lie between 0 and 255",
-        tried="divided by 255",
-        fix="Divide them by 255, here and in every prediction",
+        seen=f"The inputs lie between 0 and {255 if how.factor < 1.0 else 1}",
+        tried=" and ".join(steps),
+        fix="Normalise them so, here and in every prediction"
+        if how.mean
+        else "Divide them by 255, here and in every prediction",
     )
 
 
 def inputs_scaled_twice(evidence: RecordedSet) -> Finding | None:
     """Find inputs from 0 to 1 for a model that divides by 255 itself: see `_clearly_better`."""
-    found = evidence.rescaled
-    if found is None or found.factor < 1.0 or not _clearly_better(found):
+    trial, found = evidence.rescaled, _best(evidence.rescaled)
+    if trial is None or found is None or found[0].factor <= 1.0:
         return None
     return _scale_finding(
         SCALED_TWICE,
+        trial.as_sent,
         found,
         seen="The inputs lie between 0 and 1",
         tried="multiplied by 255",
@@ -61,7 +108,21 @@ def inputs_scaled_twice(evidence: RecordedSet) -> Finding | None:
     )
 
 
-def _clearly_better(found: RescaledTrial) -> bool:
+def _best(trial: RescaledTrial | None) -> tuple[Rescaling, Records] | None:
+    """Return the scale with the best answers of those that are clearly better than as sent."""
+    if trial is None:
+        return None
+    better = [
+        (how, rescaled)
+        for how, rescaled in trial.tried
+        if _clearly_better(
+            trial.as_sent, rescaled, level=LEVEL / len(trial.tried), more_hits=bool(how.mean)
+        )
+    ]
+    return max(better, key=lambda found: float(_logs(found[1]).mean()), default=None)
+
+
+def _clearly_better(as_sent: Records, rescaled: Records, *, level: float, more_hits: bool) -> bool:
     """Return whether the model is clearly better on the rescaled inputs.
 
     Three conditions must hold. The mean log-probability of the label rises by 0.1 nats, by the
@@ -71,8 +132,12 @@ def _clearly_better(found: RescaledTrial) -> bool:
     for all. The predicted classes of networks with rectifiers hardly depend on the scale, so
     accuracy alone would miss most cases. A model on its training scale loses hits or probability on
     any other scale, so false alarms are rarer than the level of the test.
+
+    A normalisation moves the inputs as well, and changes of contrast alone can make a model less
+    sure. It must therefore also win hits (``more_hits``), by the sign test at 0.1 %. Both levels
+    are divided by the number of scales that are tried.
     """
-    before, after = _logs(found.as_sent), _logs(found.rescaled)
+    before, after = _logs(as_sent), _logs(rescaled)
     n = len(before)
     if n < LEAST_ROWS:
         return False
@@ -80,12 +145,16 @@ def _clearly_better(found: RescaledTrial) -> bool:
     mean, spread = float(gains.mean()), float(gains.std(ddof=1))
     if mean < LEAST_GAIN or spread == 0.0:
         return False
-    if float(after.mean()) <= LEAST_GAIN - _label_entropy(found.as_sent):
+    if float(after.mean()) <= LEAST_GAIN - _label_entropy(as_sent):
         return False
-    lost = PairedHits.of(found.rescaled.hits(1), found.as_sent.hits(1))
+    if more_hits:
+        won = PairedHits.of(as_sent.hits(1), rescaled.hits(1))
+        if won.gain <= 0 or won.p_value > level:
+            return False
+    lost = PairedHits.of(rescaled.hits(1), as_sent.hits(1))
     if lost.gain > 0 and lost.p_value < 0.05:  # noqa: PLR2004 - the level that is said above
         return False
-    return bool(stdtr(n - 1, -mean / (spread / np.sqrt(n))) < LEVEL)
+    return bool(stdtr(n - 1, -mean / (spread / np.sqrt(n))) < level)
 
 
 def _label_entropy(records: Records) -> float:
@@ -97,19 +166,32 @@ def _logs(records: Records) -> Floats:
     return np.maximum(records.label_log_probability, FLOOR)
 
 
-def _scale_finding(code: str, found: RescaledTrial, *, seen: str, tried: str, fix: str) -> Finding:
-    sent, rescaled = found.as_sent, found.rescaled
+def _scale_finding(
+    code: str,
+    as_sent: Records,
+    found: tuple[Rescaling, Records],
+    *,
+    seen: str,
+    tried: str,
+    fix: str,
+) -> Finding:
+    how, rescaled = found
+    channels: dict[str, Figure] = {}
+    if how.mean:
+        channels = {"mean": [*how.mean], "std": [*how.std], "axis": how.axis}
     return finding(
         code,
         "warning",
-        f"{seen}; {tried}, {{samples}} samples give a Top-1 accuracy of {{rescaled_accuracy:.1%}} "
-        "instead of {accuracy:.1%}, and a mean log-probability of the label of "
-        "{rescaled_mean_log_probability:.2f} instead of {mean_log_probability:.2f}. "
+        f"{seen}; {tried}, {{samples}} samples give a Top-1 accuracy of "
+        "{rescaled_accuracy:percent} instead of {accuracy:percent}, and a mean log-probability of "
+        "the label of {rescaled_mean_log_probability:.2f} instead of {mean_log_probability:.2f}. "
         f"{fix}.",
-        accuracy=float(sent.hits(1).mean()),
+        accuracy=float(as_sent.hits(1).mean()),
         rescaled_accuracy=float(rescaled.hits(1).mean()),
-        mean_log_probability=float(_logs(sent).mean()),
+        mean_log_probability=float(_logs(as_sent).mean()),
         rescaled_mean_log_probability=float(_logs(rescaled).mean()),
-        factor=found.factor,
-        samples=sent.n_samples,
+        factor=how.factor,
+        samples=as_sent.n_samples,
+        words="",
+        **channels,
     )

@@ -1,5 +1,6 @@
 """Findings on labels: shifted by a constant, or permuted."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -104,9 +105,9 @@ def labels_shifted(evidence: RecordedSet) -> Finding | None:
     return finding(
         "labels-shifted",
         "warning",
-        "Top-1 accuracy is {accuracy:.1%} as sent and {shifted_accuracy:.1%} with {offset:+d} "
-        "added to every label{words}, on {samples:,} samples. Add {offset:+d} to the labels, or "
-        "check the index of their first class.",
+        "Top-1 accuracy is {accuracy:percent} as sent and {shifted_accuracy:percent} with "
+        "{offset:+d} added to every label{words}, on {samples:,} samples. Add {offset:+d} to the "
+        "labels, or check the index of their first class.",
         words=f" modulo {evidence.n_classes}" * best.wraps,
         offset=best.offset,
         classes=evidence.n_classes,
@@ -145,19 +146,42 @@ def labels_permuted(evidence: RecordedSet) -> Finding | None:
     shifted = best_shift(evidence).hits
     if shifted.after / shifted.n_samples >= hits.after / hits.n_samples - LEAST_GAIN / 2:
         return None
-    moved = int(np.count_nonzero(renamed[np.unique(labels)] != np.unique(labels)))
+    seen = np.unique(labels)
+    sent = seen[renamed[seen] != seen]
     return finding(
         "labels-permuted",
         "warning",
-        "Top-1 accuracy is {accuracy:.1%} as sent and {matched_accuracy:.1%} if "
+        "Top-1 accuracy is {accuracy:percent} as sent and {matched_accuracy:percent} if "
         "{classes_renamed:,} classes of the labels are permuted, on {samples:,} samples that were "
-        "not used to find the permutation. Use the order of classes that the model was trained "
-        "with.",
+        "not used to find the permutation: {words}. Use the order of classes that the model was "
+        "trained with.",
+        words=_meanings(sent, renamed[sent], evidence.class_names),
         accuracy=hits.before / hits.n_samples,
         matched_accuracy=hits.after / hits.n_samples,
-        classes_renamed=moved,
+        classes_renamed=len(sent),
         samples=hits.n_samples,
+        classes=evidence.n_classes,
+        sent=sent.tolist(),
+        meant=renamed[sent].tolist(),
     )
+
+
+MOST_MEANINGS = 5
+
+
+def _meanings(sent: Labels, meant: Labels, names: Sequence[str]) -> str:
+    """Return which class each label seems to mean: ``label 3 seems to mean class 5``."""
+    told = [
+        f"label {_named(label, names)} seems to mean class {_named(of, names)}"
+        for label, of in zip(sent.tolist(), meant.tolist(), strict=True)
+    ]
+    more = len(told) - MOST_MEANINGS
+    return ", ".join(told[:MOST_MEANINGS]) + (f", and {more:,} more" if more > 0 else "")
+
+
+def _named(index: int, names: Sequence[str]) -> str:
+    is_named = index < len(names) and names[index] != str(index)
+    return f"{index} ({names[index]})" if is_named else str(index)
 
 
 def _matching(labels: Labels, predicted: Labels, n_classes: int) -> Labels:

@@ -45,8 +45,8 @@ def softmax_twice(evidence: RecordedSet) -> Finding | None:
         "softmax-twice",
         "notice" if evidence.probabilities else "warning",
         "No sample has a confidence above {largest_confidence:.3f}. A softmax of probabilities of "
-        "{words} classes is at most {bound:.3f}. Yet Top-1 accuracy is {accuracy:.1%} (mean "
-        f"confidence {{mean_confidence:.1%}}, {{samples:,}} samples). {reading}",
+        "{words} classes is at most {bound:.3f}. Yet Top-1 accuracy is {accuracy:percent} (mean "
+        f"confidence {{mean_confidence:percent}}, {{samples:,}} samples). {reading}",
         words=f"{evidence.n_classes:,}",
         largest_confidence=float(evidence.confidence.max()),
         bound=float(1.0 / (1.0 + np.exp(-bound))),
@@ -88,7 +88,7 @@ def not_probabilities(evidence: RecordedSet) -> Finding | None:
         "not-probabilities",
         "warning",
         "{certain:,} of {samples:,} samples have a probability of exactly 1 for one class and 0 "
-        "for all others, and {accuracy:.1%} of all are right: these are predictions, not "
+        "for all others, and {accuracy:percent} of all are right: these are predictions, not "
         "probabilities. Send the model's output before its argmax.",
         certain=certain,
         samples=n,

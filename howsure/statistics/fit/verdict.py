@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from howsure.statistics.comparison import PairedDifference
 from howsure.statistics.fit.result import BaselineFit, BestMethod, MeasureFit, Verdict
+from howsure.statistics.plain import percent
 
 BINS = "bins"
 
@@ -108,10 +109,14 @@ def _error(served: MeasureFit, *, evaluated: bool) -> str:
     band = served.evaluation_ece_band if evaluated else served.ece_band
     if band is None:
         return "has no calibration error, because the set is too small."
-    chance = "no more than chance" if band.consistent else f"where chance gives {band.median:.2%}"
+    chance = (
+        "no more than chance"
+        if band.consistent
+        else f"where chance gives {percent(band.median, digits=2)}"
+    )
     return (
-        f"is off by {band.observed:.2%} on average, {chance} (perfect calibration stays below "
-        f"{band.upper:.2%} in 99 of 100 such sets)."
+        f"is off by {percent(band.observed, digits=2)} on average, {chance} (perfect calibration "
+        f"stays below {percent(band.upper, digits=2)} in 99 of 100 such sets)."
     )
 
 
@@ -135,4 +140,4 @@ def _compared(found: BestMethod, n_methods: int) -> str:
 def _share(mean: float, nll: float) -> str:
     if nll <= 0.0 or mean > nll:
         return "more than twice as high" if mean > 0.0 else "equal"
-    return f"{mean / nll:.1%} higher" if mean > 0.0 else "equal"
+    return f"{percent(mean / nll)} higher" if mean > 0.0 else "equal"

@@ -1,6 +1,7 @@
 """The sentence that says whether a set is like the calibration set."""
 
 from howsure.statistics.diagnostics.consistency import ConsistencyBand
+from howsure.statistics.plain import percent
 from howsure.statistics.shift.result import MeasureEvaluation
 
 SHIFT_LEVEL = 0.01
@@ -51,5 +52,5 @@ def _population(measure: MeasureEvaluation, *, differs: bool) -> str:
         return f"{measure.measure} is distributed as in the calibration set ({found})"
     return (
         f"{measure.measure} is distributed differently than in the calibration set, larger "
-        f"{population.auroc:.0%} of the time ({found})"
+        f"{percent(population.auroc, digits=0)} of the time ({found})"
     )

@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 
 import numpy as np
@@ -46,6 +47,13 @@ ERRORS_ONLY = 3
 MAX_NOTE = 1000
 # Function names in other errors contain "allocator": it must not match.
 NO_MEMORY = re.compile(r"bad_alloc\b|alloc_failed|allocat(e|ion)\b|out of memory", re.IGNORECASE)
+IMAGE_AXES = 4
+MOST_CHANNELS = 4
+# The axis of the channels as sent, the axes in the model's order, and the names of both.
+LAYOUTS = (
+    (3, (0, 3, 1, 2), "channel-last", "nchw"),
+    (1, (0, 2, 3, 1), "channel-first", "nhwc"),
+)
 RUNNING = re.compile(r"while running (\w+) node")
 NOT_LOADED = (
     "ONNX Runtime cannot load it: a node, a type or a shape is invalid; load it with "
@@ -155,10 +163,33 @@ class OnnxSession:
             answers: list[Array] = self._run(outputs, feeds, options)
         except Exception as error:
             self._watchdog.check()
-            raise _run_failure(error, place) from error
+            advice = "" if _lacks_memory(error) else self._layout_advice(outputs, feeds, options)
+            raise _run_failure(error, place, advice) from error
         finally:
             self._watchdog.end()
         return answers
+
+    def _layout_advice(
+        self, outputs: list[str], feeds: dict[str, Array], options: ort.RunOptions
+    ) -> str:
+        """Return how to arrange the axes of pictures, if the graph takes them in another layout.
+
+        A graph whose shapes are dynamic fails only at one of its nodes.
+        """
+        name = next((name for name, array in feeds.items() if array.ndim == IMAGE_AXES), None)
+        if name is None:
+            return ""
+        for last, axes, seen, layout in LAYOUTS:
+            if feeds[name].shape[last] > MOST_CHANNELS:
+                continue
+            with suppress(Exception):
+                self._run(outputs, {**feeds, name: feeds[name].transpose(axes)}, options)
+                return (
+                    f", but it takes them in another layout: they look {seen}, "
+                    f"{['rows', *feeds[name].shape[1:]]}; write x.transpose{axes}, or for pictures "
+                    f"set preprocessing.layout to {layout}"
+                ).replace("'", "")
+        return ""
 
 
 def session_options(threads: int) -> ort.SessionOptions:
@@ -206,7 +237,7 @@ def _load_failure(error: Exception) -> InvalidOnnxModel:
     return InvalidOnnxModel.because(ModelRule.NOT_LOADED, NOT_LOADED)
 
 
-def _run_failure(error: Exception, place: str) -> InvalidInput:
+def _run_failure(error: Exception, place: str, advice: str) -> InvalidInput:
     note(error)
     if _lacks_memory(error):
         return InvalidInput.at(
@@ -217,7 +248,9 @@ def _run_failure(error: Exception, place: str) -> InvalidInput:
     node = RUNNING.search(str(error))
     reason = f"its {node[1]} node failed" if node else "ONNX Runtime refused to run it"
     return InvalidInput.at(
-        place, f"the ONNX model does not take these rows: {reason}", rule=ModelRule.RUN_FAILED
+        place,
+        f"the ONNX model does not take these rows: {reason}{advice}",
+        rule=ModelRule.RUN_FAILED,
     )
 
 

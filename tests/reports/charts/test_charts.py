@@ -99,6 +99,20 @@ def test_groups_without_a_sample_are_not_drawn(reports):
             assert len(figure.data["rows"]) == np.count_nonzero(of_groups) < len(of_groups)
 
 
+def test_percentages_are_written_one_way(reports, pictures):
+    """``95 %``, in all sentences and on all axes."""
+    texts = [value for report in reports.values() for _, value in walk(report)]
+    shown = [text for text in texts if isinstance(text, str) and "%" in text]
+    shown += [
+        text
+        for _, picture in pictures
+        for text in ET.fromstring(picture).itertext()  # noqa: S314 - our own
+        if "%" in text
+    ]
+    assert len(shown) > 100
+    assert [text for text in shown if re.search(r"\S%", text)] == []
+
+
 def test_classes_without_any_sample_have_an_empty_chart(reports):
     report = json.loads(json.dumps(reports["one"]))
     for event in report["events"].values():

@@ -24,7 +24,7 @@ def test_labels_of_other_rows_are_found(n_classes, n_samples):
         "samples": n_samples,
         "chance": 1 / n_classes,
     }
-    assert f"{1 / n_classes:.1%}" in finding.message
+    assert f"{100 / n_classes:.1f} %" in finding.message
 
 
 def test_a_model_that_knows_that_it_guesses_takes_500_samples():

@@ -5,7 +5,8 @@ import pytest
 from sample_strategies import calibrated, found_in, records_of
 from scipy.special import softmax
 
-from howsure.statistics.findings.evidence import RescaledTrial
+from howsure.statistics.findings.evidence import RescaledTrial, Rescaling
+from howsure.statistics.findings.inputs_scale import rescalings
 
 # Bins are too many for such sets, whatever else they are like.
 SMALL = {"few-samples-for-bins"}
@@ -57,5 +58,19 @@ def test_no_alarm_where_other_inputs_are_worse():
     worse = np.random.default_rng(1).normal(size=logits.shape)
     for other in (worse, logits / 255.0, logits * 255.0, logits):
         for factor in (255.0, 1.0 / 255.0):
-            rescaled = RescaledTrial(factor, records_of(logits, labels), records_of(other, labels))
+            tried = [(Rescaling("", factor), records_of(other, labels))]
+            rescaled = RescaledTrial(records_of(logits, labels), tried)
             assert not found_in(logits, labels, rescaled=rescaled)
+
+
+def test_few_alarms_where_normalisation_is_no_better():
+    """Other inputs make other mistakes, as many."""
+    (how, _) = rescalings(np.ones((1, 3, 2, 2)))[1:]
+    rng, alarms = np.random.default_rng(3), 0
+    for seed in range(60):
+        logits, labels = calibrated(256, seed=seed)
+        as_sent, *others = (logits + rng.normal(size=logits.shape) * 3 for _ in range(4))
+        tried = [(how, records_of(other, labels)) for other in others]
+        rescaled = RescaledTrial(records_of(as_sent, labels), tried)
+        alarms += "inputs-not-scaled" in found_in(as_sent, labels, rescaled=rescaled)
+    assert alarms <= 1

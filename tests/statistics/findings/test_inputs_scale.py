@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 from sample_strategies import calibrated, found_in, records_of
 
-from howsure.statistics.findings.evidence import RescaledTrial
-from howsure.statistics.findings.inputs_scale import rescaling_factor
+from howsure.statistics.findings.evidence import RescaledTrial, Rescaling
+from howsure.statistics.findings.inputs_scale import rescalings
 
 
 def rescaled(sent, other, labels, factor):
-    return RescaledTrial(factor, records_of(sent, labels), records_of(other, labels))
+    tried = [(Rescaling("", factor), records_of(other, labels))]
+    return RescaledTrial(records_of(sent, labels), tried)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +49,8 @@ def test_a_network_that_names_one_class_for_all_samples_of_a_sorted_set():
     blind = np.tile(np.where(np.arange(10) == 3, 4.0, 0.0), (len(same), 1))
     for factor in (255.0, 1 / 255):
         given = rescaled(logits[same], blind, labels[same], factor)
-        assert given.rescaled.label_log_probability.mean() > -0.2
+        ((_, answers),) = given.tried
+        assert answers.label_log_probability.mean() > -0.2
         found = found_in(logits, labels, rescaled=given)
         assert not found.keys() & {"inputs-not-scaled", "inputs-scaled-twice"}
 
@@ -61,19 +63,82 @@ def test_a_few_rows_are_no_evidence():
     assert "inputs-scaled-twice" not in found
 
 
+def normalised(sent, others, labels):
+    """A trial of ImageNet's normalisation and of halves, with these answers."""
+    found = rescalings(np.ones((1, 3, 2, 2)))[1:]
+    tried = [(how, records_of(other, labels)) for how, other in zip(found, others, strict=True)]
+    return RescaledTrial(records_of(sent, labels), tried)
+
+
+def test_the_normalisation_with_the_best_answers_is_named():
+    logits, labels = calibrated(256, seed=1)
+    garbage = np.random.default_rng(2).normal(size=logits.shape) * 3.0
+    fair = logits + garbage / 4
+    for others, mean in (((logits, fair), 0.485), ((fair, logits), 0.5)):
+        found = found_in(garbage, labels, rescaled=normalised(garbage, others, labels))
+        told = found["inputs-not-scaled"]
+        assert told.figures["mean"][0] == mean
+        assert "The inputs lie between 0 and 1; normalised with" in told.message
+        assert f"mean [{mean}, " in told.message
+        assert told.figures["rescaled_accuracy"] == np.mean(logits.argmax(axis=1) == labels)
+
+
+def test_a_normalisation_that_only_makes_the_model_less_sure_is_none():
+    logits, labels = calibrated(256, seed=3)
+    given = normalised(logits * 9.0, (logits, logits * 3.0), labels)
+    assert not found_in(logits * 9.0, labels, rescaled=given)
+
+
+def test_how_many_scales_are_tried_raises_the_bar():
+    """Twelve samples won and none lost: enough for one trial at 0.1 %, not for five."""
+    logits, labels = calibrated(64, seed=4, spread=9.0)
+    sent = logits.copy()
+    sent[:12] = -logits[:12]
+    (how, *_), worse = rescalings(np.ones((1, 3, 2, 2)))[1:], -logits
+    for n_others in (0, 4):
+        tried = [(how, records_of(logits, labels))]
+        tried += [(how, records_of(worse, labels))] * n_others
+        given = RescaledTrial(records_of(sent, labels), tried)
+        assert ("inputs-not-scaled" in found_in(sent, labels, rescaled=given)) == (n_others == 0)
+
+
 @pytest.mark.parametrize(
-    ("inputs", "factor"),
+    ("inputs", "factors"),
     [
-        ([0.0, 255.0], 1 / 255),
-        ([0.0, 16.0], 1 / 255),
-        ([0, 1, 0], 255.0),
-        ([0.0, 0.4], 255.0),
-        ([0.0, 1.2], None),
-        ([0.0, 256.0], None),
-        ([-0.1, 200.0], None),
-        ([-2.1, 2.6], None),
-        ([0.0, 0.0], None),
+        ([0.0, 255.0], [1 / 255]),
+        ([0.0, 16.0], [1 / 255]),
+        ([0, 1, 0], [255.0]),
+        ([0.0, 0.4], [255.0]),
+        ([0.0, 1.2], []),
+        ([0.0, 256.0], []),
+        ([-0.1, 200.0], []),
+        ([-2.1, 2.6], []),
+        ([0.0, 0.0], []),
     ],
 )
-def test_which_inputs_are_looked_at_twice(inputs, factor):
-    assert rescaling_factor(np.array(inputs)) == factor
+def test_which_inputs_are_looked_at_twice(inputs, factors):
+    assert [found.factor for found in rescalings(np.array(inputs))] == factors
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((2, 3, 5, 5), 1), ((2, 5, 5, 3), 3), ((2, 1, 5, 5), None), ((2, 3), None)]
+)
+@pytest.mark.parametrize("most", [1.0, 255.0])
+def test_pictures_are_also_normalised(shape, axis, most):
+    inputs = np.random.default_rng(0).random(shape) * most
+    inputs.flat[0] = most
+    plain, *others = rescalings(inputs)
+    assert plain.mean == ()
+    assert len(others) == (2 if axis else 0)
+    for how in others:
+        moved = np.moveaxis(how.apply(inputs), axis, -1)
+        expected = (np.moveaxis(inputs, axis, -1) / most - how.mean) / how.std
+        np.testing.assert_allclose(moved, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_the_order_of_colours():
+    (_, forward, _), (_, backward, _) = (
+        rescalings(np.ones((1, 3, 2, 2)), blue_first=blue) for blue in (False, True)
+    )
+    assert backward.mean == forward.mean[::-1]
+    assert backward.std == forward.std[::-1]

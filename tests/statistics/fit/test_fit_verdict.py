@@ -53,7 +53,7 @@ def test_the_bins_and_the_next_best(event):
         "Top-1: in cross-validation, the served probability (entropy, smooth) is off by "
     )
     assert verdict.sentence.endswith(
-        "Its negative log-likelihood, 0.20000, is the lowest of 3 methods; that of platt is 50.0% "
+        "Its negative log-likelihood, 0.20000, is the lowest of 3 methods; that of platt is 50.0 % "
         "higher."
     )
 
@@ -66,7 +66,7 @@ def test_a_better_baseline_and_by_how_much(event):
     assert verdict.sentence.startswith("Top-5: in cross-validation, the served probability")
     assert verdict.sentence.endswith(
         "Platt has a lower negative log-likelihood, 0.20000; that of the served probability is "
-        "50.0% higher, which may be chance."
+        "50.0 % higher, which may be chance."
     )
 
 

@@ -2,6 +2,7 @@
 
 import math
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -30,7 +31,7 @@ from service.child.reading.pictures.picture_labels import (
     labels_of_table,
 )
 from service.child.reading.set_file import SetFile
-from service.errors import InvalidDataset
+from service.errors import InvalidDataset, InvalidInput, Violation
 from service.runner.messages.dataset import ArrayInfo, Batch, DatasetInfo
 from service.runner.messages.limits import MEBIBYTE
 from service.runner.messages.preprocessing import PIXELS, Preprocessing
@@ -43,6 +44,9 @@ MOST_THREADS = 4
 MOST_BYTES_AHEAD = 64 * MEBIBYTE
 # Four bytes for each pixel as it is decoded, and as many again where its colours are changed.
 _BYTES_PER_PIXEL = 8
+# How many broken pictures an error names, and how long it looks for them: less than any timeout.
+MOST_NAMED = 10
+SECONDS_FOR_FAULTS = 10.0
 # Pictures that take more are decoded one at a time.
 _LARGE_BYTES = 64 * MEBIBYTE
 
@@ -105,7 +109,7 @@ class PictureDataset:
         self._preprocessing = ctx.reading.preprocessing
         self._large = threading.Lock()
         self._max_threads = ctx.limits.max_threads
-        size = fixed_size(self._preprocessing) or self._decoded(pictures.positions[0]).shape[:2]
+        size = fixed_size(self._preprocessing) or self._first_size()
         self._shape = (*size, self._preprocessing.channels)
         self.info = DatasetInfo(
             kind="inputs",
@@ -139,7 +143,10 @@ class PictureDataset:
                 labels = self._labels[start : start + size].copy()
                 pixels = np.empty((len(labels), *self._shape), np.uint8)
                 for row in range(len(labels)):
-                    pixels[row] = next(decoded)
+                    found = next(decoded)
+                    if isinstance(found, InvalidInput):
+                        raise self._refusal(found, decoded)
+                    pixels[row] = self._of_one_size(found, start + row)
                 yield Batch(start, {PIXELS: pixels}, labels, {})
                 del pixels
 
@@ -148,11 +155,54 @@ class PictureDataset:
         files = self._archive.names.files
         return [files[position] for position in self._pictures.positions[start:stop]]
 
-    def _picture(self, position: int) -> NDArray[np.uint8]:
-        pixels = self._decoded(position)
+    def _picture(self, position: int) -> NDArray[np.uint8] | InvalidInput:
+        """Return the pixels of a picture, or why it cannot be used."""
+        try:
+            return self._decoded(position)
+        except InvalidInput as error:
+            return error
+
+    def _first_size(self) -> tuple[int, int]:
+        """Return height and width of the first picture that can be decoded."""
+        for found in map(self._picture, self._pictures.positions):
+            if not isinstance(found, InvalidInput):
+                return found.shape[0], found.shape[1]
+        return 1, 1  # the refusal of the first batch names them all
+
+    def _refusal(
+        self, first: InvalidInput, others: Iterator[NDArray[np.uint8] | InvalidInput]
+    ) -> InvalidInput:
+        """Return the error that names the first pictures that cannot be used, and how many.
+
+        It looks for them among the others for a few seconds.
+        """
+        faults, until, count = [first], time.monotonic() + SECONDS_FOR_FAULTS, ""
+        for found in others:
+            if isinstance(found, InvalidInput):
+                faults.append(found)
+            if time.monotonic() > until:
+                count = "at least "
+                break
+        if len(faults) == 1:
+            return first
+        place, count = self._archive.names.location, f"{count}{len(faults):,} pictures"
+        named = [violation for error in faults[:MOST_NAMED] for violation in error.violations]
+        more = f", and {len(faults) - MOST_NAMED:,} more" if len(faults) > MOST_NAMED else ""
+        which = f"the first {MOST_NAMED} are named below" if more else "each is named below"
+        return InvalidDataset(
+            f"{place}: {count} cannot be used: {', '.join(f.location for f in named)}{more}",
+            [
+                Violation(
+                    place, f"{count} cannot be used; {which}; send them again or leave them out"
+                ),
+                *named,
+            ],
+        )
+
+    def _of_one_size(self, pixels: NDArray[np.uint8], row: int) -> NDArray[np.uint8]:
         if pixels.shape != self._shape:
             raise InvalidDataset.at(
-                self._place(position),
+                self._place(self._pictures.positions[row]),
                 f"expected {_size(self._shape)} pixels, as the first picture has, got "
                 f"{_size(pixels.shape)}; say with preprocessing.resize and preprocessing.crop "
                 "to which size pictures are brought",

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from picture_files import (
+    AS_THEY_ARE,
     WRITERS,
     class_folders,
     jpeg,
@@ -18,7 +19,9 @@ from picture_files import (
     refused_at,
 )
 
-from service.errors import InvalidInput, UnsupportedFormat
+from service.errors import InvalidDataset, InvalidInput, UnsupportedFormat
+from service.runner.messages.preprocessing import Preprocessing
+from service.runner.messages.reading import Reading
 
 GOOD = class_folders()
 PICTURE = plain_png(200)
@@ -65,6 +68,38 @@ def test_a_broken_picture_in_the_middle_is_named(path, kind, content):
         with pytest.raises(InvalidInput) as refused:
             next(batches)
     assert refused.value.violations[0].location == "calibration[1/23.png]"
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize("n_broken", [2, 10, 13])
+@pytest.mark.parametrize("first", [0, 23])
+@pytest.mark.parametrize(
+    "reading", [AS_THEY_ARE, Reading(preprocessing=Preprocessing(crop=(3, 3)))]
+)
+def test_all_broken_pictures_are_named_at_once(path, kind, n_broken, first, reading):
+    broken = [f"{k % 2}/{k}.png" for k in range(first, first + n_broken)]
+    members = {f"{k % 2}/{k}.png": plain_png(k) for k in range(40)}
+    members |= dict.fromkeys(broken, b"GIF89a")
+    with (
+        pytest.raises(InvalidDataset) as refused,
+        opened(WRITERS[kind](path, members), reading) as dataset,
+    ):
+        list(dataset.batches(4))
+    all_of_them, *named = refused.value.violations
+    assert all_of_them.location == "calibration"
+    assert all_of_them.message.startswith(f"{n_broken} pictures cannot be used; ")
+    assert [found.location for found in named] == [f"calibration[{name}]" for name in broken[:10]]
+    assert all("GIF" in found.message for found in named)
+    assert ("and 3 more" in refused.value.message) == (n_broken == 13)
+
+
+def test_a_set_of_broken_pictures_names_the_first(path):
+    members = {f"{k % 2}/{k}.png": b"\xff\xd8\xff" for k in range(40)}
+    with (
+        pytest.raises(InvalidDataset, match="40 pictures"),
+        opened(WRITERS["zip"](path, members)) as dataset,
+    ):
+        list(dataset.batches(4))
 
 
 @pytest.mark.parametrize("kind", WRITERS)
