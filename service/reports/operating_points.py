@@ -154,12 +154,10 @@ def _keep(
         found = calibrations.lock_ready(calibrations.find(reference, with_files=False).id)
         row.calibration_id = found.id
         points = OperatingPointRepository(session, tenant_id)
-        if row.threshold is None:
-            last = points.last(found.id)
-            if last is None or last.threshold is None:
-                raise Conflict(
-                    f"Calibration {found.name}@{found.version} has no active operating point."
-                )
+        if row.threshold is None and not points.active([found.id]):
+            raise Conflict(
+                f"Calibration {found.name}@{found.version} has no active operating point."
+            )
         points.add(row)
         record_success(act, session, found.id)
     return row

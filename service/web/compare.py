@@ -101,10 +101,12 @@ def _address(ids: Sequence[str]) -> str:
 
 def _heading(report: Json, shown: Located, at: int, ids: Sequence[str]) -> dict[str, Any]:
     data, onnx_model = report["provenance"]["data"], report["provenance"]["model"]
+    summary = report["summary"]
     return {
         "at": shown,
         "is_first": at == 0,
         "about": report["calibration"],
+        "warning": summary["headline"] if summary["status"] == "warned" else "",
         "as_first": _address([ids[at], *ids[:at], *ids[at + 1 :]]),
         "model": None if onnx_model is None else _digest(onnx_model["sha256"]),
         "label": None if onnx_model is None else onnx_model["label"],

@@ -86,7 +86,6 @@ def _event(
         "figures": event["figures"],
         "is_chance": is_chance(table),
         "missing": missing_labels(table.get("selective", ())),
-        "widest": _widest(table["bins"]),
         "learned": _learned(table.get("learned"), config.get("classes") or []),
     }
 
@@ -119,11 +118,6 @@ def _fewest(provenance: Mapping[str, Any]) -> list[dict[str, Any]]:
     names = provenance["config"]["classes"]
     order = sorted(range(len(counts)), key=lambda index: counts[index])[:FEW_CLASSES]
     return [{"index": index, "name": names[index]} for index in order]
-
-
-def _widest(bins: Sequence[Mapping[str, Any]]) -> int | None:
-    widths = [found["interval"][1] - found["interval"][0] for found in bins]
-    return max(range(len(widths)), key=widths.__getitem__, default=None)
 
 
 SHEETS = ("pages.css", "charts.css")

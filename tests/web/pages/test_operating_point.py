@@ -248,8 +248,9 @@ def test_an_invalid_choice_replaces_the_outcome(visitor, calibration, query, sai
 
 
 def test_the_report_links_to_the_page_and_its_file_does_not(visitor, calibration) -> None:
-    link = f'<a href="{address(calibration)}">choose an operating point</a>'
-    assert visitor.open(f"/report?calibration={calibration}").text.count(link) == 1
+    link = f'href="{address(calibration)}">'
+    page = visitor.open(f"/report?calibration={calibration}").text
+    assert re.search(f"{link}(choose an|change the) operating point</a>", page)
     assert link not in visitor.open(f"/report?calibration={calibration}&format=html").text
 
 
