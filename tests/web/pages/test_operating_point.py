@@ -248,9 +248,8 @@ def test_an_invalid_choice_replaces_the_outcome(visitor, calibration, query, sai
 
 
 def test_the_report_links_to_the_page_and_its_file_does_not(visitor, calibration) -> None:
-    link = f'href="{address(calibration)}">'
-    page = visitor.open(f"/report?calibration={calibration}").text
-    assert re.search(f"{link}(choose an|change the) operating point</a>", page)
+    link = f'href="{address(calibration)}"'
+    assert link in visitor.open(f"/report?calibration={calibration}").text
     assert link not in visitor.open(f"/report?calibration={calibration}&format=html").text
 
 
