@@ -36,7 +36,6 @@ from service.web.page_route import charts_of, subject_of, tenant_of, workspace_o
 from service.web.static_files import FOLDER
 
 FEW_CLASSES = 5
-SHORT_DIGEST = 12
 MOST_LEARNED = 20
 # The inputs of the learned measure, in the order of its formula.
 INPUTS = (
@@ -65,7 +64,6 @@ def report_content(report: Mapping[str, Any], chart: RenderedFigures) -> dict[st
         "fewest": _fewest(report["provenance"]),
         "config": json.dumps(report["provenance"]["config"], indent=2, ensure_ascii=False),
         "warnings": _warnings(report),
-        "short_digest": SHORT_DIGEST,
         "inputs": INPUTS,
     }
 
@@ -82,8 +80,6 @@ def _event(
         "served": served,
         "table": at["measures"][served],
         "assurance": assurance(served).capitalize(),
-        "verdict": event["verdict"],
-        "figures": event["figures"],
         "is_chance": is_chance(table),
         "missing": missing_labels(table.get("selective", ())),
         "learned": _learned(table.get("learned"), config.get("classes") or []),

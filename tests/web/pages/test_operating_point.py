@@ -197,7 +197,7 @@ STRICT = {"by": "risk", "risk": "0.5"}
         (HALF, {"name": "No Name"}, r"<code>(body\.)?name</code>"),
         (HALF, {"reason": " "}, r"<code>(body\.)?reason</code>"),
         (HALF, {"coverage": "many"}, r"<code>(body\.)?coverage</code>"),
-        (STRICT, STRICT, "labelled samples or choose a larger risk"),
+        (STRICT, STRICT, "labelled samples like these, or choose a larger error rate"),
     ],
 )
 def test_errors_are_shown_above_the_form_and_keep_what_was_typed(
