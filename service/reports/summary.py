@@ -115,7 +115,7 @@ def _calibration(report: Report, event: Report) -> Iterator[str]:
         return
     chance = "may be" if is_chance(event["measures"][event["served"]]) else "is more than"
     helps = error["served"]["mean"] < error["raw"]["mean"]
-    opening = "Stated" if helps else "Calibration does not help: stated"
+    opening = "Stated" if helps else "Calibration shows no gain: stated"
     yield (
         f"{opening} probabilities are off by {after} on average after calibration, {before} before "
         f"({on}). The rest {chance} chance."

@@ -88,7 +88,7 @@ def test_a_warning_outweighs_a_certificate(report) -> None:
         (True, True, 0.01, "already well calibrated"),
         (False, True, 0.01, "The rest may be chance."),
         (False, False, 0.01, "The rest is more than chance."),
-        (False, True, 0.5, "does not help: stated probabilities are off by 50.0 %"),
+        (False, True, 0.5, "shows no gain: stated probabilities are off by 50.0 %"),
         (False, False, 0.5, "The rest is more than chance."),
     ],
 )
