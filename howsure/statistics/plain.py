@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 
-def percent(share: float, *, digits: int = 1) -> str:
-    """Return a share in percent, such as ``46.5 %``."""
+def percent(share: float, *, digits: int | None = None) -> str:
+    """Return a share in percent, such as ``46.5 %``, by default with as many digits as show it."""
+    if digits is None:
+        digits = next((n for n in (1, 2) if not 0.0 < 100.0 * share < 10.0**-n / 2), 3)
     return f"{100.0 * share:.{digits}f} %"
 
 

@@ -86,8 +86,8 @@ def print_scores(console: Console, report: dict[str, Any]) -> None:
             console.print(sentence, markup=False, highlight=False, soft_wrap=True)
             console.print()
     console.print(
-        "* serves /predict. ece_15: calibration error over 15 equal ranges of probability; the "
-        "sentences have the error over the bins of the served measure.",
+        "* serves /predict. ece_15: calibration error, how far probabilities are off on average "
+        "over 15 equal ranges.",
         style="dim",
         soft_wrap=True,
     )

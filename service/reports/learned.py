@@ -54,8 +54,8 @@ def learned_sentence(learned: Mapping[str, Any]) -> str:
     if learned["uses_second_classes"]:
         parts.append("the second class")
     return (
-        f"The learned measure starts from the softmax at temperature "
-        f"{short(learned['temperature'])} and corrects its log-odds with {enumerated(parts)}."
+        "The learned measure estimates the odds of an error: it starts from the model's softmax at "
+        f"temperature {short(learned['temperature'])} and corrects it with {enumerated(parts)}."
     )
 
 
@@ -69,7 +69,7 @@ def ranked_classes(learned: Mapping[str, Any]) -> list[int]:
 def classes_sentence(learned: Mapping[str, Any], names: Sequence[str]) -> str:
     """Return the largest changes by predicted class in words, or that there are none."""
     if not learned["uses_classes"]:
-        return "Nothing by predicted class: the classes do not differ clearly."
+        return "It treats all predicted classes alike, because they do not differ clearly."
     largest = [
         f"{names[i]} {signed(learned['class_effects'][i])} "
         f"(n = {count(learned['class_counts'][i])})"

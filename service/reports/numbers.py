@@ -9,6 +9,7 @@ _MINUS = "\u2212"
 _TEN = 10
 _THOUSAND = 1000
 _MINUTE = 60
+_DIGEST = 12
 
 
 def percent(value: float | None) -> str:
@@ -80,6 +81,11 @@ def plain(value: object) -> str:
     return _NONE if value is None else str(value)
 
 
+def digest(value: str | None) -> str:
+    """Return the beginning of a SHA-256, enough to distinguish the files of one page."""
+    return _NONE if value is None else value[:_DIGEST]
+
+
 def moment(value: datetime | str) -> str:
     """Return a time in UTC, to the minute."""
     found = datetime.fromisoformat(value) if isinstance(value, str) else value
@@ -107,6 +113,8 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
         amount,
         edge,
         plain,
+        digest,
+        rough_count,
         moment,
         seconds,
     )

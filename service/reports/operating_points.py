@@ -14,6 +14,7 @@ from service.access.audit_log import AuditEvent, record_success
 from service.errors import Conflict, InvalidInput
 from service.jobs.record_set import has_records, require_records
 from service.reports.error_samples import record_parts
+from service.reports.summary import missing_labels
 from service.storage.calibrations import CalibrationRepository
 from service.storage.fit_results import served_tables
 from service.storage.operating_points import OperatingPointRepository
@@ -154,12 +155,10 @@ def _keep(
         found = calibrations.lock_ready(calibrations.find(reference, with_files=False).id)
         row.calibration_id = found.id
         points = OperatingPointRepository(session, tenant_id)
-        if row.threshold is None:
-            last = points.last(found.id)
-            if last is None or last.threshold is None:
-                raise Conflict(
-                    f"Calibration {found.name}@{found.version} has no active operating point."
-                )
+        if row.threshold is None and not points.active([found.id]):
+            raise Conflict(
+                f"Calibration {found.name}@{found.version} has no active operating point."
+            )
         points.add(row)
         record_success(act, session, found.id)
     return row
@@ -190,10 +189,7 @@ def _check_texts(author: str, reason: str) -> None:
 
 
 def _no_threshold(choice: ThresholdChoice, labels_missing: int | None) -> str:
-    said = (
+    return (
         f"No threshold meets risk {choice.max_risk:g} at confidence {1.0 - choice.delta:g} on this "
-        "calibration set."
+        f"calibration set. {missing_labels([{'labels_missing': labels_missing}])}"
     )
-    if labels_missing is None:
-        return f"{said} Choose a larger risk, or a better model."
-    return f"{said} Add about {labels_missing} labelled samples or choose a larger risk."

@@ -15,6 +15,7 @@ from service.storage.artifact_rows import ExportRepository, KeptExport
 from service.storage.calibrations import CalibrationRepository
 from service.storage.evaluations import EvaluationRepository
 from service.storage.fit_results import scores_of, tables_of
+from service.storage.operating_points import OperatingPointRepository
 from service.workspace import Workspace
 
 LEVEL = 0.95
@@ -171,6 +172,7 @@ def collect_report(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -
         scores = scores_of(session, tenant_id, row.id)
         further = EvaluationRepository(session, tenant_id).of_calibration(row.id)
         export = ExportRepository(session, tenant_id).find(row.id)
+        point = OperatingPointRepository(session, tenant_id).active([row.id]).get(row.id)
     accuracy = row.accuracy or {}
     report = {
         "calibration": {
@@ -182,6 +184,7 @@ def collect_report(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -
         },
         "events": {k: _event(k, row, tables, scores) for k in sorted(accuracy, key=int)},
         "model_scores": row.model_scores or {},
+        "operating_point": None if point is None else _operating_point(point),
         "export": None if export is None else _export(export),
         "evaluations": [
             _further_set(found, found.result) for found in further if found.result is not None
@@ -251,6 +254,11 @@ def _further_set(found: models.Evaluation, result: dict[str, Any]) -> dict[str, 
         **{name: result.get(name) for name in ("confidence", "entropy", "above_confidence")},
         "by_confidence": (result["model_scores"] or {}).get("by_confidence"),
     }
+
+
+def _operating_point(found: models.OperatingPoint) -> dict[str, Any]:
+    names = ("name", "threshold", "author", "reason")
+    return {name: getattr(found, name) for name in names} | {"created_at": _time(found.created_at)}
 
 
 def _export(found: KeptExport) -> dict[str, Any]:

@@ -208,6 +208,9 @@ class Report(BaseModel):
     summary: Summary = Field(description="Whether it is fit for automatic use, and why.")
     events: dict[str, EventReport] = Field(description="By k, `1` for Top-1.")
     model_scores: dict[str, Any] = Field(description="Scores of the model's own softmax, by set.")
+    operating_point: dict[str, Any] | None = Field(
+        None, description="The active one: name, threshold, author, reason, time; null without one."
+    )
     export: ExportReport | None = Field(
         None, description="The exported file; null until the first request for it."
     )

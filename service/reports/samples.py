@@ -10,11 +10,13 @@ import numpy as np
 import models
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.error_samples import posterior_of_others
+from howsure.statistics.measures import SCORE
 from service.errors import InvalidInput
 from service.jobs.record_set import require_records
 from service.jobs.samples import KeptSamples, PickedSample
 from service.reports.csv_table import csv_text
 from service.reports.error_samples import MOST, ErrorSamples, Kind, find_errors, record_parts
+from service.runner.messages.dataset import PAIRS
 from service.storage.calibrations import CalibrationRepository
 from service.storage.fit_results import core_table, served_tables
 from service.workspace import Workspace
@@ -127,6 +129,8 @@ def _shown(sample: PickedSample | None) -> dict[str, Any] | None:
     """Return the shape and first numbers of each input of a stored sample."""
     if sample is None:
         return None
+    if PAIRS in sample.inputs:  # stored as the logits of a wrong and a correct answer
+        return {SCORE: {"shape": [], "first": [-sample.supplied[SCORE]]}}
     return {
         name: {"shape": list(values.shape), "first": values.ravel()[:SHOWN_NUMBERS].tolist()}
         for name, values in sample.inputs.items()

@@ -5,8 +5,7 @@ from typing import Any, Literal, TypeAlias
 
 from howsure.statistics.measures import LEARNED
 from service.reports.charts import text
-from service.reports.learned import assurance
-from service.reports.numbers import confidence, percent, rough_count, share
+from service.reports.numbers import confidence, count, percent, rough_count, share
 from service.reports.verdict import is_chance
 
 Status: TypeAlias = Literal["fit", "unfit", "warned", "unknown"]
@@ -14,6 +13,7 @@ Report: TypeAlias = Mapping[str, Any]
 
 FIRST = "1"
 ALL = 1.0
+WARNED = "Fix the findings and calibrate again. Do not rely on any number of it until then."
 
 
 def summarise(report: Report) -> dict[str, Any]:
@@ -29,13 +29,13 @@ def summarise(report: Report) -> dict[str, Any]:
         "event": k,
         "status": status,
         "headline": headline,
-        "sentences": [] if status == "warned" else list(_sentences(report, event, status)),
+        "sentences": [WARNED] if status == "warned" else list(_sentences(report, event, status)),
     }
 
 
 def _sentences(report: Report, event: Report, status: Status) -> Iterator[str]:
     yield from _further_rates(event, status)
-    yield from _calibration(event)
+    yield from _calibration(report, event)
     yield from _shifts(report["evaluations"])
 
 
@@ -49,7 +49,7 @@ def _decision(report: Report, event: Report) -> tuple[Status, str]:
     rates = _rates(event)
     risk = event["figures"]["risk"]
     if risk is not None:
-        known = "" if event["served"] != LEARNED else f", {assurance(LEARNED)}"
+        known = "" if event["served"] != LEARNED else ", estimated"
         return "fit", (
             f"Fit for automatic use on {_answers(risk['coverage'])}: at most "
             f"{share(risk['max_risk'])} of them wrong ({confidence(risk['delta'])} "
@@ -59,7 +59,7 @@ def _decision(report: Report, event: Report) -> tuple[Status, str]:
         return "unknown", "No error rate was requested, so fitness for automatic use is unknown."
     asked = " or ".join(share(found["target"]["max_risk"]) for found in rates)
     return "unfit", (
-        f"Not yet fit for automatic use: an error rate of at most {asked} cannot be shown. "
+        f"Not yet fit for automatic use: an error rate of at most {asked} cannot be proven. "
         f"{missing_labels(rates)}"
     )
 
@@ -70,8 +70,8 @@ def missing_labels(rates: Sequence[Report]) -> str:
     if not known:
         return "More labels would not help. Choose a larger error rate."
     return (
-        f"Add about {rough_count(min(known))} labelled samples, if the model errs as often "
-        "on them, or choose a larger error rate."
+        f"Add about {rough_count(min(known))} labelled samples like these, or choose a larger "
+        "error rate."
     )
 
 
@@ -95,33 +95,46 @@ def _further_rates(event: Report, status: Status) -> Iterator[str]:
             continue
         asked = f"an error rate of at most {share(found['target']['max_risk'])}"
         if found["threshold"] is None:
-            yield f"A{asked[1:]} cannot be shown. {missing_labels([found])}"
+            yield f"A{asked[1:]} cannot be proven. {missing_labels([found])}"
         else:
             yield f"For {asked}, {_answers(found['coverage'])} can be accepted."
 
 
-def _calibration(event: Report) -> Iterator[str]:
+def _calibration(report: Report, event: Report) -> Iterator[str]:
     """Yield a sentence on the calibration error before and after, and whether it may be chance."""
     error = event["figures"]["calibration_error"]
     if error["raw"] is None or error["served"] is None:
         return
-    judged = event["figures"]["set"] == "evaluation"
-    on = "on the evaluation set" if judged else "by cross-validation"
-    before, after = error["raw"]["mean"], error["served"]["mean"]
-    told = f"from {percent(before)} to {percent(after)} {on}"
+    before, after = percent(error["raw"]["mean"]), percent(error["served"]["mean"])
+    on = _measured_on(event["figures"]["set"], report["provenance"]["data"], error["served"])
     if is_chance(event["baselines"]["raw_softmax"]):
         yield (
-            "The model's own probabilities are already well calibrated: their calibration error, "
-            f"{percent(before)} {on}, is not distinguishable from chance."
+            "The model's own probabilities are already well calibrated: they are off by "
+            f"{before} on average, no more than chance explains ({on})."
         )
-    else:
-        chance = "may be" if is_chance(event["measures"][event["served"]]) else "is more than"
-        yield (
-            f"Calibration lowers the calibration error {told}. The rest {chance} chance."
-            if after < before
-            else "Calibration does not lower the calibration error: it goes "
-            f"{told}, which {chance} chance."
-        )
+        return
+    chance = "may be" if is_chance(event["measures"][event["served"]]) else "is more than"
+    helps = error["served"]["mean"] < error["raw"]["mean"]
+    opening = "Stated" if helps else "Calibration shows no gain: stated"
+    yield (
+        f"{opening} probabilities are off by {after} on average after calibration, {before} before "
+        f"({on}). The rest {chance} chance."
+    )
+
+
+def _measured_on(judged: str, data: Report, score: Report) -> str:
+    """Return in words on which samples a calibration error was measured.
+
+    Chance adds to it in proportion to one over the root of their number.
+    """
+    if judged == "evaluation":
+        n_samples = count(data["evaluation_samples"])
+        return f"calibration error on the evaluation set, {n_samples} samples"
+    folds = score["folds"]
+    return (
+        f"calibration error by cross-validation, mean of {folds} folds of "
+        f"{count(round(data['samples'] / folds))} samples; the fewer samples, the larger it looks"
+    )
 
 
 def _shifts(evaluations: Sequence[Report]) -> Iterator[str]:

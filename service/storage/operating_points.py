@@ -1,6 +1,6 @@
 """Queries of one tenant's operating points."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from uuid import UUID
 
 from sqlalchemy import Select, select
@@ -19,6 +19,19 @@ class OperatingPointRepository:
     def last(self, calibration_id: UUID) -> OperatingPoint | None:
         """Return the last decision of a calibration, if there is one."""
         return self._session.scalar(self._newest_first(calibration_id).limit(1))
+
+    def active(self, calibration_ids: Collection[UUID]) -> Mapping[UUID, OperatingPoint]:
+        """Return the active operating point of each calibration that has one."""
+        rows = self._session.scalars(
+            select(OperatingPoint)
+            .where(
+                OperatingPoint.tenant_id == self._tenant_id,
+                OperatingPoint.calibration_id.in_(calibration_ids),
+            )
+            .order_by(OperatingPoint.number)
+        )
+        last = {row.calibration_id: row for row in rows}
+        return {key: row for key, row in last.items() if row.threshold is not None}
 
     def history(self, calibration_id: UUID) -> Sequence[OperatingPoint]:
         """Return all decisions of a calibration, newest first."""

@@ -16,10 +16,12 @@ from models import (
     Evaluation,
     Job,
     JobStatus,
+    OperatingPoint,
     Score,
     database_now,
 )
 from service.storage.database import Database
+from service.storage.operating_points import OperatingPointRepository
 from service.storage.tenants import ALL_TENANTS
 
 _KINDS: Mapping[str, type[Calibration | Evaluation]] = {
@@ -97,7 +99,8 @@ class NameRow:
     ``accuracy``, ``raw_error`` and ``served_error`` are of Top-1: the accuracy, and the calibration
     errors of the model's softmax and of the served probability. They are those of the evaluation
     set if there is one, else the accuracy of the calibration set and cross-validated errors; None
-    without scores. ``failed_version`` is a failed version that is newer than this one.
+    without scores. ``operating_point`` is the active one of this version. ``failed_version`` is a
+    failed version that is newer than this one.
     """
 
     name: str
@@ -115,10 +118,11 @@ class NameRow:
     accuracy: float | None
     raw_error: float | None
     served_error: float | None
+    operating_point: OperatingPoint | None
 
-    def count_findings(self, level: str) -> int:
-        """Return the number of findings of a level."""
-        return sum(found["level"] == level for found in self.findings)
+    def findings_of(self, level: str) -> list[dict[str, Any]]:
+        """Return the findings of a level."""
+        return [found for found in self.findings if found["level"] == level]
 
 
 @dataclass(frozen=True)
@@ -197,12 +201,15 @@ def name_rows(session: Session, tenant_id: UUID, *, limit: int, search: str = ""
         .order_by(ranked.c.newest.desc(), Calibration.name)
         .limit(limit)
     ).all()
-    errors = _errors(session, tenant_id, [row.id for row in meant])
+    ids = [row.id for row in meant]
+    errors = _errors(session, tenant_id, ids)
+    points = OperatingPointRepository(session, tenant_id).active(ids)
     return [
         NameRow(
             **row._asdict(),
             raw_error=errors.get((row.id, "baseline", RAW)),
             served_error=errors.get((row.id, "measure", (row.serve or {}).get("1", ""))),
+            operating_point=points.get(row.id),
         )
         for row in meant
     ]

@@ -72,9 +72,6 @@ def _difference(event: Located, score: str) -> dict[str, Any] | None:
     }
 
 
-DIGITS = 12  # of a digest: enough to distinguish the files of one page
-
-
 def compare(request: Request, references: Sequence[str]) -> Response:
     """Show several calibrations, each compared with the first."""
     found = compare_calibrations(workspace_of(request), tenant_of(request), references)
@@ -100,21 +97,16 @@ def _address(ids: Sequence[str]) -> str:
 
 
 def _heading(report: Json, shown: Located, at: int, ids: Sequence[str]) -> dict[str, Any]:
-    data, onnx_model = report["provenance"]["data"], report["provenance"]["model"]
+    summary = report["summary"]
     return {
         "at": shown,
         "is_first": at == 0,
         "about": report["calibration"],
+        "warning": summary["headline"] if summary["status"] == "warned" else "",
         "as_first": _address([ids[at], *ids[:at], *ids[at + 1 :]]),
-        "model": None if onnx_model is None else _digest(onnx_model["sha256"]),
-        "label": None if onnx_model is None else onnx_model["label"],
-        "data": _digest(data["sha256"]),
-        "evaluation": _digest(data.get("evaluation_sha256")),
+        "model": report["provenance"]["model"],
+        "data": report["provenance"]["data"],
     }
-
-
-def _digest(sha256: str | None) -> str | None:
-    return None if sha256 is None else sha256[:DIGITS]
 
 
 def _against(at: int, found: Json) -> dict[str, Any]:

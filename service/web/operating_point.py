@@ -272,11 +272,11 @@ def operating_point_page(
     report = collect_report(workspace, tenant_id, reference)
     about = report["calibration"]
     history = list_operating_points(workspace, tenant_id, about["id"]).model_dump(mode="json")
-    in_force = [at for at, point in enumerate(history["operating_points"]) if point["in_force"]]
+    active = next((p for p in history["operating_points"] if p["in_force"]), None)
     event = report["events"].get("1")
     table = {} if event is None else event["measures"].get(event["served"], {})
     if chosen is None:
-        chosen = _first(table, [history["operating_points"][at] for at in in_force])
+        chosen = _first(table, active)
     found = outcome_of(request, about["id"], chosen)
     everything = Chosen("coverage", "100", chosen.failing)
     whole = outcome_of(request, about["id"], everything)
@@ -292,7 +292,7 @@ def operating_point_page(
         ranges=_ranges(table, whole.preview.get("max_risk")),
         chart=_chart(charts_of(request), report, found),
         history=Located(history)["operating_points"],
-        in_force=in_force,
+        is_active=active is not None,
         refused=None if refused is None else refused.body,
         given=dict.fromkeys(("form", "name", "author", "reason"), "") | dict(given or {}),
         name_pattern=NAME.pattern.replace("-]", r"\-]"),  # as browsers read patterns
@@ -301,10 +301,10 @@ def operating_point_page(
     )
 
 
-def _first(table: Row, in_force: list[Row]) -> Chosen:
+def _first(table: Row, active: Row | None) -> Chosen:
     """Return the first choice: the active operating point, or the risk of the configuration."""
-    if in_force:
-        return Chosen.again(in_force[0]["chosen_by"])
+    if active is not None:
+        return Chosen.again(active["chosen_by"])
     if _curve(table) is None:
         # Imported tables have no samples, so only a threshold can be chosen.
         edges = [found["upper"] for found in table.get("bins", []) if found["upper"] is not None]

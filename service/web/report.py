@@ -36,7 +36,6 @@ from service.web.page_route import charts_of, subject_of, tenant_of, workspace_o
 from service.web.static_files import FOLDER
 
 FEW_CLASSES = 5
-SHORT_DIGEST = 12
 MOST_LEARNED = 20
 # The inputs of the learned measure, in the order of its formula.
 INPUTS = (
@@ -67,7 +66,6 @@ def report_content(report: Mapping[str, Any], chart: RenderedFigures) -> dict[st
         "fewest": _fewest(report["provenance"]),
         "config": json.dumps(report["provenance"]["config"], indent=2, ensure_ascii=False),
         "warnings": _warnings(report),
-        "short_digest": SHORT_DIGEST,
         "inputs": INPUTS,
     }
 
@@ -84,11 +82,8 @@ def _event(
         "served": served,
         "table": at["measures"][served],
         "assurance": assurance(served).capitalize(),
-        "verdict": event["verdict"],
-        "figures": event["figures"],
         "is_chance": is_chance(table),
         "missing": missing_labels(table.get("selective", ())),
-        "widest": _widest(table["bins"]),
         "learned": _learned(table.get("learned"), config.get("classes") or []),
     }
 
@@ -121,11 +116,6 @@ def _fewest(provenance: Mapping[str, Any]) -> list[dict[str, Any]]:
     names = provenance["config"]["classes"]
     order = sorted(range(len(counts)), key=lambda index: counts[index])[:FEW_CLASSES]
     return [{"index": index, "name": names[index]} for index in order]
-
-
-def _widest(bins: Sequence[Mapping[str, Any]]) -> int | None:
-    widths = [found["interval"][1] - found["interval"][0] for found in bins]
-    return max(range(len(widths)), key=widths.__getitem__, default=None)
 
 
 SHEETS = ("pages.css", "charts.css")

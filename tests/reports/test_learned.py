@@ -73,14 +73,14 @@ def test_the_page_lists_the_largest_changes_first(client, differing) -> None:
 
 
 def test_two_sentences_say_it_in_the_documents(client, differing, alike) -> None:
-    starts = r"The learned measure starts from the softmax at temperature [\d.]+ and corrects .*\. "
+    starts = r"it starts from the model's softmax at temperature [\d.]+ and corrects it with .*\. "
     for form in ("markdown", "model-card"):
         text = report_of(client, differing, form).text
         assert re.search(rf"{starts}The largest changes by predicted class: \\<b", text), form
         text = report_of(client, alike, form).text
-        assert re.search(rf"{starts}Nothing by predicted class: the classes do not differ", text)
+        assert re.search(rf"{starts}It treats all predicted classes alike", text)
     text = report_of(client, alike, "html").text
-    assert "Nothing by predicted class: the classes do not differ clearly." in text
+    assert "It treats all predicted classes alike, because they do not differ clearly." in text
     assert '<th scope="col">Predicted class' not in text
 
 

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from running_service import NPY, QUICK, calibrated, digits, npy, refit, service_on
 
+from service.reports.numbers import rough_count
+
 CREATED, OK, CONFLICT = httpx.codes.CREATED, httpx.codes.OK, httpx.codes.CONFLICT
 UNPROCESSABLE, NOT_FOUND = httpx.codes.UNPROCESSABLE_ENTITY, httpx.codes.NOT_FOUND
 PIXELS = np.load(io.BytesIO(digits("evaluation.npz")))["inputs"]
@@ -156,7 +158,7 @@ def test_a_risk_that_cannot_be_kept_says_how_many_labels_are_missing(client, add
     (error,) = answer.json()["errors"]
     assert error["location"] == "max_risk"
     if seen["labels_missing"] is not None:
-        assert f"Add about {seen['labels_missing']} labelled samples" in error["message"]
+        assert f"Add about {rough_count(seen['labels_missing'])} labelled" in error["message"]
     assert client.get(address).json() == {"operating_points": []}
 
 

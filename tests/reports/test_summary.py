@@ -67,7 +67,7 @@ def test_without_a_certified_rate_it_says_what_is_missing(report, missing, said)
     without_thresholds(report, missing)
     found = summarise(report)
     assert found["status"] == "unfit"
-    assert "at most 5 % or 1 % cannot be shown" in found["headline"]
+    assert "at most 5 % or 1 % cannot be proven" in found["headline"]
     assert said in found["headline"]
 
 
@@ -76,7 +76,9 @@ def test_a_warning_outweighs_a_certificate(report) -> None:
     assert summarise(report)["status"] == "fit"
     report["findings"] = [{"code": "labels-shifted", "level": "warning"}]
     found = summarise(report)
-    assert (found["status"], found["sentences"]) == ("warned", [])
+    assert found["status"] == "warned"
+    (sentence,) = found["sentences"]
+    assert sentence.startswith("Fix the findings and calibrate again.")
     assert found["headline"].startswith("Do not use this calibration yet: a warning says")
 
 
@@ -86,8 +88,8 @@ def test_a_warning_outweighs_a_certificate(report) -> None:
         (True, True, 0.01, "already well calibrated"),
         (False, True, 0.01, "The rest may be chance."),
         (False, False, 0.01, "The rest is more than chance."),
-        (False, True, 0.5, "50.0 % on the evaluation set, which may be chance."),
-        (False, False, 0.5, "50.0 % on the evaluation set, which is more than chance."),
+        (False, True, 0.5, "shows no gain: stated probabilities are off by 50.0 %"),
+        (False, False, 0.5, "The rest is more than chance."),
     ],
 )
 def test_the_calibration_error_is_told_from_chance(report, raw, served, after, said) -> None:
@@ -97,6 +99,15 @@ def test_the_calibration_error_is_told_from_chance(report, raw, served, after, s
     event["figures"]["calibration_error"]["served"]["mean"] = after
     (sentence,) = [s for s in summarise(report)["sentences"] if "calibration error" in s]
     assert said in sentence
+    assert "on the evaluation set, 600 samples" in sentence
+
+
+def test_a_cross_validated_error_says_how_few_samples_it_is_a_mean_over(report) -> None:
+    event = report["events"]["1"]
+    event["figures"]["set"] = "calibration"
+    event["figures"]["calibration_error"]["served"]["folds"] = 10
+    (sentence,) = [s for s in summarise(report)["sentences"] if "calibration error" in s]
+    assert "by cross-validation, mean of 10 folds of 60 samples; the fewer" in sentence
 
 
 def test_a_shifted_further_set_is_named(report) -> None:

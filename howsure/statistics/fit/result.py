@@ -51,8 +51,8 @@ class Verdict:
         By cross-validation: ``bins`` for the served table, or the name of a baseline. None without
         cross-validation.
     sentence : str
-        In words: the calibration error of the served probability with its band of chance, then the
-        best method; on the evaluation set, if there is one.
+        In words: the calibration error of the served probability, ``ece_15``, and whether it may be
+        chance; then the best method. On the evaluation set, if there is one.
     cross_validation, evaluation : BestMethod or None
     """
 

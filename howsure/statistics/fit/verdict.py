@@ -8,6 +8,8 @@ from howsure.statistics.fit.result import BaselineFit, BestMethod, MeasureFit, V
 from howsure.statistics.plain import percent
 
 BINS = "bins"
+# The error that baselines have too, so it is the one of the report's figures.
+ERROR = "ece_15"
 
 
 def reach_verdict(k: int, served: MeasureFit, baselines: Mapping[str, BaselineFit]) -> Verdict:
@@ -98,41 +100,40 @@ def _sentence(
 ) -> str:
     """Return how good the served probability is, and then what else was tried."""
     where = "on the evaluation set" if evaluated else "in cross-validation"
-    what = f"the served probability ({served.measure}, {served.table.lookup})"
-    said = [f"Top-{k}: {where}, {what} {_error(served, evaluated=evaluated)}"]
+    said = [f"Top-{k}, {where}: {_error(served, evaluated=evaluated)}"]
     if found is not None:
-        said.append(_compared(found, n_methods))
+        said.append(_compared(found, f"{served.measure}, {served.table.lookup}", n_methods))
     return " ".join(said)
 
 
 def _error(served: MeasureFit, *, evaluated: bool) -> str:
     band = served.evaluation_ece_band if evaluated else served.ece_band
-    if band is None:
-        return "has no calibration error, because the set is too small."
-    chance = (
-        "no more than chance"
-        if band.consistent
-        else f"where chance gives {percent(band.median, digits=2)}"
-    )
+    over_folds = served.scores.get(ERROR)
+    mean = None if over_folds is None else over_folds.mean
+    error = (served.evaluation or {}).get(ERROR) if evaluated else mean
+    if band is None or error is None:
+        return "the set is too small to measure a calibration error."
+    chance = "no more" if band.consistent else "more"
     return (
-        f"is off by {percent(band.observed, digits=2)} on average, {chance} (perfect calibration "
-        f"stays below {percent(band.upper, digits=2)} in 99 of 100 such sets)."
+        f"stated probabilities are off by {percent(error)} on average ({ERROR}), {chance} "
+        "than chance explains."
     )
 
 
-def _compared(found: BestMethod, n_methods: int) -> str:
+def _compared(found: BestMethod, served: str, n_methods: int) -> str:
     difference, nll = found.difference, f"{found.nll:.5f}"
     share = "" if difference is None else _share(difference.mean, found.nll)
     chance = "" if difference is None or difference.clear else ", which may be chance"
     if found.best != BINS:
         better = NAMES.get(found.best, found.best)
         better = better[0].upper() + better[1:]
-        ours = "" if difference is None else f"; that of the served probability is {share}{chance}"
-        return f"{better} has a lower negative log-likelihood, {nll}{ours}."
+        ours = "" if difference is None else f"; that of the served method ({served}) is {share}"
+        return f"{better} has the lowest loss (negative log-likelihood {nll}){ours}{chance}."
+    said = f"The served method ({served}) has"
     if found.rival is None or difference is None:
-        return f"Its negative log-likelihood is {nll}."
+        return f"{said} a loss (negative log-likelihood) of {nll}."
     return (
-        f"Its negative log-likelihood, {nll}, is the lowest of {n_methods} methods; that of "
+        f"{said} the lowest loss (negative log-likelihood {nll}) of {n_methods} methods; that of "
         f"{NAMES.get(found.rival, found.rival)} is {share}{chance}."
     )
 

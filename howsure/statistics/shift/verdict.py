@@ -1,6 +1,6 @@
 """The sentence that says whether a set is like the calibration set."""
 
-from howsure.statistics.diagnostics.consistency import ConsistencyBand
+from howsure.statistics.fit.verdict import ERROR
 from howsure.statistics.plain import percent
 from howsure.statistics.shift.result import MeasureEvaluation
 
@@ -21,25 +21,21 @@ def shift_verdict(k: int, measure: MeasureEvaluation, *, n_events: int) -> tuple
     differs = measure.population.p_value < level
     said = [_population(measure, differs=differs)]
     fails = False
-    if measure.scores is not None and measure.ece_p_value is None:
-        said.append("its calibration is not tested, because samples have weights or groups")
-    elif measure.ece_band is None or measure.ece_p_value is None:
+    if measure.scores is None:
         said.append("without labels, the calibration of its probabilities is unknown")
+    elif measure.ece_band is None or measure.ece_p_value is None:
+        said.append("its calibration is not tested, because samples have weights or groups")
     else:
         fails = not measure.ece_band.consistent and measure.ece_p_value < level
-        said.insert(0, _calibration(measure.ece_band, measure.ece_p_value, fails=fails))
+        chance = "no more than chance explains"
+        if fails:
+            chance = "more than chance explains: they are miscalibrated on this set"
+        elif not measure.ece_band.consistent:
+            chance = f"which may be chance with so few errors (p = {measure.ece_p_value:.2g})"
+        off = percent(measure.scores[ERROR] or 0.0)
+        said.insert(0, f"stated probabilities are off by {off} on average ({ERROR}), {chance}")
     opening = "the set is shifted" if differs or fails else "no shift is seen"
     return differs or fails, f"Top-{k}: {opening}; {'; '.join(said)}."
-
-
-def _calibration(band: ConsistencyBand, p_value: float, *, fails: bool) -> str:
-    found = f"the calibration error of the served probabilities is {band.observed:.4f}"
-    chance = f"the {band.upper:.4f} that perfect calibration exceeds in 1 of 100 such sets"
-    if fails:
-        return f"{found}, above {chance}: the served probabilities are miscalibrated on this set"
-    if band.consistent:
-        return f"{found}, not above {chance}"
-    return f"{found}, above {chance}; with so few errors this may be chance (p = {p_value:.2g})"
 
 
 def _population(measure: MeasureEvaluation, *, differs: bool) -> str:

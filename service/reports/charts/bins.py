@@ -35,9 +35,8 @@ def _odds_ratio_figure(k: str, event: Row, table: Row, at: Located) -> Figure:
         chart=ODDS_RATIO,
         key=k,
         title=title,
-        note=f"Ratio of the odds in each bin to the odds of all samples (accuracy "
-        f"{text.percent(event['accuracy'])}), the larger over the smaller. The dashed line is the "
-        "mean, weighted by samples.",
+        note="How much better or worse the odds of a correct answer are in each bin than over all "
+        f"calibration samples ({text.percent(event['accuracy'])} correct). Dashed line: the mean.",
         data={
             "rows": [
                 {"_bin": place + 1, "odds_ratio": row["odds_ratio"], "_side": _side(row, event)}
@@ -115,7 +114,7 @@ def _scatter_figure(
         key=k,
         title=_scatter_title(k, event),
         note=f"Uncertainty is {text.name(event['served'])}. At most 200 random samples of each "
-        f"outcome are drawn, of {counts}. Both axes are square-root scales.",
+        f"outcome are drawn, of {counts} in the calibration set. Both axes are square-root scales.",
         data={"rows": points},
         parameters={"top_5": float(IN_TOP_5 in outcomes.values())},
         table=Table(LOSS_SCATTER_COLUMNS, table),
@@ -123,11 +122,11 @@ def _scatter_figure(
 
 
 def _scatter_title(k: str, event: Row) -> str:
-    found = event["measures"][event["served"]]["scores"].get("auroc", {})
-    area = found.get("pooled") if found.get("mean") is None else found["mean"]
-    if area is None:
+    found = event["figures"]["error_detection"]["served"]
+    if found is None:
         return f"{text.event(k)}: loss and uncertainty"
+    on = "on the evaluation set" if event["figures"]["set"] == "evaluation" else "cross-validated"
     return (
         f"{text.event(k)}: an error is more uncertain than a correct answer in "
-        f"{text.percent(area)} of pairs (AUROC)"
+        f"{text.percent(found['mean'])} of pairs (AUROC, {on})"
     )

@@ -50,8 +50,9 @@ def _measure_figure(k: str, event: Row) -> Figure:
         chart=MEASURES,
         key=k,
         title=f"{text.event(k)}: {served} serves; {ties}",
-        note="Negative log-likelihood (NLL) minus that of the served measure, fold by fold. Bars "
-        "are two standard errors either way; those of tied measures include 0. Left is better.",
+        note="How much larger the loss (negative log-likelihood) is than with the served measure. "
+        "A bar is two standard errors over the folds; if it includes 0, the difference may be "
+        "chance. Left is better.",
         data={"rows": [_measure_row(place, row) for place, (row, _) in enumerate(drawn)]},
         table=Table(MEASURES_COLUMNS, [_measure_cells(row, at) for row, at in drawn]),
     )

@@ -13,10 +13,10 @@ from service.reports.charts.figure import (
     served_events,
 )
 from service.reports.located import Located
+from service.reports.report import ERROR
 from service.reports.verdict import is_chance
 
 RELIABILITY = "reliability"
-ERROR = "ece_15"  # the only calibration error that baselines have too
 SETS = {
     "evaluation": "samples of the evaluation set",
     "half": "samples of the calibration set that were not used for fitting",
@@ -68,23 +68,14 @@ def _reliability_figure(k: str, event: Row, found: Row, shown: Located) -> Figur
 
 
 def _reliability_title(k: str, event: Row) -> str:
-    served, raw = event["measures"][event["served"]], event["baselines"].get("raw_softmax")
-    after, before = _calibration_error(served), None if raw is None else _calibration_error(raw)
-    if after is None or before is None:
+    error = event["figures"]["calibration_error"]
+    if error["raw"] is None or error["served"] is None:
         return f"{text.event(k)}: stated probability and share that was correct"
+    on = "" if event["figures"]["set"] == "evaluation" else ", by cross-validation"
     return (
-        f"{text.event(k)}: stated probabilities differ from the share that was correct by "
-        f"{text.percent(before)} on average before calibration and {text.percent(after)} after"
+        f"{text.event(k)}: stated probabilities are off by {text.percent(error['raw']['mean'])} on "
+        f"average before calibration and {text.percent(error['served']['mean'])} after{on}"
     )
-
-
-def _calibration_error(found: Row) -> float | None:
-    """Return `ece_15`: on the evaluation set, or else the mean over the folds."""
-    scores = found["evaluation"]
-    error: float | None = (
-        found["scores"].get(ERROR, {}).get("mean") if scores is None else scores.get(ERROR)
-    )
-    return error
 
 
 def _least(rows: list[dict[str, Any]]) -> float:
@@ -209,47 +200,31 @@ BEFORE_AFTER_COLUMNS = (
 def before_after_figures(report: Report) -> list[Figure]:
     """Return one figure per event with scores."""
     events = Located(report)["events"]
-    rows = [_before_after_row(served, events[served.k]) for served in served_events(report)]
-    return [_before_after_figure(row) for row in rows if row is not None]
+    return [
+        _before_after_figure(served, events[served.k]["figures"]["calibration_error"])
+        for served in served_events(report)
+        if all(served.event["figures"]["calibration_error"][side] for side in ("raw", "served"))
+    ]
 
 
-def _before_after_figure(row: Row) -> Figure:
-    on = "on the evaluation set" if row["evaluated"] else "by cross-validation"
-    chance = ", not distinguishable from chance" if row["is_chance"] else ""
+def _before_after_figure(served: Served, shown: Located) -> Figure:
+    figures, event = served.event["figures"], text.event(served.k)
+    before, after = (figures["calibration_error"][side]["mean"] for side in ("raw", "served"))
+    evaluated = figures["set"] == "evaluation"
+    on = "on the evaluation set" if evaluated else "by cross-validation"
+    band = "evaluation_ece_band" if evaluated else "ece_band"
+    chance = (served.table.get(band) or {}).get("upper")
+    verdict = ", not distinguishable from chance" if is_chance(served.table) else ""
     return Figure(
         chart=BEFORE_AFTER,
-        key=row["k"],
-        title=f"{row['event']}: calibration error from {text.percent(row['before'])} to "
-        f"{text.percent(row['after'])}{chance}",
-        note=f"Mean gap between probability and frequency over 15 bins, {on}. Grey: errors that a "
-        "calibrated model has by chance in 99 of 100 cases, over the served bins.",
-        data={"rows": [{name: row[name] for name in ("event", "before", "after", "chance")}]},
-        table=Table(BEFORE_AFTER_COLUMNS, [[row["event"], *row["cells"]]]),
+        key=served.k,
+        title=f"{event}: calibration error from {text.percent(before)} to "
+        f"{text.percent(after)}{verdict}",
+        note=f"How far stated probabilities are off on average ({ERROR}), {on}. Grey: what chance "
+        "alone gives a calibrated model in 99 of 100 cases, over the served bins.",
+        data={"rows": [{"event": event, "before": before, "after": after, "chance": chance}]},
+        table=Table(
+            BEFORE_AFTER_COLUMNS,
+            [[event, shown["raw"]["mean"], shown["served"]["mean"], served.at[band]["upper"]]],
+        ),
     )
-
-
-def _before_after_row(served: Served, event: Located) -> Row | None:
-    raw, table = served.event["baselines"].get("raw_softmax"), served.table
-    before, after = None if raw is None else _calibration_error(raw), _calibration_error(table)
-    if before is None or after is None:
-        return None
-    evaluated = table["evaluation"] is not None
-    band = "evaluation_ece_band" if evaluated else "ece_band"
-
-    def error_of(found: Located) -> Located:
-        return found["evaluation"][ERROR] if evaluated else found["scores"][ERROR]["mean"]
-
-    return {
-        "k": served.k,
-        "event": text.event(served.k),
-        "evaluated": evaluated,
-        "before": before,
-        "after": after,
-        "chance": (table.get(band) or {}).get("upper"),
-        "is_chance": is_chance(table),
-        "cells": [
-            error_of(event["baselines"]["raw_softmax"]),
-            error_of(served.at),
-            served.at[band]["upper"],
-        ],
-    }

@@ -42,10 +42,9 @@ def _figure(k: str, event: Row, found: Row, shown: Located) -> Figure:
         chart=RISK_COVERAGE,
         key=k,
         title=_title(k, found["selective"]),
-        note=f"Accepted by {text.name(event['served'])}, the most certain first, of "
-        f"{text.count(band['accepted'][-1])} calibration samples. Band: "
-        f"{text.asked(band['level'])} interval of each single point. Diamonds: error rates "
-        f"{assurance(event['served'])}.",
+        note=f"{text.count(band['accepted'][-1])} calibration samples, the most certain first by "
+        f"{text.name(event['served'])}. Band: {text.asked(band['level'])} interval of each point. "
+        f"Diamonds: error rates {assurance(event['served'])}.",
         data={
             "rows": drawn,
             "points": [
@@ -77,7 +76,7 @@ def _title(k: str, targets: list[Row]) -> str:
         )
     missing = target["labels_missing"]
     labels = "" if missing is None else f"; about {rough_count(missing)} more labels are needed"
-    return f"{text.event(k)}: an error rate of at most {bound} cannot be shown{labels}"
+    return f"{text.event(k)}: an error rate of at most {bound} cannot be proven{labels}"
 
 
 def _most(drawn: list[dict[str, float]], targets: list[Row]) -> float:

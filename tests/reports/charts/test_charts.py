@@ -16,6 +16,7 @@ import service.reports.charts as charts_package
 from service.reports.charts import vega_process
 from service.reports.charts.palette import PALETTE, painted
 from service.reports.charts.registry import CHARTS, figures_of
+from service.reports.charts.text import percent
 from service.web.static_files import FOLDER
 
 SPECS = Path(charts_package.__file__).parent / "specs"
@@ -127,7 +128,11 @@ def test_titles_and_cards_name_the_same_calibration_error(reports):
     report = reports["one"]
     for figure in CHARTS["before_after"].figures(report):
         for cells in figure.table.cells():
-            assert [cell.path.split("/")[-1] for cell in cells[1:3]] == ["ece_15", "ece_15"]
+            at = f"/events/{figure.key}/figures/calibration_error"
+            assert [cell.path for cell in cells[1:3]] == [f"{at}/raw/mean", f"{at}/served/mean"]
+    for figure in CHARTS["loss_scatter"].figures(report):
+        detection = report["events"][figure.key]["figures"]["error_detection"]["served"]["mean"]
+        assert f"{percent(detection)} of pairs" in figure.title
 
 
 def test_a_report_without_what_is_drawn_has_fewer_figures(reports):
@@ -137,6 +142,8 @@ def test_a_report_without_what_is_drawn_has_fewer_figures(reports):
         event["comparison"] = []
         event["confusion"] = None
         event["baselines"] = {}
+        event["figures"]["calibration_error"] = {"raw": None, "served": None}
+        event["figures"]["error_detection"]["served"] = None
         for found in event["measures"].values():
             found.pop("reliability")
             found["curves"], found["scores"], found["evaluation"] = {}, {}, None

@@ -49,12 +49,10 @@ def test_the_bins_and_the_next_best(event):
     assert verdict.best == "bins"
     assert verdict.cross_validation.rival == "platt"
     assert verdict.cross_validation.difference.mean == pytest.approx(0.1)
-    assert verdict.sentence.startswith(
-        "Top-1: in cross-validation, the served probability (entropy, smooth) is off by "
-    )
+    assert verdict.sentence.startswith("Top-1, in cross-validation: ")
     assert verdict.sentence.endswith(
-        "Its negative log-likelihood, 0.20000, is the lowest of 3 methods; that of platt is 50.0 % "
-        "higher."
+        "The served method (entropy, smooth) has the lowest loss (negative log-likelihood 0.20000) "
+        "of 3 methods; that of platt is 50.0 % higher."
     )
 
 
@@ -63,10 +61,10 @@ def test_a_better_baseline_and_by_how_much(event):
     verdict = reach_verdict(5, served, baselines)
     assert (verdict.best, verdict.cross_validation.rival) == ("platt", "bins")
     assert verdict.cross_validation.difference.mean == pytest.approx(0.1)
-    assert verdict.sentence.startswith("Top-5: in cross-validation, the served probability")
+    assert verdict.sentence.startswith("Top-5, in cross-validation: ")
     assert verdict.sentence.endswith(
-        "Platt has a lower negative log-likelihood, 0.20000; that of the served probability is "
-        "50.0 % higher, which may be chance."
+        "Platt has the lowest loss (negative log-likelihood 0.20000); that of the served method "
+        "(entropy, smooth) is 50.0 % higher, which may be chance."
     )
 
 
@@ -93,7 +91,9 @@ def test_bins_that_lost_everything_on_a_fold_are_no_rival_over_the_others(event)
     served, baselines = with_losses(event, [0.1], platt=([0.2, 0.2], 0.03))
     verdict = reach_verdict(1, served, baselines)
     assert (verdict.best, verdict.cross_validation.difference) == ("platt", None)
-    assert verdict.sentence.endswith(" Platt has a lower negative log-likelihood, 0.20000.")
+    assert verdict.sentence.endswith(
+        " Platt has the lowest loss (negative log-likelihood 0.20000)."
+    )
 
 
 def test_without_folds_nothing_is_compared(event):
@@ -111,5 +111,18 @@ def test_the_evaluation_set_is_judged_sample_by_sample(event):
     assert found.nll == losses[found.best]
     assert found.difference.pairs == 200
     assert found.difference.mean == pytest.approx(losses[found.rival] - losses[found.best])
-    assert "Top-1: on the evaluation set, " in event.verdict.sentence
+    assert event.verdict.sentence.startswith("Top-1, on the evaluation set: ")
     assert to_plain(event.verdict)["evaluation"]["best"] == found.best
+
+
+@pytest.mark.parametrize("evaluated", [True, False])
+def test_the_sentence_has_the_calibration_error_that_baselines_have_too(event, evaluated):
+    """One number by this name: not the error over the served bins, whose chance is tested."""
+    served = event.measures[event.served]
+    fit = served if evaluated else replace(served, evaluation=None)
+    error = served.evaluation["ece_15"] if evaluated else served.scores["ece_15"].mean
+    band = served.evaluation_ece_band if evaluated else served.ece_band
+    sentence = reach_verdict(1, fit, event.baselines).sentence
+    chance = "no more" if band.consistent else "more"
+    assert f"off by {error:.1%} on average (ece_15), {chance} than chance explains." in sentence
+    assert f"{band.observed:.1%}" != f"{error:.1%}"

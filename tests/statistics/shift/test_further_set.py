@@ -104,7 +104,7 @@ def test_a_set_of_other_probabilities_is_shifted_in_words(calibration):
     assert found.shifted
     assert found.events[1].shifted
     assert "Top-1: the set is shifted" in found.sentence
-    assert "the served probabilities are miscalibrated on this set" in found.events[1].sentence
+    assert "they are miscalibrated on this set" in found.events[1].sentence
 
 
 def test_an_unlabelled_set_of_other_uncertainties_is_shifted_in_words(calibration):

@@ -34,7 +34,7 @@ def measure_with(population_p, *, observed=None, ece_p=None):
     return MeasureEvaluation(
         measure="entropy",
         column="entropy",
-        scores=None,
+        scores=None if observed is None else {"ece_15": 0.04},
         ece_band=band,
         ece_p_value=ece_p,
         discarded={},
@@ -63,3 +63,5 @@ def test_calibration_fails_above_the_band_and_beyond_chance(observed, p_value, s
     found, text = shift_verdict(1, measure_with(1.0, observed=observed, ece_p=p_value), n_events=1)
     assert found == shifted
     assert ("miscalibrated" in text) == shifted
+    # The error that reports state of every set, not that over the bins, which is tested.
+    assert "are off by 4.0 % on average (ece_15), " in text

@@ -72,11 +72,18 @@ def test_the_report_begins_with_its_summary_with_scripts_and_without(shown) -> N
 
 
 def test_the_first_screen_has_the_decision_and_what_to_do(shown) -> None:
-    """Wide and narrow; a report with warnings begins with them and their remedies."""
+    """Wide and narrow. With warnings, the first finding and its remedy are on it too."""
+    assert [len(seen["ends"]) for seen in shown["report"]["firstScreens"]] == [2, 2, 3, 3]
     for seen in shown["report"]["firstScreens"]:
-        assert max(seen["ends"]) < 900, seen
+        assert seen["ends"] == sorted(seen["ends"])
+        assert seen["ends"][-1] < seen["height"], seen
     assert shown["report"]["warned"].startswith("2 findings")
     assert "labels = (labels - 1) % 10" in shown["report"]["warned"]
+
+
+def test_findings_that_are_closed_are_printed(shown) -> None:
+    assert len(shown["report"]["onPaper"]) > 2
+    assert min(shown["report"]["onPaper"]) > 0
 
 
 def test_events_are_tabs_and_all_of_them_are_printed(shown) -> None:

@@ -42,6 +42,13 @@ def test_the_page_says_whether_the_data_are_the_same(shown) -> None:
     assert "Imported bin tables have none." in card_of(shown, "moved@1")
 
 
+def test_warnings_of_a_compared_calibration_come_before_its_numbers(service, shown) -> None:
+    page = text_of(Visitor(service).open(address("warned", "scores")).text)
+    warning = "warned@1: Do not use this calibration yet"
+    assert page.index(warning) < page.index("scores@1 against warned@1")
+    assert "Do not use this calibration yet" not in text_of(shown)
+
+
 def test_sentences_are_those_of_the_json(shown, comparison) -> None:
     for compared in comparison["comparisons"]:
         for sentence in compared["sentences"]:

@@ -2,13 +2,15 @@
 
 import html
 import json
+import re
 from collections.abc import Iterator
 
 import httpx
+import numpy as np
 import pytest
 from keyed_service import KeyedService, keyed_service, logits_of
 from page_visitor import Visitor, elements, numbers_of, pointed_to
-from running_service import calibrated
+from running_service import calibrated, npz
 
 from service.web import home
 
@@ -104,8 +106,12 @@ def test_findings_and_failures_are_marked_with_a_link(service, visitor) -> None:
     shifted = shifted_logits()
     made = calibrated(service.client(), {"name": "marked"}, calibration=shifted)
     row = row_of(visitor, "marked")
-    n = sum(found["level"] == "warning" for found in made["findings"])
-    assert f'href="/report?calibration={made["id"]}#findings">{n} warning' in row
+    first, *others = [found for found in made["findings"] if found["level"] == "warning"]
+    link = re.search(r'<a class="level warning" href="([^"]*)" title="([^"]*)">(.*?)</a>', row)
+    assert link is not None
+    assert link[1] == f"/report?calibration={made['id']}#findings"
+    assert html.unescape(link[2]) == first["message"]
+    assert link[3] == f'<span class="hidden">warning: </span>{first["code"]} +{len(others)}'
     failed = calibrate_part(service, "marked", shifted, strict=True)
     assert failed["status"] == "failed"
     assert '<a class="state failed" href="/?made=marked@2">@2 failed</a>' in row_of(
@@ -116,6 +122,33 @@ def test_findings_and_failures_are_marked_with_a_link(service, visitor) -> None:
     assert f'href="/?made={alone["id"]}"' in row
     assert alone["error"]["detail"] in row
     assert alone["error"]["detail"] in html.unescape(visitor.open(f"/?made={alone['id']}").text)
+
+
+def test_numbers_that_a_warning_doubts_are_muted(service, visitor) -> None:
+    """A notice leaves them as they are."""
+    calibrated(service.client(), {"name": "wrong"}, calibration=shifted_logits())
+    logits = 3 * np.random.default_rng(0).normal(size=(400, 4))
+    labels = logits[:, :3].argmax(axis=1)  # none of the last class, which gives a notice
+    calibrated(service.client(), {"name": "noted"}, calibration=npz(logits=logits, labels=labels))
+    assert row_of(visitor, "wrong").count('<td class="n doubted"') == 2
+    assert "1 notice" in row_of(visitor, "noted")
+    assert "doubted" not in row_of(visitor, "noted")
+
+
+def test_the_active_operating_point_is_marked(service, visitor) -> None:
+    made = calibrate(service, "decided")
+    assert 'class="point"' not in row_of(visitor, "decided")
+    signed = {"author": "A. <b>", "reason": "agreed"}
+    points = f"/calibrations/{made['id']}/operating-points"
+    for name in ("first", "second"):
+        service.client().post(points, json={"name": name, "threshold": 0.5, **signed})
+    row = row_of(visitor, "decided")
+    (mark,) = re.findall(r'<a class="point" href="([^"]*)" title="([^"]*)">(.*?)</a>', row)
+    assert mark[0] == f"/pages/calibrations/{made['id']}/operating-point"
+    assert mark[1].endswith("UTC, by A. &lt;b&gt;")
+    assert mark[2] == "second"
+    service.client().post(f"{points}/withdraw", json=signed)
+    assert 'class="point"' not in row_of(visitor, "decided")
 
 
 def test_names_are_searched(service, visitor) -> None:

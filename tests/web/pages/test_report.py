@@ -8,6 +8,7 @@ import httpx
 import pytest
 from keyed_service import KeyedService
 from page_visitor import HTML, Visitor, elements
+from running_service import refit
 
 from service.reports.numbers import percent
 
@@ -26,16 +27,54 @@ def files(shown: httpx.Response) -> list[str]:
     return [address for address in found if address.endswith(".svg")]
 
 
-def test_the_report_begins_with_findings_then_the_summary_then_figures(service) -> None:
+def test_the_report_begins_with_the_summary_then_findings_then_figures(service) -> None:
     report = service.client().get("/report", params={"calibration": "warned"}).json()
     text = html.unescape(Visitor(service).open("/report?calibration=warned").text)
     codes = [found["code"] for found in report["findings"]]
     assert codes[0] == "labels-shifted"
-    order = [text.index(f"<code>{code}</code>") for code in codes]
-    order += [text.index(report["summary"]["headline"]), text.index("<figure")]
+    order = [text.index(report["summary"]["headline"])]
+    order += [text.index(f"<code>{code}</code>") for code in codes]
+    order += [text.index('<p class="big">'), text.index("<figure")]
     assert order == sorted(order)
     assert "Do not use this calibration yet" in report["summary"]["headline"]
     assert "labels = (labels - 1) % 3" in text
+    # The first finding is open, the others take a line each.
+    opened = re.findall(r'<li class="finding[^>]*><details( open)?>', text)
+    assert opened == [" open"] + [""] * (len(codes) - 1)
+
+
+def test_the_report_names_the_active_operating_point_and_who_decided(service) -> None:
+    """The page, the saved file, the Markdown and the JSON; no longer after it was withdrawn."""
+    client = service.client()
+    made = refit(client, "scores", bins=7).json()
+    points = f"/calibrations/{made['id']}/operating-points"
+    signed = {"author": "<i>Ann", "reason": "agreed"}
+
+    def told() -> list[bool]:
+        address = f"/report?calibration={made['id']}"
+        forms = ("", "&format=html", "&format=markdown")
+        texts = [html.unescape(Visitor(service).open(address + form).text) for form in forms]
+        point = client.get(address).json()["operating_point"]
+        assert point is None or point["author"] == "<i>Ann"
+        return [point is not None, *("Active operating point" in text for text in texts)]
+
+    assert told() == [False] * 4
+    client.post(points, json={"name": "automatic", "threshold": 0.5, **signed})
+    assert told() == [True] * 4
+    page = Visitor(service).open(f"/report?calibration={made['id']}").text
+    (line,) = re.findall(r'<p class="active">(.*?)</p>', page)
+    assert f'href="/pages/calibrations/{made["id"]}/operating-point">automatic</a>' in line
+    assert re.search(r"since 20[\d: -]+ UTC, by <bdi>&lt;i&gt;Ann</bdi>", line)
+    client.post(f"{points}/withdraw", json=signed)
+    assert told() == [False] * 4
+    client.delete(f"/calibrations/{made['id']}")
+
+
+def test_an_imported_report_has_no_empty_parts(service) -> None:
+    text = Visitor(service).open("/report?calibration=moved").text
+    assert "Calibration error: before" not in text
+    assert 'id="calibration-1"' not in text
+    assert 'href="#calibration-1"' not in text
 
 
 def test_the_summary_is_that_of_the_json(service, shown) -> None:
@@ -68,6 +107,9 @@ def test_numbers_of_one_name_are_one_number(service, shown) -> None:
     (title,) = re.findall(r"Top-1: calibration error from [^<]*", shown.text)[:1]
     for judged in (event["baselines"]["raw_softmax"], served):
         assert percent(judged["evaluation"]["ece_15"]).replace(" ", "\u00a0") in title
+    assert f"off by {served['evaluation']['ece_15']:.1%} on average" in event["verdict"]["sentence"]
+    detection = percent(figures["error_detection"]["served"]["mean"]).replace(" ", "\u00a0")
+    assert f"correct answer in {detection} of pairs" in shown.text
 
 
 def test_people_get_a_page_and_programs_json(service) -> None:

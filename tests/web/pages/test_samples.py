@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from typing import Any
 
 import httpx
@@ -9,8 +10,9 @@ import numpy as np
 import pytest
 from keyed_service import KeyedService, keyed_service
 from model_services import calibrate_pictures, picture_set
-from page_visitor import Visitor, elements
+from page_visitor import Visitor, elements, text_of
 from PIL import Image
+from running_service import calibrated
 
 KINDS = ("mislabelled", "surest_errors")
 
@@ -134,3 +136,15 @@ def test_samples_that_are_not_stored_are_listed_without_inputs(tmp_path) -> None
         assert "stores no samples" in visitor.open("/pages/calibrations/digits/try").text
         drawn = visitor.open("/pages/calibrations/digits/try?draw=1")
         assert drawn.status_code == httpx.codes.NOT_FOUND
+
+
+def test_a_sample_of_pairs_shows_the_score_that_was_sent(service, visitor) -> None:
+    rows = [f"{0.5 + row / 400},{int(row % 5 > 0)}" for row in range(200)]
+    content = "\n".join(["score,correct", *rows]).encode()
+    made = calibrated(service.client(), {"name": "judged"}, calibration=content)
+    sample = listed(service, "judged")["samples"][0]
+    score = pytest.approx(0.5 + sample["row"] / 400)
+    assert sample["inputs"] == {"score": {"shape": [], "first": [score]}}
+    page = text_of(visitor.open(f"/pages/calibrations/{made['id']}/samples").text)
+    assert re.search(rf"Row {sample['row']}\b.*?score: 0\.\d+", page, re.DOTALL)
+    service.client().delete(f"/calibrations/{made['id']}")

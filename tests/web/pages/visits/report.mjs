@@ -11,23 +11,30 @@ export const pages = (id) => [
 ];
 
 const SIZES = [
-  { width: 1280, height: 900 },
-  { width: 390, height: 900 },
+  { width: 1280, height: 800 },
+  { width: 390, height: 844 },
 ];
 
+/** Return for each size where parts of the page end, in pixels. */
+async function endsOf(page, selectors) {
+  const found = [];
+  for (const size of SIZES) {
+    await page.setViewportSize(size);
+    const boxes = selectors.map((one) => page.locator(one).first().boundingBox());
+    const ends = (await Promise.all(boxes)).map(({ y, height }) => y + height);
+    found.push({ ...size, ends });
+  }
+  await page.setViewportSize(SIZES[0]);
+  return found;
+}
+
 export async function use(page, { address, files, headers, look }) {
-  const shown = { firstScreens: [] };
+  const shown = {};
   await page.goto(address);
   await page.locator('tr[data-name="digits"] th a').click();
   await page.waitForURL(/report/);
   shown.headline = await page.locator(".headline").innerText();
-  for (const size of SIZES) {
-    await page.setViewportSize(size);
-    const boxes = ["headline", "next"].map((name) => page.locator(`.${name}`).boundingBox());
-    const ends = (await Promise.all(boxes)).map(({ y, height }) => y + height);
-    shown.firstScreens.push({ ...size, ends });
-  }
-  await page.setViewportSize(SIZES[0]);
+  shown.firstScreens = await endsOf(page, [".headline", ".next"]);
 
   const events = () =>
     Promise.all([1, 5].map((k) => page.locator(`section.event:has(#top-${k})`).isVisible()));
@@ -60,5 +67,9 @@ export async function use(page, { address, files, headers, look }) {
   }
   await page.goto(`${address}report?calibration=wrong-labels`);
   shown.warned = (await page.locator("#findings").innerText()).trim();
+  shown.firstScreens.push(...(await endsOf(page, [".headline", ".next", ".finding"])));
+  await page.emulateMedia({ media: "print" });
+  shown.onPaper = await page.locator(".finding p").evaluateAll((found) => found.map((p) => p.clientHeight));
+  await page.emulateMedia({ media: "screen" });
   return shown;
 }
