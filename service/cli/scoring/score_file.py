@@ -35,7 +35,7 @@ from service.errors import ServiceError
 from service.runner.messages.dataset import Batch, Dataset
 from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.preprocessing import Preprocessing
-from service.runner.messages.reading import TAKES_OTHER_COLUMNS, Reading
+from service.runner.messages.reading import SCORE_RANGE, TAKES_OTHER_COLUMNS, Reading
 
 # The model runs this many rows at a time, or a multiple: few parts end in the middle of a run.
 BLOCK_ROWS = 128
@@ -191,6 +191,7 @@ def _reading(calibration: Calibration) -> Reading:
         columns=config.get("columns"),
         takes_other_columns=data.get(TAKES_OTHER_COLUMNS, True),
         kind=kind if kind in {"inputs", "logits", "probabilities", "pairs"} else None,
+        score_range=data.get(SCORE_RANGE),
     )
 
 
