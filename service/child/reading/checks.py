@@ -49,7 +49,7 @@ def check_n_classes(n_classes: int, *, place: str, limits: DatasetLimits) -> Non
 MOST_EXACT = 2.0**53
 
 
-def _whole(given: NDArray[np.number], place: str) -> Labels:
+def _whole(given: AnyArray, place: str) -> Labels:
     labels = given.astype(np.float64)  # float16 does not reach the limit
     bad = ~((np.abs(labels) <= MOST_EXACT) & (labels == np.trunc(labels)))
     if bad.any():
@@ -63,9 +63,7 @@ def _whole(given: NDArray[np.number], place: str) -> Labels:
     return labels.astype(np.int64)
 
 
-def check_labels(
-    labels: NDArray[np.number | np.bool_], *, place: str, n_classes: int | None, n_allowed: int
-) -> Labels:
+def check_labels(labels: AnyArray, *, place: str, n_classes: int | None, n_allowed: int) -> Labels:
     """Return the labels as int64, each a class from 0.
 
     ``n_allowed`` limits the labels if ``n_classes`` is unknown.
