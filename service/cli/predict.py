@@ -101,7 +101,7 @@ def predict(
         scoring = Scoring(calibration, rows, output, rows_per_part, requests, restart)
         with service_address(url) as address:
             n_rows = score_file(address, scoring)
-        typer.echo(f"{n_rows} rows in {output}")
+        typer.echo(f"{n_rows} rows written to {output}", err=True)
         return
     with service_client(url) as client:
         answer = client.send(_request(calibration, rows)).json()
