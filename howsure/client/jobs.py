@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from howsure.client.errors import CalibrationFailed, HowsureError, JobFailed
 from howsure.client.frames import SCORES, is_frame, output_array, output_table
 from howsure.client.labels import class_indices_of
-from howsure.client.request import FilePart, Request, address_of
+from howsure.client.request import FilePart, Request, address_of, json_bytes
 from howsure.client.resources import FINISHED, Calibration, Progress
 from howsure.client.transport import Sender
 from howsure.client.uploads import (
@@ -26,9 +26,8 @@ from howsure.client.uploads import (
     Models,
     Samples,
     companion_parts,
-    labels_part,
     model_parts,
-    samples_part,
+    set_parts,
 )
 
 FIRST_SECONDS = 0.1
@@ -176,14 +175,14 @@ class Upload:
         parts = model_parts(self.models, files)
         parts += companion_parts(self.companions, self.models, files)
         indices = class_indices_of(self.config)
-        parts.append(samples_part("calibration", self._samples(), files, indices))
+        given = [
+            ("calibration", self._samples(), self.labels if self.calibration is not None else None)
+        ]
         if self.evaluation is not None:
-            parts.append(samples_part("evaluation", self.evaluation, files, indices))
-        if self.calibration is not None and self.labels is not None:
-            parts.append(labels_part("calibration_labels", self.labels, files, indices))
-        if self.evaluation_labels is not None:
-            parts.append(labels_part("evaluation_labels", self.evaluation_labels, files, indices))
-        parts.append(("config", (None, json.dumps(self.config, allow_nan=False).encode())))
+            given.append(("evaluation", self.evaluation, self.evaluation_labels))
+        for part, samples, labels in given:
+            parts += set_parts(part, samples, labels, files, indices)
+        parts.append(("config", (None, json_bytes(self.config))))
         return Request(
             "POST", "/calibrate", params=params, headers=new_key(), parts=parts, patient=True
         )
@@ -217,10 +216,7 @@ def evaluation_parts(
     """Return the parts of POST /calibrations/{id}/evaluations; ``files`` closes what it opens."""
     indices = {class_name: index for index, class_name in enumerate(classes)}
     parts: list[FilePart] = [("name", (None, name.encode()))]
-    parts.append(samples_part("evaluation", samples, files, indices))
-    if labels is not None:
-        parts.append(labels_part("evaluation_labels", labels, files, indices))
-    return parts
+    return parts + set_parts("evaluation", samples, labels, files, indices)
 
 
 async def wait_for_calibration(

@@ -11,7 +11,8 @@ def class_indices_of(config: Mapping[str, Any]) -> dict[str, int] | None:
     """Return the index of each class by name, as a configuration gives it; None without names."""
     if config.get("class_map"):
         return dict(config["class_map"])
-    return {name: index for index, name in enumerate(config.get("classes") or ())} or None
+    names = config.get("classes")
+    return None if names is None else {name: index for index, name in enumerate(names)}
 
 
 def label_array(labels: ArrayLike, indices: Mapping[str, int] | None) -> NDArray[Any]:
@@ -30,6 +31,8 @@ def label_array(labels: ArrayLike, indices: Mapping[str, int] | None) -> NDArray
         If a label is missing, names are not known, or a name is not one of them.
     """
     given = np.asarray(labels)
+    if given.shape[1:] == (1,):
+        given = given[:, 0]
     if given.dtype.kind not in "OUT":
         return given
     values = given.ravel().tolist()

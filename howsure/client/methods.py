@@ -199,6 +199,8 @@ class Methods:
         HowsureError
             If the service refuses the request or does not respond in time.
         """
+        if rows_per_request is not None and rows_per_request < 1:
+            raise ValueError(f"rows_per_request must be 1 or more, not {rows_per_request}")
         outputs = {
             "logits": logits,
             "probabilities": probabilities,

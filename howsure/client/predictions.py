@@ -20,7 +20,7 @@ from howsure.client.frames import (
     parquet_bytes,
     slices,
 )
-from howsure.client.request import Answer, FilePart, Request, address_of
+from howsure.client.request import Answer, FilePart, Request, address_of, json_bytes
 from howsure.client.resources import Calibration, reference_of
 from howsure.client.transport import Sender
 from howsure.client.uploads import Arrays, npz_bytes, read_npz
@@ -264,12 +264,17 @@ def named_row_requests(
     headers = {"Content-Type": JSON, "Accept": NPZ}
     for start in range(0, len(rows), size or MOST_ROWS):
         part = slice(start, start + (size or MOST_ROWS))
-        body: dict[str, Any] = {"inputs": rows[part]}
+        body: dict[str, Any] = {"inputs": [_numbers(row) for row in rows[part]]}
         if columns:
             body["supplied"] = {name: column[part].tolist() for name, column in columns.items()}
-        # Numbers of numpy are no JSON.
-        content = json.dumps(body, allow_nan=False, default=float).encode()
-        yield Request("POST", "/predict", headers=headers, content=content)
+        yield Request("POST", "/predict", headers=headers, content=json_bytes(body))
+
+
+def _numbers(row: NamedRow) -> NamedRow:
+    """Return a row with 0 and 1 for booleans, as in a table; anything else as it is."""
+    if not isinstance(row, Mapping):
+        return row
+    return {name: int(v) if isinstance(v, bool | np.bool_) else v for name, v in row.items()}
 
 
 def picture_requests(pictures: Sequence[Picture], rows: int | None) -> Iterator[Request]:
@@ -319,8 +324,14 @@ def rows_of(
         given = {"inputs": cast("ArrayLike", inputs)}
     given |= {f"uncertainty_{name}": column for name, column in (supplied or {}).items()}
     arrays = {name: np.asarray(array) for name, array in given.items()}
-    lengths = {name: array.shape[0] if array.ndim else None for name, array in arrays.items()}
-    if len(set(lengths.values())) != 1 or None in lengths.values():
+    for name, array in arrays.items():
+        if not array.ndim:
+            kind = type(given[name]).__name__
+            raise ValueError(
+                f"{name}: expected rows as an array, a list or a data frame, got {kind}"
+            )
+    lengths = {name: len(array) for name, array in arrays.items()}
+    if len(set(lengths.values())) != 1:
         raise ValueError(f"expected arrays with the same number of rows, got {lengths}")
     return arrays
 

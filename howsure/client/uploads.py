@@ -234,11 +234,13 @@ def samples_part(
         If an array contains objects, or a label is not known.
     """
     if isinstance(samples, tuple):
-        inputs, labels = samples
+        inputs, labels = _pair(part, samples)
         is_table = is_frame(inputs)
         samples = with_labels(inputs, labels) if is_table else {"inputs": inputs, LABELS: labels}
     if is_frame(samples):
         return part, (f"{part}.parquet", parquet_bytes(samples))
+    if hasattr(samples, "__array__"):
+        samples = {"inputs": samples}
     if isinstance(samples, Mapping):
         if LABELS in samples:
             samples = {**samples, LABELS: label_array(samples[LABELS], indices)}
@@ -252,6 +254,36 @@ def samples_part(
     return part, _opened(samples, part, files)
 
 
+def _pair(part: str, samples: tuple[Any, ...]) -> tuple[Any, Any]:
+    if len(samples) != 2 or any(isinstance(one, str | bytes | os.PathLike) for one in samples):  # noqa: PLR2004 - a pair
+        raise TypeError(
+            f"{part}: expected a pair of arrays, (inputs, labels); pass one file as {part}, and "
+            "labels in a file as labels="
+        )
+    inputs, labels = samples
+    return inputs, labels
+
+
+def set_parts(
+    part: str,
+    samples: Samples,
+    labels: LabelsGiven | None,
+    files: ExitStack,
+    indices: ClassIndices = None,
+) -> list[FilePart]:
+    """Return the parts of a set: of arrays or a data frame one, with the labels inside."""
+    is_file = isinstance(labels, str | bytes | os.PathLike) or hasattr(labels, "read")
+    if labels is not None and not is_file:
+        if is_frame(samples) or hasattr(samples, "__array__"):
+            samples, labels = (samples, labels), None
+        elif isinstance(samples, Mapping):
+            samples, labels = {**samples, LABELS: labels}, None
+    parts = [samples_part(part, samples, files, indices)]
+    if labels is not None:
+        parts.append(labels_part(f"{part}_labels", labels, files, indices))
+    return parts
+
+
 def labels_part(
     part: str, labels: LabelsGiven, files: ExitStack, indices: ClassIndices = None
 ) -> FilePart:
@@ -262,6 +294,7 @@ def labels_part(
     packed = files.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack closes it
     found = label_array(cast("ArrayLike", labels), indices)
     np.lib.format.write_array(packed, found, allow_pickle=False)
+    packed.flush()  # so that the operating system reports the full size
     return part, (f"{part}.npy", packed)
 
 

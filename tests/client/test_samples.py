@@ -17,6 +17,7 @@ HIT = RNG.random(N) < P
 BOTH = np.stack([1 - P, P], axis=1)
 NAMES = ["no", "yes"]
 BY_NAME = np.where(HIT, "yes", "no")
+PIXELS = [f"pixel{k}" for k in range(64)]
 EXPECTED = np.mean((P > 0.5) == HIT)
 
 
@@ -164,18 +165,84 @@ def test_samples_in_the_place_of_the_model_are_refused(client, samples) -> None:
         client.calibrate(samples)
 
 
-@pytest.mark.parametrize("samples", [[1, 2, 3], 7, P], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("samples", [[1, 2, 3], 7], ids=lambda one: type(one).__name__)
 def test_samples_of_another_type_are_refused(client, samples) -> None:
     with pytest.raises(TypeError, match=r"calibration: expected a path, .* got"):
         client.calibrate(MODEL, samples)
 
 
-def test_one_row_by_name_needs_no_list(client) -> None:
+@pytest.mark.parametrize("samples", [(P, HIT, HIT), ("inputs.npy", "labels.npy")])
+def test_anything_but_a_pair_of_arrays_is_refused(client, samples) -> None:
+    with pytest.raises(TypeError, match=r"calibration: expected a pair of arrays"):
+        client.calibrate(MODEL, samples)
+
+
+@pytest.fixture(scope="module")
+def digits_set():
     with np.load(DIGITS / "calibration.npz") as archive:
-        frame = pd.DataFrame(archive["inputs"], columns=[f"pixel{k}" for k in range(64)])
-        made = client.calibrate(MODEL, (frame, archive["labels"]), name="by-column", **QUICK)
-    row = frame.iloc[3].to_dict()
-    alone, listed = client.predict(made, row), client.predict(made, [row])
+        return pd.DataFrame(archive["inputs"], columns=PIXELS), archive["labels"]
+
+
+@pytest.fixture(scope="module")
+def by_column(client, digits_set):
+    return client.calibrate(MODEL, digits_set, name="by-column", **QUICK)
+
+
+def test_one_row_by_name_needs_no_list(client, digits_set, by_column) -> None:
+    row = digits_set[0].iloc[3].to_dict()
+    alone, listed = client.predict(by_column, row), client.predict(by_column, [row])
     assert len(alone) == 1
     assert alone.top1.probability == listed.top1.probability
     assert not alone.by_position
+
+
+@pytest.mark.parametrize("boolean", [bool, np.bool_])
+def test_booleans_in_a_row_are_0_and_1(client, by_column, boolean) -> None:
+    row = dict.fromkeys(PIXELS, 0.0) | {"pixel20": 1, "pixel30": 1}
+    expected = client.predict(by_column, row)
+    found = client.predict(by_column, row | {"pixel20": boolean(1), "pixel30": boolean(1)})
+    assert found.topk_score == pytest.approx(expected.topk_score)
+
+
+@pytest.mark.parametrize("n_rows", [25, 600])
+@pytest.mark.parametrize("form", ["frame", "array", "dict", "file"])
+def test_labels_beside_any_samples(client, digits_set, by_column, tmp_path, form, n_rows) -> None:
+    frame, labels = digits_set[0][:n_rows], digits_set[1][:n_rows]
+    np.save(tmp_path / "inputs.npy", frame.to_numpy())
+    samples = {
+        "frame": frame,
+        "array": frame.to_numpy(),
+        "dict": {"inputs": frame.to_numpy()},
+        "file": tmp_path / "inputs.npy",
+    }[form]
+    found = client.dry_run(MODEL, samples, labels=labels, evaluation=samples,
+                           evaluation_labels=labels[:, np.newaxis])  # fmt: skip
+    assert found["data"]["class_counts"] == np.bincount(labels, minlength=10).tolist()
+    assert found["data"]["evaluation_samples"] == n_rows
+    name = f"{form} of {n_rows}"
+    assert client.evaluate(by_column, samples, labels=labels, name=name).labelled
+    assert not client.evaluate(by_column, samples, name=f"{name}, no labels").labelled
+
+
+def test_options_may_be_arrays_and_numbers_of_numpy(client) -> None:
+    options = {"bins": np.int64(4), "classes": np.array(NAMES), "measures": ("entropy",)}
+    found = client.dry_run(probabilities=P, labels=BY_NAME, targets=np.array([0.9]), **options)
+    assert found["config"]["bins"] == 4
+    assert found["config"]["classes"] == NAMES
+    assert found["config"]["targets"] == [0.9]
+    with pytest.raises(TypeError, match=r"expected values for JSON, .* got set"):
+        client.dry_run(probabilities=P, labels=HIT, classes={"no", "yes"})
+    with pytest.raises(ValueError, match="expected finite numbers"):
+        client.dry_run(probabilities=P, labels=HIT, prior_strength=float("nan"))
+
+
+@pytest.mark.parametrize("rows", ["rows.csv", 7, (row for row in P)], ids=str)
+def test_rows_of_another_type_are_refused(client, binary, rows) -> None:
+    with pytest.raises(ValueError, match=r"inputs: expected rows as an array, .* got"):
+        client.predict(binary, rows)
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_requests_have_rows(client, binary, size) -> None:
+    with pytest.raises(ValueError, match="rows_per_request must be 1 or more"):
+        client.predict(binary, probabilities=P, rows_per_request=size)
