@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from howsure.client.errors import CalibrationFailed, HowsureError, JobFailed
 from howsure.client.frames import SCORES, is_frame, output_array, output_table
-from howsure.client.labels import class_indices_of
+from howsure.client.labels import class_indices_of, positions_of
 from howsure.client.request import FilePart, Request, address_of, json_bytes
 from howsure.client.resources import FINISHED, Calibration, Progress
 from howsure.client.transport import Sender
@@ -214,7 +214,7 @@ def evaluation_parts(
     classes: Sequence[str],
 ) -> list[FilePart]:
     """Return the parts of POST /calibrations/{id}/evaluations; ``files`` closes what it opens."""
-    indices = {class_name: index for index, class_name in enumerate(classes)}
+    indices = positions_of(classes)
     parts: list[FilePart] = [("name", (None, name.encode()))]
     return parts + set_parts("evaluation", samples, labels, files, indices)
 

@@ -1,6 +1,7 @@
 """Labels as callers hold them: indices of classes, or names."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,13 @@ def class_indices_of(config: Mapping[str, Any]) -> dict[str, int] | None:
     if config.get("class_map"):
         return dict(config["class_map"])
     names = config.get("classes")
-    return None if names is None else {name: index for index, name in enumerate(names)}
+    return None if names is None else positions_of(names)
+
+
+def positions_of(names: Iterable[str]) -> dict[str, int]:
+    """Return the index of each name, without names that several classes have."""
+    counts = Counter(names)
+    return {name: index for index, name in enumerate(names) if counts[name] == 1}
 
 
 def label_array(labels: ArrayLike, indices: Mapping[str, int] | None) -> NDArray[Any]:
@@ -52,7 +59,7 @@ def label_array(labels: ArrayLike, indices: Mapping[str, int] | None) -> NDArray
         if value not in indices:
             known = ", ".join(repr(name) for name in list(indices)[:5])
             raise ValueError(
-                f"labels[{row}]: expected one of {len(indices)} classes, {known}"
+                f"labels[{row}]: expected the name of one class only, such as {known}"
                 f"{', …' if len(indices) > 5 else ''}, got {value!r}"  # noqa: PLR2004 - shown names
             )
     return np.array([indices[value] for value in values]).reshape(given.shape)

@@ -263,7 +263,8 @@ def _check_parts(upload: CalibrationUpload, config: CalibrationConfig, info: Dat
                 "model",
                 "calibration holds inputs, so an ONNX model is needed; "
                 "without one, upload its `logits` or `probabilities`, and say in "
-                "config.output.kind which of them an .npy array holds",
+                "config.output.kind which of them an .npy array holds, or upload pairs in columns "
+                "`score` and `correct`",
             )
     elif upload.onnx_models:
         raise InvalidInput.at(

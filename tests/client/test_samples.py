@@ -88,8 +88,10 @@ def test_labels_that_are_names_need_classes(client) -> None:
         client.calibrate(probabilities=BOTH, labels=BY_NAME)
     with pytest.raises(ValueError, match=r"classes=\["):
         client.calibrate(MODEL, (np.zeros((N, 64), np.float32), BY_NAME.tolist()))
-    with pytest.raises(ValueError, match=r"labels\[\d+\]: expected one of 2 classes, 'nein'"):
+    with pytest.raises(ValueError, match=r"labels\[\d+\]: .* such as 'nein', 'yes', got 'no'"):
         client.calibrate(probabilities=BOTH, labels=BY_NAME, classes=["nein", "yes"])
+    with pytest.raises(ValueError, match="expected the name of one class only"):
+        client.calibrate(probabilities=BOTH, labels=BY_NAME, classes=["yes", "yes"])
 
 
 def test_a_further_set_has_labels_by_the_names_of_the_calibration(client) -> None:

@@ -31,7 +31,7 @@ from service.runner.messages.reading import SetContext
 # Another name of the score in tables.
 CONFIDENCE = "confidence"
 READ_ROWS = 65_536
-_TEXTS = {"1": True, "true": True, "0": False, "false": False}
+_TEXTS = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
 _EXPECTED = "expected 1 or 0, or true or false"
 
 
@@ -177,6 +177,8 @@ class PairSet:
         self._design = {name: columns[name] for name in design_columns(columns)}
         scale = "probabilities" if self._probabilities else "log-odds"
         notes = [f"Scores are read as {scale} by the baselines; bins take them as they are."]
+        if own_range[0] >= 0.0 and 1.0 < own_range[1] <= PERCENT:
+            notes[0] += " Divide them by 100 if they are percentages."
         if n_left:
             notes.append(f"Other columns are not read: {n_left}.")
         self.info = DatasetInfo(
