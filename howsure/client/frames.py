@@ -19,6 +19,13 @@ def is_frame(given: object) -> bool:
     return all(hasattr(given, name) for name in ("to_parquet", "iloc", "columns"))
 
 
+def as_pandas(given: Any) -> Any:  # noqa: ANN401 - anything else is returned as it is
+    """Return a frame of polars or a table of Arrow as a data frame of pandas, with its names."""
+    if hasattr(given, "to_pandas") and hasattr(given, "columns") and not is_frame(given):
+        return given.to_pandas()
+    return given
+
+
 def with_labels(frame: Frame, labels: ArrayLike) -> Frame:
     """Return the frame with the labels as its column ``label``.
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from howsure.client.errors import CalibrationFailed, HowsureError, JobFailed
-from howsure.client.frames import SCORES, is_frame, output_array, output_table
+from howsure.client.frames import SCORES, as_pandas, is_frame, output_array, output_table
 from howsure.client.labels import class_indices_of, positions_of
 from howsure.client.request import FilePart, Request, address_of, json_bytes
 from howsure.client.resources import FINISHED, Calibration, Progress
@@ -188,7 +188,7 @@ class Upload:
         )
 
     def _samples(self) -> Samples:
-        outputs = {name: array for name, array in self.outputs.items() if array is not None}
+        outputs = {name: as_pandas(rows) for name, rows in self.outputs.items() if rows is not None}
         if self.calibration is not None and not outputs:
             return self.calibration
         ((kind, rows), *others) = outputs.items() if outputs else [("", None)]

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from howsure.client import jobs, predictions
 from howsure.client.errors import EvaluationFailed
-from howsure.client.frames import OUTPUT_PREFIXES, SCORES, is_frame, output_table
+from howsure.client.frames import OUTPUT_PREFIXES, SCORES, as_pandas, is_frame, output_table
 from howsure.client.jobs import OnProgress, Upload, WaitOptions
 from howsure.client.predictions import (
     ONE_OF,
@@ -201,11 +201,12 @@ class Methods:
         """
         if rows_per_request is not None and rows_per_request < 1:
             raise ValueError(f"rows_per_request must be 1 or more, not {rows_per_request}")
+        inputs = as_pandas(inputs)
         outputs = {
-            "logits": logits,
-            "probabilities": probabilities,
+            "logits": as_pandas(logits),
+            "probabilities": as_pandas(probabilities),
             "pixels": pixels,
-            SCORES: scores,
+            SCORES: as_pandas(scores),
         }
         given = [name for name, rows in outputs.items() if rows is not None]
         is_alone = pictures is None and not given

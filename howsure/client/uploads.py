@@ -17,7 +17,7 @@ from typing import IO, Any, Protocol, TypeAlias, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from howsure.client.frames import Frame, is_frame, parquet_bytes, with_labels
+from howsure.client.frames import Frame, as_pandas, is_frame, parquet_bytes, with_labels
 from howsure.client.labels import label_array
 from howsure.client.request import FilePart
 
@@ -235,6 +235,7 @@ def samples_part(
     """
     if isinstance(samples, tuple):
         inputs, labels = _pair(part, samples)
+        inputs = as_pandas(inputs)
         is_table = is_frame(inputs)
         samples = with_labels(inputs, labels) if is_table else {"inputs": inputs, LABELS: labels}
     if is_frame(samples):
@@ -272,6 +273,7 @@ def set_parts(
     indices: ClassIndices = None,
 ) -> list[FilePart]:
     """Return the parts of a set: of arrays or a data frame one, with the labels inside."""
+    samples = as_pandas(samples)
     is_file = isinstance(labels, str | bytes | os.PathLike) or hasattr(labels, "read")
     if labels is not None and not is_file:
         if is_frame(samples) or hasattr(samples, "__array__"):
