@@ -278,7 +278,7 @@ def set_parts(
     if labels is not None and not is_file:
         if is_frame(samples) or hasattr(samples, "__array__"):
             samples, labels = (samples, labels), None
-        elif isinstance(samples, Mapping):
+        elif isinstance(samples, Mapping) and LABELS not in samples:
             samples, labels = {**samples, LABELS: labels}, None
     parts = [samples_part(part, samples, files, indices)]
     if labels is not None:

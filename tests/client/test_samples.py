@@ -226,6 +226,13 @@ def test_labels_beside_any_samples(client, digits_set, by_column, tmp_path, form
     assert not client.evaluate(by_column, samples, name=f"{name}, no labels").labelled
 
 
+def test_labels_given_twice_are_refused(client, digits_set) -> None:
+    frame, labels = digits_set
+    for samples in ({"inputs": frame, "labels": labels}, (frame, labels), frame.assign(label=0)):
+        with pytest.raises((HowsureError, ValueError), match="label"):
+            client.dry_run(MODEL, samples, labels=labels[::-1])
+
+
 def test_options_may_be_arrays_and_numbers_of_numpy(client) -> None:
     options = {"bins": np.int64(4), "classes": np.array(NAMES), "measures": ("entropy",)}
     found = client.dry_run(probabilities=P, labels=BY_NAME, targets=np.array([0.9]), **options)
