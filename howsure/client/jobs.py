@@ -180,6 +180,8 @@ class Upload:
         ]
         if self.evaluation is not None:
             given.append(("evaluation", self.evaluation, self.evaluation_labels))
+        elif self.evaluation_labels is not None:
+            raise ValueError("expected evaluation beside evaluation_labels")
         for part, samples, labels in given:
             parts += set_parts(part, samples, labels, files, indices)
         parts.append(("config", (None, json_bytes(self.config))))
@@ -192,7 +194,8 @@ class Upload:
         if self.calibration is not None and not outputs:
             return self.calibration
         ((kind, rows), *others) = outputs.items() if outputs else [("", None)]
-        if kind == SCORES and is_frame(rows) and self.labels is None:
+        holds_correct = kind == SCORES and is_frame(rows) and self.labels is None
+        if holds_correct and self.calibration is None and not others:
             return rows
         if self.calibration is not None or others or self.labels is None or not kind:
             raise ValueError(

@@ -4,6 +4,7 @@ import json
 
 import httpx
 import numpy as np
+import pandas as pd
 import onnx
 import onnxruntime
 import pytest
@@ -175,6 +176,9 @@ def test_every_form_of_a_model_and_a_set_gives_the_same(form, url, digits, tmp_p
         ("calibrate", {"logits": [[1.0, 2.0]]}, "labels"),
         ("calibrate", {"calibration": {"inputs": [[1.0], [1.0, 2.0]]}}, "inhomogeneous|objects"),
         ("calibrate", {"calibration": {"inputs": np.array([None])}}, "objects"),
+        ("calibrate", {"calibration": {}, "evaluation_labels": [1]}, "expected evaluation beside"),
+        ("calibrate", {"calibration": b"", "scores": pd.DataFrame({"a": []})}, "in its place"),
+        ("calibrate", {"logits": [[1.0]], "scores": [1.0], "labels": [0]}, "one of them"),
         ("predict", {}, "exactly one"),
         ("predict", {"inputs": [[1.0]], "logits": [[1.0]]}, "exactly one"),
         ("predict", {"inputs": {"a": [1.0, 2.0], "b": [1.0]}}, "same number of rows"),
