@@ -4,9 +4,9 @@ import json
 
 import httpx
 import numpy as np
-import pandas as pd
 import onnx
 import onnxruntime
+import pandas as pd
 import pytest
 from plain_answers import assert_says
 from running_service import DIGITS
