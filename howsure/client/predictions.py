@@ -326,7 +326,8 @@ def rows_of(
     arrays = {name: np.asarray(array) for name, array in given.items()}
     for name, array in arrays.items():
         if not array.ndim:
-            kind = type(given[name]).__name__
+            sent = outputs.get(name)
+            kind = type(given[name] if sent is None else sent).__name__
             raise ValueError(
                 f"{name}: expected rows as an array, a list or a data frame, got {kind}"
             )

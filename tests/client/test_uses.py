@@ -183,6 +183,7 @@ def test_every_form_of_a_model_and_a_set_gives_the_same(form, url, digits, tmp_p
         ("predict", {"inputs": [[1.0]], "logits": [[1.0]]}, "exactly one"),
         ("predict", {"inputs": {"a": [1.0, 2.0], "b": [1.0]}}, "same number of rows"),
         ("predict", {"inputs": 3.0}, "expected rows as an array"),
+        ("predict", {"scores": 0.3}, "scores: expected rows as an array, .* got float"),
     ],
 )
 def test_what_cannot_be_sent_is_told_before(method, given, message) -> None:
