@@ -5,16 +5,25 @@ from html import escape
 from importlib import import_module
 from typing import Any, TypeAlias
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 Frame: TypeAlias = Any
 LABEL = "label"
+SCORES = "scores"
 PARQUET = "application/vnd.apache.parquet"
 
 
 def is_frame(given: object) -> bool:
     """Tell whether this is a data frame of pandas."""
     return all(hasattr(given, name) for name in ("to_parquet", "iloc", "columns"))
+
+
+def as_pandas(given: Any) -> Any:  # noqa: ANN401 - anything else is returned as it is
+    """Return a frame of polars or a table of Arrow as a data frame of pandas, with its names."""
+    if hasattr(given, "to_pandas") and hasattr(given, "columns") and not is_frame(given):
+        return given.to_pandas()
+    return given
 
 
 def with_labels(frame: Frame, labels: ArrayLike) -> Frame:
@@ -30,16 +39,60 @@ def with_labels(frame: Frame, labels: ArrayLike) -> Frame:
             f"the data frame has a column {LABEL!r} already: send it alone, or without this column"
         )
     # By position: the index of a Series may differ.
-    return frame.assign(**{LABEL: getattr(labels, "to_numpy", lambda: labels)()})
+    return frame.assign(**{LABEL: np.asarray(labels)})
 
 
 OUTPUT_PREFIXES = {"logits": "logit_", "probabilities": "prob_"}
+SCORE_COLUMNS = ("score", "confidence")
 
 
 def output_table(frame: Frame, kind: str) -> Frame:
-    """Return outputs under the names of a table's columns, such as ``prob_cat`` for ``cat``."""
+    """Return outputs under the names of a table's columns, such as ``prob_cat`` for ``cat``.
+
+    A single column of probabilities is that of class 1 of two.
+    """
     prefix = OUTPUT_PREFIXES[kind]
+    if kind == "probabilities" and len(frame.columns) == 1:
+        return frame.set_axis(["prob"], axis=1)
     return frame.rename(columns=lambda c: c if str(c).startswith(prefix) else f"{prefix}{c}")
+
+
+def output_array(rows: Any, kind: str) -> NDArray[Any]:  # noqa: ANN401 - arrays, lists, frames
+    """Return outputs or scores of pairs as an array, as the service takes them.
+
+    Probabilities of shape (n,) are those of class 1 of two. A column of scores becomes flat.
+
+    Raises
+    ------
+    ValueError
+        If it is not clear which column of a data frame has the scores, or a probability of class 1
+        is not from 0 to 1.
+    """
+    if kind == SCORES and is_frame(rows) and len(rows.columns) > 1:
+        found = [name for name in SCORE_COLUMNS if name in rows.columns]
+        if not found:
+            raise ValueError(
+                f"scores: expected one number per row, got a data frame of {len(rows.columns)} "
+                "columns; pass the column of scores"
+            )
+        rows = rows[found[0]]
+    array = np.asarray(rows)
+    if kind == "probabilities" and array.ndim == 1:
+        return _both_classes(array.astype(np.float64))
+    if kind == SCORES and array.shape[1:] == (1,):
+        array = array[:, 0]
+    return array
+
+
+def _both_classes(p: NDArray[np.float64]) -> NDArray[np.float64]:
+    bad = ~((p >= 0.0) & (p <= 1.0))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(
+            f"probabilities[{row}]: expected a probability from 0 to 1, that of class 1, got "
+            f"{p[row]}; divide percentages by 100"
+        )
+    return np.stack([1.0 - p, p], axis=1)
 
 
 def parquet_bytes(frame: Frame) -> bytes:

@@ -4,18 +4,20 @@ import asyncio
 import json
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, TypeAlias
 
 import httpx
+import numpy as np
 from numpy.typing import ArrayLike
 
 from howsure.client.errors import CalibrationFailed, HowsureError, JobFailed
-from howsure.client.frames import is_frame, output_table
-from howsure.client.request import FilePart, Request, address_of
+from howsure.client.frames import SCORES, as_pandas, is_frame, output_array, output_table
+from howsure.client.labels import class_indices_of, positions_of
+from howsure.client.request import FilePart, Request, address_of, json_bytes
 from howsure.client.resources import FINISHED, Calibration, Progress
 from howsure.client.transport import Sender
 from howsure.client.uploads import (
@@ -24,9 +26,8 @@ from howsure.client.uploads import (
     Models,
     Samples,
     companion_parts,
-    labels_part,
     model_parts,
-    samples_part,
+    set_parts,
 )
 
 FIRST_SECONDS = 0.1
@@ -156,7 +157,8 @@ class _Telling:
 class Upload:
     """The parameters of POST /calibrate. A parameter that is None is not sent.
 
-    ``labels`` belong to ``outputs``, which are logits or probabilities, or to ``calibration``.
+    ``labels`` belong to ``outputs``, which are logits, probabilities or scores, or to
+    ``calibration``.
     """
 
     models: Models
@@ -172,42 +174,52 @@ class Upload:
         """Return the request; ``files`` closes the files once it was sent."""
         parts = model_parts(self.models, files)
         parts += companion_parts(self.companions, self.models, files)
-        parts.append(samples_part("calibration", self._samples(), files))
+        indices = class_indices_of(self.config)
+        given = [
+            ("calibration", self._samples(), self.labels if self.calibration is not None else None)
+        ]
         if self.evaluation is not None:
-            parts.append(samples_part("evaluation", self.evaluation, files))
-        if self.calibration is not None and self.labels is not None:
-            parts.append(labels_part("calibration_labels", self.labels, files))
-        if self.evaluation_labels is not None:
-            parts.append(labels_part("evaluation_labels", self.evaluation_labels, files))
-        parts.append(("config", (None, json.dumps(self.config, allow_nan=False).encode())))
+            given.append(("evaluation", self.evaluation, self.evaluation_labels))
+        elif self.evaluation_labels is not None:
+            raise ValueError("expected evaluation beside evaluation_labels")
+        for part, samples, labels in given:
+            parts += set_parts(part, samples, labels, files, indices)
+        parts.append(("config", (None, json_bytes(self.config))))
         return Request(
             "POST", "/calibrate", params=params, headers=new_key(), parts=parts, patient=True
         )
 
     def _samples(self) -> Samples:
-        outputs = {name: array for name, array in self.outputs.items() if array is not None}
+        outputs = {name: as_pandas(rows) for name, rows in self.outputs.items() if rows is not None}
         if self.calibration is not None and not outputs:
             return self.calibration
-        if self.calibration is not None or not outputs or self.labels is None:
+        ((kind, rows), *others) = outputs.items() if outputs else [("", None)]
+        holds_correct = kind == SCORES and is_frame(rows) and self.labels is None
+        if holds_correct and self.calibration is None and not others:
+            return rows
+        if self.calibration is not None or others or self.labels is None or not kind:
             raise ValueError(
-                "expected a calibration set, or logits or probabilities with labels in its place"
+                "expected a calibration set, calibration=…, or in its place logits, probabilities "
+                "or scores, one of them, with labels"
             )
-        ((kind, rows), *others) = outputs.items()
-        if is_frame(rows) and not others:
+        if kind == SCORES:
+            return {"score": output_array(rows, kind), "correct": np.asarray(self.labels)}
+        if is_frame(rows):
             return output_table(rows, kind), self.labels
-        # Anything else is refused like an invalid array.
-        return {**outputs, "labels": self.labels}
+        return {kind: output_array(rows, kind), "labels": self.labels}
 
 
 def evaluation_parts(
-    name: str, samples: Samples, labels: LabelsGiven | None, files: ExitStack
+    name: str,
+    samples: Samples,
+    labels: LabelsGiven | None,
+    files: ExitStack,
+    classes: Sequence[str],
 ) -> list[FilePart]:
     """Return the parts of POST /calibrations/{id}/evaluations; ``files`` closes what it opens."""
+    indices = positions_of(classes)
     parts: list[FilePart] = [("name", (None, name.encode()))]
-    parts.append(samples_part("evaluation", samples, files))
-    if labels is not None:
-        parts.append(labels_part("evaluation_labels", labels, files))
-    return parts
+    return parts + set_parts("evaluation", samples, labels, files, indices)
 
 
 async def wait_for_calibration(

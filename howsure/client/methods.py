@@ -10,14 +10,14 @@ from numpy.typing import ArrayLike
 
 from howsure.client import jobs, predictions
 from howsure.client.errors import EvaluationFailed
-from howsure.client.frames import OUTPUT_PREFIXES, is_frame, output_table
+from howsure.client.frames import OUTPUT_PREFIXES, SCORES, as_pandas, is_frame, output_table
 from howsure.client.jobs import OnProgress, Upload, WaitOptions
 from howsure.client.predictions import (
     ONE_OF,
     Inputs,
     Picture,
     Predictions,
-    is_named_rows,
+    named_rows,
     rows_of,
 )
 from howsure.client.request import Answer, Request, address_of, json_request
@@ -51,6 +51,7 @@ class Methods:
         model_data: Companions | None = None,
         logits: ArrayLike | None = None,
         probabilities: ArrayLike | None = None,
+        scores: ArrayLike | None = None,
         labels: LabelsGiven | None = None,
         evaluation_labels: LabelsGiven | None = None,
         config: Mapping[str, Any] | None = None,
@@ -72,10 +73,15 @@ class Methods:
             may be a data frame, too.
         logits, probabilities
             Outputs of the model instead of ``calibration``: shape (n, classes), or a data frame
-            with a column for each class, whose names become those of the classes.
+            with a column for each class, whose names become those of the classes. Probabilities
+            of shape (n,) are those of class 1 of two.
+        scores
+            Instead, for pairs: a score of each answer, shape (n,), whose ``labels`` say whether it
+            was right; or a data frame with the columns ``score`` and ``correct``.
         labels, evaluation_labels
             Classes, shape (n,), or an .npy file of them: for ``logits``, ``probabilities`` or a set
-            without labels, which is an .npy file.
+            without labels, which is an .npy file. Names of classes need ``classes``, their names in
+            the order of the outputs.
         model_data
             Files with external weights: paths, or a mapping from the names in the model. By
             default, those that lie beside the model.
@@ -95,7 +101,7 @@ class Methods:
         HowsureError
             If the service refuses the upload.
         """
-        outputs = {"logits": logits, "probabilities": probabilities}
+        outputs = {"logits": logits, "probabilities": probabilities, SCORES: scores}
         given = {**(config or {}), **options}
         upload = Upload(
             model, calibration, labels, outputs, evaluation, evaluation_labels, model_data, given
@@ -114,6 +120,7 @@ class Methods:
         evaluation: Samples | None = None,
         logits: ArrayLike | None = None,
         probabilities: ArrayLike | None = None,
+        scores: ArrayLike | None = None,
         model_data: Companions | None = None,
         labels: LabelsGiven | None = None,
         evaluation_labels: LabelsGiven | None = None,
@@ -121,7 +128,7 @@ class Methods:
         **options: Any,  # noqa: ANN401 - as many kinds as the configuration has keys
     ) -> dict[str, Any]:
         """Check an upload like `calibrate`, but store nothing; return the result."""
-        outputs = {"logits": logits, "probabilities": probabilities}
+        outputs = {"logits": logits, "probabilities": probabilities, SCORES: scores}
         given = {**(config or {}), **options}
         upload = Upload(
             model, calibration, labels, outputs, evaluation, evaluation_labels, model_data, given
@@ -171,7 +178,7 @@ class Methods:
         ----------
         inputs
             Rows for the model's only input, or rows by input name. With the names of the columns
-            of the calibration table: a data frame of pandas, or a list of mappings.
+            of the calibration table: a data frame of pandas, or a mapping for each row.
         logits, probabilities
             Instead of ``inputs``, for a calibration of uploaded outputs: shape (n, classes), or a
             data frame with a column for each class, found by name.
@@ -192,11 +199,14 @@ class Methods:
         HowsureError
             If the service refuses the request or does not respond in time.
         """
+        if rows_per_request is not None and rows_per_request < 1:
+            raise ValueError(f"rows_per_request must be 1 or more, not {rows_per_request}")
+        inputs = as_pandas(inputs)
         outputs = {
-            "logits": logits,
-            "probabilities": probabilities,
+            "logits": as_pandas(logits),
+            "probabilities": as_pandas(probabilities),
             "pixels": pixels,
-            "scores": scores,
+            SCORES: as_pandas(scores),
         }
         given = [name for name, rows in outputs.items() if rows is not None]
         is_alone = pictures is None and not given
@@ -206,8 +216,8 @@ class Methods:
         elif only in OUTPUT_PREFIXES and is_frame(outputs[only]) and supplied is None:
             table = output_table(outputs[only], only)
             requests = predictions.frame_requests(table, rows_per_request)
-        elif is_named_rows(inputs) and is_alone:
-            requests = predictions.named_row_requests(inputs, supplied, rows_per_request)
+        elif is_alone and (rows := named_rows(inputs)):
+            requests = predictions.named_row_requests(rows, supplied, rows_per_request)
         elif pictures is None:
             arrays = rows_of(inputs, outputs, supplied)
             requests = predictions.array_requests(arrays, rows_per_request)
@@ -287,17 +297,17 @@ class Methods:
         """
         waiting = _wait_options(wait, on_progress, cancel_on_interrupt)
         # By id, so that a newer version is not used instead.
-        calibration_id = (await self.get(calibration)).id
+        found = await self.get(calibration)
         with ExitStack() as files:
             request = Request(
                 "POST",
-                address_of(calibration_id, "evaluations"),
-                parts=jobs.evaluation_parts(name, evaluation, labels, files),
+                address_of(found.id, "evaluations"),
+                parts=jobs.evaluation_parts(name, evaluation, labels, files, found.classes),
                 repeatable=False,
                 patient=True,
             )
             resource = (await self.sender.send(request)).json()
-        address = address_of(calibration_id, "evaluations", name)
+        address = address_of(found.id, "evaluations", name)
         return Evaluation.of(
             await jobs.wait_for_job(self.sender, address, resource, waiting, EvaluationFailed)
         )

@@ -6,13 +6,21 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self, TypeAlias, TypeGuard, cast
+from typing import Any, Self, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from howsure.client.frames import PARQUET, Frame, data_frame, html_table, parquet_bytes, slices
-from howsure.client.request import Answer, FilePart, Request, address_of
+from howsure.client.frames import (
+    PARQUET,
+    Frame,
+    data_frame,
+    html_table,
+    output_array,
+    parquet_bytes,
+    slices,
+)
+from howsure.client.request import Answer, FilePart, Request, address_of, json_bytes
 from howsure.client.resources import Calibration, reference_of
 from howsure.client.transport import Sender
 from howsure.client.uploads import Arrays, npz_bytes, read_npz
@@ -202,6 +210,8 @@ MOST_BYTES = 8 * 2**20
 # The service starts a process to read a table, so fewer requests are quicker.
 MOST_TABLE_ROWS = 5000
 MOST_PICTURES = 128
+# As the service allows.
+SUM_TOLERANCE = 1e-3
 ONE_OF = "expected exactly one of inputs, logits, probabilities, pixels, scores and pictures"
 
 NamedRow: TypeAlias = Mapping[str, float]
@@ -232,11 +242,16 @@ def frame_requests(frame: Frame, rows: int | None) -> Iterator[Request]:
         yield Request("POST", "/predict", headers=headers, content=parquet_bytes(part))
 
 
-def is_named_rows(given: object) -> TypeGuard[Sequence[NamedRow]]:
-    """Tell whether rows are mappings by column name."""
+def named_rows(given: object) -> Sequence[NamedRow]:
+    """Return rows that are mappings by column name; none if they are anything else.
+
+    A mapping of single values is one row; one of arrays has the inputs of a model.
+    """
+    if isinstance(given, Mapping):
+        return [given] if given and all(np.ndim(value) == 0 for value in given.values()) else []
     if not isinstance(given, Sequence) or isinstance(given, str | bytes) or not given:
-        return False
-    return isinstance(given[0], Mapping)
+        return []
+    return given if isinstance(given[0], Mapping) else []
 
 
 def named_row_requests(
@@ -249,12 +264,17 @@ def named_row_requests(
     headers = {"Content-Type": JSON, "Accept": NPZ}
     for start in range(0, len(rows), size or MOST_ROWS):
         part = slice(start, start + (size or MOST_ROWS))
-        body: dict[str, Any] = {"inputs": rows[part]}
+        body: dict[str, Any] = {"inputs": [_numbers(row) for row in rows[part]]}
         if columns:
             body["supplied"] = {name: column[part].tolist() for name, column in columns.items()}
-        # Numbers of numpy are no JSON.
-        content = json.dumps(body, allow_nan=False, default=float).encode()
-        yield Request("POST", "/predict", headers=headers, content=content)
+        yield Request("POST", "/predict", headers=headers, content=json_bytes(body))
+
+
+def _numbers(row: NamedRow) -> NamedRow:
+    """Return a row with 0 and 1 for booleans, as in a table; anything else as it is."""
+    if not isinstance(row, Mapping):
+        return row
+    return {name: int(v) if isinstance(v, bool | np.bool_) else v for name, v in row.items()}
 
 
 def picture_requests(pictures: Sequence[Picture], rows: int | None) -> Iterator[Request]:
@@ -289,21 +309,43 @@ def rows_of(
     Raises
     ------
     ValueError
-        Unless exactly one of inputs, logits and probabilities is given, or if lengths differ.
+        Unless exactly one of inputs, logits and probabilities is given, if lengths differ, or if
+        it is not clear whether probabilities are those of one row.
     """
-    given: dict[str, ArrayLike] = {n: array for n, array in outputs.items() if array is not None}
+    given: dict[str, ArrayLike] = {
+        kind: output_array(rows, kind) for kind, rows in outputs.items() if rows is not None
+    }
     if (inputs is not None) + len(given) != 1:
         raise ValueError(ONE_OF)
+    _refuse_one_row(outputs.get("probabilities"))
     if isinstance(inputs, Mapping):
         given = dict(inputs)
     elif inputs is not None:
         given = {"inputs": cast("ArrayLike", inputs)}
     given |= {f"uncertainty_{name}": column for name, column in (supplied or {}).items()}
     arrays = {name: np.asarray(array) for name, array in given.items()}
-    lengths = {name: array.shape[0] if array.ndim else None for name, array in arrays.items()}
-    if len(set(lengths.values())) != 1 or None in lengths.values():
+    for name, array in arrays.items():
+        if not array.ndim:
+            sent = outputs.get(name)
+            kind = type(given[name] if sent is None else sent).__name__
+            raise ValueError(
+                f"{name}: expected rows as an array, a list or a data frame, got {kind}"
+            )
+    lengths = {name: len(array) for name, array in arrays.items()}
+    if len(set(lengths.values())) != 1:
         raise ValueError(f"expected arrays with the same number of rows, got {lengths}")
     return arrays
+
+
+def _refuse_one_row(probabilities: ArrayLike | None) -> None:
+    """Refuse a list of probabilities that may be one row, or those of class 1 of several rows."""
+    array = np.asarray(0.0 if probabilities is None else probabilities)
+    is_list = array.ndim == 1 and len(array) > 1 and array.dtype.kind == "f"
+    if is_list and abs(float(array.sum()) - 1.0) <= SUM_TOLERANCE:
+        raise ValueError(
+            "probabilities: expected a list of rows, got numbers that sum to 1; for one row write "
+            "[[…]], for several rows of two classes the probabilities of both classes"
+        )
 
 
 async def predict(

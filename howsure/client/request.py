@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import IO, Any, Literal, TypeAlias
 from urllib.parse import quote
 
+import numpy as np
+
 FilePart: TypeAlias = tuple[str, tuple[str | None, IO[bytes] | bytes]]
 
 
@@ -67,9 +69,34 @@ class Answer:
         return json.loads(self.content)
 
 
+def json_bytes(value: object) -> bytes:
+    """Return a value as JSON; arrays and numbers of numpy are lists and numbers.
+
+    Raises
+    ------
+    ValueError
+        If a number is not finite.
+    TypeError
+        If a value is of another type.
+    """
+    try:
+        return json.dumps(value, allow_nan=False, default=_plain).encode()
+    except ValueError as error:
+        raise ValueError("expected finite numbers, got NaN or infinity") from error
+
+
+def _plain(value: object) -> Any:  # noqa: ANN401 - any JSON
+    if hasattr(value, "__array__") or hasattr(value, "tolist"):
+        return np.asarray(value).tolist()
+    if hasattr(value, "__float__"):
+        return float(value)
+    kind = type(value).__name__
+    raise TypeError(f"expected values for JSON, such as numbers, texts and lists, got {kind}")
+
+
 def json_request(path: str, body: object, *, headers: Mapping[str, str]) -> Request:
     """Return a POST request with a JSON body."""
-    content = json.dumps(body, allow_nan=False).encode()
+    content = json_bytes(body)
     typed = {"Content-Type": "application/json", **headers}
     return Request("POST", path, headers=typed, content=content)
 

@@ -27,8 +27,17 @@ RETRIES = 5
 
 
 def url_of(given: str | None) -> str:
-    """Return the service's address: the argument, ``HOWSURE_URL``, or this machine's."""
-    return given or os.environ.get("HOWSURE_URL") or DEFAULT_URL
+    """Return the service's address: the argument, ``HOWSURE_URL``, or this machine's.
+
+    Raises
+    ------
+    ValueError
+        If it is no address of HTTP.
+    """
+    url = given or os.environ.get("HOWSURE_URL") or DEFAULT_URL
+    if not url.startswith(("http://", "https://")):
+        raise ValueError(f"url: expected an address such as {DEFAULT_URL}, got {url!r}")
+    return url
 
 
 def headers_of(api_key: str | None) -> dict[str, str]:

@@ -12,12 +12,13 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Any, Protocol, TypeAlias
+from typing import IO, Any, Protocol, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from howsure.client.frames import Frame, is_frame, parquet_bytes, with_labels
+from howsure.client.frames import Frame, as_pandas, is_frame, parquet_bytes, with_labels
+from howsure.client.labels import label_array
 from howsure.client.request import FilePart
 
 Arrays = dict[str, NDArray[Any]]
@@ -154,6 +155,8 @@ Model: TypeAlias = Source | Serialisable
 Models: TypeAlias = Model | Sequence[Model] | None
 Samples: TypeAlias = Source | Mapping[str, ArrayLike] | tuple[ArrayLike, ArrayLike] | Frame
 LabelsGiven: TypeAlias = Source | ArrayLike
+ClassIndices: TypeAlias = Mapping[str, int] | None
+LABELS = "labels"
 Companions: TypeAlias = Source | Mapping[str, Source] | Sequence[Source]
 
 
@@ -163,6 +166,11 @@ def model_parts(models: Models, files: ExitStack) -> list[FilePart]:
     parts: list[FilePart] = []
     for number, member in enumerate(members, start=1):
         name = "model.onnx" if len(members) == 1 else f"model_{number}.onnx"
+        if isinstance(member, Mapping) or hasattr(member, "__array__"):
+            raise TypeError(
+                f"model: expected an ONNX file, got {type(member).__name__}; pass samples as "
+                "calibration=, after the model or without one"
+            )
         serialise = getattr(member, "SerializeToString", None)
         source: Source = serialise() if serialise is not None else member  # type: ignore[assignment]  # told apart by the method
         parts.append(("model", _opened(source, name, files)))
@@ -212,23 +220,31 @@ def _companions_of(model: Model) -> list[Path]:
         return [found for found in beside if content.find(found.name.encode()) >= 0]
 
 
-def samples_part(part: str, samples: Samples, files: ExitStack) -> FilePart:
+def samples_part(
+    part: str, samples: Samples, files: ExitStack, indices: ClassIndices = None
+) -> FilePart:
     """Return a set as a part: arrays as an .npz, a folder as a tar, in a temporary file.
 
     A pair is ``inputs`` and ``labels``. A data frame is sent as a table with its column names.
+    ``indices`` has the index of each class by name, for labels of arrays that are names.
 
     Raises
     ------
     ValueError
-        If an array contains objects.
+        If an array contains objects, or a label is not known.
     """
     if isinstance(samples, tuple):
-        inputs, labels = samples
+        inputs, labels = _pair(part, samples)
+        inputs = as_pandas(inputs)
         is_table = is_frame(inputs)
-        samples = with_labels(inputs, labels) if is_table else {"inputs": inputs, "labels": labels}
+        samples = with_labels(inputs, labels) if is_table else {"inputs": inputs, LABELS: labels}
     if is_frame(samples):
         return part, (f"{part}.parquet", parquet_bytes(samples))
+    if hasattr(samples, "__array__"):
+        samples = {"inputs": samples}
     if isinstance(samples, Mapping):
+        if LABELS in samples:
+            samples = {**samples, LABELS: label_array(samples[LABELS], indices)}
         packed = files.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack closes it
         write_npz(packed, samples)
         return part, (f"{part}.npz", packed)
@@ -239,13 +255,48 @@ def samples_part(part: str, samples: Samples, files: ExitStack) -> FilePart:
     return part, _opened(samples, part, files)
 
 
-def labels_part(part: str, labels: LabelsGiven, files: ExitStack) -> FilePart:
+def _pair(part: str, samples: tuple[Any, ...]) -> tuple[Any, Any]:
+    if len(samples) != 2 or any(isinstance(one, str | bytes | os.PathLike) for one in samples):  # noqa: PLR2004 - a pair
+        raise TypeError(
+            f"{part}: expected a pair of arrays, (inputs, labels); pass one file as {part}, and "
+            "labels in a file as labels="
+        )
+    inputs, labels = samples
+    return inputs, labels
+
+
+def set_parts(
+    part: str,
+    samples: Samples,
+    labels: LabelsGiven | None,
+    files: ExitStack,
+    indices: ClassIndices = None,
+) -> list[FilePart]:
+    """Return the parts of a set: of arrays or a data frame one, with the labels inside."""
+    samples = as_pandas(samples)
+    is_file = isinstance(labels, str | bytes | os.PathLike) or hasattr(labels, "read")
+    if labels is not None and not is_file:
+        if is_frame(samples) or hasattr(samples, "__array__"):
+            samples, labels = (samples, labels), None
+        elif isinstance(samples, Mapping) and LABELS not in samples:
+            samples, labels = {**samples, LABELS: labels}, None
+    parts = [samples_part(part, samples, files, indices)]
+    if labels is not None:
+        parts.append(labels_part(f"{part}_labels", labels, files, indices))
+    return parts
+
+
+def labels_part(
+    part: str, labels: LabelsGiven, files: ExitStack, indices: ClassIndices = None
+) -> FilePart:
     """Return the separate labels of a set as a part; an array becomes .npy."""
     if isinstance(labels, (str, os.PathLike, bytes)) or hasattr(labels, "read"):
         source: Source = labels  # type: ignore[assignment]  # told apart by the method
         return part, _opened(source, part, files)
     packed = files.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack closes it
-    np.lib.format.write_array(packed, np.asarray(labels), allow_pickle=False)
+    found = label_array(cast("ArrayLike", labels), indices)
+    np.lib.format.write_array(packed, found, allow_pickle=False)
+    packed.flush()  # so that the operating system reports the full size
     return part, (f"{part}.npy", packed)
 
 
@@ -258,6 +309,9 @@ def _opened(
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)
         return keep or path.name, files.enter_context(path.open("rb"))
+    if not hasattr(source, "read"):
+        kind = type(source).__name__
+        raise TypeError(f"{name}: expected a path, bytes or an open file, got {kind}")
     if not source.seekable():
         raise ValueError(f"{name}: an open file must be seekable, not a pipe")
     called = getattr(source, "name", name)

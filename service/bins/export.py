@@ -28,6 +28,7 @@ from service.graph.description import OutputChoice
 from service.predictions.served_calibration import accept_results, ood_threshold
 from service.reports.report import render_bin
 from service.runner.messages.onnx_models import serving
+from service.runner.messages.reading import SCORE_RANGE
 from service.runner.model_description import ModelDescription
 from service.storage.calibrations import CalibrationRepository
 from service.storage.fit_results import served_tables, tables_of
@@ -204,7 +205,7 @@ def _document(row: models.Calibration, tables: Sequence[models.BinTable]) -> Bin
         model_sha256=onnx_model.get("sha256"),
         model=model_run(row, [table.measure for table in served]),
         data_sha256=data["sha256"],
-        data=Data(samples=data["samples"], kind=data["kind"]),
+        data=_data(data),
         classes=config["classes"],
         top_k=config["top_k"],
         serve={str(table.k): table.measure for table in served},
@@ -215,6 +216,12 @@ def _document(row: models.Calibration, tables: Sequence[models.BinTable]) -> Bin
         ],
         tables=written,
     )
+
+
+def _data(data: Mapping[str, Any]) -> Data:
+    known = data.get(SCORE_RANGE)
+    score_range = None if known is None else (known[0], known[1])
+    return Data(samples=data["samples"], kind=data["kind"], score_range=score_range)
 
 
 def _selective(target: Mapping[str, float], found: dict[str, Any] | None) -> Selective:

@@ -117,6 +117,17 @@ class Data(Part):
     kind: Literal["inputs", "logits", "probabilities", "pairs"] = Field(
         description="Content of the set."
     )
+    score_range: tuple[float, float] | None = Field(
+        None, description="Smallest and largest score, of pairs; otherwise omitted."
+    )
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Older documents have no such key, and their digests must stay valid.
+        found: dict[str, Any] = write(self)
+        if self.score_range is None:
+            found.pop("score_range", None)
+        return found
 
 
 class OutOfDistribution(OodConfig, Part):

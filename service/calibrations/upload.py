@@ -27,8 +27,8 @@ from service.calibrations.set_checks import (
 from service.calibrations.uploaded_files import CalibrationUpload
 from service.errors import InvalidConfig, InvalidInput, InvalidOnnxModel, ModelRule, ServiceError
 from service.http.uploads import SpooledFile
-from service.runner.messages.dataset import PAIRS, Batch, DatasetInfo, DatasetKind
-from service.runner.messages.reading import TAKES_OTHER_COLUMNS, Reading
+from service.runner.messages.dataset import PAIRS, Batch, DatasetInfo, DatasetKind, ScoreRange
+from service.runner.messages.reading import SCORE_RANGE, TAKES_OTHER_COLUMNS, Reading
 from service.runner.messages.set_messages import SetToRead
 from service.runner.model_description import ModelDescription
 from service.runner.set_reader import UploadedSet
@@ -44,6 +44,7 @@ def reading_options(
     *,
     kind: DatasetKind | None,
     takes_other_columns: bool = True,
+    score_range: ScoreRange | None = None,
 ) -> Reading:
     """Return how to read a set; ``kind`` is its content, where it is known."""
     asked = config.preprocessing
@@ -55,6 +56,7 @@ def reading_options(
         takes_other_columns=takes_other_columns,
         labels=None if labels is None else labels.path,
         kind=kind,
+        score_range=score_range,
     )
 
 
@@ -239,7 +241,7 @@ def _data(
         "evaluation_samples": None if further is None else int(further.size),
         "sha256": digests["calibration"],
         "evaluation_sha256": digests.get("evaluation"),
-    }
+    } | ({} if info.score_range is None else {SCORE_RANGE: list(info.score_range)})
 
 
 def _events(config: CalibrationConfig, n_classes: int) -> tuple[tuple[int, ...], list[str]]:
@@ -261,7 +263,8 @@ def _check_parts(upload: CalibrationUpload, config: CalibrationConfig, info: Dat
                 "model",
                 "calibration holds inputs, so an ONNX model is needed; "
                 "without one, upload its `logits` or `probabilities`, and say in "
-                "config.output.kind which of them an .npy array holds",
+                "config.output.kind which of them an .npy array holds, or upload pairs in columns "
+                "`score` and `correct`",
             )
     elif upload.onnx_models:
         raise InvalidInput.at(

@@ -196,6 +196,8 @@ def calibrate(  # noqa: PLR0913, PLR0917 - an option each
 
 
 def _split(files: list[Path]) -> tuple[list[Path], Path]:
+    if files[-1].suffix.lower() == ".onnx":
+        raise typer.BadParameter(f"{files[-1]} is an ONNX file; the calibration set comes last")
     if any(path.is_dir() for path in files[:-1]):
         raise typer.BadParameter(f"{files[0]} is a folder; the ONNX file comes before the set")
     if len(files) <= 2:  # noqa: PLR2004 - a model and a set

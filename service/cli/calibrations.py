@@ -79,7 +79,9 @@ def export(
     calibration: Annotated[str, typer.Argument(help="An id, a name, or name@version.")],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="File to write; default: NAME-VERSION.onnx."),
+        typer.Option(
+            "--output", "-o", help="File to write; default: NAME-VERSION.onnx.", dir_okay=False
+        ),
     ] = None,
     url: UrlOption = None,
 ) -> None:

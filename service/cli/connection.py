@@ -15,7 +15,7 @@ import httpx
 
 from howsure.client import Client
 from howsure.client.request import Answer, Request
-from howsure.client.transport import headers_of, run_blocking
+from howsure.client.transport import headers_of, run_blocking, url_of
 from service.cli.failure import EMBEDDED_URL, CommandFailed
 
 if TYPE_CHECKING:
@@ -80,7 +80,11 @@ def service_address(url: str | None) -> Iterator[Address]:
     speaks HTTP over a socket that only this user can reach, so both ways take the same path.
     """
     if url is not None:
-        yield Address(url)
+        try:
+            address = Address(url_of(url))
+        except ValueError as error:
+            raise CommandFailed(f"--{error}") from error
+        yield address
         return
     # With an address none of this is needed, and it takes longer than the request.
     from service.cli.local import load_settings, prepare

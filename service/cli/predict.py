@@ -35,7 +35,9 @@ def predictions_table(predictions: list[dict[str, Any]]) -> Table:
     """Return a table with a line for each row and event."""
     table = Table(box=SIMPLE_HEAD)
     table.add_column("row", no_wrap=True)
-    table.add_column("class")
+    has_classes = "label" in predictions[0]
+    if has_classes:
+        table.add_column("class")
     for column in ("event", "probability", "interval"):
         table.add_column(column, no_wrap=True)
     table.add_column("measure")
@@ -45,10 +47,11 @@ def predictions_table(predictions: list[dict[str, Any]]) -> Table:
         for position, event in enumerate(events):
             found = prediction[event]
             lower, upper = found["interval"]
+            label = [prediction["label"] if position == 0 else ""] if has_classes else []
             add_row(
                 table,
                 str(row) if position == 0 else "",
-                prediction["label"] if position == 0 else "",
+                *label,
                 event,
                 f"{found['probability']:.4f}",
                 f"{lower:.3f} to {upper:.3f}",
@@ -96,13 +99,17 @@ def predict(
 ) -> None:
     """Print the class of each row and the calibrated probability that it is right."""
     if output is not None:
+        if as_json:
+            raise CommandFailed("--json prints the response, and -o writes a table: choose one")
         from service.cli.scoring.score_file import Scoring, score_file
 
         scoring = Scoring(calibration, rows, output, rows_per_part, requests, restart)
         with service_address(url) as address:
             n_rows = score_file(address, scoring)
-        typer.echo(f"{n_rows} rows in {output}")
+        typer.echo(f"{n_rows} rows written to {output}", err=True)
         return
+    if rows_per_part is not None or restart or requests != DEFAULT_REQUESTS:
+        raise CommandFailed("--rows, --requests and --restart need -o FILE")
     with service_client(url) as client:
         answer = client.send(_request(calibration, rows)).json()
     if as_json:
@@ -143,4 +150,6 @@ def _body(path: Path, content: bytes) -> dict[str, Any]:
         return {"inputs": body}
     if not isinstance(body, dict):
         raise CommandFailed(f"{path}: expected a list of rows or a /predict body")
+    if body and all(isinstance(value, int | float) for value in body.values()):
+        return {"inputs": [body]}  # one row by column name
     return body

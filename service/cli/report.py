@@ -62,7 +62,10 @@ def print_calibration(console: Console, client: Client, made: Calibration) -> No
 
 
 def print_scores(console: Console, report: dict[str, Any]) -> None:
-    """Print a table for each event, measures first, then baselines; then notes and findings."""
+    """Print a table for each event, measures first, then baselines.
+
+    To standard error: whether the calibration is fit for automatic use, notes and findings.
+    """
     for k, event in report["events"].items():
         table = Table(title=_title(report, k, event), title_justify="left", box=SIMPLE_HEAD)
         table.add_column("")
@@ -91,6 +94,8 @@ def print_scores(console: Console, report: dict[str, Any]) -> None:
         style="dim",
         soft_wrap=True,
     )
+    headline = report["summary"]["headline"]
+    Console(stderr=True).print(headline, markup=False, highlight=False, soft_wrap=True)
     found = report["calibration"]
     print_findings(report, reference=f"{found['name']}@{found['version']}")
 

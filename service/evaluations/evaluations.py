@@ -18,7 +18,7 @@ from service.jobs.acceptance import CallContext, accepted, deleted_on_failure
 from service.jobs.cleanup import delete_unnamed_files
 from service.jobs.record_set import require_records
 from service.predictions.load_calibration import load_served
-from service.runner.messages.reading import TAKES_OTHER_COLUMNS
+from service.runner.messages.reading import SCORE_RANGE, TAKES_OTHER_COLUMNS
 from service.runner.messages.set_messages import SetToRead
 from service.runner.model_description import ModelDescription
 from service.runner.set_reader import UploadedSet
@@ -69,6 +69,7 @@ def start_evaluation(
                 labels,
                 kind=row.data["kind"],
                 takes_other_columns=row.data.get(TAKES_OTHER_COLUMNS, True),
+                score_range=row.data.get(SCORE_RANGE),
             ),
             labels_required=False,
         )

@@ -16,7 +16,12 @@ from service.predictions.lookup import (
     class_probabilities,
 )
 from service.predictions.prediction_request import POSITIONAL
-from service.predictions.served_calibration import EventProbability, ServedCalibration, ServedEvent
+from service.predictions.served_calibration import (
+    EventProbability,
+    Flags,
+    ServedCalibration,
+    ServedEvent,
+)
 from service.runner.model_output import OutputMatrix
 
 
@@ -62,7 +67,7 @@ class JsonAnswers:
             [[int(index) for index in row[:shown]] for row in rows],
             [row[n_top : n_top + shown] for row in rows],
             events,
-            _above(top1, flags.out_of_distribution),
+            _beyond(top1, flags),
             {name: _above(top1, limit) for name, limit in flags.abstain.items()},
         )
 
@@ -157,6 +162,13 @@ def _event_rows(batch: PredictionBatch) -> Iterator[list[EventProbability]]:
             EventProbability(probability, (lower, upper), measure, uncertainty, index)
             for probability, lower, upper, uncertainty, index in rows
         ]
+
+
+def _beyond(values: list[float], flags: Flags) -> list[bool] | None:
+    found, least = _above(values, flags.out_of_distribution), flags.least_uncertainty
+    if found is None or least is None:
+        return found
+    return [above or value < least for above, value in zip(found, values, strict=True)]
 
 
 def _above(values: list[float], threshold: float | None) -> list[bool] | None:

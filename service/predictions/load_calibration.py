@@ -28,7 +28,7 @@ from service.predictions.served_calibration import (
 )
 from service.runner.messages.dataset import PAIRS
 from service.runner.messages.onnx_models import NoFiles, serving
-from service.runner.messages.reading import TAKES_OTHER_COLUMNS
+from service.runner.messages.reading import SCORE_RANGE, TAKES_OTHER_COLUMNS
 from service.runner.messages.scores_model import ScoredEvent, ScoresModelSpec
 from service.runner.model_files import open_files
 from service.runner.model_to_serve import ModelToServe
@@ -109,6 +109,7 @@ def _load(workspace: Workspace, tenant_id: uuid.UUID, ref: CalibrationRef) -> Se
             events=events,
             has_classes=row.data["kind"] != PAIRS,
             takes_other_columns=row.data.get(TAKES_OTHER_COLUMNS, True),
+            score_range=row.data.get(SCORE_RANGE),
         )
         if served.onnx_model is not None:
             # The files stay open as long as the model may still be loaded from them.
@@ -159,6 +160,7 @@ def _scores_model(row: models.Calibration, events: Sequence[ServedEvent]) -> Ser
             for event in own
         ),
         supplied=supplied_names(event.measure for event in events),
+        score_range=row.data.get(SCORE_RANGE),
     )
     to_serve = ModelToServe(
         files=NoFiles(str(row.tenant_id)),

@@ -255,13 +255,18 @@ def answer_headers(answer: PredictionAnswer, options: PredictionOptions) -> Head
     return ((b"content-type", NPZ.encode()), (b"howsure-calibration", _header(named)))
 
 
+FORM = "application/x-www-form-urlencoded"
+
+
 def _media_type(content_type: bytes | None) -> str:
     if content_type is None:
         return JSON
     media_type = content_type.decode("latin-1").partition(";")[0].strip().lower()
     if media_type not in BODIES and media_type not in SETS:
+        # What curl -d sends without a header.
+        fix = f"; with curl write -H 'Content-Type: {JSON}'" if media_type == FORM else ""
         raise UnsupportedFormat.at(
-            "Content-Type", f"expected {', '.join((*BODIES, *SETS))}, got {media_type!a}"
+            "Content-Type", f"expected {', '.join((*BODIES, *SETS))}, got {media_type!a}{fix}"
         )
     return media_type
 

@@ -16,6 +16,7 @@ from howsure.statistics.bins.curve import Curve
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.learned.model import LearnedModel, ScalarMeasure
 from howsure.statistics.measures import SUPPLIED, column, supplied_names
+from service.runner.messages.dataset import ScoreRange
 from service.runner.messages.onnx_models import OnnxModelFiles
 from service.runner.model_to_serve import ModelToServe
 from service.storage.calibration_queries import CalibrationRef
@@ -235,6 +236,7 @@ class ServedCalibration:
     answering it would break that risk. None where there is none. ``operating_point`` alone may
     change; a change makes another copy. ``has_classes`` is false if requests hold scores of pairs.
     ``takes_other_columns`` tells whether tables may have columns that it does not know.
+    ``score_range`` has the smallest and the largest score of a calibration set of pairs.
     """
 
     ref: CalibrationRef
@@ -247,6 +249,7 @@ class ServedCalibration:
     operating_point: ServedOperatingPoint | None = None
     has_classes: bool = True
     takes_other_columns: bool = True
+    score_range: ScoreRange | None = None
     # Types of the output tensors by name, filled by the first answers.
     output_types: dict[str, OutputType] = field(init=False, repr=False, default_factory=dict)
     # JSON of responses with raw tensors only, by the number of rows and the names of the outputs.
@@ -294,14 +297,21 @@ class ServedCalibration:
         if self.top1 is None:
             return Flags(None, dict.fromkeys(self.abstain_thresholds))
         abstain = {name: _float32(found) for name, found in self.abstain_thresholds.items()}
-        return Flags(_float32(self.ood_threshold), abstain)
+        # The measure of pairs is the negative score.
+        least = None if self.score_range is None else -self.score_range[1]
+        return Flags(_float32(self.ood_threshold), abstain, _float32(least))
 
 
 class Flags(NamedTuple):
-    """Thresholds on the uncertainty of Top-1, each rounded to float32; None where there is none."""
+    """Thresholds on the uncertainty of Top-1, each rounded to float32; None where there is none.
+
+    Rows of pairs are out of distribution below ``least_uncertainty``, too: no score of the
+    calibration set was as large.
+    """
 
     out_of_distribution: float | None
     abstain: Mapping[str, float | None]
+    least_uncertainty: float | None = None
 
 
 def _float32(threshold: float | None) -> float | None:

@@ -53,7 +53,9 @@ def read_set_rows(
 
 def _reading(served: ServedCalibration) -> Reading:
     if served.onnx_model is None:
-        return Reading(classes=served.class_names) if served.has_classes else Reading(kind=PAIRS)
+        if served.has_classes:
+            return Reading(classes=served.class_names)
+        return Reading(kind=PAIRS, score_range=served.score_range)
     resolved = served.onnx_model.resolved
     return Reading(
         preprocessing=read_resolved(resolved).preprocessing,

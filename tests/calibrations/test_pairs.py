@@ -226,3 +226,96 @@ def test_bad_requests_name_what_is_wrong(client, body, location) -> None:
     answer = client.post("/predict", json={"calibration": found["id"]} | body)
     assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY, answer.text
     assert answer.json()["errors"][0]["location"] == location
+
+
+@pytest.fixture
+def judge(client):
+    content = csv(score=SCORES, correct=CORRECT.astype(int))
+    return calibrated(client, CONFIG, calibration=content)
+
+
+def sent(client, judge, form: str, scores) -> httpx.Response:
+    """Return the answer to scores that are sent in one of the forms that requests have."""
+    if form == "json":
+        return client.post("/predict", json={"calibration": judge["id"], "scores": scores})
+    if form == "oip":
+        tensor = {"name": "scores", "datatype": "FP32", "shape": [len(scores)], "data": scores}
+        return client.post("/v2/models/judge/infer", json={"inputs": [tensor]})
+    if form == "evaluation":
+        content = csv(score=scores, correct=[1] * len(scores))
+        files = {"evaluation": ("set.csv", content)}
+        address = f"/calibrations/{judge['id']}/evaluations"
+        return client.post(address, files=files, data={"name": "next"})
+    is_csv = form == "csv"
+    return client.post(
+        "/predict",
+        params={"calibration": judge["id"]},
+        content=csv(score=scores) if is_csv else npz(scores=np.array(scores)),
+        headers={"Content-Type": "text/csv" if is_csv else "application/x-npz"},
+    )
+
+
+FORMS = ["json", "npz", "csv", "oip", "evaluation"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_percentages_are_refused_where_scores_were_from_0_to_1(client, judge, form) -> None:
+    assert judge["data"]["score_range"] == [SCORES.min(), SCORES.max()]
+    answer = sent(client, judge, form, [0.5, 90.0, 30.0])
+    assert answer.is_client_error, answer.text
+    assert "[1]" in answer.text
+    assert "expected a score from 0 to 1" in answer.text
+    assert "got 90; divide percentages by 100" in answer.text
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_other_scales_are_refused_where_scores_were_from_0_to_1(client, judge, form) -> None:
+    answer = sent(client, judge, form, [0.5, 0.7, -2.5])
+    assert answer.is_client_error, answer.text
+    assert "[2]" in answer.text
+    assert "got -2.5; send scores on the scale of that set" in answer.text
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_rounding_beyond_0_and_1_is_no_mistake(client, judge, form) -> None:
+    assert sent(client, judge, form, [1.0000001, -1e-7]).is_success
+
+
+def test_an_evaluation_set_in_percent_is_refused_at_once(client) -> None:
+    content = csv(score=SCORES, correct=CORRECT.astype(int))
+    further = csv(score=100 * SCORES, correct=CORRECT.astype(int))
+    answer = calibrate(client, calibration=content, evaluation=further)
+    (error,) = answer.json()["errors"]
+    assert error["location"] == "evaluation.score[0]"
+    assert "divide percentages by 100" in error["message"]
+
+
+@pytest.mark.parametrize("lookup", ["step", "smooth", "interpolated"])
+@pytest.mark.parametrize("is_imported", [False, True])
+def test_unbounded_scores_beyond_the_known_ones_are_marked(client, lookup, is_imported) -> None:
+    scores = (12 * SCORES - 9).round(3)
+    content = csv(score=scores, correct=CORRECT.astype(int))
+    found = calibrated(client, CONFIG | {"lookup": lookup}, calibration=content)
+    if is_imported:
+        document = exported(client, found["id"])
+        found = client.post("/calibrations/import", json=document).json()
+    asked = [scores.max(), scores.max() + 0.01, 90.0, np.median(scores), -90.0]
+    body = {"calibration": found["id"], "scores": asked}
+    few = client.post("/predict", json=body).json()["predictions"]
+    many = client.post("/predict", json=body | {"scores": asked * 20}).json()["predictions"]
+    flags = [row["out_of_distribution"] for row in few]
+    assert flags == [False, True, True, False, True]
+    assert [row["out_of_distribution"] for row in many] == flags * 20
+
+
+def test_a_further_set_is_read_on_the_scale_of_the_calibration_set(client) -> None:
+    """Scores of a further set may all lie in 0 to 1 by chance."""
+    scores = (12 * SCORES - 9).round(3)
+    content = csv(score=scores, correct=CORRECT.astype(int))
+    inside = (scores > 0) & (scores < 1)
+    further = csv(score=scores[inside], correct=CORRECT[inside].astype(int))
+    found = calibrated(client, CONFIG, calibration=content, evaluation=further)
+    report = client.get("/report", params={"calibration": found["id"]}).json()
+    raw = report["events"]["1"]["baselines"]["raw_softmax"]["evaluation"]["brier"]
+    probabilities = 1 / (1 + np.exp(-scores[inside]))
+    assert raw == pytest.approx(np.mean((probabilities - CORRECT[inside]) ** 2), rel=1e-4)

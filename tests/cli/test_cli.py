@@ -75,6 +75,9 @@ def test_rows_of_a_table_are_printed_by_name(tmp_path, command, quick) -> None:
     command("calibrate", DIGITS / "model.onnx", path, "--name", "pixels", *quick)
     rows = cells[:3, :-1].tolist()
     by_name = [dict(reversed([*zip(names, row, strict=True)])) for row in rows]
+    one = tmp_path / "one.json"
+    one.write_text(json.dumps(by_name[0]))
+    assert command("predict", "pixels", one).stdout.count("top1") == 1
     found = []
     for kind, content in (("lists", rows), ("objects", by_name)):
         written = tmp_path / f"{kind}.json"

@@ -43,6 +43,16 @@ def test_findings_of_a_calibration_go_to_the_standard_error(command, quick):
     assert CODE not in made.stdout
 
 
+def test_a_line_says_whether_answers_are_fit_for_automatic_use(command, tmp_path):
+    path = tmp_path / "coin.csv"
+    path.write_text("score,correct\n" + "".join(f"{k % 7},{int(k % 3 > 0)}\n" for k in range(100)))
+    made = command("calibrate", path, "--name", "coin", "--bins", "3")
+    sentence = "Not yet fit for automatic use: an error rate of at most 5"
+    for done in (made, command("report", "coin")):
+        assert any(line.startswith(sentence) for line in done.stderr.splitlines())
+        assert sentence not in done.stdout
+
+
 FIGURES = {"offset": -1, "classes": 10, "sent": [3, 5], "meant": [5, 3]}
 
 

@@ -62,3 +62,48 @@ def test_the_client_takes_arrays_of_pairs(service):
         assert sure > unsure
         with pytest.raises(KeyError):
             len(answers.class_)
+
+
+def test_predictions_of_pairs_are_printed(command, pairs, tmp_path):
+    command("calibrate", pairs, "--name", "printed-pairs", "--bins", "5")
+    rows = tmp_path / "rows.json"
+    rows.write_text('{"scores": [0.9, 0.1]}')
+    for path in (rows, pairs):
+        shown = command("predict", "printed-pairs", path).stdout
+        assert "probability" in shown
+        assert "class" not in shown
+
+
+@pytest.mark.parametrize("ending", ["csv", "npz"])
+def test_answers_of_pairs_say_what_was_correct(command, pairs, tmp_path, ending):
+    command("calibrate", pairs, "--name", "known-pairs", "--bins", "5")
+    output = tmp_path / f"answers.{ending}"
+    command("predict", "known-pairs", pairs, "-o", output)
+    if ending == "npz":
+        with np.load(output) as archive:
+            assert "true_label" not in archive
+            found = archive["correct"].tolist()
+    else:
+        with output.open() as file:
+            rows = list(csv.DictReader(file))
+        assert "true_label" not in rows[0]
+        found = [row["correct"] == "true" for row in rows]
+    assert found == CORRECT.tolist()
+
+
+def test_a_set_is_not_overwritten_by_its_answers(command, pairs, tmp_path, monkeypatch):
+    command("calibrate", pairs, "--name", "kept-pairs", "--bins", "5")
+    before = pairs.read_bytes()
+    monkeypatch.chdir(tmp_path)
+    refused = command("predict", "kept-pairs", pairs, "-o", pairs.name, status=1)
+    assert "is the set itself" in refused.stderr
+    assert pairs.read_bytes() == before
+
+
+def test_pairs_in_percent_are_noted(command, pairs, tmp_path):
+    path = tmp_path / "percent.csv"
+    lines = [f"{100 * score:.2f},{hit}.0" for score, hit in zip(SCORES, CORRECT * 1, strict=True)]
+    path.write_text("\n".join(["score,correct", *lines]))
+    note = "Divide them by 100 if they are percentages."
+    assert note in command("calibrate", path, "--dry-run").stdout
+    assert note not in command("calibrate", pairs, "--dry-run").stdout

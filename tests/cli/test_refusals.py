@@ -59,6 +59,13 @@ ON_A_SERVICE = [
     ((*LOGITS, "--config", "deep.json"), "nested too deep"),
     (("list", "--url", "http://127.0.0.1:9"), "no answer"),
     (("list", "--url", "http://a:b"), "--url"),
+    (
+        ("list", "--url", "localhost:8000"),
+        "--url: expected an address such as http://127.0.0.1:8000",
+    ),
+    (("predict", "logits", "row.json", "--json", "-o", "x.csv"), "choose one"),
+    (("predict", "logits", "row.json", "--restart"), "need -o FILE"),
+    (("predict", "digits", "row.json"), "no column names"),
 ]
 
 
@@ -85,5 +92,12 @@ def test_on_a_service(tmp_path, monkeypatch, command, arguments, part: str) -> N
     (tmp_path / "animated.gif").write_bytes(b"GIF89a\xff")
     (tmp_path / "rows.txt").write_text("a,b\n1,2\n")
     (tmp_path / "deep.json").write_text("[" * 10_000)
+    (tmp_path / "row.json").write_text('{"age": 41}')
     monkeypatch.chdir(tmp_path)
     check(command(*arguments, status=1), part)
+
+
+def test_a_model_in_the_place_of_the_set(command) -> None:
+    for words in ([DIGITS / "model.onnx"], [DIGITS / "calibration.npz", DIGITS / "model.onnx"]):
+        refused = command("calibrate", *words, status=2)
+        assert "ONNX file" in refused.stderr

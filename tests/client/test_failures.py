@@ -15,7 +15,13 @@ from running_service import DIGITS
 from scripted_server import KINDS, client_of, scripted
 from severed_address import SeveredAddress
 
-from howsure.client import CalibrationFailed, Client, HowsureError, ServiceUnreachable
+from howsure.client import (
+    AsyncClient,
+    CalibrationFailed,
+    Client,
+    HowsureError,
+    ServiceUnreachable,
+)
 
 QUICK = {"measures": ["entropy"], "bins": 5, "folds": 2}
 # Some seconds of a model at work.
@@ -266,3 +272,10 @@ def test_a_calibration_that_is_deleted_meanwhile_is_not_waited_for() -> None:
     ):
         client.wait("1")
     assert refused.value.status == 404
+
+
+@pytest.mark.parametrize("url", ["localhost:8000", "ftp://localhost", "127.0.0.1"])
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_an_address_begins_with_http(kind, url) -> None:
+    with pytest.raises(ValueError, match="url: expected an address such as http://"):
+        kind(url)

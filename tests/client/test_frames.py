@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from running_service import DIGITS
 
@@ -62,6 +63,21 @@ def test_many_rows_of_a_frame(client, framed) -> None:
     whole = client.predict(framed, inputs)
     parts = client.predict(framed, inputs, rows_per_request=250)
     assert np.array_equal(whole.class_, parts.class_)
+
+
+def test_tables_of_arrow_are_read_by_name(client, framed) -> None:
+    inputs, labels = frame_of("calibration")
+    table = pa.Table.from_pandas(inputs, preserve_index=False)
+    labelled = table.append_column("label", pa.array(labels.to_numpy()))
+    for samples in ((table, pa.chunked_array([labels.to_numpy()])), labelled):
+        made = client.calibrate(MODEL, samples, name="arrow", **QUICK)
+        assert made.accuracy == framed.accuracy
+    found = client.predict(made, table.select(COLUMNS[::-1]))
+    assert not found.by_position
+    assert np.array_equal(found.class_, client.predict(framed, inputs).class_)
+    scores = pa.table({"correct": [k % 3 > 0 for k in range(90)], "score": [*range(90)]})
+    judge = client.calibrate(scores=scores, name="arrow-judge", bins=3)
+    assert len(client.predict(judge, scores=scores)) == 90
 
 
 def test_a_frame_with_a_label_and_labels(client) -> None:

@@ -6,6 +6,7 @@ import httpx
 import numpy as np
 import onnx
 import onnxruntime
+import pandas as pd
 import pytest
 from plain_answers import assert_says
 from running_service import DIGITS
@@ -175,10 +176,14 @@ def test_every_form_of_a_model_and_a_set_gives_the_same(form, url, digits, tmp_p
         ("calibrate", {"logits": [[1.0, 2.0]]}, "labels"),
         ("calibrate", {"calibration": {"inputs": [[1.0], [1.0, 2.0]]}}, "inhomogeneous|objects"),
         ("calibrate", {"calibration": {"inputs": np.array([None])}}, "objects"),
+        ("calibrate", {"calibration": {}, "evaluation_labels": [1]}, "expected evaluation beside"),
+        ("calibrate", {"calibration": b"", "scores": pd.DataFrame({"a": []})}, "in its place"),
+        ("calibrate", {"logits": [[1.0]], "scores": [1.0], "labels": [0]}, "one of them"),
         ("predict", {}, "exactly one"),
         ("predict", {"inputs": [[1.0]], "logits": [[1.0]]}, "exactly one"),
         ("predict", {"inputs": {"a": [1.0, 2.0], "b": [1.0]}}, "same number of rows"),
-        ("predict", {"inputs": 3.0}, "same number of rows"),
+        ("predict", {"inputs": 3.0}, "expected rows as an array"),
+        ("predict", {"scores": 0.3}, "scores: expected rows as an array, .* got float"),
     ],
 )
 def test_what_cannot_be_sent_is_told_before(method, given, message) -> None:

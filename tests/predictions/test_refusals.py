@@ -6,6 +6,7 @@ The decoders' own rules are in tests/child: here each kind of rule meets each me
 from dataclasses import dataclass
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 from request_formats import in_bytes, infer
@@ -159,6 +160,12 @@ def test_heads(client, status: int, place: str, headers: dict[str, str], content
     if place == "Content-Type":
         for known in ("application/json", "image/jpeg", "image/png", "multipart/form-data"):
             assert known in answer.json()["detail"]
+
+
+def test_a_body_of_curl_without_its_type_is_told_the_header(client) -> None:
+    answer = client.post("/predict", data={"calibration": "digits"})
+    assert answer.status_code == httpx.codes.UNSUPPORTED_MEDIA_TYPE
+    assert "write -H 'Content-Type: application/json'" in answer.json()["detail"]
 
 
 @pytest.fixture(scope="module")

@@ -26,11 +26,14 @@ def are_probabilities(scores: Floats) -> bool:
 def score_log_odds(scores: Floats, *, probabilities: bool) -> Floats:
     """Return the log-odds that baselines read from scores, shape (n_samples,), in [-80, 80].
 
-    Those of a probability, or else the score itself. Values beyond 40 are drawn in strictly, so
-    their order stays.
+    Those of a probability, which rounding may have moved beyond 0 or 1, or else the score itself.
+    Values beyond 40 are drawn in strictly, so their order stays.
     """
-    with np.errstate(divide="ignore"):
-        x = np.log(scores) - np.log1p(-scores) if probabilities else scores.astype(np.float64)
+    x = scores.astype(np.float64)
+    if probabilities:
+        p = np.clip(x, 0.0, 1.0)
+        with np.errstate(divide="ignore"):
+            x = np.log(p) - np.log1p(-p)
     far = np.abs(x) > LINEAR
     drawn = np.sign(x) * (LIMIT - LINEAR**2 / np.maximum(np.abs(x), LINEAR))
     return np.asarray(np.where(far, drawn, x))

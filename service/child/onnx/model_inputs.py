@@ -49,6 +49,16 @@ def by_input(arrays: Mapping[str, Array], specs: Sequence[TensorSpec]) -> Mappin
     return arrays
 
 
+def _one_input(specs: Sequence[TensorSpec]) -> str:
+    """Return what to do with a model that has an input for each column of a table."""
+    if len(specs) > 1 and all((spec.shape or ())[1:] == (1,) for spec in specs):
+        return (
+            "; export it with one input for all columns, as to_onnx(classifier, numpy.asarray(X, "
+            '"float32")) of skl2onnx does, or list the columns of each in config.columns'
+        )
+    return ""
+
+
 def fit_inputs(
     arrays: Mapping[str, Array],
     specs: Sequence[TensorSpec],
@@ -75,7 +85,7 @@ def fit_inputs(
         if name not in names:
             raise InvalidInput.at(
                 f"{location}.{shown(name)[1:-1]}",
-                f"the ONNX model has no such input; it has {quote_all(names)}",
+                f"the ONNX model has no such input; it has {quote_all(names)}{_one_input(specs)}",
             )
     fitted: dict[str, Array] = {}
     for spec in specs:

@@ -11,7 +11,7 @@ from howsure.statistics.records.build import score_uncertainty
 from howsure.statistics.softmax import rank_scores
 from service.child.onnx.session import CPU, VERSIONS
 from service.child.reading.checks import SUPPLIED_PREFIX
-from service.child.reading.pairs import pair_rows
+from service.child.reading.pairs import check_score_range, pair_rows
 from service.child.requests.body_decoder import Decoded, read_request, supplied_column
 from service.child.requests.limits import BodyLimits
 from service.child.requests.tensors import (
@@ -100,7 +100,10 @@ class ScoresDecoder:
         spec, limits = self._spec, limits.of_rows_of(self._spec.n_classes)
         request, wanted = read_request(sent, bytes(body), limits, inputs=self._inputs)
         if spec.kind == PAIRS:
-            return _decoded_pairs(pair_scores(request, max_rows=limits.max_rows), wanted)
+            scores = pair_scores(request, max_rows=limits.max_rows)
+            if spec.score_range is not None:
+                check_score_range(scores, spec.score_range, place=SCORES)
+            return _decoded_pairs(scores, wanted)
         kind, scores = class_scores(request, n_classes=spec.n_classes, max_rows=limits.max_rows)
         supplied = supplied_columns(request, spec.supplied, n_rows=len(scores))
         self._check_events(kind)

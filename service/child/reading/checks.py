@@ -45,9 +45,25 @@ def check_n_classes(n_classes: int, *, place: str, limits: DatasetLimits) -> Non
         raise TooLarge.at(place, f"expected at most {limits.max_classes} classes, got {n_classes}")
 
 
-def check_labels(
-    labels: NDArray[np.integer], *, place: str, n_classes: int | None, n_allowed: int
-) -> Labels:
+# Every integer up to this one is a float64 of its own.
+MOST_EXACT = 2.0**53
+
+
+def _whole(given: AnyArray, place: str) -> Labels:
+    labels = given.astype(np.float64)  # float16 does not reach the limit
+    bad = ~((np.abs(labels) <= MOST_EXACT) & (labels == np.trunc(labels)))
+    if bad.any():
+        row = int(np.argmax(bad))
+        fix = "labels are classes; regression is not supported"
+        if np.isnan(labels[row]):
+            fix = "leave out samples without a label"
+        raise InvalidDataset.at(
+            f"{place}[{row}]", f"expected an integer, got '{labels[row]}'; {fix}"
+        )
+    return labels.astype(np.int64)
+
+
+def check_labels(labels: AnyArray, *, place: str, n_classes: int | None, n_allowed: int) -> Labels:
     """Return the labels as int64, each a class from 0.
 
     ``n_allowed`` limits the labels if ``n_classes`` is unknown.
@@ -55,8 +71,12 @@ def check_labels(
     Raises
     ------
     InvalidDataset
-        If a label is negative or not a class.
+        If a label is not a whole number, negative or not a class.
     """
+    if labels.dtype.kind == "f":
+        labels = _whole(labels, place)
+    elif labels.dtype.kind == "b":
+        labels = labels.astype(np.int64)
     upper = n_allowed if n_classes is None else n_classes
     bad = (labels < 0) | (labels >= upper)
     if bad.any():

@@ -337,11 +337,10 @@ def _check_labels_header(labels: ArrayFile) -> None:
             labels.place,
             f"expected one class index per sample, got shape {header.shape}; write {fix}",
         )
-    if not np.issubdtype(header.dtype, np.integer):
+    if header.dtype.kind not in "biuf":
         raise InvalidDataset.at(
             labels.place,
-            f"expected integers, got {header.dtype.name}; write "
-            "labels.astype('int64') if they are classes; regression is not supported",
+            f"expected one class index per sample, got {header.dtype.name}; number the classes",
         )
 
 

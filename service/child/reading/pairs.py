@@ -17,13 +17,21 @@ from service.child.reading.columns import CORRECT_COLUMN
 from service.child.reading.sampling_design import design_columns, read_design
 from service.child.reading.set_file import refuse_damage
 from service.child.reading.tables import ReadColumns, number_column
-from service.runner.messages.dataset import PAIRS, AnyArray, ArrayInfo, Batch, DatasetInfo
+from service.errors import InvalidInput
+from service.runner.messages.dataset import (
+    PAIRS,
+    AnyArray,
+    ArrayInfo,
+    Batch,
+    DatasetInfo,
+    ScoreRange,
+)
 from service.runner.messages.reading import SetContext
 
 # Another name of the score in tables.
 CONFIDENCE = "confidence"
 READ_ROWS = 65_536
-_TEXTS = {"1": True, "true": True, "0": False, "false": False}
+_TEXTS = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
 _EXPECTED = "expected 1 or 0, or true or false"
 
 
@@ -120,6 +128,32 @@ def check_correct(values: AnyArray, *, start: int, ctx: SetContext) -> Labels:
     return np.where(hits, CORRECT, WRONG).astype(np.int64)
 
 
+# As for probabilities of classes: rounding is no mistake.
+TOLERANCE = 1e-3
+PERCENT = 100.0
+
+
+def check_score_range(scores: Floats, known: ScoreRange, *, place: str) -> None:
+    """Refuse scores outside 0 to 1 if all scores of the calibration set lie inside.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the first such row.
+    """
+    bad = (scores < -TOLERANCE) | (scores > 1.0 + TOLERANCE)
+    if not (are_probabilities(np.array(known)) and bad.any()):
+        return
+    row = int(np.argmax(bad))
+    is_percent = bool(scores[row] > 1.0 and scores.min() >= 0.0 and scores.max() <= PERCENT)
+    fix = "divide percentages by 100" if is_percent else "send scores on the scale of that set"
+    raise InvalidInput.at(
+        f"{place}[{row}]",
+        f"expected a score from 0 to 1, as all scores of the calibration set, got {scores[row]:g}; "
+        f"{fix}",
+    )
+
+
 class PairSet:
     """A set of pairs, which is small enough to be held whole."""
 
@@ -135,10 +169,16 @@ class PairSet:
         known = columns.get(CORRECT_COLUMN)
         self._labels: Labels = np.zeros(len(scores), np.int64) if known is None else known
         self._scores = scores
-        self._probabilities = are_probabilities(scores)
+        known_range = ctx.reading.score_range
+        if known_range is not None:
+            check_score_range(scores, known_range, place=ctx.place(SCORE))
+        own_range = (float(scores.min()), float(scores.max()))
+        self._probabilities = are_probabilities(np.array(known_range or own_range))
         self._design = {name: columns[name] for name in design_columns(columns)}
         scale = "probabilities" if self._probabilities else "log-odds"
         notes = [f"Scores are read as {scale} by the baselines; bins take them as they are."]
+        if own_range[0] >= 0.0 and 1.0 < own_range[1] <= PERCENT:
+            notes[0] += " Divide them by 100 if they are percentages."
         if n_left:
             notes.append(f"Other columns are not read: {n_left}.")
         self.info = DatasetInfo(
@@ -151,6 +191,7 @@ class PairSet:
             labelled=known is not None,
             notes=tuple(notes),
             design=tuple(self._design),
+            score_range=own_range,
         )
         check_sizes(self.info, ctx)
 

@@ -85,7 +85,7 @@ def _labels(
         return read_indices(label.name, read, ctx, n_classes=columns.n_classes)
     if label.kind == "text":
         return read_names(label.name, read, ctx)
-    if label.kind != "numbers" or not np.issubdtype(label.dtype, np.integer):
+    if label.kind != "numbers":
         raise ctx.invalid(
             f"expected integers or names, got {label.type_name}; cast the column to int64",
             label.name,
@@ -162,19 +162,20 @@ def _check_types(schema: Any, columns: TableColumns, ctx: SetContext) -> None:  
     if columns.kind != "inputs":
         label = columns.label
         if label is not None and not (label.kind == "text" and are_names(columns, ctx)):
-            _check_type(schema, label.name, ctx, integers=True)
+            _check_type(schema, label.name, ctx, is_label=True)
         for column in columns.arrays[columns.kind]:
             _check_type(schema, column.name, ctx)
     for name in columns.supplied:
         _check_type(schema, f"{SUPPLIED_PREFIX}{name}", ctx)
 
 
-def _check_type(schema: Any, name: str, ctx: SetContext, *, integers: bool = False) -> None:  # noqa: ANN401 - as above
-    import pyarrow as pa  # noqa: PLC0415 - slow to import
+def _check_type(schema: Any, name: str, ctx: SetContext, *, is_label: bool = False) -> None:  # noqa: ANN401 - as above
+    from pyarrow import types  # noqa: PLC0415 - slow to import
 
     found = schema.field(name).type
-    kind, fix = ("integers", "int64") if integers else ("floats", "float32")
-    if not (pa.types.is_integer(found) if integers else pa.types.is_floating(found)):
+    kind, fix = ("integers", "int64") if is_label else ("floats", "float32")
+    is_whole = is_label and (types.is_integer(found) or types.is_boolean(found))
+    if not (is_whole or types.is_floating(found)):
         raise ctx.invalid(f"expected {kind}, got {found}; cast the column to {fix}", name)
 
 

@@ -110,6 +110,8 @@ class SetReading:
                 columns={**first.columns, **(reading.columns or {})},
                 takes_other_columns=bool(reading.input_columns),
             )
+        if first.score_range is not None:
+            return replace(reading, score_range=first.score_range)
         if first.kind != "inputs" and first.class_map:
             return replace(reading, class_map=first.class_map)
         return reading

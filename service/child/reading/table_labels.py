@@ -12,12 +12,10 @@ from service.child.reading.class_indices import ClassLabels, class_indices, labe
 from service.child.reading.columns import TableColumns, listed, nearest
 from service.child.reading.set_file import refuse_damage
 from service.child.reading.tables import ReadColumns, refuse_null
-from service.runner.messages.dataset import MAX_NAME_LENGTH, AnyArray
+from service.runner.messages.dataset import MAX_NAME_LENGTH
 from service.runner.messages.reading import SetContext
 
 LABELS_PER_READ = 65_536
-# Every integer up to this one is a float64 of its own.
-MOST_EXACT = 2.0**53
 
 # The key of the schema's metadata under which the library `datasets` keeps its own types.
 _DATASETS_KEY = b"huggingface"
@@ -37,9 +35,9 @@ def read_indices(
     """
     column = _whole_column(name, read_columns, ctx)
     refuse_null(column, "a number", 0, name, ctx)
-    found = np.concatenate([chunk.to_numpy() for chunk in column.chunks])
+    found = np.concatenate([chunk.to_numpy(zero_copy_only=False) for chunk in column.chunks])
     labels = check_labels(
-        _integers(found, name, ctx) if found.dtype.kind == "f" else found,
+        found,
         place=ctx.place(name),
         n_classes=n_classes if names is None else len(names),
         n_allowed=ctx.limits.max_classes,
@@ -56,15 +54,6 @@ def read_indices(
         return ClassLabels(labels, class_map)
     note = "Labels were renumbered by the names that the file has for its classes."
     return ClassLabels(asked[labels], class_map, notes=(note,))
-
-
-def _integers(values: AnyArray, name: str, ctx: SetContext) -> Labels:
-    """Return whole numbers as integers."""
-    bad = ~((np.abs(values) <= MOST_EXACT) & (values == np.trunc(values)))
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise ctx.invalid(f"expected an integer, got '{values[row]}'", name, row)
-    return values.astype(np.int64)
 
 
 def are_names(columns: TableColumns, ctx: SetContext) -> bool:

@@ -23,7 +23,9 @@ from rich.text import Text
 from howsure.client import AsyncClient
 from howsure.client.resources import Calibration
 from howsure.client.uploads import Arrays
+from howsure.statistics.records.pairs import CORRECT
 from service.child.reading.checks import SUPPLIED_PREFIX
+from service.child.reading.columns import CORRECT_COLUMN
 from service.child.reading.open_set import open_dataset
 from service.child.reading.pictures.picture_dataset import PictureDataset
 from service.cli.calibrate import one_file
@@ -32,10 +34,10 @@ from service.cli.failure import CommandFailed
 from service.cli.scoring.parts import Manifest, Parts
 from service.cli.scoring.writers import FILE, TRUE_LABEL, Result, writer_of
 from service.errors import ServiceError
-from service.runner.messages.dataset import Batch, Dataset
+from service.runner.messages.dataset import PAIRS, Batch, Dataset
 from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.preprocessing import Preprocessing
-from service.runner.messages.reading import TAKES_OTHER_COLUMNS, Reading
+from service.runner.messages.reading import SCORE_RANGE, TAKES_OTHER_COLUMNS, Reading
 
 # The model runs this many rows at a time, or a multiple: few parts end in the middle of a run.
 BLOCK_ROWS = 128
@@ -81,6 +83,8 @@ def score_file(address: Address, scoring: Scoring) -> int:
 
 async def _score_file(address: Address, scoring: Scoring) -> int:
     write = writer_of(scoring.output)
+    if scoring.output.exists() and scoring.output.samefile(scoring.source):
+        raise CommandFailed(f"{scoring.output}: is the set itself; write to another file")
     async with address.async_client() as http:
         client = AsyncClient(http=http, retries=RETRIES)
         calibration = await client.get(scoring.calibration)
@@ -170,12 +174,14 @@ def _sent_arrays(batch: Batch) -> Arrays:
 
 
 def _input_columns(dataset: Dataset, batch: Batch) -> Arrays:
-    """Return the columns of a batch that come from the input: file names and labels."""
+    """Return the columns of a batch that come from the input: file names, labels, `correct`."""
     found: Arrays = {}
     if isinstance(dataset, PictureDataset):
         names = dataset.file_names(batch.start, batch.start + len(batch.labels))
         found[FILE] = np.array(names, dtype=np.str_)
-    if dataset.info.labelled:
+    if dataset.info.labelled and dataset.info.kind == PAIRS:
+        found[CORRECT_COLUMN] = batch.labels == CORRECT
+    elif dataset.info.labelled:
         found[TRUE_LABEL] = batch.labels
     return found
 
@@ -191,6 +197,7 @@ def _reading(calibration: Calibration) -> Reading:
         columns=config.get("columns"),
         takes_other_columns=data.get(TAKES_OTHER_COLUMNS, True),
         kind=kind if kind in {"inputs", "logits", "probabilities", "pairs"} else None,
+        score_range=data.get(SCORE_RANGE),
     )
 
 

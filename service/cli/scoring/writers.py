@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from service.child.reading.columns import CORRECT_COLUMN
 from service.cli.failure import CommandFailed
 from service.cli.scoring.parts import Parts
 from service.reports.csv_table import csv_cell
@@ -36,11 +37,12 @@ class Result:
     def names(self) -> list[str]:
         """The arrays of every part, in the order they are written in.
 
-        First ``row``, what the input says of it (``file``, ``true_label``), ``class`` and
-        ``label``, which pairs do not have; then the others, in the order of the service.
+        First ``row``, what the input says of it (``file``, ``true_label``, of pairs ``correct``),
+        ``class`` and ``label``, which pairs do not have; then the others, in the order of the
+        service.
         """
         with self.parts.reading(0) as stored:
-            front = [name for name in (FILE, TRUE_LABEL) if name in stored]
+            front = [name for name in (FILE, TRUE_LABEL, CORRECT_COLUMN) if name in stored]
             rest = [name for name in stored if name not in {*front, CLASS}]
             classes = [CLASS, LABEL] if CLASS in stored else []
         return [ROW, *front, *classes, *rest]

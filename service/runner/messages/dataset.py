@@ -16,6 +16,7 @@ OutputKind: TypeAlias = Literal["logits", "probabilities"]
 PAIRS: Literal["pairs"] = "pairs"
 DatasetKind: TypeAlias = Literal["inputs", "pairs"] | OutputKind
 AnyArray: TypeAlias = NDArray[Any]
+ScoreRange: TypeAlias = tuple[float, float]
 
 # Of one set; a frame has room for so many beside labels and supplied columns.
 MAX_ARRAYS = 900
@@ -59,6 +60,7 @@ class DatasetInfo:
     follow from the order of the names alone. ``columns`` has the columns of each input of a table
     that holds one number per column. ``notes`` are sentences about what was inferred. ``design``
     names the columns of the sampling design that the file has: ``weight``, ``group``.
+    ``score_range`` has the smallest and the largest score of pairs.
     """
 
     kind: DatasetKind
@@ -73,6 +75,7 @@ class DatasetInfo:
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     design: tuple[str, ...] = ()
+    score_range: ScoreRange | None = None
 
     @property
     def row_bytes(self) -> int:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from service.errors import InvalidDataset
-from service.runner.messages.dataset import DatasetKind
+from service.runner.messages.dataset import DatasetKind, ScoreRange
 from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.preprocessing import Preprocessing
 
@@ -13,6 +13,8 @@ from service.runner.messages.preprocessing import Preprocessing
 LABEL = "label"
 # The key of `Reading.takes_other_columns` in the stored description of a calibration set.
 TAKES_OTHER_COLUMNS = "takes_other_columns"
+# The key of the range of scores in it.
+SCORE_RANGE = "score_range"
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,8 @@ class Reading:
     kind
         The content of the set, where the caller knows it; that of a single array without a name is
         the model's input by default.
+    score_range
+        For a further set of pairs: the smallest and the largest score of the calibration set.
     """
 
     preprocessing: Preprocessing | None = None
@@ -48,6 +52,7 @@ class Reading:
     labels: Path | None = None
     wants_labels: bool = True
     kind: DatasetKind | None = None
+    score_range: ScoreRange | None = None
 
     @property
     def input_columns(self) -> Mapping[str, Sequence[str]]:

@@ -6,6 +6,7 @@ from typing import Any
 from howsure.statistics.measures import columns
 from service.graph.description import OutputChoice
 from service.runner.messages.convert import to_fields
+from service.runner.messages.dataset import ScoreRange
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class ScoresModelSpec:
         What the calibration set held, ``logits`` or ``probabilities``; requests may bring either.
     supplied
         Names of the uncertainties that each request brings.
+    score_range
+        Of pairs: the smallest and the largest score of the calibration set, where it is known.
     """
 
     kind: str
@@ -38,6 +41,7 @@ class ScoresModelSpec:
     top_k: tuple[int, ...]
     events: tuple[ScoredEvent, ...]
     supplied: tuple[str, ...]
+    score_range: ScoreRange | None = None
 
     @property
     def output(self) -> OutputChoice:

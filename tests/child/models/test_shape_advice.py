@@ -35,6 +35,14 @@ def test_other_shapes_have_none():
         fit_inputs({"x": np.zeros((2, 7))}, [spec], location="inputs", start=0)
 
 
+@pytest.mark.parametrize(("width", "is_told"), [(1, True), (2, False)])
+def test_a_model_with_an_input_for_each_column_has_advice(width, is_told):
+    specs = [TensorSpec(name, "float32", (None, width)) for name in ("age", "height")]
+    with pytest.raises(InvalidInput, match="no such input; it has 'age', 'height'") as caught:
+        fit_inputs({"inputs": np.zeros((5, 2))}, specs, location="calibration", start=0)
+    assert ("export it with one input" in caught.value.violations[0].message) is is_told
+
+
 def test_a_model_of_text_is_named_as_unsupported():
     with pytest.raises(InvalidOnnxModel, match="takes text, which is not supported yet"):
         check_input_types([TensorSpec("x", "str", (None, 1))])

@@ -58,6 +58,17 @@ def test_names_of_classes(path, file_format, stored, reading, indices, *, inferr
     assert any("send class_map" in note for note in info.notes) is inferred
 
 
+@pytest.mark.parametrize("dtype", ["f2", "f8", "?", "u1"])
+@pytest.mark.parametrize("kind", ["inputs", "outputs"])
+def test_whole_numbers_and_booleans_are_labels_in_parquet(path, kind, dtype):
+    labels = AGE % 2
+    rows = {"age": AGE} if kind == "inputs" else {"prob_0": AGE / 30, "prob_1": 1 - AGE / 30}
+    path = write_parquet(path, rows | {"label": labels.astype(dtype)}, row_group_size=11)
+    _, found = read_all(path)
+    assert found.dtype == np.int64
+    assert found.tolist() == labels.tolist()
+
+
 @pytest.mark.parametrize(("file_format", "stored"), PLACES)
 def test_a_name_that_class_map_does_not_have_is_refused(path, file_format, stored):
     path = written(path, file_format, stored, NAMES)

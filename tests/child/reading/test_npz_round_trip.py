@@ -72,6 +72,15 @@ def test_outputs_come_back_with_their_classes(tmp_path, kind, dtype):
     np.testing.assert_array_equal(found[kind], outputs)
 
 
+@pytest.mark.parametrize("dtype", ["f2", "f4", ">f8", "?", "i1", ">u8"])
+def test_whole_numbers_and_booleans_are_labels(tmp_path, dtype):
+    labels = (np.arange(33) % 2).astype(dtype)
+    arrays = {"inputs": np.ones((33, 2), np.float32), "labels": labels}
+    _, found = read_all(write_npz(tmp_path / "a", **arrays).with_suffix(".npz"))
+    assert found.dtype == np.int64
+    assert found.tolist() == [0, 1] * 16 + [0]
+
+
 @pytest.mark.parametrize("compressed", [False, True])
 def test_memory_does_not_grow_with_the_samples(path, *, compressed):
     n_samples = 320_000

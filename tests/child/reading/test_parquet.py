@@ -21,7 +21,8 @@ LABELS = np.arange(40) % 3
 LOGITS = np.linspace(-1, 1, 120, dtype=np.float32).reshape(40, 3)
 TABLE = output_columns(LOGITS, LABELS)
 PARQUET_CASES = {
-    "float label": (TABLE | {"label": LABELS.astype(float)}, ".label", "cast the column to int64"),
+    "broken label": (TABLE | {"label": LABELS + 0.5}, ".label[0]", "an integer, got '"),
+    "date of a label": (TABLE | {"label": LABELS.astype("M8[s]")}, ".label", "cast the column to"),
     "integer logits": (TABLE | {"logit_1": LABELS}, ".logit_1", "cast the column to float32"),
     "list of logits": (TABLE | {"logit_1": [[1.0]] * 40}, ".logit_1", "expected floats"),
     "missing label": (

@@ -138,5 +138,6 @@ def test_the_command_without_a_server(quick, tmp_path) -> None:
     done = howsure("predict", "calibration", "rows.npz", "-o", "answers.csv", folder=tmp_path)
 
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "10 rows in answers.csv"
+    assert done.stderr.splitlines()[-1] == "10 rows written to answers.csv"
+    assert done.stdout == ""
     assert arrays_in(tmp_path / "answers.csv")["class"].tolist() == list(range(10))
