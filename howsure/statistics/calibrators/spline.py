@@ -18,7 +18,7 @@ from scipy.special import expit, ndtri
 from howsure.statistics.arrays import Floats, Hits, Rates
 
 N_SPLINES = 10
-POLYNOMIAL_SCALES = (0.025, 0.15, 0.75, 2.5)
+POLYNOMIAL_SCALES = (0.025, 0.15, 0.75, 5.0)
 SPLINE_SCALES = (1e-3, 0.1, 0.3, 1.0)
 # The interval uses wide priors alone: a curve smoothed as much as the served one has a bias that
 # its own variance does not show, and its intervals would cover too little.

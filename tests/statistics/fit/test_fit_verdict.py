@@ -10,7 +10,7 @@ from howsure.statistics.fit.calibration import fit_calibration
 from howsure.statistics.fit.cross_validation import FoldScore
 from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.fit.verdict import reach_verdict
-from howsure.statistics.plain import to_plain
+from howsure.statistics.plain import percent, to_plain
 
 
 @pytest.fixture(scope="module")
@@ -124,5 +124,5 @@ def test_the_sentence_has_the_calibration_error_that_baselines_have_too(event, e
     band = served.evaluation_ece_band if evaluated else served.ece_band
     sentence = reach_verdict(1, fit, event.baselines).sentence
     chance = "no more" if band.consistent else "more"
-    assert f"off by {error:.1%} on average (ece_15), {chance} than chance explains." in sentence
-    assert f"{band.observed:.1%}" != f"{error:.1%}"
+    assert f"off by {percent(error)} on average (ece_15), {chance} than chance explains." in sentence
+    assert percent(band.observed) != percent(error)

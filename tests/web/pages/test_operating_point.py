@@ -65,14 +65,14 @@ def history(service: KeyedService, calibration: str) -> list[dict[str, Any]]:
 
 
 def test_the_sentence_counts_in_the_chosen_unit(service, visitor, calibration) -> None:
-    chosen = {"by": "coverage", "coverage": "80", "volume": "20000", "unit": "letters"}
+    chosen = {"by": "coverage", "coverage": "80", "volume": "200000", "unit": "letters"}
     page = visitor.open(address(calibration, **chosen)).text
     preview = f"/calibrations/{calibration}/operating-points/preview"
-    asked = {"coverage": 0.8, "volume": 20_000}
+    asked = {"coverage": 0.8, "volume": 200_000}
     expected = service.client().get(preview, params=asked).json()["expected"]
     ends = [f"{value:,.0f}" for value in expected["errors_interval"]]
     assert (
-        f"Of 20,000 letters a day: {expected['accepted']:,.0f} automatic, about "
+        f"Of 200,000 letters a day: {expected['accepted']:,.0f} automatic, about "
         f"{expected['errors']:,.0f} of them wrong ({ends[0]} to {ends[1]}), "
         f"{expected['reviewed']:,.0f} to review."
     ) in text_of(page)
