@@ -273,8 +273,8 @@ def test_labels_in_another_order_are_mended_by_the_remedy(client):
     found, *_ = made["findings"]
     assert found["code"] == "labels-permuted"
     assert (
-        "found on the others: label 1 (bay) seems to mean class 2 (fir), label 2 (fir) seems to mean "
-        "class 1 (bay). " in found["message"]
+        "found on the others: label 1 (bay) seems to mean class 2 (fir), label 2 (fir) seems to "
+        "mean class 1 (bay). " in found["message"]
     )
     scope = {"numpy": np, "labels": ORDER[labels]}
     exec(remedy_of(found, made).code, scope)  # noqa: S102 - our own lines
