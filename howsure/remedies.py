@@ -113,7 +113,7 @@ def _remedy(
     if code in ("inputs-not-scaled", "inputs-scaled-twice"):
         return _rescaled(code, figures, config.get("preprocessing"))
     if code in ("labels-shifted", "labels-permuted") and config.get("class_map"):
-        return _renumbered(figures, config["class_map"])
+        return _renumbered(code, figures, config["class_map"])
     if code == "labels-permuted" and "sent" not in figures:  # found by an earlier version
         return Remedy("Give the labels the model's order of classes, then calibrate again.")
     found = REMEDIES.get(code, Remedy(""))
@@ -142,11 +142,13 @@ def _rescaled(
     )
 
 
-def _renumbered(figures: Mapping[str, Any], class_map: Mapping[str, int]) -> Remedy:
+def _renumbered(code: str, figures: Mapping[str, Any], class_map: Mapping[str, int]) -> Remedy:
     """Return the class map in the model's order."""
-    meant = dict(zip(figures.get("sent", ()), figures.get("meant", ()), strict=True))
-    if offset := figures.get("offset"):
-        meant = {index: (index + offset) % figures["classes"] for index in class_map.values()}
+    if code == "labels-shifted":
+        offset, classes = figures["offset"], figures["classes"]
+        meant = {index: (index + offset) % classes for index in class_map.values()}
+    else:
+        meant = dict(zip(figures.get("sent", ()), figures.get("meant", ()), strict=True))
     text = "Send the model's index of each class name"
     if len(class_map) > MOST_NAMES:
         return Remedy(f"{text} in config.class_map, then calibrate again.")
