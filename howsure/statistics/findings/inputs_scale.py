@@ -181,5 +181,5 @@ def _steps(how: Rescaling) -> str:
 def _fix(how: Rescaling) -> str:
     if how.factor > 1.0:
         return "Send them from 0 to 255: the model seems to divide by 255 itself"
-    done = "Normalise them so" if how.mean else "Divide them by 255"
+    done = "Normalise them like this" if how.mean else "Divide them by 255"
     return f"{done}, here and in every prediction"
