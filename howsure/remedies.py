@@ -13,15 +13,15 @@ class Remedy(NamedTuple):
     code: str = ""
 
 
-DATA = "Change the arrays of the set, then calibrate again:"
-OTHERS = "Check this without storing anything:"
+CHANGE_ARRAYS = "Change the arrays of the set, then calibrate again:"
+DRY_RUN = "Check this without storing anything:"
 MOST_NAMES = 20  # of a class map that is written out
 # `{reference}` is the calibration, `{calibrate}` the command that makes it, `{suffix}` the ending
 # of its set, `{arrays}` the array of its set; other names are figures of the finding.
 REMEDIES: Mapping[str, Remedy] = {
-    "inputs-not-scaled": Remedy(DATA, 'inputs = inputs.astype("float32") / 255'),
-    "inputs-scaled-twice": Remedy(DATA, 'inputs = inputs.astype("float32") * 255'),
-    "labels-shifted": Remedy(DATA, "labels = (labels {sign} {distance}) % {classes}"),
+    "inputs-not-scaled": Remedy(CHANGE_ARRAYS, 'inputs = inputs.astype("float32") / 255'),
+    "inputs-scaled-twice": Remedy(CHANGE_ARRAYS, 'inputs = inputs.astype("float32") * 255'),
+    "labels-shifted": Remedy(CHANGE_ARRAYS, "labels = (labels {sign} {distance}) % {classes}"),
     "labels-permuted": Remedy(
         "Give the labels the model's order of classes, then calibrate again:",
         "order = numpy.arange({classes})\norder[{sent}] = {meant}\nlabels = order[labels]",
@@ -38,7 +38,7 @@ REMEDIES: Mapping[str, Remedy] = {
     ),
     "accuracy-near-chance": Remedy(
         "Check that labels and inputs are in the same order, that the inputs are prepared as in "
-        f"training, and that this is the trained model. {OTHERS}",
+        f"training, and that this is the trained model. {DRY_RUN}",
         "{calibrate} --dry-run",
     ),
     "accuracy-differs": Remedy(
@@ -55,11 +55,11 @@ REMEDIES: Mapping[str, Remedy] = {
         "GET /calibrations/{reference}/samples?kind=mislabelled&format=csv",
     ),
     "classes-not-seen": Remedy(
-        "Add samples of these classes, or check that the labels belong to this model. " + OTHERS,
+        "Add samples of these classes, or check that the labels belong to this model. " + DRY_RUN,
         "{calibrate} --dry-run",
     ),
     "classes-not-predicted": Remedy(
-        "Compare the order and number of the model's classes with those of the labels. " + OTHERS,
+        "Compare the order and number of the model's classes with those of the labels. " + DRY_RUN,
         "{calibrate} --dry-run",
     ),
     "few-samples-for-bins": Remedy(
@@ -77,7 +77,7 @@ REMEDIES_OF_OUTPUTS: Mapping[str, Remedy] = {
     ),
     "not-probabilities": Remedy("Send the model's scores before its argmax, then calibrate again."),
     "accuracy-near-chance": Remedy(
-        f"Check that labels and scores are in the same order. {OTHERS}", "{calibrate} --dry-run"
+        f"Check that labels and scores are in the same order. {DRY_RUN}", "{calibrate} --dry-run"
     ),
 }
 
@@ -112,8 +112,8 @@ def _remedy(
         return ONE_BIN
     if code in ("inputs-not-scaled", "inputs-scaled-twice"):
         return _rescaled(code, figures, config.get("preprocessing"))
-    if code == "labels-permuted" and config.get("class_map"):
-        return _renumbered(figures, config["class_map"])
+    if code in ("labels-shifted", "labels-permuted") and config.get("class_map"):
+        return _renumbered(code, figures, config["class_map"])
     if code == "labels-permuted" and "sent" not in figures:  # found by an earlier version
         return Remedy("Give the labels the model's order of classes, then calibrate again.")
     found = REMEDIES.get(code, Remedy(""))
@@ -142,9 +142,13 @@ def _rescaled(
     )
 
 
-def _renumbered(figures: Mapping[str, Any], class_map: Mapping[str, int]) -> Remedy:
+def _renumbered(code: str, figures: Mapping[str, Any], class_map: Mapping[str, int]) -> Remedy:
     """Return the class map in the model's order."""
-    meant = dict(zip(figures.get("sent", ()), figures.get("meant", ()), strict=True))
+    if code == "labels-shifted":
+        offset, classes = figures["offset"], figures["classes"]
+        meant = {index: (index + offset) % classes for index in class_map.values()}
+    else:
+        meant = dict(zip(figures.get("sent", ()), figures.get("meant", ()), strict=True))
     text = "Send the model's index of each class name"
     if len(class_map) > MOST_NAMES:
         return Remedy(f"{text} in config.class_map, then calibrate again.")

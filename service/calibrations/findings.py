@@ -1,4 +1,4 @@
-"""Findings: of an upload before its job is queued, and of the records of its samples."""
+"""Findings of an upload before its job is queued, and of the records of its samples."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +11,6 @@ import numpy as np
 import models
 from howsure.statistics.findings import (
     FINDINGS,
-    PAIR_FINDINGS,
     RESCALED_FINDINGS,
     count_labels,
     run_checks,
@@ -45,16 +44,14 @@ def findings_at_start(workspace: Workspace, checked: CheckedUpload, rows: Batch)
     ``rows`` are samples spread over the set.
     """
     rescaled = _rescaled_rows(workspace, checked, rows)
-    counts = LabelCounts(class_counts=checked.class_counts, bins=checked.config["bins"])
-    found: list[Finding] = []
+    of_scale: list[Finding] = []
     if rescaled is not None:
-        evidence = _evidence(checked, rescaled.as_sent, rescaled)
-        seen = (FINDINGS[code](evidence) for code in RESCALED_FINDINGS)
-        found += [finding for finding in seen if finding is not None]
-    counted = count_labels(counts)
-    if checked.data["kind"] == PAIRS:
-        counted = [finding for finding in counted if finding.code in PAIR_FINDINGS]
-    return _merged_by_code(found, checked.found.findings, counted)
+        evidence = _evidence(checked, rescaled.as_sent, rescaled=rescaled)
+        found = (FINDINGS[code](evidence) for code in RESCALED_FINDINGS)
+        of_scale = [finding for finding in found if finding is not None]
+    counts = LabelCounts(class_counts=checked.class_counts, bins=checked.config["bins"])
+    of_labels = count_labels(counts, pairs=checked.data["kind"] == PAIRS)
+    return _merged_by_code(of_scale, checked.found.findings, of_labels)
 
 
 def findings_of_sample(
@@ -63,8 +60,8 @@ def findings_of_sample(
     """Return the findings of all checks on some samples, and the records of the samples."""
     rescaled = _rescaled_rows(workspace, checked, rows)
     records = rescaled.as_sent if rescaled else _records_of_rows(workspace, checked, rows)
-    looked = run_checks(_evidence(checked, records, rescaled))
-    return _merged_by_code(checked.found.findings, looked), records
+    found = run_checks(_evidence(checked, records, rescaled=rescaled))
+    return _merged_by_code(checked.found.findings, found), records
 
 
 def _merged_by_code(*sources: Iterable[Finding]) -> list[Finding]:
@@ -74,23 +71,25 @@ def _merged_by_code(*sources: Iterable[Finding]) -> list[Finding]:
 
 
 def _evidence(
-    checked: CheckedUpload, records: Records, rescaled: RescaledTrial | None
+    calibration: CheckedUpload | models.Calibration,
+    records: Records,
+    *,
+    evaluation: Records | None = None,
+    rescaled: RescaledTrial | None = None,
 ) -> RecordedSet:
-    """Return the evidence of an upload with the records of some of its samples."""
+    """Return the evidence of a calibration with the records of all or some of its samples."""
+    config, data, onnx_model = calibration.config, calibration.data, calibration.onnx_model
+    scores = data["kind"] if onnx_model is None else onnx_model["resolved"]["output"]["kind"]
     return RecordedSet(
         records=records,
-        class_counts=checked.class_counts,
-        source=checked.data["kind"],
-        probabilities=_output_kind(checked.data, checked.onnx_model) == "probabilities",
-        bins=checked.config["bins"],
+        class_counts=np.asarray(data["class_counts"], dtype=np.int64),
+        source=data["kind"],
+        probabilities=scores == "probabilities",
+        bins=config["bins"],
+        evaluation=evaluation,
         rescaled=rescaled,
-        class_names=checked.config["classes"],
+        class_names=config["classes"],
     )
-
-
-def _output_kind(data: Mapping[str, Any], onnx_model: Mapping[str, Any] | None) -> str:
-    """Return ``logits`` or ``probabilities``, whichever the model or the set gives."""
-    return str(data["kind"] if onnx_model is None else onnx_model["resolved"]["output"]["kind"])
 
 
 def examined_rows(checked: CheckedUpload) -> int:
@@ -156,17 +155,9 @@ SPREAD = "calibration, of samples spread over it"  # their row numbers are unkno
 def findings_of_records(
     row: models.Calibration, records: Records, evaluation: Records | None
 ) -> list[Finding]:
-    """Return the findings of the records, and of those made at the start the other ones."""
-    evidence = RecordedSet(
-        records=records,
-        class_counts=np.asarray(row.data["class_counts"], dtype=np.int64),
-        source=row.data["kind"],
-        probabilities=_output_kind(row.data, row.onnx_model) == "probabilities",
-        bins=row.config["bins"],
-        evaluation=evaluation,
-        class_names=row.config["classes"],
-    )
-    return _merged_by_code((Finding(**found) for found in row.findings), run_checks(evidence))
+    """Return the findings made at the start, and those of the records, which take precedence."""
+    found = run_checks(_evidence(row, records, evaluation=evaluation))
+    return _merged_by_code((Finding(**known) for known in row.findings), found)
 
 
 def plain_findings(findings: list[Finding]) -> list[dict[str, Any]]:

@@ -11,7 +11,12 @@ import numpy as np
 import models
 from howsure.statistics.arrays import Counts, Labels
 from howsure.statistics.records.pairs import CLASS_NAMES
-from service.calibrations.config import MAX_COLUMN_NAME, CalibrationConfig, parse_config
+from service.calibrations.config import (
+    MAX_COLUMN_NAME,
+    CalibrationConfig,
+    OutputConfig,
+    parse_config,
+)
 from service.calibrations.onnx_model import InspectedOnnxModel, inspect_onnx_model
 from service.calibrations.pairs_config import pairs_config
 from service.calibrations.pass_limits import check_rows
@@ -275,6 +280,31 @@ def _check_parts(upload: CalibrationUpload, config: CalibrationConfig, info: Dat
             "config.preprocessing",
             f"calibration holds {kind}, and there is no model to prepare"
             " pictures for; leave it out",
+        )
+    elif kind != PAIRS:
+        _check_output(config.output, info)
+
+
+# The names of outputs in sets, for messages.
+_NAMES_OF_OUTPUTS = {
+    "logits": "`logits` in .npz, `logit_0`, `logit_1`, … in a table",
+    "probabilities": "`probabilities` in .npz, `prob_0`, `prob_1`, … in a table",
+}
+
+
+def _check_output(output: OutputConfig, info: DatasetInfo) -> None:
+    """Refuse options that contradict the names in a set of outputs, or describe a model."""
+    if output.name is not None:
+        raise InvalidConfig.at(
+            "config.output.name",
+            f"calibration holds {info.kind}, and there is no model with outputs; leave it out",
+        )
+    if output.kind not in (None, info.kind):
+        raise InvalidConfig.at(
+            "config.output.kind",
+            f"says {output.kind}, but the scores of calibration are named {info.kind}; if they are "
+            f"{output.kind}, rename them ({_NAMES_OF_OUTPUTS[output.kind]}), otherwise leave "
+            "output.kind out",
         )
 
 

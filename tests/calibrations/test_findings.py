@@ -273,24 +273,31 @@ def test_labels_in_another_order_are_mended_by_the_remedy(client):
     found, *_ = made["findings"]
     assert found["code"] == "labels-permuted"
     assert (
-        "permutation: label 1 (bay) seems to mean class 2 (fir), label 2 (fir) seems to mean "
-        "class 1 (bay). " in found["message"]
+        "found on the others: label 1 (bay) seems to mean class 2 (fir), label 2 (fir) seems to "
+        "mean class 1 (bay). " in found["message"]
     )
     scope = {"numpy": np, "labels": ORDER[labels]}
     exec(remedy_of(found, made).code, scope)  # noqa: S102 - our own lines
     assert np.array_equal(scope["labels"], labels)
 
 
-def test_names_in_another_order_are_mended_by_the_remedy(client):
+@pytest.mark.parametrize(
+    ("names", "code"),
+    [
+        (["ash", "fir", "bay", "oak", "yew"], "labels-permuted"),
+        (["yew", "ash", "bay", "fir", "oak"], "labels-shifted"),
+    ],
+)
+def test_names_in_another_order_are_mended_by_the_remedy(client, names, code):
     """Folders are numbered by their names, whatever the order of the model."""
     pixels, labels = colour_set(1500)
-    content = zip_of(pixels, labels, names=["ash", "fir", "bay", "oak", "yew"])
+    content = zip_of(pixels, labels, names=names)
     model = colour_model(*IMAGENET)
     preprocessing = {"scale": 1 / 255, "mean": [*IMAGENET[0]], "std": [*IMAGENET[1]]}
     config = {"preprocessing": preprocessing}
     made = calibrated(client, quick_config(**config), model=model, calibration=content)
     found, *_ = made["findings"]
-    _, code = remedy_of(found, made)
-    class_map = json.loads(shlex.split(code)[-1])
-    assert class_map == {"ash": 0, "fir": 1, "bay": 2, "oak": 3, "yew": 4}
+    assert found["code"] == code
+    class_map = json.loads(shlex.split(remedy_of(found, made).code)[-1])
+    assert class_map == {name: index for index, name in enumerate(names)}
     assert colour_findings(client, model, content, class_map=class_map, **config) == []

@@ -59,6 +59,20 @@ def of_text(calibration: bytes) -> dict[str, bytes]:
 TEXT = np.full((ROWS, 3), "1")
 TEXT_UNSUPPORTED = "input 'text' str (?, 3): this model takes text, which is not supported yet"
 
+PROBABILITIES = np.full((ROWS, CLASSES), 0.1)
+
+
+def of_kind(kind: str, calibration: bytes) -> dict[str, Any]:
+    return {"calibration": calibration, "config": json.dumps({"output": {"kind": kind}})}
+
+
+def table(prefix: str, values: np.ndarray) -> bytes:
+    """Return a CSV table of outputs."""
+    names = ",".join(f"{prefix}{index}" for index in range(CLASSES))
+    rows = (",".join(map(str, [*row, label])) for row, label in zip(values, labels(), strict=True))
+    return "\n".join([f"{names},label", *rows, ""]).encode()
+
+
 # Where the problem is, what it says, and the parts that are sent.
 UPLOADS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "no calibration part": ("calibration", "required", {"model": MODEL}),
@@ -110,6 +124,31 @@ UPLOADS: dict[str, tuple[str, str, dict[str, Any]]] = {
             "calibration": OUTPUTS,
             "evaluation": npz(probabilities=np.full((30, 10), 0.1), labels=labels(30)),
         },
+    ),
+    "logits that are said to be probabilities": (
+        "config.output.kind",
+        "the scores of calibration are named logits; if they are probabilities, rename them",
+        of_kind("probabilities", OUTPUTS),
+    ),
+    "probabilities that are said to be logits": (
+        "config.output.kind",
+        "named probabilities; if they are logits, rename them (`logits` in .npz",
+        of_kind("logits", npz(probabilities=PROBABILITIES, labels=labels())),
+    ),
+    "a table of logits that are said to be probabilities": (
+        "config.output.kind",
+        "`prob_0`, `prob_1`",
+        of_kind("probabilities", table("logit_", logits())),
+    ),
+    "a table of probabilities that are said to be logits": (
+        "config.output.kind",
+        "`logit_0`, `logit_1`",
+        of_kind("logits", table("prob_", PROBABILITIES)),
+    ),
+    "an output of no model": (
+        "config.output.name",
+        "there is no model with outputs",
+        of_config({"output": {"name": "scores"}}),
     ),
     "an event that is certain": ("config.top_k", "10", of_config({"top_k": [10]})),
     "too few names": ("config.classes", "10", of_config({"classes": ["a", "b"]})),

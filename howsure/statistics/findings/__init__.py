@@ -1,7 +1,6 @@
 """Findings: likely problems of an upload."""
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping
 
 from howsure.statistics.findings.accuracy import accuracy_differs, accuracy_near_chance
 from howsure.statistics.findings.classes import (
@@ -22,16 +21,8 @@ from howsure.statistics.findings.inputs_scale import (
 from howsure.statistics.findings.labels import labels_permuted, labels_shifted
 from howsure.statistics.findings.outputs import not_probabilities, softmax_twice
 
-
-class Check(Protocol):
-    """A check for one kind of problem."""
-
-    def __call__(self, evidence: RecordedSet, /) -> Finding | None:
-        """Return the finding, or None."""
-
-
-# By code, in the order of report: a finding that may cause others comes before them.
-FINDINGS: Mapping[str, Check] = {
+# The check for each code, in the order of report: a finding comes before those it may cause.
+FINDINGS: Mapping[str, Callable[[RecordedSet], Finding | None]] = {
     "inputs-not-scaled": inputs_not_scaled,
     "inputs-scaled-twice": inputs_scaled_twice,
     "labels-shifted": labels_shifted,
@@ -46,20 +37,17 @@ FINDINGS: Mapping[str, Check] = {
     "classes-not-predicted": classes_not_predicted,
     "few-samples-for-bins": few_samples_for_bins,
 }
-
-
+# Findings that run the model again on rescaled inputs.
 RESCALED_FINDINGS = ("inputs-not-scaled", "inputs-scaled-twice")
 # Findings that need the model and the inputs of the upload: records alone cannot repeat them.
 UPLOAD_FINDINGS = frozenset({*RESCALED_FINDINGS, "softmax-twice"})
-
-
-# Of a set of pairs: it has no classes, and equal scores are no copies.
+# Findings about a set of pairs, which has no classes, and where equal scores are no copies.
 PAIR_FINDINGS = ("accuracy-differs", "few-samples-for-bins")
 
 
-def count_labels(labelled: LabelCounts) -> list[Finding]:
+def count_labels(labelled: LabelCounts, *, pairs: bool) -> list[Finding]:
     """Return the findings about labels alone, before any model has run."""
-    found = (classes_not_seen(labelled), few_samples_for_bins(labelled))
+    found = (None if pairs else classes_not_seen(labelled), few_samples_for_bins(labelled))
     return [finding for finding in found if finding is not None]
 
 

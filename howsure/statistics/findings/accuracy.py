@@ -87,9 +87,9 @@ def accuracy_differs(evidence: RecordedSet) -> Finding | None:
         "accuracy-differs",
         "warning",
         "Top-1 accuracy is {accuracy:percent} on {samples:,} calibration samples and "
-        "{evaluation_accuracy:percent} on {evaluation_samples:,} evaluation samples, further apart "
-        "than chance allows. One of the two sets may have been trained on, mislabelled or "
-        "collected elsewhere.",
+        "{evaluation_accuracy:percent} on {evaluation_samples:,} evaluation samples, a difference "
+        "that chance does not explain. One of the two sets may have been trained on, mislabelled "
+        "or collected elsewhere.",
         accuracy=accuracy,
         evaluation_accuracy=other,
         samples=n,

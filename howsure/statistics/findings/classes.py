@@ -12,7 +12,7 @@ LEVEL = 1e-3
 SHOWN = 5
 
 
-def classes_not_seen(labelled: LabelCounts, /) -> Finding | None:
+def classes_not_seen(labelled: LabelCounts) -> Finding | None:
     """Find classes of the model without a label, more than a small set omits by chance.
 
     If all ``K`` classes are equally frequent, ``n`` samples omit ``K (1 - 1/K)^n`` classes on
@@ -87,7 +87,7 @@ def classes_not_predicted(evidence: RecordedSet) -> Finding | None:
     )
 
 
-def few_samples_for_bins(labelled: LabelCounts, /) -> Finding | None:
+def few_samples_for_bins(labelled: LabelCounts) -> Finding | None:
     """Find fewer than 25 samples per bin; with ``auto``, fewer than two bins need.
 
     This is a count, not a statistical test.

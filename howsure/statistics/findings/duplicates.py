@@ -16,7 +16,8 @@ def duplicate_samples(evidence: RecordedSet) -> Finding | None:
     """
     if evidence.copies is None:
         return None
-    n, copies = evidence.records.n_samples, evidence.copies.n_copies
+    n = evidence.records.n_samples
+    copies = n - len(np.unique(evidence.copies))
     share = copies / n
     if copies < LEAST_COPIES or share < COPIES_NOTICE:
         return None
@@ -43,7 +44,7 @@ def conflicting_labels(evidence: RecordedSet) -> Finding | None:
     """
     if evidence.copies is None:
         return None
-    group, n = evidence.copies.group, evidence.records.n_samples
+    group, n = evidence.copies, evidence.records.n_samples
     kinds = np.unique(np.column_stack([group, evidence.labels]), axis=0)[:, 0]
     conflicting = np.bincount(kinds, minlength=n) > 1
     samples = int(np.count_nonzero(conflicting[group]))
@@ -53,9 +54,8 @@ def conflicting_labels(evidence: RecordedSet) -> Finding | None:
     return finding(
         "conflicting-labels",
         "warning" if share >= CONFLICTS_WARNING else "notice",
-        "{conflicting:,} of {samples:,} samples ({share:percent}) are copies of {groups:,} samples "
-        "with different labels. No model can be right about all of them. Check how they were "
-        "labelled.",
+        "{conflicting:,} of {samples:,} samples ({share:percent}) have a copy with another label. "
+        "No model can be right about all of them. Check how they were labelled.",
         conflicting=samples,
         groups=int(np.count_nonzero(conflicting)),
         samples=n,

@@ -62,20 +62,8 @@ _TEMPLATES = _Templates()
 TOLERANCE = 1e-3
 
 
-@dataclass(frozen=True, eq=False)
-class SameSamples:
-    """Groups of equal samples: the index of the group of each sample, shape (n_samples,)."""
-
-    group: NDArray[np.int64]
-
-    @property
-    def n_copies(self) -> int:
-        """Number of samples other than the first of each group."""
-        return len(self.group) - len(np.unique(self.group))
-
-
-def same_samples(records: Records) -> SameSamples:
-    """Group samples with the same tie key and the same output.
+def groups_of_copies(records: Records) -> NDArray[np.int64]:
+    """Return the index of each sample's group: samples with the same tie key and output.
 
     The key is a 32-bit hash of the sample: in 100,000 samples about one pair shares a key by
     chance, in a million 116 pairs. Equal samples also have the same output, up to rounding that
@@ -95,7 +83,7 @@ def same_samples(records: Records) -> SameSamples:
         same &= _close(values[order][1:], values[order][:-1])
     group = np.empty(len(order), dtype=np.int64)
     group[order] = np.concatenate([[0], np.cumsum(~same)])[: len(order)]
-    return SameSamples(group)
+    return group
 
 
 def _close(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -237,11 +225,11 @@ class RecordedSet(LabelCounts):
         return np.asarray(expit(self.records.top_log_odds[:, 0].astype(np.float64)))
 
     @cached_property
-    def copies(self) -> SameSamples | None:
-        """Samples that are copies of others; None if equal records do not imply equal samples.
+    def copies(self) -> NDArray[np.int64] | None:
+        """The group of copies of each sample; None if equal records do not imply equal samples.
 
         For outputs they do so only if outputs are fine-grained: probabilities are often rounded or
         shares of votes, and the logits of a binary model are often equal.
         """
         finely = self.source == "logits" and self.n_classes >= LEAST_OUTPUT_CLASSES
-        return same_samples(self.records) if self.source == "inputs" or finely else None
+        return groups_of_copies(self.records) if self.source == "inputs" or finely else None

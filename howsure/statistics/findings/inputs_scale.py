@@ -73,45 +73,16 @@ def _channel_axis(shape: Sequence[int]) -> int | None:
 
 def inputs_not_scaled(evidence: RecordedSet) -> Finding | None:
     """Find inputs that the model wants divided by 255, or normalised: see `_clearly_better`."""
-    trial, found = evidence.rescaled, _best(evidence.rescaled)
-    if trial is None or found is None or found[0].factor > 1.0:
-        return None
-    how, _ = found
-    steps = ["divided by 255"] if how.factor < 1.0 else []
-    if how.mean:
-        values = f"mean {[*how.mean]} and standard deviation {[*how.std]}"
-        steps.append(f"normalised with {how.owner} {values}")
-    return _scale_finding(
-        NOT_SCALED,
-        trial.as_sent,
-        found,
-        seen=f"The inputs lie between 0 and {255 if how.factor < 1.0 else 1}",
-        tried=" and ".join(steps),
-        fix="Normalise them so, here and in every prediction"
-        if how.mean
-        else "Divide them by 255, here and in every prediction",
-    )
+    return _scale_finding(evidence, NOT_SCALED)
 
 
 def inputs_scaled_twice(evidence: RecordedSet) -> Finding | None:
     """Find inputs from 0 to 1 for a model that divides by 255 itself: see `_clearly_better`."""
-    trial, found = evidence.rescaled, _best(evidence.rescaled)
-    if trial is None or found is None or found[0].factor <= 1.0:
-        return None
-    return _scale_finding(
-        SCALED_TWICE,
-        trial.as_sent,
-        found,
-        seen="The inputs lie between 0 and 1",
-        tried="multiplied by 255",
-        fix="Send them from 0 to 255: the model seems to divide by 255 itself",
-    )
+    return _scale_finding(evidence, SCALED_TWICE)
 
 
-def _best(trial: RescaledTrial | None) -> tuple[Rescaling, Records] | None:
+def _best(trial: RescaledTrial) -> tuple[Rescaling, Records] | None:
     """Return the scale with the best answers of those that are clearly better than as sent."""
-    if trial is None:
-        return None
     better = [
         (how, rescaled)
         for how, rescaled in trial.tried
@@ -166,32 +137,49 @@ def _logs(records: Records) -> Floats:
     return np.maximum(records.label_log_probability, FLOOR)
 
 
-def _scale_finding(
-    code: str,
-    as_sent: Records,
-    found: tuple[Rescaling, Records],
-    *,
-    seen: str,
-    tried: str,
-    fix: str,
-) -> Finding:
-    how, rescaled = found
+def _scale_finding(evidence: RecordedSet, code: str) -> Finding | None:
+    """Return the finding about the best scale, if it has this code."""
+    trial = evidence.rescaled
+    best = None if trial is None else _best(trial)
+    if trial is None or best is None:
+        return None
+    how, rescaled = best
+    if code != (SCALED_TWICE if how.factor > 1.0 else NOT_SCALED):
+        return None
     channels: dict[str, Figure] = {}
     if how.mean:
         channels = {"mean": [*how.mean], "std": [*how.std], "axis": how.axis}
     return finding(
         code,
         "warning",
-        f"{seen}; {tried}, {{samples}} samples give a Top-1 accuracy of "
+        "The inputs lie between 0 and {words}, {samples} samples give a Top-1 accuracy of "
         "{rescaled_accuracy:percent} instead of {accuracy:percent}, and a mean log-probability of "
         "the label of {rescaled_mean_log_probability:.2f} instead of {mean_log_probability:.2f}. "
-        f"{fix}.",
-        accuracy=float(as_sent.hits(1).mean()),
+        f"{_fix(how)}.",
+        words=f"{255 if how.factor < 1.0 else 1}; {_steps(how)}",
+        accuracy=float(trial.as_sent.hits(1).mean()),
         rescaled_accuracy=float(rescaled.hits(1).mean()),
-        mean_log_probability=float(_logs(as_sent).mean()),
+        mean_log_probability=float(_logs(trial.as_sent).mean()),
         rescaled_mean_log_probability=float(_logs(rescaled).mean()),
         factor=how.factor,
-        samples=as_sent.n_samples,
-        words="",
+        samples=trial.as_sent.n_samples,
         **channels,
     )
+
+
+def _steps(how: Rescaling) -> str:
+    """Return what was done to the inputs: ``divided by 255 and normalised with the mean …``."""
+    steps = []
+    if how.factor != 1.0:
+        steps.append("multiplied by 255" if how.factor > 1.0 else "divided by 255")
+    if how.mean:
+        values = f"mean {[*how.mean]} and standard deviation {[*how.std]}"
+        steps.append(f"normalised with {how.owner} {values}")
+    return " and ".join(steps)
+
+
+def _fix(how: Rescaling) -> str:
+    if how.factor > 1.0:
+        return "Send them from 0 to 255: the model seems to divide by 255 itself"
+    done = "Normalise them like this" if how.mean else "Divide them by 255"
+    return f"{done}, here and in every prediction"

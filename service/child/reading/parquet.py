@@ -103,9 +103,7 @@ def _source(
     if columns.is_binary:
         return BinaryColumn(first.name, ctx)
     if first.kind == "pictures":
-        pictures = PictureColumn(first.name, ctx)
-        pictures.measure(_first_row(read, pictures.columns, ctx))
-        return pictures
+        return PictureColumn(first.name, read, ctx)
     if first.kind == "lists":
         values = _first_row(read, [first.name], ctx).column(first.name)
         return ListColumn(first.name, first.dtype, _lengths(values, first.name, ctx), ctx)

@@ -1,6 +1,6 @@
 """The kinds of Parquet columns, by their Arrow types; columns of pictures."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,6 +8,10 @@ from numpy.typing import NDArray
 
 from service.child.pictures.decode import read_set_picture
 from service.child.reading.columns import ColumnKind, TableColumn
+from service.child.reading.pictures.broken_pictures import refuse_pictures
+from service.child.reading.pictures.picture_dataset import fixed_size
+from service.child.reading.tables import ReadColumns
+from service.errors import InvalidInput
 from service.runner.messages.dataset import AnyArray
 from service.runner.messages.reading import SetContext
 
@@ -80,9 +84,8 @@ class PictureColumn:
     dtype = "uint8"
     most_rows = 1
 
-    def __init__(self, name: str, ctx: SetContext) -> None:
+    def __init__(self, name: str, read: ReadColumns, ctx: SetContext) -> None:
         self.columns: Sequence[str] = [f"{name}.{_PICTURE_BYTES}"]
-        self.shape: tuple[int, ...] = ()
         if ctx.reading.preprocessing is None:
             raise ctx.invalid(
                 "pictures need config.preprocessing, which is missing; send "
@@ -91,16 +94,18 @@ class PictureColumn:
             )
         self._name = name
         self._preprocessing = ctx.reading.preprocessing
+        self._read = read
         self._ctx = ctx
-
-    def measure(self, record_batch: Any) -> None:  # noqa: ANN401 - as above
-        """Take the size of the first picture as that of all."""
-        self.shape = self._decoded(record_batch, 0, 0).shape
+        size = fixed_size(self._preprocessing) or self._first_size()
+        self.shape: tuple[int, ...] = (*size, self._preprocessing.channels)
 
     def read(self, record_batch: Any, start: int, target: AnyArray) -> None:  # noqa: ANN401 - as above
         """Write pixels of shape (rows, height, width, channels)."""
         for row, pixels in enumerate(target):
-            found = self._decoded(record_batch, row, start)
+            found = self._picture(record_batch, row, start)
+            if isinstance(found, InvalidInput):
+                others = self._pictures(after=start + row)
+                raise refuse_pictures(found, others, place=self._ctx.location)
             if found.shape != pixels.shape:
                 raise self._ctx.invalid(
                     f"expected a picture of {_size(self.shape)} as in the rows before, got "
@@ -110,6 +115,34 @@ class PictureColumn:
                     start + row,
                 )
             pixels[:] = found
+
+    def _first_size(self) -> tuple[int, int]:
+        """Return height and width of the first picture that can be decoded."""
+        for found in self._pictures():
+            if isinstance(found, np.ndarray):
+                return found.shape[0], found.shape[1]
+        return 1, 1  # the refusal of the first batch names the broken ones
+
+    def _pictures(self, *, after: int = -1) -> Iterator[NDArray[np.uint8] | InvalidInput | None]:
+        """Yield the pictures of all rows as `_picture` does; None up to row ``after``."""
+        start = 0
+        for record_batch in self._read(self.columns, self.most_rows):
+            for row in range(record_batch.num_rows):
+                is_known = start + row <= after
+                yield None if is_known else self._picture(record_batch, row, start)
+            start += record_batch.num_rows
+
+    def _picture(
+        self,
+        record_batch: Any,  # noqa: ANN401 - as above
+        row: int,
+        start: int,
+    ) -> NDArray[np.uint8] | InvalidInput:
+        """Return the pixels of a picture, or why it cannot be used."""
+        try:
+            return self._decoded(record_batch, row, start)
+        except InvalidInput as error:
+            return error
 
     def _decoded(self, record_batch: Any, row: int, start: int) -> NDArray[np.uint8]:  # noqa: ANN401 - as above
         found = record_batch.column(self._name)[row].as_py()

@@ -123,6 +123,28 @@ def test_a_cell_without_a_picture_is_named(path):
     check_refused(write(path, pa.array(rows, STRUCT)), ".image[17]", "", reading=AS_THEY_ARE)
 
 
+@pytest.mark.parametrize("n_broken", [2, 10, 13])
+@pytest.mark.parametrize("first", [0, 9])
+@pytest.mark.parametrize(
+    "reading", [AS_THEY_ARE, Reading(preprocessing=Preprocessing(crop=(3, 3)))]
+)
+def test_all_broken_pictures_are_named_at_once(path, n_broken, first, reading):
+    broken = range(first, first + n_broken)
+    contents = [b"GIF89a" if row in broken else PICTURES[row] for row in range(N)]
+    error = refusal(write(path, images(contents)), reading=reading)
+    all_of_them, *named = error.violations
+    assert all_of_them.location == "calibration"
+    assert all_of_them.message.startswith(f"{n_broken} pictures cannot be used; ")
+    assert [found.location for found in named] == [f"calibration.image[{k}]" for k in broken[:10]]
+    assert all("GIF" in found.message for found in named)
+    assert ("and 3 more" in error.message) == (n_broken == 13)
+
+
+def test_a_column_of_broken_pictures_is_refused(path):
+    error = refusal(write(path, images([b"GIF89a"] * N)), reading=AS_THEY_ARE)
+    assert f"{N} pictures cannot be used" in error.message
+
+
 def test_pictures_need_preprocessing(path):
     error = refusal(write(path, IMAGES))
     assert type(error) is InvalidDataset

@@ -2,7 +2,6 @@
 
 import math
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,6 +21,7 @@ from service.child.reading.class_indices import (
     labels_by_name,
 )
 from service.child.reading.pictures.archives import Archive, TarPictures, ZipPictures
+from service.child.reading.pictures.broken_pictures import refuse_pictures
 from service.child.reading.pictures.picture_files import PictureFiles, left_out, picture_files
 from service.child.reading.pictures.picture_labels import (
     class_folders,
@@ -31,7 +31,7 @@ from service.child.reading.pictures.picture_labels import (
     labels_of_table,
 )
 from service.child.reading.set_file import SetFile
-from service.errors import InvalidDataset, InvalidInput, Violation
+from service.errors import InvalidDataset, InvalidInput
 from service.runner.messages.dataset import ArrayInfo, Batch, DatasetInfo
 from service.runner.messages.limits import MEBIBYTE
 from service.runner.messages.preprocessing import PIXELS, Preprocessing
@@ -44,9 +44,6 @@ MOST_THREADS = 4
 MOST_BYTES_AHEAD = 64 * MEBIBYTE
 # Four bytes for each pixel as it is decoded, and as many again where its colours are changed.
 _BYTES_PER_PIXEL = 8
-# How many broken pictures an error names, and how long it looks for them: less than any timeout.
-MOST_NAMED = 10
-SECONDS_FOR_FAULTS = 10.0
 # Pictures that take more are decoded one at a time.
 _LARGE_BYTES = 64 * MEBIBYTE
 
@@ -145,7 +142,8 @@ class PictureDataset:
                 for row in range(len(labels)):
                     found = next(decoded)
                     if isinstance(found, InvalidInput):
-                        raise self._refusal(found, decoded)
+                        place = self._archive.names.location
+                        raise refuse_pictures(found, decoded, place=place)
                     pixels[row] = self._of_one_size(found, start + row)
                 yield Batch(start, {PIXELS: pixels}, labels, {})
                 del pixels
@@ -168,36 +166,6 @@ class PictureDataset:
             if not isinstance(found, InvalidInput):
                 return found.shape[0], found.shape[1]
         return 1, 1  # the refusal of the first batch names them all
-
-    def _refusal(
-        self, first: InvalidInput, others: Iterator[NDArray[np.uint8] | InvalidInput]
-    ) -> InvalidInput:
-        """Return the error that names the first pictures that cannot be used, and how many.
-
-        It looks for them among the others for a few seconds.
-        """
-        faults, until, count = [first], time.monotonic() + SECONDS_FOR_FAULTS, ""
-        for found in others:
-            if isinstance(found, InvalidInput):
-                faults.append(found)
-            if time.monotonic() > until:
-                count = "at least "
-                break
-        if len(faults) == 1:
-            return first
-        place, count = self._archive.names.location, f"{count}{len(faults):,} pictures"
-        named = [violation for error in faults[:MOST_NAMED] for violation in error.violations]
-        more = f", and {len(faults) - MOST_NAMED:,} more" if len(faults) > MOST_NAMED else ""
-        which = f"the first {MOST_NAMED} are named below" if more else "each is named below"
-        return InvalidDataset(
-            f"{place}: {count} cannot be used: {', '.join(f.location for f in named)}{more}",
-            [
-                Violation(
-                    place, f"{count} cannot be used; {which}; send them again or leave them out"
-                ),
-                *named,
-            ],
-        )
 
     def _of_one_size(self, pixels: NDArray[np.uint8], row: int) -> NDArray[np.uint8]:
         if pixels.shape != self._shape:
