@@ -114,8 +114,6 @@ def _remedy(
         return _rescaled(code, figures, config.get("preprocessing"))
     if code in ("labels-shifted", "labels-permuted") and config.get("class_map"):
         return _renumbered(code, figures, config["class_map"])
-    if code == "labels-permuted" and "sent" not in figures:  # found by an earlier version
-        return Remedy("Give the labels the model's order of classes, then calibrate again.")
     found = REMEDIES.get(code, Remedy(""))
     return found if has_model else REMEDIES_OF_OUTPUTS.get(code, found)
 

@@ -245,7 +245,9 @@ def test_options_may_be_arrays_and_numbers_of_numpy(client) -> None:
         client.dry_run(probabilities=P, labels=HIT, prior_strength=float("nan"))
 
 
-@pytest.mark.parametrize("rows", ["rows.csv", 7, (row for row in P)], ids=["file", "number", "generator"])
+@pytest.mark.parametrize(
+    "rows", ["rows.csv", 7, (row for row in P)], ids=["file", "number", "generator"]
+)
 def test_rows_of_another_type_are_refused(client, binary, rows) -> None:
     with pytest.raises(ValueError, match=r"inputs: expected rows as an array, .* got"):
         client.predict(binary, rows)

@@ -124,5 +124,5 @@ def test_the_sentence_has_the_calibration_error_that_baselines_have_too(event, e
     band = served.evaluation_ece_band if evaluated else served.ece_band
     sentence = reach_verdict(1, fit, event.baselines).sentence
     chance = "no more" if band.consistent else "more"
-    assert f"off by {percent(error)} on average (ece_15), {chance} than chance explains." in sentence
+    assert f"off by {percent(error)} on average (ece_15), {chance} than chance" in sentence
     assert percent(band.observed) != percent(error)

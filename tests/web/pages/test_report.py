@@ -107,7 +107,10 @@ def test_numbers_of_one_name_are_one_number(service, shown) -> None:
     (title,) = re.findall(r"Top-1: calibration error from [^<]*", shown.text)[:1]
     for judged in (event["baselines"]["raw_softmax"], served):
         assert percent(judged["evaluation"]["ece_15"]).replace(" ", "\u00a0") in title
-    assert f"off by {percent(served['evaluation']['ece_15'])} on average" in event["verdict"]["sentence"]
+    assert (
+        f"off by {percent(served['evaluation']['ece_15'])} on average"
+        in event["verdict"]["sentence"]
+    )
     detection = percent(figures["error_detection"]["served"]["mean"]).replace(" ", "\u00a0")
     assert f"correct answer in {detection} of pairs" in shown.text
 
