@@ -136,11 +136,11 @@ def _newton(
         step = np.linalg.lstsq(curvature, gradient, rcond=None)[0]
         if gradient @ step <= TOLERANCE:
             break
-        size = 1.0
-        while size > TOLERANCE and not loss(weights - size * step) < now:
+        size, then = 1.0, loss(weights - step)
+        while size > TOLERANCE and not then < now:
             size /= 2.0
+            then = loss(weights - size * step)
         if size <= TOLERANCE:
             break
-        weights = weights - size * step
-        now = loss(weights)
+        weights, now = weights - size * step, then
     return weights

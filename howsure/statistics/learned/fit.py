@@ -32,7 +32,7 @@ from howsure.statistics.records.records import Records
 
 # With this many folds or fewer, each is held out by itself.
 LEAST_PAIRED = 5
-MAX_TUNED, MAX_LEARNED = 20_000, 50_000
+MAX_TUNED, MAX_LEARNED = 10_000, 50_000
 CLASS_SCALES = (0.15, 0.3, 0.6, 1.2)
 LEAST_GAIN = 2.0
 
