@@ -128,7 +128,7 @@ PARQUET = [
             pa.table([labels(), labels() * 1.0, labels() * 1.0], names=["label", "x", "x"])
         ),
     ),
-    SetCase("parquet_of_a_dictionary_bomb", dictionary_bomb, preset="imagenet"),
+    SetCase("parquet_of_a_dictionary_bomb", dictionary_bomb, TOO_LARGE, preset="imagenet"),
     SetCase("parquet_encrypted", lambda: b"PARE" + honest()[4:-4] + b"PARE", UNREAD),
 ]
 
