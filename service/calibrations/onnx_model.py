@@ -39,6 +39,12 @@ class InspectedOnnxModel:
     findings: list[Finding] = field(default_factory=list)
     files: OnnxModelFiles | None = None
 
+    @property
+    def own_names(self) -> list[str] | None:
+        """The model's own names of its classes; None if it has none but their indices."""
+        indices = [str(index) for index in range(self.n_classes)]
+        return None if self.class_names == indices else self.class_names
+
 
 def inspect_onnx_model(
     workspace: Workspace,

@@ -11,6 +11,7 @@ import numpy as np
 import models
 from howsure.statistics.arrays import Counts, Labels
 from howsure.statistics.records.pairs import CLASS_NAMES
+from service.calibrations.class_indices import check_class_names, settle_class_indices
 from service.calibrations.config import (
     MAX_COLUMN_NAME,
     CalibrationConfig,
@@ -147,6 +148,12 @@ def check_upload(
     )
     if found is None:
         found = _classes_of_outputs(info)
+    check_class_names(config, found.own_names)
+    for location, dataset in sets.items():
+        settle_class_indices(dataset, location, config, found.own_names)
+    info = sets["calibration"].info
+    if "evaluation" in sets:
+        check_same_classes(info, sets["evaluation"].info)
     check_class_map(info, config, found.n_classes)
     labels = {location: dataset.labels() for location, dataset in sets.items()}
     for location, own in labels.items():
@@ -202,7 +209,6 @@ def _open_sets(
     sets = dict(zip(upload.sets, opened, strict=True))
     if "evaluation" in sets:
         check_same_layout(sets["calibration"].info, sets["evaluation"].info)
-        check_same_classes(sets["calibration"].info, sets["evaluation"].info)
     return sets
 
 

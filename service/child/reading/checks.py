@@ -49,7 +49,17 @@ def check_n_classes(n_classes: int, *, place: str, limits: DatasetLimits) -> Non
 MOST_EXACT = 2.0**53
 
 
-def _whole(given: AnyArray, place: str) -> Labels:
+def whole_labels(given: AnyArray, *, place: str) -> Labels:
+    """Return labels as int64.
+
+    Raises
+    ------
+    InvalidDataset
+        If one is not a whole number.
+    """
+    if given.dtype.kind != "f":
+        most = np.iinfo(np.int64).max
+        return (np.minimum(given, most) if given.dtype == np.uint64 else given).astype(np.int64)
     labels = given.astype(np.float64)  # float16 does not reach the limit
     bad = ~((np.abs(labels) <= MOST_EXACT) & (labels == np.trunc(labels)))
     if bad.any():
@@ -73,17 +83,15 @@ def check_labels(labels: AnyArray, *, place: str, n_classes: int | None, n_allow
     InvalidDataset
         If a label is not a whole number, negative or not a class.
     """
-    if labels.dtype.kind == "f":
-        labels = _whole(labels, place)
-    elif labels.dtype.kind == "b":
-        labels = labels.astype(np.int64)
+    if labels.dtype.kind in "fb":
+        labels = whole_labels(labels, place=place)
     upper = n_allowed if n_classes is None else n_classes
     bad = (labels < 0) | (labels >= upper)
     if bad.any():
         row = int(np.argmax(bad))
         fix = "labels count the classes from 0"
         if labels[row] < 0:
-            fix = "leave out samples without a label"
+            fix += "; leave out samples without a label"
         raise InvalidDataset.at(
             f"{place}[{row}]",
             f"expected a class from 0 to {upper - 1}, got {int(labels[row])}; {fix}",
