@@ -34,7 +34,8 @@ from service.calibrations.uploaded_files import CalibrationUpload
 from service.errors import InvalidConfig, InvalidInput, InvalidOnnxModel, ModelRule, ServiceError
 from service.http.uploads import SpooledFile
 from service.runner.messages.dataset import PAIRS, Batch, DatasetInfo, DatasetKind, ScoreRange
-from service.runner.messages.reading import SCORE_RANGE, TAKES_OTHER_COLUMNS, Reading
+from service.runner.messages.onnx_models import names_each_input
+from service.runner.messages.reading import LABEL, SCORE_RANGE, TAKES_OTHER_COLUMNS, Reading
 from service.runner.messages.set_messages import SetToRead
 from service.runner.model_description import ModelDescription
 from service.runner.set_reader import UploadedSet
@@ -148,6 +149,13 @@ def check_upload(
     )
     if found is None:
         found = _classes_of_outputs(info)
+    names = found.input_names
+    if (config.columns or {}).keys() <= {LABEL} and names_each_input(info.columns, names):
+        by_name = {**{name: [name] for name in names}, **(config.columns or {})}
+        config = config.model_copy(update={"columns": by_name})
+        sets = _open_sets(workspace, upload, config, stack)
+        trial = sets["calibration"].trial
+        found = found.with_columns(by_name)
     check_class_names(config, found.own_names)
     for location, dataset in sets.items():
         settle_class_indices(dataset, location, config, found.own_names)

@@ -55,7 +55,7 @@ def _reading(served: ServedCalibration) -> Reading:
     if served.onnx_model is None:
         if served.has_classes:
             return Reading(classes=served.class_names)
-        return Reading(kind=PAIRS, score_range=served.score_range)
+        return Reading(kind=PAIRS, score_range=served.score_range, wants_labels=False)
     resolved = served.onnx_model.resolved
     return Reading(
         preprocessing=read_resolved(resolved).preprocessing,

@@ -12,6 +12,7 @@ from service.child.reading.columns import listed
 from service.errors import InvalidConfig, InvalidInput, InvalidOnnxModel, ModelRule, shown
 from service.graph.description import TensorSpec, quote, quote_all
 from service.runner.messages.frames import DTYPES, Array
+from service.runner.messages.onnx_models import names_each_input
 from service.runner.messages.preprocessing import PIXELS, Preprocessing
 
 ANY_INPUT = "inputs"
@@ -274,6 +275,11 @@ class ModelInputs:
         if self.preprocessing is not None and PIXELS in arrays:
             return self._of_pixels(arrays, self.preprocessing, location, start)
         named = by_input(arrays, self.specs)
+        columns = self.table_columns or {}
+        if named.keys() == {ANY_INPUT} and names_each_input(columns, self.names):
+            # Later the set is read anew, by these columns.
+            whole = named[ANY_INPUT]
+            named = {name: whole[:, [at]] for at, name in enumerate(columns[ANY_INPUT])}
         return fit_inputs(
             named,
             self.specs,

@@ -14,6 +14,8 @@ from service.runner.messages.reading import SetContext
 
 MIN_CLASSES = 2
 SUM_TOLERANCE = 1e-3
+# Floats of decimals such as 0.333 miss them by less than this.
+FLOAT_ERROR = 1e-6
 PERCENT = 100.0
 
 
@@ -148,14 +150,31 @@ def check_outputs(
     if kind == "logits":
         return
     sums = values.sum(axis=1, dtype=np.float64)
-    bad = np.abs(sums - 1) > SUM_TOLERANCE
+    bad = is_off(sums)
     if bad.any():
         row = int(np.argmax(bad))
         raise InvalidDataset.at(
             row_place(start + row),
             f"expected probabilities that sum to 1 within {SUM_TOLERANCE}, got {sums[row]:.6g}; "
-            "independent sigmoids are no distribution over classes",
+            + sum_advice(values[row].astype(np.float64)),
         )
+
+
+def is_off(sums: Floats) -> NDArray[np.bool_]:
+    """Tell which sums of probabilities are not 1 within the tolerance."""
+    return np.abs(sums - 1.0) > SUM_TOLERANCE + FLOAT_ERROR
+
+
+def sum_advice(row: Floats) -> str:
+    """Return what to do about a row of probabilities that does not sum to 1."""
+    off = abs(row.sum() - 1.0)
+    for decimals in (1, 2, 3):
+        is_rounded = np.allclose(row, row.round(decimals), rtol=0.0, atol=FLOAT_ERROR)
+        if is_rounded and off <= len(row) / 2 * 10.0**-decimals + FLOAT_ERROR:
+            return (
+                f"they are rounded to {decimals} decimals: send more, or divide each row by its sum"
+            )
+    return "independent sigmoids are no distribution over classes"
 
 
 def _refused_output(row: NDArray[np.floating], column: int, kind: str) -> str:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from service.child.magic_bytes import other_format
 from service.child.requests.limits import BodyLimits
+from service.child.requests.named_rows import RECORDS
 from service.child.requests.tensors import (
     ANY_INPUT,
     SCORE_KINDS,
@@ -222,7 +223,7 @@ def read_json_body(body: bytes, limits: BodyLimits) -> PredictRequest:
     kind = _only_kind(found)
     text, named_rows = bytes(getattr(found, kind)), b""
     arrays: dict[str, Array] = {}
-    if kind == ANY_INPUT and _NAMED_ROWS.match(text):
+    if kind != SCORES and _NAMED_ROWS.match(text):
         named_rows = text
     elif kind == ANY_INPUT and _is_object(text):
         arrays = _inputs(text, max_rows)
@@ -230,7 +231,13 @@ def read_json_body(body: bytes, limits: BodyLimits) -> PredictRequest:
         arrays = {kind: _array(text, kind, max_rows)}
     text = bytes(found.supplied)
     supplied = _arrays(_parts(text, "supplied"), "supplied", max_rows) if text else {}
-    return PredictRequest(arrays, supplied, named_rows=named_rows, calibration=found.calibration)
+    return PredictRequest(
+        arrays,
+        supplied,
+        named_rows=named_rows,
+        named_kind=kind,
+        calibration=found.calibration,
+    )
 
 
 def _plain(body: bytes, max_rows: int) -> PredictRequest | None:
@@ -298,6 +305,11 @@ def _inputs(text: bytes, max_rows: int) -> dict[str, Array]:
         raise InvalidInput.at(
             ANY_INPUT, "expected arrays by input name; wrap one row of named values in a list"
         )
+    if any(
+        _is_object(bytes(part)) and not is_encoded(_parts(bytes(part), ANY_INPUT))
+        for part in parts.values()
+    ):
+        raise InvalidInput.at(ANY_INPUT, f"expected arrays by input name, got objects; {RECORDS}")
     return _arrays(parts, ANY_INPUT, max_rows)
 
 

@@ -48,7 +48,7 @@ def test_names_of_classes_have_their_positions(classes):
 
 
 def test_a_name_that_the_classes_lack_is_named():
-    with pytest.raises(InvalidDataset, match="got 'foxx'.*did you mean 'fox'"):
+    with pytest.raises(InvalidDataset, match="did you mean 'fox'"):
         class_indices(["foxx", "cat"], Reading(classes=["fox", "cat"]), place="x")
 
 
