@@ -130,6 +130,13 @@ def test_unnamed_rows_are_marked_where_classes_have_names(client, intents) -> No
         assert named["predictions"] == unnamed["predictions"]
 
 
+def test_later_columns_by_index_are_marked(client, intents) -> None:
+    numbered = {f"prob_{k}": OUTPUTS[:20, k] for k in range(3)}
+    assert send(client, "intents", csv(numbered), CSV).json()["columns"] == "positional"
+    by_name = send(client, "intents", csv(by_class(slice(0, 20))), CSV).json()
+    assert "columns" not in by_name
+
+
 def test_rows_by_other_classes_are_refused(client, intents) -> None:
     row = dict.fromkeys(NAMES, 1.0)
     row[NAMES[0].title()] = row.pop(NAMES[0])

@@ -55,6 +55,8 @@ def test_later_rows_are_read_by_the_same_names(client, by_name) -> None:
     found = client.post("/predict", json=records).json()
     assert "columns" not in found
     assert [row["class"] for row in found["predictions"]] == LABELS[:20].tolist()
+    arrays = {name: few[[name]].to_numpy().tolist() for name in FRAME.columns}
+    assert client.post("/predict", json=records | {"inputs": arrays}).json() == found
     table = send(client, by_name, csv(few[["income", "visits", "age"]]), CSV).json()
     assert table["predictions"] == found["predictions"]
     further = evaluate(client, by_name, "later", csv(FRAME.assign(label=LABELS)))
@@ -62,12 +64,26 @@ def test_later_rows_are_read_by_the_same_names(client, by_name) -> None:
 
 
 def test_the_exported_file_names_the_columns(client, by_name) -> None:
-    answer = client.post(f"/calibrations/{by_name}/export", headers={"Prefer": "wait=60"})
-    answer = client.get(f"/calibrations/{by_name}/export") if answer.is_error else answer
+    answer = client.get(f"/calibrations/{by_name}/model.onnx")
     assert answer.is_success, answer.text
     model = onnx.load_from_string(answer.content)
     notes = {entry.key: entry.value for entry in model.metadata_props}
     assert json.loads(notes["howsure.columns"]) == {name: [name] for name in FRAME.columns}
+
+
+def test_a_request_with_another_name_says_nothing_of_exports(client, by_name) -> None:
+    body = {"calibration": by_name, "inputs": {"Age": [[40.0]]}}
+    detail = client.post("/predict", json=body).json()["detail"]
+    assert "no such input" in detail
+    assert "to_onnx" not in detail
+
+
+@pytest.mark.parametrize("value", ["NaN", "-Infinity"])
+def test_numbers_that_json_does_not_have_are_named(client, by_name, value) -> None:
+    body = f'{{"calibration": "{by_name}", "inputs": [{{"age": 1, "income": {value}}}]}}'
+    answer = client.post("/predict", content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code == httpx.codes.BAD_REQUEST
+    assert f"got {value} at `income`, which JSON does not have" in answer.json()["detail"]
 
 
 def test_other_names_are_refused(client, model) -> None:

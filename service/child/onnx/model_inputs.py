@@ -86,7 +86,9 @@ def fit_inputs(
         if name not in names:
             raise InvalidInput.at(
                 f"{location}.{shown(name)[1:-1]}",
-                f"the ONNX model has no such input; it has {quote_all(names)}{_one_input(specs)}",
+                f"the ONNX model has no such input; it has {quote_all(names)}"
+                # Advice for a set; a request cannot change the model.
+                + (_one_input(specs) if location != ANY_INPUT else ""),
             )
     fitted: dict[str, Array] = {}
     for spec in specs:

@@ -169,6 +169,10 @@ _NAMED = re.compile(rb'"calibration"\s{0,64}:\s{0,64}"([^"\\\x00-\x1f]{1,400})"'
 MOST_SCANNED_BYTES = 2**20
 NEAR_BYTES = 2**12
 _PLAIN = re.compile(rb'\s{0,64}\{\s{0,64}"(?:calibration|inputs)"\s{0,64}:\s{0,64}["\[]')
+# A name that may stand before it, and what Python writes for numbers that JSON does not have.
+_NO_NUMBER = re.compile(
+    rb'(?:"([^"\\\x00-\x1f]{1,60})"\s{0,8}:|[\[,])\s{0,64}(NaN|-?Infinity)\s{0,64}[\],}]'
+)
 _NAMED_ROWS = re.compile(rb"\s*\[\s*\{")
 _plain_decoder = msgspec.json.Decoder(PlainBody)
 _body_decoder = msgspec.json.Decoder(JsonBody)
@@ -267,6 +271,13 @@ def _outer(body: bytes) -> JsonBody:
     except RecursionError as error:
         raise MalformedRequest.at("body", "the lists are nested too deeply") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        if no_number := _NO_NUMBER.search(body):
+            column = f" at `{no_number[1].decode('utf-8', 'replace')}`" if no_number[1] else ""
+            raise MalformedRequest.at(
+                "body",
+                f"expected finite numbers, got {no_number[2].decode()}{column}, which JSON does "
+                "not have; fill in the value or leave the row out",
+            ) from error
         name, _ = other_format(body) or ("JSON", "")
         got = f"expected a JSON object: {error}"
         if name != "JSON":
