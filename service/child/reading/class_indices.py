@@ -18,6 +18,8 @@ from service.runner.messages.reading import Reading
 NamedBy: TypeAlias = Literal["folders", "labels"]
 
 _SHOWN_NAMES = 5
+# Comparing names is slow.
+_COMPARED = 1_000
 # The beginning of the note that classes are numbered in the order of their names.
 NUMBERED_BY_ORDER = "Classes were numbered in the order of "
 _INTEGER = re.compile(r"[0-9]{1,18}")
@@ -97,7 +99,7 @@ def refuse_unknown_names(
             + f", got {_listed(unknown)}"
             + (f" and {more} more" if more > 0 else "")
             + "; write them alike, or send class_map to say which index each name has"
-            + did_you_mean(unknown[0], classes),
+            + did_you_mean(unknown[0], classes[:_COMPARED]),
         )
 
 
