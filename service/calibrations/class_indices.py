@@ -31,7 +31,7 @@ def check_class_names(config: CalibrationConfig, own_names: Sequence[str] | None
     index_of = {name.casefold(): index for index, name in enumerate(own_names or ())}
     for index, name in enumerate(config.classes or ()):
         own = index_of.get(name.casefold(), index)
-        if own_names and own != index:
+        if own_names and own != index and [*own_names[index : index + 1]] != [name]:
             order = ", ".join(shown(known) for known in own_names[:5])
             more = ", …" if len(own_names) > 5 else ""  # noqa: PLR2004 - names in a message
             raise InvalidConfig.at(
