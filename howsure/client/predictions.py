@@ -118,7 +118,15 @@ class Predictions:
 
     @property
     def class_(self) -> Array:
-        """The most probable class: int64, shape (n,); pairs have none, a KeyError."""
+        """The most probable class: int64, shape (n,).
+
+        Raises
+        ------
+        AttributeError
+            If these are predictions for scores, which have no classes.
+        """
+        if "class" not in self.arrays:
+            raise AttributeError("predictions for scores have no classes; use top1.probability")
         return self.arrays["class"]
 
     @property

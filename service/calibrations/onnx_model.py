@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
@@ -38,6 +38,23 @@ class InspectedOnnxModel:
     warnings: list[str]
     findings: list[Finding] = field(default_factory=list)
     files: OnnxModelFiles | None = None
+
+    @property
+    def input_names(self) -> list[str]:
+        """Names of the model's inputs."""
+        return [tensor["name"] for tensor in (self.description or {}).get("inputs", ())]
+
+    def with_columns(self, columns: Mapping[str, list[str]]) -> "InspectedOnnxModel":
+        """Return the model with these table columns of its inputs."""
+        about = self.description or {}
+        resolved = with_table_columns(about["resolved"], columns)
+        return replace(self, description={**about, "resolved": resolved})
+
+    @property
+    def own_names(self) -> list[str] | None:
+        """The model's own names of its classes; None if it has none but their indices."""
+        indices = [str(index) for index in range(self.n_classes)]
+        return None if self.class_names == indices else self.class_names
 
 
 def inspect_onnx_model(

@@ -90,7 +90,7 @@ def check_label_range(labels: Labels, location: str, n_classes: int) -> None:
         raise InvalidDataset.at(
             f"{location}.labels[{row}]",
             f"expected a class from 0 to {n_classes - 1}, got {int(labels[row])}; "
-            "labels count the classes from 0",
+            "count labels from 0, or map them by class_map",
         )
 
 

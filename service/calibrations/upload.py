@@ -11,6 +11,7 @@ import numpy as np
 import models
 from howsure.statistics.arrays import Counts, Labels
 from howsure.statistics.records.pairs import CLASS_NAMES
+from service.calibrations.class_indices import check_class_names, settle_class_indices
 from service.calibrations.config import (
     MAX_COLUMN_NAME,
     CalibrationConfig,
@@ -33,7 +34,8 @@ from service.calibrations.uploaded_files import CalibrationUpload
 from service.errors import InvalidConfig, InvalidInput, InvalidOnnxModel, ModelRule, ServiceError
 from service.http.uploads import SpooledFile
 from service.runner.messages.dataset import PAIRS, Batch, DatasetInfo, DatasetKind, ScoreRange
-from service.runner.messages.reading import SCORE_RANGE, TAKES_OTHER_COLUMNS, Reading
+from service.runner.messages.onnx_models import names_each_input
+from service.runner.messages.reading import LABEL, SCORE_RANGE, TAKES_OTHER_COLUMNS, Reading
 from service.runner.messages.set_messages import SetToRead
 from service.runner.model_description import ModelDescription
 from service.runner.set_reader import UploadedSet
@@ -147,6 +149,19 @@ def check_upload(
     )
     if found is None:
         found = _classes_of_outputs(info)
+    names = found.input_names
+    if (config.columns or {}).keys() <= {LABEL} and names_each_input(info.columns, names):
+        by_name = {**{name: [name] for name in names}, **(config.columns or {})}
+        config = config.model_copy(update={"columns": by_name})
+        sets = _open_sets(workspace, upload, config, stack)
+        trial = sets["calibration"].trial
+        found = found.with_columns(by_name)
+    check_class_names(config, found.own_names)
+    for location, dataset in sets.items():
+        settle_class_indices(dataset, location, config, found.own_names)
+    info = sets["calibration"].info
+    if "evaluation" in sets:
+        check_same_classes(info, sets["evaluation"].info)
     check_class_map(info, config, found.n_classes)
     labels = {location: dataset.labels() for location, dataset in sets.items()}
     for location, own in labels.items():
@@ -202,7 +217,6 @@ def _open_sets(
     sets = dict(zip(upload.sets, opened, strict=True))
     if "evaluation" in sets:
         check_same_layout(sets["calibration"].info, sets["evaluation"].info)
-        check_same_classes(sets["calibration"].info, sets["evaluation"].info)
     return sets
 
 

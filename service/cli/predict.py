@@ -28,6 +28,8 @@ MEDIA_TYPES = {
 READABLE = "expected rows as JSON, .csv, .parquet or .npy, or a JPEG, PNG or WebP picture"
 # Files that may hold labels or many pictures.
 SETS = (".npz", ".zip", ".tar")
+RECORDS = "write a list of rows by column name, as DataFrame.to_json(path, orient='records') does"
+KINDS = {"inputs", "logits", "probabilities", "scores"}
 MOST_PRINTED = 50
 
 
@@ -145,6 +147,10 @@ def _body(path: Path, content: bytes) -> dict[str, Any]:
     except CommandFailed as error:
         name, _ = other_format(content) or ("", "")
         said = error if name in {"", "JSON"} else f"{path} is {name}"
+        if "Extra data" in str(error):
+            raise CommandFailed(
+                f"{path} holds several JSON values, as JSON lines: {RECORDS}"
+            ) from error
         raise CommandFailed(f"{said}; {READABLE}") from error
     if isinstance(body, list):
         return {"inputs": body}
@@ -152,4 +158,6 @@ def _body(path: Path, content: bytes) -> dict[str, Any]:
         raise CommandFailed(f"{path}: expected a list of rows or a /predict body")
     if body and all(isinstance(value, int | float) for value in body.values()):
         return {"inputs": [body]}  # one row by column name
+    if not body.keys() & KINDS:
+        raise CommandFailed(f"{path}: expected a list of rows or a /predict body: {RECORDS}")
     return body

@@ -7,6 +7,7 @@ from typing import TypeVar
 import models
 from service.access.audit_log import evaluation_subject, record_success
 from service.access.quotas import enforce_storage_quota
+from service.calibrations.class_indices import settle_class_indices
 from service.calibrations.config import CalibrationConfig
 from service.calibrations.pass_limits import check_rows
 from service.calibrations.set_checks import check_label_range
@@ -127,6 +128,7 @@ def _check_compatible(ctx: CallContext, row: models.Calibration, dataset: Upload
     if model is not None:
         limit = workspace.limits.max_row_passes
         check_rows(model, info.n_samples, limit=limit, location=LOCATION)
+    settle_class_indices(dataset, LOCATION, CalibrationConfig.model_validate(row.config), None)
     if info.labelled:
         check_label_range(dataset.labels(), LOCATION, n_classes)
 

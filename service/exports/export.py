@@ -18,6 +18,7 @@ from service.jobs.samples import KeptSamples
 from service.predictions.load_calibration import is_deleted, load_served
 from service.predictions.lookup import SHOWN_CLASSES, answers_of
 from service.predictions.served_calibration import ServedCalibration, ServedOnnxModel
+from service.runner.messages.onnx_models import read_table_columns
 from service.runner.messages.passes import LAST_LAYER
 from service.storage.artifact_rows import ExportRepository, KeptExport, NewArtifact
 from service.storage.calibrations import CalibrationRepository
@@ -177,7 +178,7 @@ def exportable_model(served: ServedCalibration) -> ServedOnnxModel:
     if served.onnx_model is None:
         raise Conflict(
             "This calibration has no ONNX model: it was made from uploaded outputs. Its bins are "
-            "at /bins."
+            "what `howsure bins` writes, or GET /bins."
         )
     if served.onnx_model.files.members or served.onnx_model.resolved.get("averaged"):
         raise Conflict(
@@ -233,6 +234,8 @@ def _metadata(
         "data_sha256": str(data.get("sha256") or ""),
         "model_sha256": str(about_model["sha256"]),
         "classes": json.dumps(list(served.class_names)),
+        # By input, in order: without them nobody can check the order of the features.
+        "columns": json.dumps(read_table_columns(onnx_model.resolved)),
         "thresholds": json.dumps(thresholds),
         # The graph takes finished input, so the file says how a picture becomes it.
         "preprocessing": json.dumps(onnx_model.resolved.get("preprocessing")),

@@ -146,6 +146,9 @@ def _scores_model(row: models.Calibration, events: Sequence[ServedEvent]) -> Ser
     """Return the model of a calibration that takes logits or probabilities."""
     config = row.config
     own = [event for event in events if parse_measure(event.measure).kind != "supplied"]
+    names = tuple(config["classes"])
+    is_named = row.data["kind"] != PAIRS and names != tuple(map(str, range(len(names))))
+    is_named = is_named and len(set(names)) == len(names)
     spec = ScoresModelSpec(
         kind=row.data["kind"],
         n_classes=len(config["classes"]),
@@ -161,6 +164,8 @@ def _scores_model(row: models.Calibration, events: Sequence[ServedEvent]) -> Ser
         ),
         supplied=supplied_names(event.measure for event in events),
         score_range=row.data.get(SCORE_RANGE),
+        class_names=names if is_named else (),
+        has_named_columns=is_named and config["class_map"] is not None,
     )
     to_serve = ModelToServe(
         files=NoFiles(str(row.tenant_id)),

@@ -12,7 +12,7 @@ import structlog
 from sqlalchemy.exc import OperationalError
 
 from service.child.requests.json_body import named_calibration
-from service.child.requests.media_types import SET_ROWS, SETS
+from service.child.requests.media_types import ROWS_OF_SETS, SETS
 from service.child.requests.open_inference import divide, inflate
 from service.errors import (
     ArtifactDamaged,
@@ -94,7 +94,7 @@ class PredictionService:
         # One is enough: most requests of a run are alike.
         answer = answers[0]
         request: PredictionRequest = answer.request
-        if request.served is not None and request.kind.media_type != SET_ROWS:
+        if request.served is not None and request.kind.media_type not in ROWS_OF_SETS:
             learn_rows(
                 request.served.model,
                 request.options.media_type,
@@ -204,9 +204,10 @@ class PredictionService:
             request.set_content = request.body
         left = request.timeout - (self._loop.time() - request.arrived)
         read = partial(read_set_rows, self.workspace, served, request.set_content, seconds=left)
-        request.body, request.n_rows = await self.in_thread(request.tenant_id, read)
+        found = await self.in_thread(request.tenant_id, read)
+        request.body, request.n_rows = found.shard, found.n_rows
         if not request.is_settled:
-            request.kind = body_kind(SET_ROWS, reference)
+            request.kind = body_kind(found.media_type, reference)
             self._queue(request, served)
 
     def _queue(self, request: PredictionRequest, served: ServedCalibration) -> None:

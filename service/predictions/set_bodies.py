@@ -1,10 +1,12 @@
 """Sets as prediction requests: a child process reads them."""
 
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from service.child.requests.limits import BodyLimits
-from service.child.requests.tensors import PLACE, as_input
+from service.child.requests.media_types import NUMBERED_SET_ROWS, SET_ROWS
+from service.child.requests.tensors import PLACE, SCORE_KINDS, as_input
 from service.errors import TooLarge
 from service.http.uploads import full_storage
 from service.predictions.served_calibration import ServedCalibration
@@ -18,10 +20,19 @@ from service.storage.shards import shard_buffers
 from service.workspace import Workspace
 
 
+@dataclass(frozen=True)
+class SetRows:
+    """The rows of a set as a shard without labels, their number, and the type of this body."""
+
+    shard: bytes
+    n_rows: int
+    media_type: str
+
+
 def read_set_rows(
     workspace: Workspace, served: ServedCalibration, content: bytes, *, seconds: float
-) -> tuple[bytes, int]:
-    """Return the rows of a set as a shard without labels, and their number.
+) -> SetRows:
+    """Return the rows of a set.
 
     Raises
     ------
@@ -48,14 +59,17 @@ def read_set_rows(
         with workspace.runners.read_sets([asked], bounds, seconds=seconds) as (found,):
             _check_size(found.info, limits)
             batch = _all_rows(found)
-    return b"".join(shard_buffers(batch, labelled=False)), found.info.n_samples
+            by_index = found.info.kind in SCORE_KINDS and found.info.class_map is None
+    shard = b"".join(shard_buffers(batch, labelled=False))
+    media_type = NUMBERED_SET_ROWS if by_index else SET_ROWS
+    return SetRows(shard, found.info.n_samples, media_type)
 
 
 def _reading(served: ServedCalibration) -> Reading:
     if served.onnx_model is None:
         if served.has_classes:
             return Reading(classes=served.class_names)
-        return Reading(kind=PAIRS, score_range=served.score_range)
+        return Reading(kind=PAIRS, score_range=served.score_range, wants_labels=False)
     resolved = served.onnx_model.resolved
     return Reading(
         preprocessing=read_resolved(resolved).preprocessing,

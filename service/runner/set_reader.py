@@ -98,6 +98,7 @@ class UploadedSet:
         self.info: DatasetInfo = opened.info
         self.trial: Batch = opened.trial
         self._labels = opened.labels
+        self._order: Labels | None = None
         self._reader = reader
         self._position = position
         self._location = location
@@ -106,7 +107,19 @@ class UploadedSet:
         """Return the labels of all samples; meaningless zeros for an unlabelled set."""
         if self._labels is None:
             return np.zeros(self.info.n_samples, np.int64)
-        return self._labels
+        return self._labels if self._order is None else self._order[self._labels]
+
+    def name_classes(
+        self, class_map: Mapping[str, int], order: Labels, notes: Sequence[str]
+    ) -> None:
+        """Give the classes other indices: label ``i`` becomes ``order[i]``."""
+        if self._labels is None:
+            return
+        self.info = replace(
+            self.info, class_map=class_map, is_numbered_by_name=False, notes=tuple(notes)
+        )
+        self._order = order
+        self.trial = replace(self.trial, labels=order[self.trial.labels])
 
     def shards(self) -> Iterator[Batch]:
         """Yield all samples in order, one shard at a time.
@@ -134,7 +147,7 @@ class UploadedSet:
         with self._reader.killed_for_protocol_error(self._location):
             batch = batch_of(answer.tensors, start=start)
             check_rows(batch, self.info, self._labels, start=start, n_rows=n_rows)
-        return batch
+        return batch if self._order is None else replace(batch, labels=self._order[batch.labels])
 
 
 class _Reader:

@@ -117,6 +117,34 @@ def test_pairs_with_a_model_are_told(client) -> None:
     assert "`correct` are sent without a model" in refused.json()["detail"]
 
 
+def test_unnamed_rows_are_marked_where_classes_have_names(client, intents) -> None:
+    few = OUTPUTS[:5]
+    kinds = {"logits": np.log(few), "probabilities": few}
+    for kind, sent in kinds.items():
+        body = {"calibration": "intents", kind: sent.tolist()}
+        unnamed = client.post("/predict", json=body).json()
+        assert unnamed["columns"] == "positional"
+        body[kind] = [dict(reversed(list(zip(NAMES, row, strict=True)))) for row in sent.tolist()]
+        named = client.post("/predict", json=body).json()
+        assert "columns" not in named
+        assert named["predictions"] == unnamed["predictions"]
+
+
+def test_later_columns_by_index_are_marked(client, intents) -> None:
+    numbered = {f"prob_{k}": OUTPUTS[:20, k] for k in range(3)}
+    assert send(client, "intents", csv(numbered), CSV).json()["columns"] == "positional"
+    by_name = send(client, "intents", csv(by_class(slice(0, 20))), CSV).json()
+    assert "columns" not in by_name
+
+
+def test_rows_by_other_classes_are_refused(client, intents) -> None:
+    row = dict.fromkeys(NAMES, 1.0)
+    row[NAMES[0].title()] = row.pop(NAMES[0])
+    answer = client.post("/predict", json={"calibration": "intents", "logits": [row]})
+    assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY
+    assert f"missing: `{NAMES[0]}`; unknown: `{NAMES[0].title()}`" in answer.json()["detail"]
+
+
 def test_named_rows_of_a_calibration_without_a_model(client, intents) -> None:
     body = {"calibration": "intents", "inputs": [{"prob_sales": 1.0}]}
     answer = client.post("/predict", json=body)

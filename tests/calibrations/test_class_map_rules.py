@@ -2,6 +2,7 @@
 
 import pytest
 
+from service.calibrations.class_indices import check_class_names
 from service.calibrations.config import CalibrationConfig
 from service.calibrations.set_checks import check_class_map, check_same_classes, class_names
 from service.errors import InvalidConfig, InvalidDataset
@@ -38,3 +39,9 @@ def test_names_of_all_classes_are_theirs() -> None:
     assert class_names(info({"cat": 0}), 2) is None
     assert class_names(info({"cat": 0, "tabby": 0, "dog": 1}), 2) is None
     assert class_names(info(None), 2) is None
+
+
+def test_names_that_differ_in_capitals_alone_keep_their_classes() -> None:
+    check_class_names(CalibrationConfig(classes=["a", "A"]), ["a", "A"])
+    with pytest.raises(InvalidConfig, match="own order, 'a', 'A', got 'A'"):
+        check_class_names(CalibrationConfig(classes=["A", "a"]), ["a", "A"])

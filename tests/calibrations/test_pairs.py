@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from bins_documents import exported
 from dataset_files import write_parquet
-from running_service import calibrate, calibrated, npz
+from running_service import calibrate, calibrated, evaluate, npz, send
 
 rng = np.random.default_rng(33)
 ROWS = 600
@@ -126,6 +126,20 @@ def test_an_evaluation_set_and_weights_work_beside_pairs(client) -> None:
     assert report["events"]["1"]["measures"]["score"]["evaluation"]["brier"] is not None
 
 
+@pytest.mark.parametrize("name", ["corect", "Correct"])
+def test_a_misspelled_column_of_a_further_set_is_refused(client, name) -> None:
+    content = csv(score=SCORES, correct=CORRECT.astype(int))
+    found = calibrated(client, CONFIG, calibration=content)
+    misspelled = csv(**{"score": SCORES, name: CORRECT.astype(int)})
+    answer = evaluate(client, found["id"], name, misspelled)
+    assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY
+    assert f"rename `{name}` to `correct`" in answer.json()["detail"]
+    unlabelled = evaluate(client, found["id"], "unlabelled", csv(score=SCORES, other=SCORES))
+    assert unlabelled.json()["labelled"] is False
+    rows = send(client, found["id"], misspelled, {"Content-Type": "text/csv"})
+    assert rows.status_code == httpx.codes.OK
+
+
 @pytest.mark.parametrize("page", ["try", "integrate", "measures", "operating-point", "samples", ""])
 def test_pages_show_pairs(client, page) -> None:
     found = calibrated(client, CONFIG, calibration=csv(score=SCORES, correct=CORRECT.astype(int)))
@@ -178,6 +192,9 @@ def test_bins_of_pairs_move_to_another_service(client) -> None:
          "calibration.correct[4]", "expected 1 or 0"),
         ({"points": SCORES, "correct": CORRECT.astype(int)}, "calibration.score", "column `score`"),
         ({"score": SCORES, "truth": CORRECT.astype(int)}, "calibration.label", "`correct`"),
+        ({"Score": SCORES, "Correct": CORRECT.astype(int)}, "calibration.label",
+         "rename `Score` to `score` and `Correct` to `correct`"),
+        ({"0.25": SCORES, "1": CORRECT.astype(int)}, "calibration.label", "the first line holds"),
         ({"score": np.where(np.arange(ROWS) == 5, "high", "0.5"), "correct": CORRECT},
          "calibration.score[5]", "expected a number"),
     ],

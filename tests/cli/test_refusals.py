@@ -44,6 +44,8 @@ ON_A_SERVICE = [
     (("predict", "digits", "jpeg.json"), "takes no pictures"),
     (("predict", "digits", "animated.gif"), "animated.gif is GIF; expected rows as JSON, .csv"),
     (("predict", "digits", "rows.txt"), "rows.txt is not JSON: Expecting value"),
+    (("predict", "digits", "columns.json"), "expected a list of rows or a /predict body: write"),
+    (("predict", "digits", "lines.json"), "several JSON values, as JSON lines: write a list of"),
     (("predict", "nobody", DIGITS / "calibration.npz"), "to a file: -o answers.parquet"),
     (("report", "nobody"), "nobody"),
     (("report", "logits", "--open", "--format", "csv"), "--open shows html, not csv"),
@@ -92,6 +94,8 @@ def test_on_a_service(tmp_path, monkeypatch, command, arguments, part: str) -> N
     (tmp_path / "animated.gif").write_bytes(b"GIF89a\xff")
     (tmp_path / "rows.txt").write_text("a,b\n1,2\n")
     (tmp_path / "deep.json").write_text("[" * 10_000)
+    (tmp_path / "columns.json").write_text('{"age": {"0": 41, "1": 42}}')
+    (tmp_path / "lines.json").write_text('{"age": 41}\n{"age": 42}\n')
     (tmp_path / "row.json").write_text('{"age": 41}')
     monkeypatch.chdir(tmp_path)
     check(command(*arguments, status=1), part)

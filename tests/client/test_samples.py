@@ -139,7 +139,10 @@ def test_percentages_of_class_1_are_refused(client, binary) -> None:
 def test_scores_are_calibrated_and_answered(client, given) -> None:
     made = client.calibrate(**given, name="judge", **QUICK)
     assert made.serve == {1: "score"}
-    expected = client.predict(made, scores=P).top1.probability
+    predictions = client.predict(made, scores=P)
+    expected = predictions.top1.probability
+    with pytest.raises(AttributeError, match="predictions for scores have no classes"):
+        predictions.class_  # noqa: B018 - a property
     for scores in (
         pd.DataFrame({"anything": P}),
         pd.DataFrame({"correct": HIT, "score": P}),

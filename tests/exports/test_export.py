@@ -107,6 +107,7 @@ def test_metadata_name_calibration_measures_and_model(exported) -> None:
     model = onnx.load_from_string(exported.content)
     notes = {entry.key: entry.value for entry in model.metadata_props}
     assert notes["howsure.name"] == "whole"
+    assert notes["howsure.columns"] == "null"
     assert json.loads(notes["howsure.measures"]).keys() == {"1", "5"}
     assert notes["howsure.model_sha256"] == hashlib.sha256(model_file("small_cnn.onnx")).hexdigest()
 

@@ -1,11 +1,16 @@
 """The sentence that says whether a set is like the calibration set."""
 
+import numpy as np
+
 from howsure.statistics.fit.verdict import ERROR
 from howsure.statistics.plain import percent
 from howsure.statistics.shift.result import MeasureEvaluation
 
 SHIFT_LEVEL = 0.01
 LEAST_PRINTED = 1e-9
+# Sets in which a larger Kolmogorov-Smirnov distance goes unseen are too small to judge: fewer than
+# 43 samples for one event.
+MOST_UNSEEN = 0.25
 
 
 def shift_verdict(k: int, measure: MeasureEvaluation, *, n_events: int) -> tuple[bool, str]:
@@ -15,7 +20,8 @@ def shift_verdict(k: int, measure: MeasureEvaluation, *, n_events: int) -> tuple
     calibration set. With labels it is also shifted if the calibration error of the served
     probabilities is above the 99 % quantile of its consistency band and chance in a fit on few
     errors does not explain it (`diagnostics.consistency.ece_permutation_test`). For sets like the
-    calibration set, each test has at most 1 false alarm in 100 over all events together.
+    calibration set, each test has at most 1 false alarm in 100 over all events together. The
+    sentence says so where the set is too small to show a shift.
     """
     level = SHIFT_LEVEL / n_events
     differs = measure.population.p_value < level
@@ -34,8 +40,18 @@ def shift_verdict(k: int, measure: MeasureEvaluation, *, n_events: int) -> tuple
             chance = f"which may be chance with so few errors (p = {measure.ece_p_value:.2g})"
         off = percent(measure.scores[ERROR] or 0.0)
         said.insert(0, f"stated probabilities are off by {off} on average ({ERROR}), {chance}")
-    opening = "the set is shifted" if differs or fails else "no shift is seen"
+    opening = "the set is shifted" if differs or fails else _unshifted(measure, level)
     return differs or fails, f"Top-{k}: {opening}; {'; '.join(said)}."
+
+
+def _unshifted(measure: MeasureEvaluation, level: float) -> str:
+    n = sum(measure.occupancy)
+    # Kolmogorov's limit: the distance that a test of so many samples at this level takes for one.
+    least = np.sqrt(np.log(2.0 / level) / (2.0 * max(n, 1)))
+    if n == 0 or least <= MOST_UNSEEN:
+        return "no shift is seen"
+    what = f"only a distance of about {least:.2f} would show" if least < 1.0 else "none would show"
+    return f"too few samples to tell whether the set is shifted, {n}: {what}"
 
 
 def _population(measure: MeasureEvaluation, *, differs: bool) -> str:

@@ -12,6 +12,7 @@ from service.child.reading.columns import listed
 from service.errors import InvalidConfig, InvalidInput, InvalidOnnxModel, ModelRule, shown
 from service.graph.description import TensorSpec, quote, quote_all
 from service.runner.messages.frames import DTYPES, Array
+from service.runner.messages.onnx_models import names_each_input
 from service.runner.messages.preprocessing import PIXELS, Preprocessing
 
 ANY_INPUT = "inputs"
@@ -85,7 +86,9 @@ def fit_inputs(
         if name not in names:
             raise InvalidInput.at(
                 f"{location}.{shown(name)[1:-1]}",
-                f"the ONNX model has no such input; it has {quote_all(names)}{_one_input(specs)}",
+                f"the ONNX model has no such input; it has {quote_all(names)}"
+                # Advice for a set; a request cannot change the model.
+                + (_one_input(specs) if location != ANY_INPUT else ""),
             )
     fitted: dict[str, Array] = {}
     for spec in specs:
@@ -274,6 +277,11 @@ class ModelInputs:
         if self.preprocessing is not None and PIXELS in arrays:
             return self._of_pixels(arrays, self.preprocessing, location, start)
         named = by_input(arrays, self.specs)
+        columns = self.table_columns or {}
+        if named.keys() == {ANY_INPUT} and names_each_input(columns, self.names):
+            # Later the set is read anew, by these columns.
+            whole = named[ANY_INPUT]
+            named = {name: whole[:, [at]] for at, name in enumerate(columns[ANY_INPUT])}
         return fit_inputs(
             named,
             self.specs,

@@ -1,6 +1,7 @@
 """Answers for calibrations without a model: requests hold the outputs of a model."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,7 +15,10 @@ from service.child.reading.checks import SUPPLIED_PREFIX
 from service.child.reading.pairs import check_score_range, pair_rows
 from service.child.requests.body_decoder import Decoded, read_request, supplied_column
 from service.child.requests.limits import BodyLimits
+from service.child.requests.media_types import SET_ROWS
+from service.child.requests.named_rows import NamedRows
 from service.child.requests.tensors import (
+    SCORE_KINDS,
     SCORES,
     ScoreKind,
     class_scores,
@@ -88,6 +92,10 @@ class ScoresDecoder:
 
     def __init__(self, spec: ScoresModelSpec) -> None:
         self._spec = spec
+        self._named_rows = {
+            kind: NamedRows({kind: spec.class_names}, place=kind, of="classes")
+            for kind in SCORE_KINDS
+        }
 
     def decode(self, sent: SentBodies, body: Buffer, limits: BodyLimits) -> Decoded:
         """Decode a body.
@@ -104,6 +112,9 @@ class ScoresDecoder:
             if spec.score_range is not None:
                 check_score_range(scores, spec.score_range, place=SCORES)
             return _decoded_pairs(scores, wanted)
+        if request.named_rows and request.named_kind in self._named_rows:
+            arrays = self._named_rows[request.named_kind].read(request.named_rows, limits)
+            request = replace(request, arrays=arrays)
         kind, scores = class_scores(request, n_classes=spec.n_classes, max_rows=limits.max_rows)
         supplied = supplied_columns(request, spec.supplied, n_rows=len(scores))
         self._check_events(kind)
@@ -116,6 +127,9 @@ class ScoresDecoder:
                 name: supplied_column(name, values, len(scores))
                 for name, values in supplied.items()
             },
+            by_position=spec.has_named_columns
+            and not request.named_rows
+            and sent.media_type != SET_ROWS,
         )
 
     def decode_alike(

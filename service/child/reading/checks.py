@@ -14,6 +14,8 @@ from service.runner.messages.reading import SetContext
 
 MIN_CLASSES = 2
 SUM_TOLERANCE = 1e-3
+# Floats of decimals such as 0.333 miss them by less than this.
+FLOAT_ERROR = 1e-6
 PERCENT = 100.0
 
 
@@ -49,7 +51,17 @@ def check_n_classes(n_classes: int, *, place: str, limits: DatasetLimits) -> Non
 MOST_EXACT = 2.0**53
 
 
-def _whole(given: AnyArray, place: str) -> Labels:
+def whole_labels(given: AnyArray, *, place: str) -> Labels:
+    """Return labels as int64.
+
+    Raises
+    ------
+    InvalidDataset
+        If one is not a whole number.
+    """
+    if given.dtype.kind != "f":
+        most = np.iinfo(np.int64).max
+        return (np.minimum(given, most) if given.dtype == np.uint64 else given).astype(np.int64)
     labels = given.astype(np.float64)  # float16 does not reach the limit
     bad = ~((np.abs(labels) <= MOST_EXACT) & (labels == np.trunc(labels)))
     if bad.any():
@@ -73,17 +85,15 @@ def check_labels(labels: AnyArray, *, place: str, n_classes: int | None, n_allow
     InvalidDataset
         If a label is not a whole number, negative or not a class.
     """
-    if labels.dtype.kind == "f":
-        labels = _whole(labels, place)
-    elif labels.dtype.kind == "b":
-        labels = labels.astype(np.int64)
+    if labels.dtype.kind in "fb":
+        labels = whole_labels(labels, place=place)
     upper = n_allowed if n_classes is None else n_classes
     bad = (labels < 0) | (labels >= upper)
     if bad.any():
         row = int(np.argmax(bad))
         fix = "labels count the classes from 0"
         if labels[row] < 0:
-            fix = "leave out samples without a label"
+            fix += "; leave out samples without a label"
         raise InvalidDataset.at(
             f"{place}[{row}]",
             f"expected a class from 0 to {upper - 1}, got {int(labels[row])}; {fix}",
@@ -140,14 +150,31 @@ def check_outputs(
     if kind == "logits":
         return
     sums = values.sum(axis=1, dtype=np.float64)
-    bad = np.abs(sums - 1) > SUM_TOLERANCE
+    bad = is_off(sums)
     if bad.any():
         row = int(np.argmax(bad))
         raise InvalidDataset.at(
             row_place(start + row),
             f"expected probabilities that sum to 1 within {SUM_TOLERANCE}, got {sums[row]:.6g}; "
-            "independent sigmoids are no distribution over classes",
+            + sum_advice(values[row].astype(np.float64)),
         )
+
+
+def is_off(sums: Floats) -> NDArray[np.bool_]:
+    """Tell which sums of probabilities are not 1 within the tolerance."""
+    return np.abs(sums - 1.0) > SUM_TOLERANCE + FLOAT_ERROR
+
+
+def sum_advice(row: Floats) -> str:
+    """Return what to do about a row of probabilities that does not sum to 1."""
+    off = abs(row.sum() - 1.0)
+    for decimals in (1, 2, 3):
+        is_rounded = np.allclose(row, row.round(decimals), rtol=0.0, atol=FLOAT_ERROR)
+        if is_rounded and off <= len(row) / 2 * 10.0**-decimals + FLOAT_ERROR:
+            return (
+                f"they are rounded to {decimals} decimals: send more, or divide each row by its sum"
+            )
+    return "independent sigmoids are no distribution over classes"
 
 
 def _refused_output(row: NDArray[np.floating], column: int, kind: str) -> str:

@@ -9,14 +9,21 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from howsure.statistics.arrays import Labels
-from service.errors import InvalidDataset, TooLarge, shown
+from service.child.reading.checks import check_labels, whole_labels
+from service.errors import InvalidDataset, TooLarge, did_you_mean, shown
+from service.runner.messages.dataset import AnyArray
 from service.runner.messages.reading import Reading
 
 # The source of class names: folders, or text labels.
 NamedBy: TypeAlias = Literal["folders", "labels"]
 
 _SHOWN_NAMES = 5
+# Comparing names is slow.
+_COMPARED = 1_000
+# The beginning of the note that classes are numbered in the order of their names.
+NUMBERED_BY_ORDER = "Classes were numbered in the order of "
 _INTEGER = re.compile(r"[0-9]{1,18}")
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?")
 
 
@@ -39,32 +46,67 @@ def class_indices(
     """Return the indices of the classes that a set names; ``place`` begins every violation.
 
     The caller's ``class_map`` comes first and must have every name; then the caller's ``classes``,
-    if they have every name. Names that are integers are the indices themselves; those of folders
-    must be 0 to K-1 without a gap. Other names are numbered in alphabetical order, as torchvision
-    numbers folders.
+    if they have any of the names. Names that are integers are the indices themselves; those of
+    folders must be 0 to K-1 without a gap. Other names are numbered in alphabetical order, as
+    torchvision numbers folders. Where a model gives the names their indices later, labels that are
+    no indices are numbered in their order until then.
 
     Raises
     ------
     InvalidDataset
-        If a name is not in ``class_map``, occurs twice in ``classes``, or is a number that cannot
-        be an index.
+        If a name is not in ``class_map``, occurs twice in ``classes``, is none of ``classes`` where
+        others are, or is a number that cannot be an index.
     """
     found = sorted(set(names))
     if reading.class_map is not None:
         _refuse_unknown(found, reading.class_map, place=place)
         return ClassIndices(dict(reading.class_map), None)
-    if reading.classes is not None and found and set(found) <= set(reading.classes):
-        return ClassIndices(_by_position(found, reading.classes, place=place), None)
+    if not set(reading.classes or ()).isdisjoint(found):
+        classes = reading.classes or ()
+        refuse_unknown_names(found, classes, place=place, whose="`classes`")
+        return ClassIndices(_by_position(found, classes, place=place), None)
     if found and all(_NUMBER.fullmatch(name) for name in found):
-        return _numbers(found, place=place, named_by=named_by)
+        if named_by == "folders" or reading.kind != "inputs" or _are_indices(found):
+            return _numbers(found, place=place, named_by=named_by)
+        found = sorted(found, key=float)
     ordered = {name: index for index, name in enumerate(found)}
     whose = "their folders' names, as torchvision does" if named_by == "folders" else "their names"
     return ClassIndices(
         ordered,
-        f"Classes were numbered in the order of {whose}: {_beginning(ordered)}; "
-        "send class_map to say otherwise.",
+        f"{NUMBERED_BY_ORDER}{whose}: {beginning(ordered)}; send class_map to say otherwise.",
         by_order=True,
     )
+
+
+def refuse_unknown_names(
+    found: Sequence[str], classes: Sequence[str], *, place: str, whose: str
+) -> None:
+    """Refuse names that are none of ``classes``, which are those of ``whose``.
+
+    Raises
+    ------
+    InvalidDataset
+        Naming them and the nearest class.
+    """
+    known = set(classes)
+    unknown = [name for name in found if name not in known]
+    if unknown:
+        more = len(unknown) - _SHOWN_NAMES
+        raise InvalidDataset.at(
+            place,
+            f"expected the names of {whose}, {_listed(classes)}"
+            + (", …" if len(classes) > _SHOWN_NAMES else "")
+            + f", got {_listed(unknown)}"
+            + (f" and {more} more" if more > 0 else "")
+            + "; write them alike, or send class_map to say which index each name has"
+            + did_you_mean(unknown[0], classes[:_COMPARED]),
+        )
+
+
+def _are_indices(found: Sequence[str]) -> bool:
+    values = {int(name) if _INTEGER.fullmatch(name) else None for name in found}
+    counts_from_one = len(values) > 1 and values == set(range(1, len(values) + 1))
+    return None not in values and len(values) == len(found) and not counts_from_one
 
 
 def _refuse_unknown(found: Sequence[str], class_map: Mapping[str, int], *, place: str) -> None:
@@ -94,6 +136,8 @@ def _by_position(found: Sequence[str], classes: Sequence[str], *, place: str) ->
 def _numbers(found: Sequence[str], *, place: str, named_by: NamedBy) -> ClassIndices:
     """Return names that are numbers as indices, if they are valid ones."""
     fix = "send class_map to say which index each has"
+    if any(name.startswith("-") for name in found):
+        fix += ", and leave out samples without a label"
     wrong = f"expected classes called by their indices, counted from 0, got {_listed(found)}"
     if not all(_INTEGER.fullmatch(name) for name in found):
         raise InvalidDataset.at(place, f"{wrong}; {fix}")
@@ -122,7 +166,8 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(shown(name) for name in names[:_SHOWN_NAMES])
 
 
-def _beginning(ordered: Mapping[str, int]) -> str:
+def beginning(ordered: Mapping[str, int]) -> str:
+    """Return the first classes with their indices, for notes."""
     some = ", ".join(f"{shown(n)[1:-1]}={i}" for n, i in list(ordered.items())[:_SHOWN_NAMES])
     return some + (", …" if len(ordered) > _SHOWN_NAMES else "")
 
@@ -178,3 +223,36 @@ def labels_by_name(
     index_of = np.array([found.map[name] for name in names], np.int64)
     notes = (found.note,) if found.note else ()
     return ClassLabels(index_of[codes], found.map, found.by_order, notes)
+
+
+def labels_of_numbers(
+    values: AnyArray, reading: Reading, *, place: str, n_classes: int | None, max_classes: int
+) -> ClassLabels:
+    """Return labels that are numbers: indices of classes, or the integers that name them.
+
+    They are names where the caller's ``class_map`` has integers only. Negative ones may be names
+    that the model knows.
+
+    Raises
+    ------
+    InvalidDataset
+        If a number is not whole, no index, or no name.
+    TooLarge
+        If there are too many classes.
+    """
+    names_inputs = reading.kind == "inputs" and n_classes is None
+    if not names_inputs:
+        checked = check_labels(values, place=place, n_classes=n_classes, n_allowed=max_classes)
+        return ClassLabels(checked)
+    whole = whole_labels(values, place=place)
+    if are_integers(reading.class_map) or (reading.class_map is None and whole.min() < 0):
+        used, codes = np.unique(whole, return_inverse=True)
+        names = [str(value) for value in used.tolist()]
+        return labels_by_name(names, codes, reading, place=place, max_classes=max_classes)
+    return ClassLabels(check_labels(whole, place=place, n_classes=None, n_allowed=max_classes))
+
+
+def are_integers(names: Iterable[str] | None) -> bool:
+    """Tell whether there are names, and all of them are integers."""
+    found = list(names or ())
+    return bool(found) and all(_WHOLE.fullmatch(name) for name in found)

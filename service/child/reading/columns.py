@@ -21,6 +21,10 @@ TableKind: TypeAlias = Literal["inputs"] | OutputKind
 ColumnKind: TypeAlias = Literal["numbers", "lists", "pictures", "text", "dates", "others"]
 
 _SHOWN = 5
+# Of lists that are meant to be checked name by name.
+MANY = 30
+# How alike two names are, from 0 to 1, where one is taken for a misspelling of the other.
+_ALIKE = 0.8
 # Comparing names is slow.
 _COMPARED = 200
 
@@ -92,7 +96,7 @@ def label_column(names: Sequence[str], ctx: SetContext) -> str | None:
         if ctx.labels_required or len(asked) != 1:
             raise ctx.invalid(
                 f"expected config.columns.{LABEL} to name one column, got {listed(asked)}; "
-                f"there are {listed(names)}",
+                f"there are {listed(names, most=MANY)}{nearest(asked, names)}",
             )
         is_input = any(LABEL in of for of in ctx.reading.input_columns.values())
         return LABEL if LABEL in names and not is_input else None
@@ -104,6 +108,7 @@ def label_column(names: Sequence[str], ctx: SetContext) -> str | None:
                 if CORRECT_COLUMN in names
                 else f"if these are pairs, call the column beside `{SCORE}` `{CORRECT_COLUMN}`"
             )
+        fix = rename_hint(names, [LABEL, SCORE, CORRECT_COLUMN]).removeprefix("; ") or fix
         raise ctx.invalid(f"expected a column `{LABEL}`, got {listed(names)}; {fix}", LABEL)
     return LABEL if LABEL in names else None
 
@@ -130,6 +135,30 @@ def nearest(sent: Sequence[str], expected: Iterable[str]) -> str:
         for near in get_close_matches(name[:COMPARED_CHARACTERS], compared, n=1):
             return f"; did you mean {listed([near])}?"
     return ""
+
+
+def rename_hint(names: Sequence[str], wanted: Iterable[str]) -> str:
+    """Return the end of a message about missing columns: names that are nearly theirs.
+
+    A header of numbers is taken for a first row without a header.
+    """
+    if names and all(_is_number(name) for name in names):
+        return "; the first line holds numbers: write the names of the columns above it"
+    by_name = {n.strip().casefold(): n for n in names[:_COMPARED] if len(n) <= COMPARED_CHARACTERS}
+    found = []
+    for name in wanted:
+        near = get_close_matches(name, by_name, n=1, cutoff=_ALIKE)
+        if near and name not in names:
+            found.append(f"{listed([by_name[near[0]]])} to `{name}`")
+    return f"; rename {' and '.join(found)}" if found else ""
+
+
+def _is_number(name: str) -> bool:
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return True
 
 
 def other_columns(names: Iterable[str], read: Collection[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import IO, BinaryIO
 
@@ -12,7 +13,6 @@ from howsure.statistics.measures import SCORE
 from service.child.reading.checks import (
     SUPPLIED_PREFIX,
     check_inputs,
-    check_labels,
     check_n_classes,
     check_n_samples,
     check_outputs,
@@ -21,6 +21,7 @@ from service.child.reading.checks import (
     is_plain_name,
     supplied_names,
 )
+from service.child.reading.class_indices import labels_of_numbers
 from service.child.reading.columns import CORRECT_COLUMN
 from service.child.reading.npy_header import HEAD_BYTES, NpyHeader, read_npy_header
 from service.child.reading.pairs import (
@@ -238,12 +239,22 @@ class ArraySet:
         return check_weights(values, start=start, ctx=self._ctx)
 
     def _read_labels(self) -> Labels:
+        """Return the labels; numbers that name classes are added to the description."""
         if not self.info.labelled:
             return np.zeros(self.info.n_samples, np.int64)
         file, most = self._arrays[LABELS], self._ctx.limits.max_classes
         (labels,) = file.rows(self.info.n_samples)
         n_classes = self.info.n_classes
-        return check_labels(labels, place=file.place, n_classes=n_classes, n_allowed=most)
+        found = labels_of_numbers(
+            labels, self._ctx.reading, place=file.place, n_classes=n_classes, max_classes=most
+        )
+        self.info = replace(
+            self.info,
+            class_map=found.class_map,
+            is_numbered_by_name=found.is_numbered_by_name,
+            notes=(*self.info.notes, *found.notes),
+        )
+        return found.labels
 
     def _checked(self, values: AnyArray, name: str, start: int) -> AnyArray:
         place = self._ctx.place

@@ -13,7 +13,7 @@ from howsure.statistics.records.pairs import (
     score_log_odds,
 )
 from service.child.reading.checks import check_n_samples, check_sizes, check_supplied
-from service.child.reading.columns import CORRECT_COLUMN
+from service.child.reading.columns import CORRECT_COLUMN, rename_hint
 from service.child.reading.sampling_design import design_columns, read_design
 from service.child.reading.set_file import refuse_damage
 from service.child.reading.tables import ReadColumns, number_column
@@ -59,7 +59,19 @@ def require_columns(names: Sequence[str], ctx: SetContext) -> list[str]:
                 SCORE: "one number a sample, larger where the answer is more certain",
                 CORRECT_COLUMN: "1 or 0 a sample, whether the answer was right",
             }[name]
-            raise ctx.invalid(f"expected a column `{name}`, {use}, got {found or 'none'}", name)
+            raise ctx.invalid(
+                f"expected a column `{name}`, {use}, got {found or 'none'}"
+                + rename_hint(names, [name]),
+                name,
+            )
+    if CORRECT_COLUMN not in names and ctx.reading.wants_labels:
+        fix = rename_hint(names, [CORRECT_COLUMN])
+        if fix:
+            raise ctx.invalid(
+                f"expected a column `{CORRECT_COLUMN}`, or none with such a name where it is not "
+                f"known which answers were right{fix}",
+                CORRECT_COLUMN,
+            )
     wanted = {*needed, CORRECT_COLUMN} if CORRECT_COLUMN in names else set(needed)
     return [*(name for name in (SCORE, CORRECT_COLUMN) if name in wanted), *design_columns(names)]
 

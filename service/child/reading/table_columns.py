@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from service.child.reading.checks import SUPPLIED_PREFIX, supplied_names
 from service.child.reading.columns import (
+    MANY,
     TableColumn,
     TableColumns,
     label_column,
@@ -21,6 +22,7 @@ from service.runner.messages.preprocessing import PIXELS
 from service.runner.messages.reading import LABEL, SetContext
 
 INPUTS = "inputs"
+CALIBRATION = "calibration"
 _SHOWN_KINDS = 3
 # Row numbers, which pandas and R write beside the data.
 _ROW_NUMBER = re.compile(r"|Unnamed: 0|__index_level_[0-9]+__")
@@ -101,12 +103,14 @@ def _asked(
     if not chosen:
         raise ctx.invalid(f"config.columns names no column for {listed([name])}; name at least one")
     missing = [column for column in chosen if column not in columns]
+    by_caller = ctx.location == CALIBRATION
     if missing:
         raise ctx.invalid(
             f"expected the {len(chosen)} columns of {listed([name])} by name, in any order; "
             f"missing: {listed(missing)}"
             + (f"; got also {listed(others)}" if others else "")
-            + nearest(others, missing)
+            # When calibrating, the caller names columns of the table; later tables have the names.
+            + (nearest(missing, others) if by_caller else nearest(others, missing))
         )
     found = [columns[column] for column in chosen]
     _refuse_unread([c for c in found if c.kind in ("text", "dates", "others")], ctx)
@@ -167,7 +171,7 @@ def _features(
             f"expected features, got also the row number as {listed(row_numbers)}; write the "
             f"table without an index (index=False), or {_NAMING}",
         )
-    found = listed([column.name for column in columns])
+    found = listed([column.name for column in columns], most=MANY)
     note = f"Columns of `{INPUTS}`, in the order of the file: {len(columns)}, {found}."
     return {INPUTS: columns}, (note,)
 

@@ -8,7 +8,13 @@ import numpy as np
 
 from howsure.statistics.arrays import Labels
 from service.child.reading.checks import check_labels, check_n_samples
-from service.child.reading.class_indices import ClassLabels, class_indices, labels_by_name
+from service.child.reading.class_indices import (
+    ClassLabels,
+    are_integers,
+    class_indices,
+    labels_by_name,
+    labels_of_numbers,
+)
 from service.child.reading.columns import TableColumns, listed, nearest
 from service.child.reading.set_file import refuse_damage
 from service.child.reading.tables import ReadColumns, refuse_null
@@ -36,19 +42,17 @@ def read_indices(
     column = _whole_column(name, read_columns, ctx)
     refuse_null(column, "a number", 0, name, ctx)
     found = np.concatenate([chunk.to_numpy(zero_copy_only=False) for chunk in column.chunks])
-    labels = check_labels(
-        found,
-        place=ctx.place(name),
-        n_classes=n_classes if names is None else len(names),
-        n_allowed=ctx.limits.max_classes,
-    )
+    place, most = ctx.place(name), ctx.limits.max_classes
     if names is None:
-        return ClassLabels(labels)
+        return labels_of_numbers(
+            found, ctx.reading, place=place, n_classes=n_classes, max_classes=most
+        )
+    labels = check_labels(found, place=place, n_classes=len(names), n_allowed=most)
     reading = ctx.reading
     own_map = {class_name: index for index, class_name in enumerate(names)}
     if reading.class_map is None and not own_map.keys() <= set(reading.classes or ()):
         return ClassLabels(labels, own_map)
-    class_map = class_indices(names, reading, place=ctx.place(name)).map
+    class_map = class_indices(names, reading, place=place).map
     asked = np.array([class_map[class_name] for class_name in names], np.int64)
     if np.array_equal(asked, np.arange(len(names))):
         return ClassLabels(labels, class_map)
@@ -65,8 +69,7 @@ def are_names(columns: TableColumns, ctx: SetContext) -> bool:
     names, label = columns.class_names, columns.label
     is_text = label is not None and label.kind != "numbers"
     if columns.kind == "inputs":
-        names = tuple(ctx.reading.class_map or ())
-        return is_text or (bool(names) and all(map(str.isdigit, names)))
+        return is_text or are_integers(ctx.reading.class_map)
     if not names:
         return False
     positions = tuple(map(str, range(len(names))))

@@ -10,8 +10,8 @@ import numpy as np
 from service.child.onnx.model_inputs import ModelInputs
 from service.child.requests.json_body import JsonRows
 from service.child.requests.limits import BodyLimits
-from service.child.requests.media_types import BODIES, JSON, SET_ROWS
-from service.child.requests.named_rows import NamedRows
+from service.child.requests.media_types import BODIES, JSON, ROWS_OF_SETS, SET_ROWS
+from service.child.requests.named_rows import RECORDS, NamedRows
 from service.child.requests.open_inference import read_infer
 from service.child.requests.tensors import (
     PredictRequest,
@@ -227,7 +227,9 @@ class BodyDecoder:
         supplied = {
             name: supplied_column(name, array, n_rows) for name, array in request.supplied.items()
         }
-        is_named = bool(request.named_rows) or sent.media_type == SET_ROWS
+        of = self._inputs.columns
+        has_named_inputs = len(of) > 1 and all(len(columns) == 1 for columns in of.values())
+        is_named = bool(request.named_rows) or sent.media_type == SET_ROWS or has_named_inputs
         decoded = Decoded(
             rows,
             n_rows,
@@ -242,7 +244,7 @@ class BodyDecoder:
         """Return the arrays of a request, those of its pictures included."""
         if request.pictures:
             return {PIXELS: self._pixels(request.pictures, limits)}
-        if request.named_rows:
+        if request.named_rows and request.named_kind == LOCATION:
             return self._named_rows.read(request.named_rows, limits)
         arrays = request.arrays
         if self._inputs.are_pixels(arrays):
@@ -254,6 +256,9 @@ class BodyDecoder:
                 f"{LOCATION}.{PIXELS}",
                 f"the model has no such input, and the calibration takes {NO_PICTURES}",
             )
+        known = {column for of in self._inputs.columns.values() for column in of}
+        if arrays and arrays.keys() <= known and arrays.keys().isdisjoint(self._names):
+            raise InvalidInput.at(LOCATION, f"expected rows, got columns; {RECORDS}")
         return model_inputs(request, self._names, max_rows=limits.max_rows)
 
     def _pixels(self, pictures: Sequence[SentPicture], limits: BodyLimits) -> Array:
@@ -307,7 +312,7 @@ def read_request(
     if sent.media_type == OIP:
         asked, request = read_infer(sent, body, limits=limits, inputs=inputs)
         return request, requested_outputs(asked)
-    if sent.media_type == SET_ROWS:
+    if sent.media_type in ROWS_OF_SETS:
         batch = batch_of(decode(body).tensors)
         return PredictRequest(batch.arrays, batch.supplied), None
     request = BODIES[sent.media_type](body, limits)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from service.child.magic_bytes import other_format
 from service.child.requests.limits import BodyLimits
+from service.child.requests.named_rows import RECORDS
 from service.child.requests.tensors import (
     ANY_INPUT,
     SCORE_KINDS,
@@ -168,6 +169,10 @@ _NAMED = re.compile(rb'"calibration"\s{0,64}:\s{0,64}"([^"\\\x00-\x1f]{1,400})"'
 MOST_SCANNED_BYTES = 2**20
 NEAR_BYTES = 2**12
 _PLAIN = re.compile(rb'\s{0,64}\{\s{0,64}"(?:calibration|inputs)"\s{0,64}:\s{0,64}["\[]')
+# A name that may stand before it, and what Python writes for numbers that JSON does not have.
+_NO_NUMBER = re.compile(
+    rb'(?:"([^"\\\x00-\x1f]{1,60})"\s{0,8}:|[\[,])\s{0,64}(NaN|-?Infinity)\s{0,64}[\],}]'
+)
 _NAMED_ROWS = re.compile(rb"\s*\[\s*\{")
 _plain_decoder = msgspec.json.Decoder(PlainBody)
 _body_decoder = msgspec.json.Decoder(JsonBody)
@@ -222,7 +227,7 @@ def read_json_body(body: bytes, limits: BodyLimits) -> PredictRequest:
     kind = _only_kind(found)
     text, named_rows = bytes(getattr(found, kind)), b""
     arrays: dict[str, Array] = {}
-    if kind == ANY_INPUT and _NAMED_ROWS.match(text):
+    if kind != SCORES and _NAMED_ROWS.match(text):
         named_rows = text
     elif kind == ANY_INPUT and _is_object(text):
         arrays = _inputs(text, max_rows)
@@ -230,7 +235,13 @@ def read_json_body(body: bytes, limits: BodyLimits) -> PredictRequest:
         arrays = {kind: _array(text, kind, max_rows)}
     text = bytes(found.supplied)
     supplied = _arrays(_parts(text, "supplied"), "supplied", max_rows) if text else {}
-    return PredictRequest(arrays, supplied, named_rows=named_rows, calibration=found.calibration)
+    return PredictRequest(
+        arrays,
+        supplied,
+        named_rows=named_rows,
+        named_kind=kind,
+        calibration=found.calibration,
+    )
 
 
 def _plain(body: bytes, max_rows: int) -> PredictRequest | None:
@@ -260,6 +271,13 @@ def _outer(body: bytes) -> JsonBody:
     except RecursionError as error:
         raise MalformedRequest.at("body", "the lists are nested too deeply") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        if no_number := _NO_NUMBER.search(body):
+            column = f" at `{no_number[1].decode('utf-8', 'replace')}`" if no_number[1] else ""
+            raise MalformedRequest.at(
+                "body",
+                f"expected finite numbers, got {no_number[2].decode()}{column}, which JSON does "
+                "not have; fill in the value or leave the row out",
+            ) from error
         name, _ = other_format(body) or ("JSON", "")
         got = f"expected a JSON object: {error}"
         if name != "JSON":
@@ -298,6 +316,11 @@ def _inputs(text: bytes, max_rows: int) -> dict[str, Array]:
         raise InvalidInput.at(
             ANY_INPUT, "expected arrays by input name; wrap one row of named values in a list"
         )
+    if any(
+        _is_object(bytes(part)) and not is_encoded(_parts(bytes(part), ANY_INPUT))
+        for part in parts.values()
+    ):
+        raise InvalidInput.at(ANY_INPUT, f"expected arrays by input name, got objects; {RECORDS}")
     return _arrays(parts, ANY_INPUT, max_rows)
 
 

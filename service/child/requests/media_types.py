@@ -22,6 +22,9 @@ SETS = (
 )
 # Rows of a set that a reader process has read, as a shard. Clients cannot send them.
 SET_ROWS = "rows of a set"
+# The same of a table of outputs whose columns have indices of classes, not their names.
+NUMBERED_SET_ROWS = "rows of a set by index"
+ROWS_OF_SETS = (SET_ROWS, NUMBERED_SET_ROWS)
 
 
 # Reads a body whose length is within the limit; its arrays are not checked against a model.

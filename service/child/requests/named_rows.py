@@ -21,6 +21,15 @@ NO_NAMES = (
     "this calibration has no column names, because its set held arrays; send each row as a list in "
     "the order of that set, or calibrate with a table: CSV, Parquet or a data frame"
 )
+NO_CLASSES = (
+    "this calibration has no names of classes; send each row as a list in the order of the classes"
+)
+# What to do about a data frame that was written by its columns.
+RECORDS = (
+    'send rows by column name as a list, [{"age": 41, …}], as DataFrame.to_dict(orient="records") '
+    "gives it"
+)
+COLUMNS = "columns"
 _ESCAPE = re.compile(rb"\\.", re.DOTALL)
 _KINDS = {str: "a string", bool: "a boolean", type(None): "null", list: "a list"}
 _rows = msgspec.json.Decoder(list[msgspec.Raw])
@@ -34,9 +43,16 @@ class NamedRows:
     ----------
     columns
         The names of the columns of each input, in order; empty where they are not known.
+    place
+        The location of the rows in errors.
+    of
+        What the names are of, in errors.
     """
 
-    def __init__(self, columns: Mapping[str, Sequence[str]]) -> None:
+    def __init__(
+        self, columns: Mapping[str, Sequence[str]], *, place: str = ANY_INPUT, of: str = COLUMNS
+    ) -> None:
+        self._place, self._of = place, of
         self._names = list(dict.fromkeys(chain.from_iterable(columns.values())))
         place_of = {name: place for place, name in enumerate(self._names)}
         self._places = {name: [place_of[one] for one in of] for name, of in columns.items()}
@@ -55,12 +71,12 @@ class NamedRows:
             If there are more rows than is allowed.
         """
         if not self._names:
-            raise InvalidInput.at(ANY_INPUT, NO_NAMES)
+            raise InvalidInput.at(self._place, NO_NAMES if self._of == COLUMNS else NO_CLASSES)
         limits.of_rows_of(len(self._names) + self.n_commas).check_json(text)
         rows = _rows.decode(text)
         if len(rows) > limits.max_rows:
             raise TooLarge.at(
-                ANY_INPUT, f"expected at most {limits.max_rows} rows, got {len(rows)}"
+                self._place, f"expected at most {limits.max_rows} rows, got {len(rows)}"
             )
         values_of, names = itemgetter(*self._names), set(self._names)
         values = []
@@ -70,7 +86,7 @@ class NamedRows:
             except (msgspec.DecodeError, UnicodeDecodeError):
                 row = {}
             if row.keys() != names or _n_keys(bytes(raw)) != len(names):
-                self._refuse(bytes(raw), f"{ANY_INPUT}[{number}]")
+                self._refuse(bytes(raw), f"{self._place}[{number}]")
             values.append(values_of(row))
         matrix = np.array(values, np.float64).reshape(len(rows), len(names))
         return {name: matrix.take(places, axis=1) for name, places in self._places.items()}
@@ -98,7 +114,7 @@ class NamedRows:
         if missing or unknown:
             raise InvalidInput.at(
                 place,
-                f"expected the {len(self._names)} columns of the calibration by name"
+                f"expected the {len(self._names)} {self._of} of the calibration by name"
                 + (f"; missing: {listed(missing)}" if missing else "")
                 + (f"; unknown: {listed(unknown)}" if unknown else "")
                 + (nearest(unknown, missing) if missing else "; leave other names out"),

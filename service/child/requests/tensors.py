@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howsure.statistics.measures import SCORE
+from service.child.reading.checks import SUM_TOLERANCE, is_off, sum_advice
 from service.child.reading.npy_header import NpyHeader
 from service.errors import InvalidDataset, InvalidInput, TooLarge, shown
 from service.runner.messages.dataset import PAIRS
@@ -206,7 +207,6 @@ SCORE_KINDS: tuple[ScoreKind, ...] = ("logits", "probabilities")
 # The scores of pairs: in requests, in files of arrays, and as rows that a set was read to.
 SCORES: Literal["scores"] = "scores"
 _PAIR_ARRAYS = (SCORES, SCORE, ANY_INPUT)
-SUM_TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,6 +232,8 @@ class PredictRequest:
         A row each, in place of arrays.
     named_rows : bytes
         JSON of rows by the names of their columns, in place of arrays; not decoded yet.
+    named_kind : str
+        What these rows hold: ``inputs``, ``logits`` or ``probabilities``.
     calibration : str or None
         The id, name, or ``name@version`` in a JSON body; other bodies name no calibration.
     """
@@ -240,6 +242,7 @@ class PredictRequest:
     supplied: Mapping[str, Array] = field(default_factory=dict)
     pictures: Sequence[SentPicture] = ()
     named_rows: bytes = b""
+    named_kind: str = ANY_INPUT
     calibration: str | None = None
 
 
@@ -261,7 +264,9 @@ def model_inputs(
     arrays = dict(request.arrays)
     if len(known) == 1 and arrays.keys() == {ANY_INPUT}:
         arrays = {known[0]: arrays[ANY_INPUT]}
-    elif arrays.keys() <= {*SCORE_KINDS, SCORES, PAIRS} and not arrays.keys() & set(known):
+    elif request.named_rows or (
+        arrays.keys() <= {*SCORE_KINDS, SCORES, PAIRS} and not arrays.keys() & set(known)
+    ):
         raise InvalidInput.at(ANY_INPUT, "this calibration runs a model; send its `inputs`")
     elif arrays.keys() == {ANY_INPUT} and ANY_INPUT not in known:
         raise InvalidInput.at(
@@ -308,11 +313,14 @@ def class_scores(
     scores = _reals(given, kind)
     if kind == "logits":
         return kind, scores
-    bad = (scores < -SUM_TOLERANCE).any(axis=1) | (np.abs(scores.sum(axis=1) - 1.0) > SUM_TOLERANCE)
+    bad = (scores < -SUM_TOLERANCE).any(axis=1) | is_off(scores.sum(axis=1))
     if bad.any():
+        row = int(np.argmax(bad))
+        fix = "" if scores[row].min() < 0.0 else f"; {sum_advice(scores[row])}"
         raise InvalidInput.at(
-            f"probabilities[{int(np.argmax(bad))}]",
-            "expected non-negative values that sum to 1 within 0.001",
+            f"probabilities[{row}]",
+            "expected non-negative values that sum to 1 within 0.001, got "
+            f"{scores[row].sum():.6g}{fix}",
         )
     with np.errstate(divide="ignore"):
         return kind, np.log(np.maximum(scores, 0.0))

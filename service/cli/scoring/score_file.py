@@ -196,6 +196,7 @@ def _reading(calibration: Calibration) -> Reading:
         classes=calibration.classes or None,
         columns=config.get("columns"),
         takes_other_columns=data.get(TAKES_OTHER_COLUMNS, True),
+        wants_labels=kind != PAIRS,
         kind=kind if kind in {"inputs", "logits", "probabilities", "pairs"} else None,
         score_range=data.get(SCORE_RANGE),
     )

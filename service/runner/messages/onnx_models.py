@@ -1,7 +1,7 @@
 """An ONNX model: its files, its description once loaded, and what is stored to load it again."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -183,6 +183,14 @@ def serving(
     if columns is None:
         return {**resolved, "passes": plans}
     return {**resolved, "passes": plans, "columns": sorted(columns)}
+
+
+def names_each_input(columns: Mapping[str, Sequence[str]], inputs: Collection[str]) -> bool:
+    """Tell whether a table without chosen columns has one for each input, of the same name."""
+    found = columns.get("inputs", ())
+    return (
+        columns.keys() == {"inputs"} and len(inputs) == len(found) > 1 and set(inputs) == {*found}
+    )
 
 
 def with_table_columns(

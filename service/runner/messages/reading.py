@@ -36,7 +36,8 @@ class Reading:
     labels
         A separate .npy file with the labels.
     wants_labels
-        Whether labels of pictures are read; if not, names of folders mean nothing.
+        Whether labels of pictures are read; if not, names of folders mean nothing. Pairs whose
+        `correct` is misspelled are refused only with it.
     kind
         The content of the set, where the caller knows it; that of a single array without a name is
         the model's input by default.

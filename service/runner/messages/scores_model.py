@@ -34,6 +34,10 @@ class ScoresModelSpec:
         Names of the uncertainties that each request brings.
     score_range
         Of pairs: the smallest and the largest score of the calibration set, where it is known.
+    class_names
+        Names of the classes by index; empty where they have none but their indices.
+    has_named_columns
+        Whether the calibration set named the classes.
     """
 
     kind: str
@@ -42,6 +46,8 @@ class ScoresModelSpec:
     events: tuple[ScoredEvent, ...]
     supplied: tuple[str, ...]
     score_range: ScoreRange | None = None
+    class_names: tuple[str, ...] = ()
+    has_named_columns: bool = False
 
     @property
     def output(self) -> OutputChoice:

@@ -99,6 +99,12 @@ WRONG = {
     "one class": ("label,p_a\na,1\n", {}, "", "at least 2 classes, got 1"),
     "twice": ("label,p_a,p_a\na,1,0\n", {}, ".p_a", "twice"),
     "no sum": ("label,p_a,p_b\na,1,1\n", {}, ".p_*[0]", "sum to 1"),
+    "rounded": (
+        "label,p_a,p_b,p_c\na,.34,.34,.33\n",
+        {},
+        ".p_*[0]",
+        "rounded to 2 decimals: send more, or divide each row by its sum",
+    ),
     "missing class": (
         "label,p_a,p_bb\na,1,0\n",
         {"classes": ["a", "b", "c"]},
@@ -161,3 +167,10 @@ def test_other_labels_stay_refused_in_csv(path, label, message):
     (violation,) = refusal(write_text(path, text)).violations
     assert violation.location == "calibration.label[1]"
     assert message in violation.message
+
+
+def test_three_decimals_may_miss_one_by_a_thousandth(path):
+    """1 - 0.999 is more than 0.001 as a float."""
+    text = "label,p_a,p_b,p_c\na,.333,.333,.333\nb,.334,.333,.334\n"
+    found, _ = read_all(write_text(path, text))
+    assert found["probabilities"].shape == (2, 3)

@@ -47,8 +47,14 @@ def test_names_of_classes_have_their_positions(classes):
     assert found.note is None
 
 
-def test_classes_without_a_name_in_use_are_ignored_with_a_note():
-    found = class_indices(["fox", "cat"], Reading(classes=["fox", "dog"]), place="x")
+def test_a_name_that_the_classes_lack_is_named():
+    with pytest.raises(InvalidDataset, match="did you mean 'fox'"):
+        class_indices(["foxx", "cat"], Reading(classes=["fox", "cat"]), place="x")
+
+
+def test_classes_without_a_name_in_use_are_left_to_the_model_with_a_note():
+    found = class_indices(["fox", "cat"], Reading(classes=["emu", "dog"]), place="x")
+    assert found.by_order
     assert found.map == {"cat": 0, "fox": 1}
     assert found.note is not None
     assert "cat=0, fox=1" in found.note

@@ -202,6 +202,8 @@ ASKED_CASES = {
         {"x": ["years"]},
         "missing: `years`; got also `age`, `income`, `city`",
     ),
+    "typed otherwise": ({"x": ["age", "incme"]}, "did you mean `income`?"),
+    "label typed otherwise": ({"label": ["lable"]}, "did you mean `label`?"),
     "no column": ({"x": []}, "config.columns names no column for `x`"),
     "no such label": ({"label": ["y"]}, "got `y`; there are `age`, `label`, `income`"),
     "two labels": ({"label": ["age", "income"]}, "to name one column, got `age`, `income`"),
@@ -239,3 +241,12 @@ CSV_CASES = {
 def test_a_broken_rule_of_csv_is_named_with_its_place(path, case):
     text, location, message = CSV_CASES[case]
     check_refused(write_text(path, text), location, message)
+
+
+def test_the_note_names_up_to_30_columns(path):
+    names = [f"feature {k}" for k in range(31)]
+    for n in (30, 31):
+        table = dict.fromkeys(names[:n], INCOME) | {"label": LABELS}
+        (note,) = info_of(write_columns(path, "csv", table)).notes
+        assert all(f"`{name}`" in note for name in names[:30])
+        assert ("…" in note) == (n > 30)

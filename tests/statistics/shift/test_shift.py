@@ -27,7 +27,7 @@ def test_values_that_rounding_put_outside_are_in_the_outer_cells():
     assert sum(found.calibration_counts) == 0
 
 
-def measure_with(population_p, *, observed=None, ece_p=None):
+def measure_with(population_p, *, observed=None, ece_p=None, n=1000):
     band = None
     if observed is not None:
         band = ConsistencyBand("ece", observed=observed, median=0.01, upper=0.02, resamples=1000)
@@ -39,7 +39,7 @@ def measure_with(population_p, *, observed=None, ece_p=None):
         ece_p_value=ece_p,
         discarded={},
         population=PopulationShift(distance=0.1, p_value=population_p, auroc=0.6),
-        occupancy=(),
+        occupancy=(n - n // 2, n // 2),
     )
 
 
@@ -65,3 +65,22 @@ def test_calibration_fails_above_the_band_and_beyond_chance(observed, p_value, s
     assert ("miscalibrated" in text) == shifted
     # The error that reports state of every set, not that over the bins, which is tested.
     assert "are off by 4.0 % on average (ece_15), " in text
+
+
+@pytest.mark.parametrize("labelled", [False, True])
+@pytest.mark.parametrize(("n", "says"), [
+    (1, "none would show"), (10, "a distance of about 0.51 would show"), (42, "0.25"), (43, ""),
+])  # fmt: skip
+def test_a_set_too_small_to_tell_says_so(n, says, labelled):
+    """The 1 % quantile of Kolmogorov's distribution over the root of n is the least that shows."""
+    observed, p_value = (0.015, 1.0) if labelled else (None, None)
+    measure = measure_with(0.5, observed=observed, ece_p=p_value, n=n)
+    found, text = shift_verdict(1, measure, n_events=1)
+    assert not found
+    assert ("no shift is seen" in text) == (not says)
+    assert ("too few samples to tell" in text) == bool(says)
+    assert says in text
+
+
+def test_a_shift_of_few_samples_is_a_shift():
+    assert "the set is shifted" in shift_verdict(1, measure_with(0.001, n=12), n_events=1)[1]

@@ -1,0 +1,92 @@
+"""Indices of the classes that a set names, once the names of the model's classes are known."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from howsure.statistics.arrays import Labels
+from service.calibrations.config import CalibrationConfig
+from service.child.reading.class_indices import (
+    NUMBERED_BY_ORDER,
+    are_integers,
+    beginning,
+    class_indices,
+    refuse_unknown_names,
+)
+from service.errors import InvalidConfig, shown
+from service.runner.messages.reading import AS_IT_IS
+from service.runner.set_reader import UploadedSet
+
+
+def check_class_names(config: CalibrationConfig, own_names: Sequence[str] | None) -> None:
+    """Refuse names for the classes that the model itself gives to other classes.
+
+    Capitals make no difference here.
+
+    Raises
+    ------
+    InvalidConfig
+        Naming the first such name.
+    """
+    index_of = {name.casefold(): index for index, name in enumerate(own_names or ())}
+    for index, name in enumerate(config.classes or ()):
+        own = index_of.get(name.casefold(), index)
+        if own_names and own != index and [*own_names[index : index + 1]] != [name]:
+            order = ", ".join(shown(known) for known in own_names[:5])
+            more = ", …" if len(own_names) > 5 else ""  # noqa: PLR2004 - names in a message
+            raise InvalidConfig.at(
+                f"config.classes[{index}]",
+                f"expected the names in the model's own order, {order}{more}, got {shown(name)}, "
+                f"which is class {own} of the model; leave classes out, or write its order",
+            )
+
+
+def settle_class_indices(
+    found: UploadedSet,
+    location: str,
+    config: CalibrationConfig,
+    own_names: Sequence[str] | None,
+) -> None:
+    """Give the labels of a set the indices that the model has for their names.
+
+    The caller's ``class_map`` was applied already. Names must all be among the caller's
+    ``classes``, or all among the model's own names. Integers are names if the model has each of
+    them as the name of a class. Only names that nobody knows keep the order of their names.
+
+    Raises
+    ------
+    InvalidDataset
+        Naming the labels that are no name of a class.
+    """
+    info = found.info
+    if config.class_map is not None or not info.labelled or info.kind != "inputs":
+        return
+    index_of = {name: index for index, name in enumerate(own_names or ())}
+    current = info.class_map or _named_by_integers(found.labels(), index_of)
+    if current and current.keys() <= index_of.keys():
+        notes = [note for note in info.notes if not note.startswith(NUMBERED_BY_ORDER)]
+        known = beginning(index_of)
+        notes.append(f"Labels are read as the model's own names of its classes: {known}.")
+        found.name_classes(index_of, _order(current, index_of), notes)
+    elif info.is_numbered_by_name and info.class_map:
+        names = list(info.class_map)
+        expected = config.classes or own_names
+        if expected:
+            whose = "`classes`" if config.classes else "the model's classes"
+            refuse_unknown_names(names, expected, place=location, whose=whose)
+        # Refuses integers, which are no names that could be ordered.
+        class_indices(names, AS_IT_IS, place=location)
+
+
+def _named_by_integers(labels: Labels, index_of: Mapping[str, int]) -> Mapping[str, int] | None:
+    """Return the labels by name, if all are integers that name a class of the model."""
+    if not are_integers(index_of):
+        return None
+    return {str(label): label for label in np.unique(labels).tolist()}
+
+
+def _order(current: Mapping[str, int], wanted: Mapping[str, int]) -> Labels:
+    order = np.zeros(max(current.values()) + 1, np.int64)
+    for name, index in current.items():
+        order[index] = wanted[name]
+    return order

@@ -1,0 +1,136 @@
+"""Labels that are names have the indices that the model gives these names, or are refused."""
+
+import json
+from typing import Any
+
+import httpx
+import numpy as np
+import pandas as pd
+import pytest
+from classifier_files import skl2onnx_model
+from running_service import QUICK, calibrate, calibrated, evaluate, npz
+from sklearn.linear_model import LogisticRegression
+
+ROWS = np.random.default_rng(3).normal(size=(300, 3)).astype(np.float32)
+CLASS = ROWS.argmax(axis=1)
+# In no alphabetical order, so that the order of names is never right by chance.
+NAMES = ["silver", "gold", "bronze"]
+
+
+def labelled(names: Any) -> np.ndarray:
+    return np.asarray(names)[CLASS]
+
+
+def model_of(names: Any) -> bytes:
+    estimator = LogisticRegression().fit(ROWS, labelled(names))
+    found: bytes = skl2onnx_model(estimator, ROWS, labelled(names)).SerializeToString()
+    return found
+
+
+def csv(labels: Any, *, rows: np.ndarray = ROWS) -> bytes:
+    table = pd.DataFrame(rows, columns=["a", "b", "c"]).assign(label=labels)
+    return table.to_csv(index=False).encode()
+
+
+def arrays(labels: Any) -> bytes:
+    return npz(inputs=ROWS, labels=labels)
+
+
+def refused(client: httpx.Client, **parts: Any) -> str:
+    config = json.dumps({"name": "names", **QUICK, **parts.pop("config", {})})
+    answer = calibrate(client, config=config, **parts)
+    assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY, answer.text
+    detail: str = answer.json()["detail"]
+    return detail
+
+
+def served(client: httpx.Client, reference: str) -> list[str]:
+    answer = client.post("/predict", json={"calibration": reference, "inputs": ROWS.tolist()})
+    return [row["label"] for row in answer.json()["predictions"]]
+
+
+@pytest.mark.parametrize("own", [NAMES, ["0", "1", "2"]], ids=["names", "indices"])
+@pytest.mark.parametrize("classes", [["Silver", "gold", "bronze"], ["Silver", "Gold", "Bronze"]])
+def test_a_label_that_is_no_class_is_refused(client, own, classes) -> None:
+    numbers = own == ["0", "1", "2"]
+    model = model_of([0, 1, 2] if numbers else sorted(own))
+    order = classes if numbers else sorted(classes, key=str.casefold)
+    labels = labelled(NAMES if numbers else sorted(NAMES))
+    config = {"classes": order}
+    if not numbers and classes[1] == "Gold":
+        found = calibrated(client, QUICK | config, model=model, calibration=csv(labels))
+        assert found["config"]["classes"] == order  # other capitals for each of the model's names
+        assert found["accuracy"]["1"] > 0.9
+        return
+    detail = refused(client, model=model, calibration=csv(labels), config=config)
+    assert "expected the names of `classes`" in detail
+    assert "did you mean" in detail
+
+
+@pytest.mark.parametrize("classes", [["silver", "gold", "bronze"], ["Silver", "Gold", "Bronze"]])
+def test_names_in_another_order_than_the_models_are_refused(client, classes) -> None:
+    model, table = model_of(sorted(NAMES)), csv(labelled(sorted(NAMES)))
+    detail = refused(client, model=model, calibration=table, config={"classes": classes})
+    assert "config.classes[0]: expected the names in the model's own order, 'bronze'" in detail
+
+
+def test_the_labels_of_another_model_are_refused(client) -> None:
+    labels = labelled(["bronze", "gold", "sliver"])
+    detail = refused(client, model=model_of(sorted(NAMES)), calibration=csv(labels))
+    assert "got 'sliver'" in detail
+    assert "did you mean 'silver'?" in detail
+
+
+def test_a_missing_class_is_no_matter_where_the_model_names_it(client) -> None:
+    has = CLASS > 0
+    table = csv(labelled(sorted(NAMES))[has], rows=ROWS[has])
+    found = calibrated(client, QUICK, model=model_of(sorted(NAMES)), calibration=table)
+    assert found["data"]["class_counts"] == [0, *np.bincount(CLASS)[1:].tolist()]
+    assert found["accuracy"]["1"] > 0.9
+
+
+@pytest.mark.parametrize("own", [[-1, 1, 2], [1, 2, 3], [0, 2, 4]], ids=str)
+@pytest.mark.parametrize("written", [csv, arrays], ids=["csv", "npz"])
+def test_integers_that_the_model_has_as_names_are_names(client, own, written) -> None:
+    name = f"integers-{own[0]}-{own[2]}-{written.__name__}".replace("--", "-m")
+    labels = labelled(own)
+    found = calibrated(
+        client, QUICK | {"name": name}, model=model_of(own), calibration=written(labels)
+    )
+    assert found["accuracy"]["1"] > 0.9
+    assert found["data"]["class_counts"] == np.bincount(CLASS).tolist()
+    assert any("model's own names" in note for note in found["warnings"])
+    assert np.mean(np.array(served(client, name)) == labels.astype(str)) > 0.9
+    further = evaluate(client, found["id"], "later", written(labels))
+    assert further.status_code == httpx.codes.CREATED, further.text
+    assert further.json()["result"]["events"]["1"]["accuracy"] == pytest.approx(
+        found["accuracy"]["1"]
+    )
+
+
+def test_indices_stay_indices_where_the_model_has_other_integers(client) -> None:
+    found = calibrated(client, QUICK, model=model_of([1, 2, 3]), calibration=csv(CLASS))
+    assert found["accuracy"]["1"] > 0.9
+
+
+@pytest.mark.parametrize("written", [csv, arrays], ids=["csv", "npz"])
+def test_integers_that_nobody_knows_name_class_map(client, written) -> None:
+    model = model_of([0, 1, 2])
+    detail = refused(client, model=model, calibration=written(CLASS - 1))
+    assert "class_map" in detail
+    assert "leave out samples without a label" in detail
+    assert "class_map" in refused(client, model=model, calibration=written(CLASS + 1))
+    class_map = {"-1": 0, "0": 1, "1": 2}
+    found = calibrated(
+        client, QUICK | {"class_map": class_map}, model=model, calibration=written(CLASS - 1)
+    )
+    assert found["accuracy"]["1"] > 0.9
+
+
+def test_an_evaluation_set_has_the_classes_of_the_calibration(client) -> None:
+    config = QUICK | {"name": "further", "classes": NAMES}
+    found = calibrated(client, config, model=model_of([0, 1, 2]), calibration=csv(CLASS))
+    capitals = csv(labelled([name.title() for name in NAMES]))
+    answer = evaluate(client, found["id"], "capitals", capitals)
+    assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY, answer.text
+    assert "did you mean" in answer.json()["detail"]
