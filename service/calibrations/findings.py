@@ -22,6 +22,7 @@ from howsure.statistics.findings.evidence import (
     RescaledTrial,
 )
 from howsure.statistics.findings.inputs_scale import rescalings
+from howsure.statistics.measures import parse_measure
 from howsure.statistics.plain import to_plain
 from howsure.statistics.records.records import Records
 from service.calibrations.upload import CheckedUpload
@@ -89,6 +90,11 @@ def _evidence(
         evaluation=evaluation,
         rescaled=rescaled,
         class_names=config["classes"],
+        supplied={
+            name: name in config["serve"].values()
+            for name in config["measures"]
+            if parse_measure(name).kind in ("supplied", "output")
+        },
     )
 
 

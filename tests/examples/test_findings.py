@@ -15,7 +15,7 @@ from running_service import DIGITS, calibrate, quick_config
 
 from howsure.statistics.findings import FINDINGS
 
-CLEAN = ("floats", "bytes", "sorted by class", "logits", "probabilities", "too sure")
+CLEAN = ("floats", "bytes", "sorted by class", "logits", "probabilities", "too sure", "pairs")
 EACH_SET = pytest.mark.parametrize(
     "pictures",
     ["digits", pytest.param("fashion", marks=REQUIRES_DATA)],
