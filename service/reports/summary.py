@@ -33,6 +33,11 @@ def summarise(report: Report) -> dict[str, Any]:
     }
 
 
+def is_warned(report: Report) -> bool:
+    """Tell whether a calibration has warnings, so that its numbers mean nothing."""
+    return any(found["level"] == "warning" for found in report["findings"])
+
+
 def _sentences(report: Report, event: Report, status: Status) -> Iterator[str]:
     yield from _further_rates(event, status)
     yield from _calibration(report, event)
