@@ -44,13 +44,11 @@ FINDINGS: Mapping[str, Callable[[RecordedSet], Finding | None]] = {
 RESCALED_FINDINGS = ("inputs-not-scaled", "inputs-scaled-twice")
 # Findings that need the model and the inputs of the upload: records alone cannot repeat them.
 UPLOAD_FINDINGS = frozenset({*RESCALED_FINDINGS, "softmax-twice"})
+# Findings about the labels, and about the scores, of any labelled set.
+LABEL_FINDINGS = ("labels-shifted", "labels-permuted")
+SCORE_FINDINGS = ("score-reversed", "score-near-chance")
 # Findings about a set of pairs, which has no classes, and where equal scores are no copies.
-PAIR_FINDINGS = (
-    "score-reversed",
-    "score-near-chance",
-    "accuracy-differs",
-    "few-samples-for-bins",
-)
+PAIR_FINDINGS = (*SCORE_FINDINGS, "accuracy-differs", "few-samples-for-bins")
 
 
 def count_labels(labelled: LabelCounts, *, pairs: bool) -> list[Finding]:
