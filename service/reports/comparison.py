@@ -93,7 +93,7 @@ def _compare(
             str(found.k): to_plain(found) | {"undecided": _undecided(found, warned)}
             for found in comparisons
         },
-        "sentences": [_sentence(found, *names, warned) for found in comparisons],
+        "sentences": [_sentence(found, *names, warned=warned) for found in comparisons],
     }
 
 
@@ -140,7 +140,7 @@ def _name(report: dict[str, Any]) -> str:
     return f"{report['calibration']['name']}@{report['calibration']['version']}"
 
 
-def _sentence(found: Comparison, first: str, second: str, warned: Sequence[str]) -> str:
+def _sentence(found: Comparison, first: str, second: str, *, warned: Sequence[str]) -> str:
     opening, difference = f"Top-{found.k}:", found.differences.get("nll")
     if warned:
         them = " and ".join(dict.fromkeys(warned))

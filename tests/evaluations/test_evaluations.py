@@ -63,9 +63,7 @@ def test_labels_of_a_further_set_are_checked_as_those_of_a_calibration(
 ) -> None:
     content = npz(inputs=INPUTS, labels=labels)
     result = evaluate(client, "digits", code, content).json()["result"]
-    made = calibrated(
-        client, quick_config(), model=digits("model.onnx"), calibration=content
-    )
+    made = calibrated(client, quick_config(), model=digits("model.onnx"), calibration=content)
     (finding,) = result["findings"]
     (known,) = [found for found in made["findings"] if found["code"] == code]
     assert finding == {name: known[name] for name in finding}

@@ -79,7 +79,7 @@ def score_near_chance(evidence: RecordedSet) -> Finding | None:
         r
         for r in _rankings(evidence)
         if -REVERSED_Z * r.error <= r.auroc - 0.5 <= ABOVE_CHANCE_Z * r.error
-        and USEFUL_AUROC - 0.5 >= (ABOVE_CHANCE_Z + POWER_Z) * r.error
+        and (ABOVE_CHANCE_Z + POWER_Z) * r.error <= USEFUL_AUROC - 0.5
     ]
     if not rankings:
         return None
@@ -98,10 +98,7 @@ def score_near_chance(evidence: RecordedSet) -> Finding | None:
 def _rankings(evidence: RecordedSet) -> list[_Ranking]:
     """Return the rankings of all supplied scores that have right and wrong answers."""
     records, hits = evidence.records, evidence.records.hits(1)
-    if evidence.source == "pairs":
-        measures = {SCORE: True}
-    else:
-        measures = dict(evidence.supplied)
+    measures = {SCORE: True} if evidence.source == "pairs" else dict(evidence.supplied)
     if hits.all() or not hits.any():
         return []
     return [

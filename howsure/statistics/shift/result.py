@@ -7,7 +7,6 @@ from howsure.statistics.diagnostics.consistency import ConsistencyBand
 from howsure.statistics.model_scores import ModelScores
 from howsure.statistics.shift.population import Histogram, PopulationShift
 
-
 # What a set is compared with the calibration set, the most serious first: its uncertainties are
 # distributed differently, or its answers are right less often than stated, not as often in either
 # direction, or more often; or neither is seen.

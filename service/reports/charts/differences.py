@@ -125,7 +125,9 @@ def _comparison_figure(at: int, found: Row, rows: list[Row]) -> Figure:
     if "warnings" in undecided:
         said = f"{second} and {first} are not compared, because of warnings"
     elif undecided == {"accuracy"} and len(verdicts) == 1:
-        said = f"{second} is right {'more' if verdicts == {'better'} else 'less'} often than {first}"
+        said = (
+            f"{second} is right {'more' if verdicts == {'better'} else 'less'} often than {first}"
+        )
     elif len(verdicts) == 1:
         said = f"{second} is {verdicts.pop()} than {first} in {len(clear)} of {len(rows)} scores"
     elif verdicts:
