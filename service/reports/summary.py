@@ -139,8 +139,8 @@ def _measured_on(judged: str, data: Report, score: Report) -> str:
     folds = score["folds"]
     return (
         f"calibration error by cross-validation, mean of {folds} folds of "
-        f"{count(round(data['samples'] / folds))} samples; such small folds make it look larger than "
-        "on a whole evaluation set"
+        f"{count(round(data['samples'] / folds))} samples; such small folds make it look larger "
+        "than on a whole evaluation set"
     )
 
 
