@@ -41,6 +41,16 @@ REMEDIES: Mapping[str, Remedy] = {
         f"training, and that this is the trained model. {DRY_RUN}",
         "{calibrate} --dry-run",
     ),
+    "score-reversed": Remedy(
+        "Change the sign of the column in every set, and of the values in requests. An output of "
+        "the graph needs its sign changed in the export. Then calibrate again:",
+        "uncertainty = -uncertainty",
+    ),
+    "score-near-chance": Remedy(
+        "Match each sample with its own value by an identifier, not by position, then calibrate "
+        "again:",
+        'rows = samples.merge(scores, on="id")',
+    ),
     "accuracy-differs": Remedy(
         "Draw both sets at random from the data that will be predicted, and calibrate again:",
         "{calibrate} --evaluation evaluation.{suffix}",
@@ -65,6 +75,19 @@ REMEDIES: Mapping[str, Remedy] = {
     "few-samples-for-bins": Remedy(
         "Let the service choose the number of bins, or add labelled samples:",
         "howsure refit {reference} --bins auto",
+    ),
+}
+REMEDIES_OF_PAIRS: Mapping[str, Remedy] = {
+    "score-reversed": Remedy(
+        "Change one of the two columns, not both, then calibrate again. Send scores with the same "
+        "sign in requests:",
+        "score = -score  # if larger means less certain, as a distance does\n"
+        "correct = 1 - correct  # if 1 means wrong",
+    ),
+    "score-near-chance": Remedy(
+        "Match each score with its own answer by an identifier, not by position, then calibrate "
+        "again:",
+        'pairs = scores.merge(answers, on="id")',
     ),
 }
 ONE_BIN = Remedy("Add labelled samples.")  # fewer bins are impossible
@@ -99,14 +122,14 @@ def remedy_of(
         "suffix": suffix,
         "arrays": data["kind"],
     }
-    found = _remedy(finding["code"], figures, about["config"], has_model=has_model)
+    found = _remedy(finding["code"], figures, about["config"], kind=data["kind"])
     offset = figures.get("offset", 0)
     names |= {"sign": "-" if offset < 0 else "+", "distance": abs(offset)}
     return found._replace(code=found.code.format_map(names | figures))
 
 
 def _remedy(
-    code: str, figures: Mapping[str, Any], config: Mapping[str, Any], *, has_model: bool
+    code: str, figures: Mapping[str, Any], config: Mapping[str, Any], *, kind: str
 ) -> Remedy:
     if code == "few-samples-for-bins" and figures.get("bins") == 1:
         return ONE_BIN
@@ -115,7 +138,9 @@ def _remedy(
     if code in ("labels-shifted", "labels-permuted") and config.get("class_map"):
         return _renumbered(code, figures, config["class_map"])
     found = REMEDIES.get(code, Remedy(""))
-    return found if has_model else REMEDIES_OF_OUTPUTS.get(code, found)
+    if kind == "pairs":
+        found = REMEDIES_OF_PAIRS.get(code, found)
+    return found if kind == "inputs" else REMEDIES_OF_OUTPUTS.get(code, found)
 
 
 def _rescaled(

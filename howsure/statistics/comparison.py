@@ -98,14 +98,23 @@ class Comparison:
         Whether samples are paired. Otherwise means over folds are compared, whose standard errors
         are too large if the calibrations share samples.
     differences : dict of str to PairedDifference
-        ``nll`` and ``brier`` of the second minus those of the first, and ``accuracy`` where
-        paired. Negative losses and a positive accuracy favour the second. Infinite differences are
-        left out.
+        ``nll``, ``brier`` and ``accuracy`` of the second minus those of the first. Negative losses
+        and a positive accuracy favour the second. Infinite differences are left out.
     """
 
     k: int
     paired: bool
     differences: dict[str, PairedDifference]
+
+    @property
+    def rates_the_same(self) -> bool:
+        """Whether the losses may be compared: the accuracies do not differ clearly.
+
+        A loss rates statements about whether a model's own answers are right. A model that is
+        always wrong makes this easy to state, so its loss is small.
+        """
+        accuracy = self.differences.get("accuracy")
+        return accuracy is None or not accuracy.clear
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,10 +142,30 @@ def compare_on_samples(k: int, first: Served, second: Served) -> Comparison:
     return Comparison(k=k, paired=True, differences=differences)
 
 
+def accuracy_difference(first: tuple[float, int], second: tuple[float, int]) -> PairedDifference:
+    """Return the second accuracy minus the first, of sets that share no samples.
+
+    Each is a share with its number of samples. One right and one wrong answer are added to each for
+    the standard error, which would be 0 for an accuracy of 0 or 1.
+    """
+    variance = 0.0
+    for accuracy, n_samples in (first, second):
+        rate = (accuracy * n_samples + 1.0) / (n_samples + 2.0)
+        variance += rate * (1.0 - rate) / (n_samples + 2.0)
+    return PairedDifference(second[0] - first[0], variance**0.5, min(first[1], second[1]))
+
+
 def compare_on_folds(
-    k: int, first: dict[str, FoldScore], second: dict[str, FoldScore]
+    k: int,
+    first: dict[str, FoldScore],
+    second: dict[str, FoldScore],
+    *,
+    accuracy: PairedDifference | None = None,
 ) -> Comparison:
-    """Compare cross-validated scores of two calibrations that share no samples."""
+    """Compare cross-validated scores of two calibrations that share no samples.
+
+    ``accuracy`` is added if there is any other difference.
+    """
     differences = {}
     for name in COMPARED:
         ours, theirs = first.get(name), second.get(name)
@@ -147,6 +176,8 @@ def compare_on_folds(
             standard_error=_joint_error(ours, theirs),
             pairs=min(ours.folds, theirs.folds),
         )
+    if differences and accuracy is not None:
+        differences["accuracy"] = accuracy
     return Comparison(k=k, paired=False, differences=differences)
 
 

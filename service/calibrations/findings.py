@@ -11,7 +11,9 @@ import numpy as np
 import models
 from howsure.statistics.findings import (
     FINDINGS,
+    LABEL_FINDINGS,
     RESCALED_FINDINGS,
+    SCORE_FINDINGS,
     count_labels,
     run_checks,
 )
@@ -22,6 +24,7 @@ from howsure.statistics.findings.evidence import (
     RescaledTrial,
 )
 from howsure.statistics.findings.inputs_scale import rescalings
+from howsure.statistics.measures import parse_measure
 from howsure.statistics.plain import to_plain
 from howsure.statistics.records.records import Records
 from service.calibrations.upload import CheckedUpload
@@ -89,6 +92,11 @@ def _evidence(
         evaluation=evaluation,
         rescaled=rescaled,
         class_names=config["classes"],
+        supplied={
+            name: name in config["serve"].values()
+            for name in config["measures"]
+            if parse_measure(name).kind in ("supplied", "output")
+        },
     )
 
 
@@ -158,6 +166,16 @@ def findings_of_records(
     """Return the findings made at the start, and those of the records, which take precedence."""
     found = run_checks(_evidence(row, records, evaluation=evaluation))
     return _merged_by_code((Finding(**known) for known in row.findings), found)
+
+
+def findings_of_further_set(row: models.Calibration, records: Records) -> list[Finding]:
+    """Return the findings about the labels, or the scores, of a labelled further set."""
+    evidence = _evidence(row, records)
+    counts = np.bincount(records.label, minlength=evidence.n_classes)
+    evidence = replace(evidence, class_counts=counts)
+    codes = SCORE_FINDINGS if evidence.source == PAIRS else LABEL_FINDINGS
+    found = (FINDINGS[code](evidence) for code in codes)
+    return [finding for finding in found if finding is not None]
 
 
 def plain_findings(findings: list[Finding]) -> list[dict[str, Any]]:

@@ -34,7 +34,7 @@ MOST_PRINTED = 50
 
 
 def predictions_table(predictions: list[dict[str, Any]]) -> Table:
-    """Return a table with a line for each row and event."""
+    """Return a table with a line for each row and event, with flags if any row has one."""
     table = Table(box=SIMPLE_HEAD)
     table.add_column("row", no_wrap=True)
     has_classes = "label" in predictions[0]
@@ -42,6 +42,9 @@ def predictions_table(predictions: list[dict[str, Any]]) -> Table:
         table.add_column("class")
     for column in ("event", "probability", "interval"):
         table.add_column(column, no_wrap=True)
+    flags = [_flags(prediction) for prediction in predictions]
+    if any(flags):
+        table.add_column("flags")
     table.add_column("measure")
     table.add_column("bin", justify="right", no_wrap=True)
     for row, prediction in enumerate(predictions):
@@ -50,6 +53,7 @@ def predictions_table(predictions: list[dict[str, Any]]) -> Table:
             found = prediction[event]
             lower, upper = found["interval"]
             label = [prediction["label"] if position == 0 else ""] if has_classes else []
+            flagged = [flags[row] if position == 0 else ""] if any(flags) else []
             add_row(
                 table,
                 str(row) if position == 0 else "",
@@ -57,10 +61,18 @@ def predictions_table(predictions: list[dict[str, Any]]) -> Table:
                 event,
                 f"{found['probability']:.4f}",
                 f"{lower:.3f} to {upper:.3f}",
+                *flagged,
                 found["measure"],
                 str(found["bin"]),
             )
     return table
+
+
+def _flags(prediction: dict[str, Any]) -> str:
+    """Return what speaks against a prediction; a risk without a threshold abstains from each."""
+    found = ["out of distribution"] if prediction.get("out_of_distribution") else []
+    names = [name for name, left in prediction.get("abstain", {}).items() if left is not False]
+    return ", ".join([*found, *([f"abstain ({', '.join(names)})"] if names else [])])
 
 
 def predict(
@@ -121,6 +133,13 @@ def predict(
         typer.echo("The rows have no column names: read in the order of the calibration.", err=True)
     predictions = answer["predictions"]
     print_table(predictions_table(predictions[:MOST_PRINTED]))
+    strange = sum(bool(prediction["out_of_distribution"]) for prediction in predictions)
+    if strange:
+        typer.echo(
+            f"out of distribution: {strange} of {len(predictions)} rows are less certain than "
+            "nearly all of the calibration set, or unlike it; do not rely on their probabilities.",
+            err=True,
+        )
     if len(predictions) > MOST_PRINTED:
         left = len(predictions) - MOST_PRINTED
         typer.echo(f"{left} more rows; -o answers.csv writes all of them", err=True)

@@ -67,7 +67,7 @@ def print_scores(console: Console, report: dict[str, Any]) -> None:
     To standard error: whether the calibration is fit for automatic use, notes and findings.
     """
     for k, event in report["events"].items():
-        table = Table(title=_title(report, k, event), title_justify="left", box=SIMPLE_HEAD)
+        table = Table(title=_title(k, event), title_justify="left", box=SIMPLE_HEAD)
         table.add_column("")
         for column in ("bins", *SHOWN):
             table.add_column(column, justify="right", no_wrap=True)
@@ -100,11 +100,16 @@ def print_scores(console: Console, report: dict[str, Any]) -> None:
     print_findings(report, reference=f"{found['name']}@{found['version']}")
 
 
-def _title(report: dict[str, Any], k: str, event: dict[str, Any]) -> str:
-    data = report["provenance"]["data"]
-    judged = data.get("evaluation_samples")
-    source = f"{judged} evaluation samples" if judged else "cross-validation"
-    return f"Top-{k}: accuracy {event['accuracy']:.4f}; scores on {source}"
+def _title(k: str, event: dict[str, Any]) -> str:
+    """Return the accuracy, the set that it and the scores are of, and how many samples it has."""
+    figures = event["figures"]
+    found = figures["accuracy"]
+    if found is None:
+        return f"Top-{k}"
+    said = f"Top-{k}: accuracy {found['value']:.4f}"
+    if figures["set"] == "evaluation":
+        return f"{said} and scores on {found['n_samples']} evaluation samples"
+    return f"{said} on {found['n_samples']} calibration samples; scores by cross-validation"
 
 
 def _cells(found: dict[str, Any]) -> list[str]:
@@ -182,11 +187,11 @@ def _table(k: str, reports: list[dict[str, Any]]) -> Table:
         served = event["measures"][event["served"]]
         if served["evaluation"] is not None:
             source, scores = "evaluation", served["evaluation"]
-            accuracy = report["model_scores"]["evaluation"]["accuracy"][k]
         else:
-            source, accuracy = "cross-validation", event["accuracy"]
+            source = "cross-validation"
             scores = {name: fold["mean"] for name, fold in served["scores"].items()}
-        values = [accuracy, *(scores.get(score) for score in COMPARED_SCORES)]
+        accuracy = event["figures"]["accuracy"]
+        values = [accuracy and accuracy["value"], *(scores.get(score) for score in COMPARED_SCORES)]
         add_row(
             table,
             f"{found['name']}@{found['version']}",

@@ -66,7 +66,8 @@ class Evaluation(BaseModel):
     finished_at: datetime | None = Field(description="When it ended, in UTC.")
     data: dict[str, Any] = Field(description="Digest and samples.")
     result: dict[str, Any] | None = Field(
-        description="Scores and shift by event and measure; `sentence` says whether it is shifted."
+        description="Scores and shift by event and measure; `sentence` says whether it is shifted, "
+        "and `findings` what looks wrong with its labels."
     )
     error: dict[str, Any] | None = Field(description="Why it failed, as a problem.")
 

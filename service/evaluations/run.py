@@ -10,6 +10,7 @@ from howsure.statistics.plain import to_plain
 from howsure.statistics.ranking import OOD_LEVELS
 from howsure.statistics.records.records import Records
 from howsure.statistics.shift.evaluation import evaluate_set
+from service.calibrations.findings import findings_of_further_set, plain_findings
 from service.calibrations.run import MISLABELLED_SHOWN
 from service.jobs.progress import Progress
 from service.jobs.queue import ClaimedJob, JobQueue
@@ -70,12 +71,16 @@ def run_evaluation(
         refitted={name: refitted[name] for name in cross_fitted},
     )
     mislabelled = _mislabelled(further, rows) if evaluation.labelled else {}
+    findings = findings_of_further_set(calibration, further) if evaluation.labelled else []
+    sentences = [*(found.message for found in findings), result.sentence]
     queue.publish(
         job,
         rows=[],
         artifacts=recorded.artifacts,
         keep_sets=workspace.keep_inputs == "all",
-        result=to_plain(result) | mislabelled,
+        result=to_plain(result)
+        | mislabelled
+        | {"findings": plain_findings(findings), "sentence": " ".join(sentences)},
     )
 
 

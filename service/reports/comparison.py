@@ -6,13 +6,21 @@ from functools import cache, partial
 from typing import Any
 
 import models
-from howsure.statistics.comparison import Comparison, Served, compare_on_folds, compare_on_samples
+from howsure.statistics.comparison import (
+    Comparison,
+    Served,
+    accuracy_difference,
+    compare_on_folds,
+    compare_on_samples,
+)
 from howsure.statistics.fit.cross_validation import FoldScore
 from howsure.statistics.learned.recorded import with_learned
-from howsure.statistics.plain import to_plain
+from howsure.statistics.plain import percent, to_plain
 from service.errors import ArtifactDamaged, InvalidInput
 from service.jobs.record_set import load_records
 from service.reports.report import collect_report
+from service.reports.summary import is_warned
+from service.reports.verdict import Undecided
 from service.storage.calibrations import CalibrationRepository
 from service.storage.fit_results import core_table, learned_model, served_tables
 from service.workspace import Workspace
@@ -68,17 +76,37 @@ def _compare(
         comparisons = [compare_on_samples(int(k), one[k], other[k]) for k in shared]
     else:
         comparisons = [
-            compare_on_folds(int(k), *(_fold_scores(found, k) for found in (first, second)))
+            compare_on_folds(
+                int(k),
+                *(_fold_scores(found, k) for found in (first, second)),
+                accuracy=accuracy_difference(_accuracy(first, k), _accuracy(second, k)),
+            )
             for k in shared
         ]
     names = [_name(found) for found in (first, second)]
+    warned = [_name(found) for found in (first, second) if is_warned(found)]
     return {
         "first": names[0],
         "second": names[1],
         "on": "the same evaluation set" if paired else "cross-validation of each on its own data",
-        "events": {str(found.k): to_plain(found) for found in comparisons},
-        "sentences": [_sentence(found, *names) for found in comparisons],
+        "events": {
+            str(found.k): to_plain(found) | {"undecided": _undecided(found, warned)}
+            for found in comparisons
+        },
+        "sentences": [_sentence(found, *names, warned=warned) for found in comparisons],
     }
+
+
+def _undecided(found: Comparison, warned: Sequence[str]) -> Undecided | None:
+    """Return why no calibration is called better than the other; None if one may be."""
+    if warned:
+        return "warnings"
+    return None if found.rates_the_same else "accuracy"
+
+
+def _accuracy(report: dict[str, Any], k: str) -> tuple[float, int]:
+    """Return the accuracy on the calibration set and its number of samples."""
+    return report["events"][k]["accuracy"], report["provenance"]["data"]["samples"]
 
 
 def _served(
@@ -112,21 +140,35 @@ def _name(report: dict[str, Any]) -> str:
     return f"{report['calibration']['name']}@{report['calibration']['version']}"
 
 
-def _sentence(found: Comparison, first: str, second: str) -> str:
-    difference = found.differences.get("nll")
+def _sentence(found: Comparison, first: str, second: str, *, warned: Sequence[str]) -> str:
+    opening, difference = f"Top-{found.k}:", found.differences.get("nll")
+    if warned:
+        them = " and ".join(dict.fromkeys(warned))
+        return f"{opening} no comparison, because of the warnings of {them}. Fix their findings."
+    if not found.rates_the_same:
+        accuracy = found.differences["accuracy"]
+        more, less = (second, first) if accuracy.mean > 0 else (first, second)
+        return (
+            f"{opening} {more} is right more often than {less}, by {percent(abs(accuracy.mean))} "
+            f"of all answers{_spread(accuracy.standard_error)}. The losses rate how well each "
+            "states whether its own answers are right, so they do not say which is better."
+        )
     if difference is None:
-        return f"Top-{found.k}: {first} and {second} share no score to compare by."
+        return f"{opening} {first} and {second} share no score to compare by."
     if difference.mean == 0.0:
-        return f"Top-{found.k}: {first} and {second} have the same negative log-likelihood."
+        return f"{opening} {first} and {second} have the same negative log-likelihood."
     better, worse = (second, first) if difference.mean < 0 else (first, second)
-    error = difference.standard_error
-    spread = "" if error is None else f" (standard error {error:.5f})"
+    spread = _spread(difference.standard_error)
     if not difference.clear:
         return (
-            f"Top-{found.k}: {first} and {second} do not differ clearly; negative log-likelihood "
+            f"{opening} {first} and {second} do not differ clearly; negative log-likelihood "
             f"of {better} is {abs(difference.mean):.5f} lower{spread}."
         )
     return (
-        f"Top-{found.k}: {better} is better than {worse}, by {abs(difference.mean):.5f} in "
-        f"negative log-likelihood{spread}."
+        f"{opening} {better} states better than {worse} whether its answers are right, by "
+        f"{abs(difference.mean):.5f} in negative log-likelihood{spread}."
     )
+
+
+def _spread(error: float | None) -> str:
+    return "" if error is None else f" (standard error {error:.5f})"

@@ -123,10 +123,11 @@ def _phases(baselines: Mapping[str, Any]) -> list[str]:
 
 
 def _metrics(event: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """Yield the scores of the served measure that have a value."""
-    served = event["measures"][event["served"]]["scores"]
-    values = {"accuracy": event["accuracy"]}
-    values |= {name: served[name]["mean"] for name in CARD_SCORES if name in served}
+    """Yield the scores of the served measure that have a value: of the evaluation set if any."""
+    served, accuracy = event["measures"][event["served"]], event["figures"]["accuracy"]
+    scores = served["evaluation"] or {n: found["mean"] for n, found in served["scores"].items()}
+    values = {"accuracy": accuracy and accuracy["value"]}
+    values |= {name: scores.get(name) for name in CARD_SCORES}
     yield from ((name, value) for name, value in values.items() if value is not None)
 
 

@@ -169,6 +169,12 @@ class FurtherSet(BaseModel):
     finished_at: datetime = Field(description="End of its evaluation, in UTC.")
     samples: int = Field(description="Number of samples.")
     shifted: bool = Field(description="Whether any event is shifted.")
+    outcome: str | None = Field(
+        None,
+        description="`shifted`, `worse`, `miscalibrated`, `better` or `alike`; null in results of "
+        "earlier releases.",
+    )
+    findings: list[Finding] = Field([], description="Likely problems of its labels or scores.")
     sentence: str = Field(description="The result in words.")
     events: dict[str, FurtherEvent] = Field(description="By event, `1` for Top-1.")
     confidence: dict[str, Any] | None = Field(None, description="Histogram of the largest softmax.")

@@ -33,6 +33,11 @@ def summarise(report: Report) -> dict[str, Any]:
     }
 
 
+def is_warned(report: Report) -> bool:
+    """Tell whether a calibration has warnings, so that its numbers mean nothing."""
+    return any(found["level"] == "warning" for found in report["findings"])
+
+
 def _sentences(report: Report, event: Report, status: Status) -> Iterator[str]:
     yield from _further_rates(event, status)
     yield from _calibration(report, event)
@@ -125,7 +130,8 @@ def _calibration(report: Report, event: Report) -> Iterator[str]:
 def _measured_on(judged: str, data: Report, score: Report) -> str:
     """Return in words on which samples a calibration error was measured.
 
-    Chance adds to it in proportion to one over the root of their number.
+    Chance adds to it in proportion to one over the root of their number: in ten folds about three
+    times as much as in all samples together.
     """
     if judged == "evaluation":
         n_samples = count(data["evaluation_samples"])
@@ -133,7 +139,8 @@ def _measured_on(judged: str, data: Report, score: Report) -> str:
     folds = score["folds"]
     return (
         f"calibration error by cross-validation, mean of {folds} folds of "
-        f"{count(round(data['samples'] / folds))} samples; the fewer samples, the larger it looks"
+        f"{count(round(data['samples'] / folds))} samples; such small folds make it look larger "
+        "than on a whole evaluation set"
     )
 
 

@@ -6,6 +6,8 @@ from typing import Any, Literal, TypeAlias
 from howsure.statistics.comparison import PairedDifference
 
 Verdict: TypeAlias = Literal["same", "tie", "better", "worse"]
+# Why a comparison of two calibrations names no better one.
+Undecided: TypeAlias = Literal["warnings", "accuracy"]
 
 TIES: frozenset[Verdict] = frozenset({"same", "tie"})
 LARGER_IS_BETTER = frozenset({"accuracy"})
@@ -21,6 +23,17 @@ def verdict(difference: Mapping[str, Any], score: str = "nll") -> Verdict:
     if not PairedDifference(**difference).clear:
         return "tie"
     return "better" if (difference["mean"] > 0) == (score in LARGER_IS_BETTER) else "worse"
+
+
+def compared_verdict(event: Mapping[str, Any], score: str) -> Verdict | None:
+    """Return the verdict on a score of two calibrations; None if it names no better one.
+
+    ``event`` is one of a comparison's ``events``.
+    """
+    undecided: Undecided | None = event["undecided"]
+    if undecided == "warnings" or (undecided == "accuracy" and score not in LARGER_IS_BETTER):
+        return None
+    return verdict(event["differences"][score], score)
 
 
 def is_chance(judged: Mapping[str, Any]) -> bool:

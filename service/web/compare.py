@@ -9,8 +9,9 @@ from starlette.responses import Response
 
 from service.reports.charts.registry import render_figures
 from service.reports.comparison import compare_calibrations
-from service.reports.located import Located
-from service.web.measures import verdict_of
+from service.reports.located import Located, value_of
+from service.reports.verdict import compared_verdict
+from service.web.measures import VERDICTS
 from service.web.page import page
 from service.web.page_route import charts_of, tenant_of, workspace_of
 
@@ -65,10 +66,11 @@ def _difference(event: Located, score: str) -> dict[str, Any] | None:
     found = event["differences"][score]
     if not found:
         return None
+    verdict = compared_verdict(value_of(event), score)
     return {
         "at": found,
-        "verdict": verdict_of(found, score),
-        "of": "samples" if event["paired"] else "folds",
+        "verdict": "not judged" if verdict is None else VERDICTS[verdict],
+        "of": "samples" if event["paired"] or score == "accuracy" else "folds",
     }
 
 
@@ -86,9 +88,16 @@ def compare(request: Request, references: Sequence[str]) -> Response:
         ],
         against=[_against(at, found) for at in range(len(found["comparisons"]))],
         events=compared_events(found),
+        bases=_bases(found),
         json=f"{_address(ids)}&format=json",
         chart=render_figures(charts_of(request), found, ("comparison",)),
     )
+
+
+def _bases(found: Json) -> dict[str, bool]:
+    """Return which losses the differences are computed from; the cross-validated ones at least."""
+    paired = [event["paired"] for one in found["comparisons"] for event in one["events"].values()]
+    return {"paired": any(paired), "unpaired": not all(paired) or not paired}
 
 
 def _address(ids: Sequence[str]) -> str:

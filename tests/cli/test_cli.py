@@ -21,7 +21,9 @@ def test_the_whole_job_without_a_server(tmp_path) -> None:
     assert made.returncode == 0, made.stderr
     assert "digits@1" in made.stdout
     assert "raw_softmax" in made.stdout
-    assert "600 evaluation samples" in made.stdout
+    accuracy = json.loads(howsure("report", "digits", "--format", "json", folder=tmp_path).stdout)
+    accuracy = accuracy["events"]["1"]["figures"]["accuracy"]["value"]
+    assert f"Top-1: accuracy {accuracy:.4f} and scores on 600 evaluation samples" in made.stdout
 
     listed = howsure("list", folder=tmp_path)
     assert "digits@1" in listed.stdout

@@ -51,6 +51,42 @@ def test_a_shifted_set_is_reported_as_shifted(clean, noisy) -> None:
     assert events[0]["scores"]["nll"] < events[1]["scores"]["nll"]
 
 
+ORDER = np.array([3, 0, 1, 2, 7, 4, 9, 5, 6, 8])
+
+
+@pytest.mark.parametrize(
+    ("code", "labels"),
+    [("labels-shifted", (LABELS + 1) % 10), ("labels-permuted", ORDER[LABELS])],
+)
+def test_labels_of_a_further_set_are_checked_as_those_of_a_calibration(
+    client, digits_calibration, code, labels
+) -> None:
+    content = npz(inputs=INPUTS, labels=labels)
+    result = evaluate(client, "digits", code, content).json()["result"]
+    made = calibrated(client, quick_config(), model=digits("model.onnx"), calibration=content)
+    (finding,) = result["findings"]
+    (known,) = [found for found in made["findings"] if found["code"] == code]
+    assert finding == {name: known[name] for name in finding}
+    assert result["sentence"].startswith(finding["message"])
+    # The inputs are those of the calibration set: nothing about them has shifted.
+    assert result["outcome"] == result["events"]["1"]["outcome"] == "worse"
+    assert "Top-1: worse than stated; " in result["sentence"]
+    assert "the set is shifted" not in result["sentence"]
+    report = client.get("/report", params={"calibration": "digits@1"}).json()
+    (shown,) = [found for found in report["evaluations"] if found["name"] == code]
+    assert [found["code"] for found in shown["findings"]] == [code]
+    assert shown["outcome"] == "worse"
+    page = client.get("/report", params={"calibration": "digits@1", "format": "html"}).text
+    assert f"“{code}” is worse than stated" in page
+    assert f"“{code}” is shifted" not in page
+
+
+def test_a_clean_set_has_no_finding(clean, noisy) -> None:
+    for found, outcome in ((clean, "alike"), (noisy, "shifted")):
+        assert found["result"]["findings"] == []
+        assert found["result"]["outcome"] == outcome
+
+
 def test_a_random_half_is_not_shifted_where_many_scores_are_equal(client) -> None:
     """Votes of trees: cross-fitted values differ between folds and are no values of one formula."""
     rng = np.random.default_rng(2)

@@ -50,3 +50,23 @@ def test_names_of_scores_stay_as_they_are(report) -> None:
     text = report_markdown(report)
     assert "conditional_entropy" in text
     assert "brier_multiclass" in text
+
+
+def test_both_documents_give_the_accuracy_of_the_set_that_scores_are_of(report) -> None:
+    event = report["events"]["1"]
+    assert event["figures"]["set"] == "evaluation"
+    accuracy, served = event["figures"]["accuracy"], event["measures"][event["served"]]
+    assert accuracy["value"] != pytest.approx(event["accuracy"], abs=1e-4)
+    text = report_markdown(report)
+    assert f"Accuracy on the evaluation set: {accuracy['value']:.4f} (" in text
+    assert f"On the calibration set: {event['accuracy']:.4f}." in text
+    front = model_card(report).split("---")[1]
+    assert "name: evaluation set" in front
+    assert f"name: Top-1 accuracy\n      value: {accuracy['value']}\n" in front
+    assert f"name: Top-1 ece_15\n      value: {served['evaluation']['ece_15']}\n" in front
+
+    event["figures"]["set"], served["evaluation"] = "calibration", None
+    assert "Accuracy on the calibration set: " in report_markdown(report)
+    front = model_card(report).split("---")[1]
+    assert "name: calibration set" in front
+    assert f"name: Top-1 brier\n      value: {served['scores']['brier']['mean']}\n" in front

@@ -107,7 +107,7 @@ def test_a_cross_validated_error_says_how_few_samples_it_is_a_mean_over(report) 
     event["figures"]["set"] = "calibration"
     event["figures"]["calibration_error"]["served"]["folds"] = 10
     (sentence,) = [s for s in summarise(report)["sentences"] if "calibration error" in s]
-    assert "by cross-validation, mean of 10 folds of 60 samples; the fewer" in sentence
+    assert "by cross-validation, mean of 10 folds of 60 samples; such small folds" in sentence
 
 
 def test_a_shifted_further_set_is_named(report) -> None:

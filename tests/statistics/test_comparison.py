@@ -1,5 +1,7 @@
 """Paired differences, and comparisons of two calibrations."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sample_strategies import simulated_records
@@ -9,6 +11,7 @@ from howsure.statistics.bins.fit import fit_bin_table
 from howsure.statistics.comparison import (
     PairedDifference,
     Served,
+    accuracy_difference,
     compare_on_folds,
     compare_on_samples,
     paired_difference,
@@ -104,3 +107,28 @@ def test_a_single_fold_has_no_error():
     assert (
         compare_on_folds(1, {"nll": one}, {"nll": many}).differences["nll"].standard_error is None
     )
+
+
+def test_a_model_that_is_always_wrong_does_not_win():
+    """Its own answers are the easiest to rate, so its loss is the smallest."""
+    right, wrong = simulated_records(400, seed=2), simulated_records(400, seed=2)
+    wrong = replace(wrong, label_rank=np.ones(400, np.int32))
+    tables = [fit_bin_table(r.uncertainty[COLUMN], r.hits(1), n_bins=2) for r in (right, wrong)]
+    first, second = Served(tables[0], COLUMN, right), Served(tables[1], COLUMN, wrong)
+    found = compare_on_samples(1, first, second)
+    assert found.differences["nll"].mean < 0
+    assert found.differences["nll"].clear
+    assert not found.rates_the_same
+    assert compare_on_samples(1, first, first).rates_the_same
+
+
+def test_accuracies_of_two_sets_are_compared_by_their_samples():
+    one, same = {"nll": FoldScore(0.3, 0.05, 10, None)}, (0.9, 1000)
+    for other, rates_the_same in (((0.89, 1000), True), ((0.85, 1000), False), ((0.85, 100), True)):
+        accuracy = accuracy_difference(same, other)
+        assert accuracy.mean == pytest.approx(other[0] - 0.9)
+        found = compare_on_folds(1, one, one, accuracy=accuracy)
+        assert found.rates_the_same == rates_the_same
+    assert accuracy_difference((1.0, 50), (1.0, 50)).standard_error > 0
+    # Without any other score there is nothing to compare.
+    assert not compare_on_folds(1, {}, one, accuracy=accuracy).differences

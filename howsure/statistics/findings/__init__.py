@@ -20,6 +20,7 @@ from howsure.statistics.findings.inputs_scale import (
 )
 from howsure.statistics.findings.labels import labels_permuted, labels_shifted
 from howsure.statistics.findings.outputs import not_probabilities, softmax_twice
+from howsure.statistics.findings.scores import score_near_chance, score_reversed
 
 # The check for each code, in the order of report: a finding comes before those it may cause.
 FINDINGS: Mapping[str, Callable[[RecordedSet], Finding | None]] = {
@@ -30,6 +31,8 @@ FINDINGS: Mapping[str, Callable[[RecordedSet], Finding | None]] = {
     "softmax-twice": softmax_twice,
     "not-probabilities": not_probabilities,
     "accuracy-near-chance": accuracy_near_chance,
+    "score-reversed": score_reversed,
+    "score-near-chance": score_near_chance,
     "accuracy-differs": accuracy_differs,
     "duplicate-samples": duplicate_samples,
     "conflicting-labels": conflicting_labels,
@@ -41,8 +44,11 @@ FINDINGS: Mapping[str, Callable[[RecordedSet], Finding | None]] = {
 RESCALED_FINDINGS = ("inputs-not-scaled", "inputs-scaled-twice")
 # Findings that need the model and the inputs of the upload: records alone cannot repeat them.
 UPLOAD_FINDINGS = frozenset({*RESCALED_FINDINGS, "softmax-twice"})
+# Findings about the labels, and about the scores, of any labelled set.
+LABEL_FINDINGS = ("labels-shifted", "labels-permuted")
+SCORE_FINDINGS = ("score-reversed", "score-near-chance")
 # Findings about a set of pairs, which has no classes, and where equal scores are no copies.
-PAIR_FINDINGS = ("accuracy-differs", "few-samples-for-bins")
+PAIR_FINDINGS = (*SCORE_FINDINGS, "accuracy-differs", "few-samples-for-bins")
 
 
 def count_labels(labelled: LabelCounts, *, pairs: bool) -> list[Finding]:

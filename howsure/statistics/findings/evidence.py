@@ -185,6 +185,9 @@ class RecordedSet(LabelCounts):
         Some samples with rescaled inputs.
     class_names : sequence of str
         By index; empty if the classes have none.
+    supplied : mapping of str to bool
+        Measures that are columns of the set or outputs of the graph, and whether the configuration
+        serves each. The score of pairs is not among them.
     """
 
     records: Records
@@ -193,6 +196,7 @@ class RecordedSet(LabelCounts):
     evaluation: Records | None = None
     rescaled: RescaledTrial | None = None
     class_names: Sequence[str] = ()
+    supplied: Mapping[str, bool] = field(default_factory=dict)
 
     @property
     def is_whole(self) -> bool:

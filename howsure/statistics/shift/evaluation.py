@@ -23,6 +23,7 @@ from howsure.statistics.records.records import Records
 from howsure.statistics.scores import compute_scores
 from howsure.statistics.shift.population import Histogram, fit_histogram, population_shift
 from howsure.statistics.shift.result import (
+    OUTCOMES,
     ConfidenceCount,
     EvaluationResult,
     EventEvaluation,
@@ -93,7 +94,7 @@ def evaluate_set(  # noqa: PLR0913 - two sets, and the choices of a calibration
             )
             for measure, table in tables[k].items()
         }
-        shifted, sentence = shift_verdict(k, measures[served[k]], n_events=len(tables))
+        outcome, sentence = shift_verdict(k, measures[served[k]], n_events=len(tables))
         events[k] = EventEvaluation(
             k=k,
             accuracy=float(np.average(further.hits(k), weights=further.weight))
@@ -101,7 +102,8 @@ def evaluate_set(  # noqa: PLR0913 - two sets, and the choices of a calibration
             else None,
             served=served[k],
             measures=measures,
-            shifted=shifted,
+            shifted=outcome != "alike",
+            outcome=outcome,
             sentence=sentence,
         )
     return EvaluationResult(
@@ -113,6 +115,7 @@ def evaluate_set(  # noqa: PLR0913 - two sets, and the choices of a calibration
         entropy=_entropy_histogram(further, calibration, n_classes),
         above_confidence=_above_confidence(further, calibration),
         shifted=any(event.shifted for event in events.values()),
+        outcome=min((event.outcome for event in events.values()), key=OUTCOMES.index),
         sentence=" ".join(event.sentence for event in events.values()),
     )
 
@@ -143,10 +146,11 @@ def _judge_measure(  # noqa: PLR0913 - as above
     """Evaluate one table; ``deals`` is the number of permutations, None without labels."""
     name = column(measure, k)
     values, known = further.uncertainty[name], calibration.uncertainty[name]
-    scores, band, p_value = None, None, None
+    scores, band, p_value, stated, right = None, None, None, None, None
     if deals is not None:
         judged = predict_with_table(table, values, further.hits(k), further.weight)
         scores = compute_scores(judged)
+        stated, right = judged.mean(judged.probability), judged.mean(judged.hits)
         # Both redraw labels of independent samples, each of which counts as one.
         if not (calibration.has_design or further.has_design):
             band = evaluation_band(table, known, values, judged.hits, seed=seed)
@@ -156,6 +160,8 @@ def _judge_measure(  # noqa: PLR0913 - as above
         measure=measure,
         column=name,
         scores=scores,
+        stated=stated,
+        right=right,
         ece_band=band,
         ece_p_value=p_value,
         discarded={

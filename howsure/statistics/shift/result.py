@@ -1,10 +1,17 @@
 """The result of evaluating a calibration on another set."""
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from howsure.statistics.diagnostics.consistency import ConsistencyBand
 from howsure.statistics.model_scores import ModelScores
 from howsure.statistics.shift.population import Histogram, PopulationShift
+
+# What a set is compared with the calibration set, the most serious first: its uncertainties are
+# distributed differently, or its answers are right less often than stated, not as often in either
+# direction, or more often; or neither is seen.
+Outcome: TypeAlias = Literal["shifted", "worse", "miscalibrated", "better", "alike"]
+OUTCOMES: tuple[Outcome, ...] = ("shifted", "worse", "miscalibrated", "better", "alike")
 
 
 @dataclass(frozen=True, eq=False)
@@ -16,6 +23,8 @@ class MeasureEvaluation:
     measure, column : str
     scores : dict of str to float or None, optional
         Of the table on this set; None without labels.
+    stated, right : float, optional
+        The mean probability on this set, and the share of hits; None without labels.
     ece_band : ConsistencyBand, optional
         The calibration error on this set and its distribution for a calibrated table; None without
         labels.
@@ -39,6 +48,8 @@ class MeasureEvaluation:
     discarded: dict[float, float]
     population: PopulationShift
     occupancy: tuple[int, ...]
+    stated: float | None = None
+    right: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +67,8 @@ class EventEvaluation:
     shifted : bool
         By the served measure: whether its uncertainties are distributed differently from the
         calibration set or, with labels, its calibration error is more than chance explains.
+    outcome : Outcome
+        Which of the two it is.
     sentence : str
         The result in words.
     """
@@ -65,6 +78,7 @@ class EventEvaluation:
     served: str
     measures: dict[str, MeasureEvaluation]
     shifted: bool
+    outcome: Outcome
     sentence: str
 
 
@@ -106,6 +120,8 @@ class EvaluationResult:
         Ascending.
     shifted : bool
         Whether any event is.
+    outcome : Outcome
+        The most serious of the events.
     sentence : str
         The sentences of the events, joined.
     """
@@ -118,4 +134,5 @@ class EvaluationResult:
     entropy: Histogram | None
     above_confidence: tuple[ConfidenceCount, ...]
     shifted: bool
+    outcome: Outcome
     sentence: str

@@ -4,7 +4,7 @@ import numpy as np
 
 from howsure.statistics.fit.verdict import ERROR
 from howsure.statistics.plain import percent
-from howsure.statistics.shift.result import MeasureEvaluation
+from howsure.statistics.shift.result import MeasureEvaluation, Outcome
 
 SHIFT_LEVEL = 0.01
 LEAST_PRINTED = 1e-9
@@ -13,35 +13,58 @@ LEAST_PRINTED = 1e-9
 MOST_UNSEEN = 0.25
 
 
-def shift_verdict(k: int, measure: MeasureEvaluation, *, n_events: int) -> tuple[bool, str]:
-    """Return whether a set is shifted for the Top-k event, and a sentence about it.
+OPENINGS: dict[Outcome, str] = {
+    "shifted": "the set is shifted",
+    "worse": "worse than stated",
+    "miscalibrated": "not as stated",
+    "better": "better than stated",
+    "alike": "no shift is seen",
+}
+
+
+def shift_verdict(k: int, measure: MeasureEvaluation, *, n_events: int) -> tuple[Outcome, str]:
+    """Return how a set compares with the calibration set for the Top-k event, and a sentence.
 
     A set is shifted if the distribution of its uncertainties differs significantly from that of the
-    calibration set. With labels it is also shifted if the calibration error of the served
-    probabilities is above the 99 % quantile of its consistency band and chance in a fit on few
-    errors does not explain it (`diagnostics.consistency.ece_permutation_test`). For sets like the
-    calibration set, each test has at most 1 false alarm in 100 over all events together. The
-    sentence says so where the set is too small to show a shift.
+    calibration set. With labels, its probabilities do not hold if the calibration error of the
+    served probabilities is above the 99 % quantile of its consistency band and chance in a fit on
+    few errors does not explain it (`diagnostics.consistency.ece_permutation_test`). The set is then
+    worse or better than stated if the mean probability is off by at least half that error. For sets
+    like the calibration set, each test has at most 1 false alarm in 100 over all events together.
+    The sentence says so where the set is too small to show a shift.
     """
     level = SHIFT_LEVEL / n_events
     differs = measure.population.p_value < level
+    outcome: Outcome = "shifted" if differs else "alike"
     said = [_population(measure, differs=differs)]
-    fails = False
     if measure.scores is None:
         said.append("without labels, the calibration of its probabilities is unknown")
     elif measure.ece_band is None or measure.ece_p_value is None:
         said.append("its calibration is not tested, because samples have weights or groups")
     else:
         fails = not measure.ece_band.consistent and measure.ece_p_value < level
+        error = measure.scores[ERROR] or 0.0
         chance = "no more than chance explains"
         if fails:
             chance = "more than chance explains: they are miscalibrated on this set"
+            outcome = "shifted" if differs else _failure(measure, error)
         elif not measure.ece_band.consistent:
             chance = f"which may be chance with so few errors (p = {measure.ece_p_value:.2g})"
-        off = percent(measure.scores[ERROR] or 0.0)
-        said.insert(0, f"stated probabilities are off by {off} on average ({ERROR}), {chance}")
-    opening = "the set is shifted" if differs or fails else _unshifted(measure, level)
-    return differs or fails, f"Top-{k}: {opening}; {'; '.join(said)}."
+        off = f"off by {percent(error)} on average ({ERROR})"
+        said.insert(0, f"stated probabilities are {off}, {chance}")
+        if measure.right is not None and measure.stated is not None:
+            shares = f"{percent(measure.right)} are right, {percent(measure.stated)} stated"
+            said.insert(0, shares)
+    opening = _unshifted(measure, level) if outcome == "alike" else OPENINGS[outcome]
+    return outcome, f"Top-{k}: {opening}; {'; '.join(said)}."
+
+
+def _failure(measure: MeasureEvaluation, error: float) -> Outcome:
+    """Return in which direction probabilities fail."""
+    too_high = (measure.stated or 0.0) - (measure.right or 0.0)
+    if abs(too_high) < error / 2.0:
+        return "miscalibrated"
+    return "worse" if too_high > 0.0 else "better"
 
 
 def _unshifted(measure: MeasureEvaluation, level: float) -> str:
@@ -49,7 +72,7 @@ def _unshifted(measure: MeasureEvaluation, level: float) -> str:
     # Kolmogorov's limit: the distance that a test of so many samples at this level takes for one.
     least = np.sqrt(np.log(2.0 / level) / (2.0 * max(n, 1)))
     if n == 0 or least <= MOST_UNSEEN:
-        return "no shift is seen"
+        return OPENINGS["alike"]
     what = f"only a distance of about {least:.2f} would show" if least < 1.0 else "none would show"
     return f"too few samples to tell whether the set is shifted, {n}: {what}"
 

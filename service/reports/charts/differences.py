@@ -3,7 +3,7 @@
 from service.reports.charts import text
 from service.reports.charts.figure import Column, Figure, Report, Row, Table
 from service.reports.located import Located, pointer
-from service.reports.verdict import TIES, verdict
+from service.reports.verdict import TIES, compared_verdict, verdict
 
 MEASURES = "measures"
 SERVED, TIED, DIFFERS = "served", "tied with it", "differs clearly"
@@ -93,7 +93,9 @@ def _measure_row(place: int, row: Row) -> Row:
 
 
 COMPARISON = "comparison"
-MAYBE_CHANCE = "may be chance"  # beside "better" and "worse"
+# Beside "better" and "worse".
+MAYBE_CHANCE = "may be chance"
+NOT_JUDGED = "not judged"
 COMPARED_SCORES = {"nll": "negative log-likelihood", "brier": "Brier", "accuracy": "accuracy"}
 COMPARISON_COLUMNS = (
     Column("score", str),
@@ -116,10 +118,17 @@ def comparison_figures(report: Report) -> list[Figure]:
 
 def _comparison_figure(at: int, found: Row, rows: list[Row]) -> Figure:
     first, second = text.name(found["first"]), text.name(found["second"])
-    clear = [row["verdict"] for row in rows if row["verdict"] != MAYBE_CHANCE]
+    clear = [row["verdict"] for row in rows if row["verdict"] not in (MAYBE_CHANCE, NOT_JUDGED)]
     verdicts = set(clear)
     said = f"{second} and {first} do not differ clearly"
-    if len(verdicts) == 1:
+    undecided = {event["undecided"] for event in found["events"].values()}
+    if "warnings" in undecided:
+        said = f"{second} and {first} are not compared, because of warnings"
+    elif undecided == {"accuracy"} and len(verdicts) == 1:
+        said = (
+            f"{second} is right {'more' if verdicts == {'better'} else 'less'} often than {first}"
+        )
+    elif len(verdicts) == 1:
         said = f"{second} is {verdicts.pop()} than {first} in {len(clear)} of {len(rows)} scores"
     elif verdicts:
         said = f"{second} is better than {first} in some scores and worse in others"
@@ -163,7 +172,7 @@ def _compared_scores(at: int, found: Row) -> list[Row]:
             **event["differences"][score],
             "at": shown[k]["differences"][score],
             "score": f"{text.event(k)}, {told}",
-            "verdict": _comparison_verdict(event["differences"][score], score),
+            "verdict": _comparison_verdict(event, score),
         }
         for k, event in found["events"].items()
         for score, told in COMPARED_SCORES.items()
@@ -171,6 +180,8 @@ def _compared_scores(at: int, found: Row) -> list[Row]:
     ]
 
 
-def _comparison_verdict(difference: Row, score: str) -> str:
-    found = verdict(difference, score)
+def _comparison_verdict(event: Row, score: str) -> str:
+    found = compared_verdict(event, score)
+    if found is None:
+        return NOT_JUDGED
     return MAYBE_CHANCE if found in TIES else found

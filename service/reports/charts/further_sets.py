@@ -6,6 +6,13 @@ from service.reports.located import Located, pointer
 
 HISTOGRAM = "histogram"
 KINDS = {"confidence": "largest softmax probability", "entropy": "entropy, nats"}
+SAID = {
+    "shifted": "is shifted",
+    "worse": "is worse than stated",
+    "miscalibrated": "is not as stated",
+    "better": "is better than stated",
+    "alike": "shows no shift",
+}
 KNOWN, FURTHER = "calibration set", "this set"
 HISTOGRAM_COLUMNS = (
     Column("from", text.number),
@@ -32,7 +39,8 @@ def _histogram_figure(at: int, found: Row, kind: str) -> Figure:
     cells = list(zip(histogram["edges"], histogram["edges"][1:], strict=False))
     columns = (edges[:-1], edges[1:], shown["counts"], shown["calibration_counts"])
     sides = {KNOWN: histogram["calibration_counts"], FURTHER: histogram["counts"]}
-    said = "is shifted" if found["shifted"] else "shows no shift"
+    # Results of earlier releases have no outcome.
+    said = SAID[found.get("outcome") or ("shifted" if found["shifted"] else "alike")]
     return Figure(
         chart=HISTOGRAM,
         key=f"{kind}-{at}",

@@ -1,5 +1,7 @@
 """Distributions of two sets, and the verdict on a further set."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -40,6 +42,8 @@ def measure_with(population_p, *, observed=None, ece_p=None, n=1000):
         discarded={},
         population=PopulationShift(distance=0.1, p_value=population_p, auroc=0.6),
         occupancy=(n - n // 2, n // 2),
+        stated=None if observed is None else 0.9,
+        right=None if observed is None else 0.86,
     )
 
 
@@ -51,9 +55,24 @@ def test_events_share_the_level(p_value, n_events, shifted):
     by_calibration = shift_verdict(
         1, measure_with(1.0, observed=0.05, ece_p=p_value), n_events=n_events
     )
-    assert (by_population[0], by_calibration[0]) == (shifted, shifted)
-    for found, text in (by_population, by_calibration):
-        assert ("the set is shifted" in text) == found
+    assert by_population[0] == ("shifted" if shifted else "alike")
+    assert by_calibration[0] == ("worse" if shifted else "alike")
+    assert ("the set is shifted" in by_population[1]) == shifted
+    assert ("worse than stated" in by_calibration[1]) == shifted
+    assert "the set is shifted" not in by_calibration[1]
+
+
+@pytest.mark.parametrize(("right", "outcome"), [
+    (0.0, "worse"), (0.87, "worse"), (0.89, "miscalibrated"), (0.91, "miscalibrated"),
+    (0.93, "better"),
+])  # fmt: skip
+def test_probabilities_that_fail_are_too_high_or_too_low(right, outcome):
+    """Half the error of 0.04 must be in one direction; the mean probability is 0.9."""
+    measure = replace(measure_with(1.0, observed=0.05, ece_p=0.001), right=right)
+    found, text = shift_verdict(1, measure, n_events=1)
+    assert found == outcome
+    assert "are right, 90.0 % stated" in text
+    assert "distributed as in the calibration set" in text
 
 
 @pytest.mark.parametrize(("observed", "p_value", "shifted"), [
@@ -61,7 +80,7 @@ def test_events_share_the_level(p_value, n_events, shifted):
 ])  # fmt: skip
 def test_calibration_fails_above_the_band_and_beyond_chance(observed, p_value, shifted):
     found, text = shift_verdict(1, measure_with(1.0, observed=observed, ece_p=p_value), n_events=1)
-    assert found == shifted
+    assert (found == "worse") == shifted
     assert ("miscalibrated" in text) == shifted
     # The error that reports state of every set, not that over the bins, which is tested.
     assert "are off by 4.0 % on average (ece_15), " in text
@@ -76,7 +95,7 @@ def test_a_set_too_small_to_tell_says_so(n, says, labelled):
     observed, p_value = (0.015, 1.0) if labelled else (None, None)
     measure = measure_with(0.5, observed=observed, ece_p=p_value, n=n)
     found, text = shift_verdict(1, measure, n_events=1)
-    assert not found
+    assert found == "alike"
     assert ("no shift is seen" in text) == (not says)
     assert ("too few samples to tell" in text) == bool(says)
     assert says in text

@@ -12,6 +12,10 @@ from scipy.special import softmax
 Parts = dict[str, bytes]
 Array = NDArray[Any]
 
+# Calibrated scores of 2,000 answers, and whether each was right.
+SCORES = np.random.default_rng(7).beta(3, 2, 2000)
+CORRECT = np.random.default_rng(8).random(2000) < SCORES
+
 
 def with_factor(content: bytes, factor: float) -> bytes:
     """Return a float model that multiplies its input first."""
@@ -51,6 +55,8 @@ def faulty_uploads(model: bytes, inputs: Array, labels: Array, logits: Array) ->
         "softmax-twice": of_outputs(labels, logits=probabilities),
         "not-probabilities": of_outputs(labels, probabilities=np.eye(10)[logits.argmax(axis=1)]),
         "accuracy-near-chance": by_model(rng.permutation(inputs), labels),
+        "score-reversed": of_pairs(score=-SCORES, correct=CORRECT),
+        "score-near-chance": of_pairs(score=np.roll(SCORES, 1), correct=CORRECT),
         "accuracy-differs": by_model(inputs, labels, evaluation=of(inputs, spoilt)),
         "duplicate-samples": by_model(inputs[twice], labels[twice]),
         "conflicting-labels": by_model(inputs[twice], relabelled),
@@ -79,7 +85,12 @@ def clean_uploads(model: bytes, inputs: Array, labels: Array, logits: Array) -> 
         "logits": of_outputs(labels, logits=logits),
         "probabilities": of_outputs(labels, probabilities=probabilities.astype(np.float32)),
         "too sure": of_outputs(labels, logits=logits * 4),
+        "pairs": of_pairs(score=SCORES, correct=CORRECT),
     }
+
+
+def of_pairs(score: Array, correct: Array) -> Parts:
+    return {"calibration": npz(score=score, correct=correct)}
 
 
 def of_outputs(labels: Array, **outputs: Array) -> Parts:

@@ -51,7 +51,8 @@ def calibrate_scores(client: httpx.Client) -> None:
     rng = np.random.default_rng(5)
     logits = (rng.normal(size=(9000, 3)) * 3).astype(np.float32)
     labels = np.where(rng.random(9000) < 0.1, rng.integers(0, 3, 9000), logits.argmax(axis=1))
-    content = npz(logits=logits, labels=labels, uncertainty_own=rng.random(9000))
+    own = rng.random(9000) + 0.5 * (labels != logits.argmax(axis=1))
+    content = npz(logits=logits, labels=labels, uncertainty_own=own)
     config = {"name": "scores", "classes": CLASSES[:3], "top_k": [1, 2], "bins": 10}
     config |= {"measures": ["entropy", "supplied:own"], "serve": {"1": "supplied:own"}}
     calibrated(client, config, calibration=content)

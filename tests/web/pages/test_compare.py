@@ -4,11 +4,13 @@ import re
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 from keyed_service import KeyedService
-from page_visitor import Visitor, elements, pointed_to, text_of
+from page_visitor import Visitor, elements, text_of
+from running_service import calibrated, npz
 
-from service.reports.verdict import verdict
+from service.reports.verdict import compared_verdict
 from service.web.measures import VERDICTS
 
 NAMES = ("digits@1", "digits@2", "scores", "moved", "digits@1")
@@ -49,6 +51,59 @@ def test_warnings_of_a_compared_calibration_come_before_its_numbers(service, sho
     assert "Do not use this calibration yet" not in text_of(shown)
 
 
+@pytest.mark.parametrize("names", [("warned", "scores"), ("scores", "warned")])
+def test_nothing_is_better_or_worse_than_a_calibration_with_warnings(service, names) -> None:
+    [compared] = service.client().get(address(*names)).json()["comparisons"]
+    assert {event["undecided"] for event in compared["events"].values()} == {"warnings"}
+    for sentence in compared["sentences"]:
+        assert "no comparison, because of the warnings of warned@1" in sentence
+    page = text_of(Visitor(service).open(address(*names)).text)
+    assert "are not compared, because of warnings" in page
+    assert "not judged" in page
+    assert not re.search(r"clearly (better|worse)|is better|is worse", page)
+
+
+def test_losses_of_models_of_other_accuracy_are_not_judged(service) -> None:
+    """The surer model is wrong so often that its answers are easy to rate."""
+    client, rng = service.client(), np.random.default_rng(6)
+    labels = rng.integers(0, 5, 1500)
+    for name, share in (("often-right", 0.7), ("seldom-right", 0.3)):
+        logits = rng.normal(size=(1500, 5))
+        logits[np.arange(1500), labels] += np.where(rng.random(1500) < share, 4.0, 0.0)
+        halves = [npz(logits=logits[at::2], labels=labels[at::2]) for at in (0, 1)]
+        calibrated(client, {"name": name}, calibration=halves[0], evaluation=halves[1])
+    # The evaluation sets differ, so each is judged on its own data.
+    [compared] = client.get(address("often-right", "seldom-right")).json()["comparisons"]
+    assert compared["events"]["1"]["undecided"] == "accuracy"
+    assert compared["events"]["1"]["differences"]["accuracy"]["mean"] < -0.2
+    assert "often-right@1 is right more often than seldom-right@1" in compared["sentences"][0]
+    page = text_of(Visitor(service).open(address("often-right", "seldom-right")).text)
+    assert "seldom-right@1 is right less often than often-right@1" in page
+    assert page.count("not judged") >= 2
+    assert "clearly better" not in page
+
+
+def test_the_losses_shown_are_those_of_the_differences(service, shown, comparison) -> None:
+    """One number for each name: the difference is that of two numbers of one row."""
+    for name, is_paired in (("digits@2", True), ("scores", False)):
+        page = Visitor(service).open(address("digits@1", name)).text
+        [compared] = service.client().get(address("digits@1", name)).json()["comparisons"]
+        event = compared["events"]["1"]
+        assert event["paired"] is is_paired
+        on = ("evaluation set", "cross-validated")[:: 1 if is_paired else -1]
+        for heading in ("Negative log-likelihood", "Brier score"):
+            assert f"{heading}, {on[0]}" in page
+            assert f"{heading}, {on[1]}" not in page
+        row = page.partition(f"Negative log-likelihood, {on[0]}")[2].partition("</tr>")[0]
+        found = [float(value) for value in re.findall(r'data-value="([^"]+)"', row)]
+        losses = found if is_paired else found[::2]
+        assert losses[1] - losses[0] == pytest.approx(event["differences"]["nll"]["mean"])
+    both = text_of(shown)
+    assert "Negative log-likelihood, evaluation set" in both
+    assert "Negative log-likelihood, cross-validated" in both
+    assert "1 bins" not in both
+
+
 def test_sentences_are_those_of_the_json(shown, comparison) -> None:
     for compared in comparison["comparisons"]:
         for sentence in compared["sentences"]:
@@ -65,9 +120,9 @@ def test_each_difference_has_its_verdict(shown, comparison) -> None:
         )
     )
     assert words == {
-        (path := f"/comparisons/{at}/events/{k}/differences/{score}"): VERDICTS[
-            verdict(pointed_to(comparison, path), score)
-        ]
+        f"/comparisons/{at}/events/{k}/differences/{score}": VERDICTS.get(
+            compared_verdict(event, score), "not judged"
+        )
         for at, compared in enumerate(comparison["comparisons"])
         for k, event in compared["events"].items()
         for score in event["differences"]

@@ -1,0 +1,127 @@
+"""Findings about supplied scores: reversed, or no better than chance."""
+
+import numpy as np
+import pytest
+from sample_strategies import calibrated, evidence_of
+from scipy.special import expit, logit
+from sklearn.metrics import roc_auc_score
+
+from howsure.statistics.findings import run_checks
+from howsure.statistics.findings.evidence import RecordedSet
+from howsure.statistics.records.pairs import build_pair_records, score_log_odds
+
+REVERSED, CHANCE = "score-reversed", "score-near-chance"
+
+
+def pairs(n_samples, *, seed=0, sharpness=1.0, mean=1.0):
+    """Return calibrated scores, and whether each answer is right."""
+    rng = np.random.default_rng(seed)
+    scores = expit(rng.normal(mean, sharpness, n_samples))
+    return scores, rng.random(n_samples) < scores
+
+
+def findings(evidence):
+    return {found.code: found for found in run_checks(evidence) if found.code in (REVERSED, CHANCE)}
+
+
+def found_of_pairs(scores, correct, **design):
+    records = build_pair_records(
+        score_log_odds(scores, probabilities=False),
+        correct,
+        (-scores).astype(np.float32),
+        tie_keys=np.arange(len(scores), dtype=np.uint32),
+    ).with_design(design)
+    counts = np.array([correct.sum(), (~correct).sum()])
+    evidence = RecordedSet(
+        records=records, class_counts=counts, source="pairs", probabilities=False, bins="auto"
+    )
+    return findings(evidence)
+
+
+@pytest.mark.parametrize("n_samples", [100, 1500])
+def test_a_score_or_a_column_turned_round_is_found(n_samples):
+    scores, correct = pairs(n_samples, sharpness=2.0)
+    for sent in ((-scores, correct), (scores, ~correct)):
+        (found,) = found_of_pairs(*sent).values()
+        assert (found.code, found.level) == (REVERSED, "warning")
+        assert found.figures["auroc"] == pytest.approx(roc_auc_score(sent[1], sent[0]))
+        assert found.figures["right"] + found.figures["wrong"] == n_samples
+    assert not found_of_pairs(-scores, ~correct)
+
+
+@pytest.mark.parametrize("n_samples", [1500, 20_000])
+@pytest.mark.parametrize("seed", range(10))
+def test_scores_of_other_rows_are_found(n_samples, seed):
+    scores, correct = pairs(n_samples, seed=seed, mean=0.5)
+    (found,) = found_of_pairs(np.roll(scores, 1), correct).values()
+    assert (found.code, found.level) == (CHANCE, "warning")
+
+
+def test_few_wrong_answers_prove_nothing():
+    scores, correct = pairs(1500, mean=4.0, seed=2)
+    assert 5 < (~correct).sum() < 100
+    assert not found_of_pairs(np.roll(scores, 1), correct)
+    for n_samples in (1, 2, 10):
+        scores, correct = pairs(n_samples, mean=0.0)
+        assert not found_of_pairs(scores, ~correct)
+
+
+@pytest.mark.parametrize("decimals", [0, 1, 6])
+@pytest.mark.parametrize("n_samples", [20, 100, 600, 3000])
+@pytest.mark.parametrize("mean", [0.0, 1.5, 4.0])
+def test_no_alarm_on_calibrated_scores(n_samples, mean, decimals):
+    """Coarse scores have many ties. In 200 sets, one alarm is expected one time in five at most."""
+    alarms = 0
+    for seed in range(200):
+        scores, correct = pairs(n_samples, seed=seed, mean=mean)
+        alarms += bool(found_of_pairs(logit(scores).round(decimals), correct))
+    assert alarms <= 1
+
+
+def test_few_alarms_on_scores_that_are_just_useful():
+    """AUROC of 0.6: the weakest score for which alarms are bounded."""
+    rng, alarms = np.random.default_rng(4), 0
+    for n_samples in (400, 1000, 4000):
+        for _ in range(300):
+            correct = rng.random(n_samples) < 0.5
+            scores = rng.normal(size=n_samples) + 0.36 * correct
+            alarms += bool(found_of_pairs(scores, correct))
+    assert alarms <= 4
+
+
+def test_useless_scores_are_not_called_reversed():
+    alarms = 0
+    for seed in range(400):
+        scores, correct = pairs(300, seed=seed)
+        alarms += REVERSED in found_of_pairs(np.roll(scores, 1), correct)
+    assert alarms <= 1
+
+
+def test_rows_of_one_group_count_as_one():
+    """Twelve groups of equal rows: what they say is as uncertain as twelve rows."""
+    scores, correct = np.linspace(0, 1, 12), np.arange(12) % 3 == 0
+    group = np.repeat(np.arange(12), 200)
+    sent = scores[group] + 1e-6 * np.random.default_rng(0).normal(size=2400), correct[group]
+    assert found_of_pairs(*sent)
+    assert not found_of_pairs(*sent, group=group)
+
+
+@pytest.mark.parametrize(("serves", "level"), [(True, "warning"), (False, "notice")])
+def test_a_supplied_measure_that_does_not_serve_is_worth_a_notice(serves, level):
+    logits, labels = calibrated(3000, n_classes=10, seed=1, spread=1.0)
+    evidence = evidence_of(logits, labels, supplied={"supplied:doubt": serves})
+    confidence = evidence.confidence.astype(np.float32)
+    for sent, code in ((confidence, REVERSED), (np.roll(confidence, 1), CHANCE)):
+        records = evidence.records.with_supplied({"doubt": sent})
+        given = {"records": records, "class_counts": evidence.class_counts}
+        made = RecordedSet(
+            **given, source="inputs", probabilities=False, supplied=evidence.supplied
+        )
+        (found,) = findings(made).values()
+        assert (found.code, found.level) == (code, level)
+        assert "The measure supplied:doubt" in found.message
+    records = evidence.records.with_supplied({"doubt": -confidence})
+    given = {"records": records, "class_counts": evidence.class_counts}
+    assert not findings(
+        RecordedSet(**given, source="inputs", probabilities=False, supplied=evidence.supplied)
+    )
