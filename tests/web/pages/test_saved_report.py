@@ -79,13 +79,15 @@ def test_the_front_matter_of_a_model_card_has_the_report_s_numbers(card, report)
     found = yaml.safe_load(front)
     (model,) = found["model-index"]
     assert model["name"] == "digits"
+    assert model["results"][0]["dataset"]["name"] == "evaluation set"
     assert found["license"] is None
     values = {m["name"]: m["value"] for m in model["results"][0]["metrics"]}
     for k, event in report["events"].items():
-        scores = event["measures"][event["served"]]["scores"]
-        assert values.pop(f"Top-{k} accuracy") == event["accuracy"]
+        scores = event["measures"][event["served"]]["evaluation"]
+        assert event["figures"]["set"] == "evaluation"
+        assert values.pop(f"Top-{k} accuracy") == event["figures"]["accuracy"]["value"]
         for name in ("ece_15", "brier", "nll", "auroc"):
-            assert values.pop(f"Top-{k} {name}", None) == scores[name]["mean"]
+            assert values.pop(f"Top-{k} {name}", None) == scores[name]
         assert f"{event['figures']['accuracy']['interval'][0]:.4f}" in text
     assert values == {}
     assert report["provenance"]["data"]["sha256"] in text
