@@ -21,6 +21,7 @@ MOST_NAMES = 20  # of a class map that is written out
 REMEDIES: Mapping[str, Remedy] = {
     "inputs-not-scaled": Remedy(CHANGE_ARRAYS, 'inputs = inputs.astype("float32") / 255'),
     "inputs-scaled-twice": Remedy(CHANGE_ARRAYS, 'inputs = inputs.astype("float32") * 255'),
+    "wrong-preprocessing": Remedy("Prepare the inputs as in training."),
     "labels-shifted": Remedy(CHANGE_ARRAYS, "labels = (labels {sign} {distance}) % {classes}"),
     "labels-permuted": Remedy(
         "Give the labels the model's order of classes, then calibrate again:",
@@ -99,36 +100,35 @@ def remedy_of(
         "suffix": suffix,
         "arrays": data["kind"],
     }
-    found = _remedy(finding["code"], figures, about["config"], has_model=has_model)
+    found = _remedy(finding["code"], figures, about["config"], has_model=has_model, suffix=suffix)
     offset = figures.get("offset", 0)
     names |= {"sign": "-" if offset < 0 else "+", "distance": abs(offset)}
     return found._replace(code=found.code.format_map(names | figures))
 
 
 def _remedy(
-    code: str, figures: Mapping[str, Any], config: Mapping[str, Any], *, has_model: bool
+    code: str,
+    figures: Mapping[str, Any],
+    config: Mapping[str, Any],
+    *,
+    has_model: bool,
+    suffix: str,
 ) -> Remedy:
     if code == "few-samples-for-bins" and figures.get("bins") == 1:
         return ONE_BIN
     if code in ("inputs-not-scaled", "inputs-scaled-twice"):
-        return _rescaled(code, figures, config.get("preprocessing"))
+        return _rescaled(code, figures)
+    if code == "wrong-preprocessing":
+        return _prepared(figures, config.get("preprocessing"), suffix=suffix)
     if code in ("labels-shifted", "labels-permuted") and config.get("class_map"):
         return _renumbered(code, figures, config["class_map"])
     found = REMEDIES.get(code, Remedy(""))
     return found if has_model else REMEDIES_OF_OUTPUTS.get(code, found)
 
 
-def _rescaled(
-    code: str, figures: Mapping[str, Any], preprocessing: Mapping[str, Any] | None
-) -> Remedy:
-    """Return the options or the arrays that bring the inputs to the model's scale."""
+def _rescaled(code: str, figures: Mapping[str, Any]) -> Remedy:
+    """Return the arrays that bring the inputs to the model's scale."""
     mean, std, factor = figures.get("mean"), figures.get("std"), figures.get("factor", 1.0)
-    if preprocessing:
-        changed = {**preprocessing, "scale": preprocessing["scale"] * factor}
-        if mean:
-            changed |= {"mean": mean, "std": std}
-        text = "Bring pictures to the scale that the model was trained with, then calibrate again:"
-        return Remedy(text, _option("--preprocessing", changed))
     if not mean:
         return REMEDIES[code]
     shape = "(3, 1, 1)" if figures["axis"] == 1 else "(3,)"
@@ -138,6 +138,32 @@ def _rescaled(
         f"mean, std = numpy.reshape({mean}, {shape}), numpy.reshape({std}, {shape})\n"
         f'inputs = (({scaled} - mean) / std).astype("float32")',
     )
+
+
+def _prepared(
+    figures: Mapping[str, Any], preprocessing: Mapping[str, Any] | None, *, suffix: str
+) -> Remedy:
+    """Return the options, or the change of pictures or arrays, that the model was trained with."""
+    if "scale" in figures and preprocessing:
+        colour = preprocessing["colour"]
+        if figures["channels_reversed"]:
+            colour = "rgb" if colour == "bgr" else "bgr"
+        values = {key: figures[key] for key in ("scale", "mean", "std")}
+        changed = {**preprocessing, **values, "colour": colour}
+        text = "Prepare pictures as the model was trained, then calibrate again:"
+        return Remedy(text, _option("--preprocessing", changed))
+    text = "Change the pictures of the set, and those of every prediction, then calibrate again:"
+    name, axis = "pixels" if preprocessing else "inputs", figures.get("axis", 1)
+    of_files = preprocessing and suffix not in {"npz", "npy"}
+    if figures.get("inverted"):
+        if of_files:
+            return Remedy(text, 'picture = PIL.ImageOps.invert(picture.convert("RGB"))')
+        return Remedy(text, f"{name} = {figures['largest']:g} - {name}")
+    if figures.get("transposed"):
+        if of_files:
+            return Remedy(text, "picture = picture.transpose(PIL.Image.Transpose.TRANSPOSE)")
+        return Remedy(text, f"{name} = {name}.swapaxes({axis}, {axis + 1})")
+    return Remedy(text, f"{name} = numpy.flip({name}, axis={axis})")
 
 
 def _renumbered(code: str, figures: Mapping[str, Any], class_map: Mapping[str, int]) -> Remedy:
