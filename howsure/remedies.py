@@ -5,6 +5,8 @@ import shlex
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from howsure.calibrate_command import calibrate_command
+
 
 class Remedy(NamedTuple):
     """What to do about a finding; ``code`` is empty if no command helps."""
@@ -15,6 +17,8 @@ class Remedy(NamedTuple):
 
 CHANGE_ARRAYS = "Change the arrays of the set, then calibrate again:"
 DRY_RUN = "Check this without storing anything:"
+# Of the command that makes the calibration, if a remedy sets them.
+REPLACED = ("preprocessing", "class_map", "evaluation")
 MOST_NAMES = 20  # of a class map that is written out
 # `{reference}` is the calibration, `{calibrate}` the command that makes it, `{suffix}` the ending
 # of its set, `{arrays}` the array of its set; other names are figures of the finding.
@@ -96,13 +100,14 @@ def remedy_of(
     suffix = data.get("format", "npz")
     names = {
         "reference": reference,
-        "calibrate": f"howsure calibrate{' model.onnx' * has_model} calibration.{suffix}",
         "suffix": suffix,
         "arrays": data["kind"],
     }
     found = _remedy(finding["code"], figures, about["config"], has_model=has_model, suffix=suffix)
     offset = figures.get("offset", 0)
     names |= {"sign": "-" if offset < 0 else "+", "distance": abs(offset)}
+    replaced = [key for key in REPLACED if f"--{key.replace('_', '-')} " in found.code]
+    names["calibrate"] = calibrate_command(about, without=replaced)
     return found._replace(code=found.code.format_map(names | figures))
 
 

@@ -86,6 +86,7 @@ def _evidence(
         evaluation=evaluation,
         rescaled=rescaled,
         class_names=config["classes"],
+        names_of_labels=bool(config["class_map"]),
     )
 
 

@@ -224,6 +224,8 @@ class RecordedSet(LabelCounts):
         Some samples with rescaled inputs, or prepared in other ways.
     class_names : sequence of str
         By index; empty if the classes have none.
+    names_of_labels : bool
+        Whether the set names its labels, so that the classes of the model may be called otherwise.
     """
 
     records: Records
@@ -232,6 +234,7 @@ class RecordedSet(LabelCounts):
     evaluation: Records | None = None
     rescaled: RescaledTrial | None = None
     class_names: Sequence[str] = ()
+    names_of_labels: bool = False
 
     @property
     def is_whole(self) -> bool:
