@@ -76,12 +76,12 @@ def options_advice(asked: Preprocessing, taken: Sequence[int | None]) -> str:
     if grey != (asked.colour == "grey"):
         options.append(f'colour to "{"grey" if grey else "rgb"}"')
         if len({*asked.mean}) > 1 or len({*asked.std}) > 1:
-            options.append('preset to "unit", or mean and std to one number each,')
+            options.append('preset to "unit" (or mean and std to one number each)')
     if layout != asked.layout:
         options.append(f'layout to "{layout}"')
     made = made_shape(replace(asked, layout="nchw"))[2:] if asked.layout != "nhw" else (None, None)
     if height and width and made not in ((None, None), (height, width)):
-        options.append(f"resize to [{height}, {width}] and crop to null")
+        options += [f"resize to [{height}, {width}]", "crop to null"]
     *most, last = options or ["layout, colour, and crop or resize"]
     return f"{', '.join(most)} and {last}" if most else last
 

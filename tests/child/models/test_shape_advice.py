@@ -10,6 +10,7 @@ from service.calibrations.preprocessing_config import PreprocessingConfig
 from service.child.onnx.model_inputs import ModelInputs, check_input_types, fit_inputs
 from service.errors import InvalidConfig, InvalidInput, InvalidOnnxModel
 from service.graph.description import TensorSpec
+from service.runner.messages.preprocessing import PRESETS
 
 
 @pytest.mark.parametrize(
@@ -61,6 +62,16 @@ def test_the_advice_about_preprocessing_mends_it(preset, taken):
             for key, value in re.findall(r'(\w+) to ("\w+"|\[\d+, \d+\]|null)', told)
         }
         ModelInputs(inputs, PreprocessingConfig(**config).resolved()).check_preprocessing()
+
+
+def test_advice_about_preprocessing_is_a_sentence():
+    inputs = [TensorSpec("x", "float32", (None, 28, 28, 1))]
+    with pytest.raises(InvalidConfig) as caught:
+        ModelInputs(inputs, PRESETS["imagenet"]).check_preprocessing()
+    assert caught.value.violations[0].message.endswith(
+        '; set colour to "grey", preset to "unit" (or mean and std to one number each), layout to '
+        '"nhwc", resize to [28, 28] and crop to null'
+    )
 
 
 def test_other_shapes_have_none():
