@@ -234,7 +234,7 @@ def test_pictures_whose_preprocessing_lacks_mean_and_std(client, scale, colour):
     assert found["figures"]["mean"] == [*mean]
     _, code = remedy_of(found, made)
     command, option = code.split(" --preprocessing ")
-    assert command == "howsure calibrate model.onnx calibration.zip"
+    assert command.startswith("howsure calibrate ")
     (mended,) = (json.loads(word) for word in shlex.split(option))
     assert colour_findings(client, model, content, preprocessing=mended) == []
 
