@@ -5,6 +5,8 @@ import shlex
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from howsure.calibrate_command import calibrate_command
+
 
 class Remedy(NamedTuple):
     """What to do about a finding; ``code`` is empty if no command helps."""
@@ -15,12 +17,15 @@ class Remedy(NamedTuple):
 
 CHANGE_ARRAYS = "Change the arrays of the set, then calibrate again:"
 DRY_RUN = "Check this without storing anything:"
+# Of the command that makes the calibration, if a remedy sets them.
+REPLACED = ("preprocessing", "class_map", "evaluation")
 MOST_NAMES = 20  # of a class map that is written out
 # `{reference}` is the calibration, `{calibrate}` the command that makes it, `{suffix}` the ending
 # of its set, `{arrays}` the array of its set; other names are figures of the finding.
 REMEDIES: Mapping[str, Remedy] = {
     "inputs-not-scaled": Remedy(CHANGE_ARRAYS, 'inputs = inputs.astype("float32") / 255'),
     "inputs-scaled-twice": Remedy(CHANGE_ARRAYS, 'inputs = inputs.astype("float32") * 255'),
+    "wrong-preprocessing": Remedy("Prepare the inputs as in training."),
     "labels-shifted": Remedy(CHANGE_ARRAYS, "labels = (labels {sign} {distance}) % {classes}"),
     "labels-permuted": Remedy(
         "Give the labels the model's order of classes, then calibrate again:",
@@ -114,27 +119,34 @@ def remedy_of(
     provenance. The text is empty if the code is not known.
     """
     data, figures = about["data"], finding["figures"]
-    has_model = data["kind"] == "inputs"
     suffix = data.get("format", "npz")
     names = {
         "reference": reference,
-        "calibrate": f"howsure calibrate{' model.onnx' * has_model} calibration.{suffix}",
         "suffix": suffix,
         "arrays": data["kind"],
     }
-    found = _remedy(finding["code"], figures, about["config"], kind=data["kind"])
+    found = _remedy(finding["code"], figures, about["config"], kind=data["kind"], suffix=suffix)
     offset = figures.get("offset", 0)
     names |= {"sign": "-" if offset < 0 else "+", "distance": abs(offset)}
+    replaced = [key for key in REPLACED if f"--{key.replace('_', '-')} " in found.code]
+    names["calibrate"] = calibrate_command(about, without=replaced)
     return found._replace(code=found.code.format_map(names | figures))
 
 
 def _remedy(
-    code: str, figures: Mapping[str, Any], config: Mapping[str, Any], *, kind: str
+    code: str,
+    figures: Mapping[str, Any],
+    config: Mapping[str, Any],
+    *,
+    kind: str,
+    suffix: str,
 ) -> Remedy:
     if code == "few-samples-for-bins" and figures.get("bins") == 1:
         return ONE_BIN
     if code in ("inputs-not-scaled", "inputs-scaled-twice"):
-        return _rescaled(code, figures, config.get("preprocessing"))
+        return _rescaled(code, figures)
+    if code == "wrong-preprocessing":
+        return _prepared(figures, config.get("preprocessing"), suffix=suffix)
     if code in ("labels-shifted", "labels-permuted") and config.get("class_map"):
         return _renumbered(code, figures, config["class_map"])
     found = REMEDIES.get(code, Remedy(""))
@@ -143,17 +155,9 @@ def _remedy(
     return found if kind == "inputs" else REMEDIES_OF_OUTPUTS.get(code, found)
 
 
-def _rescaled(
-    code: str, figures: Mapping[str, Any], preprocessing: Mapping[str, Any] | None
-) -> Remedy:
-    """Return the options or the arrays that bring the inputs to the model's scale."""
+def _rescaled(code: str, figures: Mapping[str, Any]) -> Remedy:
+    """Return the arrays that bring the inputs to the model's scale."""
     mean, std, factor = figures.get("mean"), figures.get("std"), figures.get("factor", 1.0)
-    if preprocessing:
-        changed = {**preprocessing, "scale": preprocessing["scale"] * factor}
-        if mean:
-            changed |= {"mean": mean, "std": std}
-        text = "Bring pictures to the scale that the model was trained with, then calibrate again:"
-        return Remedy(text, _option("--preprocessing", changed))
     if not mean:
         return REMEDIES[code]
     shape = "(3, 1, 1)" if figures["axis"] == 1 else "(3,)"
@@ -163,6 +167,32 @@ def _rescaled(
         f"mean, std = numpy.reshape({mean}, {shape}), numpy.reshape({std}, {shape})\n"
         f'inputs = (({scaled} - mean) / std).astype("float32")',
     )
+
+
+def _prepared(
+    figures: Mapping[str, Any], preprocessing: Mapping[str, Any] | None, *, suffix: str
+) -> Remedy:
+    """Return the options, or the change of pictures or arrays, that the model was trained with."""
+    if "scale" in figures and preprocessing:
+        colour = preprocessing["colour"]
+        if figures["channels_reversed"]:
+            colour = "rgb" if colour == "bgr" else "bgr"
+        values = {key: figures[key] for key in ("scale", "mean", "std")}
+        changed = {**preprocessing, **values, "colour": colour}
+        text = "Calibrate again with this preprocessing:"
+        return Remedy(text, _option("--preprocessing", changed))
+    text = "Change the pictures of the set, and those of every prediction, then calibrate again:"
+    name, axis = "pixels" if preprocessing else "inputs", figures.get("axis", 1)
+    of_files = preprocessing and suffix not in {"npz", "npy"}
+    if figures.get("inverted"):
+        if of_files:
+            return Remedy(text, 'picture = PIL.ImageOps.invert(picture.convert("RGB"))')
+        return Remedy(text, f"{name} = {figures['largest']:g} - {name}")
+    if figures.get("transposed"):
+        if of_files:
+            return Remedy(text, "picture = picture.transpose(PIL.Image.Transpose.TRANSPOSE)")
+        return Remedy(text, f"{name} = {name}.swapaxes({axis}, {axis + 1})")
+    return Remedy(text, f"{name} = numpy.flip({name}, axis={axis})")
 
 
 def _renumbered(code: str, figures: Mapping[str, Any], class_map: Mapping[str, int]) -> Remedy:

@@ -251,7 +251,7 @@ def samples_part(
     if isinstance(samples, (str, os.PathLike)) and Path(samples).is_dir():
         packed = files.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack closes it
         pack_folder(packed, Path(samples))
-        return part, (f"{part}.tar", packed)
+        return part, (Path(samples).resolve().name or f"{part}.tar", packed)
     return part, _opened(samples, part, files)
 
 

@@ -55,7 +55,7 @@ def violations_of(
     """Return the first violations, each once: its location below ``place`` and what is expected."""
     root = kind.model_json_schema()
     found: dict[Violation, None] = {}
-    for fault in error.errors(include_url=False, include_context=False, include_input=False):
+    for fault in error.errors(include_url=False, include_context=False):
         if len(found) == MAX_VIOLATIONS:
             break
         location, schema = _place(root, fault["loc"], place)
@@ -63,6 +63,8 @@ def violations_of(
         if fault["type"] == "extra_forbidden":
             *above, key = fault["loc"]
             message += did_you_mean(str(key), _keys(root, above))
+        elif fault["type"] == "literal_error" and isinstance(fault["input"], str):
+            message += did_you_mean(fault["input"], _words(schema, root))
         violation = Violation(location, message)
         found[violation] = None
     return list(found)
@@ -107,6 +109,14 @@ def _keys(root: Schema, path: Sequence[int | str]) -> list[str]:
         schema = schema and _below(schema, part, root)
     options = (schema or {}).get("anyOf", [schema or {}])
     return [key for option in options for key in resolved(option, root).get("properties", {})]
+
+
+def _words(schema: Schema, root: Schema) -> list[str]:
+    """Return the words that a schema allows."""
+    schema = resolved(schema, root)
+    options = [word for option in schema.get("anyOf", ()) for word in _words(option, root)]
+    own = schema.get("enum", [schema["const"]] if "const" in schema else [])
+    return options + [word for word in own if isinstance(word, str)]
 
 
 def resolved(schema: Schema, root: Schema) -> Schema:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -23,13 +22,12 @@ from howsure.statistics.findings.evidence import (
     RecordedSet,
     RescaledTrial,
 )
-from howsure.statistics.findings.inputs_scale import rescalings
 from howsure.statistics.measures import parse_measure
 from howsure.statistics.plain import to_plain
 from howsure.statistics.records.records import Records
+from service.calibrations.input_trials import run_trials, trials_of
 from service.calibrations.upload import CheckedUpload
-from service.child.pictures.values import model_values
-from service.errors import FindingRefused, InferenceFailed, InvalidInput, Violation
+from service.errors import FindingRefused, Violation
 from service.jobs.recording import scores_recorder
 from service.runner.messages.dataset import PAIRS, Batch
 from service.runner.messages.preprocessing import PIXELS, Preprocessing
@@ -42,7 +40,7 @@ LEAST_ROWS = 32
 
 
 def findings_at_start(workspace: Workspace, checked: CheckedUpload, rows: Batch) -> list[Finding]:
-    """Return the findings of the labels, of the model and of its answers to rescaled inputs.
+    """Return the findings of the labels, of the model and of its answers to other inputs.
 
     ``rows`` are samples spread over the set.
     """
@@ -97,6 +95,7 @@ def _evidence(
             for name in config["measures"]
             if parse_measure(name).kind in ("supplied", "output")
         },
+        names_of_labels=bool(config["class_map"]),
     )
 
 
@@ -113,31 +112,21 @@ def examined_rows(checked: CheckedUpload) -> int:
 def _rescaled_rows(
     workspace: Workspace, checked: CheckedUpload, rows: Batch
 ) -> RescaledTrial | None:
-    """Run the model on samples as they are and on other scales, if their values suggest any.
+    """Run the model on samples as they are and prepared in other ways, if there are any to try.
 
-    Return None for models with several inputs, and for models that fail on every other scale.
+    Return None for models with several inputs, and for models that fail on all other ways.
     """
     if checked.onnx_model is None or len(rows.arrays) != 1:
         return None
-    ((name, inputs),) = rows.arrays.items()
-    asked, blue_first = checked.config["preprocessing"], False
-    if asked is not None and name == PIXELS:
-        preprocessing = Preprocessing.from_dict(asked)
-        name, blue_first = checked.onnx_model["inputs"][0]["name"], preprocessing.colour == "bgr"
-        inputs = model_values(inputs, preprocessing)
-    scales = rescalings(inputs, blue_first=blue_first)
-    if not scales:
-        return None
-    tried = []
-    try:
-        as_sent = _records_of_rows(workspace, checked, rows)
-        for scale in scales:
-            other = replace(rows, arrays={name: scale.apply(inputs)})
-            with suppress(InvalidInput, InferenceFailed):
-                tried.append((scale, _records_of_rows(workspace, checked, other)))
-    except (InvalidInput, InferenceFailed):
-        return None
-    return RescaledTrial(as_sent, tried) if tried else None
+    ((array, values),) = rows.arrays.items()
+    config = checked.config["preprocessing"]
+    asked = None if config is None or array != PIXELS else Preprocessing.from_dict(config)
+    return run_trials(
+        lambda some: _records_of_rows(workspace, checked, some),
+        rows,
+        trials_of(values, asked),
+        name=array if asked is None else checked.onnx_model["inputs"][0]["name"],
+    )
 
 
 def _records_of_rows(workspace: Workspace, checked: CheckedUpload, rows: Batch) -> Records:

@@ -15,7 +15,7 @@ from service.runner.messages.preprocessing import (
 
 MAX_SIDE = 16_384
 
-Preset: TypeAlias = Literal["imagenet", "clip", "none"]
+Preset: TypeAlias = Literal["imagenet", "clip", "unit", "none"]
 Side = Annotated[int, Field(ge=1, le=MAX_SIDE)]
 # A list, since JSON has no tuples and a strict model converts nothing.
 Size = Annotated[list[Side], Field(min_length=2, max_length=2)]
@@ -83,7 +83,10 @@ def _check_channels(given: PreprocessingConfig) -> None:
     for name in ("mean", "std"):
         values = getattr(given, name)
         if values is None and colour == "grey" and len(set(getattr(preset, name))) > 1:
-            raise ValueError(f"{name}: that of {given.preset} is of three channels; give one")
+            raise ValueError(
+                f"{name}: that of {given.preset} has three channels, and colour is grey; give one "
+                'number for mean and one for std, or use the preset "unit", pixels from 0 to 1'
+            )
         if values is not None and len(values) != expected:
             raise ValueError(
                 f"{name}: expected {_numbers(expected)}, as colour is {colour}, got {len(values)}"

@@ -9,6 +9,7 @@ from uuid import UUID
 import numpy as np
 
 import models
+from howsure.calibrate_command import FILES, OPTIONS
 from howsure.statistics.arrays import Counts, Labels
 from howsure.statistics.records.pairs import CLASS_NAMES
 from service.calibrations.class_indices import check_class_names, settle_class_indices
@@ -239,6 +240,16 @@ def _resolved(
     }
 
 
+def _file_names(upload: CalibrationUpload) -> dict[str, str | list[str]]:
+    """Return the sender's name of each file, by part."""
+    names: dict[str, str | list[str]] = {"model": [model.label for model in upload.onnx_models]}
+    for part, (file, labels) in upload.sets.items():
+        names[part] = file.label
+        if labels is not None:
+            names["labels" if part == "calibration" else f"{part}_labels"] = labels.label
+    return names
+
+
 def _data(
     upload: CalibrationUpload,
     config: CalibrationConfig,
@@ -260,6 +271,8 @@ def _data(
         "evaluation_samples": None if further is None else int(further.size),
         "sha256": digests["calibration"],
         "evaluation_sha256": digests.get("evaluation"),
+        FILES: _file_names(upload),
+        OPTIONS: sorted(config.model_fields_set),
     } | ({} if info.score_range is None else {SCORE_RANGE: list(info.score_range)})
 
 

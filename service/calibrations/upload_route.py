@@ -3,7 +3,7 @@
 import json
 from functools import partial
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
@@ -17,7 +17,7 @@ from service.calibrations.start import dry_run as try_upload
 from service.calibrations.start import start_calibration
 from service.calibrations.upload_form import form_body, part_rules
 from service.calibrations.uploaded_files import CalibrationUpload
-from service.errors import InvalidInput
+from service.errors import InvalidConfig, InvalidInput
 from service.http.dependencies import CallDep, ServicesDep
 from service.http.idempotency import IDEMPOTENCY_KEY_HEADER, idempotency_key
 from service.http.job_events import PREFER_HEADER
@@ -34,7 +34,7 @@ FILES = {
     "evaluation": "A second labelled set, used for scores only.",
     "evaluation_labels": "Labels of an evaluation set in .npy, as .npy.",
 }
-TEXTS = {"config": MAX_CONFIG_BYTES, "name": 1000}
+TEXTS = {"config": MAX_CONFIG_BYTES, "name": 1000, "preprocessing": 10_000}
 
 router = APIRouter(tags=["calibrations"])
 
@@ -45,6 +45,11 @@ REQUEST_BODY = form_body(
     name={
         "type": "string",
         "description": "Its name; takes precedence over the configuration's.",
+    },
+    preprocessing={
+        "type": "string",
+        "description": "Preprocessing of pictures: a preset, or JSON; takes precedence over the "
+        "configuration's.",
     },
 )
 REQUEST_BODY["content"]["multipart/form-data"]["encoding"] = {
@@ -127,19 +132,44 @@ def _upload(spooled: SpooledUpload) -> CalibrationUpload:
         raise InvalidInput.at("model_data", f"two companions are named {twice!r}")
     return CalibrationUpload(
         sets,
-        config=_named(spooled.text("config") or "{}", spooled.text("name") or ""),
+        config=_config(spooled),
         onnx_models=spooled.files("model"),
         companions=companions,
     )
 
 
-def _named(config: str, name: str) -> str:
-    """Return the configuration with this name, if one is given; invalid JSON stays as it is."""
+def _config(spooled: SpooledUpload) -> str:
+    """Return the configuration with the values that have parts of their own.
+
+    Invalid JSON stays as it is. Forms send empty parts for fields that are not filled in.
+    """
+    config = spooled.text("config") or "{}"
+    name = spooled.text("name") or ""
+    preprocessing = (spooled.text("preprocessing") or "").strip()
+    own: dict[str, Any] = {"name": name} if name else {}
     try:
-        asked = json.loads(config) if name else None
+        asked = json.loads(config) if name or preprocessing else None
     except (ValueError, RecursionError):
         return config
-    return json.dumps(asked | {"name": name}) if isinstance(asked, dict) else config
+    if preprocessing:
+        own["preprocessing"] = _preprocessing(preprocessing)
+    return json.dumps(asked | own) if isinstance(asked, dict) else config
+
+
+def _preprocessing(text: str) -> object:
+    """Return the object in a JSON text; any other text is the name of a preset.
+
+    Raises
+    ------
+    InvalidConfig
+        If the text begins like an object and is not JSON.
+    """
+    if not text.startswith("{"):
+        return text.strip('"')
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidConfig.at("preprocessing", f"this is no valid JSON: {error}") from error
 
 
 def _content(upload: CalibrationUpload, spooled: SpooledUpload) -> list[object]:

@@ -57,7 +57,9 @@ ColumnsOption = Annotated[
 ]
 PreprocessingOption = Annotated[
     str | None,
-    _option("PRESET", "Preprocessing of pictures: imagenet, clip, none, JSON or a JSON file."),
+    _option(
+        "PRESET", "Preprocessing of pictures: imagenet, clip, unit, none, JSON or a JSON file."
+    ),
 ]
 ClassMapOption = Annotated[
     str | None, _option("JSON", "Class index by folder or label name: JSON or a JSON file.")

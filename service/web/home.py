@@ -8,6 +8,7 @@ from starlette.responses import Response
 from service.calibrations.findings import with_docs
 from service.calibrations.manage import get_calibration, jobs_under_way, overview
 from service.errors import NotFound
+from service.runner.messages.preprocessing import PRESETS
 from service.web.page import page
 from service.web.page_route import (
     charts_of,
@@ -43,6 +44,7 @@ def home_page(
         made=_made(request),
         may_write=may_write(request),
         problem=problem,
+        presets=list(PRESETS),
         origin=origin_of(request),
     )
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
@@ -25,6 +26,17 @@ HEADERS = {
     # Without a referrer a browser would not send the origin of a form.
     "Referrer-Policy": "same-origin",
 }
+
+
+def code(text: str) -> Markup:
+    """Return a message as HTML: what stands between backticks is code."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:  # a backtick without a partner
+        return escape(text)
+    marks = (Markup("<code>{}</code>"), Markup("{}"))
+    return Markup("").join(marks[at % 2 == 0].format(part) for at, part in enumerate(parts))
+
+
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
     autoescape=True,
@@ -33,7 +45,7 @@ TEMPLATES = Environment(
     lstrip_blocks=True,
 )
 TEMPLATES.globals |= {"asset": asset, "version": version("howsure")}
-TEMPLATES.filters |= LOCATED_FILTERS
+TEMPLATES.filters |= {**LOCATED_FILTERS, "code": code}
 TEMPLATES.tests["present"] = present
 
 

@@ -53,8 +53,16 @@ def test_what_was_resolved_is_a_configuration_again(preset: str) -> None:
 @pytest.mark.parametrize(
     ("asked", "location", "told"),
     [
-        ("imagnet", ".preset", '"imagenet" or "clip" or "none"'),
-        ({"preset": "imagenet", "colour": "grey"}, "", "three channels"),
+        (
+            "imagnet",
+            ".preset",
+            '"imagenet" or "clip" or "unit" or "none"; did you mean \'imagenet\'?',
+        ),
+        (
+            {"preset": "imagenet", "colour": "grey"},
+            "",
+            'give one number for mean and one for std, or use the preset "unit"',
+        ),
         ({"mean": [0.5]}, "", "expected 3 numbers"),
         ({"std": [1, 0, 1]}, "", "above 0"),
         ({"layout": "nhw"}, "", "colour grey"),

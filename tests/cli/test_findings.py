@@ -1,10 +1,13 @@
 """Findings on the command line: printed, made an error, and told beforehand."""
 
 import ast
+import io
 import json
 import shlex
+import zipfile
 
 import pytest
+from colour_pictures import IMAGENET, colour_model, colour_set, zip_of
 from running_service import DIGITS
 
 from howsure.remedies import REMEDIES, remedy_of
@@ -85,6 +88,37 @@ def test_every_finding_has_a_remedy_that_can_be_followed(
         assert service.get(words[1]).is_success
     else:
         ast.parse(remedy)
+
+
+@pytest.mark.parametrize(
+    ("names", "asked"),
+    [
+        (["ash", "fir", "bay", "oak", "yew"], {"scale": 1 / 255}),
+        ("01234", {"scale": 1.0}),
+    ],
+)
+def test_a_command_that_mends_runs_as_it_is_printed(
+    command, quick, tmp_path, monkeypatch, names, asked
+):
+    """It has the user's files and options, and names no class that the model may not have."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my net.onnx").write_bytes(colour_model(*IMAGENET))
+    pixels, labels = colour_set(1500)
+    with zipfile.ZipFile(io.BytesIO(zip_of(pixels, labels, names=names))) as archive:
+        archive.extractall("photos")
+    values = {"mean": [*IMAGENET[0]], "std": [*IMAGENET[1]]}
+    option = ("--preprocessing", json.dumps(values | asked))
+    files = ("my net.onnx", "photos", "--name", "mended")
+    made = command("calibrate", *files, *quick, *option)
+    printed = [shlex.split(line) for line in made.stderr.splitlines() if "howsure calib" in line]
+    ((_, *words),) = (words for words in printed if "--dry-run" not in words)
+    assert words[:5] == ["calibrate", *files]
+    assert json.loads(words[words.index("--config") + 1])["measures"] == ["entropy"]
+    again = command(*words)
+    assert "warning" not in again.stderr
+    assert "mended@" in again.stdout
+    if names != "01234":
+        assert "label 1 (bay) seems to mean class 2, label 2 (fir) seems to mean" in made.stderr
 
 
 def test_remedies_are_of_known_findings():

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from string import Formatter
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,13 +132,52 @@ class Rescaling:
             row[...] = (values.astype(np.float64) * self.factor - mean) / std
         return rescaled
 
+    changes: ClassVar[int] = 1
+
+    @property
+    def needs_hits(self) -> bool:
+        """Whether it moves the inputs, so that the model must also be right more often."""
+        return bool(self.mean)
+
+    @property
+    def code(self) -> str:
+        """The finding that reports it."""
+        return "inputs-scaled-twice" if self.factor > 1.0 else "inputs-not-scaled"
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """Another preparation of pictures than that of the samples as sent.
+
+    Attributes
+    ----------
+    words : str
+        In messages, after "With ".
+    figures : mapping of str to int, float or list
+        What the remedy needs.
+    needs_hits : bool
+        Whether it does more than multiply the inputs by a factor.
+    changes : int
+        Number of mistakes that it mends: 2 for values and the order of channels.
+    """
+
+    words: str
+    figures: Mapping[str, Figure]
+    needs_hits: bool = True
+    changes: int = 1
+    code: ClassVar[str] = "wrong-preprocessing"
+
 
 @dataclass(frozen=True, eq=False)
 class RescaledTrial:
-    """The same samples, recorded as sent and on each other scale that was tried."""
+    """The same samples, recorded as sent and prepared in each other way that was tried.
+
+    ``n_tried`` counts all ways, also those that a first look at fewer samples has ruled out.
+    """
 
     as_sent: Records
-    tried: Sequence[tuple[Rescaling, Records]]
+    tried: Sequence[tuple[Rescaling | Preparation, Records]]
+    n_tried: int = 0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -182,12 +221,14 @@ class RecordedSet(LabelCounts):
     evaluation : Records, optional
         Of the whole evaluation set.
     rescaled : RescaledTrial, optional
-        Some samples with rescaled inputs.
+        Some samples with rescaled inputs, or prepared in other ways.
     class_names : sequence of str
         By index; empty if the classes have none.
     supplied : mapping of str to bool
         Measures that are columns of the set or outputs of the graph, and whether the configuration
         serves each. The score of pairs is not among them.
+    names_of_labels : bool
+        Whether the set names its labels, so that the classes of the model may be called otherwise.
     """
 
     records: Records
@@ -197,6 +238,7 @@ class RecordedSet(LabelCounts):
     rescaled: RescaledTrial | None = None
     class_names: Sequence[str] = ()
     supplied: Mapping[str, bool] = field(default_factory=dict)
+    names_of_labels: bool = False
 
     @property
     def is_whole(self) -> bool:

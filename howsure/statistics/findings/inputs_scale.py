@@ -11,6 +11,7 @@ from howsure.statistics.arrays import Floats
 from howsure.statistics.findings.evidence import (
     Figure,
     Finding,
+    Preparation,
     RecordedSet,
     RescaledTrial,
     Rescaling,
@@ -35,12 +36,11 @@ NORMALISATIONS = (
 )
 
 
-def rescalings(inputs: NDArray[np.generic], *, blue_first: bool = False) -> tuple[Rescaling, ...]:
+def rescalings(inputs: NDArray[np.generic]) -> tuple[Rescaling, ...]:
     """Return other scales to try for inputs that look like pixels.
 
     For inputs from 0 to 255 with a value above 1.5: ``1 / 255``. For inputs from 0 to 1: 255. For
-    pictures with three channels also the common normalisations, ``blue_first`` in the order blue,
-    green, red. None for all other inputs.
+    pictures with three channels also the common normalisations. None for all other inputs.
     """
     if inputs.size == 0:
         return ()
@@ -54,14 +54,7 @@ def rescalings(inputs: NDArray[np.generic], *, blue_first: bool = False) -> tupl
     axis = _channel_axis(inputs.shape)
     if axis is None:
         return (plain,)
-    step = -1 if blue_first else 1
-    return (
-        plain,
-        *(
-            replace(found, factor=unit, axis=axis, mean=found.mean[::step], std=found.std[::step])
-            for found in NORMALISATIONS
-        ),
-    )
+    return (plain, *(replace(found, factor=unit, axis=axis) for found in NORMALISATIONS))
 
 
 def _channel_axis(shape: Sequence[int]) -> int | None:
@@ -81,16 +74,24 @@ def inputs_scaled_twice(evidence: RecordedSet) -> Finding | None:
     return _scale_finding(evidence, SCALED_TWICE)
 
 
-def _best(trial: RescaledTrial) -> tuple[Rescaling, Records] | None:
-    """Return the scale with the best answers of those that are clearly better than as sent."""
+def best_trial(trial: RescaledTrial) -> tuple[Rescaling | Preparation, Records] | None:
+    """Return the inputs with the best answers of those that are clearly better than as sent.
+
+    One that changes two things must be 0.1 nats better than one that changes a single thing: grey
+    pictures give the same answers in both orders of channels.
+    """
+    level = LEVEL / max(trial.n_tried, len(trial.tried))
     better = [
         (how, rescaled)
         for how, rescaled in trial.tried
-        if _clearly_better(
-            trial.as_sent, rescaled, level=LEVEL / len(trial.tried), more_hits=bool(how.mean)
-        )
+        if _clearly_better(trial.as_sent, rescaled, level=level, more_hits=how.needs_hits)
     ]
-    return max(better, key=lambda found: float(_logs(found[1]).mean()), default=None)
+    return max(better, key=lambda found: merit(*found), default=None)
+
+
+def merit(how: Rescaling | Preparation, records: Records) -> float:
+    """Return by what preparations are ranked: the log-probability, less 0.1 per further change."""
+    return mean_log_probability(records) - LEAST_GAIN * (how.changes - 1)
 
 
 def _clearly_better(as_sent: Records, rescaled: Records, *, level: float, more_hits: bool) -> bool:
@@ -104,9 +105,9 @@ def _clearly_better(as_sent: Records, rescaled: Records, *, level: float, more_h
     accuracy alone would miss most cases. A model on its training scale loses hits or probability on
     any other scale, so false alarms are rarer than the level of the test.
 
-    A normalisation moves the inputs as well, and changes of contrast alone can make a model less
-    sure. It must therefore also win hits (``more_hits``), by the sign test at 0.1 %. Both levels
-    are divided by the number of scales that are tried.
+    Other preparations move the inputs as well, and changes of contrast alone can make a model less
+    sure. They must therefore also win hits (``more_hits``), by the sign test at 0.1 %. Both levels
+    are divided by the number of preparations that are tried.
     """
     before, after = _logs(as_sent), _logs(rescaled)
     n = len(before)
@@ -133,6 +134,11 @@ def _label_entropy(records: Records) -> float:
     return -float((shares * np.log(shares)).sum())
 
 
+def mean_log_probability(records: Records) -> float:
+    """Return the mean log-probability of the label, each at least `FLOOR`."""
+    return float(_logs(records).mean())
+
+
 def _logs(records: Records) -> Floats:
     return np.maximum(records.label_log_probability, FLOOR)
 
@@ -140,11 +146,11 @@ def _logs(records: Records) -> Floats:
 def _scale_finding(evidence: RecordedSet, code: str) -> Finding | None:
     """Return the finding about the best scale, if it has this code."""
     trial = evidence.rescaled
-    best = None if trial is None else _best(trial)
+    best = None if trial is None else best_trial(trial)
     if trial is None or best is None:
         return None
     how, rescaled = best
-    if code != (SCALED_TWICE if how.factor > 1.0 else NOT_SCALED):
+    if not isinstance(how, Rescaling) or how.code != code:
         return None
     channels: dict[str, Figure] = {}
     if how.mean:
@@ -159,8 +165,8 @@ def _scale_finding(evidence: RecordedSet, code: str) -> Finding | None:
         words=f"{255 if how.factor < 1.0 else 1}; {_steps(how)}",
         accuracy=float(trial.as_sent.hits(1).mean()),
         rescaled_accuracy=float(rescaled.hits(1).mean()),
-        mean_log_probability=float(_logs(trial.as_sent).mean()),
-        rescaled_mean_log_probability=float(_logs(rescaled).mean()),
+        mean_log_probability=mean_log_probability(trial.as_sent),
+        rescaled_mean_log_probability=mean_log_probability(rescaled),
         factor=how.factor,
         samples=trial.as_sent.n_samples,
         **channels,

@@ -162,7 +162,12 @@ def labels_permuted(evidence: RecordedSet) -> Finding | None:
         "{classes_renamed:,} classes of the labels are permuted, on {samples:,} samples with a "
         "permutation found on the others: {words}. Use the order of classes that the model was "
         "trained with.",
-        words=_meanings(sent, renamed[sent], evidence.class_names),
+        words=_meanings(
+            sent,
+            renamed[sent],
+            names=evidence.class_names,
+            model_names=() if evidence.names_of_labels else evidence.class_names,
+        ),
         accuracy=hits.before / hits.n_samples,
         matched_accuracy=hits.after / hits.n_samples,
         classes_renamed=len(sent),
@@ -193,10 +198,12 @@ def _hits_of_permutation(evidence: RecordedSet, *, better_than: Shift) -> Paired
 MOST_MEANINGS = 5
 
 
-def _meanings(sent: Labels, meant: Labels, names: Sequence[str]) -> str:
+def _meanings(
+    sent: Labels, meant: Labels, *, names: Sequence[str], model_names: Sequence[str]
+) -> str:
     """Return which class each label seems to mean: ``label 3 seems to mean class 5``."""
     told = [
-        f"label {_named(label, names)} seems to mean class {_named(of, names)}"
+        f"label {_named(label, names)} seems to mean class {_named(of, model_names)}"
         for label, of in zip(sent.tolist(), meant.tolist(), strict=True)
     ]
     more = len(told) - MOST_MEANINGS

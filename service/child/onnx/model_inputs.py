@@ -7,6 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from service.child.onnx.shape_advice import (
+    made_shape,
+    one_input_advice,
+    options_advice,
+    pixels_advice,
+    shape_advice,
+)
 from service.child.pictures.values import keeps_pixels, model_values, pixels_in_order
 from service.child.reading.columns import listed
 from service.errors import InvalidConfig, InvalidInput, InvalidOnnxModel, ModelRule, shown
@@ -16,7 +23,6 @@ from service.runner.messages.onnx_models import names_each_input
 from service.runner.messages.preprocessing import PIXELS, Preprocessing
 
 ANY_INPUT = "inputs"
-IMAGE_AXES = 4
 SHOWN_COLUMNS = 30
 MATRIX_AXES = 2
 
@@ -50,16 +56,6 @@ def by_input(arrays: Mapping[str, Array], specs: Sequence[TensorSpec]) -> Mappin
     return arrays
 
 
-def _one_input(specs: Sequence[TensorSpec]) -> str:
-    """Return what to do with a model that has an input for each column of a table."""
-    if len(specs) > 1 and all((spec.shape or ())[1:] == (1,) for spec in specs):
-        return (
-            "; export it with one input for all columns, as to_onnx(classifier, numpy.asarray(X, "
-            '"float32")) of skl2onnx does, or list the columns of each in config.columns'
-        )
-    return ""
-
-
 def fit_inputs(
     arrays: Mapping[str, Array],
     specs: Sequence[TensorSpec],
@@ -82,13 +78,17 @@ def fit_inputs(
         If a name, shape or value does not suit; the violation names the input.
     """
     names = [spec.name for spec in specs]
-    for name in arrays:
+    for name, array in arrays.items():
         if name not in names:
             raise InvalidInput.at(
                 f"{location}.{shown(name)[1:-1]}",
                 f"the ONNX model has no such input; it has {quote_all(names)}"
                 # Advice for a set; a request cannot change the model.
-                + (_one_input(specs) if location != ANY_INPUT else ""),
+                + (
+                    f"{pixels_advice(name, array)}{one_input_advice(specs)}"
+                    if location != ANY_INPUT
+                    else ""
+                ),
             )
     fitted: dict[str, Array] = {}
     for spec in specs:
@@ -124,7 +124,7 @@ def _check_shape(
         axes = ", ".join(["rows", *("any" if size is None else str(size) for size in shape[1:])])
         more = ", …" if spec.shape is None else ""
         found = [of_rows, *array.shape[1:]] if of_rows and array.ndim else list(array.shape)
-        fix = _shape_advice(shape, array.shape)
+        fix = shape_advice(shape, array.shape)
         if not fix and columns and len(columns) in {*shape[1:], *array.shape[1:]}:
             fix = f"; columns: {listed(columns, most=SHOWN_COLUMNS)}"
         raise InvalidInput.at(
@@ -133,23 +133,6 @@ def _check_shape(
         )
     if array.size == 0:
         raise InvalidInput.at(place, "expected at least one row with at least one value")
-
-
-def _shape_advice(wanted: Sequence[int | None], found: Sequence[int]) -> str:
-    """Return how to bring an array to the shape, if it is a frequent mistake."""
-    if len(found) == len(wanted) - 1 and all(
-        w in (None, f) for w, f in zip(wanted[1:], found, strict=True)
-    ):
-        return "; wrap one row in a list"
-    if len(found) == len(wanted) == IMAGE_AXES:
-        rows, height, width, channels = found
-        for axes, moved in (
-            ("0, 3, 1, 2", (rows, channels, height, width)),
-            ("0, 2, 3, 1", (rows, width, channels, height)),
-        ):
-            if all(w in (None, f) for w, f in zip(wanted, moved, strict=True)):
-                return f"; write x.transpose({axes})"
-    return ""
 
 
 def _cast(array: Array, dtype: np.dtype[Any], place: str, start: int) -> Array:
@@ -246,14 +229,14 @@ class ModelInputs:
                 f"{quote_all(self.names)}; leave it out and send arrays",
             )
         (spec,) = self.specs
-        made = _made_shape(self.preprocessing)
+        made = made_shape(self.preprocessing)
         taken = made if spec.shape is None else (None, *spec.shape[1:])
         sizes = zip(made, taken, strict=False)
         if len(made) != len(taken) or any(m and t and m != t for m, t in sizes):
             raise InvalidConfig.at(
                 PREPROCESSING,
-                f"it makes {_axes(made)} of pictures, and the model takes {spec}; set layout, "
-                "colour, and crop or resize",
+                f"it makes {_axes(made)} of pictures, and the model takes {spec}; set "
+                f"{options_advice(self.preprocessing, taken)}",
             )
         if np.dtype(spec.dtype).kind != "f" and not keeps_pixels(self.preprocessing):
             raise InvalidConfig.at(
@@ -335,19 +318,6 @@ class ModelInputs:
                 f"pictures of {pixels.shape[2]} x {pixels.shape[1]} do not suit the model, which "
                 f"takes {taken}; preprocessing.crop, or resize, brings them to one size",
             )
-
-
-def _made_shape(preprocessing: Preprocessing) -> tuple[int | None, ...]:
-    """Return the shape of pictures after preprocessing; None for sizes that vary."""
-    height, width = preprocessing.crop or (None, None)
-    if preprocessing.crop is None and isinstance(preprocessing.resize, tuple):
-        height, width = preprocessing.resize
-    shapes: Mapping[str, tuple[int | None, ...]] = {
-        "nchw": (None, preprocessing.channels, height, width),
-        "nhwc": (None, height, width, preprocessing.channels),
-        "nhw": (None, height, width),
-    }
-    return shapes[preprocessing.layout]
 
 
 def _axes(shape: tuple[int | None, ...]) -> str:

@@ -89,7 +89,7 @@ class PictureColumn:
         if ctx.reading.preprocessing is None:
             raise ctx.invalid(
                 "pictures need config.preprocessing, which is missing; send "
-                '"imagenet", "clip", "none" or an object of its own',
+                '"imagenet", "clip", "unit", "none" or an object of its own',
                 name,
             )
         self._name = name

@@ -108,6 +108,8 @@ PRESETS: Mapping[str, Preprocessing] = {
         mean=_CLIP_MEAN,
         std=_CLIP_STD,
     ),
+    # From 0 to 1.
+    "unit": Preprocessing(scale=1 / 255),
     # Unchanged pixels, 0 to 255.
     "none": Preprocessing(),
 }

@@ -1,5 +1,5 @@
-// What the upload form has more than a form without scripts: files are dropped on its fields, and
-// the button says that they travel.
+// What the upload form has more than a form without scripts: files are dropped on its fields, the
+// button says that they travel, and a refusal leaves everything as it was chosen.
 "use strict";
 
 for (const field of document.querySelectorAll(".drop")) {
@@ -22,15 +22,38 @@ for (const field of document.querySelectorAll(".drop")) {
 }
 
 for (const form of document.querySelectorAll("form.upload")) {
-  form.addEventListener("submit", () => {
-    const button = form.querySelector("button");
-    button.setAttribute("aria-busy", "true");
-    button.textContent = "Uploading…";
-  });
-  // The page comes back from a browser's cache as it was left.
-  window.addEventListener("pageshow", () => {
-    const button = form.querySelector("button");
+  const button = form.querySelector("button");
+  const rest = () => {
     button.removeAttribute("aria-busy");
     button.textContent = "Upload and calibrate";
+  };
+  const refusal = document.getElementById("refusal");
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    if (button.hasAttribute("aria-busy")) return;
+    button.setAttribute("aria-busy", "true");
+    button.textContent = "Uploading…";
+    try {
+      const answer = await fetch(form.action, { method: "POST", body: new FormData(form) });
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      const found = page.getElementById("refusal");
+      if (answer.ok && answer.redirected) {
+        location.assign(answer.url);
+        return;
+      }
+      const shown = found?.children.length ? found : page.querySelector("main");
+      refusal.replaceChildren(...shown.children);
+      rest();
+    } catch {
+      const text = document.createElement("p");
+      text.className = "refused";
+      text.setAttribute("role", "alert");
+      text.textContent = "The service did not answer, or a chosen file has changed. Try again.";
+      refusal.replaceChildren(text);
+      rest();
+    }
+    refusal.scrollIntoView({ block: "nearest" });
   });
+  // The page comes back from a browser's cache as it was left.
+  window.addEventListener("pageshow", rest);
 }

@@ -134,11 +134,3 @@ def test_pictures_are_also_normalised(shape, axis, most):
         moved = np.moveaxis(how.apply(inputs), axis, -1)
         expected = (np.moveaxis(inputs, axis, -1) / most - how.mean) / how.std
         np.testing.assert_allclose(moved, expected, rtol=1e-5, atol=1e-6)
-
-
-def test_the_order_of_colours():
-    (_, forward, _), (_, backward, _) = (
-        rescalings(np.ones((1, 3, 2, 2)), blue_first=blue) for blue in (False, True)
-    )
-    assert backward.mean == forward.mean[::-1]
-    assert backward.std == forward.std[::-1]

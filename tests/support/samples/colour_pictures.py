@@ -1,11 +1,14 @@
 """Plain pictures, and a model that tells their colours apart on one scale of its input."""
 
+import io
+import zipfile
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from graph_models import constant, make_model, node, value
 from numpy.typing import NDArray
+from picture_files import encoded
 
 IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 HALVES = ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
@@ -60,3 +63,15 @@ def colour_model(
         initializers=[constant("w", weights), constant("b", bias)],
     )
     return bytes(model.SerializeToString())
+
+
+def zip_of(
+    pixels: NDArray[np.uint8], labels: NDArray[np.int64], names: Sequence[str] = "01234"
+) -> bytes:
+    """Return an archive with a folder of pictures for each class, sorted by class."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for row in np.argsort(labels, kind="stable"):
+            name = f"{names[labels[row]]}/{row}.png"
+            archive.writestr(name, encoded(pixels[row], "PNG"))
+    return content.getvalue()

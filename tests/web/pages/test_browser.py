@@ -58,6 +58,9 @@ def test_files_are_dropped_on_the_form_and_the_job_is_watched_without_a_click(sh
     seen = shown["upload"]
     assert "howsure demo" in seen["empty"]
     assert seen["dropped"] == "dropped.onnx"
+    assert "config.preprocessing" in seen["refused"]
+    assert "did you mean 'imagenet'?" in seen["refused"]
+    assert seen["kept"] == "model.onnx"
     assert seen["made"] == "digits@1 is accepted"
     assert "digits@1" in seen["underWay"]
     for said in ("succeeded", "94.7 %", "learned"):

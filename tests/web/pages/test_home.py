@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import httpx
 import numpy as np
 import pytest
+from colour_pictures import colour_model, colour_set, zip_of
 from keyed_service import KeyedService, keyed_service, logits_of
 from page_visitor import Visitor, elements, numbers_of, pointed_to
 from running_service import calibrated, npz
@@ -205,6 +206,24 @@ def test_the_form_does_what_the_api_does(service, visitor) -> None:
     assert "by-form</bdi>@1" in visitor.open(answer.headers["location"]).text
 
 
+@pytest.mark.parametrize("asked", ["unit", '{"preset": "unit", "colour": "bgr"}'])
+def test_pictures_are_uploaded_with_their_preprocessing(service, visitor, asked) -> None:
+    pixels, labels = colour_set(40)
+    files = [
+        ("model", ("m.onnx", colour_model((0.0,) * 3, (1.0,) * 3))),
+        ("calibration", ("photos.zip", zip_of(pixels, labels))),
+        ("config", (None, '{"bins": 2, "folds": 2}')),
+    ]
+    visitor.open("/")
+    refused = visitor.upload([*files, ("preprocessing", (None, ""))])
+    assert "which need <code>preprocessing</code> to become the model" in refused.text
+    assert 'list="presets"' in refused.text
+    made = visitor.upload([*files, ("preprocessing", (None, asked))]).headers["location"]
+    resource = service.client().get(f"/calibrations/{made.removeprefix('/?made=')}").json()
+    found = resource["config"]["preprocessing"]
+    assert (found["scale"], found["colour"]) == (1 / 255, "bgr" if "bgr" in asked else "rgb")
+
+
 def test_findings_of_an_upload_are_shown(service, visitor) -> None:
     made = calibrated(service.client(), {"name": "shifted"}, calibration=shifted_logits())
     assert made["findings"]
@@ -222,6 +241,7 @@ def test_findings_of_an_upload_are_shown(service, visitor) -> None:
         ([("calibration", ("", b"", "text/csv"))], "this part is required"),
         ([("calibration", ("", b"x", "text/csv"))], "expected a file with a name"),
         ([("other", (None, "x"))], "there is no such part"),
+        ([A_SET, ("preprocessing", (None, "{"))], "this is no valid JSON"),
     ],
 )
 def test_errors_of_an_upload_are_shown_beside_the_form(visitor, files, said) -> None:

@@ -87,8 +87,8 @@ class PictureDataset:
     def __init__(self, archive: Archive, file_format: str, ctx: SetContext) -> None:
         if ctx.reading.preprocessing is None:
             raise ctx.invalid(
-                "holds pictures: say with `preprocessing` how they are made the model's input, "
-                'such as "imagenet"'
+                "holds pictures, which need `preprocessing` to become the model's input: "
+                '"imagenet", "clip", "unit", "none" or JSON'
             )
         pictures = picture_files(archive)
         found, others = _labels(pictures, ctx)

@@ -17,7 +17,14 @@ export async function use(page, { files, picture, look }) {
   shown.dropped = await page.locator("#model").evaluate((input) => input.files[0]?.name);
   await page.setInputFiles("#model", files.model);
   await page.fill("#name", "digits");
-  await page.getByRole("button", { name: "Upload and calibrate" }).click();
+  await page.fill("#preprocessing", "imagnet");
+  const send = () => page.getByRole("button", { name: "Upload and calibrate" }).click();
+  await send();
+  shown.refused = await page.locator("#refusal").getByRole("alert").innerText();
+  await look("refused");
+  shown.kept = await page.locator("#model").evaluate((input) => input.files[0]?.name);
+  await page.fill("#preprocessing", "");
+  await send();
   await page.waitForURL(/made=/);
   shown.made = await page.locator("#made h2").innerText();
   shown.underWay = await page.locator("#jobs").innerText();

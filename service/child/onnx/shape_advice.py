@@ -1,0 +1,96 @@
+"""Advice for arrays, and for preprocessing, in a shape that the model does not take."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from service.graph.description import TensorSpec
+from service.runner.messages.frames import Array
+from service.runner.messages.preprocessing import PIXELS, Layout, Preprocessing
+
+IMAGE_AXES = 4
+
+
+def pixels_advice(name: str, array: Array) -> str:
+    """Return what an array of pixels needs, if it is one."""
+    if name != PIXELS or array.dtype != np.uint8:
+        return ""
+    return '; pixels need config.preprocessing, such as "imagenet" or "unit"'
+
+
+def one_input_advice(specs: Sequence[TensorSpec]) -> str:
+    """Return what to do with a model that has an input for each column of a table."""
+    if len(specs) > 1 and all((spec.shape or ())[1:] == (1,) for spec in specs):
+        return (
+            "; export it with one input for all columns, as to_onnx(classifier, numpy.asarray(X, "
+            '"float32")) of skl2onnx does, or list the columns of each in config.columns'
+        )
+    return ""
+
+
+def shape_advice(wanted: Sequence[int | None], found: Sequence[int]) -> str:
+    """Return how to bring an array to the shape, if it is a frequent mistake."""
+    if len(found) == len(wanted) - 1 and all(
+        w in (None, f) for w, f in zip(wanted[1:], found, strict=True)
+    ):
+        return "; wrap one row in a list"
+    if len(wanted) == IMAGE_AXES == len(found) + 1:
+        for index, axis in ((":, None", 1), ("..., None", 3)):
+            with_channel = [*found[:axis], 1, *found[axis:]]
+            if all(w in (None, f) for w, f in zip(wanted, with_channel, strict=True)):
+                return f"; write x[{index}]"
+    if len(found) == len(wanted) == IMAGE_AXES:
+        rows, height, width, channels = found
+        for axes, moved in (
+            ("0, 3, 1, 2", (rows, channels, height, width)),
+            ("0, 2, 3, 1", (rows, width, channels, height)),
+        ):
+            if all(w in (None, f) for w, f in zip(wanted, moved, strict=True)):
+                return f"; write x.transpose({axes})"
+    return ""
+
+
+def made_shape(preprocessing: Preprocessing) -> tuple[int | None, ...]:
+    """Return the shape of pictures after preprocessing; None for sizes that vary."""
+    height, width = preprocessing.crop or (None, None)
+    if preprocessing.crop is None and isinstance(preprocessing.resize, tuple):
+        height, width = preprocessing.resize
+    shapes: Mapping[str, tuple[int | None, ...]] = {
+        "nchw": (None, preprocessing.channels, height, width),
+        "nhwc": (None, height, width, preprocessing.channels),
+        "nhw": (None, height, width),
+    }
+    return shapes[preprocessing.layout]
+
+
+def options_advice(asked: Preprocessing, taken: Sequence[int | None]) -> str:
+    """Return the options that make what the model takes, of a shape with the rows first."""
+    layout = _layout_of(taken)
+    if layout is None:
+        return "layout, colour, and crop or resize"
+    channels = {"nchw": 1, "nhwc": -1}.get(layout)
+    grey = channels is None or taken[channels] == 1
+    height, width = taken[2:] if layout == "nchw" else taken[1:3]
+    options: list[str] = []
+    if grey != (asked.colour == "grey"):
+        options.append(f'colour to "{"grey" if grey else "rgb"}"')
+        if len({*asked.mean}) > 1 or len({*asked.std}) > 1:
+            options.append('preset to "unit" (or mean and std to one number each)')
+    if layout != asked.layout:
+        options.append(f'layout to "{layout}"')
+    made = made_shape(replace(asked, layout="nchw"))[2:] if asked.layout != "nhw" else (None, None)
+    if height and width and made not in ((None, None), (height, width)):
+        options += [f"resize to [{height}, {width}]", "crop to null"]
+    *most, last = options or ["layout, colour, and crop or resize"]
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def _layout_of(taken: Sequence[int | None]) -> Layout | None:
+    """Return the layout of the model's input by its number of channels; None if it has none."""
+    if len(taken) == IMAGE_AXES - 1:
+        return "nhw"
+    if len(taken) != IMAGE_AXES:
+        return None
+    layouts: tuple[tuple[Layout, int], ...] = (("nchw", 1), ("nhwc", 3))
+    return next((layout for layout, axis in layouts if taken[axis] in (1, 3)), None)
