@@ -54,8 +54,8 @@ class PreviewQuery(Choice):
     )
 
 
-class Consequences(BaseModel):
-    """The effect of a threshold on the calibration set."""
+class Effect(BaseModel):
+    """The effect of a threshold on a set."""
 
     n_samples: int = Field(description="Number of samples.")
     n_accepted: int = Field(description="Samples at or below the threshold.")
@@ -65,6 +65,14 @@ class Consequences(BaseModel):
     risk: float | None = Field(description="Error rate of accepted samples; null without any.")
     risk_interval: tuple[float, float] | None = Field(
         description="Exact, at the configured level, for a threshold fixed beforehand."
+    )
+
+
+class Consequences(Effect):
+    """The effect of a threshold on the calibration set."""
+
+    evaluation: Effect | None = Field(
+        None, description="The same on the evaluation set, which had no part in the choice."
     )
 
 
