@@ -36,7 +36,12 @@ def fitness_rows(
     """Return a row for each calibration that has succeeded."""
     columns = (Calibration.id, Calibration.findings, Calibration.data, Calibration.accuracy)
     found = session.execute(
-        select(*columns, BinTable.k, BinTable.measure, BinTable.analysis["selective"])
+        select(
+            *columns,
+            BinTable.k,
+            BinTable.measure,
+            BinTable.analysis["selective"].label("selective"),
+        )
         .join(BinTable, BinTable.calibration_id == Calibration.id)
         .where(
             Calibration.tenant_id == tenant_id,
@@ -54,8 +59,13 @@ def fitness_rows(
     shifted = _shifted(session, tenant_id, calibration_ids)
     return [
         FitnessRow(
-            *row[:6],
-            selective=row[6] or [],
+            id=row.id,
+            findings=row.findings,
+            data=row.data,
+            accuracy=row.accuracy,
+            k=row.k,
+            measure=row.measure,
+            selective=row.selective or [],
             point=points.get(row.id),
             shifted=shifted.get(row.id, []),
         )
