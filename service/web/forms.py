@@ -10,9 +10,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from service.calibrations.manage import get_calibration
-from service.errors import InvalidInput
+from service.errors import InvalidInput, problem_of
 from service.http.bodies import form_fields
-from service.http.problems import problem_of
 from service.reports.fitness import fitness_of
 from service.web.api_calls import Answer, Sent, handed_on
 from service.web.csrf import FIELD, require_token

@@ -55,7 +55,8 @@ def save(visitor: Visitor, calibration: str, **fields: str) -> httpx.Response:
         for tag, a in elements(visitor.seen.text)
         if tag == "input" and a.get("form") == "save"
     }
-    typed = hidden | {"form": "save", "name": "automatic"} | SIGNED | fields
+    named = {"form": "save", "name": "automatic", "despite": "yes"}
+    typed = hidden | named | SIGNED | fields
     return visitor.send(address(calibration) + "s", **typed)
 
 
@@ -126,6 +127,20 @@ def test_a_calibration_with_warnings_says_so_before_anything_else(service, visit
     before = text[: text.index("No operating point is active")]
     assert ("Do not use this calibration yet" in before) == bool(shift)
     assert ("Fix the findings first" in before) == bool(shift)
+    for tab in ("samples", "try", "measures", "integrate"):
+        told = text_of(visitor.open(f"/pages/calibrations/{made['id']}/{tab}").text)
+        assert ("Do not use this calibration yet" in told) == bool(shift), tab
+    # Whoever activates an operating point confirms that the warning was read.
+    visitor.open(address(made["id"], by="coverage", coverage=80))
+    assert ("Activate despite the warning" in visitor.seen.text) == bool(shift)
+    answer = save(visitor, made["id"], despite="")
+    assert answer.status_code == (UNPROCESSABLE if shift else SEE_OTHER)
+    if shift:
+        assert history(service, made["id"]) == []
+        assert "confirm that you have read the warning" in answer.text
+        assert save(visitor, made["id"]).status_code == SEE_OTHER
+    (point,) = history(service, made["id"])
+    assert bool(point["warnings"]) == bool(shift)
 
 
 def test_the_mark_is_where_the_curve_is_drawn(service, visitor, calibration) -> None:
