@@ -16,6 +16,7 @@ Report: TypeAlias = Mapping[str, Any]
 
 FIRST = "1"
 ALL = 1.0
+MOSTLY_WRONG = 0.5  # below it a larger error rate is no advice
 WARNED = "Fix the findings and calibrate again. Do not rely on any number of it until then."
 
 
@@ -105,7 +106,7 @@ def _by_error_rate(report: Report, k: str) -> tuple[Status, str]:
     asked = " or ".join(share(found["target"]["max_risk"]) for found in rates)
     return "unfit", (
         f"Not yet fit for automatic use: an error rate of at most {asked} cannot be proven. "
-        f"{missing_labels(rates)}"
+        f"{missing_labels(rates, event['accuracy'])}"
     )
 
 
@@ -148,9 +149,14 @@ def _promised(report: Report, k: str) -> Report | None:
     }
 
 
-def missing_labels(rates: Sequence[Report]) -> str:
+def missing_labels(rates: Sequence[Report], accuracy: float = 1.0) -> str:
     """Return what to do if no requested error rate passed its test."""
     known = [found["labels_missing"] for found in rates if found["labels_missing"] is not None]
+    if not known and accuracy < MOSTLY_WRONG:
+        return (
+            f"Only {percent(accuracy)} of answers are correct: check the labels, the order of the "
+            "classes and the preprocessing before anything else."
+        )
     if not known:
         return "More labels would not help. Choose a larger error rate."
     return (

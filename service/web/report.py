@@ -84,7 +84,7 @@ def _event(
         "table": at["measures"][served],
         "assurance": assurance(served).capitalize(),
         "is_chance": is_chance(table),
-        "missing": missing_labels(table.get("selective", ())),
+        "missing": missing_labels(table.get("selective", ()), event["accuracy"]),
         "learned": _learned(table.get("learned"), config.get("classes") or []),
     }
 
