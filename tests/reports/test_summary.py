@@ -71,6 +71,14 @@ def test_without_a_certified_rate_it_says_what_is_missing(report, missing, said)
     assert said in found["headline"]
 
 
+def test_a_model_that_is_mostly_wrong_is_not_told_to_accept_more_errors(report) -> None:
+    without_thresholds(report, [None, None])
+    report["events"]["1"]["accuracy"] = 0.25
+    headline = summarise(report)["headline"]
+    assert "Only 25.0 % of answers are correct: check the labels" in headline
+    assert "larger error rate" not in headline
+
+
 def test_a_warning_outweighs_a_certificate(report) -> None:
     report["findings"] = [{"code": "labels-shifted", "level": "notice"}]
     assert summarise(report)["status"] == "fit"
