@@ -191,6 +191,11 @@ def test_the_form_activates_and_withdraws_an_operating_point(service, visitor, u
     decided = {"chosen_by": {"coverage": 0.5}, "name": "automatic"} | SIGNED
     assert point.items() >= decided.items()
     assert abstained() == [False, True, True]
+    # The report's error rate of accepted answers is that of the active operating point.
+    report = text_of(visitor.open(f"/report?calibration={undecided}").text)
+    seen = point["consequences"]
+    assert "Active operating point automatic, not tested. Calibration set: " in report
+    assert f"{seen['n_errors']} of {seen['n_accepted']} accepted answers (" in report
     # The page begins with what is in force.
     first = elements(visitor.open(address(undecided)).text)
     checked = [a["value"] for tag, a in first if tag == "input" and "checked" in a]
