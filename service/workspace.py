@@ -51,7 +51,8 @@ class Workspace:
 
     ``served``, ``labelled``, ``missed`` and ``confusions`` cache data of finished calibrations,
     which never change: what a prediction needs, the labelled samples of Top-1 by ascending
-    uncertainty, lists of wrong predictions, and counts of accepted answers by label and class.
+    uncertainty and by set, lists of wrong predictions, and counts of accepted answers by label and
+    class.
     """
 
     database: Database
@@ -63,7 +64,7 @@ class Workspace:
     lease_seconds: float
     limits: Limits
     served: LruCache[UUID, ServedCalibration] = field(default_factory=lambda: LruCache(256))
-    labelled: LruCache[UUID, RankedSamples] = field(
+    labelled: LruCache[tuple[UUID, str], RankedSamples] = field(
         default_factory=lambda: LruCache(LABELLED_BYTES, _labelled_bytes)
     )
     missed: LruCache[tuple[UUID, Kind, int], ErrorSamples] = field(

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from howsure.statistics.accepted import count_accepted
 from howsure.statistics.arrays import Hits, Uncertainty
 from howsure.statistics.bins.intervals import proportion_interval
 from howsure.statistics.ranking import RankedSamples, ranking_of
@@ -14,7 +15,7 @@ ShareInterval = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Consequences:
+class Effect:
     """How many labelled samples a threshold accepts, and how many of those are errors.
 
     Attributes
@@ -37,8 +38,26 @@ class Consequences:
     risk_interval: ShareInterval | None
 
 
+@dataclass(frozen=True)
+class Consequences(Effect):
+    """The effect of a threshold on the calibration set, and on the evaluation set if there is one.
+
+    Attributes
+    ----------
+    evaluation : Effect or None
+        These samples had no part in the choice of the threshold.
+    """
+
+    evaluation: Effect | None = None
+
+
 def consequences(
-    uncertainty: Uncertainty, hits: Hits, threshold: float, *, level: float
+    uncertainty: Uncertainty,
+    hits: Hits,
+    threshold: float,
+    *,
+    level: float,
+    evaluation: RankedSamples | None = None,
 ) -> Consequences:
     """Return the effect of accepting ``U <= threshold`` on labelled samples.
 
@@ -51,11 +70,20 @@ def consequences(
         Compared as float32, as in predictions.
     level : float
         Of the intervals, in (0, 1).
+    evaluation : RankedSamples, optional
+        Other labelled samples: the effect on them is returned, too.
     """
-    accepted = uncertainty <= np.float32(threshold)
-    n_samples, n_accepted = uncertainty.size, int(np.count_nonzero(accepted))
-    n_errors = int(np.count_nonzero(accepted & ~hits))
-    return Consequences(
+    judged = None
+    if evaluation is not None:
+        values = evaluation.values.astype(np.float32, copy=False)
+        judged = _effect(values, evaluation.hits, threshold, level)
+    return Consequences(**vars(_effect(uncertainty, hits, threshold, level)), evaluation=judged)
+
+
+def _effect(uncertainty: Uncertainty, hits: Hits, threshold: float, level: float) -> Effect:
+    found = count_accepted(uncertainty, hits, threshold)
+    n_samples, n_accepted, n_errors = found.n_samples, found.n_accepted, found.n_errors
+    return Effect(
         n_samples=n_samples,
         n_accepted=n_accepted,
         n_errors=n_errors,
@@ -165,10 +193,12 @@ def choose_threshold(
     *,
     level: float,
     volume: int | None = None,
+    evaluation: RankedSamples | None = None,
 ) -> ChosenThreshold:
     """Return the threshold that meets the criterion on these samples, with intervals at ``level``.
 
-    With ``volume``, also return the expected counts for this number of answers.
+    With ``volume``, also return the expected counts for this number of answers; with
+    ``evaluation``, the effect on these samples.
 
     Raises
     ------
@@ -189,7 +219,7 @@ def choose_threshold(
         return ChosenThreshold(
             None, None, certified=False, labels_missing=missing, max_risk=choice.max_risk
         )
-    seen = consequences(uncertainty, hits, threshold, level=level)
+    seen = consequences(uncertainty, hits, threshold, level=level, evaluation=evaluation)
     max_risk = choice.max_risk
     if max_risk is None and seen.n_accepted:
         max_risk = certifiable_risk(ranked, seen.n_accepted, delta=choice.delta)

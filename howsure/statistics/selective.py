@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import betainc
 
+from howsure.statistics.accepted import AcceptedSamples
 from howsure.statistics.arrays import Counts, Floats, Rates
 from howsure.statistics.ranking import RankedSamples
 
@@ -60,6 +61,8 @@ class SelectiveResult:
     labels_missing : int or None
         If no rank passes, about how many more samples would give a threshold. None if 10,000 times
         the samples would not, and if there is a threshold.
+    evaluation : AcceptedSamples or None
+        The same threshold on an evaluation set, which had no part in its choice.
     """
 
     target: SelectiveTarget
@@ -68,6 +71,7 @@ class SelectiveResult:
     n_accepted: int
     n_errors: int
     labels_missing: int | None
+    evaluation: AcceptedSamples | None = None
 
 
 DEFAULT_TARGETS = (SelectiveTarget(0.05, 0.05), SelectiveTarget(0.01, 0.05))

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import models
+from howsure.statistics.accepted import count_accepted
 from howsure.statistics.error_samples import mislabelled_candidates
 from howsure.statistics.learned.recorded import with_learned
 from howsure.statistics.plain import to_plain
@@ -70,17 +71,21 @@ def run_evaluation(
         seed=config["seed"],
         refitted={name: refitted[name] for name in cross_fitted},
     )
-    mislabelled = _mislabelled(further, rows) if evaluation.labelled else {}
     findings = findings_of_further_set(calibration, further) if evaluation.labelled else []
-    sentences = [*(found.message for found in findings), result.sentence]
+    sentences = [*(finding.message for finding in findings), result.sentence]
+    found = to_plain(result)
+    found |= {"findings": plain_findings(findings), "sentence": " ".join(sentences)}
+    if evaluation.labelled:
+        found |= _mislabelled(further, rows)
+        for row in rows:
+            if row.served:
+                found["events"][str(row.k)]["accepted"] = _accepted(further, row)
     queue.publish(
         job,
         rows=[],
         artifacts=recorded.artifacts,
         keep_sets=workspace.keep_inputs == "all",
-        result=to_plain(result)
-        | mislabelled
-        | {"findings": plain_findings(findings), "sentence": " ".join(sentences)},
+        result=found,
     )
 
 
@@ -99,3 +104,14 @@ def _mislabelled(records: Records, rows: Sequence[models.BinTable]) -> dict[str,
         if row.served
     }
     return {"mislabelled": to_plain(found)}
+
+
+def _accepted(records: Records, row: models.BinTable) -> list[dict[str, Any]]:
+    """Return the accepted answers at each tested threshold of a table."""
+    uncertainty, hits = records.uncertainty[row.column], records.hits(row.k)
+    return [
+        {"target": found["target"], "threshold": found["threshold"]}
+        | to_plain(count_accepted(uncertainty, hits, found["threshold"]))
+        for found in row.analysis.get("selective", [])
+        if found["threshold"] is not None
+    ]

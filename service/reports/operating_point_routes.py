@@ -15,6 +15,8 @@ from service.calibrations.fit_config import TINY
 from service.http.dependencies import ActDep, CalibrationRef, TenantDep, WorkspaceDep
 from service.http.problems import problems
 from service.reports import operating_points as operations
+from service.reports.fitness import fitness_of
+from service.workspace import Workspace
 
 DELTA = 0.05
 MOST_VOLUME = 10**12
@@ -54,8 +56,8 @@ class PreviewQuery(Choice):
     )
 
 
-class Consequences(BaseModel):
-    """The effect of a threshold on the calibration set."""
+class Effect(BaseModel):
+    """The effect of a threshold on a set."""
 
     n_samples: int = Field(description="Number of samples.")
     n_accepted: int = Field(description="Samples at or below the threshold.")
@@ -65,6 +67,14 @@ class Consequences(BaseModel):
     risk: float | None = Field(description="Error rate of accepted samples; null without any.")
     risk_interval: tuple[float, float] | None = Field(
         description="Exact, at the configured level, for a threshold fixed beforehand."
+    )
+
+
+class Consequences(Effect):
+    """The effect of a threshold on the calibration set."""
+
+    evaluation: Effect | None = Field(
+        None, description="The same on the evaluation set, which had no part in the choice."
     )
 
 
@@ -153,6 +163,11 @@ class OperatingPoint(BaseModel):
     author: str = Field(description="Who decided.")
     reason: str = Field(description="The reason.")
     created_at: datetime = Field(description="Time of the decision, in UTC.")
+    warnings: list[str] = Field(
+        [],
+        description="Of the active one: why the calibration should not be used, by its findings "
+        "and further sets; empty if nothing is known against it.",
+    )
 
 
 class OperatingPoints(BaseModel):
@@ -161,11 +176,16 @@ class OperatingPoints(BaseModel):
     operating_points: list[OperatingPoint] = Field(description="Newest first.")
 
 
-def resource(row: models.OperatingPoint, *, is_last: bool) -> OperatingPoint:
-    """Return the resource of a row."""
-    names = OperatingPoint.model_fields.keys() - {"in_force"}
+def resource(row: models.OperatingPoint, *, workspace: Workspace | None = None) -> OperatingPoint:
+    """Return the resource of a row; ``workspace`` is given for the last decision."""
+    names = OperatingPoint.model_fields.keys() - {"in_force", "warnings"}
     values = {name: getattr(row, name) for name in names}
-    return OperatingPoint(in_force=is_last and row.threshold is not None, **values)
+    in_force = workspace is not None and row.threshold is not None
+    warnings: list[str] = []
+    if workspace is not None and in_force:
+        found = fitness_of(workspace, row.tenant_id, [row.calibration_id])
+        warnings += found[row.calibration_id].reasons
+    return OperatingPoint(in_force=in_force, warnings=warnings, **values)
 
 
 @router.get(
@@ -178,7 +198,11 @@ def list_operating_points(
 ) -> OperatingPoints:
     """List the decisions of a calibration, newest first; only the first can be active."""
     rows = operations.operating_points(workspace, tenant_id, calibration_id)
-    return OperatingPoints(operating_points=[resource(row, is_last=row is rows[0]) for row in rows])
+    return OperatingPoints(
+        operating_points=[
+            resource(row, workspace=workspace if row is rows[0] else None) for row in rows
+        ]
+    )
 
 
 @router.get(
@@ -222,7 +246,7 @@ def post_operating_point(
         reason=asked.reason,
         act=act,
     )
-    return resource(row, is_last=True)
+    return resource(row, workspace=workspace)
 
 
 @router.post(
@@ -242,4 +266,4 @@ def post_withdrawal(
         reason=asked.reason,
         act=act,
     )
-    return resource(row, is_last=True)
+    return resource(row, workspace=workspace)

@@ -7,21 +7,23 @@ from collections.abc import Sequence
 import numpy as np
 
 import models
+from howsure.statistics.learned.recorded import with_learned
 from howsure.statistics.operating_point import ChosenThreshold, ThresholdChoice, choose_threshold
 from howsure.statistics.plain import to_plain
 from howsure.statistics.ranking import RankedSamples, rank_samples
 from service.access.audit_log import AuditEvent, record_success
 from service.errors import Conflict, InvalidInput
-from service.jobs.record_set import has_records, require_records
+from service.jobs.record_set import has_records, load_records, require_records
 from service.reports.error_samples import record_parts
 from service.reports.summary import missing_labels
 from service.storage.calibrations import CalibrationRepository
-from service.storage.fit_results import served_tables
+from service.storage.fit_results import learned_model, served_tables
 from service.storage.operating_points import OperatingPointRepository
 from service.workspace import Workspace
 
 # Unlike the risks of the configuration, it is no number. It is part of a tensor's name.
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+EVALUATION: models.ArtifactRole = "evaluation_records"
 MAX_AUTHOR_CHARACTERS = 100
 MAX_REASON_CHARACTERS = 2000
 
@@ -57,9 +59,17 @@ def preview_operating_point(
             require_records(row)
         return table.measure, ChosenThreshold(choice.threshold, None, certified=False)
     column = table.column
-    samples = workspace.labelled.get_or_load(row.id, lambda: _labelled(workspace, row, column))
-    level = row.config["interval"]["level"]
-    return table.measure, choose_threshold(choice, samples, level=level, volume=volume)
+    samples = workspace.labelled.get_or_load(
+        (row.id, "records"), lambda: _labelled(workspace, row, column)
+    )
+    found = choose_threshold(
+        choice,
+        samples,
+        level=row.config["interval"]["level"],
+        volume=volume,
+        evaluation=_judging(workspace, row, table),
+    )
+    return table.measure, found
 
 
 def save_operating_point(
@@ -175,6 +185,24 @@ def _labelled(workspace: Workspace, row: models.Calibration, column: str) -> Ran
     uncertainty = np.concatenate([values for values, _ in parts])
     hits = np.concatenate([hits for _, hits in parts])
     return rank_samples(uncertainty, hits)
+
+
+def _judging(
+    workspace: Workspace, row: models.Calibration, table: models.BinTable
+) -> RankedSamples | None:
+    """Return the samples of the evaluation set, if the calibration has one."""
+    if not any(found.role == EVALUATION for found in row.artifacts):
+        return None
+
+    def load() -> RankedSamples:
+        records = load_records(workspace, row, EVALUATION)
+        if records is None:
+            raise RuntimeError(f"calibration {row.id} lacks the records of its evaluation set")
+        learned = learned_model(table)
+        judging = with_learned(records, [] if learned is None else [learned])
+        return rank_samples(judging.uncertainty[table.column], judging.hits(1))
+
+    return workspace.labelled.get_or_load((row.id, EVALUATION), load)
 
 
 def _check_texts(author: str, reason: str) -> None:

@@ -6,8 +6,9 @@ from datetime import datetime
 from typing import Any
 
 import models
-from howsure.statistics.bins.intervals import proportion_interval
 from service.calibrations.findings import with_docs
+from service.reports.accepted import LEVEL, error_rate, share_of
+from service.reports.further_sets import further_set
 from service.reports.learned import learned_part
 from service.reports.summary import summarise
 from service.runner.model_description import OnnxModel, runs_of
@@ -18,7 +19,6 @@ from service.storage.fit_results import scores_of, tables_of
 from service.storage.operating_points import OperatingPointRepository
 from service.workspace import Workspace
 
-LEVEL = 0.95
 ERROR, DETECTION, RAW = "ece_15", "auroc", "raw_softmax"
 
 
@@ -45,7 +45,7 @@ def report_figures(
             "served": _score(served, ERROR),
         },
         "error_detection": {"score": DETECTION, "served": _score(served, DETECTION)},
-        "risk": None if served is None else _risk(served.get("selective", [])),
+        "risk": None if served is None else first_risk(served.get("selective", [])),
     }
 
 
@@ -54,19 +54,9 @@ def _accuracy(
 ) -> dict[str, Any] | None:
     if judged is not None:
         n_samples = judged["n_samples"]
-        return _share(round(judged["accuracy"][k] * n_samples), n_samples)
+        return share_of(round(judged["accuracy"][k] * n_samples), n_samples)
     bins = [] if served is None else served["bins"]
-    return _share(sum(found["hits"] for found in bins), sum(found["count"] for found in bins))
-
-
-def _share(hits: int, count: int) -> dict[str, Any] | None:
-    if count == 0:
-        return None
-    return {
-        "value": hits / count,
-        "interval": list(proportion_interval(hits, count, LEVEL)),
-        "n_samples": count,
-    }
+    return share_of(sum(found["hits"] for found in bins), sum(found["count"] for found in bins))
 
 
 def _score(judged: Mapping[str, Any] | None, name: str) -> dict[str, Any] | None:
@@ -82,8 +72,11 @@ def _score(judged: Mapping[str, Any] | None, name: str) -> dict[str, Any] | None
     return {key: found[key] for key in ("mean", "std", "folds")}
 
 
-def _risk(selective: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """Return the first requested error rate that has a threshold, and its acceptance."""
+def first_risk(selective: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """Return the first requested error rate that has a threshold, and its acceptance.
+
+    ``evaluation`` is the same threshold on the evaluation set; None without one.
+    """
     for found in selective:
         if found["threshold"] is None or not found["n_accepted"]:
             continue
@@ -91,7 +84,8 @@ def _risk(selective: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
         accepted = {
             name: found[name] for name in ("threshold", "coverage", "n_accepted", "n_errors")
         }
-        return target | accepted | (_share(found["n_errors"], found["n_accepted"]) or {})
+        judged = {"evaluation": error_rate(found.get("evaluation"))}
+        return target | accepted | (share_of(found["n_errors"], found["n_accepted"]) or {}) | judged
     return None
 
 
@@ -184,11 +178,9 @@ def collect_report(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -
         },
         "events": {k: _event(k, row, tables, scores) for k in sorted(accuracy, key=int)},
         "model_scores": row.model_scores or {},
-        "operating_point": None if point is None else _operating_point(point),
+        "operating_point": None if point is None else operating_point(point),
         "export": None if export is None else _export(export),
-        "evaluations": [
-            _further_set(found, found.result) for found in further if found.result is not None
-        ],
+        "evaluations": [further_set(found, row) for found in further if found.result is not None],
         "warnings": row.warnings,
         "findings": [with_docs(finding) for finding in row.findings],
         "provenance": {
@@ -236,30 +228,9 @@ def _event(
     return event | {"comparison": compared, "figures": figures}
 
 
-def _further_set(found: models.Evaluation, result: dict[str, Any]) -> dict[str, Any]:
-    """Return the scores of the served tables on a finished further set."""
-    events = {}
-    for k, event in result["events"].items():
-        served = event["measures"][event["served"]]
-        events[k] = {name: event[name] for name in ("accuracy", "served", "shifted")}
-        events[k] |= {name: served[name] for name in ("scores", "discarded")}
-    return {
-        "name": found.name,
-        "labelled": found.labelled,
-        "finished_at": _time(found.finished_at),
-        "samples": result["n_samples"],
-        "shifted": result["shifted"],
-        "outcome": result.get("outcome"),
-        "findings": [with_docs(finding) for finding in result.get("findings", ())],
-        "sentence": result["sentence"],
-        "events": events,
-        **{name: result.get(name) for name in ("confidence", "entropy", "above_confidence")},
-        "by_confidence": (result["model_scores"] or {}).get("by_confidence"),
-    }
-
-
-def _operating_point(found: models.OperatingPoint) -> dict[str, Any]:
-    names = ("name", "threshold", "author", "reason")
+def operating_point(found: models.OperatingPoint) -> dict[str, Any]:
+    """Return the active operating point of a report."""
+    names = ("name", "threshold", "chosen_by", "consequences", "author", "reason")
     return {name: getattr(found, name) for name in names} | {"created_at": _time(found.created_at)}
 
 

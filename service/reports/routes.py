@@ -159,6 +159,14 @@ class FurtherEvent(BaseModel):
     discarded: dict[str, float] = Field(
         description="Share of samples above each out-of-distribution threshold."
     )
+    accepted: list[dict[str, Any]] = Field(
+        [],
+        description="Accepted answers and errors at each tested threshold; empty without labels.",
+    )
+    disproves: bool = Field(
+        False,
+        description="Whether the set is shifted, and clearly more answers are wrong than promised.",
+    )
 
 
 class FurtherSet(BaseModel):
@@ -191,8 +199,9 @@ class Summary(BaseModel):
     """Whether the calibration is fit for automatic use."""
 
     event: str = Field(description="The event that it is about, `1` for Top-1.")
-    status: Literal["fit", "unfit", "warned", "unknown"] = Field(
-        description="`fit`: an error rate passed its test; `warned`: a finding is a warning."
+    status: Literal["fit", "unfit", "warned", "shifted", "unknown"] = Field(
+        description="`fit`: an error rate passed its test, and the evaluation set does not "
+        "contradict it; `warned`: a finding is a warning; `shifted`: a further set disproves it."
     )
     headline: str = Field(description="The decision in words.")
     sentences: list[str] = Field(description="Other error rates, calibration, and shift.")
@@ -215,7 +224,9 @@ class Report(BaseModel):
     events: dict[str, EventReport] = Field(description="By k, `1` for Top-1.")
     model_scores: dict[str, Any] = Field(description="Scores of the model's own softmax, by set.")
     operating_point: dict[str, Any] | None = Field(
-        None, description="The active one: name, threshold, author, reason, time; null without one."
+        None,
+        description="The active one: name, threshold, its choice and consequences, author, "
+        "reason, time; null without one.",
     )
     export: ExportReport | None = Field(
         None, description="The exported file; null until the first request for it."

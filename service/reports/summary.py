@@ -1,18 +1,22 @@
 """The summary of a report: whether the calibration is fit for automatic use, and why."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from howsure.statistics.measures import LEARNED
+from service.reports.accepted import contradicts, error_rate, rate_in_words
 from service.reports.charts import text
+from service.reports.disproof import details, disproof, disproving_sets
 from service.reports.numbers import confidence, count, percent, rough_count, share
 from service.reports.verdict import is_chance
 
-Status: TypeAlias = Literal["fit", "unfit", "warned", "unknown"]
+Status: TypeAlias = Literal["fit", "unfit", "warned", "shifted", "unknown"]
 Report: TypeAlias = Mapping[str, Any]
 
 FIRST = "1"
 ALL = 1.0
+MOSTLY_WRONG = 0.5  # below it a larger error rate is no advice
 WARNED = "Fix the findings and calibrate again. Do not rely on any number of it until then."
 
 
@@ -20,16 +24,15 @@ def summarise(report: Report) -> dict[str, Any]:
     """Return ``status``, ``headline`` and ``sentences`` about the first event of a report.
 
     A warning outweighs every tested error rate: the labels or the model's outputs are probably
-    not what they should be.
+    not what they should be. So does a further set that disproves the calibration.
     """
-    k = FIRST if FIRST in report["events"] else next(iter(report["events"]))
-    event = report["events"][k]
-    status, headline = _decision(report, event)
+    k = _first_event(report)
+    status, headline = decide(report)
     return {
         "event": k,
         "status": status,
         "headline": headline,
-        "sentences": [WARNED] if status == "warned" else list(_sentences(report, event, status)),
+        "sentences": [WARNED] if status == "warned" else list(_sentences(report, k, status)),
     }
 
 
@@ -38,40 +41,127 @@ def is_warned(report: Report) -> bool:
     return any(found["level"] == "warning" for found in report["findings"])
 
 
-def _sentences(report: Report, event: Report, status: Status) -> Iterator[str]:
-    yield from _further_rates(event, status)
-    yield from _calibration(report, event)
-    yield from _shifts(report["evaluations"])
+def decide(report: Report) -> tuple[Status, str]:
+    """Return the status and the headline.
 
-
-def _decision(report: Report, event: Report) -> tuple[Status, str]:
+    Of the event, they need the served measure, its tested error rates and the risk among the
+    figures.
+    """
     n_warnings = sum(found["level"] == "warning" for found in report["findings"])
     if n_warnings:
         warned = "a warning says" if n_warnings == 1 else f"{n_warnings} warnings say"
         return "warned", f"Do not use this calibration yet: {warned} that something is wrong."
+    k = _first_event(report)
+    disproving = disproving_sets(report["evaluations"], k)
+    if disproving:
+        return "shifted", disproof(disproving, report["events"][k]["accuracy"], k)
+    return _by_error_rate(report, k)
+
+
+def _first_event(report: Report) -> str:
+    return FIRST if FIRST in report["events"] else next(iter(report["events"]))
+
+
+def _sentences(report: Report, k: str, status: Status) -> Iterator[str]:
+    event = report["events"][k]
+    if status == "shifted":
+        yield from map(partial(details, k=k), disproving_sets(report["evaluations"], k))
+        status, headline = _by_error_rate(report, k)
+        yield f"For data like the calibration set: {headline}"
+    point = active_point(report, k)
+    if point is not None:
+        yield point_in_words(point)
+    elif event["figures"]["risk"] is not None:
+        yield from _on_evaluation(event["figures"]["risk"], status)
+    yield from _further_rates(report, k, status)
+    yield from _calibration(report, event)
+    yield from _shifts(report["evaluations"], k)
+
+
+def _by_error_rate(report: Report, k: str) -> tuple[Status, str]:
+    """Return the status and the headline by the tested error rate."""
     if "imported" in report["provenance"]["data"]:
         return "unknown", "These bins were imported. There are no samples here to judge them by."
+    event = report["events"][k]
     rates = _rates(event)
-    risk = event["figures"]["risk"]
+    point, risk = active_point(report, k), _promised(report, k)
     if risk is not None:
-        known = "" if event["served"] != LEARNED else ", estimated"
+        using = "" if point is None else f" with the active operating point “{point['name']}”"
+        if contradicts(risk["evaluation"], risk["max_risk"]):
+            return "unfit", (
+                f"Not fit for automatic use{using}: on the evaluation set, "
+                f"{rate_in_words(risk['evaluation'], accepted=' accepted answers')}. "
+                f"At most {share(risk['max_risk'])} was promised."
+            )
+        # The test of the learned measure is approximate: it is fitted anew to all samples.
+        known = "" if event["served"] != LEARNED else "about "
         return "fit", (
-            f"Fit for automatic use on {_answers(risk['coverage'])}: at most "
-            f"{share(risk['max_risk'])} of them wrong ({confidence(risk['delta'])} "
-            f"confidence{known})."
+            f"Fit for automatic use{using} on {_answers(risk['coverage'])}: at most "
+            f"{share(risk['max_risk'])} of them wrong ({known}{confidence(risk['delta'])} "
+            f"confidence)."
+        )
+    if point is not None and event["figures"]["risk"] is not None:
+        return "unknown", (
+            f"The error rate of the active operating point “{point['name']}” was not tested: it "
+            f"accepts {_answers(point['consequences']['coverage'])}, but was not chosen by an "
+            "error rate."
         )
     if not rates:
         return "unknown", "No error rate was requested, so fitness for automatic use is unknown."
     asked = " or ".join(share(found["target"]["max_risk"]) for found in rates)
     return "unfit", (
         f"Not yet fit for automatic use: an error rate of at most {asked} cannot be proven. "
-        f"{missing_labels(rates)}"
+        f"{missing_labels(rates, event['accuracy'])}"
     )
 
 
-def missing_labels(rates: Sequence[Report]) -> str:
+def active_point(report: Report, k: str) -> Report | None:
+    """Return the active operating point, which is one of Top-1, if its effect is known."""
+    point: Report | None = report["operating_point"]
+    is_known = point is not None and point.get("consequences") is not None
+    return point if is_known and k == FIRST else None
+
+
+def point_in_words(point: Report) -> str:
+    """Return what the active operating point accepts, on each set."""
+    seen = point["consequences"]
+    judged = seen.get("evaluation")
+    on = "" if judged is None else f"; on the evaluation set, {rate_in_words(judged)}"
+    if judged is not None and "max_risk" in point["chosen_by"]:
+        on += _excess(judged, point["chosen_by"]["max_risk"])
+    return (
+        f"The active operating point “{point['name']}” accepts {_answers(seen['coverage'])}: on "
+        f"the calibration set, {rate_in_words(seen)}{on}."
+    )
+
+
+def _promised(report: Report, k: str) -> Report | None:
+    """Return the tested error rate that the verdict is about.
+
+    It is that of the active operating point, where one is active.
+    """
+    point = active_point(report, k)
+    if point is None:
+        found: Report | None = report["events"][k]["figures"]["risk"]
+        return found
+    if "max_risk" not in point["chosen_by"]:
+        return None
+    seen = point["consequences"]
+    return {
+        **point["chosen_by"],
+        "coverage": seen["coverage"],
+        "evaluation": seen.get("evaluation"),
+    }
+
+
+def missing_labels(rates: Sequence[Report], accuracy: float = 1.0) -> str:
     """Return what to do if no requested error rate passed its test."""
     known = [found["labels_missing"] for found in rates if found["labels_missing"] is not None]
+    if not known and accuracy < MOSTLY_WRONG:
+        return (
+            f"Only {percent(accuracy)} of answers are correct: check the labels, the order of the "
+            "classes and the preprocessing before anything else."
+        )
     if not known:
         return "More labels would not help. Choose a larger error rate."
     return (
@@ -90,19 +180,43 @@ def _answers(coverage: float) -> str:
     return "all answers" if coverage == ALL else f"{percent(coverage)} of answers"
 
 
-def _further_rates(event: Report, status: Status) -> Iterator[str]:
+def _on_evaluation(risk: Report, status: Status) -> Iterator[str]:
+    """Yield the accepted answers of the evaluation set, unless the headline has them."""
+    if risk["evaluation"] is not None and status == "fit":
+        found = risk["evaluation"]
+        yield (
+            f"On the evaluation set, {rate_in_words(found, accepted=' accepted answers')}"
+            f"{_excess(found, risk['max_risk'])}."
+        )
+
+
+def _excess(found: Report, max_risk: float) -> str:
+    """Return what to say of an error rate above the promised one."""
+    judged = error_rate(found)
+    if judged is None or judged["value"] <= max_risk:
+        return ""
+    if contradicts(found, max_risk):
+        return ", clearly more than promised"
+    return ", more than promised, which may be chance"
+
+
+def _further_rates(report: Report, k: str, status: Status) -> Iterator[str]:
     """Yield a sentence for each other requested error rate."""
-    if status != "fit":
+    event, promised = report["events"][k], _promised(report, k) or {}
+    if event["figures"]["risk"] is None and status != "fit":
         return
-    risk = event["figures"]["risk"]
     for found in _rates(event):
-        if found["target"]["max_risk"] == risk["max_risk"]:
+        max_risk = found["target"]["max_risk"]
+        if max_risk == promised.get("max_risk"):
             continue
-        asked = f"an error rate of at most {share(found['target']['max_risk'])}"
+        asked = f"an error rate of at most {share(max_risk)}"
         if found["threshold"] is None:
             yield f"A{asked[1:]} cannot be proven. {missing_labels([found])}"
-        else:
-            yield f"For {asked}, {_answers(found['coverage'])} can be accepted."
+            continue
+        judged = found.get("evaluation")
+        on = "" if judged is None else f"; on the evaluation set, {rate_in_words(judged)}"
+        excess = "" if judged is None else _excess(judged, max_risk)
+        yield f"For {asked}, {_answers(found['coverage'])} can be accepted{on}{excess}."
 
 
 def _calibration(report: Report, event: Report) -> Iterator[str]:
@@ -118,12 +232,12 @@ def _calibration(report: Report, event: Report) -> Iterator[str]:
             f"{before} on average, no more than chance explains ({on})."
         )
         return
-    chance = "may be" if is_chance(event["measures"][event["served"]]) else "is more than"
+    chance = "no more" if is_chance(event["measures"][event["served"]]) else "more"
     helps = error["served"]["mean"] < error["raw"]["mean"]
     opening = "Stated" if helps else "Calibration shows no gain: stated"
     yield (
         f"{opening} probabilities are off by {after} on average after calibration, {before} before "
-        f"({on}). The rest {chance} chance."
+        f"({on}). That is {chance} than chance explains."
     )
 
 
@@ -144,9 +258,9 @@ def _measured_on(judged: str, data: Report, score: Report) -> str:
     )
 
 
-def _shifts(evaluations: Sequence[Report]) -> Iterator[str]:
+def _shifts(evaluations: Sequence[Report], k: str) -> Iterator[str]:
     for found in evaluations:
-        if found["shifted"]:
+        if found["shifted"] and found not in disproving_sets(evaluations, k):
             yield (
                 f"The further set “{text.name(found['name'])}” differs from the calibration set: "
                 "these numbers may not hold for it."

@@ -9,13 +9,16 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from service.calibrations.manage import get_calibration
+from service.errors import InvalidInput, problem_of
 from service.http.bodies import form_fields
-from service.web.api_calls import Sent, handed_on
+from service.reports.fitness import fitness_of
+from service.web.api_calls import Answer, Sent, handed_on
 from service.web.csrf import FIELD, require_token
 from service.web.home import home_page
 from service.web.operating_point import Chosen, operating_point_page
 from service.web.page import page, tab_address
-from service.web.page_route import documents_of, tenant_of
+from service.web.page_route import documents_of, subject_of, tenant_of, workspace_of
 
 
 async def calibrate(request: Request) -> Response:
@@ -53,6 +56,7 @@ async def cancel(request: Request) -> Response:
     return RedirectResponse("/", status_code=303)
 
 
+_UNPROCESSABLE = 422
 # A reason of 2000 characters, each of them twelve bytes in a form.
 MOST_BYTES = 32 * 1024
 
@@ -62,6 +66,9 @@ async def save(request: Request) -> Response:
     fields = await form_fields(request, most_bytes=MOST_BYTES)
     require_token(request, fields.get(FIELD))
     chosen = Chosen.of(fields)
+    refused = await run_in_threadpool(_unread_warning, request, fields)
+    if refused is not None:
+        return await _shown_again(request, refused, chosen, fields)
     named = {name: fields.get(name, "") for name in ("name", "author", "reason")}
     asked = ({} if chosen is None else chosen.choice()) | named
     return await _decided(request, "", asked, chosen, fields)
@@ -88,7 +95,25 @@ async def _decided(
     sent = Sent("application/json", json.dumps(asked).encode())
     answer = await handed_on(request, address, sent=sent)
     if not answer.is_done:
-        page_again = partial(operating_point_page, request, chosen, refused=answer, given=given)
-        return await documents_of(request).run(tenant_of(request), page_again)
+        return await _shown_again(request, answer, chosen, given)
     query = "" if chosen is None else f"?{urlencode(chosen.fields())}"
     return RedirectResponse(f"{tab_address(reference, 'operating-point')}{query}", status_code=303)
+
+
+async def _shown_again(
+    request: Request, refused: Answer, chosen: Chosen | None, given: Mapping[str, str]
+) -> Response:
+    page_again = partial(operating_point_page, request, chosen, refused=refused, given=given)
+    return await documents_of(request).run(tenant_of(request), page_again)
+
+
+def _unread_warning(request: Request, given: Mapping[str, str]) -> Answer | None:
+    """Return a refusal if the calibration should not be used and the form does not confirm it."""
+    if given.get("despite"):
+        return None
+    row = get_calibration(*subject_of(request))
+    found = fitness_of(workspace_of(request), row.tenant_id, [row.id]).get(row.id)
+    if found is None or not found.is_refused:
+        return None
+    error = InvalidInput.at("despite", f"confirm that you have read the warning. {found.headline}")
+    return Answer(_UNPROCESSABLE, problem_of(error))

@@ -1,5 +1,6 @@
 """``/``: the calibrations by name, the running jobs and the upload form."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.requests import Request
@@ -8,6 +9,8 @@ from starlette.responses import Response
 from service.calibrations.findings import with_docs
 from service.calibrations.manage import get_calibration, jobs_under_way, overview
 from service.errors import NotFound
+from service.reports.fitness import fitness_of
+from service.reports.summary import Status
 from service.runner.messages.preprocessing import PRESETS
 from service.web.page import page
 from service.web.page_route import (
@@ -20,6 +23,14 @@ from service.web.page_route import (
 )
 
 MOST_OF_SEARCH = 100
+# The state of a row in a word, and its class.
+WORDS: Mapping[Status, tuple[str, str]] = {
+    "fit": ("fit", "succeeded"),
+    "unfit": ("not fit", "unfit"),
+    "warned": ("do not use", "failed"),
+    "shifted": ("do not use", "failed"),
+    "unknown": ("unknown", ""),
+}
 
 
 def home(request: Request) -> Response:
@@ -33,12 +44,15 @@ def home_page(
     """Render the home page; ``problem`` is the reason why an upload was refused."""
     search = request.query_params.get("q", "").strip()[:MOST_OF_SEARCH]
     found = overview(workspace_of(request), tenant_of(request), search=search)
+    ids = [row.id for row in found.names if row.status == "succeeded"]
     charts_of(request).warm()  # the next page is often a report
     return page(
         request,
         "home.html",
         status=status,
         found=found,
+        fitness=fitness_of(workspace_of(request), tenant_of(request), ids),
+        words=WORDS,
         search=search,
         jobs=found.jobs,
         made=_made(request),

@@ -287,14 +287,14 @@ def operating_point_page(
         about,
         status=found.status if refused is None else refused.status,
         outcome=found,
-        summary=report["summary"],
         served=None if event is None else event["served"],
         ranges=_ranges(table, whole.preview.get("max_risk")),
         chart=_chart(charts_of(request), report, found),
         history=Located(history)["operating_points"],
         is_active=active is not None,
         refused=None if refused is None else refused.body,
-        given=dict.fromkeys(("form", "name", "author", "reason"), "") | dict(given or {}),
+        given=dict.fromkeys(("form", "name", "author", "reason", "despite"), "")
+        | dict(given or {}),
         name_pattern=NAME.pattern.replace("-]", r"\-]"),  # as browsers read patterns
         most=MOST,
         may_write=may_write(request),

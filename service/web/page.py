@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -12,8 +13,10 @@ from starlette.responses import HTMLResponse, Response
 
 from service.access.page_session import SESSION, PageSession, session_cookie, visit_cookie
 from service.http.services import services_of
+from service.reports.fitness import fitness_of
 from service.reports.located import LOCATED_FILTERS, present
 from service.web.csrf import new_nonce, nonce_of, token_of
+from service.web.page_route import may_read, tenant_of, workspace_of
 from service.web.static_files import asset
 
 # Scripts and styles come from this service only.
@@ -126,8 +129,13 @@ def calibration_page(
     about : mapping
         ``calibration`` of the report: its id, name and version.
     """
+    fitness = None
+    if tab != "report":  # which begins with its own summary
+        found = UUID(about["id"])
+        fitness = fitness_of(workspace_of(request), tenant_of(request), [found]).get(found)
     tabs = [(name == tab, tab_address(about["id"], name), label) for name, label in TABS.items()]
-    return page(request, template, status=status, about=about, tabs=tabs, **context)
+    given = context | {"about": about, "tabs": tabs, "fitness": fitness}
+    return page(request, template, status=status, **given, may_see=may_read(request))
 
 
 def tab_address(calibration_id: str, tab: str) -> str:

@@ -27,7 +27,7 @@ from service.reports.learned import (
     ranked_classes,
 )
 from service.reports.located import Located
-from service.reports.summary import missing_labels
+from service.reports.summary import FIRST, active_point, missing_labels
 from service.reports.verdict import is_chance
 from service.runner.messages.dataset import PAIRS
 from service.web.compare import compare
@@ -59,6 +59,7 @@ def report_content(report: Mapping[str, Any], chart: RenderedFigures) -> dict[st
         "findings": [
             (found, remedy_of(found, report["provenance"], reference)) for found in findings
         ],
+        "active_point": active_point(report, FIRST),
         "events": [
             _event(k, event, shown["events"][k], report["provenance"]["config"])
             for k, event in report["events"].items()
@@ -83,7 +84,7 @@ def _event(
         "table": at["measures"][served],
         "assurance": assurance(served).capitalize(),
         "is_chance": is_chance(table),
-        "missing": missing_labels(table.get("selective", ())),
+        "missing": missing_labels(table.get("selective", ()), event["accuracy"]),
         "learned": _learned(table.get("learned"), config.get("classes") or []),
     }
 

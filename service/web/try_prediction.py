@@ -233,7 +233,8 @@ async def _page(
         context["answered"] = shown_answer(tried.answer.body, bins, tried.sent, tried.drawn)
     elif tried is not None:
         context["problem"] = tried.answer.body
-    return calibration_page(
+    return await run_in_threadpool(
+        calibration_page,
         request,
         "try.html",
         "try",

@@ -1,6 +1,7 @@
 """Further sets, refits, promotions and comparisons over HTTP."""
 
 import io
+import json
 
 import httpx
 import numpy as np
@@ -117,6 +118,27 @@ def test_report_tells_of_further_sets(client, clean, noisy) -> None:
     markdown = client.get("/report", params={"calibration": "digits@1", "format": "markdown"}).text
     assert "## Further sets" in markdown
     assert noisy["result"]["sentence"] in markdown
+
+
+def test_a_labelled_set_that_is_clearly_worse_turns_the_verdict(client, clean, noisy) -> None:
+    """Accepted answers are counted at the tested thresholds."""
+    report = client.get("/report", params={"calibration": "digits@1"}).json()
+    found = {row["name"]: row["events"]["1"] for row in report["evaluations"]}
+    assert (found["clean half"]["disproves"], found["noisy"]["disproves"]) == (False, True)
+    event = report["events"]["1"]
+    targets = event["measures"][event["served"]]["selective"]
+    for target, judged in zip(targets, found["clean half"]["accepted"], strict=True):
+        # The same samples as those of the evaluation set.
+        assert target["evaluation"].items() <= judged.items()
+        assert (judged["target"], judged["threshold"]) == (target["target"], target["threshold"])
+    summary = report["summary"]
+    assert summary["status"] == "shifted"
+    assert summary["headline"].startswith("Do not use for data like “noisy”: ")
+    assert (
+        f"{100 * (1 - found['noisy']['accuracy']):.1f} % of answers are wrong"
+        in (summary["headline"])
+    )
+    assert "“clean half”" not in json.dumps(summary, ensure_ascii=False)
 
 
 def test_without_labels_there_are_no_scores(client, digits_calibration) -> None:

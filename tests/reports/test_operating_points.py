@@ -224,3 +224,29 @@ def test_decisions_outlive_the_process_and_go_with_the_calibration(database_url,
         assert client.get(address).status_code == NOT_FOUND
         again = client.post(address, json=SIGNED | {"name": "a", "coverage": 0.5})
         assert again.status_code == NOT_FOUND
+
+
+def test_a_threshold_is_judged_on_the_evaluation_set(client, address) -> None:
+    """The counts are those of the answers to the evaluation set."""
+    labels = np.load(io.BytesIO(digits("evaluation.npz")))["labels"]
+    found = save(client, address, max_risk=0.02)
+    answers = predictions(client, address)
+    accepted = np.array([not answer["abstain"]["automatic"] for answer in answers])
+    wrong = np.array([answer["class"] for answer in answers]) != labels
+    judged = found["consequences"]["evaluation"]
+    assert (judged["n_samples"], judged["n_accepted"]) == (600, accepted.sum())
+    assert judged["n_errors"] == (accepted & wrong).sum() > 0
+    assert judged["risk_interval"][0] < judged["risk"] < judged["risk_interval"][1]
+    (listed,) = client.get(address).json()["operating_points"]
+    assert listed["consequences"]["evaluation"] == judged
+    calibration = address.split("/")[2]
+    report = client.get("/report", params={"calibration": calibration}).json()
+    assert report["operating_point"]["consequences"]["evaluation"] == judged
+    said = f"on the evaluation set, {judged['n_errors']} of {judged['n_accepted']} are wrong"
+    assert said in report["summary"]["sentences"][0]
+    assert "“automatic”" in report["summary"]["headline"]
+    # The thresholds of the configuration are judged, too.
+    event = report["events"]["1"]
+    for target in event["measures"][event["served"]]["selective"]:
+        seen = client.get(f"{address}/preview", params=target["target"]).json()["consequences"]
+        assert target["evaluation"].items() <= seen["evaluation"].items()

@@ -71,6 +71,14 @@ def test_without_a_certified_rate_it_says_what_is_missing(report, missing, said)
     assert said in found["headline"]
 
 
+def test_a_model_that_is_mostly_wrong_is_not_told_to_accept_more_errors(report) -> None:
+    without_thresholds(report, [None, None])
+    report["events"]["1"]["accuracy"] = 0.25
+    headline = summarise(report)["headline"]
+    assert "Only 25.0 % of answers are correct: check the labels" in headline
+    assert "larger error rate" not in headline
+
+
 def test_a_warning_outweighs_a_certificate(report) -> None:
     report["findings"] = [{"code": "labels-shifted", "level": "notice"}]
     assert summarise(report)["status"] == "fit"
@@ -86,10 +94,10 @@ def test_a_warning_outweighs_a_certificate(report) -> None:
     ("raw", "served", "after", "said"),
     [
         (True, True, 0.01, "already well calibrated"),
-        (False, True, 0.01, "The rest may be chance."),
-        (False, False, 0.01, "The rest is more than chance."),
+        (False, True, 0.01, "That is no more than chance explains."),
+        (False, False, 0.01, "That is more than chance explains."),
         (False, True, 0.5, "shows no gain: stated probabilities are off by 50.0 %"),
-        (False, False, 0.5, "The rest is more than chance."),
+        (False, False, 0.5, "That is more than chance explains."),
     ],
 )
 def test_the_calibration_error_is_told_from_chance(report, raw, served, after, said) -> None:
@@ -110,9 +118,93 @@ def test_a_cross_validated_error_says_how_few_samples_it_is_a_mean_over(report) 
     assert "by cross-validation, mean of 10 folds of 60 samples; such small folds" in sentence
 
 
+def counts(n_errors: int, n_accepted: int = 500) -> dict[str, int]:
+    return {"n_samples": 600, "n_accepted": n_accepted, "n_errors": n_errors}
+
+
+def active(report: dict[str, Any], chosen_by: dict[str, float], **evaluation: int) -> None:
+    """Let an operating point be active that accepts 527 of 600 answers, 3 of them wrong."""
+    seen = {**counts(3, 527), "coverage": 527 / 600, "evaluation": evaluation or None}
+    report["operating_point"] = {
+        "name": "night-shift",
+        "threshold": 0.1,
+        "chosen_by": chosen_by,
+        "consequences": seen,
+    }
+
+
+@pytest.mark.parametrize(
+    ("n_errors", "status", "said"),
+    [
+        (20, "fit", "20 of 500 accepted answers are wrong, 4.0 % (2.5 % to 6.1 %)."),
+        (30, "fit", "6.0 % (4.1 % to 8.5 %), more than promised, which may be chance."),
+        (40, "unfit", "40 of 500 accepted answers are wrong, 8.0 % (5.8 % to 10.7 %). At most 5 %"),
+    ],
+)
+def test_the_evaluation_set_is_heard_on_the_promise(report, n_errors, status, said) -> None:
+    report["events"]["1"]["figures"]["risk"]["evaluation"] = counts(n_errors)
+    found = summarise(report)
+    assert found["status"] == status
+    assert said in " ".join([found["headline"], *found["sentences"]])
+    assert found["headline"].startswith("Fit for") == (status == "fit")
+
+
+def test_the_headline_is_about_the_active_operating_point(report) -> None:
+    active(report, {"max_risk": 0.01, "delta": 0.05}, **counts(10, 537))
+    found = summarise(report)
+    assert found["status"] == "fit"
+    assert found["headline"] == (
+        "Fit for automatic use with the active operating point “night-shift” on 87.8 % of answers: "
+        "at most 1 % of them wrong (95 % confidence)."
+    )
+    assert found["sentences"][0] == (
+        "The active operating point “night-shift” accepts 87.8 % of answers: on the calibration "
+        "set, 3 of 527 are wrong, 0.6 % (0.1 % to 1.7 %); on the evaluation set, 10 of 537 are "
+        "wrong, 1.9 % (0.9 % to 3.4 %), more than promised, which may be chance."
+    )
+    assert "For an error rate of at most 5 %, 94.8 % of answers can" in found["sentences"][1]
+    active(report, {"max_risk": 0.01, "delta": 0.05}, **counts(30, 537))
+    found = summarise(report)
+    assert found["status"] == "unfit"
+    assert "“night-shift”: on the evaluation set, 30 of 537 accepted" in found["headline"]
+
+
+def test_an_operating_point_without_a_test_promises_nothing(report) -> None:
+    active(report, {"coverage": 0.87})
+    found = summarise(report)
+    assert found["status"] == "unknown"
+    assert "“night-shift” was not tested: it accepts 87.8 % of answers" in found["headline"]
+    assert "3 of 527 are wrong" in found["sentences"][0]
+
+
+def further(name: str, **event: Any) -> dict[str, Any]:
+    found = {"accuracy": 0.5, "scores": {"ece_15": 0.4}, "accepted": [], "disproves": False}
+    return {"name": name, "shifted": True, "events": {"1": found | event}}
+
+
+def test_a_further_set_that_disproves_it_comes_first(report) -> None:
+    promised = {"target": {"max_risk": 0.05, "delta": 0.05}, **counts(480, 480)}
+    report["evaluations"] = [
+        further("dusk", disproves=True),
+        further("noisy\u202e", disproves=True, accuracy=0.025, accepted=[promised]),
+        further("other camera"),
+    ]
+    found = summarise(report)
+    assert found["status"] == "shifted"
+    assert found["headline"] == (
+        "Do not use for data like “noisy\ufffd” and “dusk”: 97.5 % of answers are wrong on "
+        "“noisy\ufffd”, 5.3 % on the calibration set."
+    )
+    assert "480 of 480 accepted answers are wrong, 100.0 %" in found["sentences"][0]
+    assert "where at most 5 % was promised" in found["sentences"][0]
+    assert "probabilities are off by 40.0 %" in found["sentences"][1]
+    assert "For data like the calibration set: Fit for automatic use" in found["sentences"][2]
+    assert "“other camera” differs" in found["sentences"][-1]
+
+
 def test_a_shifted_further_set_is_named(report) -> None:
     assert not any("further set" in sentence for sentence in summarise(report)["sentences"])
-    report["evaluations"] = [{"name": "after\u202e the move", "shifted": True}]
+    report["evaluations"] = [further("after\u202e the move", shifted=True)]
     sentence = summarise(report)["sentences"][-1]
     assert "after\ufffd the move" in sentence
     assert "may not hold" in sentence

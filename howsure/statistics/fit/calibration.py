@@ -1,11 +1,12 @@
 """Fit a calibration: fit and cross-validate every measure and event, and choose what to serve."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product
 
 import numpy as np
 
+from howsure.statistics.accepted import count_accepted
 from howsure.statistics.bins.edges import edges_cut_ties
 from howsure.statistics.bins.guarantee import Guarantee, guarantee
 from howsure.statistics.bins.table import BinTable
@@ -32,10 +33,10 @@ from howsure.statistics.learned.fit import fit_learned, n_classes_of
 from howsure.statistics.learned.recorded import with_learned
 from howsure.statistics.measures import LEARNED, check_measures, column, parse_measure
 from howsure.statistics.model_scores import ModelScores, model_scores
-from howsure.statistics.ranking import OOD_LEVELS, ood_thresholds, ranking_of
+from howsure.statistics.ranking import OOD_LEVELS, RankedSamples, ood_thresholds, ranking_of
 from howsure.statistics.records.order import in_canonical_order, stratified_folds
 from howsure.statistics.records.records import Records
-from howsure.statistics.selective import fit_selective
+from howsure.statistics.selective import SelectiveResult, fit_selective
 
 __all__ = ["BaselineFit", "EventFit", "Fit", "FitOptions", "MeasureFit", "fit_calibration"]
 
@@ -144,13 +145,24 @@ def _fit_measure(event: EventInput, measure: str) -> MeasureFit:
         evaluation_ece_band=evaluation_ece_band,
         coarse=fit_coarse_table(ranked, targets=options.targets, level=level),
         ood_thresholds=ood_thresholds(ranked, sorted({*OOD_LEVELS, options.ood_level})),
-        selective=tuple(fit_selective(ranked, target) for target in options.selective),
+        selective=tuple(_selective(event, ranked, name)),
         curves=fit_curves(ranked, level=level),
         guarantee=_guarantee(event, found, measure),
         rank_grid=fit_rank_grid(
             uncertainty, samples.records.tie_key, n_bins=found.table.requested_bins
         ),
     )
+
+
+def _selective(event: EventInput, ranked: RankedSamples, name: str) -> Iterator[SelectiveResult]:
+    """Yield the threshold of each target, with its effect on the evaluation set."""
+    for target in event.options.selective:
+        found = fit_selective(ranked, target)
+        if found.threshold is not None and event.evaluation is not None:
+            judging = event.evaluation.records.uncertainty[name]
+            accepted = count_accepted(judging, event.evaluation.hits, found.threshold)
+            found = replace(found, evaluation=accepted)
+        yield found
 
 
 def _guarantee(event: EventInput, found: ScoredTable, measure: str) -> Guarantee:

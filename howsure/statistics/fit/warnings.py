@@ -97,7 +97,7 @@ def _width(event: EventFit) -> Iterator[str]:
     yield (
         f"Top-{event.k}, {event.served}: the widest interval reaches from {table.lower[bin_]:.3f} "
         f"to {table.upper[bin_]:.3f}, that of bin {bin_} with {_samples(int(table.counts[bin_]))}; "
-        f"{need} would bring it to ±{HALF_WIDTH:g}."
+        f"{need} would narrow this one interval to ±{HALF_WIDTH:g}."
     )
 
 

@@ -86,6 +86,7 @@ def _population(measure: MeasureEvaluation, *, differs: bool) -> str:
     if not differs:
         return f"{measure.measure} is distributed as in the calibration set ({found})"
     return (
-        f"{measure.measure} is distributed differently than in the calibration set, larger "
-        f"{percent(population.auroc, digits=0)} of the time ({found})"
+        f"{measure.measure} is distributed differently than in the calibration set: a sample of "
+        f"this set has the larger value in {percent(population.auroc, digits=0)} of pairs with a "
+        f"sample of the calibration set ({found})"
     )

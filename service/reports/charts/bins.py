@@ -28,8 +28,8 @@ def _odds_ratio_figure(k: str, event: Row, table: Row, at: Located) -> Figure:
     title = f"{text.event(k)}: odds of a correct answer, by bin of {text.name(served)}"
     if mean is not None:
         title = (
-            f"{text.event(k)}: the bin of {text.name(served)} changes the odds of a correct answer "
-            f"by a factor of {text.figures(mean, 3)} on average"
+            f"{text.event(k)}: odds of a correct answer in a bin of {text.name(served)} differ "
+            f"from those of all samples by a factor of {text.figures(mean, 3)} on average"
         )
     return Figure(
         chart=ODDS_RATIO,

@@ -72,7 +72,8 @@ def _unique(names: list[str]) -> list[str]:
 
 def _title(k: str, found: Row, names: list[str]) -> str:
     if not found["pairs"]:
-        return f"{text.event(k)}: no accepted answer is wrong"
+        accepted = "answer" if found["threshold"] is None else "accepted answer"
+        return f"{text.event(k)}: no {accepted} of the calibration set is wrong"
     first = found["pairs"][0]
     label, predicted = (text.name(names[first[name]]) for name in ("label", "predicted"))
     times = "once" if first["count"] == 1 else f"{text.count(first['count'])} times"

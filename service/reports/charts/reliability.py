@@ -19,7 +19,7 @@ from service.reports.verdict import is_chance
 RELIABILITY = "reliability"
 SETS = {
     "evaluation": "samples of the evaluation set",
-    "half": "samples of the calibration set that were not used for fitting",
+    "half": "samples, one half of the calibration set; the other half was used for fitting",
 }
 GROUP_COLUMNS = (
     Column("stated probability", text.percent),
@@ -79,8 +79,8 @@ def _reliability_title(k: str, event: Row) -> str:
 
 
 def _least(rows: list[dict[str, Any]]) -> float:
-    """Return where the axes begin: a tenth that leaves every point inside."""
-    lowest = min((min(row["said"], row["hit_rate"]) for row in rows), default=0.0)
+    """Return where the axes begin: a tenth that leaves every point and interval inside."""
+    lowest = min((min(row["said"], row["lower"]) for row in rows), default=0.0)
     return min(int(10 * lowest) / 10, 0.9)
 
 
@@ -180,7 +180,10 @@ def _class_title(k: str, rows: list[Row]) -> str:
         return f"{text.event(k)}: no predicted class has samples to judge it by"
     worst = rows[0]
     if worst["lower"] <= worst["said"] <= worst["upper"]:
-        return f"{text.event(k)}: every predicted class is calibrated, within its interval"
+        return (
+            f"{text.event(k)}: the stated probability of every predicted class is within "
+            "the interval of the share that was correct"
+        )
     return (
         f"{text.event(k)}: “{worst['_class']}” is furthest off, stated "
         f"{text.percent(worst['said'])}, correct {text.percent(worst['hit_rate'])} of "
@@ -214,12 +217,17 @@ def _before_after_figure(served: Served, shown: Located) -> Figure:
     on = "on the evaluation set" if evaluated else "by cross-validation"
     band = "evaluation_ece_band" if evaluated else "ece_band"
     chance = (served.table.get(band) or {}).get("upper")
-    verdict = ", not distinguishable from chance" if is_chance(served.table) else ""
+    verdict = ", no more than chance explains" if is_chance(served.table) else ""
+    accuracy = figures["accuracy"]
+    # A model that is nearly always wrong has a small error, too, once it states so.
+    right = (
+        "" if accuracy is None else f"; {text.percent(accuracy['value'])} of answers are correct"
+    )
     return Figure(
         chart=BEFORE_AFTER,
         key=served.k,
         title=f"{event}: calibration error from {text.percent(before)} to "
-        f"{text.percent(after)}{verdict}",
+        f"{text.percent(after)}{verdict}{right}",
         note=f"How far stated probabilities are off on average ({ERROR}), {on}. Grey: what chance "
         "alone gives a calibrated model in 99 of 100 cases, over the served bins.",
         data={"rows": [{"event": event, "before": before, "after": after, "chance": chance}]},

@@ -83,4 +83,7 @@ def _most(drawn: list[dict[str, float]], targets: list[Row]) -> float:
     """Return where the axis of risks ends: above the curve, and the bands where they are narrow."""
     risks = [row["risk"] for row in drawn if row["coverage"] >= MIN_COVERAGE]
     asked = [found["target"]["max_risk"] for found in targets if found["threshold"] is not None]
-    return min(1.0, max(1.4 * max(risks, default=1.0), 1.1 * max(asked, default=0.0), 1e-4))
+    # Without errors the axis would end at the curve, and cut its intervals.
+    widest = 0.0 if any(risks) else drawn[-1]["upper"]
+    most = max(1.4 * max(risks, default=1.0), 1.1 * max(asked, default=0.0), 1.1 * widest)
+    return min(1.0, max(most, 1e-4))

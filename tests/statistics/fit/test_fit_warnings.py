@@ -77,5 +77,5 @@ def test_bins_that_pooling_merged_are_no_ties():
 def test_the_widest_interval_and_the_labels_that_would_narrow_it():
     (text,) = said(warnings_of([0, 1] * 50, bins=2), "the widest interval reaches from")
     assert "with 50 calibration samples" in text
-    assert "more labels would bring it to ±0.05" in text
+    assert "more labels would narrow this one interval to ±0.05" in text
     assert not said(warnings_of([0, 1] * 500, bins=2), "widest")

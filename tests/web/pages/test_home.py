@@ -11,7 +11,7 @@ import pytest
 from colour_pictures import colour_model, colour_set, zip_of
 from keyed_service import KeyedService, keyed_service, logits_of
 from page_visitor import Visitor, elements, numbers_of, pointed_to
-from running_service import calibrated, npz
+from running_service import calibrated, evaluate, npz
 
 from service.web import home
 
@@ -43,6 +43,17 @@ def shifted_logits() -> bytes:
     lines = logits_of().decode().splitlines()
     shifted = [lines[0], *(f"{(int(line[0]) + 1) % 3}{line[1:]}" for line in lines[1:])]
     return "\n".join(shifted).encode()
+
+
+STRICT = [{"max_risk": 0.0001}]
+
+
+def clean_logits(n: int = 600, *, wrong: bool = False) -> bytes:
+    """Return a set with labels drawn from the softmax, or never from it."""
+    rng = np.random.default_rng(n)
+    logits = 6 * rng.normal(size=(n, 3))
+    labels = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    return npz(logits=logits, labels=logits.argmin(axis=1) if wrong else labels)
 
 
 def row_of(visitor: Visitor, name: str) -> str:
@@ -136,8 +147,48 @@ def test_numbers_that_a_warning_doubts_are_muted(service, visitor) -> None:
     assert "doubted" not in row_of(visitor, "noted")
 
 
+def test_each_row_says_in_a_word_what_its_report_says(service, visitor) -> None:
+    """The state of a name is the summary of its report."""
+    client = service.client()
+    calibrated(client, {"name": "good"}, calibration=clean_logits())
+    calibrated(client, {"name": "few", "selective": STRICT}, calibration=clean_logits(603))
+    calibrated(client, {"name": "moved"}, calibration=shifted_logits())
+    calibrated(client, {"name": "plain", "selective": []}, calibration=clean_logits(601))
+    calibrated(client, {"name": "disproved"}, calibration=clean_logits(602))
+    further = evaluate(client, "disproved", "upside down", clean_logits(300, wrong=True))
+    assert further.json()["status"] == "succeeded", further.text
+    expected = {
+        "good": "fit",
+        "few": "not fit",
+        "moved": "do not use",
+        "plain": "unknown",
+        "disproved": "do not use",
+    }
+    for name, word in expected.items():
+        row = row_of(visitor, name)
+        assert ">succeeded<" not in row
+        (mark,) = re.findall(r'<a class="state [a-z]*" [^>]*title="([^"]*)">([^<]*)</a>', row)
+        summary = client.get(f"/report?calibration={name}").json()["summary"]
+        assert (html.unescape(mark[0]), mark[1]) == (summary["headline"], word)
+    assert "Do not use for data like “upside down”" in summary["headline"]
+
+
+def test_an_operating_point_of_an_unfit_calibration_is_marked(service, visitor) -> None:
+    made = calibrated(service.client(), {"name": "unsafe"}, calibration=shifted_logits())
+    asked = {"name": "automatic", "coverage": 0.8, "author": "A", "reason": "b"}
+    points = f"/calibrations/{made['id']}/operating-points"
+    warnings = service.client().post(points, json=asked).json()["warnings"]
+    messages = [f["message"] for f in made["findings"] if f["level"] == "warning"]
+    assert warnings[0].startswith("Do not use this calibration yet")
+    assert warnings[1:] == messages
+    assert service.client().get(points).json()["operating_points"][0]["warnings"] == warnings
+    row = row_of(visitor, "unsafe")
+    assert 'class="point doubted-point"' in row
+    assert 'automatic<span class="hidden">, do not use</span>' in row
+
+
 def test_the_active_operating_point_is_marked(service, visitor) -> None:
-    made = calibrate(service, "decided")
+    made = calibrated(service.client(), {"name": "decided"}, calibration=clean_logits())
     assert 'class="point"' not in row_of(visitor, "decided")
     signed = {"author": "A. <b>", "reason": "agreed"}
     points = f"/calibrations/{made['id']}/operating-points"

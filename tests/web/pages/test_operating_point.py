@@ -55,7 +55,8 @@ def save(visitor: Visitor, calibration: str, **fields: str) -> httpx.Response:
         for tag, a in elements(visitor.seen.text)
         if tag == "input" and a.get("form") == "save"
     }
-    typed = hidden | {"form": "save", "name": "automatic"} | SIGNED | fields
+    named = {"form": "save", "name": "automatic", "despite": "yes"}
+    typed = hidden | named | SIGNED | fields
     return visitor.send(address(calibration) + "s", **typed)
 
 
@@ -126,6 +127,20 @@ def test_a_calibration_with_warnings_says_so_before_anything_else(service, visit
     before = text[: text.index("No operating point is active")]
     assert ("Do not use this calibration yet" in before) == bool(shift)
     assert ("Fix the findings first" in before) == bool(shift)
+    for tab in ("samples", "try", "measures", "integrate"):
+        told = text_of(visitor.open(f"/pages/calibrations/{made['id']}/{tab}").text)
+        assert ("Do not use this calibration yet" in told) == bool(shift), tab
+    # Whoever activates an operating point confirms that the warning was read.
+    visitor.open(address(made["id"], by="coverage", coverage=80))
+    assert ("Activate despite the warning" in visitor.seen.text) == bool(shift)
+    answer = save(visitor, made["id"], despite="")
+    assert answer.status_code == (UNPROCESSABLE if shift else SEE_OTHER)
+    if shift:
+        assert history(service, made["id"]) == []
+        assert "confirm that you have read the warning" in answer.text
+        assert save(visitor, made["id"]).status_code == SEE_OTHER
+    (point,) = history(service, made["id"])
+    assert bool(point["warnings"]) == bool(shift)
 
 
 def test_the_mark_is_where_the_curve_is_drawn(service, visitor, calibration) -> None:
@@ -176,6 +191,11 @@ def test_the_form_activates_and_withdraws_an_operating_point(service, visitor, u
     decided = {"chosen_by": {"coverage": 0.5}, "name": "automatic"} | SIGNED
     assert point.items() >= decided.items()
     assert abstained() == [False, True, True]
+    # The report's error rate of accepted answers is that of the active operating point.
+    report = text_of(visitor.open(f"/report?calibration={undecided}").text)
+    seen = point["consequences"]
+    assert "Active operating point automatic, not tested. Calibration set: " in report
+    assert f"{seen['n_errors']} of {seen['n_accepted']} accepted answers (" in report
     # The page begins with what is in force.
     first = elements(visitor.open(address(undecided)).text)
     checked = [a["value"] for tag, a in first if tag == "input" and "checked" in a]

@@ -1,0 +1,63 @@
+"""Whether calibrations are fit for automatic use, without their whole reports."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from service.reports.further_sets import further_events
+from service.reports.report import first_risk, operating_point
+from service.reports.summary import Status, decide
+from service.storage.fitness import FitnessRow, fitness_rows
+from service.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class Fitness:
+    """The status and the headline of a report's summary, and the warnings among the findings."""
+
+    status: Status
+    headline: str
+    warnings: tuple[str, ...]
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the calibration should not be used, at least for some data."""
+        return self.status in ("warned", "shifted")
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why it should not be used; empty if nothing is known against it."""
+        return (self.headline, *self.warnings) if self.is_refused else ()
+
+
+def fitness_of(
+    workspace: Workspace, tenant_id: UUID, calibration_ids: Collection[UUID]
+) -> Mapping[UUID, Fitness]:
+    """Return the fitness of each calibration that has succeeded."""
+    with workspace.database.reading(tenant_id) as session:
+        rows = fitness_rows(session, tenant_id, calibration_ids)
+    return {row.id: _fitness(row) for row in rows}
+
+
+def _fitness(row: FitnessRow) -> Fitness:
+    k = str(row.k)
+    event = {
+        "accuracy": row.accuracy[k],
+        "served": row.measure,
+        "measures": {row.measure: {"selective": row.selective}},
+        "figures": {"risk": first_risk(row.selective)},
+    }
+    status, headline = decide(
+        {
+            "findings": row.findings,
+            "provenance": {"data": row.data},
+            "operating_point": None if row.point is None else operating_point(row.point),
+            "events": {k: event},
+            "evaluations": [
+                {"name": name, "events": further_events(result, row.accuracy, row.data)}
+                for name, result in row.shifted
+            ],
+        }
+    )
+    warnings = tuple(found["message"] for found in row.findings if found["level"] == "warning")
+    return Fitness(status, headline, warnings)
