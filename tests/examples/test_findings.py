@@ -48,8 +48,8 @@ def config_for(name: str) -> str:
     return "{}" if name in {"score-reversed", "score-near-chance", "pairs"} else quick_config()
 
 
-def found(client: httpx.Client, parts: dict[str, bytes], config: str) -> list[dict]:
-    answer = calibrate(client, **parts, config=config)
+def found(client: httpx.Client, parts: dict[str, bytes], config: str | None = None) -> list[dict]:
+    answer = calibrate(client, **parts, config=config or quick_config())
     assert answer.status_code == httpx.codes.CREATED, answer.text
     assert answer.json()["status"] == "succeeded", answer.json()["error"]
     return answer.json()["findings"]

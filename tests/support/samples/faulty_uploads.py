@@ -28,6 +28,20 @@ def with_factor(content: bytes, factor: float) -> bytes:
     return model.SerializeToString()
 
 
+def of_squares(content: bytes, inputs: Array) -> tuple[bytes, Array]:
+    """Return the model and its inputs as pictures of one channel, if they are flat rows."""
+    if inputs.ndim > 2:
+        return content, inputs
+    model = onnx.load_from_string(content)
+    (given,) = model.graph.input
+    side = round(inputs.shape[1] ** 0.5)
+    name, shape = given.name, ["n", 1, side, side]
+    model.graph.node.insert(0, helper.make_node("Flatten", ["pictures"], [name], axis=1))
+    pictures = helper.make_tensor_value_info("pictures", onnx.TensorProto.FLOAT, shape)
+    model.graph.input[0].CopyFrom(pictures)
+    return model.SerializeToString(), inputs.reshape(-1, *shape[1:])
+
+
 def faulty_uploads(model: bytes, inputs: Array, labels: Array, logits: Array) -> dict[str, Parts]:
     """Return an upload for each finding, by its code.
 
@@ -44,12 +58,15 @@ def faulty_uploads(model: bytes, inputs: Array, labels: Array, logits: Array) ->
     relabelled = np.concatenate([labels, (labels[again] + 1) % 10])
     order = np.array([3, 0, 1, 2, 7, 4, 9, 5, 6, 8])
 
+    of_pictures, pictures = of_squares(model, inputs)
+
     def by_model(inputs: Array, labels: Array, **others: bytes) -> Parts:
         return {"model": model, "calibration": of(inputs, labels)} | others
 
     return {
         "inputs-not-scaled": by_model(inputs * 255, labels),
         "inputs-scaled-twice": by_model(inputs, labels, model=with_factor(model, 1 / 255)),
+        "wrong-preprocessing": by_model(1 - pictures, labels, model=of_pictures),
         "labels-shifted": by_model(inputs, (labels + 1) % 10),
         "labels-permuted": by_model(inputs, order[labels]),
         "softmax-twice": of_outputs(labels, logits=probabilities),
