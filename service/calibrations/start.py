@@ -22,7 +22,7 @@ from service.calibrations.findings import (
 from service.calibrations.manage import library_versions
 from service.calibrations.schemas import DryRun, RunCost, rendered_findings
 from service.calibrations.upload import CheckedUpload, check_upload
-from service.calibrations.uploaded_files import CalibrationUpload
+from service.calibrations.upload_form import CalibrationUpload
 from service.http.uploads import SpooledFile
 from service.jobs.acceptance import CallContext, accepted, deleted_on_failure
 from service.runner.messages.dataset import Batch, join_batches, shard_rows

@@ -31,7 +31,7 @@ from service.calibrations.set_checks import (
     checked_options,
     class_names,
 )
-from service.calibrations.uploaded_files import CalibrationUpload
+from service.calibrations.upload_form import CalibrationUpload
 from service.errors import InvalidConfig, InvalidInput, InvalidOnnxModel, ModelRule, ServiceError
 from service.http.uploads import SpooledFile
 from service.runner.messages.dataset import PAIRS, Batch, DatasetInfo, DatasetKind, ScoreRange

@@ -1,9 +1,12 @@
-"""Multipart forms of uploads: their OpenAPI schema and the rules of their parts."""
+"""Multipart forms of uploads: their OpenAPI schema, the rules of their parts, and their files."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from service.http.uploads import PartRule, UploadLimits
+import models
+from service.http.uploads import PartRule, SpooledFile, UploadLimits
+from service.runner.messages.onnx_models import OnnxMember, OnnxModelFiles
 
 # Files that may be sent more than once. All other files are sets or their labels.
 REPEATABLE = ("model", "model_data")
@@ -46,3 +49,30 @@ def part_rules(
         name: PartRule(max_bytes=size, repeatable=False, is_file=False)
         for name, size in texts.items()
     }
+
+
+@dataclass(frozen=True)
+class CalibrationUpload:
+    """The parts of ``POST /calibrate``.
+
+    ``sets`` holds each set and its separate labels, if there are any, by the name of its part.
+    """
+
+    sets: Mapping[models.ArtifactRole, tuple[SpooledFile, SpooledFile | None]]
+    config: str = "{}"
+    onnx_models: Sequence[SpooledFile] = ()
+    companions: Sequence[SpooledFile] = ()
+
+    def model_files(self, tenant: str) -> OnnxModelFiles | None:
+        """Return the files of the model; None where there is none."""
+        if not self.onnx_models:
+            return None
+        model, *members = self.onnx_models
+        return OnnxModelFiles(
+            path=model.path,
+            companions={c.label: c.path for c in self.companions},
+            sha256=model.sha256,
+            companion_sha256={c.label: c.sha256 for c in self.companions},
+            members=tuple(OnnxMember(member.path, member.sha256) for member in members),
+            tenant=tenant,
+        )

@@ -7,7 +7,7 @@ from uuid import UUID
 from service.reports.further_sets import further_events
 from service.reports.report import first_risk, operating_point
 from service.reports.summary import Status, decide
-from service.storage.fitness import FitnessRow, fitness_rows
+from service.storage.operating_points import FitnessRow, fitness_rows
 from service.workspace import Workspace
 
 

@@ -1,12 +1,62 @@
-"""Further sets in a report, and whether one disproves the calibration for data like it."""
+"""A calibration on other sets: its accepted answers, and further sets that disprove it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import models
+from howsure.statistics.bins.intervals import proportion_interval
 from howsure.statistics.shift.verdict import SHIFT_LEVEL
 from service.calibrations.findings import with_docs
-from service.reports.accepted import contradicts, share_of
+from service.reports.charts import text
+from service.reports.numbers import count, percent, share
+
+LEVEL = 0.95
+Counts = Mapping[str, Any]
+
+
+def share_of(hits: int, count: int) -> dict[str, Any] | None:
+    """Return a share with its exact interval; None of no samples."""
+    if count == 0:
+        return None
+    return {
+        "value": hits / count,
+        "interval": list(proportion_interval(hits, count, LEVEL)),
+        "n_samples": count,
+    }
+
+
+def error_rate(found: Counts | None) -> dict[str, Any] | None:
+    """Return the counts of a set and its ``coverage``, with the error rate and its interval.
+
+    None if there is no set or it has no accepted answer.
+    """
+    if found is None or not found["n_accepted"]:
+        return None
+    counts = {name: found[name] for name in ("n_samples", "n_accepted", "n_errors")}
+    shares = share_of(found["n_errors"], found["n_accepted"]) or {}
+    return shares | counts | {"coverage": found["n_accepted"] / found["n_samples"]}
+
+
+def contradicts(found: Counts | None, max_risk: float) -> bool:
+    """Tell whether the interval of an error rate lies above the promised one."""
+    judged = error_rate(found)
+    return judged is not None and bool(judged["interval"][0] > max_risk)
+
+
+def rate_in_words(found: Counts, *, accepted: str = "") -> str:
+    """Return an error rate like ``3 of 527 are wrong, 0.6 % (0.1 % to 1.7 %)``.
+
+    ``accepted`` follows the counts.
+    """
+    judged = error_rate(found)
+    if judged is None:
+        return "no answers are accepted"
+    lower, upper = map(percent, judged["interval"])
+    return (
+        f"{count(judged['n_errors'])} of {count(judged['n_accepted'])}{accepted} are wrong, "
+        f"{percent(judged['value'])} ({lower} to {upper})"
+    )
+
 
 Event = Mapping[str, Any]
 
@@ -72,3 +122,47 @@ def _is_miscalibrated(served: Event, level: float) -> bool:
     if band is None or p_value is None:
         return True
     return not band["consistent"] and p_value < level
+
+
+ERROR = "ece_15"
+MOST_NAMED = 3
+Set = Mapping[str, Any]
+
+
+def disproving_sets(evaluations: Sequence[Set], k: str) -> list[Set]:
+    """Return the further sets that disprove the calibration for an event, the worst first."""
+    found = [one for one in evaluations if one["events"].get(k, {}).get("disproves")]
+    return sorted(found, key=lambda one: float(one["events"][k]["accuracy"]))
+
+
+def disproof(sets: Sequence[Set], accuracy: float, k: str) -> str:
+    """Return the headline: which data to keep away from, and what went wrong on it.
+
+    ``accuracy`` is that of the calibration set.
+    """
+    names = [f"“{text.name(one['name'])}”" for one in sets[:MOST_NAMED]]
+    if len(sets) > MOST_NAMED:
+        names.append(f"{len(sets) - MOST_NAMED} more further sets")
+    on = "" if len(sets) == 1 else f" on {names[0]}"
+    return (
+        f"Do not use for data like {text.enumerated(names)}: "
+        f"{percent(1.0 - sets[0]['events'][k]['accuracy'])} of answers are wrong{on}, "
+        f"{percent(1.0 - accuracy)} on the calibration set."
+    )
+
+
+def details(found: Set, *, k: str) -> str:
+    """Return the figures of a set that disproves the calibration."""
+    event = found["events"][k]
+    said = [f"{percent(1.0 - event['accuracy'])} of answers are wrong"]
+    if event["scores"].get(ERROR) is not None:
+        said.append(f"stated probabilities are off by {percent(event['scores'][ERROR])} on average")
+    for one in event["accepted"]:
+        max_risk = one["target"]["max_risk"]
+        if contradicts(one, max_risk):
+            said.append(
+                f"{rate_in_words(one, accepted=' accepted answers')}, where at most "
+                f"{share(max_risk)} was promised"
+            )
+            break
+    return f"The further set “{text.name(found['name'])}” is shifted: {'; '.join(said)}."

@@ -7,8 +7,7 @@ from typing import Any
 
 import models
 from service.calibrations.findings import with_docs
-from service.reports.accepted import LEVEL, error_rate, share_of
-from service.reports.further_sets import further_set
+from service.reports.further_sets import LEVEL, error_rate, further_set, share_of
 from service.reports.learned import learned_part
 from service.reports.summary import summarise
 from service.runner.model_description import OnnxModel, runs_of

@@ -5,9 +5,15 @@ from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from howsure.statistics.measures import LEARNED
-from service.reports.accepted import contradicts, error_rate, rate_in_words
 from service.reports.charts import text
-from service.reports.disproof import details, disproof, disproving_sets
+from service.reports.further_sets import (
+    contradicts,
+    details,
+    disproof,
+    disproving_sets,
+    error_rate,
+    rate_in_words,
+)
 from service.reports.numbers import confidence, count, percent, rough_count, share
 from service.reports.verdict import is_chance
 

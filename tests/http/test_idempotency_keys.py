@@ -13,7 +13,7 @@ from stored_rows import at_once, finished_calibration, tenant_of
 import models
 from service.calibrations.manage import delete_calibration
 from service.calibrations.start import start_calibration
-from service.calibrations.uploaded_files import CalibrationUpload
+from service.calibrations.upload_form import CalibrationUpload
 from service.http.idempotency import Started, run_idempotent
 from service.jobs.acceptance import CallContext
 from service.storage.calibrations import CalibrationRepository
