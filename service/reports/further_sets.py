@@ -5,9 +5,11 @@ from typing import Any
 
 import models
 from howsure.statistics.bins.intervals import proportion_interval
+from howsure.statistics.findings import LABEL_FINDINGS
 from howsure.statistics.shift.verdict import SHIFT_LEVEL
 from service.calibrations.findings import with_docs
 from service.reports.charts import text
+from service.reports.charts.further_sets import SAID
 from service.reports.numbers import count, percent, share
 
 LEVEL = 0.95
@@ -93,10 +95,15 @@ def further_events(
         events[k] = {name: event[name] for name in ("accuracy", "served", "shifted")}
         events[k] |= {name: served[name] for name in ("scores", "discarded")}
         events[k]["accepted"] = event.get("accepted", [])
-        events[k]["disproves"] = _disproves(
+        events[k]["disproves"] = not doubtful_labels(result) and _disproves(
             event, result["n_samples"], known, level=SHIFT_LEVEL / len(result["events"])
         )
     return events
+
+
+def doubtful_labels(found: Mapping[str, Any]) -> bool:
+    """Tell whether the labels of a further set, or of its result, are probably wrong themselves."""
+    return any(finding["code"] in LABEL_FINDINGS for finding in found.get("findings", ()))
 
 
 def _disproves(event: Event, n_samples: int, known: Event | None, *, level: float) -> bool:
@@ -165,4 +172,5 @@ def details(found: Set, *, k: str) -> str:
                 f"{share(max_risk)} was promised"
             )
             break
-    return f"The further set “{text.name(found['name'])}” is shifted: {'; '.join(said)}."
+    how = SAID[found["outcome"] or "shifted"]
+    return f"The further set “{text.name(found['name'])}” {how}: {'; '.join(said)}."

@@ -11,6 +11,7 @@ from service.reports.further_sets import (
     details,
     disproof,
     disproving_sets,
+    doubtful_labels,
     error_rate,
     rate_in_words,
 )
@@ -266,8 +267,12 @@ def _measured_on(judged: str, data: Report, score: Report) -> str:
 
 def _shifts(evaluations: Sequence[Report], k: str) -> Iterator[str]:
     for found in evaluations:
-        if found["shifted"] and found not in disproving_sets(evaluations, k):
+        name = text.name(found["name"])
+        if doubtful_labels(found):
+            why = found["findings"][0]["message"]
+            yield f"Labels of the further set “{name}” look wrong: {why}"
+        elif found["shifted"] and found not in disproving_sets(evaluations, k):
             yield (
-                f"The further set “{text.name(found['name'])}” differs from the calibration set: "
-                "these numbers may not hold for it."
+                f"The further set “{name}” differs from the calibration set: these numbers may not "
+                "hold for it."
             )

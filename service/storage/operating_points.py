@@ -130,6 +130,7 @@ def _shifted(
             Evaluation.name,
             Evaluation.result["n_samples"].as_integer(),
             Evaluation.result["events"],
+            Evaluation.result["findings"],
         )
         .where(
             Evaluation.tenant_id == tenant_id,
@@ -141,7 +142,7 @@ def _shifted(
         .order_by(Evaluation.created_at, Evaluation.id)
     )
     found: dict[UUID, list[tuple[str, dict[str, Any]]]] = {}
-    for calibration_id, name, n_samples, events in rows:
-        result = {"n_samples": n_samples, "events": events}
+    for calibration_id, name, n_samples, events, findings in rows:
+        result = {"n_samples": n_samples, "events": events, "findings": findings or []}
         found.setdefault(calibration_id, []).append((name, result))
     return found

@@ -28,7 +28,7 @@ WORDS: Mapping[Status, tuple[str, str]] = {
     "fit": ("fit", "succeeded"),
     "unfit": ("not fit", "unfit"),
     "warned": ("do not use", "failed"),
-    "shifted": ("do not use", "failed"),
+    "shifted": ("not for all data", "failed"),
     "unknown": ("unknown", ""),
 }
 

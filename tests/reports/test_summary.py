@@ -179,7 +179,7 @@ def test_an_operating_point_without_a_test_promises_nothing(report) -> None:
 
 def further(name: str, **event: Any) -> dict[str, Any]:
     found = {"accuracy": 0.5, "scores": {"ece_15": 0.4}, "accepted": [], "disproves": False}
-    return {"name": name, "shifted": True, "events": {"1": found | event}}
+    return {"name": name, "shifted": True, "outcome": "shifted", "events": {"1": found | event}}
 
 
 def test_a_further_set_that_disproves_it_comes_first(report) -> None:

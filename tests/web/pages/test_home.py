@@ -48,12 +48,12 @@ def shifted_logits() -> bytes:
 STRICT = [{"max_risk": 0.0001}]
 
 
-def clean_logits(n: int = 600, *, wrong: bool = False) -> bytes:
-    """Return a set with labels drawn from the softmax, or never from it."""
+def clean_logits(n: int = 600, *, wrong: bool = False, shift: int = 0) -> bytes:
+    """Return a set with labels drawn from the softmax and then shifted, or drawn from nothing."""
     rng = np.random.default_rng(n)
     logits = 6 * rng.normal(size=(n, 3))
     labels = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
-    return npz(logits=logits, labels=logits.argmin(axis=1) if wrong else labels)
+    return npz(logits=logits, labels=rng.integers(0, 3, n) if wrong else (labels + shift) % 3)
 
 
 def row_of(visitor: Visitor, name: str) -> str:
@@ -157,12 +157,15 @@ def test_each_row_says_in_a_word_what_its_report_says(service, visitor) -> None:
     calibrated(client, {"name": "disproved"}, calibration=clean_logits(602))
     further = evaluate(client, "disproved", "upside down", clean_logits(300, wrong=True))
     assert further.json()["status"] == "succeeded", further.text
+    calibrated(client, {"name": "mislabelled"}, calibration=clean_logits(604))
+    evaluate(client, "mislabelled", "off by one", clean_logits(300, shift=1))
     expected = {
         "good": "fit",
         "few": "not fit",
         "moved": "do not use",
         "plain": "unknown",
-        "disproved": "do not use",
+        "mislabelled": "fit",  # the labels of the further set are wrong, not the calibration
+        "disproved": "not for all data",
     }
     for name, word in expected.items():
         row = row_of(visitor, name)
@@ -171,6 +174,8 @@ def test_each_row_says_in_a_word_what_its_report_says(service, visitor) -> None:
         summary = client.get(f"/report?calibration={name}").json()["summary"]
         assert (html.unescape(mark[0]), mark[1]) == (summary["headline"], word)
     assert "Do not use for data like “upside down”" in summary["headline"]
+    summary = client.get("/report?calibration=mislabelled").json()["summary"]
+    assert "Labels of the further set “off by one” look wrong: " in summary["sentences"][-1]
 
 
 def test_an_operating_point_of_an_unfit_calibration_is_marked(service, visitor) -> None:
