@@ -21,8 +21,8 @@ MAP_SCALES, MEASURE_SCALES = (0.1, 0.3, 1.0, 3.0), (0.0, 0.1, 0.3, 1.0)
 INTERCEPT_SCALE = 3.0
 LEAST_SATURATED = 5
 MOST_STEPS = 50
-# What the next of Newton's steps would gain; and its least share, for a step across the edge of
-# where the penalty of `UPWARDS` begins may have to be cut very short.
+# Newton's steps end where the next would gain less. A step is cut to no less than this share of
+# it: one that ends just beyond where the penalty of `UPWARDS` begins is cut very short.
 LEAST_GAIN, LEAST_SHARE = 1e-10, 1e-10
 # Columns of the design: 1, v0, v1, v0^2, saturated | v2, v3, v2^2, v3^2.
 N_MAP, N_WEIGHTS = 5, 9
