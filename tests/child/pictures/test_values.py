@@ -44,7 +44,15 @@ def test_presets_give_the_values_of_the_transforms_they_are_named_after(preset, 
 
 
 def test_every_preset_has_a_reference():
-    assert PRESETS.keys() == {*REFERENCES, "none"}
+    assert PRESETS.keys() == {*REFERENCES, "unit", "none"}
+
+
+@pytest.mark.parametrize(("preset", "divisor"), [("none", 1.0), ("unit", 255.0)])
+def test_presets_without_a_crop_keep_the_size(preset, divisor):
+    picture = scene(20, 10)
+    pixels = read_picture(encoded(picture, "PNG"), PRESETS[preset], place="body")
+    expected = picture.transpose(2, 0, 1) / np.float32(divisor)
+    np.testing.assert_allclose(model_values(pixels[None], PRESETS[preset])[0], expected, rtol=1e-6)
 
 
 def test_the_preset_none_keeps_pixels():

@@ -122,9 +122,16 @@ def test_decisions_are_fitted_as_asked(records, fit):
             )
             assert measure.coarse == expected
             (selective,) = measure.selective
-            assert selective == fit_selective(
+            assert replace(selective, evaluation=None) == fit_selective(
                 ranking_of(uncertainty, hits), SelectiveTarget(0.2, 0.1)
             )
+            if measure.measure != LEARNED and selective.threshold is not None:
+                # The evaluation set is the calibration set, so it has the same accepted samples.
+                judged = selective.evaluation
+                assert judged.n_samples == records.n_samples
+                assert judged.n_accepted == np.count_nonzero(uncertainty <= selective.threshold)
+                accepted = uncertainty <= selective.threshold
+                assert judged.n_errors == np.count_nonzero(~hits[accepted])
             assert measure.ood_thresholds == ood_thresholds(
                 ranking_of(uncertainty), (0.9, 0.95, 0.97, 0.99)
             )

@@ -100,7 +100,7 @@ TENSOR = {"name": "logits", "datatype": "FP32", "shape": [1, 3], "data": [3, 0, 
 def whole_request(method: str, path: str, calibration: str) -> dict[str, Any]:
     """Return the options of a request that succeeds; the first end of a path that fits tells."""
     coverage = DECISION | {"name": "automatic", "coverage": 0.5}
-    form = DECISION | {"name": "automatic", "by": "coverage", "coverage": "50"}
+    form = DECISION | {"name": "automatic", "by": "coverage", "coverage": "50", "despite": "yes"}
     evaluation = [("evaluation", A_SET), ("name", (None, f"set of {time.monotonic_ns()}"))]
     options: dict[tuple[str, str], dict[str, Any]] = {
         ("POST", "/calibrate"): {"files": [("calibration", A_SET)]},
