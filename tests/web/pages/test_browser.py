@@ -19,6 +19,8 @@ DIGITS = ROOT / "examples" / "digits"
 SCRIPT = Path(__file__).parent / "use_pages.mjs"
 SECONDS = 300
 
+ACTIVATED = "The error rate of the active operating point “automatic” was not tested"
+
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
@@ -63,14 +65,15 @@ def test_files_are_dropped_on_the_form_and_the_job_is_watched_without_a_click(sh
     assert seen["kept"] == "model.onnx"
     assert seen["made"] == "digits@1 is accepted"
     assert "digits@1" in seen["underWay"]
-    for said in ("succeeded", "94.7 %", "learned"):
+    for said in ("fit", "94.7 %", "learned"):
         assert said in seen["row"]
 
 
 def test_the_report_begins_with_its_summary_with_scripts_and_without(shown) -> None:
+    """The visits without scripts come after an operating point was activated."""
     seen = shown["report"]
     assert seen["headline"].startswith("Fit for automatic use on ")
-    assert sum(seen["headline"] in text for text in shown["texts"].values()) == 1
+    assert sum(ACTIVATED in text for text in shown["texts"].values()) == 1
     assert seen["pdf"] > 10_000
 
 
@@ -204,7 +207,7 @@ def test_the_saved_report_opens_from_a_disk_and_asks_for_nothing(shown) -> None:
     seen = shown["saved_report"]
     assert seen["name"] == "digits-1.html"
     assert (seen["asked"], seen["complaints"]) == ([], [])
-    assert seen["headline"] == shown["report"]["headline"]
+    assert seen["headline"].startswith(ACTIVATED)
     assert seen["drawn"] > 5
 
 
