@@ -17,7 +17,7 @@ class Remedy(NamedTuple):
 
 CHANGE_ARRAYS = "Change the arrays of the set, then calibrate again:"
 DRY_RUN = "Check this without storing anything:"
-# Of the command that makes the calibration, if a remedy sets them.
+# Options that a remedy adds to the command, in place of those of the calibration.
 REPLACED = ("preprocessing", "class_map", "evaluation")
 MOST_NAMES = 20  # of a class map that is written out
 # `{reference}` is the calibration, `{calibrate}` the command that makes it, `{suffix}` the ending
@@ -96,7 +96,7 @@ REMEDIES_OF_PAIRS: Mapping[str, Remedy] = {
     ),
 }
 ONE_BIN = Remedy("Add labelled samples.")  # fewer bins are impossible
-# Of sets of outputs, which have no model that could be exported anew.
+# For calibrations of uploaded outputs: there is no model to export again.
 REMEDIES_OF_OUTPUTS: Mapping[str, Remedy] = {
     "softmax-twice": Remedy(
         "If these scores are probabilities, name them so; if a softmax was applied to "
@@ -201,7 +201,7 @@ def _renumbered(code: str, figures: Mapping[str, Any], class_map: Mapping[str, i
         offset, classes = figures["offset"], figures["classes"]
         meant = {index: (index + offset) % classes for index in class_map.values()}
     else:
-        meant = dict(zip(figures.get("sent", ()), figures.get("meant", ()), strict=True))
+        meant = dict(zip(figures["sent"], figures["meant"], strict=True))
     text = "Send the model's index of each class name"
     if len(class_map) > MOST_NAMES:
         return Remedy(f"{text} in config.class_map, then calibrate again.")

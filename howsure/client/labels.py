@@ -1,5 +1,6 @@
 """Labels as callers hold them: indices of classes, or names."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -7,9 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+SHOWN_NAMES = 5
+
 
 def class_indices_of(config: Mapping[str, Any]) -> dict[str, int] | None:
-    """Return the index of each class by name, as a configuration gives it; None without names."""
+    """Return the index of each class name in a configuration, or None if it names no classes."""
     if config.get("class_map"):
         return dict(config["class_map"])
     names = config.get("classes")
@@ -44,7 +47,7 @@ def label_array(labels: ArrayLike, indices: Mapping[str, int] | None) -> NDArray
         return given
     values = given.ravel().tolist()
     for row, value in enumerate(values):
-        if value is None or type(value).__name__ == "NAType" or value != value:  # noqa: PLR0124 - NaN
+        if _is_missing(value):
             raise ValueError(
                 f"labels[{row}]: expected a class, got {value}; leave out samples without a label"
             )
@@ -57,9 +60,16 @@ def label_array(labels: ArrayLike, indices: Mapping[str, int] | None) -> NDArray
         )
     for row, value in enumerate(values):
         if value not in indices:
-            known = ", ".join(repr(name) for name in list(indices)[:5])
+            known = ", ".join(repr(name) for name in list(indices)[:SHOWN_NAMES])
+            more = ", …" if len(indices) > SHOWN_NAMES else ""
             raise ValueError(
-                f"labels[{row}]: expected the name of one class only, such as {known}"
-                f"{', …' if len(indices) > 5 else ''}, got {value!r}"  # noqa: PLR2004 - shown names
+                f"labels[{row}]: expected the name of one class only, such as {known}{more}, got "
+                f"{value!r}"
             )
     return np.array([indices[value] for value in values]).reshape(given.shape)
+
+
+def _is_missing(value: object) -> bool:
+    """Tell whether a label is None, NaN or pandas' NA, which cannot be compared."""
+    is_nan = isinstance(value, float) and math.isnan(value)
+    return value is None or is_nan or type(value).__name__ == "NAType"

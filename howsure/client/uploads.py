@@ -157,6 +157,7 @@ Samples: TypeAlias = Source | Mapping[str, ArrayLike] | tuple[ArrayLike, ArrayLi
 LabelsGiven: TypeAlias = Source | ArrayLike
 ClassIndices: TypeAlias = Mapping[str, int] | None
 LABELS = "labels"
+FILES = (str, bytes, os.PathLike)
 Companions: TypeAlias = Source | Mapping[str, Source] | Sequence[Source]
 
 
@@ -256,13 +257,13 @@ def samples_part(
 
 
 def _pair(part: str, samples: tuple[Any, ...]) -> tuple[Any, Any]:
-    if len(samples) != 2 or any(isinstance(one, str | bytes | os.PathLike) for one in samples):  # noqa: PLR2004 - a pair
-        raise TypeError(
-            f"{part}: expected a pair of arrays, (inputs, labels); pass one file as {part}, and "
-            "labels in a file as labels="
-        )
-    inputs, labels = samples
-    return inputs, labels
+    match samples:
+        case (inputs, labels) if not any(isinstance(one, FILES) for one in samples):
+            return inputs, labels
+    raise TypeError(
+        f"{part}: expected a pair of arrays, (inputs, labels); pass one file as {part}, and labels "
+        "in a file as labels="
+    )
 
 
 def set_parts(
@@ -274,7 +275,7 @@ def set_parts(
 ) -> list[FilePart]:
     """Return the parts of a set: of arrays or a data frame one, with the labels inside."""
     samples = as_pandas(samples)
-    is_file = isinstance(labels, str | bytes | os.PathLike) or hasattr(labels, "read")
+    is_file = isinstance(labels, FILES) or hasattr(labels, "read")
     if labels is not None and not is_file:
         if is_frame(samples) or hasattr(samples, "__array__"):
             samples, labels = (samples, labels), None
@@ -290,7 +291,7 @@ def labels_part(
     part: str, labels: LabelsGiven, files: ExitStack, indices: ClassIndices = None
 ) -> FilePart:
     """Return the separate labels of a set as a part; an array becomes .npy."""
-    if isinstance(labels, (str, os.PathLike, bytes)) or hasattr(labels, "read"):
+    if isinstance(labels, FILES) or hasattr(labels, "read"):
         source: Source = labels  # type: ignore[assignment]  # told apart by the method
         return part, _opened(source, part, files)
     packed = files.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack closes it

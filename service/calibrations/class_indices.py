@@ -17,6 +17,8 @@ from service.errors import InvalidConfig, shown
 from service.runner.messages.reading import AS_IT_IS
 from service.runner.set_reader import UploadedSet
 
+SHOWN_NAMES = 5
+
 
 def check_class_names(config: CalibrationConfig, own_names: Sequence[str] | None) -> None:
     """Refuse names for the classes that the model itself gives to other classes.
@@ -31,9 +33,9 @@ def check_class_names(config: CalibrationConfig, own_names: Sequence[str] | None
     index_of = {name.casefold(): index for index, name in enumerate(own_names or ())}
     for index, name in enumerate(config.classes or ()):
         own = index_of.get(name.casefold(), index)
-        if own_names and own != index and [*own_names[index : index + 1]] != [name]:
-            order = ", ".join(shown(known) for known in own_names[:5])
-            more = ", …" if len(own_names) > 5 else ""  # noqa: PLR2004 - names in a message
+        if own_names and own != index and name not in own_names[index : index + 1]:
+            order = ", ".join(shown(known) for known in own_names[:SHOWN_NAMES])
+            more = ", …" if len(own_names) > SHOWN_NAMES else ""
             raise InvalidConfig.at(
                 f"config.classes[{index}]",
                 f"expected the names in the model's own order, {order}{more}, got {shown(name)}, "

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from service.cli.connection import service_client
 from service.cli.console import UrlOption, add_row, job_progress, number, print_table
-from service.cli.findings import STYLES
+from service.cli.findings import print_finding
 from service.cli.report import SHOWN
 
 
@@ -48,11 +48,7 @@ def evaluate(
     for event in resource["result"]["events"].values():
         console.print(event["sentence"], markup=False, highlight=False, soft_wrap=True)
     for finding in resource["result"].get("findings", ()):
-        text = f"{finding['level']} ({finding['code']}): {finding['message']}"
-        text += f"\n  see docs/findings.md#{finding['code']}"
-        Console(stderr=True).print(
-            text, style=STYLES[finding["level"]], markup=False, highlight=False, soft_wrap=True
-        )
+        print_finding(Console(stderr=True), finding)
 
 
 def _table(resource: Mapping[str, Any], calibration: str) -> Table:

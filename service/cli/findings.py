@@ -1,6 +1,6 @@
 """Findings and notes of a calibration on the terminal."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -22,14 +22,18 @@ def print_findings(
         console.print(f"note: {note}", markup=False, highlight=False, soft_wrap=True)
     found = resource.get("findings", [])
     for finding in sorted(found, key=lambda finding: bool(finding["level"] == "warning")):
-        style = STYLES[finding["level"]]
-        text = f"{finding['level']} ({finding['code']}): {finding['message']}"
-        console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
         fix = remedy_of(finding, resource.get("provenance", resource), reference)
         lines = [fix.text, *(f"  {line}" for line in fix.code.splitlines())] if fix.text else []
-        lines.append(f"see docs/findings.md#{finding['code']}")
-        text = "\n".join(f"  {line}" for line in lines)
-        console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+        print_finding(console, finding, lines)
+
+
+def print_finding(console: Console, finding: Mapping[str, Any], remedy: Sequence[str] = ()) -> None:
+    """Print a finding, the lines of its remedy, and where it is explained."""
+    lines = [*remedy, f"see docs/findings.md#{finding['code']}"]
+    said = f"{finding['level']} ({finding['code']}): {finding['message']}"
+    text = "\n".join([said, *(f"  {line}" for line in lines)])
+    style = STYLES[finding["level"]]
+    console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def mark(resource: Mapping[str, Any]) -> str:

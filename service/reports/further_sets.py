@@ -6,6 +6,7 @@ from typing import Any
 import models
 from howsure.statistics.bins.intervals import proportion_interval
 from howsure.statistics.findings import LABEL_FINDINGS
+from howsure.statistics.fit.verdict import ERROR
 from howsure.statistics.shift.verdict import SHIFT_LEVEL
 from service.calibrations.findings import with_docs
 from service.reports.charts import text
@@ -131,7 +132,6 @@ def _is_miscalibrated(served: Event, level: float) -> bool:
     return not band["consistent"] and p_value < level
 
 
-ERROR = "ece_15"
 MOST_NAMED = 3
 Set = Mapping[str, Any]
 

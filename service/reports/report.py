@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 import models
+from howsure.statistics.fit.verdict import ERROR
 from service.calibrations.findings import with_docs
 from service.reports.further_sets import LEVEL, error_rate, further_set, share_of
 from service.reports.learned import learned_part
@@ -18,7 +19,7 @@ from service.storage.fit_results import scores_of, tables_of
 from service.storage.operating_points import OperatingPointRepository
 from service.workspace import Workspace
 
-ERROR, DETECTION, RAW = "ece_15", "auroc", "raw_softmax"
+DETECTION, RAW = "auroc", "raw_softmax"
 
 
 def report_figures(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, select
+from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
 from models import BinTable, Calibration, Evaluation, OperatingPoint
@@ -24,16 +24,24 @@ class OperatingPointRepository:
 
     def active(self, calibration_ids: Collection[UUID]) -> Mapping[UUID, OperatingPoint]:
         """Return the active operating point of each calibration that has one."""
-        rows = self._session.scalars(
-            select(OperatingPoint)
+        last = (
+            select(OperatingPoint.calibration_id, func.max(OperatingPoint.number).label("number"))
             .where(
                 OperatingPoint.tenant_id == self._tenant_id,
                 OperatingPoint.calibration_id.in_(calibration_ids),
             )
-            .order_by(OperatingPoint.number)
+            .group_by(OperatingPoint.calibration_id)
+            .subquery()
         )
-        last = {row.calibration_id: row for row in rows}
-        return {key: row for key, row in last.items() if row.threshold is not None}
+        rows = self._session.scalars(
+            select(OperatingPoint).where(
+                OperatingPoint.tenant_id == self._tenant_id,
+                OperatingPoint.calibration_id == last.c.calibration_id,
+                OperatingPoint.number == last.c.number,
+                OperatingPoint.threshold.is_not(None),
+            )
+        )
+        return {row.calibration_id: row for row in rows}
 
     def history(self, calibration_id: UUID) -> Sequence[OperatingPoint]:
         """Return all decisions of a calibration, newest first."""

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from functools import partial
+from http import HTTPStatus
 from urllib.parse import quote, urlencode
 
 from starlette.concurrency import run_in_threadpool
@@ -56,7 +57,6 @@ async def cancel(request: Request) -> Response:
     return RedirectResponse("/", status_code=303)
 
 
-_UNPROCESSABLE = 422
 # A reason of 2000 characters, each of them twelve bytes in a form.
 MOST_BYTES = 32 * 1024
 
@@ -116,4 +116,4 @@ def _unread_warning(request: Request, given: Mapping[str, str]) -> Answer | None
     if found is None or not found.is_refused:
         return None
     error = InvalidInput.at("despite", f"confirm that you have read the warning. {found.headline}")
-    return Answer(_UNPROCESSABLE, problem_of(error))
+    return Answer(HTTPStatus.UNPROCESSABLE_ENTITY, problem_of(error))

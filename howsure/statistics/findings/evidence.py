@@ -272,7 +272,9 @@ class RecordedSet(LabelCounts):
 
     @cached_property
     def copies(self) -> NDArray[np.int64] | None:
-        """The group of copies of each sample; None if equal records do not imply equal samples.
+        """The group of copies that each sample is in.
+
+        None if equal records may come from different samples.
 
         For outputs they do so only if outputs are fine-grained: probabilities are often rounded or
         shares of votes, and the logits of a binary model are often equal.

@@ -1,6 +1,6 @@
 """Findings about inputs that are scaled or normalised in another way than the training data."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -27,6 +27,7 @@ LEAST_GAIN = 0.1
 FLOOR = -20.0  # of log-probabilities, so that one sample cannot outweigh the others
 LEAST_ROWS = 16
 PICTURE_AXES = 4
+LEAST_BYTE = 1.5  # inputs from 0 to 255 exceed it, those from 0 to 1 do not reach it
 COLOURS = 3
 
 # Applied to values from 0 to 1.
@@ -39,29 +40,30 @@ NORMALISATIONS = (
 def rescalings(inputs: NDArray[np.generic]) -> tuple[Rescaling, ...]:
     """Return other scales to try for inputs that look like pixels.
 
-    For inputs from 0 to 255 with a value above 1.5: ``1 / 255``. For inputs from 0 to 1: 255. For
-    pictures with three channels also the common normalisations. None for all other inputs.
+    Inputs from 0 to 255 with a value above 1.5 are tried times ``1 / 255``, and inputs from 0 to 1
+    times 255. Pictures with three channels are tried with the common normalisations, too. For any
+    other inputs there is nothing to try.
     """
     if inputs.size == 0:
         return ()
     least, most = float(inputs.min()), float(inputs.max())
     if least < 0.0 or not 0.0 < most <= BYTE:
         return ()
-    if 1.0 < most <= 1.5:  # noqa: PLR2004 - values between are no pixels
+    if 1.0 < most <= LEAST_BYTE:
         return ()
     unit = 1.0 if most <= 1.0 else 1.0 / BYTE
     plain = Rescaling("", BYTE if most <= 1.0 else unit)
-    axis = _channel_axis(inputs.shape)
+    axis = channel_axis(inputs.shape, channels=[COLOURS])
     if axis is None:
         return (plain,)
     return (plain, *(replace(found, factor=unit, axis=axis) for found in NORMALISATIONS))
 
 
-def _channel_axis(shape: Sequence[int]) -> int | None:
-    """Return the axis of the three channels of pictures; None for other inputs."""
+def channel_axis(shape: Sequence[int], *, channels: Collection[int]) -> int | None:
+    """Return the axis of pictures that has one of these numbers of channels, or None."""
     if len(shape) != PICTURE_AXES:
         return None
-    return next((axis for axis in (1, 3) if shape[axis] == COLOURS), None)
+    return next((axis for axis in (1, 3) if shape[axis] in channels), None)
 
 
 def inputs_not_scaled(evidence: RecordedSet) -> Finding | None:

@@ -66,7 +66,7 @@ class Shift:
     fits : ndarray of bool, shape (n_samples,)
         Whether the shifted label is the predicted class.
     hits : PairedHits
-        Of the labels as sent and of the shifted ones.
+        Counts of hits with the labels as sent and with the shifted labels.
     """
 
     offset: int
@@ -179,7 +179,7 @@ def labels_permuted(evidence: RecordedSet) -> Finding | None:
 
 
 def _hits_of_permutation(evidence: RecordedSet, *, better_than: Shift) -> PairedHits | None:
-    """Return the hits with the best permutation; None unless it fits 5 points better than a shift.
+    """Return the hits with the best permutation, if it beats a shift by 5 points; otherwise None.
 
     The permutation is the matching of labels and predicted classes with the most hits (Kuhn 1955)
     on the half of the samples with an even tie key. It is judged on the other half, so the large

@@ -1,6 +1,6 @@
 """Findings about pictures that are prepared in another way than the training data."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +14,15 @@ from howsure.statistics.findings.evidence import (
     RecordedSet,
     finding,
 )
-from howsure.statistics.findings.inputs_scale import BYTE, best_trial, mean_log_probability
+from howsure.statistics.findings.inputs_scale import (
+    BYTE,
+    COLOURS,
+    best_trial,
+    channel_axis,
+    mean_log_probability,
+)
 
-GREY, COLOURS = 1, 3
-PICTURE_AXES = 4
+GREY = 1
 
 Change = Callable[[NDArray[Any]], NDArray[Any]]
 
@@ -37,7 +42,7 @@ def rearrangements(inputs: NDArray[np.generic]) -> tuple[Rearrangement, ...]:
     they lie between 0 and 1, or 0 and 255; rows and columns are swapped if there are as many; three
     channels are reversed.
     """
-    channels = _channel_axis(inputs.shape)
+    channels = channel_axis(inputs.shape, channels=(GREY, COLOURS))
     if channels is None:
         return ()
     found = []
@@ -55,12 +60,6 @@ def rearrangements(inputs: NDArray[np.generic]) -> tuple[Rearrangement, ...]:
         turned = Preparation("the channels in reverse order", figures)
         found.append(Rearrangement(turned, lambda values: np.flip(values, axis=channels)))
     return tuple(found)
-
-
-def _channel_axis(shape: Sequence[int]) -> int | None:
-    if len(shape) != PICTURE_AXES:
-        return None
-    return next((axis for axis in (1, 3) if shape[axis] in (GREY, COLOURS)), None)
 
 
 def _largest(inputs: NDArray[np.generic]) -> float | None:

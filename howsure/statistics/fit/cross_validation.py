@@ -111,9 +111,7 @@ def pooled_scores(judged: Predictions, *, learned: bool) -> dict[str, float | No
     If they were ``learned``, scores that group samples are None. The probability of a bin in one
     fold is its hit rate in the other folds, so its mean over folds equals its overall hit rate, and
     the bin looks calibrated even if every fold is far off. A smooth curve is no exception, though
-    less so: its fits to other folds miss in opposite directions too, and these errors cancel. In
-    simulations its pooled ``ece_15`` was up to a quarter below that of new samples, as many, so
-    calibration would show a gain over a softmax that is calibrated already.
+    less so: its fits to other folds miss in opposite directions too, and these errors cancel.
     """
     return {
         name: None if learned and SCORES[name].groups_samples else value

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from howsure.statistics.fit.verdict import ERROR
 from service.reports.charts import text
 from service.reports.charts.figure import (
     Column,
@@ -13,7 +14,6 @@ from service.reports.charts.figure import (
     served_events,
 )
 from service.reports.located import Located
-from service.reports.report import ERROR
 from service.reports.verdict import is_chance
 
 RELIABILITY = "reliability"
