@@ -12,6 +12,9 @@ from service.graph.proto import PREFIX
 # Axes are an attribute before this opset, and an input since.
 AXES_INPUT_SINCE = {"ReduceSum": 13, "ReduceMax": 18}
 
+# TopK on CUDA orders equal numbers by column only in rows of at most this width.
+STABLE_WIDTH = 256
+
 ELEMENT_TYPES = {"float32": TensorProto.FLOAT, "float64": TensorProto.DOUBLE}
 
 
@@ -47,15 +50,21 @@ class GraphBuilder:
         node.attribute.extend(helper.make_attribute(key, attributes[key]) for key in attributes)
         return name
 
-    def top(self, scores: str, n_top: int) -> tuple[str, str]:
-        """Return the largest scores of each row and their columns, equal ones from the left."""
-        values, columns = self.new_name(), self.new_name()
-        self._graph.node.append(
-            helper.make_node(
-                "TopK", [scores, self.integers([n_top])], [values, columns], axis=1, sorted=1
-            )
-        )
-        return values, columns
+    def top(self, scores: str, n_top: int, n_columns: int) -> tuple[str, str]:
+        """Return the largest scores of each row and their columns, equal ones from the left.
+
+        NaN and -inf are below all numbers, and equal.
+        """
+        # TopK on CUDA pads rows with the lowest number, which would be preferred to -inf.
+        lowest = self.number(np.nextafter(np.finfo(self._dtype).min, 0, dtype=self._dtype))
+        keys = self.add("Where", self.add("Greater", scores, lowest), scores, lowest)
+        columns = None
+        while n_columns > STABLE_WIDTH and 2 * n_top <= STABLE_WIDTH:
+            keys, found, n_columns = self._top_of_blocks(keys, n_top, n_columns)
+            columns = self._picked(columns, found) if columns else found
+        found = self._largest_of(keys, n_top)[1]
+        columns = self._picked(columns, found) if columns else found
+        return self._picked(scores, columns), columns
 
     def number(self, value: float) -> str:
         """Return a scalar in the head's precision."""
@@ -94,6 +103,30 @@ class GraphBuilder:
         """Return a new tensor name."""
         self._count += 1
         return f"{PREFIX}{self._stem}{self._count}"
+
+    def _top_of_blocks(self, keys: str, n_top: int, n_columns: int) -> tuple[str, str, int]:
+        """Return the largest keys of each block of columns, their columns, and their number."""
+        n_blocks = -(-n_columns // STABLE_WIDTH)
+        size = -(-n_columns // n_blocks)
+        if missing := n_blocks * size - n_columns:
+            below_all = self.number(float(np.finfo(self._dtype).min))
+            keys = self.add("Pad", keys, self.integers([0, 0, 0, missing]), below_all)
+        blocks = self.add("Reshape", keys, self.integers([-1, size]))
+        row = self.integers([-1, n_blocks * n_top])
+        largest, found = (self.add("Reshape", x, row) for x in self._largest_of(blocks, n_top))
+        firsts = [size * block for block in range(n_blocks) for _ in range(n_top)]
+        return largest, self.add("Add", found, self.integers(firsts)), n_blocks * n_top
+
+    def _largest_of(self, keys: str, n_top: int) -> tuple[str, str]:
+        values, columns = self.new_name(), self.new_name()
+        node = helper.make_node(
+            "TopK", [keys, self.integers([n_top])], [values, columns], axis=1, sorted=1
+        )
+        self._graph.node.append(node)
+        return values, columns
+
+    def _picked(self, matrix: str, columns: str) -> str:
+        return self.add("GatherElements", matrix, columns, axis=1)
 
     def _reduced(
         self, operator: str, values: str, axes: Sequence[int], *, keepdims: int = 1

@@ -38,6 +38,7 @@ def add_head(
     scores: str,
     kind: Kind,
     *,
+    n_classes: int,
     n_top: int,
     top_k: Sequence[int],
     inputs: Sequence[str] = (),
@@ -49,7 +50,7 @@ def add_head(
     Finlay & Oberman, section 6.1, the margin 1 - (p_(1) - p_(2)) and, of logits alone, the energy
     -log sum exp(z) of Liu et al. 2020.
     """
-    top, top_classes = build.top(scores, n_top)
+    top, top_classes = build.top(scores, n_top, n_classes)
     ratios, log_ratios, top_ratios = ratios_to_top(build, kind, scores, top, top_classes)
     nothing = build.add("Mul", top_ratios, build.number(0))  # keeps NaN
     outside = build.add("ScatterElements", ratios, top_classes, nothing, axis=1)

@@ -142,7 +142,15 @@ def append_head(
     return (
         build,
         scores,
-        add_head(build, scores, choice.kind, n_top=n_top, top_k=top_k, inputs=inputs),
+        add_head(
+            build,
+            scores,
+            choice.kind,
+            n_classes=choice.n_classes,
+            n_top=n_top,
+            top_k=top_k,
+            inputs=inputs,
+        ),
     )
 
 

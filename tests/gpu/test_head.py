@@ -74,16 +74,19 @@ def test_every_float_type_and_event_is_computed_in_enough_digits(device, element
     assert_measures_agree(head, expected_measures(logits, top_k))
 
 
-@pytest.mark.parametrize("n_classes", [3, 10, 1000, 20_000])
+@pytest.mark.parametrize("element_type", [TensorProto.FLOAT, TensorProto.DOUBLE])
+@pytest.mark.parametrize("n_classes", [3, 10, 257, 1000, 20_000])
 @pytest.mark.parametrize("n_rows", [1, 200])
-def test_ties_go_to_the_lower_class(device, n_classes, n_rows):
+def test_ties_go_to_the_lower_class(device, n_classes, n_rows, element_type):
     """As on the CPU; a device has several ways to find the largest, by the number of classes."""
     rng = np.random.default_rng(5)
-    logits = rng.integers(-2, 2, size=(n_rows, n_classes)).astype(np.float32)
+    logits = rng.integers(-2, 2, size=(n_rows, n_classes)).astype(DTYPES[element_type])
     logits[: n_rows // 10 + 1] = 0
+    logits[n_rows // 2 :, 2:] = -np.inf
     expected = np.argsort(-logits, axis=1, kind="stable")
+    model = passthrough(element_type=element_type)
     for top_k in ((1,), (1, 5), (1, 50)):
-        head = head_on(device, passthrough(), {"x": logits}, kind="logits", top_k=top_k)
+        head = head_on(device, model, {"x": logits}, kind="logits", top_k=top_k)
         classes = head["top_classes"]
         np.testing.assert_array_equal(classes, expected[:, : classes.shape[1]])
 

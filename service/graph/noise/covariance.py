@@ -54,7 +54,7 @@ def _deviations(build: GraphBuilder, probabilities: str, n_passes: int, n_classe
     deviations = build.add("Sub", change, mean)
     totals = build.sums(probabilities, [1])
     totals = build.add("Reshape", totals, build.integers([-1, n_classes]))
-    leader = build.add("Reshape", build.top(totals, 1)[1], build.integers([-1, 1, 1]))
+    leader = build.add("Reshape", build.top(totals, 1, n_classes)[1], build.integers([-1, 1, 1]))
     leads = build.add("Equal", build.integers(range(n_classes)), leader)
     others = build.add("Where", leads, build.number(0), deviations)
     return build.add("Where", leads, build.add("Neg", build.sums(others, [2])), others)

@@ -147,7 +147,7 @@ def _dropped(
 
 def _distribution(build: GraphBuilder, scores: str, choice: OutputChoice) -> tuple[str, str]:
     """Return p and log p of each row of class scores, from the odds against the top class."""
-    top, top_class = build.top(scores, 1)
+    top, top_class = build.top(scores, 1, choice.n_classes)
     ratios, log_ratios, top_ratio = ratios_to_top(build, choice.kind, scores, top, top_class)
     nothing = build.add("Mul", top_ratio, build.number(0))
     others = build.row_sums(build.add("ScatterElements", ratios, top_class, nothing, axis=1))
