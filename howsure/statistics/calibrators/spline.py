@@ -5,15 +5,16 @@ a quadratic, and a cubic P-spline (Eilers & Marx 1996) on the ranks of ``x``, wh
 differences are penalised. All coefficients have normal priors. Their two scales are not chosen, but
 averaged over a grid with weights proportional to the marginal likelihood (Laplace's approximation:
 Tierney & Kadane 1986), so that a small or calibrated set moves the curve only a little away from
-its prior mean.
+its prior mean. The average is shifted if it overstates rare outcomes.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from scipy.interpolate import BSpline
-from scipy.special import expit, ndtri
+from scipy.optimize import brentq
+from scipy.special import expit, logit, ndtri
 
 from howsure.statistics.arrays import Floats, Hits, Rates
 
@@ -24,6 +25,7 @@ SPLINE_SCALES = (1e-3, 0.1, 0.3, 1.0)
 # its own variance does not show, and its intervals would cover too little.
 INTERVAL_SCALES = (3.0, 1.0)
 MAX_POINTS = 200
+MOST_SHIFT = 50.0
 MOST_STEPS = 60
 TOLERANCE = 1e-5
 
@@ -47,6 +49,8 @@ class SplineFit:
     coefficients : ndarray of float64, shape (n_scales, n_terms)
     covariances : ndarray of float64, shape (n_scales, n_terms, n_terms)
         The last one, for the interval, is that of the mode over samples, not the posterior's.
+    shift : float
+        Added to the log-odds of the averaged probability: see `_shift`.
     """
 
     points: Floats
@@ -57,6 +61,7 @@ class SplineFit:
     weights: Floats
     coefficients: Floats
     covariances: Floats
+    shift: float = 0.0
 
     def probability(self, x: Floats) -> Rates:
         """Return the posterior mean of the probability of a hit, shape (n,).
@@ -66,7 +71,8 @@ class SplineFit:
         """
         mean, variance = self._log_odds(x)
         shrunk = mean[:, :-1] / np.sqrt(1.0 + np.pi * variance[:, :-1] / 8.0)
-        return np.asarray(expit(shrunk) @ self.weights)
+        averaged = np.asarray(expit(shrunk) @ self.weights)
+        return expit(logit(averaged) + self.shift) if self.shift else averaged
 
     def interval(self, x: Floats, level: float) -> tuple[Rates, Rates]:
         """Return an interval of the probability of a hit at each ``x``, shape (n,) each.
@@ -116,9 +122,29 @@ def fit_spline(x: Floats, hits: Hits, weights: Floats | None = None, *, prior: b
     # A posterior adds the squared bias that the prior expects; true curves are smoother than that.
     covariances[-1] -= covariances[-1] @ precisions[-1] @ covariances[-1]
     likely = np.exp(evidence[:-1] - evidence[:-1].max())
-    return SplineFit(
+    fit = SplineFit(
         points, ranks, centre, scale, prior, likely / likely.sum(), coefficients, covariances
     )
+    return replace(fit, shift=_shift(fit.probability(points), n_hits.sum(), counts))
+
+
+def _shift(probability: Rates, n_hits: float, counts: Floats) -> float:
+    """Return the shift of log-odds after which the mean probability is no nearer 1/2 than the rate.
+
+    With few misses, or few hits, curves of many shapes are likely, and their average is pulled
+    towards 1/2. The rate is regularised by half a hit and half a miss.
+    """
+    total = counts.sum()
+    rate = (n_hits + 0.5) / (total + 1.0)
+    log_odds = logit(probability)
+
+    def excess(shift: float) -> float:
+        return float(expit(log_odds + shift) @ counts / total - rate)
+
+    away = float(np.sign(2.0 * rate - 1.0))
+    if away * excess(0.0) >= 0.0:
+        return 0.0
+    return float(brentq(excess, 0.0, away * MOST_SHIFT))
 
 
 def _pairs() -> list[tuple[float, float]]:

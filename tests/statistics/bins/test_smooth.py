@@ -72,6 +72,30 @@ def test_lines_between_knots_stay_close_to_the_spline(measure, n_samples):
         np.testing.assert_allclose(found[knots], bound, rtol=1e-9)
 
 
+@pytest.mark.parametrize("rare", ["misses", "hits"])
+@pytest.mark.parametrize("n_rare", [1, 2, 5])
+@pytest.mark.parametrize("measure", MEASURES)
+def test_rare_outcomes_are_not_overstated(measure, n_rare, rare):
+    """The mean is no nearer 1/2 than the rate, also where the curve's shape is hardly known."""
+    uncertainty, _ = drawn(2000, measure=measure)
+    is_rare = np.zeros(2000, dtype=bool)
+    is_rare[np.argsort(-uncertainty)[np.arange(n_rare) * 40]] = True
+    hits = is_rare if rare == "hits" else ~is_rare
+    probability = spline_of(uncertainty, hits, measure)[0].probability(
+        certainty(uncertainty, measure)
+    )
+    of_rare = np.mean(probability if rare == "hits" else 1.0 - probability)
+    # Neighbours are joined to 200 points, so single samples may differ a little.
+    assert of_rare <= 1.01 * (n_rare + 0.5) / 2001
+
+
+def test_common_outcomes_are_not_shifted():
+    uncertainty, hits = drawn(2000)
+    assert spline_of(uncertainty, hits, "neg_log_topk_mass")[0].shift == pytest.approx(
+        0.0, abs=1e-3
+    )
+
+
 @pytest.mark.parametrize("measure", ["neg_log_topk_mass", "entropy"])
 def test_votes_that_are_all_for_one_class_get_their_own_rate(measure):
     """Seven of ten samples are unanimous: each group keeps to its own binomial interval."""
