@@ -95,6 +95,23 @@ REMEDIES_OF_PAIRS: Mapping[str, Remedy] = {
         'pairs = scores.merge(answers, on="id")',
     ),
 }
+# For further sets, which change no calibration.
+REMEDIES_OF_FURTHER_SETS: Mapping[str, Remedy] = {
+    "labels-shifted": Remedy("Change the labels of the set:", REMEDIES["labels-shifted"].code),
+    "labels-permuted": Remedy(
+        "Give the labels of the set the model's order of classes:", REMEDIES["labels-permuted"].code
+    ),
+    "score-reversed": Remedy(
+        "Change one of the two columns of the set, not both, so that they mean the same as in the "
+        "calibration set:",
+        REMEDIES_OF_PAIRS["score-reversed"].code,
+    ),
+    "score-near-chance": Remedy(
+        "Match each score of the set with its own answer by an identifier, not by position:",
+        REMEDIES_OF_PAIRS["score-near-chance"].code,
+    ),
+}
+NAMED_LABELS = Remedy("Rename the labels of the set: the calibration has an index for each name.")
 ONE_BIN = Remedy("Add labelled samples.")  # fewer bins are impossible
 # For calibrations of uploaded outputs: there is no model to export again.
 REMEDIES_OF_OUTPUTS: Mapping[str, Remedy] = {
@@ -126,11 +143,27 @@ def remedy_of(
         "arrays": data["kind"],
     }
     found = _remedy(finding["code"], figures, about["config"], kind=data["kind"], suffix=suffix)
-    offset = figures.get("offset", 0)
-    names |= {"sign": "-" if offset < 0 else "+", "distance": abs(offset)}
+    names |= _offset(figures)
     replaced = [key for key in REPLACED if f"--{key.replace('_', '-')} " in found.code]
     names["calibrate"] = calibrate_command(about, without=replaced)
     return found._replace(code=found.code.format_map(names | figures))
+
+
+def remedy_for_further_set(finding: Mapping[str, Any], config: Mapping[str, Any]) -> Remedy:
+    """Return what fixes a finding about a further set, before the set is evaluated again.
+
+    ``config`` is that of the calibration. The text is empty if the code is not known.
+    """
+    code, figures = finding["code"], finding["figures"]
+    found = REMEDIES_OF_FURTHER_SETS.get(code, Remedy(""))
+    if code.startswith("labels-") and config.get("class_map"):
+        return NAMED_LABELS
+    return found._replace(code=found.code.format_map({**figures, **_offset(figures)}))
+
+
+def _offset(figures: Mapping[str, Any]) -> dict[str, Any]:
+    offset = figures.get("offset", 0)
+    return {"sign": "-" if offset < 0 else "+", "distance": abs(offset)}
 
 
 def _remedy(

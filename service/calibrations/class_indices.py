@@ -7,13 +7,14 @@ import numpy as np
 from howsure.statistics.arrays import Labels
 from service.calibrations.config import CalibrationConfig
 from service.child.reading.class_indices import (
-    NUMBERED_BY_ORDER,
     are_integers,
     beginning,
     class_indices,
+    order_note,
     refuse_unknown_names,
 )
 from service.errors import InvalidConfig, shown
+from service.runner.messages.dataset import DatasetInfo
 from service.runner.messages.reading import AS_IT_IS
 from service.runner.set_reader import UploadedSet
 
@@ -66,10 +67,8 @@ def settle_class_indices(
     index_of = {name: index for index, name in enumerate(own_names or ())}
     current = info.class_map or _named_by_integers(found.labels(), index_of)
     if current and current.keys() <= index_of.keys():
-        notes = [note for note in info.notes if not note.startswith(NUMBERED_BY_ORDER)]
-        known = beginning(index_of)
-        notes.append(f"Labels are read as the model's own names of its classes: {known}.")
-        found.name_classes(index_of, _order(current, index_of), notes)
+        note = f"Labels are read as the model's own names of its classes: {beginning(index_of)}."
+        found.name_classes(index_of, _order(current, index_of), [*info.notes, note])
     elif info.is_numbered_by_name and info.class_map:
         names = list(info.class_map)
         expected = config.classes or own_names
@@ -78,6 +77,12 @@ def settle_class_indices(
             refuse_unknown_names(names, expected, place=location, whose=whose)
         # Refuses integers, which are no names that could be ordered.
         class_indices(names, AS_IT_IS, place=location)
+
+
+def notes_of(info: DatasetInfo) -> list[str]:
+    """Return what was inferred of a set whose class indices are settled."""
+    by_order = info.class_map if info.is_numbered_by_name else None
+    return [*info.notes, *([order_note(by_order)] if by_order else [])]
 
 
 def _named_by_integers(labels: Labels, index_of: Mapping[str, int]) -> Mapping[str, int] | None:

@@ -12,7 +12,7 @@ import models
 from howsure.calibrate_command import FILES, OPTIONS
 from howsure.statistics.arrays import Counts, Labels
 from howsure.statistics.records.pairs import CLASS_NAMES
-from service.calibrations.class_indices import check_class_names, settle_class_indices
+from service.calibrations.class_indices import check_class_names, notes_of, settle_class_indices
 from service.calibrations.config import (
     MAX_COLUMN_NAME,
     CalibrationConfig,
@@ -175,7 +175,7 @@ def check_upload(
         data=_data(upload, config, info, labels, found.n_classes),
         found=found,
         trial=trial,
-        warnings=[*info.notes, *found.warnings, *notes],
+        warnings=[*notes_of(info), *found.warnings, *notes],
     )
     model = checked.model
     checked_options(config, top_k, kind=info.kind, supplied=info.supplied, model=model)

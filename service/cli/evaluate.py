@@ -1,5 +1,6 @@
 """``howsure evaluate``: judge a further set by the tables of a finished calibration."""
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from howsure.remedies import remedy_for_further_set
 from service.cli.connection import service_client
 from service.cli.console import UrlOption, add_row, job_progress, number, print_table
 from service.cli.findings import print_finding
@@ -48,7 +50,12 @@ def evaluate(
     for event in resource["result"]["events"].values():
         console.print(event["sentence"], markup=False, highlight=False, soft_wrap=True)
     for finding in resource["result"].get("findings", ()):
-        print_finding(Console(stderr=True), finding)
+        fix = remedy_for_further_set(finding, found.resource["config"])
+        # The name is taken by this evaluation.
+        words = ["howsure", "evaluate", found.reference, str(further_set), "--name", f"{name}-2"]
+        words += [] if labels is None else ["--labels", str(labels)]
+        again = ("Then evaluate the set again:", f"  {shlex.join(words)}")
+        print_finding(Console(stderr=True), finding, fix, *again)
 
 
 def _table(resource: Mapping[str, Any], calibration: str) -> Table:

@@ -1,11 +1,11 @@
 """Findings and notes of a calibration on the terminal."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from rich.console import Console
 
-from howsure.remedies import remedy_of
+from howsure.remedies import Remedy, remedy_of
 
 STYLES = {"warning": "bold yellow", "notice": "cyan"}
 
@@ -23,13 +23,13 @@ def print_findings(
     found = resource.get("findings", [])
     for finding in sorted(found, key=lambda finding: bool(finding["level"] == "warning")):
         fix = remedy_of(finding, resource.get("provenance", resource), reference)
-        lines = [fix.text, *(f"  {line}" for line in fix.code.splitlines())] if fix.text else []
-        print_finding(console, finding, lines)
+        print_finding(console, finding, fix)
 
 
-def print_finding(console: Console, finding: Mapping[str, Any], remedy: Sequence[str] = ()) -> None:
-    """Print a finding, the lines of its remedy, and where it is explained."""
-    lines = [*remedy, f"see docs/findings.md#{finding['code']}"]
+def print_finding(console: Console, finding: Mapping[str, Any], fix: Remedy, *more: str) -> None:
+    """Print a finding, its remedy, more lines, and where it is explained."""
+    lines = [fix.text, *(f"  {line}" for line in fix.code.splitlines())] if fix.text else []
+    lines += [*more, f"see docs/findings.md#{finding['code']}"]
     said = f"{finding['level']} ({finding['code']}): {finding['message']}"
     text = "\n".join([said, *(f"  {line}" for line in lines)])
     style = STYLES[finding["level"]]

@@ -162,8 +162,8 @@ def _promised(report: Report, k: str) -> Report | None:
 
 
 def missing_labels(rates: Sequence[Report], accuracy: float = 1.0) -> str:
-    """Return what to do if no requested error rate passed its test."""
-    known = [found["labels_missing"] for found in rates if found["labels_missing"] is not None]
+    """Return what to do if no requested error rate passed its test: what the nearest one needs."""
+    known = [found for found in rates if found["labels_missing"] is not None]
     if not known and accuracy < MOSTLY_WRONG:
         return (
             f"Only {percent(accuracy)} of answers are correct: check the labels, the order of the "
@@ -171,9 +171,11 @@ def missing_labels(rates: Sequence[Report], accuracy: float = 1.0) -> str:
         )
     if not known:
         return "More labels would not help. Choose a larger error rate."
+    nearest = min(known, key=lambda found: int(found["labels_missing"]))
+    number = rough_count(nearest["labels_missing"])
+    to_prove = f" to prove {share(nearest['target']['max_risk'])}" if len(rates) > 1 else ""
     return (
-        f"Add about {rough_count(min(known))} labelled samples like these, or choose a larger "
-        "error rate."
+        f"Add about {number} labelled samples like these{to_prove}, or choose a larger error rate."
     )
 
 
@@ -218,7 +220,7 @@ def _further_rates(report: Report, k: str, status: Status) -> Iterator[str]:
             continue
         asked = f"an error rate of at most {share(max_risk)}"
         if found["threshold"] is None:
-            yield f"A{asked[1:]} cannot be proven. {missing_labels([found])}"
+            yield f"A{asked[1:]} cannot be proven with these labels."
             continue
         judged = found.get("evaluation")
         on = "" if judged is None else f"; on the evaluation set, {rate_in_words(judged)}"

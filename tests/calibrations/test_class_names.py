@@ -114,6 +114,18 @@ def test_integers_that_the_model_has_as_names_are_names(client, own, written) ->
     )
 
 
+def test_a_note_tells_which_order_the_names_have(client) -> None:
+    """It is the model's own, or that of the names if nobody else knows them."""
+    table = csv(labelled(sorted(NAMES)))
+    by_order = "Classes were numbered in the order of their names"
+    for own, note in ((sorted(NAMES), "Labels are read as the model's own"), ([0, 1, 2], by_order)):
+        found = calibrated(client, QUICK, model=model_of(own), calibration=table)
+        told = [said for said in found["warnings"] if said.startswith(("Labels are", by_order))]
+        assert len(told) == 1
+        assert told[0].startswith(note)
+        assert "bronze=0, gold=1, silver=2" in told[0]
+
+
 def test_indices_stay_indices_where_the_model_has_other_integers(client) -> None:
     found = calibrated(client, QUICK, model=model_of([1, 2, 3]), calibration=csv(CLASS))
     assert found["accuracy"]["1"] > 0.9

@@ -213,12 +213,17 @@ def test_bad_pairs_are_one_clear_problem(client, columns, location, message) -> 
         ({"measures": ["entropy"]}, "config.measures"),
         ({"top_k": [1, 2]}, "config.top_k"),
         ({"classes": ["a", "b"]}, "config.classes"),
+        ({"output": {"kind": "logits"}}, "config.output"),
+        ({"output": {"kind": "probabilities"}}, "config.output"),
     ],
 )
 def test_options_of_classes_are_refused(client, config, location) -> None:
     content = csv(score=SCORES, correct=CORRECT.astype(int))
     answer = calibrate(client, calibration=content, config=json.dumps(CONFIG | config))
-    assert answer.json()["errors"][0]["location"] == location
+    (error,) = answer.json()["errors"]
+    assert error["location"] == location
+    assert "pairs have one" in error["message"] or "calibration holds pairs" in error["message"]
+    assert "leave" in error["message"]
 
 
 def test_the_measure_of_pairs_needs_pairs(client) -> None:

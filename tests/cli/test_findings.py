@@ -6,12 +6,13 @@ import json
 import shlex
 import zipfile
 
+import numpy as np
 import pytest
 from colour_pictures import IMAGENET, colour_model, colour_set, zip_of
 from running_service import DIGITS
 
-from howsure.remedies import REMEDIES, remedy_of
-from howsure.statistics.findings import FINDINGS
+from howsure.remedies import REMEDIES, remedy_for_further_set, remedy_of
+from howsure.statistics.findings import FINDINGS, LABEL_FINDINGS, SCORE_FINDINGS
 from service.cli import load_command
 
 FEW = (DIGITS / "model.onnx", DIGITS / "calibration.npz", "--bins", "50")
@@ -119,6 +120,34 @@ def test_a_command_that_mends_runs_as_it_is_printed(
     assert "mended@" in again.stdout
     if names != "01234":
         assert "label 1 (bay) seems to mean class 2, label 2 (fir) seems to mean" in made.stderr
+
+
+def test_a_further_set_is_mended_and_evaluated_as_it_is_printed(command, tmp_path, monkeypatch):
+    """The printed lines change the set, not the calibration."""
+    monkeypatch.chdir(tmp_path)
+    command("calibrate", DIGITS / "model.onnx", DIGITS / "calibration.npz", "--name", "further")
+    with np.load(DIGITS / "evaluation.npz") as stored:
+        inputs, labels = stored["inputs"], stored["labels"]
+    np.savez("moved set.npz", inputs=inputs, labels=(labels + 1) % 10)
+    made = command("evaluate", "further", "moved set.npz", "--name", "later").stderr
+    assert "calibrate" not in made
+    lines = [line.strip() for line in made.splitlines()]
+    scope = {"labels": (labels + 1) % 10}
+    exec(next(line for line in lines if line.startswith("labels = ")), scope)  # noqa: S102 - our own lines
+    np.savez("moved set.npz", inputs=inputs, labels=scope["labels"])
+    (printed,) = (line for line in lines if line.startswith("howsure "))
+    again = command(*shlex.split(printed)[1:])
+    assert "warning" not in again.stderr
+    assert "later-2: " in again.stdout
+
+
+@pytest.mark.parametrize("names", [None, {"cat": 3}])
+@pytest.mark.parametrize("code", [*LABEL_FINDINGS, *SCORE_FINDINGS])
+def test_findings_of_further_sets_have_remedies_of_their_own(code, names):
+    text, code = remedy_for_further_set({"code": code, "figures": FIGURES}, {"class_map": names})
+    assert " the set" in text
+    assert "calibrate again" not in text
+    ast.parse(code)
 
 
 def test_remedies_are_of_known_findings():

@@ -59,8 +59,8 @@ def test_all_answers_are_not_a_percentage(report) -> None:
     ("missing", "said"),
     [
         ([None, None], "More labels would not help. Choose a larger error rate."),
-        ([1234, None], "Add about 1,300 labelled samples"),
-        ([1234, 96], "Add about 96 labelled samples"),
+        ([1234, None], "Add about 1,300 labelled samples like these to prove 5 %, or"),
+        ([1234, 96], "Add about 96 labelled samples like these to prove 1 %, or"),
     ],
 )
 def test_without_a_certified_rate_it_says_what_is_missing(report, missing, said) -> None:

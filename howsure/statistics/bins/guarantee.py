@@ -1,10 +1,9 @@
-"""Guarantees for all bins at once, and the number of labels that narrower intervals need."""
+"""Guarantees for all bins at once."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from howsure.statistics.bins.intervals import binomial_interval
 from howsure.statistics.bins.table import BinTable
 
 LEAST_PER_BIN = 2
@@ -111,37 +110,3 @@ def _sentence(width: float | None, alpha: float, n_compared: int, reasons: tuple
         f"like it, the true hit rate of every bin lies within ±{width:.4g} of the observed one "
         f"({n_compared} bins compared)."
     )
-
-
-HALF_WIDTH = 0.05
-GROWTH = np.geomspace(1.0, 1e4, 400)
-
-
-def widest_bin(table: BinTable) -> int:
-    """Return the bin of the widest interval, the first of equals."""
-    return int(np.argmax(table.upper - table.lower))
-
-
-def labels_needed(table: BinTable, *, half_width: float = HALF_WIDTH) -> int | None:
-    """Return about how many more samples narrow the widest interval to ``half_width``.
-
-    This assumes that the bin's probability is correct and that its share of new samples equals its
-    share so far. It uses the regularised probability: the plain rate of one hit in one sample is 1.
-
-    Returns
-    -------
-    int or None
-        0 if the interval is narrow enough; None if 10,000 times the samples are not enough.
-    """
-    widest = widest_bin(table)
-    if table.upper[widest] - table.lower[widest] <= 2.0 * half_width:
-        return 0
-    worth = table.counts if table.effective is None else table.effective.counts
-    counts = np.rint(worth[widest] * GROWTH).astype(np.int64)
-    hits = np.rint(table.probability[widest] * counts).astype(np.int64)
-    lower, upper = binomial_interval(hits, counts, table.prior, table.interval, n_bins=table.n_bins)
-    enough = upper - lower <= 2.0 * half_width
-    if not enough.any():
-        return None
-    growth = counts[np.argmax(enough)] / worth[widest]
-    return int(np.ceil((growth - 1.0) * table.n_samples))

@@ -5,11 +5,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from howsure.statistics.bins.design import SampleDesign
-from howsure.statistics.bins.guarantee import HALF_WIDTH, labels_needed, widest_bin
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.fit.result import EventFit, MeasureFit
 from howsure.statistics.fit.verdict import BINS
+
+WIDE = 0.1  # an interval of ±0.05
 
 
 def sample_warnings(n_samples: int, options: FitOptions) -> Iterator[str]:
@@ -87,18 +88,13 @@ def _merged_bins(event: EventFit, fit: MeasureFit) -> Iterator[str]:
 
 def _width(event: EventFit) -> Iterator[str]:
     table: BinTable = event.measures[event.served].table
-    labels = labels_needed(table)
-    if labels == 0:
-        return
-    bin_ = widest_bin(table)
-    need = "an unknown number of additional labels"
-    if labels is not None:
-        need = f"about {_two_digits(labels):,} more labels"
-    yield (
-        f"Top-{event.k}, {event.served}: the widest interval reaches from {table.lower[bin_]:.3f} "
-        f"to {table.upper[bin_]:.3f}, that of bin {bin_} with {_samples(int(table.counts[bin_]))}; "
-        f"{need} would narrow this one interval to ±{HALF_WIDTH:g}."
-    )
+    bin_ = int(np.argmax(table.upper - table.lower))
+    if table.upper[bin_] - table.lower[bin_] > WIDE:
+        yield (
+            f"Top-{event.k}, {event.served}: the widest interval reaches from "
+            f"{table.lower[bin_]:.3f} to {table.upper[bin_]:.3f}, that of bin {bin_} with "
+            f"{_samples(int(table.counts[bin_]))}."
+        )
 
 
 def _better_baseline(event: EventFit) -> Iterator[str]:
@@ -112,7 +108,3 @@ def _better_baseline(event: EventFit) -> Iterator[str]:
 
 def _samples(number: int) -> str:
     return "1 calibration sample" if number == 1 else f"{number:,} calibration samples"
-
-
-def _two_digits(number: int) -> int:
-    return int(float(f"{number:.2g}"))

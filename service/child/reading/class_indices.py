@@ -20,8 +20,6 @@ NamedBy: TypeAlias = Literal["folders", "labels"]
 _SHOWN_NAMES = 5
 # Comparing names is slow.
 _COMPARED = 1_000
-# The beginning of the note that classes are numbered in the order of their names.
-NUMBERED_BY_ORDER = "Classes were numbered in the order of "
 _INTEGER = re.compile(r"[0-9]{1,18}")
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?")
@@ -29,10 +27,10 @@ _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?")
 
 @dataclass(frozen=True)
 class ClassIndices:
-    """The index of each class by name, and a note if it was inferred.
+    """The index of each class by name, and a note if names that are numbers are the indices.
 
     The map has all known names, also those of classes without a sample. ``by_order`` tells whether
-    the indices follow from the order of the names alone.
+    the indices follow from the order of the names alone, which `order_note` says.
     """
 
     map: dict[str, int]
@@ -70,11 +68,14 @@ def class_indices(
             return _numbers(found, place=place, named_by=named_by)
         found = sorted(found, key=float)
     ordered = {name: index for index, name in enumerate(found)}
-    whose = "their folders' names, as torchvision does" if named_by == "folders" else "their names"
-    return ClassIndices(
-        ordered,
-        f"{NUMBERED_BY_ORDER}{whose}: {beginning(ordered)}; send class_map to say otherwise.",
-        by_order=True,
+    return ClassIndices(ordered, None, by_order=True)
+
+
+def order_note(class_map: Mapping[str, int]) -> str:
+    """Return the note that classes are numbered in the order of their names."""
+    return (
+        "Classes were numbered in the order of their names, as torchvision numbers folders: "
+        f"{beginning(class_map)}; send class_map to say otherwise."
     )
 
 

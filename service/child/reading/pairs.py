@@ -36,8 +36,11 @@ _EXPECTED = "expected 1 or 0, or true or false"
 
 
 def reads_pairs(names: Collection[str], ctx: SetContext) -> bool:
-    """Tell whether a set holds pairs: it has `correct` in place of a label, or the caller knows."""
-    if ctx.reading.kind is not None:
+    """Tell whether a set holds pairs: it has `correct` in place of a label, or the caller knows.
+
+    A caller who expects a model's outputs may be wrong, and is told so once the set is read.
+    """
+    if ctx.reading.kind in (PAIRS, "inputs"):
         return ctx.reading.kind == PAIRS
     has_label = "label" in names or "labels" in names
     return CORRECT_COLUMN in names and not has_label and ctx.reading.columns is None

@@ -55,7 +55,6 @@ def test_names_of_classes(path, file_format, stored, reading, indices, *, inferr
         name: indices[name] for name in set(NAMES)
     }
     assert info.is_numbered_by_name is inferred
-    assert any("send class_map" in note for note in info.notes) is inferred
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f8", "?", "u1"])
