@@ -1,5 +1,6 @@
 """Rendering of pages."""
 
+import re
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -50,6 +51,18 @@ TEMPLATES = Environment(
 TEMPLATES.globals |= {"asset": asset, "version": version("howsure")}
 TEMPLATES.filters |= {**LOCATED_FILTERS, "code": code}
 TEMPLATES.tests["present"] = present
+# In text that is shown. What is copied, sent or drawn stays as it is.
+_PERCENTAGE = re.compile(r"(?<=\d) %(?=[^<>]*<(?!/(?:code|option|text|textarea)>))")
+
+
+def unbroken(html: str) -> str:
+    """Return HTML in which no line breaks between a number and its percent sign."""
+    return _PERCENTAGE.sub("&nbsp;%", html)
+
+
+def render(template: str, context: Mapping[str, Any]) -> str:
+    """Return a template as HTML."""
+    return unbroken(TEMPLATES.get_template(template).render(context))
 
 
 def page(
@@ -67,9 +80,8 @@ def page(
     nonce = nonce_of(request)
     given = nonce or new_nonce()
     session: PageSession | None = request.scope.get(SESSION)
-    text = TEMPLATES.get_template(template).render(
-        context | {"csrf": token_of(given), "session": session, "path": request.url.path}
-    )
+    own = {"csrf": token_of(given), "session": session, "path": request.url.path}
+    text = render(template, context | own)
     response = HTMLResponse(text, status, HEADERS)
     if nonce is None:
         name = visit_cookie(secure=request.url.scheme == "https")

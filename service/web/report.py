@@ -31,7 +31,7 @@ from service.reports.summary import FIRST, active_point, missing_labels
 from service.reports.verdict import is_chance
 from service.runner.messages.dataset import PAIRS
 from service.web.compare import compare
-from service.web.page import TEMPLATES, calibration_page
+from service.web.page import calibration_page, render
 from service.web.page_route import charts_of, subject_of, tenant_of, workspace_of
 from service.web.static_files import FOLDER
 
@@ -138,7 +138,7 @@ def saved_report(charts: Renderer, report: Mapping[str, Any]) -> Response:
 def _saved_text(charts: Renderer, report: Mapping[str, Any]) -> str:
     content = report_content(report, render_figures(charts, report))
     own = {"about": report["calibration"], "style": style(), "security": policy()}
-    return TEMPLATES.get_template("saved_report.html").render(content | own)
+    return render("saved_report.html", content | own)
 
 
 @cache

@@ -70,8 +70,8 @@ def pointed_to(document: Any, path: str) -> Any:
 
 
 def text_of(markup: str) -> str:
-    """Return markup without its tags."""
-    return re.sub(r"<[^>]+>", "", markup)
+    """Return markup without its tags, and with plain spaces."""
+    return re.sub(r"<[^>]+>", "", markup).replace("&nbsp;", " ")
 
 
 class Visitor:

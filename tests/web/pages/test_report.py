@@ -11,6 +11,7 @@ from page_visitor import HTML, Visitor, elements
 from running_service import refit
 
 from service.reports.numbers import percent
+from service.web.page import unbroken
 
 REPORT = "/report?calibration=digits@1"
 
@@ -79,9 +80,25 @@ def test_an_imported_report_has_no_empty_parts(service) -> None:
 
 def test_the_summary_is_that_of_the_json(service, shown) -> None:
     summary = service.client().get("/report", params={"calibration": "digits@1"}).json()["summary"]
-    text = html.unescape(shown.text)
+    text = html.unescape(shown.text).replace("\u00a0", " ")
     for sentence in (summary["headline"], *summary["sentences"]):
         assert sentence in text
+
+
+def test_no_line_breaks_between_a_number_and_its_percent_sign(service, shown) -> None:
+    saved = service.client().get("/report?calibration=digits@1&format=html")
+    for page in (shown.text, saved.text):
+        written = re.sub(r"<(svg|pre)\b.*?</\1>", "", page, flags=re.DOTALL)
+        text = re.sub(r"<[^>]+>", "", written)
+        assert len(re.findall(r"\d&nbsp;%", text)) > 50
+        assert not re.search(r"\d\s%", text)
+
+
+@pytest.mark.parametrize(
+    "kept", ["<code>7 % 3</code>", '<input value="7 % 3"> <p>', "<option>7 % 3</option>"]
+)
+def test_what_is_copied_or_sent_keeps_its_spaces(kept) -> None:
+    assert unbroken(f"<p>7 % wrong</p>{kept}") == f"<p>7&nbsp;% wrong</p>{kept}"
 
 
 def test_each_event_is_a_tab_and_all_are_in_the_page(service, shown) -> None:

@@ -95,7 +95,12 @@ try {
   const tools = {
     address,
     key,
-    files: { model, set, outputs: join(dirname(set), "calibration_logits.csv") },
+    files: {
+      model,
+      set,
+      evaluation: join(dirname(set), "evaluation.npz"),
+      outputs: join(dirname(set), "calibration_logits.csv"),
+    },
     headers: { ...(key && { Authorization: `Bearer ${key}` }), Prefer: "wait=60" },
     look: (name, of = page) => look(of, name),
     picture: (name, of = page) => picture(of, name),

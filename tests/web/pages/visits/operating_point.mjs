@@ -2,7 +2,7 @@
 // are held against it.
 
 export const name = "operating_point";
-export const pages = (id) => [`/pages/calibrations/${id}/operating-point?by=coverage&coverage=80`];
+export const pages = (id) => [`/pages/calibrations/${id}/operating-point?by=risk&risk=5`];
 
 // Blank, and with more and more of it inked: what the model has never seen, and is less sure of.
 const IMAGES = Array.from({ length: 24 }, (_, image) =>
@@ -78,6 +78,8 @@ export async function use(page, { address, key, id, look, picture }) {
   await page.locator("[name=threshold]").fill(String(middle));
   await settled("threshold", String(middle));
   await see();
+  await page.locator("[name=risk]").fill("5");
+  await settled("max_risk", "0.05");
   await page.fill("#save-author", "A. Reviewer");
   await page.fill("#save-reason", "to see");
   await page.getByRole("button", { name: "Activate" }).click();

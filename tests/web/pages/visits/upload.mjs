@@ -17,6 +17,7 @@ export async function use(page, { files, picture, look }) {
   shown.dropped = await page.locator("#model").evaluate((input) => input.files[0]?.name);
   await page.setInputFiles("#model", files.model);
   await page.fill("#name", "digits");
+  await page.setInputFiles("#evaluation", files.evaluation);
   await page.fill("#preprocessing", "imagnet");
   const send = () => page.getByRole("button", { name: "Upload and calibrate" }).click();
   await send();
