@@ -11,8 +11,15 @@ from rich.table import Table
 from rich.text import Text
 
 from service.cli.connection import service_client
-from service.cli.console import UrlOption, add_row, job_progress, number, print_table
-from service.cli.findings import print_finding
+from service.cli.console import (
+    UrlOption,
+    add_row,
+    job_progress,
+    number,
+    print_finding,
+    print_table,
+    say,
+)
 from service.cli.report import SHOWN
 
 
@@ -43,10 +50,9 @@ def evaluate(
                 on_progress=show,
                 cancel_on_interrupt=True,
             ).resource
-    console = Console()
     print_table(_table(resource, found.reference))
     for event in resource["result"]["events"].values():
-        console.print(event["sentence"], markup=False, highlight=False, soft_wrap=True)
+        say(event["sentence"])
     for finding in resource["result"].get("findings", ()):
         print_finding(Console(stderr=True), finding)
 

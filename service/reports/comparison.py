@@ -19,7 +19,6 @@ from howsure.statistics.plain import percent, to_plain
 from service.errors import ArtifactDamaged, InvalidInput
 from service.jobs.record_set import load_records
 from service.reports.report import collect_report
-from service.reports.summary import is_warned
 from service.reports.verdict import Undecided
 from service.storage.calibrations import CalibrationRepository
 from service.storage.fit_results import core_table, learned_model, served_tables
@@ -84,7 +83,7 @@ def _compare(
             for k in shared
         ]
     names = [_name(found) for found in (first, second)]
-    warned = [_name(found) for found in (first, second) if is_warned(found)]
+    warned = [_name(one) for one in (first, second) if one["summary"]["status"] == "warned"]
     return {
         "first": names[0],
         "second": names[1],

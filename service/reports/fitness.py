@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
+import models
 from service.reports.further_sets import further_events
 from service.reports.report import first_risk, operating_point
 from service.reports.summary import Status, decide
@@ -13,11 +14,15 @@ from service.workspace import Workspace
 
 @dataclass(frozen=True)
 class Fitness:
-    """The status and the headline of a report's summary, and the warnings among the findings."""
+    """The status and the headline of a report's summary, and what they depend on.
+
+    ``warnings`` are those among the findings.
+    """
 
     status: Status
     headline: str
     warnings: tuple[str, ...]
+    operating_point: models.OperatingPoint | None
 
     @property
     def is_refused(self) -> bool:
@@ -60,4 +65,4 @@ def _fitness(row: FitnessRow) -> Fitness:
         }
     )
     warnings = tuple(found["message"] for found in row.findings if found["level"] == "warning")
-    return Fitness(status, headline, warnings)
+    return Fitness(status, headline, warnings, row.point)

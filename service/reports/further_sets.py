@@ -158,7 +158,7 @@ def disproof(sets: Sequence[Set], accuracy: float, k: str) -> str:
     )
 
 
-def details(found: Set, *, k: str) -> str:
+def details(found: Set, k: str) -> str:
     """Return the figures of a set that disproves the calibration."""
     event = found["events"][k]
     said = [f"{percent(1.0 - event['accuracy'])} of answers are wrong"]

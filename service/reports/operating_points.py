@@ -219,5 +219,5 @@ def _check_texts(author: str, reason: str) -> None:
 def _no_threshold(choice: ThresholdChoice, labels_missing: int | None) -> str:
     return (
         f"No threshold meets risk {choice.max_risk:g} at confidence {1.0 - choice.delta:g} on this "
-        f"calibration set. {missing_labels([{'labels_missing': labels_missing}])}"
+        f"calibration set. {missing_labels([labels_missing])}"
     )

@@ -77,6 +77,7 @@ def _event(
     """Return the context of the section of an event."""
     served = event["served"]
     table = event["measures"][served]
+    missing = [found["labels_missing"] for found in table.get("selective", ())]
     return {
         "k": k,
         "at": at,
@@ -84,7 +85,7 @@ def _event(
         "table": at["measures"][served],
         "assurance": assurance(served).capitalize(),
         "is_chance": is_chance(table),
-        "missing": missing_labels(table.get("selective", ()), event["accuracy"]),
+        "missing": missing_labels(missing, event["accuracy"]),
         "learned": _learned(table.get("learned"), config.get("classes") or []),
     }
 
