@@ -108,9 +108,15 @@ def _title(k: str, event: dict[str, Any]) -> str:
 
 
 def _cells(found: dict[str, Any]) -> list[str]:
+    scores = _scores(found)
+    return [number(scores.get(score)) for score in SHOWN]
+
+
+def _scores(found: dict[str, Any]) -> dict[str, float | None]:
+    """Return the scores on the evaluation set if there is one, else their means over the folds."""
     if found["evaluation"] is not None:
-        return [number(found["evaluation"].get(score)) for score in SHOWN]
-    return [number((found["scores"].get(score) or {}).get("mean")) for score in SHOWN]
+        return dict(found["evaluation"])
+    return {name: fold["mean"] for name, fold in found["scores"].items()}
 
 
 def report(
@@ -179,11 +185,8 @@ def _table(k: str, reports: list[dict[str, Any]]) -> Table:
     for report in reports:
         event, found = report["events"][k], report["calibration"]
         served = event["measures"][event["served"]]
-        if served["evaluation"] is not None:
-            source, scores = "evaluation", served["evaluation"]
-        else:
-            source = "cross-validation"
-            scores = {name: fold["mean"] for name, fold in served["scores"].items()}
+        source = "cross-validation" if served["evaluation"] is None else "evaluation"
+        scores = _scores(served)
         accuracy = event["figures"]["accuracy"]
         values = [accuracy and accuracy["value"], *(scores.get(score) for score in COMPARED_SCORES)]
         add_row(

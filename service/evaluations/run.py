@@ -19,7 +19,7 @@ from service.jobs.record_set import load_records, record_set
 from service.storage.artifact_keys import JobFiles
 from service.storage.calibrations import CalibrationRepository
 from service.storage.evaluations import EvaluationRepository
-from service.storage.fit_results import core_table, learned_model, tables_of
+from service.storage.fit_results import core_table, learned_models, tables_of
 from service.storage.shards import learned_columns
 from service.workspace import Workspace
 
@@ -56,7 +56,7 @@ def run_evaluation(
     progress.report("judge", 0, 1, now=True)
     config = calibration.config
     served = {int(k): measure for k, measure in (calibration.serve or {}).items()}
-    learned = [found for found in map(learned_model, rows) if found is not None]
+    learned = learned_models(rows)
     further = with_learned(recorded.records, learned)
     cross_fitted = learned_columns(workspace.artifacts, calibration)
     refitted = with_learned(known, learned).uncertainty

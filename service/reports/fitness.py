@@ -45,12 +45,12 @@ def fitness_of(
 
 
 def _fitness(row: FitnessRow) -> Fitness:
-    k = str(row.k)
+    k, selective = str(row.k), row.selective or []
     event = {
         "accuracy": row.accuracy[k],
         "served": row.measure,
-        "measures": {row.measure: {"selective": row.selective}},
-        "figures": {"risk": first_risk(row.selective)},
+        "measures": {row.measure: {"selective": selective}},
+        "figures": {"risk": first_risk(selective)},
     }
     status, headline = decide(
         {

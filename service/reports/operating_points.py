@@ -7,17 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 
 import models
-from howsure.statistics.learned.recorded import with_learned
 from howsure.statistics.operating_point import ChosenThreshold, ThresholdChoice, choose_threshold
 from howsure.statistics.plain import to_plain
 from howsure.statistics.ranking import RankedSamples, rank_samples
 from service.access.audit_log import AuditEvent, record_success
 from service.errors import Conflict, InvalidInput
-from service.jobs.record_set import has_records, load_records, require_records
+from service.jobs.record_set import has_records, load_evaluation_records, require_records
 from service.reports.error_samples import record_parts
 from service.reports.summary import missing_labels
 from service.storage.calibrations import CalibrationRepository
-from service.storage.fit_results import learned_model, served_tables
+from service.storage.fit_results import served_tables
 from service.storage.operating_points import OperatingPointRepository
 from service.workspace import Workspace
 
@@ -195,12 +194,8 @@ def _judging(
         return None
 
     def load() -> RankedSamples:
-        records = load_records(workspace, row, EVALUATION)
-        if records is None:
-            raise RuntimeError(f"calibration {row.id} lacks the records of its evaluation set")
-        learned = learned_model(table)
-        judging = with_learned(records, [] if learned is None else [learned])
-        return rank_samples(judging.uncertainty[table.column], judging.hits(1))
+        records = load_evaluation_records(workspace, row, [table])
+        return rank_samples(records.uncertainty[table.column], records.hits(1))
 
     return workspace.labelled.get_or_load((row.id, EVALUATION), load)
 

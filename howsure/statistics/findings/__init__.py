@@ -1,6 +1,6 @@
 """Findings: likely problems of an upload."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from howsure.statistics.findings.accuracy import accuracy_differs, accuracy_near_chance
@@ -59,8 +59,9 @@ def count_labels(labelled: LabelCounts, *, pairs: bool) -> list[Finding]:
     return [finding for finding in found if finding is not None]
 
 
-def run_checks(evidence: RecordedSet) -> list[Finding]:
-    """Return all findings about a set, in the order of `FINDINGS`."""
-    codes = PAIR_FINDINGS if evidence.source == "pairs" else tuple(FINDINGS)
+def run_checks(evidence: RecordedSet, codes: Sequence[str] | None = None) -> list[Finding]:
+    """Return the findings about a set, of these codes or of all that suit it, in their order."""
+    if codes is None:
+        codes = PAIR_FINDINGS if evidence.source == "pairs" else tuple(FINDINGS)
     found = (FINDINGS[code](evidence) for code in codes)
     return [finding for finding in found if finding is not None]
