@@ -59,7 +59,7 @@ def _fitness(row: FitnessRow) -> Fitness:
             "operating_point": None if row.point is None else operating_point(row.point),
             "events": {k: event},
             "evaluations": [
-                {"name": name, "events": further_events(result, row.accuracy, row.data)}
+                {"name": name, "events": further_events(result, row.accuracy, row.data["samples"])}
                 for name, result in row.shifted
             ],
         }

@@ -10,8 +10,9 @@ import models
 from howsure.statistics.operating_point import ChosenThreshold, ThresholdChoice, choose_threshold
 from howsure.statistics.plain import to_plain
 from howsure.statistics.ranking import RankedSamples, rank_samples
-from service.access.audit_log import AuditEvent, record_success
+from service.access.audit_log import record_success
 from service.errors import Conflict, InvalidInput
+from service.jobs.acceptance import CallContext
 from service.jobs.record_set import has_records, load_evaluation_records, require_records
 from service.reports.error_samples import record_parts
 from service.reports.summary import missing_labels
@@ -72,15 +73,13 @@ def preview_operating_point(
 
 
 def save_operating_point(
-    workspace: Workspace,
-    tenant_id: uuid.UUID,
+    ctx: CallContext,
     reference: str,
     *,
     name: str,
     choice: ThresholdChoice,
     author: str,
     reason: str,
-    act: AuditEvent | None = None,
 ) -> models.OperatingPoint:
     """Activate a threshold: from now on answers say whether they exceed it.
 
@@ -92,34 +91,23 @@ def save_operating_point(
         If a text is not one printable line, or no threshold meets the requested risk.
     """
     _check_texts(author, reason)
-    _, found = preview_operating_point(workspace, tenant_id, reference, choice)
+    _, found = preview_operating_point(ctx.workspace, ctx.tenant_id, reference, choice)
     if found.threshold is None:
         raise InvalidInput.at("max_risk", _no_threshold(choice, found.labels_missing))
     seen = found.consequences
-    return _keep(
-        workspace,
-        tenant_id,
-        reference,
-        models.OperatingPoint(
-            name=name,
-            threshold=float(np.float32(found.threshold)),
-            chosen_by=choice.as_dict(),
-            consequences=None if seen is None else to_plain(seen),
-            author=author,
-            reason=reason,
-        ),
-        act,
+    row = models.OperatingPoint(
+        name=name,
+        threshold=float(np.float32(found.threshold)),
+        chosen_by=choice.as_dict(),
+        consequences=None if seen is None else to_plain(seen),
+        author=author,
+        reason=reason,
     )
+    return _keep(ctx, reference, row)
 
 
 def withdraw_operating_point(
-    workspace: Workspace,
-    tenant_id: uuid.UUID,
-    reference: str,
-    *,
-    author: str,
-    reason: str,
-    act: AuditEvent | None = None,
+    ctx: CallContext, reference: str, *, author: str, reason: str
 ) -> models.OperatingPoint:
     """Deactivate the operating point; the history keeps it.
 
@@ -131,9 +119,7 @@ def withdraw_operating_point(
         If a text is not one printable line.
     """
     _check_texts(author, reason)
-    return _keep(
-        workspace, tenant_id, reference, models.OperatingPoint(author=author, reason=reason), act
-    )
+    return _keep(ctx, reference, models.OperatingPoint(author=author, reason=reason))
 
 
 def operating_points(
@@ -151,25 +137,19 @@ def operating_points(
         return OperatingPointRepository(session, tenant_id).history(row.id)
 
 
-def _keep(
-    workspace: Workspace,
-    tenant_id: uuid.UUID,
-    reference: str,
-    row: models.OperatingPoint,
-    act: AuditEvent | None,
-) -> models.OperatingPoint:
-    with workspace.database.session(tenant_id) as session:
-        calibrations = CalibrationRepository(session, tenant_id)
+def _keep(ctx: CallContext, reference: str, row: models.OperatingPoint) -> models.OperatingPoint:
+    with ctx.workspace.database.session(ctx.tenant_id) as session:
+        calibrations = CalibrationRepository(session, ctx.tenant_id)
         # Locked, so that two decisions do not get the same number.
         found = calibrations.lock_ready(calibrations.find(reference, with_files=False).id)
         row.calibration_id = found.id
-        points = OperatingPointRepository(session, tenant_id)
+        points = OperatingPointRepository(session, ctx.tenant_id)
         if row.threshold is None and not points.active([found.id]):
             raise Conflict(
                 f"Calibration {found.name}@{found.version} has no active operating point."
             )
         points.add(row)
-        record_success(act, session, found.id)
+        record_success(ctx.event, session, found.id)
     return row
 
 
