@@ -1,6 +1,6 @@
 """Run of an evaluation: record a further set and judge it by the calibration's tables."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import models
@@ -76,10 +76,10 @@ def run_evaluation(
     found = to_plain(result)
     found |= {"findings": plain_findings(findings), "sentence": " ".join(sentences)}
     if evaluation.labelled:
-        found |= _mislabelled(further, rows)
-        for row in rows:
-            if row.served:
-                found["events"][str(row.k)]["accepted"] = _accepted(further, row)
+        tables = {str(row.k): row for row in rows if row.served}
+        found["mislabelled"] = {k: _mislabelled(further, row) for k, row in tables.items()}
+        for k, row in tables.items():
+            found["events"][k]["accepted"] = _accepted(further, row)
     queue.publish(
         job,
         rows=[],
@@ -89,21 +89,11 @@ def run_evaluation(
     )
 
 
-def _mislabelled(records: Records, rows: Sequence[models.BinTable]) -> dict[str, Any]:
-    """Return the samples that are probably mislabelled, by event."""
-    found = {
-        str(row.k): mislabelled_candidates(
-            records,
-            row.k,
-            row.column,
-            core_table(row),
-            n=MISLABELLED_SHOWN,
-            leave_one_out=False,
-        )
-        for row in rows
-        if row.served
-    }
-    return {"mislabelled": to_plain(found)}
+def _mislabelled(records: Records, row: models.BinTable) -> list[dict[str, Any]]:
+    """Return the samples that are probably mislabelled, by a served table."""
+    table, most = core_table(row), MISLABELLED_SHOWN
+    found = mislabelled_candidates(records, row.k, row.column, table, n=most, leave_one_out=False)
+    return [to_plain(one) for one in found]
 
 
 def _accepted(records: Records, row: models.BinTable) -> list[dict[str, Any]]:

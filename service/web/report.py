@@ -125,21 +125,16 @@ SHEETS = ("pages.css", "charts.css")
 
 def saved_report(charts: Renderer, report: Mapping[str, Any]) -> Response:
     """Return the page of a report as one file that loads nothing."""
-    about = report["calibration"]
+    about, content = report["calibration"], report_content(report, render_figures(charts, report))
+    own = {"about": about, "style": style(), "security": policy()}
     return HTMLResponse(
-        _saved_text(charts, report),
+        TEMPLATES.get_template("saved_report.html").render(content | own),
         headers={
             # A policy inside the file cannot forbid framing.
             "Content-Security-Policy": f"{policy()}; frame-ancestors 'none'",
             "Content-Disposition": f'inline; filename="{about["name"]}-{about["version"]}.html"',
         },
     )
-
-
-def _saved_text(charts: Renderer, report: Mapping[str, Any]) -> str:
-    content = report_content(report, render_figures(charts, report))
-    own = {"about": report["calibration"], "style": style(), "security": policy()}
-    return TEMPLATES.get_template("saved_report.html").render(content | own)
 
 
 @cache
