@@ -23,7 +23,6 @@ from howsure.statistics.findings.evidence import (
     RescaledTrial,
 )
 from howsure.statistics.measures import parse_measure
-from howsure.statistics.plain import to_plain
 from howsure.statistics.records.records import Records
 from service.calibrations.input_trials import run_trials, trials_of
 from service.calibrations.upload import CheckedUpload
@@ -162,11 +161,6 @@ def findings_of_further_set(row: models.Calibration, records: Records) -> list[F
     counts = np.bincount(records.label, minlength=evidence.n_classes)
     evidence = replace(evidence, class_counts=counts)
     return run_checks(evidence, SCORE_FINDINGS if evidence.source == PAIRS else LABEL_FINDINGS)
-
-
-def plain_findings(findings: list[Finding]) -> list[dict[str, Any]]:
-    """Return findings as the database stores them."""
-    return [to_plain(finding) for finding in findings]
 
 
 def with_docs(found: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from howsure.statistics.plain import to_plain
 from howsure.statistics.ranking import OOD_LEVELS
 from howsure.statistics.records.records import Records
 from howsure.statistics.shift.evaluation import evaluate_set
-from service.calibrations.findings import findings_of_further_set, plain_findings
+from service.calibrations.findings import findings_of_further_set
 from service.calibrations.run import MISLABELLED_SHOWN
 from service.jobs.progress import Progress
 from service.jobs.queue import ClaimedJob, JobQueue
@@ -74,7 +74,7 @@ def run_evaluation(
     findings = findings_of_further_set(calibration, further) if evaluation.labelled else []
     sentences = [*(finding.message for finding in findings), result.sentence]
     found = to_plain(result)
-    found |= {"findings": plain_findings(findings), "sentence": " ".join(sentences)}
+    found |= {"findings": to_plain(findings), "sentence": " ".join(sentences)}
     if evaluation.labelled:
         tables = {str(row.k): row for row in rows if row.served}
         found["mislabelled"] = {k: _mislabelled(further, row) for k, row in tables.items()}
