@@ -136,16 +136,15 @@ def remedy_of(
     provenance. The text is empty if the code is not known.
     """
     data, figures = about["data"], finding["figures"]
-    suffix = data.get("format", "npz")
+    found = _remedy(finding["code"], figures, about["config"], data)
+    replaced = [key for key in REPLACED if f"--{key.replace('_', '-')} " in found.code]
     names = {
         "reference": reference,
-        "suffix": suffix,
+        "suffix": data.get("format", "npz"),
         "arrays": data["kind"],
+        "calibrate": calibrate_command(about, without=replaced),
+        **_offset(figures),
     }
-    found = _remedy(finding["code"], figures, about["config"], kind=data["kind"], suffix=suffix)
-    names |= _offset(figures)
-    replaced = [key for key in REPLACED if f"--{key.replace('_', '-')} " in found.code]
-    names["calibrate"] = calibrate_command(about, without=replaced)
     return found._replace(code=found.code.format_map(names | figures))
 
 
@@ -167,25 +166,21 @@ def _offset(figures: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _remedy(
-    code: str,
-    figures: Mapping[str, Any],
-    config: Mapping[str, Any],
-    *,
-    kind: str,
-    suffix: str,
+    code: str, figures: Mapping[str, Any], config: Mapping[str, Any], data: Mapping[str, Any]
 ) -> Remedy:
     if code == "few-samples-for-bins" and figures.get("bins") == 1:
         return ONE_BIN
     if code in ("inputs-not-scaled", "inputs-scaled-twice"):
         return _rescaled(code, figures)
     if code == "wrong-preprocessing":
+        suffix = data.get("format", "npz")
         return _prepared(figures, config.get("preprocessing"), suffix=suffix)
     if code in ("labels-shifted", "labels-permuted") and config.get("class_map"):
         return _renumbered(code, figures, config["class_map"])
     found = REMEDIES.get(code, Remedy(""))
-    if kind == "pairs":
+    if data["kind"] == "pairs":
         found = REMEDIES_OF_PAIRS.get(code, found)
-    return found if kind == "inputs" else REMEDIES_OF_OUTPUTS.get(code, found)
+    return found if data["kind"] == "inputs" else REMEDIES_OF_OUTPUTS.get(code, found)
 
 
 def _rescaled(code: str, figures: Mapping[str, Any]) -> Remedy:

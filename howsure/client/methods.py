@@ -10,16 +10,9 @@ from numpy.typing import ArrayLike
 
 from howsure.client import jobs, predictions
 from howsure.client.errors import EvaluationFailed
-from howsure.client.frames import OUTPUT_PREFIXES, SCORES, as_pandas, is_frame, output_table
+from howsure.client.frames import SCORES
 from howsure.client.jobs import OnProgress, Upload, WaitOptions
-from howsure.client.predictions import (
-    ONE_OF,
-    Inputs,
-    Picture,
-    Predictions,
-    named_rows,
-    rows_of,
-)
+from howsure.client.predictions import ONE_OF, Inputs, Picture, Predictions, requests_of
 from howsure.client.request import Answer, Request, address_of, json_request
 from howsure.client.resources import Calibration, CalibrationList, Evaluation, reference_of
 from howsure.client.transport import Sender, Transport
@@ -201,32 +194,18 @@ class Methods:
         """
         if rows_per_request is not None and rows_per_request < 1:
             raise ValueError(f"rows_per_request must be 1 or more, not {rows_per_request}")
-        inputs = as_pandas(inputs)
-        outputs = {
-            "logits": as_pandas(logits),
-            "probabilities": as_pandas(probabilities),
+        given = {
+            "inputs": inputs,
+            "logits": logits,
+            "probabilities": probabilities,
             "pixels": pixels,
-            SCORES: as_pandas(scores),
+            SCORES: scores,
+            "pictures": pictures,
         }
-        given = [name for name, rows in outputs.items() if rows is not None]
-        is_alone = pictures is None and not given
-        only = given[0] if len(given) == 1 and inputs is None and pictures is None else ""
-        if is_frame(inputs) and supplied is None and is_alone:
-            requests = predictions.frame_requests(inputs, rows_per_request)
-        elif only in OUTPUT_PREFIXES and is_frame(outputs[only]) and supplied is None:
-            table = output_table(outputs[only], only)
-            requests = predictions.frame_requests(table, rows_per_request)
-        elif is_alone and (rows := named_rows(inputs)):
-            requests = predictions.named_row_requests(rows, supplied, rows_per_request)
-        elif pictures is None:
-            arrays = rows_of(inputs, outputs, supplied)
-            requests = predictions.array_requests(arrays, rows_per_request)
-        elif inputs is None and not given:
-            if not pictures:
-                raise ValueError("expected at least one picture, got none")
-            requests = predictions.picture_requests(pictures, rows_per_request)
-        else:
+        kinds = [kind for kind, rows in given.items() if rows is not None]
+        if len(kinds) != 1:
             raise ValueError(ONE_OF)
+        requests = requests_of(kinds[0], given[kinds[0]], supplied, rows_per_request)
         return await predictions.predict(
             self.sender, calibration, requests, self._class_names, timeout
         )

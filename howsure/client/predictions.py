@@ -6,17 +6,21 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self, TypeAlias, cast
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from howsure.client.frames import (
+    OUTPUT_PREFIXES,
     PARQUET,
     Frame,
+    as_pandas,
     data_frame,
     html_table,
+    is_frame,
     output_array,
+    output_table,
     parquet_bytes,
     slices,
 )
@@ -227,6 +231,33 @@ Inputs: TypeAlias = ArrayLike | Mapping[str, ArrayLike] | Sequence[NamedRow] | N
 Picture: TypeAlias = bytes | str | os.PathLike[str]
 
 
+def requests_of(
+    kind: str,
+    rows: Any,  # noqa: ANN401 - as `kind` says
+    supplied: Mapping[str, ArrayLike] | None,
+    size: int | None,
+) -> Iterator[Request]:
+    """Return requests for ``size`` rows each, None for a suitable number; they name no calibration.
+
+    Raises
+    ------
+    ValueError
+        If there are no pictures, or the rows are not rows.
+    """
+    rows = as_pandas(rows)
+    if kind == "pictures":
+        if not rows:
+            raise ValueError("expected at least one picture, got none")
+        return picture_requests(rows, size)
+    if supplied is None and is_frame(rows) and kind == "inputs":
+        return frame_requests(rows, size)
+    if supplied is None and is_frame(rows) and kind in OUTPUT_PREFIXES:
+        return frame_requests(output_table(rows, kind), size)
+    if kind == "inputs" and (named := named_rows(rows)):
+        return named_row_requests(named, supplied, size)
+    return array_requests(rows_of(kind, rows, supplied), size)
+
+
 def array_requests(arrays: Arrays, rows: int | None) -> Iterator[Request]:
     """Yield requests for ``rows`` rows each, None for a suitable number; they name no calibration.
 
@@ -308,8 +339,8 @@ def _picture(picture: Picture, number: int) -> tuple[str, bytes]:
 
 
 def rows_of(
-    inputs: Inputs,
-    outputs: Mapping[str, ArrayLike | None],
+    kind: str,
+    rows: Any,  # noqa: ANN401 - as `kind` says
     supplied: Mapping[str, ArrayLike] | None,
 ) -> Arrays:
     """Return the rows as arrays by name.
@@ -317,27 +348,22 @@ def rows_of(
     Raises
     ------
     ValueError
-        Unless exactly one of inputs, logits and probabilities is given, if lengths differ, or if
-        it is not clear whether probabilities are those of one row.
+        If lengths differ, or if it is not clear whether probabilities are those of one row.
     """
-    given: dict[str, ArrayLike] = {
-        kind: output_array(rows, kind) for kind, rows in outputs.items() if rows is not None
-    }
-    if (inputs is not None) + len(given) != 1:
-        raise ValueError(ONE_OF)
-    _refuse_one_row(outputs.get("probabilities"))
-    if isinstance(inputs, Mapping):
-        given = dict(inputs)
-    elif inputs is not None:
-        given = {"inputs": cast("ArrayLike", inputs)}
+    if kind == "inputs":
+        given = dict(rows) if isinstance(rows, Mapping) else {kind: rows}
+    else:
+        given = {kind: output_array(rows, kind)}
+    if kind == "probabilities":
+        _refuse_one_row(rows)
     given |= {f"uncertainty_{name}": column for name, column in (supplied or {}).items()}
     arrays = {name: np.asarray(array) for name, array in given.items()}
     for name, array in arrays.items():
         if not array.ndim:
-            sent = outputs.get(name)
-            kind = type(given[name] if sent is None else sent).__name__
+            sent = given[name] if kind == "inputs" or name != kind else rows
             raise ValueError(
-                f"{name}: expected rows as an array, a list or a data frame, got {kind}"
+                f"{name}: expected rows as an array, a list or a data frame, "
+                f"got {type(sent).__name__}"
             )
     lengths = {name: len(array) for name, array in arrays.items()}
     if len(set(lengths.values())) != 1:
@@ -345,9 +371,9 @@ def rows_of(
     return arrays
 
 
-def _refuse_one_row(probabilities: ArrayLike | None) -> None:
+def _refuse_one_row(probabilities: ArrayLike) -> None:
     """Refuse a list of probabilities that may be one row, or those of class 1 of several rows."""
-    array = np.asarray(0.0 if probabilities is None else probabilities)
+    array = np.asarray(probabilities)
     is_list = array.ndim == 1 and len(array) > 1 and array.dtype.kind == "f"
     if is_list and abs(float(array.sum()) - 1.0) <= SUM_TOLERANCE:
         raise ValueError(

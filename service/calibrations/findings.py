@@ -23,7 +23,6 @@ from howsure.statistics.findings.evidence import (
     RescaledTrial,
 )
 from howsure.statistics.measures import parse_measure
-from howsure.statistics.plain import to_plain
 from howsure.statistics.records.records import Records
 from service.calibrations.input_trials import run_trials, trials_of
 from service.calibrations.upload import CheckedUpload
@@ -45,14 +44,13 @@ def findings_at_start(workspace: Workspace, checked: CheckedUpload, rows: Batch)
     ``rows`` are samples spread over the set.
     """
     rescaled = _rescaled_rows(workspace, checked, rows)
-    of_scale: list[Finding] = []
+    of_inputs: list[Finding] = []
     if rescaled is not None:
         evidence = _evidence(checked, rescaled.as_sent, rescaled=rescaled)
-        found = (FINDINGS[code](evidence) for code in RESCALED_FINDINGS)
-        of_scale = [finding for finding in found if finding is not None]
+        of_inputs = run_checks(evidence, RESCALED_FINDINGS)
     counts = LabelCounts(class_counts=checked.class_counts, bins=checked.config["bins"])
     of_labels = count_labels(counts, pairs=checked.data["kind"] == PAIRS)
-    return _merged_by_code(of_scale, checked.found.findings, of_labels)
+    return _merged_by_code(of_inputs, checked.found.findings, of_labels)
 
 
 def findings_of_sample(
@@ -162,14 +160,7 @@ def findings_of_further_set(row: models.Calibration, records: Records) -> list[F
     evidence = _evidence(row, records)
     counts = np.bincount(records.label, minlength=evidence.n_classes)
     evidence = replace(evidence, class_counts=counts)
-    codes = SCORE_FINDINGS if evidence.source == PAIRS else LABEL_FINDINGS
-    found = (FINDINGS[code](evidence) for code in codes)
-    return [finding for finding in found if finding is not None]
-
-
-def plain_findings(findings: list[Finding]) -> list[dict[str, Any]]:
-    """Return findings as the database stores them."""
-    return [to_plain(finding) for finding in findings]
+    return run_checks(evidence, SCORE_FINDINGS if evidence.source == PAIRS else LABEL_FINDINGS)
 
 
 def with_docs(found: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from howsure.statistics.findings.evidence import Preparation, RescaledTrial, Rescaling
-from howsure.statistics.findings.inputs_scale import FLOOR, merit, rescalings
-from howsure.statistics.findings.preprocessing import rearrangements
+from howsure.statistics.findings.evidence import Preparation, RescaledTrial
+from howsure.statistics.findings.preparations import of_pictures, rearrangements, rescalings
+from howsure.statistics.findings.preprocessing import FLOOR, merit
 from howsure.statistics.records.records import Records
 from service.child.pictures.values import model_values
 from service.errors import InferenceFailed, InvalidInput
@@ -29,25 +29,16 @@ NORMALISATIONS = (
 OF_GREY = 3
 
 
-@dataclass(frozen=True)
-class InputTrial:
-    """Another preparation, and how it makes the model's input of the array of some samples."""
-
-    how: Rescaling | Preparation
-    apply: Callable[[AnyArray], AnyArray]
-
-
-def trials_of(inputs: AnyArray, asked: Preprocessing | None) -> list[InputTrial]:
+def trials_of(inputs: AnyArray, asked: Preprocessing | None) -> list[Preparation]:
     """Return what to try on the only input of a model; on pixels, if ``asked`` is given."""
     if asked is None:
-        rescaled = [InputTrial(how, how.apply) for how in rescalings(inputs)]
-        return rescaled + [InputTrial(found.how, found.apply) for found in rearrangements(inputs)]
+        return [*rescalings(inputs), *rearrangements(inputs)]
     arranged = [
-        InputTrial(found.how, partial(_values_of_changed, change=found.apply, asked=asked))
-        for found in rearrangements(inputs)
-        if "channels_reversed" not in found.how.figures  # `colour`, below
+        replace(how, apply=partial(_values_of_changed, change=how.apply, asked=asked))
+        for how in rearrangements(inputs)
+        if "channels_reversed" not in how.figures  # `colour`, below
     ]
-    return [*(_picture_trial(other, asked) for other in _alternatives(asked)), *arranged]
+    return [*(_otherwise_prepared(other, asked) for other in _alternatives(asked)), *arranged]
 
 
 def _values_of_changed(
@@ -93,16 +84,18 @@ def _affine(preprocessing: Preprocessing) -> AnyArray:
     return np.stack([preprocessing.scale / std, -np.asarray(preprocessing.mean) / std])
 
 
-def _picture_trial(other: Preprocessing, asked: Preprocessing) -> InputTrial:
+def _otherwise_prepared(other: Preprocessing, asked: Preprocessing) -> Preparation:
     is_turned = other.colour != asked.colour
-    words = [] if other.scale == asked.scale else [f"scale {_factor(other.scale)}"]
+    words = []
+    if other.scale != asked.scale:
+        words.append(f"scale {'1/255' if other.scale == UNIT else f'{other.scale:g}'}")
     if (other.mean, other.std) != (asked.mean, asked.std):
         words += [f"mean {[*other.mean]}", f"std {[*other.std]}"]
     has_other_values = bool(words)
     words += [f"colour {other.colour}"] * is_turned
     ratios = _affine(other)[0] / _affine(asked)[0]
     is_factor = not is_turned and not any((*other.mean, *asked.mean))
-    how = Preparation(
+    return of_pictures(
         f"{', '.join(words)} in the preprocessing",
         {
             "scale": other.scale,
@@ -110,20 +103,16 @@ def _picture_trial(other: Preprocessing, asked: Preprocessing) -> InputTrial:
             "std": [*other.std],
             "channels_reversed": int(is_turned),
         },
+        partial(model_values, preprocessing=other),
         needs_hits=not (is_factor and np.allclose(ratios, ratios[0])),
         changes=has_other_values + is_turned,
     )
-    return InputTrial(how, partial(model_values, preprocessing=other))
-
-
-def _factor(scale: float) -> str:
-    return "1/255" if scale == UNIT else f"{scale:g}"
 
 
 def run_trials(
     record: Callable[[Batch], Records],
     rows: Batch,
-    trials: Sequence[InputTrial],
+    trials: Sequence[Preparation],
     *,
     name: str,
 ) -> RescaledTrial | None:
@@ -138,20 +127,20 @@ def run_trials(
     tried = []
     with suppress(InvalidInput, InferenceFailed):
         as_sent = record(rows)
-        for trial in _promising(record, rows, trials, as_sent, name=name):
+        for how in _promising(record, rows, trials, as_sent, name=name):
             with suppress(InvalidInput, InferenceFailed):
-                tried.append((trial.how, record(_prepared(rows, trial, name))))
+                tried.append((how, record(_prepared(rows, how, name))))
     return RescaledTrial(as_sent, tried, len(trials)) if tried else None
 
 
 def _promising(
     record: Callable[[Batch], Records],
     rows: Batch,
-    trials: Sequence[InputTrial],
+    trials: Sequence[Preparation],
     as_sent: Records,
     *,
     name: str,
-) -> Sequence[InputTrial]:
+) -> Sequence[Preparation]:
     """Return the trials to run on all samples: those that do best, and better than as sent."""
     if len(trials) <= FEW_TRIALS:
         return trials
@@ -159,15 +148,15 @@ def _promising(
     first = rows.rows(some)
     least = float(np.maximum(as_sent.label_log_probability[some], FLOOR).mean())
     better = []
-    for trial in trials:
+    for how in trials:
         with suppress(InvalidInput, InferenceFailed):
-            found = merit(trial.how, record(_prepared(first, trial, name)))
+            found = merit(how, record(_prepared(first, how, name)))
             if found > least:
-                better.append((found, trial))
+                better.append((found, how))
     better.sort(key=lambda found: -found[0])
-    return [trial for _, trial in better[:FEW_TRIALS]]
+    return [how for _, how in better[:FEW_TRIALS]]
 
 
-def _prepared(rows: Batch, trial: InputTrial, name: str) -> Batch:
+def _prepared(rows: Batch, how: Preparation, name: str) -> Batch:
     (inputs,) = rows.arrays.values()
-    return replace(rows, arrays={name: trial.apply(inputs)})
+    return replace(rows, arrays={name: how.apply(inputs)})

@@ -8,9 +8,9 @@ from uuid import UUID
 
 from howsure.statistics.findings.evidence import Finding
 from howsure.statistics.findings.outputs import said_to_be_logits
+from howsure.statistics.measures import output_names
 from service.calibrations.config import CalibrationConfig, pass_plans
 from service.calibrations.fit_config import DEFAULT_TOP_K
-from service.calibrations.set_checks import requested_outputs
 from service.calibrations.upload_form import CalibrationUpload
 from service.errors import DeadlineExceeded, InvalidOnnxModel, ModelRule, OnnxModelCrashed
 from service.graph.description import LIKE_PROBABILITIES, quote_all
@@ -88,7 +88,7 @@ def inspect_onnx_model(
             files,
             output=config.output.model_dump(exclude_none=True),
             top_k=config.top_k or DEFAULT_TOP_K,
-            scalar_outputs=requested_outputs(config),
+            scalar_outputs=output_names(config.measures),
             passes=pass_plans(config),
             preprocessing=None if config.preprocessing is None else config.preprocessing.resolved(),
             trial=trial.arrays,

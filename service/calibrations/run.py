@@ -16,7 +16,7 @@ from howsure.statistics.plain import to_plain
 from howsure.statistics.records.order import moved_to_canonical_order
 from howsure.statistics.records.records import Records
 from service.calibrations.config import CalibrationConfig
-from service.calibrations.findings import check_strict, findings_of_records, plain_findings
+from service.calibrations.findings import check_strict, findings_of_records
 from service.errors import InvalidDataset
 from service.jobs.progress import Progress
 from service.jobs.queue import ClaimedJob, JobQueue
@@ -192,7 +192,7 @@ def run_calibration(
         artifacts=[*(file for found in sets for file in found.artifacts), *kept],
         keep_sets=workspace.keep_inputs == "all",
         warnings=[*row.warnings, *_provider_warnings(providers), *fit.warnings],
-        findings=plain_findings(findings),
+        findings=to_plain(findings),
         **fitted_values(fit, records),
         **_ran_on(workspace, row, providers),
     )

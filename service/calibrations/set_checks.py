@@ -187,7 +187,7 @@ def checked_options(
                 f"{SUPPLIED}{name} needs a column uncertainty_{name} in every set; "
                 f"they hold {given}",
             )
-    for name in requested_outputs(config):
+    for name in output_names(config.measures):
         _check_output(name, model)
     for measure in filter(MULTI_PASS_MEASURES.__contains__, config.measures):
         _check_passes(measure, model)
@@ -210,11 +210,6 @@ def _check_score(measures: Sequence[str], kind: str) -> None:
             f"number beside {kind} comes as a column uncertainty_<name>, and is called "
             f"{SUPPLIED}<name>",
         )
-
-
-def requested_outputs(config: CalibrationConfig) -> list[str]:
-    """Return the outputs of the model that are requested as measures."""
-    return list(output_names(config.measures))
 
 
 def _check_output(name: str, model: ModelDescription | None) -> None:

@@ -10,6 +10,7 @@ from contextlib import ExitStack
 import numpy as np
 
 import models
+from howsure.statistics.plain import to_plain
 from howsure.statistics.records.records import Records
 from service.access.quotas import enforce_storage_quota
 from service.calibrations.findings import (
@@ -17,7 +18,6 @@ from service.calibrations.findings import (
     examined_rows,
     findings_at_start,
     findings_of_sample,
-    plain_findings,
 )
 from service.calibrations.manage import library_versions
 from service.calibrations.schemas import DryRun, RunCost, rendered_findings
@@ -73,7 +73,7 @@ def _queue(ctx: CallContext, checked: CheckedUpload) -> uuid.UUID:
             onnx_model=checked.onnx_model,
             versions=library_versions(),
             warnings=list(checked.warnings),
-            findings=plain_findings(findings),
+            findings=to_plain(findings),
         )
         with accepted(ctx, calibration_id) as session:
             CalibrationRepository(session, ctx.tenant_id).add(row, kept)
@@ -157,7 +157,7 @@ def dry_run(workspace: Workspace, tenant_id: uuid.UUID, upload: CalibrationUploa
         # These are the costs of each measure; `cost` has those of a sample.
         model.pop("costs", None)
         return DryRun(
-            findings=rendered_findings(plain_findings(findings)),
+            findings=rendered_findings(to_plain(findings)),
             cost=_cost(workspace, checked, records, n_bytes),
             data=dict(checked.data),
             model=model or None,

@@ -25,9 +25,8 @@ from service.cli.config_options import (
     config_option,
 )
 from service.cli.connection import service_client
-from service.cli.console import UrlOption, job_progress
+from service.cli.console import UrlOption, job_progress, print_findings, say
 from service.cli.failure import CommandFailed
-from service.cli.findings import print_findings
 from service.cli.report import print_calibration
 
 
@@ -66,7 +65,7 @@ def packed_folder(folder: Path) -> Iterator[Path]:
 KIBI = 1024.0
 
 
-def print_dry_run(console: Console, tried: dict[str, Any]) -> None:
+def print_dry_run(tried: dict[str, Any]) -> None:
     """Print the estimated cost of a dry run, then notes and findings."""
     cost = tried["cost"]
     samples = f"{cost['samples']:,} samples"
@@ -80,12 +79,12 @@ def print_dry_run(console: Console, tried: dict[str, Any]) -> None:
             )
     else:
         said = f"{samples}; no model is run"
-    console.print(said, highlight=False, markup=False, soft_wrap=True)
+    say(said)
     stored = ", ".join(f"{name} {_bytes(n)}" for name, n in cost["stored_bytes"].items() if n)
-    console.print(f"Would store: {stored}. Nothing was kept.", highlight=False, soft_wrap=True)
-    print_findings(tried, console)
+    say(f"Would store: {stored}. Nothing was kept.")
+    print_findings(tried, Console())
     if not tried["findings"]:
-        console.print("Nothing looks wrong.", highlight=False)
+        say("Nothing looks wrong.")
 
 
 def _duration(seconds: float) -> str:
@@ -188,11 +187,11 @@ def calibrate(  # noqa: PLR0913, PLR0917 - an option each
     }
     with service_client(url) as client:
         if dry_run:
-            print_dry_run(Console(), client.dry_run(**upload))
+            print_dry_run(client.dry_run(**upload))
             return
         with job_progress() as show:
             made = client.calibrate(**upload, on_progress=show, cancel_on_interrupt=True)
-        print_calibration(Console(), client, made)
+        print_calibration(client, made)
 
 
 def _split(files: list[Path]) -> tuple[list[Path], Path]:
@@ -220,4 +219,4 @@ def refit(
         queued = client.refit(calibration, config=changes, wait=False)
         with job_progress() as show:
             made = client.wait(queued, on_progress=show, cancel_on_interrupt=True)
-        print_calibration(Console(), client, made)
+        print_calibration(client, made)

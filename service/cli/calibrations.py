@@ -4,14 +4,21 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from howsure.client.request import Request, address_of
 from service.cli.connection import service_client
-from service.cli.console import UrlOption, add_row, print_table, require_version
+from service.cli.console import (
+    UrlOption,
+    add_row,
+    mark,
+    print_findings,
+    print_table,
+    reason,
+    require_version,
+    say,
+)
 from service.cli.failure import CommandFailed
-from service.cli.findings import mark, print_findings, reason
 from service.cli.report import write_file
 
 
@@ -40,13 +47,11 @@ def list_calibrations(
             row["id"],
         )
     print_table(table)
-    console = Console()
     for row in page["calibrations"]:
         if row["status"] == "failed":
-            line = f"{row['name']}@{row['version']} failed: {reason(row)}"
-            console.print(line, style="red", markup=False, highlight=False, soft_wrap=True)
+            say(f"{row['name']}@{row['version']} failed: {reason(row)}", style="red")
     if page["next_cursor"] is not None:
-        console.print("there are more: raise --limit", style="dim")
+        say("there are more: raise --limit", style="dim")
 
 
 def promote(

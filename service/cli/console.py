@@ -1,8 +1,8 @@
-"""Shared options and output of commands."""
+"""Shared options and output of commands: tables, progress, findings and notes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 import typer
@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from howsure.client import JobFailed, Progress
+from howsure.remedies import Remedy, remedy_of
 from service.cli.failure import CommandFailed
-from service.cli.findings import print_findings
 
 
 def require_version(calibration: str) -> None:
@@ -45,6 +45,13 @@ UrlOption = Annotated[
         help="Address of a running service; without it, the command runs one itself.",
     ),
 ]
+
+
+def say(text: str, console: Console | None = None, *, style: str | None = None) -> None:
+    """Print a text as it is, to standard output by default: names may look like markup."""
+    console = console or Console()
+    console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+
 
 # A column of text is not made narrower than this; the last columns are left out instead.
 NARROWEST = 12
@@ -140,3 +147,44 @@ def _duration(seconds: float) -> str:
         if seconds >= 2 * unit:
             return f"{seconds / unit:.0f} {name}"
     return f"{seconds:.0f} s"
+
+
+STYLES = {"warning": "bold yellow", "notice": "cyan"}
+
+
+def print_findings(
+    resource: Mapping[str, Any], console: Console | None = None, *, reference: str = "NAME"
+) -> None:
+    """Print notes, then notices, then warnings, which should be the last lines.
+
+    They go to standard error by default. ``reference`` is what commands call the calibration.
+    """
+    console = console or Console(stderr=True)
+    for note in resource.get("warnings", []):
+        say(f"note: {note}", console)
+    found = resource.get("findings", [])
+    for finding in sorted(found, key=lambda finding: bool(finding["level"] == "warning")):
+        fix = remedy_of(finding, resource.get("provenance", resource), reference)
+        print_finding(console, finding, fix)
+
+
+def print_finding(console: Console, finding: Mapping[str, Any], fix: Remedy, *more: str) -> None:
+    """Print a finding, its remedy, more lines, and where it is explained."""
+    lines = [fix.text, *(f"  {line}" for line in fix.code.splitlines())] if fix.text else []
+    lines += [*more, f"see docs/findings.md#{finding['code']}"]
+    said = f"{finding['level']} ({finding['code']}): {finding['message']}"
+    text = "\n".join([said, *(f"  {line}" for line in lines)])
+    say(text, console, style=STYLES[finding["level"]])
+
+
+def mark(resource: Mapping[str, Any]) -> str:
+    """Return the findings of a calibration in a few words; empty if there is none."""
+    levels = [finding["level"] for finding in resource["findings"]]
+    counts = ((level, levels.count(level)) for level in STYLES)
+    return ", ".join(f"{n} {level}{'s' * (n > 1)}" for level, n in counts if n)
+
+
+def reason(resource: Mapping[str, Any]) -> str:
+    """Return why a calibration failed; empty if it did not."""
+    error = resource["error"]
+    return "" if error is None else f"{error['title']}: {error['detail']}"

@@ -73,7 +73,7 @@ def _run_demo(console: Console, *, stay: bool) -> None:
             f"{made.resource['data']['samples']} labelled samples, "
             f"{time.monotonic() - started:.1f} s\n"
         )
-        print_scores(console, client.report(made))
+        print_scores(client.report(made))
         body = json.loads((folder / "request.json").read_text(encoding="utf-8"))
         answer = client.send(json_request("/predict", body, headers={})).json()
         for row, prediction in enumerate(answer["predictions"]):

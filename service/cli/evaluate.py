@@ -13,8 +13,15 @@ from rich.text import Text
 
 from howsure.remedies import remedy_for_further_set
 from service.cli.connection import service_client
-from service.cli.console import UrlOption, add_row, job_progress, number, print_table
-from service.cli.findings import print_finding
+from service.cli.console import (
+    UrlOption,
+    add_row,
+    job_progress,
+    number,
+    print_finding,
+    print_table,
+    say,
+)
 from service.cli.report import SHOWN
 
 
@@ -45,10 +52,9 @@ def evaluate(
                 on_progress=show,
                 cancel_on_interrupt=True,
             ).resource
-    console = Console()
     print_table(_table(resource, found.reference))
     for event in resource["result"]["events"].values():
-        console.print(event["sentence"], markup=False, highlight=False, soft_wrap=True)
+        say(event["sentence"])
     for finding in resource["result"].get("findings", ()):
         fix = remedy_for_further_set(finding, found.resource["config"])
         # The name is taken by this evaluation.

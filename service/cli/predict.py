@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.box import SIMPLE_HEAD
+from rich.console import JustifyMethod
 from rich.table import Table
 
 from howsure.client.request import Request, json_request
@@ -33,38 +34,33 @@ KINDS = {"inputs", "logits", "probabilities", "scores"}
 MOST_PRINTED = 50
 
 
+# Columns of text that wraps; the first two are left out if no row has a value.
+OPTIONAL, WRAPPED = ("class", "flags"), ("class", "flags", "measure")
+
+
 def predictions_table(predictions: list[dict[str, Any]]) -> Table:
     """Return a table with a line for each row and event, with flags if any row has one."""
+    lines = [
+        {
+            "row": str(row) if position == 0 else "",
+            "class": prediction.get("label", "") if position == 0 else "",
+            "event": event,
+            "probability": f"{prediction[event]['probability']:.4f}",
+            "interval": "{:.3f} to {:.3f}".format(*prediction[event]["interval"]),
+            "flags": _flags(prediction) if position == 0 else "",
+            "measure": prediction[event]["measure"],
+            "bin": str(prediction[event]["bin"]),
+        }
+        for row, prediction in enumerate(predictions)
+        for position, event in enumerate(key for key in prediction if key.startswith("top"))
+    ]
+    names = [name for name in lines[0] if name not in OPTIONAL or any(row[name] for row in lines)]
     table = Table(box=SIMPLE_HEAD)
-    table.add_column("row", no_wrap=True)
-    has_classes = "label" in predictions[0]
-    if has_classes:
-        table.add_column("class")
-    for column in ("event", "probability", "interval"):
-        table.add_column(column, no_wrap=True)
-    flags = [_flags(prediction) for prediction in predictions]
-    if any(flags):
-        table.add_column("flags")
-    table.add_column("measure")
-    table.add_column("bin", justify="right", no_wrap=True)
-    for row, prediction in enumerate(predictions):
-        events = [key for key in prediction if key.startswith("top")]
-        for position, event in enumerate(events):
-            found = prediction[event]
-            lower, upper = found["interval"]
-            label = [prediction["label"] if position == 0 else ""] if has_classes else []
-            flagged = [flags[row] if position == 0 else ""] if any(flags) else []
-            add_row(
-                table,
-                str(row) if position == 0 else "",
-                *label,
-                event,
-                f"{found['probability']:.4f}",
-                f"{lower:.3f} to {upper:.3f}",
-                *flagged,
-                found["measure"],
-                str(found["bin"]),
-            )
+    for name in names:
+        justify: JustifyMethod = "right" if name == "bin" else "left"
+        table.add_column(name, justify=justify, no_wrap=name not in WRAPPED)
+    for line in lines:
+        add_row(table, *(line[name] for name in names))
     return table
 
 

@@ -15,9 +15,8 @@ from rich.text import Text
 from howsure.client import Calibration, Client
 from howsure.client.request import Request
 from service.cli.connection import service_client
-from service.cli.console import UrlOption, add_row, number, print_table
+from service.cli.console import UrlOption, add_row, number, print_findings, print_table, say
 from service.cli.failure import CommandFailed
-from service.cli.findings import print_findings
 
 # If there is a screen, one of these is set. BROWSER may name a browser without a screen.
 _SCREENS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
@@ -53,15 +52,14 @@ def _is_screen() -> bool:
 SHOWN = ("ece_15", "brier", "nll", "auroc", "aurc")
 
 
-def print_calibration(console: Console, client: Client, made: Calibration) -> None:
+def print_calibration(client: Client, made: Calibration) -> None:
     """Print the name of a calibration, and its scores."""
-    console.print(
-        Text.assemble((made.reference, "bold"), f"  {made.id}"), highlight=False, soft_wrap=True
-    )
-    print_scores(console, client.report(made.id))
+    title = Text.assemble((made.reference, "bold"), f"  {made.id}")
+    Console().print(title, highlight=False, soft_wrap=True)
+    print_scores(client.report(made.id))
 
 
-def print_scores(console: Console, report: dict[str, Any]) -> None:
+def print_scores(report: dict[str, Any]) -> None:
     """Print a table for each event, measures first, then baselines.
 
     To standard error: whether the calibration is fit for automatic use, notes and findings.
@@ -85,17 +83,14 @@ def print_scores(console: Console, report: dict[str, Any]) -> None:
             add_row(table, name, "", *_cells(found), style="dim")
         print_table(table)
         if event["verdict"] is not None:
-            sentence = event["verdict"]["sentence"]
-            console.print(sentence, markup=False, highlight=False, soft_wrap=True)
-            console.print()
-    console.print(
+            say(f"{event['verdict']['sentence']}\n")
+    Console().print(
         "* serves /predict. ece_15: calibration error, how far probabilities are off on average "
         "over 15 equal ranges.",
         style="dim",
         soft_wrap=True,
     )
-    headline = report["summary"]["headline"]
-    Console(stderr=True).print(headline, markup=False, highlight=False, soft_wrap=True)
+    say(report["summary"]["headline"], Console(stderr=True))
     found = report["calibration"]
     print_findings(report, reference=f"{found['name']}@{found['version']}")
 
@@ -113,9 +108,15 @@ def _title(k: str, event: dict[str, Any]) -> str:
 
 
 def _cells(found: dict[str, Any]) -> list[str]:
+    scores = _scores(found)
+    return [number(scores.get(score)) for score in SHOWN]
+
+
+def _scores(found: dict[str, Any]) -> dict[str, float | None]:
+    """Return the scores on the evaluation set if there is one, else their means over the folds."""
     if found["evaluation"] is not None:
-        return [number(found["evaluation"].get(score)) for score in SHOWN]
-    return [number((found["scores"].get(score) or {}).get("mean")) for score in SHOWN]
+        return dict(found["evaluation"])
+    return {name: fold["mean"] for name, fold in found["scores"].items()}
 
 
 def report(
@@ -149,7 +150,7 @@ def report(
     elif output is not None:
         write_file(output, answer.content)
     elif chosen == "table":
-        print_scores(Console(), answer.json())
+        print_scores(answer.json())
     else:
         typer.echo(answer.content.decode())
 
@@ -166,14 +167,13 @@ def compare(
     with service_client(url) as client:
         params = {"calibration": [first, *others]}
         answer = client.send(Request("GET", "/report", params)).json()
-    console = Console()
     reports = answer["calibrations"]
     for k in dict.fromkeys(k for report in reports for k in report["events"]):
         print_table(_table(k, [report for report in reports if k in report["events"]]))
     for comparison in answer["comparisons"]:
-        console.print(f"On {comparison['on']}:", style="dim")
+        say(f"On {comparison['on']}:", style="dim")
         for sentence in comparison["sentences"]:
-            console.print(sentence, markup=False, highlight=False, soft_wrap=True)
+            say(sentence)
 
 
 def _table(k: str, reports: list[dict[str, Any]]) -> Table:
@@ -185,11 +185,8 @@ def _table(k: str, reports: list[dict[str, Any]]) -> Table:
     for report in reports:
         event, found = report["events"][k], report["calibration"]
         served = event["measures"][event["served"]]
-        if served["evaluation"] is not None:
-            source, scores = "evaluation", served["evaluation"]
-        else:
-            source = "cross-validation"
-            scores = {name: fold["mean"] for name, fold in served["scores"].items()}
+        source = "cross-validation" if served["evaluation"] is None else "evaluation"
+        scores = _scores(served)
         accuracy = event["figures"]["accuracy"]
         values = [accuracy and accuracy["value"], *(scores.get(score) for score in COMPARED_SCORES)]
         add_row(

@@ -1,6 +1,6 @@
 """Run of an evaluation: record a further set and judge it by the calibration's tables."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import models
@@ -11,7 +11,7 @@ from howsure.statistics.plain import to_plain
 from howsure.statistics.ranking import OOD_LEVELS
 from howsure.statistics.records.records import Records
 from howsure.statistics.shift.evaluation import evaluate_set
-from service.calibrations.findings import findings_of_further_set, plain_findings
+from service.calibrations.findings import findings_of_further_set
 from service.calibrations.run import MISLABELLED_SHOWN
 from service.jobs.progress import Progress
 from service.jobs.queue import ClaimedJob, JobQueue
@@ -19,7 +19,7 @@ from service.jobs.record_set import load_records, record_set
 from service.storage.artifact_keys import JobFiles
 from service.storage.calibrations import CalibrationRepository
 from service.storage.evaluations import EvaluationRepository
-from service.storage.fit_results import core_table, learned_model, tables_of
+from service.storage.fit_results import core_table, learned_models, tables_of
 from service.storage.shards import learned_columns
 from service.workspace import Workspace
 
@@ -56,7 +56,7 @@ def run_evaluation(
     progress.report("judge", 0, 1, now=True)
     config = calibration.config
     served = {int(k): measure for k, measure in (calibration.serve or {}).items()}
-    learned = [found for found in map(learned_model, rows) if found is not None]
+    learned = learned_models(rows)
     further = with_learned(recorded.records, learned)
     cross_fitted = learned_columns(workspace.artifacts, calibration)
     refitted = with_learned(known, learned).uncertainty
@@ -74,12 +74,12 @@ def run_evaluation(
     findings = findings_of_further_set(calibration, further) if evaluation.labelled else []
     sentences = [*(finding.message for finding in findings), result.sentence]
     found = to_plain(result)
-    found |= {"findings": plain_findings(findings), "sentence": " ".join(sentences)}
+    found |= {"findings": to_plain(findings), "sentence": " ".join(sentences)}
     if evaluation.labelled:
-        found |= _mislabelled(further, rows)
-        for row in rows:
-            if row.served:
-                found["events"][str(row.k)]["accepted"] = _accepted(further, row)
+        tables = {str(row.k): row for row in rows if row.served}
+        found["mislabelled"] = {k: _mislabelled(further, row) for k, row in tables.items()}
+        for k, row in tables.items():
+            found["events"][k]["accepted"] = _accepted(further, row)
     queue.publish(
         job,
         rows=[],
@@ -89,21 +89,11 @@ def run_evaluation(
     )
 
 
-def _mislabelled(records: Records, rows: Sequence[models.BinTable]) -> dict[str, Any]:
-    """Return the samples that are probably mislabelled, by event."""
-    found = {
-        str(row.k): mislabelled_candidates(
-            records,
-            row.k,
-            row.column,
-            core_table(row),
-            n=MISLABELLED_SHOWN,
-            leave_one_out=False,
-        )
-        for row in rows
-        if row.served
-    }
-    return {"mislabelled": to_plain(found)}
+def _mislabelled(records: Records, row: models.BinTable) -> list[dict[str, Any]]:
+    """Return the samples that are probably mislabelled, by a served table."""
+    table, most = core_table(row), MISLABELLED_SHOWN
+    found = mislabelled_candidates(records, row.k, row.column, table, n=most, leave_one_out=False)
+    return [to_plain(one) for one in found]
 
 
 def _accepted(records: Records, row: models.BinTable) -> list[dict[str, Any]]:

@@ -6,7 +6,6 @@ from typing import Annotated
 from fastapi import Depends, Path, Request
 
 from service.access.api_keys import CALLER, Caller
-from service.access.audit_log import AuditEvent
 from service.access.guard import ACTION, audit_event_of
 from service.http.services import Services, services_of
 from service.jobs.acceptance import CallContext
@@ -42,16 +41,10 @@ async def _call(request: Request) -> CallContext:
     )
 
 
-async def _audit_event(request: Request) -> AuditEvent:
-    return audit_event_of(request.scope)
-
-
 WorkspaceDep = Annotated[Workspace, Depends(_workspace)]
 ServicesDep = Annotated[Services, Depends(_services)]
 CallerDep = Annotated[Caller, Depends(_caller)]
 TenantDep = Annotated[uuid.UUID, Depends(_tenant_id)]
-# For routes that change something; it includes the tenant.
-ActDep = Annotated[AuditEvent, Depends(_audit_event)]
 # Workspace, tenant and limits together; the audit event of a route that has one.
 CallDep = Annotated[CallContext, Depends(_call)]
 CalibrationRef = Annotated[str, Path(description="An id, a name, or `name@version`.")]

@@ -1,15 +1,17 @@
 """Records of the samples of a stored set: reused where stored already, otherwise made now."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import models
+from howsure.statistics.learned.recorded import with_learned
 from howsure.statistics.records.records import Records
 from service.errors import Conflict
 from service.jobs.progress import Progress
 from service.jobs.recording import ShardTask
 from service.storage.artifact_keys import JobFiles, first_row, recorded
 from service.storage.artifact_rows import NewArtifact
+from service.storage.fit_results import learned_models
 from service.storage.shards import StoredRecords, join_records, usable
 from service.workspace import Workspace
 
@@ -148,6 +150,22 @@ def load_records(
     parts.sort(key=lambda part: part.position)
     n_samples = row.data[SAMPLES[role]]
     return join_records(workspace.artifacts, parts, n_samples=n_samples)
+
+
+def load_evaluation_records(
+    workspace: Workspace, row: models.Calibration, tables: Iterable[models.BinTable]
+) -> Records:
+    """Return the records of the evaluation set, with the learned measures among these tables.
+
+    Raises
+    ------
+    ArtifactDamaged
+        As `load_records`.
+    """
+    records = load_records(workspace, row, "evaluation_records")
+    if records is None:
+        raise RuntimeError(f"calibration {row.id} lacks the records of its evaluation set")
+    return with_learned(records, learned_models(tables))
 
 
 def has_records(row: models.Calibration) -> bool:

@@ -14,15 +14,13 @@ from howsure.statistics.comparison import (
     compare_on_samples,
 )
 from howsure.statistics.fit.cross_validation import FoldScore
-from howsure.statistics.learned.recorded import with_learned
 from howsure.statistics.plain import percent, to_plain
 from service.errors import ArtifactDamaged, InvalidInput
-from service.jobs.record_set import load_records
+from service.jobs.record_set import load_evaluation_records
 from service.reports.report import collect_report
-from service.reports.summary import is_warned
 from service.reports.verdict import Undecided
 from service.storage.calibrations import CalibrationRepository
-from service.storage.fit_results import core_table, learned_model, served_tables
+from service.storage.fit_results import core_table, served_tables
 from service.workspace import Workspace
 
 MOST_COMPARED = 20
@@ -48,14 +46,9 @@ def compare_calibrations(
     # A reference that is repeated costs no more than once.
     report_of = cache(partial(collect_report, workspace, tenant_id))
     # Records are read only if a comparison needs them.
-    served_of = cache(lambda name: _served(workspace, tenant_id, report_of(name)))
+    served_of = cache(partial(_served, workspace, tenant_id))
     first, *others = references
-
-    @cache
-    def compared(name: str) -> dict[str, Any]:
-        ours, theirs = partial(served_of, first), partial(served_of, name)
-        return _compare(report_of(first), report_of(name), ours, theirs)
-
+    compared = cache(lambda name: _compare(report_of(first), report_of(name), served_of))
     return {
         "calibrations": [report_of(name) for name in references],
         "comparisons": [compared(name) for name in others],
@@ -65,14 +58,14 @@ def compare_calibrations(
 def _compare(
     first: dict[str, Any],
     second: dict[str, Any],
-    ours: Callable[[], dict[str, Served]],
-    theirs: Callable[[], dict[str, Served]],
+    served_of: Callable[[uuid.UUID], dict[str, Served]],
 ) -> dict[str, Any]:
+    """Compare two reports; ``served_of`` reads what a calibration serves, by event."""
     shared = [k for k in first["events"] if k in second["events"]]
     digests = [found["provenance"]["data"].get("evaluation_sha256") for found in (first, second)]
     paired = digests[0] is not None and digests[0] == digests[1]
     if paired:
-        one, other = ours(), theirs()
+        one, other = (served_of(uuid.UUID(found["calibration"]["id"])) for found in (first, second))
         comparisons = [compare_on_samples(int(k), one[k], other[k]) for k in shared]
     else:
         comparisons = [
@@ -84,7 +77,7 @@ def _compare(
             for k in shared
         ]
     names = [_name(found) for found in (first, second)]
-    warned = [_name(found) for found in (first, second) if is_warned(found)]
+    warned = [_name(one) for one in (first, second) if one["summary"]["status"] == "warned"]
     return {
         "first": names[0],
         "second": names[1],
@@ -110,23 +103,18 @@ def _accuracy(report: dict[str, Any], k: str) -> tuple[float, int]:
 
 
 def _served(
-    workspace: Workspace, tenant_id: uuid.UUID, report: dict[str, Any]
+    workspace: Workspace, tenant_id: uuid.UUID, calibration_id: uuid.UUID
 ) -> dict[str, Served]:
-    calibration_id = uuid.UUID(report["calibration"]["id"])
     with workspace.database.reading(tenant_id) as session:
         row = CalibrationRepository(session, tenant_id).get(calibration_id)
         tables: Sequence[models.BinTable] = served_tables(session, tenant_id, calibration_id)
     try:
-        records = load_records(workspace, row, "evaluation_records")
+        records = load_evaluation_records(workspace, row, tables)
     except ArtifactDamaged:
         with workspace.database.reading(tenant_id) as session:
             # Not found, if it was deleted meanwhile.
             CalibrationRepository(session, tenant_id).get(calibration_id)
         raise
-    if records is None:
-        raise RuntimeError(f"calibration {calibration_id} lacks its evaluation records")
-    learned = [found for found in map(learned_model, tables) if found is not None]
-    records = with_learned(records, learned)
     return {str(table.k): Served(core_table(table), table.column, records) for table in tables}
 
 

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
+import models
 from service.reports.further_sets import further_events
 from service.reports.report import first_risk, operating_point
 from service.reports.summary import Status, decide
@@ -13,11 +14,15 @@ from service.workspace import Workspace
 
 @dataclass(frozen=True)
 class Fitness:
-    """The status and the headline of a report's summary, and the warnings among the findings."""
+    """The status and the headline of a report's summary, and what they depend on.
+
+    ``warnings`` are those among the findings.
+    """
 
     status: Status
     headline: str
     warnings: tuple[str, ...]
+    operating_point: models.OperatingPoint | None
 
     @property
     def is_refused(self) -> bool:
@@ -40,12 +45,12 @@ def fitness_of(
 
 
 def _fitness(row: FitnessRow) -> Fitness:
-    k = str(row.k)
+    k, selective = str(row.k), row.selective or []
     event = {
         "accuracy": row.accuracy[k],
         "served": row.measure,
-        "measures": {row.measure: {"selective": row.selective}},
-        "figures": {"risk": first_risk(row.selective)},
+        "measures": {row.measure: {"selective": selective}},
+        "figures": {"risk": first_risk(selective)},
     }
     status, headline = decide(
         {
@@ -54,10 +59,10 @@ def _fitness(row: FitnessRow) -> Fitness:
             "operating_point": None if row.point is None else operating_point(row.point),
             "events": {k: event},
             "evaluations": [
-                {"name": name, "events": further_events(result, row.accuracy, row.data)}
+                {"name": name, "events": further_events(result, row.accuracy, row.data["samples"])}
                 for name, result in row.shifted
             ],
         }
     )
     warnings = tuple(found["message"] for found in row.findings if found["level"] == "warning")
-    return Fitness(status, headline, warnings)
+    return Fitness(status, headline, warnings, row.point)

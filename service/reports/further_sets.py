@@ -76,23 +76,23 @@ def further_set(found: models.Evaluation, row: models.Calibration) -> dict[str, 
         "outcome": result.get("outcome"),
         "findings": [with_docs(finding) for finding in result.get("findings", ())],
         "sentence": result["sentence"],
-        "events": further_events(result, row.accuracy or {}, row.data),
+        "events": further_events(result, row.accuracy or {}, row.data["samples"]),
         **{name: result.get(name) for name in ("confidence", "entropy", "above_confidence")},
         "by_confidence": (result["model_scores"] or {}).get("by_confidence"),
     }
 
 
 def further_events(
-    result: Mapping[str, Any], accuracy: Mapping[str, float], data: Mapping[str, Any]
+    result: Mapping[str, Any], accuracy: Mapping[str, float], n_samples: int
 ) -> dict[str, Any]:
     """Return the events of a further set.
 
-    ``accuracy`` by event and ``data`` are those of the calibration.
+    ``accuracy``, by event, and ``n_samples`` are those of the calibration set.
     """
     events = {}
     for k, event in result["events"].items():
         served = event["measures"][event["served"]]
-        known = share_of(round(accuracy[k] * data["samples"]), data["samples"])
+        known = share_of(round(accuracy[k] * n_samples), n_samples)
         events[k] = {name: event[name] for name in ("accuracy", "served", "shifted")}
         events[k] |= {name: served[name] for name in ("scores", "discarded")}
         events[k]["accepted"] = event.get("accepted", [])
@@ -158,7 +158,7 @@ def disproof(sets: Sequence[Set], accuracy: float, k: str) -> str:
     )
 
 
-def details(found: Set, *, k: str) -> str:
+def details(found: Set, k: str) -> str:
     """Return the figures of a set that disproves the calibration."""
     event = found["events"][k]
     said = [f"{percent(1.0 - event['accuracy'])} of answers are wrong"]

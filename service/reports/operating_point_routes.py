@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 import models
 from howsure.statistics.operating_point import ThresholdChoice
 from service.calibrations.fit_config import TINY
-from service.http.dependencies import ActDep, CalibrationRef, TenantDep, WorkspaceDep
+from service.http.dependencies import CalibrationRef, CallDep, TenantDep, WorkspaceDep
 from service.http.problems import problems
 from service.reports import operating_points as operations
 from service.reports.fitness import fitness_of
@@ -230,23 +230,18 @@ def preview_operating_point(
     responses=problems(400, 404, 409, 422),
 )
 def post_operating_point(
-    workspace: WorkspaceDep,
-    act: ActDep,
-    calibration_id: CalibrationRef,
-    asked: NewOperatingPoint,
+    ctx: CallDep, calibration_id: CalibrationRef, asked: NewOperatingPoint
 ) -> OperatingPoint:
     """From now on `abstain` in answers tells under this name what exceeds the threshold."""
     row = operations.save_operating_point(
-        workspace,
-        act.tenant_id,
+        ctx,
         calibration_id,
         name=asked.name,
         choice=asked.choice(),
         author=asked.author,
         reason=asked.reason,
-        act=act,
     )
-    return resource(row, workspace=workspace)
+    return resource(row, workspace=ctx.workspace)
 
 
 @router.post(
@@ -255,15 +250,10 @@ def post_operating_point(
     responses=problems(400, 404, 409, 422),
 )
 def post_withdrawal(
-    workspace: WorkspaceDep, act: ActDep, calibration_id: CalibrationRef, asked: Decision
+    ctx: CallDep, calibration_id: CalibrationRef, asked: Decision
 ) -> OperatingPoint:
     """Deactivate the active operating point; the history keeps it."""
     row = operations.withdraw_operating_point(
-        workspace,
-        act.tenant_id,
-        calibration_id,
-        author=asked.author,
-        reason=asked.reason,
-        act=act,
+        ctx, calibration_id, author=asked.author, reason=asked.reason
     )
-    return resource(row, workspace=workspace)
+    return resource(row, workspace=ctx.workspace)

@@ -7,17 +7,17 @@ from collections.abc import Sequence
 import numpy as np
 
 import models
-from howsure.statistics.learned.recorded import with_learned
 from howsure.statistics.operating_point import ChosenThreshold, ThresholdChoice, choose_threshold
 from howsure.statistics.plain import to_plain
 from howsure.statistics.ranking import RankedSamples, rank_samples
-from service.access.audit_log import AuditEvent, record_success
+from service.access.audit_log import record_success
 from service.errors import Conflict, InvalidInput
-from service.jobs.record_set import has_records, load_records, require_records
+from service.jobs.acceptance import CallContext
+from service.jobs.record_set import has_records, load_evaluation_records, require_records
 from service.reports.error_samples import record_parts
 from service.reports.summary import missing_labels
 from service.storage.calibrations import CalibrationRepository
-from service.storage.fit_results import learned_model, served_tables
+from service.storage.fit_results import served_tables
 from service.storage.operating_points import OperatingPointRepository
 from service.workspace import Workspace
 
@@ -73,15 +73,13 @@ def preview_operating_point(
 
 
 def save_operating_point(
-    workspace: Workspace,
-    tenant_id: uuid.UUID,
+    ctx: CallContext,
     reference: str,
     *,
     name: str,
     choice: ThresholdChoice,
     author: str,
     reason: str,
-    act: AuditEvent | None = None,
 ) -> models.OperatingPoint:
     """Activate a threshold: from now on answers say whether they exceed it.
 
@@ -93,34 +91,24 @@ def save_operating_point(
         If a text is not one printable line, or no threshold meets the requested risk.
     """
     _check_texts(author, reason)
-    _, found = preview_operating_point(workspace, tenant_id, reference, choice)
-    if found.threshold is None:
-        raise InvalidInput.at("max_risk", _no_threshold(choice, found.labels_missing))
+    _, found = preview_operating_point(ctx.workspace, ctx.tenant_id, reference, choice)
+    if found.threshold is None and choice.max_risk is not None:
+        message = _no_threshold(choice.max_risk, choice.delta, found.labels_missing)
+        raise InvalidInput.at("max_risk", message)
     seen = found.consequences
-    return _keep(
-        workspace,
-        tenant_id,
-        reference,
-        models.OperatingPoint(
-            name=name,
-            threshold=float(np.float32(found.threshold)),
-            chosen_by=choice.as_dict(),
-            consequences=None if seen is None else to_plain(seen),
-            author=author,
-            reason=reason,
-        ),
-        act,
+    row = models.OperatingPoint(
+        name=name,
+        threshold=float(np.float32(found.threshold)),
+        chosen_by=choice.as_dict(),
+        consequences=None if seen is None else to_plain(seen),
+        author=author,
+        reason=reason,
     )
+    return _keep(ctx, reference, row)
 
 
 def withdraw_operating_point(
-    workspace: Workspace,
-    tenant_id: uuid.UUID,
-    reference: str,
-    *,
-    author: str,
-    reason: str,
-    act: AuditEvent | None = None,
+    ctx: CallContext, reference: str, *, author: str, reason: str
 ) -> models.OperatingPoint:
     """Deactivate the operating point; the history keeps it.
 
@@ -132,9 +120,7 @@ def withdraw_operating_point(
         If a text is not one printable line.
     """
     _check_texts(author, reason)
-    return _keep(
-        workspace, tenant_id, reference, models.OperatingPoint(author=author, reason=reason), act
-    )
+    return _keep(ctx, reference, models.OperatingPoint(author=author, reason=reason))
 
 
 def operating_points(
@@ -152,25 +138,19 @@ def operating_points(
         return OperatingPointRepository(session, tenant_id).history(row.id)
 
 
-def _keep(
-    workspace: Workspace,
-    tenant_id: uuid.UUID,
-    reference: str,
-    row: models.OperatingPoint,
-    act: AuditEvent | None,
-) -> models.OperatingPoint:
-    with workspace.database.session(tenant_id) as session:
-        calibrations = CalibrationRepository(session, tenant_id)
+def _keep(ctx: CallContext, reference: str, row: models.OperatingPoint) -> models.OperatingPoint:
+    with ctx.workspace.database.session(ctx.tenant_id) as session:
+        calibrations = CalibrationRepository(session, ctx.tenant_id)
         # Locked, so that two decisions do not get the same number.
         found = calibrations.lock_ready(calibrations.find(reference, with_files=False).id)
         row.calibration_id = found.id
-        points = OperatingPointRepository(session, tenant_id)
+        points = OperatingPointRepository(session, ctx.tenant_id)
         if row.threshold is None and not points.active([found.id]):
             raise Conflict(
                 f"Calibration {found.name}@{found.version} has no active operating point."
             )
         points.add(row)
-        record_success(act, session, found.id)
+        record_success(ctx.event, session, found.id)
     return row
 
 
@@ -195,12 +175,8 @@ def _judging(
         return None
 
     def load() -> RankedSamples:
-        records = load_records(workspace, row, EVALUATION)
-        if records is None:
-            raise RuntimeError(f"calibration {row.id} lacks the records of its evaluation set")
-        learned = learned_model(table)
-        judging = with_learned(records, [] if learned is None else [learned])
-        return rank_samples(judging.uncertainty[table.column], judging.hits(1))
+        records = load_evaluation_records(workspace, row, [table])
+        return rank_samples(records.uncertainty[table.column], records.hits(1))
 
     return workspace.labelled.get_or_load((row.id, EVALUATION), load)
 
@@ -216,8 +192,8 @@ def _check_texts(author: str, reason: str) -> None:
             )
 
 
-def _no_threshold(choice: ThresholdChoice, labels_missing: int | None) -> str:
+def _no_threshold(max_risk: float, delta: float, labels_missing: int | None) -> str:
     return (
-        f"No threshold meets risk {choice.max_risk:g} at confidence {1.0 - choice.delta:g} on this "
-        f"calibration set. {missing_labels([{'labels_missing': labels_missing}])}"
+        f"No threshold meets risk {max_risk:g} at confidence {1.0 - delta:g} on this calibration "
+        f"set. {missing_labels({max_risk: labels_missing})}"
     )

@@ -217,7 +217,7 @@ def _event(
             name: _scores(found, "baseline", name)
             | baselines.get(name, {})
             | {"difference": _differences(found, name)}
-            for name in _subjects(found, "baseline")
+            for name in dict.fromkeys(s.subject for s in found if s.subject_kind == "baseline")
         },
         "oracle": None if oracle is None else _scores(found, "oracle", oracle),
         "mislabelled": (row.mislabelled or {}).get(k, []),
@@ -248,10 +248,6 @@ def _export(found: KeptExport) -> dict[str, Any]:
 
 def _time(value: datetime | None) -> str | None:
     return None if value is None else value.isoformat()
-
-
-def _subjects(scores: Sequence[models.Score], kind: models.SubjectKind) -> list[str]:
-    return list(dict.fromkeys(s.subject for s in scores if s.subject_kind == kind))
 
 
 def _scores(

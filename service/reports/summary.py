@@ -1,7 +1,6 @@
 """The summary of a report: whether the calibration is fit for automatic use, and why."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from howsure.statistics.measures import LEARNED
@@ -43,11 +42,6 @@ def summarise(report: Report) -> dict[str, Any]:
     }
 
 
-def is_warned(report: Report) -> bool:
-    """Tell whether a calibration has warnings, so that its numbers mean nothing."""
-    return any(found["level"] == "warning" for found in report["findings"])
-
-
 def decide(report: Report) -> tuple[Status, str]:
     """Return the status and the headline.
 
@@ -72,14 +66,15 @@ def _first_event(report: Report) -> str:
 def _sentences(report: Report, k: str, status: Status) -> Iterator[str]:
     event = report["events"][k]
     if status == "shifted":
-        yield from map(partial(details, k=k), disproving_sets(report["evaluations"], k))
+        yield from (details(found, k) for found in disproving_sets(report["evaluations"], k))
         status, headline = _by_error_rate(report, k)
         yield f"For data like the calibration set: {headline}"
-    point = active_point(report, k)
+    point, risk = active_point(report, k), event["figures"]["risk"]
     if point is not None:
-        yield point_in_words(point)
-    elif event["figures"]["risk"] is not None:
-        yield from _on_evaluation(event["figures"]["risk"], status)
+        yield _point_in_words(point)
+    elif status == "fit" and risk["evaluation"] is not None:
+        rate = rate_in_words(risk["evaluation"], accepted=" accepted answers")
+        yield f"On the evaluation set, {rate}{_excess(risk['evaluation'], risk['max_risk'])}."
     yield from _further_rates(report, k, status)
     yield from _calibration(report, event)
     yield from _shifts(report["evaluations"], k)
@@ -90,7 +85,6 @@ def _by_error_rate(report: Report, k: str) -> tuple[Status, str]:
     if "imported" in report["provenance"]["data"]:
         return "unknown", "These bins were imported. There are no samples here to judge them by."
     event = report["events"][k]
-    rates = _rates(event)
     point, risk = active_point(report, k), _promised(report, k)
     if risk is not None:
         using = "" if point is None else f" with the active operating point “{point['name']}”"
@@ -113,12 +107,13 @@ def _by_error_rate(report: Report, k: str) -> tuple[Status, str]:
             f"accepts {_answers(point['consequences']['coverage'])}, but was not chosen by an "
             "error rate."
         )
+    rates = _rates(event)
     if not rates:
         return "unknown", "No error rate was requested, so fitness for automatic use is unknown."
     asked = " or ".join(share(found["target"]["max_risk"]) for found in rates)
     return "unfit", (
         f"Not yet fit for automatic use: an error rate of at most {asked} cannot be proven. "
-        f"{missing_labels(rates, event['accuracy'])}"
+        f"{missing_labels(labels_missing(event), event['accuracy'])}"
     )
 
 
@@ -129,16 +124,13 @@ def active_point(report: Report, k: str) -> Report | None:
     return point if is_known and k == FIRST else None
 
 
-def point_in_words(point: Report) -> str:
+def _point_in_words(point: Report) -> str:
     """Return what the active operating point accepts, on each set."""
     seen = point["consequences"]
-    judged = seen.get("evaluation")
-    on = "" if judged is None else f"; on the evaluation set, {rate_in_words(judged)}"
-    if judged is not None and "max_risk" in point["chosen_by"]:
-        on += _excess(judged, point["chosen_by"]["max_risk"])
+    judged = _on_evaluation(seen.get("evaluation"), point["chosen_by"].get("max_risk"))
     return (
         f"The active operating point “{point['name']}” accepts {_answers(seen['coverage'])}: on "
-        f"the calibration set, {rate_in_words(seen)}{on}."
+        f"the calibration set, {rate_in_words(seen)}{judged}."
     )
 
 
@@ -161,9 +153,12 @@ def _promised(report: Report, k: str) -> Report | None:
     }
 
 
-def missing_labels(rates: Sequence[Report], accuracy: float = 1.0) -> str:
-    """Return what to do if no requested error rate passed its test: what the nearest one needs."""
-    known = [found for found in rates if found["labels_missing"] is not None]
+def missing_labels(missing: Mapping[float, int | None], accuracy: float = 1.0) -> str:
+    """Return what to do if no requested error rate passed its test.
+
+    ``missing`` are about how many labels each error rate lacks; None where no number would help.
+    """
+    known = {rate: n_labels for rate, n_labels in missing.items() if n_labels is not None}
     if not known and accuracy < MOSTLY_WRONG:
         return (
             f"Only {percent(accuracy)} of answers are correct: check the labels, the order of the "
@@ -171,12 +166,17 @@ def missing_labels(rates: Sequence[Report], accuracy: float = 1.0) -> str:
         )
     if not known:
         return "More labels would not help. Choose a larger error rate."
-    nearest = min(known, key=lambda found: int(found["labels_missing"]))
-    number = rough_count(nearest["labels_missing"])
-    to_prove = f" to prove {share(nearest['target']['max_risk'])}" if len(rates) > 1 else ""
+    nearest = min(known, key=lambda rate: known[rate])
+    to_prove = f" to prove {share(nearest)}" if len(missing) > 1 else ""
     return (
-        f"Add about {number} labelled samples like these{to_prove}, or choose a larger error rate."
+        f"Add about {rough_count(known[nearest])} labelled samples like these{to_prove}, or choose "
+        "a larger error rate."
     )
+
+
+def labels_missing(event: Report) -> dict[float, int | None]:
+    """Return about how many labels each requested error rate of the served measure lacks."""
+    return {found["target"]["max_risk"]: found["labels_missing"] for found in _rates(event)}
 
 
 def _rates(event: Report) -> list[Report]:
@@ -189,20 +189,17 @@ def _answers(coverage: float) -> str:
     return "all answers" if coverage == ALL else f"{percent(coverage)} of answers"
 
 
-def _on_evaluation(risk: Report, status: Status) -> Iterator[str]:
-    """Yield the accepted answers of the evaluation set, unless the headline has them."""
-    if risk["evaluation"] is not None and status == "fit":
-        found = risk["evaluation"]
-        yield (
-            f"On the evaluation set, {rate_in_words(found, accepted=' accepted answers')}"
-            f"{_excess(found, risk['max_risk'])}."
-        )
+def _on_evaluation(found: Report | None, max_risk: float | None) -> str:
+    """Return the end of a sentence on the evaluation set; empty without one."""
+    if found is None:
+        return ""
+    return f"; on the evaluation set, {rate_in_words(found)}{_excess(found, max_risk)}"
 
 
-def _excess(found: Report, max_risk: float) -> str:
+def _excess(found: Report, max_risk: float | None) -> str:
     """Return what to say of an error rate above the promised one."""
     judged = error_rate(found)
-    if judged is None or judged["value"] <= max_risk:
+    if judged is None or max_risk is None or judged["value"] <= max_risk:
         return ""
     if contradicts(found, max_risk):
         return ", clearly more than promised"
@@ -222,10 +219,8 @@ def _further_rates(report: Report, k: str, status: Status) -> Iterator[str]:
         if found["threshold"] is None:
             yield f"A{asked[1:]} cannot be proven with these labels."
             continue
-        judged = found.get("evaluation")
-        on = "" if judged is None else f"; on the evaluation set, {rate_in_words(judged)}"
-        excess = "" if judged is None else _excess(judged, max_risk)
-        yield f"For {asked}, {_answers(found['coverage'])} can be accepted{on}{excess}."
+        judged = _on_evaluation(found.get("evaluation"), max_risk)
+        yield f"For {asked}, {_answers(found['coverage'])} can be accepted{judged}."
 
 
 def _calibration(report: Report, event: Report) -> Iterator[str]:
@@ -273,7 +268,7 @@ def _shifts(evaluations: Sequence[Report], k: str) -> Iterator[str]:
         if doubtful_labels(found):
             why = found["findings"][0]["message"]
             yield f"Labels of the further set “{name}” look wrong: {why}"
-        elif found["shifted"] and found not in disproving_sets(evaluations, k):
+        elif found["shifted"] and not found["events"].get(k, {}).get("disproves"):
             yield (
                 f"The further set “{name}” differs from the calibration set: these numbers may not "
                 "hold for it."

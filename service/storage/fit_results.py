@@ -1,7 +1,7 @@
 """Bin tables as rows, and back; an edge without limit is null."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 from uuid import UUID
 
@@ -76,6 +76,11 @@ def core_table(row: models.BinTable) -> BinTable:
 def learned_model(row: models.BinTable) -> LearnedModel | None:
     """Return the formula of a table's measure; None if it is not learned."""
     return None if row.learned is None else LearnedModel.from_dict(row.learned)
+
+
+def learned_models(rows: Iterable[models.BinTable]) -> list[LearnedModel]:
+    """Return the formulas of the learned measures among those of some tables."""
+    return [LearnedModel.from_dict(row.learned) for row in rows if row.learned is not None]
 
 
 def tables_of(

@@ -81,7 +81,7 @@ class FitnessRow:
     accuracy: dict[str, float]
     k: int
     measure: str
-    selective: list[dict[str, Any]]
+    selective: list[dict[str, Any]] | None
     point: OperatingPoint | None
     shifted: list[tuple[str, dict[str, Any]]]
 
@@ -90,10 +90,12 @@ def fitness_rows(
     session: Session, tenant_id: UUID, calibration_ids: Collection[UUID]
 ) -> Sequence[FitnessRow]:
     """Return a row for each calibration that has succeeded."""
-    columns = (Calibration.id, Calibration.findings, Calibration.data, Calibration.accuracy)
     found = session.execute(
         select(
-            *columns,
+            Calibration.id,
+            Calibration.findings,
+            Calibration.data,
+            Calibration.accuracy,
             BinTable.k,
             BinTable.measure,
             BinTable.analysis["selective"].label("selective"),
@@ -114,17 +116,7 @@ def fitness_rows(
     points = OperatingPointRepository(session, tenant_id).active(calibration_ids)
     shifted = _shifted(session, tenant_id, calibration_ids)
     return [
-        FitnessRow(
-            id=row.id,
-            findings=row.findings,
-            data=row.data,
-            accuracy=row.accuracy,
-            k=row.k,
-            measure=row.measure,
-            selective=row.selective or [],
-            point=points.get(row.id),
-            shifted=shifted.get(row.id, []),
-        )
+        FitnessRow(**row._asdict(), point=points.get(row.id), shifted=shifted.get(row.id, []))
         for row in first.values()
     ]
 

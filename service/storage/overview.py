@@ -16,12 +16,10 @@ from models import (
     Evaluation,
     Job,
     JobStatus,
-    OperatingPoint,
     Score,
     database_now,
 )
 from service.storage.database import Database
-from service.storage.operating_points import OperatingPointRepository
 from service.storage.tenants import ALL_TENANTS
 
 _KINDS: Mapping[str, type[Calibration | Evaluation]] = {
@@ -99,8 +97,7 @@ class NameRow:
     ``accuracy``, ``raw_error`` and ``served_error`` are of Top-1: the accuracy, and the calibration
     errors of the model's softmax and of the served probability. They are those of the evaluation
     set if there is one, else the accuracy of the calibration set and cross-validated errors; None
-    without scores. ``operating_point`` is the active one of this version. ``failed_version`` is a
-    failed version that is newer than this one.
+    without scores. ``failed_version`` is a failed version that is newer than this one.
     """
 
     name: str
@@ -118,7 +115,6 @@ class NameRow:
     accuracy: float | None
     raw_error: float | None
     served_error: float | None
-    operating_point: OperatingPoint | None
 
     def findings_of(self, level: str) -> list[dict[str, Any]]:
         """Return the findings of a level."""
@@ -203,13 +199,11 @@ def name_rows(session: Session, tenant_id: UUID, *, limit: int, search: str = ""
     ).all()
     ids = [row.id for row in meant]
     errors = _errors(session, tenant_id, ids)
-    points = OperatingPointRepository(session, tenant_id).active(ids)
     return [
         NameRow(
             **row._asdict(),
             raw_error=errors.get((row.id, "baseline", RAW)),
             served_error=errors.get((row.id, "measure", (row.serve or {}).get("1", ""))),
-            operating_point=points.get(row.id),
         )
         for row in meant
     ]

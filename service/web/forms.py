@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from functools import partial
 from http import HTTPStatus
+from typing import Literal
 from urllib.parse import quote, urlencode
 
 from starlette.concurrency import run_in_threadpool
@@ -37,21 +38,28 @@ async def calibrate(request: Request) -> Response:
 
 async def delete(request: Request) -> Response:
     """Delete a calibration that has ended."""
-    require_token(request, (await form_fields(request)).get(FIELD))
-    subject = quote(request.path_params["calibration_id"], safe="@")
-    answer = await handed_on(request, f"/calibrations/{subject}", method="DELETE")
-    if not answer.is_done:
-        return page(request, "problem.html", status=answer.status, problem=answer.body)
-    return RedirectResponse("/", status_code=303)
+    return await _changed(request, _address(request), method="DELETE")
 
 
 async def cancel(request: Request) -> Response:
     """Cancel a calibration, or the evaluation of a further set."""
-    require_token(request, (await form_fields(request)).get(FIELD))
-    subject = quote(request.path_params["calibration_id"], safe="@")
+    subject = _address(request)
     if (evaluation := request.path_params.get("evaluation_name")) is not None:
         subject = f"{subject}/evaluations/{quote(evaluation)}"
-    answer = await handed_on(request, f"/calibrations/{subject}/cancel")
+    return await _changed(request, f"{subject}/cancel")
+
+
+def _address(request: Request) -> str:
+    """Return the address of the calibration in the API."""
+    return f"/calibrations/{quote(request.path_params['calibration_id'], safe='@')}"
+
+
+async def _changed(
+    request: Request, address: str, *, method: Literal["POST", "DELETE"] = "POST"
+) -> Response:
+    """Call the API; show the home page, or the problem."""
+    require_token(request, (await form_fields(request)).get(FIELD))
+    answer = await handed_on(request, address, method=method)
     if not answer.is_done:
         return page(request, "problem.html", status=answer.status, problem=answer.body)
     return RedirectResponse("/", status_code=303)
@@ -90,13 +98,12 @@ async def _decided(
     given: Mapping[str, str],
 ) -> Response:
     """Call the API; show the new operating point, or the form again with the problem."""
-    reference = quote(request.path_params["calibration_id"], safe="@")
-    address = f"/calibrations/{reference}/operating-points{what}"
     sent = Sent("application/json", json.dumps(asked).encode())
-    answer = await handed_on(request, address, sent=sent)
+    answer = await handed_on(request, f"{_address(request)}/operating-points{what}", sent=sent)
     if not answer.is_done:
         return await _shown_again(request, answer, chosen, given)
     query = "" if chosen is None else f"?{urlencode(chosen.fields())}"
+    reference = quote(request.path_params["calibration_id"], safe="@")
     return RedirectResponse(f"{tab_address(reference, 'operating-point')}{query}", status_code=303)
 
 

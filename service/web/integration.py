@@ -14,7 +14,7 @@ from service.child.requests.tensors import SCORES
 from service.errors import Conflict, NotFound
 from service.exports.export import exportable_model
 from service.jobs.samples import KeptSamples
-from service.predictions.load_calibration import load_served
+from service.predictions.load_calibration import load_served, row_inputs
 from service.predictions.served_calibration import ServedCalibration
 from service.runner.messages.dataset import PAIRS
 from service.runner.messages.open_inference import datatype_of
@@ -109,7 +109,7 @@ def describe_integration(workspace: Workspace, tenant_id: uuid.UUID, reference: 
         version=row.version,
         reference=row.name if is_meant else f"{row.name}@{row.version}",
         kind=_kind(row),
-        inputs=tuple(_inputs(workspace, served, row)),
+        inputs=tuple(_inputs(workspace, row)),
         supplied=_supplied(served) if served.has_classes else (),
         classes=served.class_names,
         events=tuple(event.k for event in served.events),
@@ -139,23 +139,14 @@ def _meant(repository: CalibrationRepository, name: str) -> uuid.UUID | None:
         return None
 
 
-def _inputs(
-    workspace: Workspace, served: ServedCalibration, row: models.Calibration
-) -> Iterator[RowInput]:
-    if row.onnx_model is None:
-        yield RowInput(cast("str", row.data["kind"]), "float32", "FP32", (len(served.class_names),))
-        return
-    declared = cast("list[dict[str, Any]]", row.onnx_model["inputs"])
-    shapes = {found["name"]: (found["shape"] or [None, None])[1:] for found in declared}
-    if any(size is None for sizes in shapes.values() for size in sizes):
-        shapes |= _shapes_of_samples(workspace, row)
-    for found in declared:
-        yield RowInput(
-            found["name"],
-            found["dtype"],
-            datatype_of(np.dtype(found["dtype"])),
-            tuple(size or 1 for size in shapes[found["name"]]),
-        )
+def _inputs(workspace: Workspace, row: models.Calibration) -> Iterator[RowInput]:
+    inputs = row_inputs(row)
+    shapes: dict[str, Sequence[int]] = {}
+    if any(size is None for one in inputs for size in one.shape):
+        shapes = _shapes_of_samples(workspace, row)
+    for name, dtype, shape in inputs:
+        sizes = tuple(size or 1 for size in shapes.get(name, shape))
+        yield RowInput(name, dtype, datatype_of(np.dtype(dtype)), sizes)
 
 
 def _shapes_of_samples(workspace: Workspace, row: models.Calibration) -> dict[str, Sequence[int]]:

@@ -140,7 +140,7 @@ def _event(k: str, event: Json, shown: Located, provenance: Json) -> dict[str, A
         "served": event["served"],
         "why": _why(k, event, provenance),
         "verdict": event["verdict"],
-        "tied": _tied(event),
+        "tied": [row["measure"] for row in event["comparison"] if _ties(row["difference"])],
         "cheaper": _cheaper(event, shown["comparison"]),
         "at": shown,
         "folds": provenance["config"].get("folds", 0),
@@ -161,11 +161,6 @@ def _why(k: str, event: Json, provenance: Json) -> str:
     if event["served"] == others[0]:
         return "it has the lowest cross-validated NLL of the measures that can serve by default"
     return "it is preferred, and no measure has a clearly lower cross-validated NLL"
-
-
-def _tied(event: Json) -> list[str]:
-    rows = event["comparison"]
-    return [row["measure"] for row in rows if _ties(row["difference"])]
 
 
 def _cheaper(event: Json, shown: Located) -> dict[str, Any] | None:

@@ -100,21 +100,6 @@ class Chosen:
         return {CONTROLS[self.by]: value, "delta": share_of(self.failing)}
 
 
-def linked(chosen: Chosen, preview: Mapping[str, Any]) -> dict[str, str]:
-    """Return the values of the other controls, short enough for their fields."""
-    seen = preview["consequences"] or {}
-    found = {
-        "risk": preview["max_risk"],
-        "coverage": seen.get("coverage"),
-        "threshold": preview["threshold"],
-    }
-    return {
-        name: "" if value is None else f"{100 * value if name in PERCENT else value:.4g}"
-        for name, value in found.items()
-        if name != chosen.by
-    }
-
-
 def typed(name: str, value: float) -> str:
     """Return a number of the API as its control shows it."""
     return percent_of(value) if name in PERCENT else f"{value:.9g}"  # all of a float32
@@ -192,8 +177,19 @@ class Outcome:
 
     @property
     def linked(self) -> dict[str, str]:
-        """Values of the other controls for this choice."""
-        return linked(self.chosen, self.preview) if self.preview else {}
+        """Values of the other controls for this choice, short enough for their fields."""
+        if not self.preview:
+            return {}
+        found = {
+            "risk": self.preview["max_risk"],
+            "coverage": (self.preview["consequences"] or {}).get("coverage"),
+            "threshold": self.preview["threshold"],
+        }
+        return {
+            name: "" if value is None else f"{100 * value if name in PERCENT else value:.4g}"
+            for name, value in found.items()
+            if name != self.chosen.by
+        }
 
     @property
     def place(self) -> tuple[float, float] | None:

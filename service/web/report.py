@@ -27,7 +27,7 @@ from service.reports.learned import (
     ranked_classes,
 )
 from service.reports.located import Located
-from service.reports.summary import FIRST, active_point, missing_labels
+from service.reports.summary import FIRST, active_point, labels_missing, missing_labels
 from service.reports.verdict import is_chance
 from service.runner.messages.dataset import PAIRS
 from service.web.compare import compare
@@ -84,7 +84,7 @@ def _event(
         "table": at["measures"][served],
         "assurance": assurance(served).capitalize(),
         "is_chance": is_chance(table),
-        "missing": missing_labels(table.get("selective", ()), event["accuracy"]),
+        "missing": missing_labels(labels_missing(event), event["accuracy"]),
         "learned": _learned(table.get("learned"), config.get("classes") or []),
     }
 
@@ -124,21 +124,16 @@ SHEETS = ("pages.css", "charts.css")
 
 def saved_report(charts: Renderer, report: Mapping[str, Any]) -> Response:
     """Return the page of a report as one file that loads nothing."""
-    about = report["calibration"]
+    about, content = report["calibration"], report_content(report, render_figures(charts, report))
+    own = {"about": about, "style": style(), "security": policy()}
     return HTMLResponse(
-        _saved_text(charts, report),
+        render("saved_report.html", content | own),
         headers={
             # A policy inside the file cannot forbid framing.
             "Content-Security-Policy": f"{policy()}; frame-ancestors 'none'",
             "Content-Disposition": f'inline; filename="{about["name"]}-{about["version"]}.html"',
         },
     )
-
-
-def _saved_text(charts: Renderer, report: Mapping[str, Any]) -> str:
-    content = report_content(report, render_figures(charts, report))
-    own = {"about": report["calibration"], "style": style(), "security": policy()}
-    return render("saved_report.html", content | own)
 
 
 @cache

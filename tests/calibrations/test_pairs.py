@@ -1,6 +1,8 @@
 """Pairs of a score and whether the answer was right: from a file to answers, over HTTP."""
 
+import html
 import json
+import re
 
 import httpx
 import numpy as np
@@ -150,6 +152,18 @@ def test_pages_show_pairs(client, page) -> None:
         answer = client.get(f"{of}/{page}", headers=html)
     assert answer.status_code == httpx.codes.OK, answer.text
     assert "predicted class" not in answer.text
+
+
+def test_the_examples_for_programs_are_answered(client) -> None:
+    found = calibrated(client, CONFIG, calibration=csv(score=SCORES, correct=CORRECT.astype(int)))
+    page = client.get(
+        f"/pages/calibrations/{found['id']}/integrate", headers={"Accept": "text/html"}
+    )
+    bodies = re.findall(r"-d '([^']*)'", html.unescape(page.text))
+    paths = ("/predict", f"/v2/models/{found['name']}/infer")
+    for path, body in zip(paths, bodies, strict=True):
+        answer = client.post(path, json=json.loads(body))
+        assert answer.status_code == httpx.codes.OK, answer.text
 
 
 def test_a_stored_pair_is_shown_and_predicted(client) -> None:

@@ -1,6 +1,7 @@
 """Findings: likely problems of an upload."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from howsure.statistics.findings.accuracy import accuracy_differs, accuracy_near_chance
 from howsure.statistics.findings.classes import (
@@ -14,20 +15,21 @@ from howsure.statistics.findings.evidence import (
     LabelCounts,
     RecordedSet,
 )
-from howsure.statistics.findings.inputs_scale import (
-    inputs_not_scaled,
-    inputs_scaled_twice,
-)
 from howsure.statistics.findings.labels import labels_permuted, labels_shifted
 from howsure.statistics.findings.outputs import not_probabilities, softmax_twice
-from howsure.statistics.findings.preprocessing import wrong_preprocessing
+from howsure.statistics.findings.preparations import (
+    NOT_SCALED,
+    SCALED_TWICE,
+    WRONG_PREPROCESSING,
+)
+from howsure.statistics.findings.preprocessing import wrong_preparation
 from howsure.statistics.findings.scores import score_near_chance, score_reversed
 
+# Findings that run the model again on inputs prepared in other ways.
+RESCALED_FINDINGS = (NOT_SCALED, SCALED_TWICE, WRONG_PREPROCESSING)
 # The check for each code, in the order of report: a finding comes before those it may cause.
 FINDINGS: Mapping[str, Callable[[RecordedSet], Finding | None]] = {
-    "inputs-not-scaled": inputs_not_scaled,
-    "inputs-scaled-twice": inputs_scaled_twice,
-    "wrong-preprocessing": wrong_preprocessing,
+    **{code: partial(wrong_preparation, code=code) for code in RESCALED_FINDINGS},
     "labels-shifted": labels_shifted,
     "labels-permuted": labels_permuted,
     "softmax-twice": softmax_twice,
@@ -42,8 +44,6 @@ FINDINGS: Mapping[str, Callable[[RecordedSet], Finding | None]] = {
     "classes-not-predicted": classes_not_predicted,
     "few-samples-for-bins": few_samples_for_bins,
 }
-# Findings that run the model again on inputs prepared in other ways.
-RESCALED_FINDINGS = ("inputs-not-scaled", "inputs-scaled-twice", "wrong-preprocessing")
 # Findings that need the model and the inputs of the upload: records alone cannot repeat them.
 UPLOAD_FINDINGS = frozenset({*RESCALED_FINDINGS, "softmax-twice"})
 # Findings about the labels, and about the scores, of any labelled set.
@@ -59,8 +59,9 @@ def count_labels(labelled: LabelCounts, *, pairs: bool) -> list[Finding]:
     return [finding for finding in found if finding is not None]
 
 
-def run_checks(evidence: RecordedSet) -> list[Finding]:
-    """Return all findings about a set, in the order of `FINDINGS`."""
-    codes = PAIR_FINDINGS if evidence.source == "pairs" else tuple(FINDINGS)
+def run_checks(evidence: RecordedSet, codes: Sequence[str] | None = None) -> list[Finding]:
+    """Return the findings about a set, of these codes or of all that suit it, in their order."""
+    if codes is None:
+        codes = PAIR_FINDINGS if evidence.source == "pairs" else tuple(FINDINGS)
     found = (FINDINGS[code](evidence) for code in codes)
     return [finding for finding in found if finding is not None]

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import bdtr, bdtrc
 
-from howsure.statistics.findings.evidence import Finding, RecordedSet, finding
+from howsure.statistics.findings.evidence import Finding, Level, RecordedSet, finding
 
 CHANCE_LEVEL = 0.01  # level of the test that the accuracy is above chance
 POWER_LEVEL = 1e-3  # largest probability that a model as good as it claims fails this test
@@ -24,30 +24,28 @@ def accuracy_near_chance(evidence: RecordedSet) -> Finding | None:
     With 500 samples of 10 classes, a model with an accuracy of 17 % passes in 99 of 100 cases; with
     1,000 samples, one with 15 %.
     """
-    n, at_random = evidence.records.n_samples, 1.0 / evidence.n_classes
-    found = "Top-1 accuracy is {accuracy:percent} on {samples:,} samples, not clearly above the "
+    at_random = 1.0 / evidence.n_classes
     if _is_near(evidence, at_random):
-        return finding(
-            "accuracy-near-chance",
-            "warning",
-            found
-            + "{chance:percent} of a random guess. Labels and inputs may belong to other rows, "
-            "or the inputs may differ from the training data.",
-            accuracy=evidence.accuracy,
-            samples=n,
-            chance=at_random,
-        )
+        guess = "a random guess. Labels and inputs may belong to other rows, or the inputs may "
+        guess += "differ from the training data."
+        return _near_chance(evidence, "warning", at_random, guess)
     most_frequent = float(evidence.class_counts.max() / evidence.n_samples)
     if _is_near(evidence, most_frequent):
-        return finding(
-            "accuracy-near-chance",
-            "notice",
-            found + "{chance:percent} of always naming the most frequent class.",
-            accuracy=evidence.accuracy,
-            samples=n,
-            chance=most_frequent,
-        )
+        guess = "always naming the most frequent class."
+        return _near_chance(evidence, "notice", most_frequent, guess)
     return None
+
+
+def _near_chance(evidence: RecordedSet, level: Level, chance: float, guess: str) -> Finding:
+    return finding(
+        "accuracy-near-chance",
+        level,
+        "Top-1 accuracy is {accuracy:percent} on {samples:,} samples, not clearly above the "
+        f"{{chance:percent}} of {guess}",
+        accuracy=evidence.accuracy,
+        samples=evidence.records.n_samples,
+        chance=chance,
+    )
 
 
 def _is_near(evidence: RecordedSet, chance: float) -> bool:

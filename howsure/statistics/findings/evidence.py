@@ -1,10 +1,10 @@
 """The evidence for findings: labels and records of a set."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from string import Formatter
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,73 +99,33 @@ LEAST_OUTPUT_CLASSES = 3
 
 
 @dataclass(frozen=True)
-class Rescaling:
-    """Another scale of inputs: ``(inputs * factor - mean) / std``.
-
-    Attributes
-    ----------
-    owner : str
-        In front of "mean" in messages; empty without a mean.
-    factor : float
-        Applied first.
-    mean, std : tuple of float
-        One per channel; empty if only the factor is applied.
-    axis : int
-        The axis of the channels.
-    """
-
-    owner: str
-    factor: float
-    mean: tuple[float, ...] = ()
-    std: tuple[float, ...] = ()
-    axis: int = 1
-
-    def apply(self, inputs: NDArray[np.generic]) -> NDArray[np.float32]:
-        """Return the rescaled inputs; in float64 exact factors give exact whole numbers."""
-        shape = [1] * (inputs.ndim - 1)
-        if self.mean:
-            shape[self.axis - 1] = len(self.mean)
-        mean = np.reshape(self.mean or (0.0,), shape)
-        std = np.reshape(self.std or (1.0,), shape)
-        rescaled = np.empty(inputs.shape, dtype=np.float32)
-        for row, values in zip(rescaled, inputs, strict=True):  # float64 of one row at a time
-            row[...] = (values.astype(np.float64) * self.factor - mean) / std
-        return rescaled
-
-    changes: ClassVar[int] = 1
-
-    @property
-    def needs_hits(self) -> bool:
-        """Whether it moves the inputs, so that the model must also be right more often."""
-        return bool(self.mean)
-
-    @property
-    def code(self) -> str:
-        """The finding that reports it."""
-        return "inputs-scaled-twice" if self.factor > 1.0 else "inputs-not-scaled"
-
-
-@dataclass(frozen=True)
 class Preparation:
-    """Another preparation of pictures than that of the samples as sent.
+    """Another preparation of inputs than that of the samples as sent.
 
     Attributes
     ----------
-    words : str
-        In messages, after "With ".
+    code : str
+        The finding that reports it.
+    words, advice : str
+        The beginning and the end of its message.
     figures : mapping of str to int, float or list
         What the remedy needs.
+    apply : callable
+        Returns the prepared inputs of some samples.
     needs_hits : bool
-        Whether it does more than multiply the inputs by a factor.
+        Whether it does more than multiply the inputs by a factor, so that the model must also be
+        right more often.
     changes : int
         Number of mistakes that it mends: 2 for values and the order of channels.
     """
 
+    code: str
     words: str
+    advice: str
     figures: Mapping[str, Figure]
+    apply: Callable[[NDArray[Any]], NDArray[Any]]
     needs_hits: bool = True
     changes: int = 1
-    code: ClassVar[str] = "wrong-preprocessing"
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +136,7 @@ class RescaledTrial:
     """
 
     as_sent: Records
-    tried: Sequence[tuple[Rescaling | Preparation, Records]]
+    tried: Sequence[tuple[Preparation, Records]]
     n_tried: int = 0
 
 

@@ -1,5 +1,6 @@
 """Findings on scores that the set supplies: reversed, or unrelated to whether answers are right."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,10 +49,9 @@ def score_reversed(evidence: RecordedSet) -> Finding | None:
     The score of pairs, and a measure that the configuration serves, give a warning; other measures
     give a notice, because answers do not depend on them.
     """
-    rankings = [r for r in _rankings(evidence) if 0.5 - r.auroc > REVERSED_Z * r.error]
-    if not rankings:
+    worst = _worst(r for r in _rankings(evidence) if 0.5 - r.auroc > REVERSED_Z * r.error)
+    if worst is None:
         return None
-    worst = min(rankings, key=lambda ranking: (ranking.level == "notice", ranking.auroc))
     rule = (
         "Larger scores must mean more certain, and `correct` must be 1 where the answer was right."
         if worst.measure == SCORE
@@ -75,15 +75,14 @@ def score_near_chance(evidence: RecordedSet) -> Finding | None:
     for all scores that are at least as good. This takes about 500 right and 500 wrong answers, or
     280 wrong ones among very many.
     """
-    rankings = [
+    worst = _worst(
         r
         for r in _rankings(evidence)
         if -REVERSED_Z * r.error <= r.auroc - 0.5 <= ABOVE_CHANCE_Z * r.error
         and (ABOVE_CHANCE_Z + POWER_Z) * r.error <= USEFUL_AUROC - 0.5
-    ]
-    if not rankings:
+    )
+    if worst is None:
         return None
-    worst = min(rankings, key=lambda ranking: (ranking.level == "notice", ranking.auroc))
     return finding(
         "score-near-chance",
         worst.level,
@@ -93,6 +92,11 @@ def score_near_chance(evidence: RecordedSet) -> Finding | None:
         words=worst.words,
         **worst.figures,
     )
+
+
+def _worst(rankings: Iterable[_Ranking]) -> _Ranking | None:
+    """Return the ranking to report: warnings come before notices."""
+    return min(rankings, key=lambda one: (one.level == "notice", one.auroc), default=None)
 
 
 def _rankings(evidence: RecordedSet) -> list[_Ranking]:

@@ -92,15 +92,12 @@ def refuse_unknown_names(
     known = set(classes)
     unknown = [name for name in found if name not in known]
     if unknown:
-        more = len(unknown) - _SHOWN_NAMES
         raise InvalidDataset.at(
             place,
             f"expected the names of {whose}, {_listed(classes)}"
             + (", …" if len(classes) > _SHOWN_NAMES else "")
-            + f", got {_listed(unknown)}"
-            + (f" and {more} more" if more > 0 else "")
-            + "; write them alike, or send class_map to say which index each name has"
-            + did_you_mean(unknown[0], classes[:_COMPARED]),
+            + f", got {_counted(unknown)}; write them alike, or send class_map to say which index "
+            "each name has" + did_you_mean(unknown[0], classes[:_COMPARED]),
         )
 
 
@@ -113,12 +110,10 @@ def _are_indices(found: Sequence[str]) -> bool:
 def _refuse_unknown(found: Sequence[str], class_map: Mapping[str, int], *, place: str) -> None:
     unknown = [name for name in found if name not in class_map]
     if unknown:
-        more = len(unknown) - _SHOWN_NAMES
         raise InvalidDataset.at(
             place,
-            f"expected classes that class_map names, got {_listed(unknown)}"
-            + (f" and {more} more" if more > 0 else "")
-            + "; give each of them an index",
+            f"expected classes that class_map names, got {_counted(unknown)}; give each of them an "
+            "index",
         )
 
 
@@ -161,6 +156,12 @@ def _numbers(found: Sequence[str], *, place: str, named_by: NamedBy) -> ClassInd
     ordered = dict(sorted(numbers.items(), key=lambda item: item[1]))
     called = "folders are called" if named_by == "folders" else "labels are"
     return ClassIndices(ordered, f"Classes have the numbers that their {called}.")
+
+
+def _counted(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    more = len(names) - _SHOWN_NAMES
+    return _listed(names) + (f" and {more} more" if more > 0 else "")
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -32,9 +32,8 @@ from service.child.reading.pairs import (
 )
 from service.child.reading.sampling_design import (
     GROUP,
-    check_weights,
+    check_design,
     design_columns,
-    group_codes,
 )
 from service.child.reading.set_file import SetFile
 from service.child.reading.zip_archive import ZipArchive
@@ -126,10 +125,8 @@ def _pairs(arrays: Mapping[str, ArrayFile], ctx: SetContext) -> PairSet:
             values = check_supplied(values, place=array.place, start=0)
         elif name == CORRECT_COLUMN:
             values = check_correct(values, start=0, ctx=ctx)
-        elif name == GROUP:
-            values = group_codes(values, start=0, ctx=ctx)
         else:
-            values = check_weights(values, start=0, ctx=ctx)
+            values = check_design(values, name, start=0, ctx=ctx)
         columns[name] = values
     return PairSet(columns, ctx, file_format=NPZ_FORMAT, n_left=len(arrays) - len(wanted))
 
@@ -181,13 +178,11 @@ class ArraySet:
                     )
                     for name in self.info.supplied
                 },
-                {name: self._design(next(rows[name]), name, start) for name in self.info.design},
+                {
+                    name: check_design(next(rows[name]), name, start=start, ctx=self._ctx)
+                    for name in self.info.design
+                },
             )
-
-    def _design(self, values: AnyArray, name: str, start: int) -> AnyArray:
-        if name == GROUP:
-            return group_codes(values, start=start, ctx=self._ctx)
-        return check_weights(values, start=start, ctx=self._ctx)
 
     def _read_labels(self) -> Labels:
         """Return the labels; numbers that name classes are added to the description."""

@@ -75,6 +75,12 @@ def group_codes(values: AnyArray, *, start: int, ctx: SetContext) -> NDArray[np.
     return found
 
 
+def check_design(values: AnyArray, name: str, *, start: int, ctx: SetContext) -> AnyArray:
+    """Return a slice of a column of the design, as `check_weights` or `group_codes` does."""
+    check = group_codes if name == GROUP else check_weights
+    return check(values, start=start, ctx=ctx)
+
+
 def check_group_type(values: AnyArray, ctx: SetContext) -> None:
     """Refuse groups that are neither integers nor text."""
     if values.dtype.kind not in "iuO":
@@ -108,7 +114,6 @@ def read_design(
         values: AnyArray = column.to_numpy(zero_copy_only=False)
     if name == GROUP:
         check_group_type(values, ctx)
-        return group_codes(values, start=start, ctx=ctx)
-    if values.dtype.kind not in "iuf":
+    elif values.dtype.kind not in "iuf":
         raise ctx.invalid(f"expected numbers, got {column.type}; cast the column to float64", name)
-    return check_weights(values, start=start, ctx=ctx)
+    return check_design(values, name, start=start, ctx=ctx)

@@ -5,8 +5,8 @@ import pytest
 from sample_strategies import calibrated, found_in, records_of
 from scipy.special import softmax
 
-from howsure.statistics.findings.evidence import Preparation, RescaledTrial, Rescaling
-from howsure.statistics.findings.inputs_scale import rescalings
+from howsure.statistics.findings.evidence import RescaledTrial
+from howsure.statistics.findings.preparations import of_pictures, rescaling, rescalings
 
 # Bins are too many for such sets, whatever else they are like.
 SMALL = {"few-samples-for-bins"}
@@ -58,7 +58,7 @@ def test_no_alarm_where_other_inputs_are_worse():
     worse = np.random.default_rng(1).normal(size=logits.shape)
     for other in (worse, logits / 255.0, logits * 255.0, logits):
         for factor in (255.0, 1.0 / 255.0):
-            tried = [(Rescaling("", factor), records_of(other, labels))]
+            tried = [(rescaling(factor), records_of(other, labels))]
             rescaled = RescaledTrial(records_of(logits, labels), tried)
             assert not found_in(logits, labels, rescaled=rescaled)
 
@@ -79,7 +79,7 @@ def test_few_alarms_where_normalisation_is_no_better():
 def test_few_alarms_where_other_preprocessing_is_no_better():
     """Twelve ways, of which a first look has kept the three best."""
     rng, alarms = np.random.default_rng(4), 0
-    how = Preparation("colour bgr in the preprocessing", {})
+    how = of_pictures("colour bgr in the preprocessing", {}, np.asarray)
     for seed in range(60):
         logits, labels = calibrated(256, seed=seed)
         as_sent, *others = (logits + rng.normal(size=logits.shape) * 3 for _ in range(13))

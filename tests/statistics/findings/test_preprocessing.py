@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from sample_strategies import calibrated, found_in, records_of
 
-from howsure.statistics.findings.evidence import RescaledTrial, Rescaling
-from howsure.statistics.findings.inputs_scale import rescalings
+from howsure.statistics.findings.evidence import RescaledTrial
+from howsure.statistics.findings.preparations import rescaling, rescalings
 
 
 def rescaled(sent, other, labels, factor):
-    tried = [(Rescaling("", factor), records_of(other, labels))]
+    tried = [(rescaling(factor), records_of(other, labels))]
     return RescaledTrial(records_of(sent, labels), tried)
 
 
@@ -117,7 +117,7 @@ def test_how_many_scales_are_tried_raises_the_bar():
     ],
 )
 def test_which_inputs_are_looked_at_twice(inputs, factors):
-    assert [found.factor for found in rescalings(np.array(inputs))] == factors
+    assert [found.figures["factor"] for found in rescalings(np.array(inputs))] == factors
 
 
 @pytest.mark.parametrize(
@@ -128,9 +128,9 @@ def test_pictures_are_also_normalised(shape, axis, most):
     inputs = np.random.default_rng(0).random(shape) * most
     inputs.flat[0] = most
     plain, *others = rescalings(inputs)
-    assert plain.mean == ()
+    assert "mean" not in plain.figures
     assert len(others) == (2 if axis else 0)
     for how in others:
         moved = np.moveaxis(how.apply(inputs), axis, -1)
-        expected = (np.moveaxis(inputs, axis, -1) / most - how.mean) / how.std
+        expected = (np.moveaxis(inputs, axis, -1) / most - how.figures["mean"]) / how.figures["std"]
         np.testing.assert_allclose(moved, expected, rtol=1e-5, atol=1e-6)
