@@ -132,10 +132,10 @@ def _shift(probability: Rates, n_hits: float, counts: Floats) -> float:
     """Return the shift of log-odds after which the mean probability is no nearer 1/2 than the rate.
 
     With few misses, or few hits, curves of many shapes are likely, and their average is pulled
-    towards 1/2. The rate is regularised by half a hit and half a miss.
+    towards 1/2. The rate is regularised by one hit and one miss.
     """
     total = counts.sum()
-    rate = (n_hits + 0.5) / (total + 1.0)
+    rate = (n_hits + 1.0) / (total + 2.0)
     log_odds = logit(probability)
 
     def excess(shift: float) -> float:

@@ -86,7 +86,7 @@ def test_rare_outcomes_are_not_overstated(measure, n_rare, rare):
     )
     of_rare = np.mean(probability if rare == "hits" else 1.0 - probability)
     # Neighbours are joined to 200 points, so single samples may differ a little.
-    assert of_rare <= 1.01 * (n_rare + 0.5) / 2001
+    assert of_rare <= 1.01 * (n_rare + 1) / 2002
 
 
 def test_common_outcomes_are_not_shifted():
