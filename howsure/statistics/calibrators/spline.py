@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.interpolate import BSpline
-from scipy.optimize import brentq
+import scipy  # its parts are imported when first used: half a second at the start of a command
 from scipy.special import expit, logit, ndtri
 
 from howsure.statistics.arrays import Floats, Hits, Rates
@@ -144,7 +143,7 @@ def _shift(probability: Rates, n_hits: float, counts: Floats) -> float:
     away = float(np.sign(2.0 * rate - 1.0))
     if away * excess(0.0) >= 0.0:
         return 0.0
-    return float(brentq(excess, 0.0, away * MOST_SHIFT))
+    return float(scipy.optimize.brentq(excess, 0.0, away * MOST_SHIFT))
 
 
 def _pairs() -> list[tuple[float, float]]:
@@ -165,7 +164,9 @@ def _design(x: Floats, points: Floats, ranks: Floats, centre: float, scale: floa
     """Return the terms of the curve: 1, u, u^2 - 1 and the splines, shape (n, n_terms)."""
     u = (x - centre) / scale
     knots = np.concatenate([np.zeros(3), np.linspace(0.0, 1.0, N_SPLINES - 2), np.ones(3)])
-    splines = BSpline.design_matrix(np.interp(x, points, ranks), knots, 3).toarray()
+    splines = scipy.interpolate.BSpline.design_matrix(
+        np.interp(x, points, ranks), knots, 3
+    ).toarray()
     return np.column_stack([np.ones_like(u), u, np.square(u) - 1.0, splines])
 
 
