@@ -60,6 +60,8 @@ REMEDIES: Mapping[str, Remedy] = {
         "Draw both sets at random from the data that will be predicted, and calibrate again:",
         "{calibrate} --evaluation evaluation.{suffix}",
     ),
+    "no-errors": Remedy("Calibrate with samples that the model was not trained on."),
+    "samples-in-both-sets": Remedy("Give an evaluation set of other samples."),
     "duplicate-samples": Remedy(
         "Keep one of each sample, and calibrate again:",
         "_, rows = numpy.unique({arrays}, axis=0, return_index=True)\n"
@@ -106,6 +108,7 @@ REMEDIES_OF_FURTHER_SETS: Mapping[str, Remedy] = {
         "calibration set:",
         REMEDIES_OF_PAIRS["score-reversed"].code,
     ),
+    "samples-in-both-sets": Remedy("Evaluate samples that are not in the calibration set."),
     "score-near-chance": Remedy(
         "Match each score of the set with its own answer by an identifier, not by position:",
         REMEDIES_OF_PAIRS["score-near-chance"].code,

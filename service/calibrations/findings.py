@@ -10,6 +10,7 @@ import numpy as np
 import models
 from howsure.statistics.findings import (
     FINDINGS,
+    IN_BOTH_SETS,
     LABEL_FINDINGS,
     RESCALED_FINDINGS,
     SCORE_FINDINGS,
@@ -155,12 +156,16 @@ def findings_of_records(
     return _merged_by_code((Finding(**known) for known in row.findings), found)
 
 
-def findings_of_further_set(row: models.Calibration, records: Records) -> list[Finding]:
-    """Return the findings about the labels, or the scores, of a labelled further set."""
-    evidence = _evidence(row, records)
-    counts = np.bincount(records.label, minlength=evidence.n_classes)
+def findings_of_further_set(
+    row: models.Calibration, records: Records, further: Records
+) -> list[Finding]:
+    """Return the findings about a labelled further set; ``records`` are of the calibration set."""
+    evidence = _evidence(row, further)
+    counts = np.bincount(further.label, minlength=evidence.n_classes)
     evidence = replace(evidence, class_counts=counts)
-    return run_checks(evidence, SCORE_FINDINGS if evidence.source == PAIRS else LABEL_FINDINGS)
+    codes = SCORE_FINDINGS if evidence.source == PAIRS else LABEL_FINDINGS
+    both = _evidence(row, records, evaluation=further)
+    return [*run_checks(evidence, codes), *run_checks(both, [IN_BOTH_SETS])]
 
 
 def with_docs(found: Mapping[str, Any]) -> dict[str, Any]:

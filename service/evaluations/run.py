@@ -71,7 +71,9 @@ def run_evaluation(
         seed=config["seed"],
         refitted={name: refitted[name] for name in cross_fitted},
     )
-    findings = findings_of_further_set(calibration, further) if evaluation.labelled else []
+    findings = []
+    if evaluation.labelled:
+        findings = findings_of_further_set(calibration, known, further)
     sentences = [*(finding.message for finding in findings), result.sentence]
     found = to_plain(result)
     found |= {"findings": to_plain(findings), "sentence": " ".join(sentences)}

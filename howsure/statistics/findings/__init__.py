@@ -3,13 +3,21 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from howsure.statistics.findings.accuracy import accuracy_differs, accuracy_near_chance
+from howsure.statistics.findings.accuracy import (
+    accuracy_differs,
+    accuracy_near_chance,
+    no_errors,
+)
 from howsure.statistics.findings.classes import (
     classes_not_predicted,
     classes_not_seen,
     few_samples_for_bins,
 )
-from howsure.statistics.findings.duplicates import conflicting_labels, duplicate_samples
+from howsure.statistics.findings.duplicates import (
+    conflicting_labels,
+    duplicate_samples,
+    samples_in_both_sets,
+)
 from howsure.statistics.findings.evidence import (
     Finding,
     LabelCounts,
@@ -25,6 +33,7 @@ from howsure.statistics.findings.preparations import (
 from howsure.statistics.findings.preprocessing import wrong_preparation
 from howsure.statistics.findings.scores import score_near_chance, score_reversed
 
+IN_BOTH_SETS = "samples-in-both-sets"
 # Findings that run the model again on inputs prepared in other ways.
 RESCALED_FINDINGS = (NOT_SCALED, SCALED_TWICE, WRONG_PREPROCESSING)
 # The check for each code, in the order of report: a finding comes before those it may cause.
@@ -38,6 +47,8 @@ FINDINGS: Mapping[str, Callable[[RecordedSet], Finding | None]] = {
     "score-reversed": score_reversed,
     "score-near-chance": score_near_chance,
     "accuracy-differs": accuracy_differs,
+    "no-errors": no_errors,
+    IN_BOTH_SETS: samples_in_both_sets,
     "duplicate-samples": duplicate_samples,
     "conflicting-labels": conflicting_labels,
     "classes-not-seen": classes_not_seen,
@@ -49,8 +60,15 @@ UPLOAD_FINDINGS = frozenset({*RESCALED_FINDINGS, "softmax-twice"})
 # Findings about the labels, and about the scores, of any labelled set.
 LABEL_FINDINGS = ("labels-shifted", "labels-permuted")
 SCORE_FINDINGS = ("score-reversed", "score-near-chance")
-# Findings about a set of pairs, which has no classes, and where equal scores are no copies.
-PAIR_FINDINGS = (*SCORE_FINDINGS, "accuracy-differs", "few-samples-for-bins")
+# Findings about a set of pairs, which has no classes.
+PAIR_FINDINGS = (
+    *SCORE_FINDINGS,
+    "accuracy-differs",
+    "no-errors",
+    IN_BOTH_SETS,
+    "duplicate-samples",
+    "few-samples-for-bins",
+)
 
 
 def count_labels(labelled: LabelCounts, *, pairs: bool) -> list[Finding]:

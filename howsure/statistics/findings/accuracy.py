@@ -1,4 +1,4 @@
-"""Findings on accuracy: near chance, or different on the evaluation set."""
+"""Findings on accuracy: near chance, perfect, or different on the evaluation set."""
 
 import numpy as np
 from scipy.special import bdtr, bdtrc
@@ -57,6 +57,23 @@ def _is_near(evidence: RecordedSet, chance: float) -> bool:
         return True
     needed = int(np.argmax(bdtrc(np.arange(-1, n + 1), n, chance) <= CHANCE_LEVEL))
     return bool(bdtr(needed - 1, n, float(evidence.confidence.mean())) <= POWER_LEVEL)
+
+
+ENOUGH_WITHOUT_ERROR = 100
+
+
+def no_errors(evidence: RecordedSet) -> Finding | None:
+    """Find a set of 100 samples or more without an error, which may be the training set."""
+    n = evidence.records.n_samples
+    if n < ENOUGH_WITHOUT_ERROR or not bool(evidence.records.hits(1).all()):
+        return None
+    return finding(
+        "no-errors",
+        "notice",
+        "All {samples:,} answers are right. If the model was trained on these samples, this says "
+        "nothing about new ones.",
+        samples=n,
+    )
 
 
 DIFFERENCE_LEVEL = 1e-3

@@ -1,21 +1,33 @@
-"""Findings on copies: duplicate samples, and copies with different labels."""
+"""Findings on copies: in a set, in both sets, and with different labels."""
+
+from dataclasses import replace
 
 import numpy as np
 
-from howsure.statistics.findings.evidence import Finding, RecordedSet, finding
+from howsure.statistics.arrays import Counts
+from howsure.statistics.findings.evidence import (
+    Finding,
+    RecordedSet,
+    finding,
+    groups_of_copies,
+)
+from howsure.statistics.records.records import Records, concatenate
 
 COPIES_NOTICE, COPIES_WARNING = 0.005, 0.05
 LEAST_COPIES = 2
+# So many different samples do not all occur equally often, or equally often in two sets, by chance.
+LEAST_DISTINCT = 30
 
 
 def duplicate_samples(evidence: RecordedSet) -> Finding | None:
     """Find samples that are copies of others: a notice from 0.5 % of the set, a warning from 5 %.
 
     `howsure.statistics.findings.evidence` recognises copies, with less than one expected error even
-    in the largest sets. All other matches are real repetitions.
+    in the largest sets. All other matches are real repetitions. Where equal samples are no copies,
+    only a set that is repeated as a whole is found.
     """
     if evidence.copies is None:
-        return None
+        return _repeated_set(evidence)
     n = evidence.records.n_samples
     copies = n - len(np.unique(evidence.copies))
     share = copies / n
@@ -31,6 +43,68 @@ def duplicate_samples(evidence: RecordedSet) -> Finding | None:
         samples=n,
         share=share,
     )
+
+
+def _repeated_set(evidence: RecordedSet) -> Finding | None:
+    """Find a set in which each sample occurs a multiple of two, or of three times and so on."""
+    counts = _occurrences(evidence.records)
+    n, times = evidence.records.n_samples, int(np.gcd.reduce(counts))
+    if not evidence.is_whole or len(counts) < LEAST_DISTINCT or times < LEAST_COPIES:
+        return None
+    return finding(
+        "duplicate-samples",
+        "warning",
+        "Each of the {samples:,} samples occurs {times} times, or a multiple of that, so the set "
+        "was probably repeated. Copies count several times, so intervals are too narrow and "
+        "cross-validated scores too good.",
+        times=times,
+        copies=n - n // times,
+        samples=n,
+        share=1.0 - 1.0 / times,
+    )
+
+
+def samples_in_both_sets(evidence: RecordedSet) -> Finding | None:
+    """Find samples for evaluation that the calibration was fitted to, at the same shares as copies.
+
+    Where equal samples are no copies, only two equal sets are found.
+    """
+    ours, theirs = evidence.records, evidence.evaluation
+    if theirs is None or not evidence.is_whole:
+        return None
+    n = theirs.n_samples
+    if evidence.copies is None:
+        same = ours.n_samples == n and len(_occurrences(ours)) >= LEAST_DISTINCT
+        again = n if same and np.array_equal(_identities(ours), _identities(theirs)) else 0
+    else:
+        group = groups_of_copies(concatenate([_without_measures(ours), _without_measures(theirs)]))
+        again = int(np.count_nonzero(np.isin(group[-n:], group[:-n])))
+    if again < LEAST_COPIES or again / n < COPIES_NOTICE:
+        return None
+    return finding(
+        "samples-in-both-sets",
+        "warning" if again / n >= COPIES_WARNING else "notice",
+        "{copies:,} of {samples:,} samples for evaluation ({share:percent}) are in the calibration "
+        "set too. The tables were fitted to them, so scores on them are too good.",
+        copies=again,
+        samples=n,
+        share=again / n,
+    )
+
+
+def _without_measures(records: Records) -> Records:
+    return replace(records, uncertainty={}, weight=None, group=None)
+
+
+def _identities(records: Records) -> Counts:
+    """Return key and label of each sample, sorted."""
+    found = np.column_stack([records.tie_key, records.label]).astype(np.int64)
+    return found[np.lexsort(found.T)]
+
+
+def _occurrences(records: Records) -> Counts:
+    """Return how often each different sample occurs."""
+    return np.unique(_identities(records), axis=0, return_counts=True)[1]
 
 
 CONFLICTS_NOTICE, CONFLICTS_WARNING = 0.001, 0.01

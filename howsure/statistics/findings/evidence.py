@@ -237,7 +237,7 @@ class RecordedSet(LabelCounts):
         None if equal records may come from different samples.
 
         For outputs they do so only if outputs are fine-grained: probabilities are often rounded or
-        shares of votes, and the logits of a binary model are often equal.
+        shares of votes, and the logits of a binary model are often equal. So are scores of pairs.
         """
         finely = self.source == "logits" and self.n_classes >= LEAST_OUTPUT_CLASSES
         return groups_of_copies(self.records) if self.source == "inputs" or finely else None

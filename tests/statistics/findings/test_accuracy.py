@@ -80,3 +80,16 @@ def test_a_difference_that_may_be_chance():
     logits, labels = calibrated(60, seed=3)
     evaluation = records_of(logits[30:], spoilt(labels[30:], 0.2))
     assert DIFFERS not in found_in(logits[:30], labels[:30], evaluation=evaluation)
+
+
+@pytest.mark.parametrize(
+    ("n_samples", "wrong", "expected"), [(100, 0, True), (99, 0, False), (500, 1, False)]
+)
+def test_a_set_without_errors_is_noticed(n_samples, wrong, expected):
+    logits, _ = calibrated(n_samples, seed=3)
+    labels = logits.argmax(axis=1)
+    labels[:wrong] = (labels[:wrong] + 1) % 10
+    found = found_in(logits, labels)
+    assert ("no-errors" in found) is expected
+    if expected:
+        assert found["no-errors"].level == "notice"

@@ -8,6 +8,7 @@ from scipy.special import softmax
 from howsure.statistics.findings.evidence import groups_of_copies
 
 COPIES, CONFLICTS = "duplicate-samples", "conflicting-labels"
+BOTH = "samples-in-both-sets"
 
 
 def doubled(n_copies, *, n_samples=1000, seed=0):
@@ -89,3 +90,56 @@ def test_votes_without_any_doubt_are_grouped_by_their_key():
     votes = np.eye(4)[np.arange(40) % 4]
     evidence = evidence_of(votes, np.arange(40) % 4, probabilities=True)
     assert evidence.records.n_samples - len(np.unique(groups_of_copies(evidence.records))) == 36
+
+
+@pytest.mark.parametrize("times", [2, 3, 10])
+def test_a_repeated_set_of_probabilities_is_found(times):
+    logits, labels = calibrated(300, seed=5)
+    probabilities = np.tile(softmax(logits, axis=1), (times, 1))
+    found = found_in(
+        probabilities, np.tile(labels, times), probabilities=True, source="probabilities"
+    )
+    figures = found[COPIES].figures
+    assert (found[COPIES].level, figures["times"], figures["copies"]) == (
+        "warning",
+        times,
+        300 * (times - 1),
+    )
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_votes_that_are_often_equal_are_not_a_repeated_set(seed):
+    rng = np.random.default_rng(seed)
+    votes = rng.multinomial(10, [0.6, 0.3, 0.1], size=2000) / 10.0
+    labels = rng.integers(0, 3, 2000)
+    found = found_in(votes, labels, probabilities=True, source="probabilities")
+    assert COPIES not in found
+
+
+@pytest.mark.parametrize(
+    ("shared", "level"), [(500, "warning"), (4, "notice"), (1, None), (0, None)]
+)
+def test_evaluation_samples_of_the_calibration_set_are_counted(shared, level):
+    logits, labels = calibrated(1000, seed=6)
+    others, other_labels = calibrated(500, seed=7)
+    evaluation = records_of(
+        np.concatenate([logits[:shared], others[shared:]]),
+        np.concatenate([labels[:shared], other_labels[shared:]]),
+    )
+    found = found_in(logits, labels, evaluation=evaluation)
+    assert (found[BOTH].level if BOTH in found else None) == level
+    if level:
+        assert found[BOTH].figures == {"copies": shared, "samples": 500, "share": shared / 500}
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_probabilities_that_are_given_as_evaluation_again(same):
+    logits, labels = calibrated(500, seed=8)
+    others, other_labels = (logits, labels) if same else calibrated(500, seed=9)
+    rng = np.random.default_rng(0)
+    order = rng.permutation(500)
+    evaluation = records_of(
+        np.log(softmax(others, axis=1))[order], other_labels[order], logits=False
+    )
+    given = {"probabilities": True, "source": "probabilities", "evaluation": evaluation}
+    assert (BOTH in found_in(softmax(logits, axis=1), labels, **given)) is same

@@ -50,7 +50,7 @@ def faulty_uploads(model: bytes, inputs: Array, labels: Array, logits: Array) ->
     n, rng = len(labels), np.random.default_rng(0)
     probabilities = softmax(logits.astype(np.float64), axis=1)
     spoilt = np.where(rng.random(n) < 0.2, (labels + 1) % 10, labels)
-    again = np.arange(n // 5)
+    again, half = np.arange(n // 5), n // 2
     never = logits.copy()
     never[:, 6] = logits.min() - 30
     few_labels = labels < 8
@@ -74,7 +74,13 @@ def faulty_uploads(model: bytes, inputs: Array, labels: Array, logits: Array) ->
         "accuracy-near-chance": by_model(rng.permutation(inputs), labels),
         "score-reversed": of_pairs(score=-SCORES, correct=CORRECT),
         "score-near-chance": of_pairs(score=np.roll(SCORES, 1), correct=CORRECT),
-        "accuracy-differs": by_model(inputs, labels, evaluation=of(inputs, spoilt)),
+        "accuracy-differs": by_model(
+            inputs[half:], labels[half:], evaluation=of(inputs[:half], spoilt[:half])
+        ),
+        "no-errors": by_model(inputs, logits.argmax(axis=1)),
+        "samples-in-both-sets": by_model(
+            inputs, labels, evaluation=of(inputs[:half], labels[:half])
+        ),
         "duplicate-samples": by_model(inputs[twice], labels[twice]),
         "conflicting-labels": by_model(inputs[twice], relabelled),
         "classes-not-seen": by_model(inputs[few_labels], labels[few_labels]),
