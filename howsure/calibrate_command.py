@@ -2,33 +2,41 @@
 
 import json
 import shlex
-from collections.abc import Container, Mapping
-from typing import Any
+from collections.abc import Container, Mapping, Sequence
+from itertools import chain
+from typing import Any, TypeAlias
 
 MOST_CHARACTERS = 2000  # of options that are written out
 # Options whose value is a word or a number, by key of the configuration.
 PLAIN_OPTIONS = {"name": "--name", "bins": "--bins", "lookup": "--lookup"}
 FILES, OPTIONS = "files", "options"
+# Words of a command by parameter of `howsure calibrate`: its ``files``, and options with values.
+TypedWords: TypeAlias = Mapping[str, Sequence[str]]
 
 
-def calibrate_command(about: Mapping[str, Any], *, without: Container[str] = ()) -> str:
-    """Return the command with the files and the options that were sent.
+def calibrate_command(
+    about: Mapping[str, Any], *, without: Container[str] = (), typed: TypedWords | None = None
+) -> str:
+    """Return the command with the files and the options that were typed or sent.
 
     ``about`` has ``config`` and ``data`` of the calibration. ``data`` has the names of the files,
     and the keys of the configuration that were sent; without names, the files are called as their
-    parts. Keys in ``without`` are left out.
+    parts. Keys in ``without`` are left out. ``typed`` is used instead, if the caller knows it.
     """
+    if typed is not None:
+        kept = [words for name, words in typed.items() if name not in without]
+        return shlex.join(["howsure", "calibrate", *chain.from_iterable(kept)])
     data, config = about["data"], about["config"]
     files = data.get(FILES, {})
     default = ["model.onnx"] if data["kind"] == "inputs" else []
-    models = [_path(name) for name in files.get("model") or default]
-    calibration = _path(files.get("calibration") or f"calibration.{data.get('format', 'npz')}")
+    models = [path_word(name) for name in files.get("model") or default]
+    calibration = set_file(about)
     words = ["howsure", "calibrate", *(models if len(models) == 1 else ()), calibration]
     if len(models) > 1:
         words += [word for name in models for word in ("--model", name)]
     for part in ("labels", "evaluation", "evaluation_labels"):
         if part in files and part not in without:
-            words += [f"--{part.replace('_', '-')}", _path(files[part])]
+            words += [f"--{part.replace('_', '-')}", path_word(files[part])]
     return shlex.join(words + _options(config, data.get(OPTIONS, ["preprocessing"]), without))
 
 
@@ -47,6 +55,13 @@ def _options(config: Mapping[str, Any], sent: Container[str], without: Container
     return words
 
 
-def _path(name: str) -> str:
+def set_file(about: Mapping[str, Any]) -> str:
+    """Return what a command calls the calibration set, by the name that was sent."""
+    data = about["data"]
+    sent = data.get(FILES, {}).get("calibration")
+    return path_word(sent or f"calibration.{data.get('format', 'npz')}")
+
+
+def path_word(name: str) -> str:
     """Return a file name that no command takes for an option."""
     return f"./{name}" if name.startswith("-") else name

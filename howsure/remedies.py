@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from howsure.calibrate_command import calibrate_command
+from howsure.calibrate_command import TypedWords, calibrate_command, set_file
 
 
 class Remedy(NamedTuple):
@@ -20,8 +20,8 @@ DRY_RUN = "Check this without storing anything:"
 # Options that a remedy adds to the command, in place of those of the calibration.
 REPLACED = ("preprocessing", "class_map", "evaluation")
 MOST_NAMES = 20  # of a class map that is written out
-# `{reference}` is the calibration, `{calibrate}` the command that makes it, `{suffix}` the ending
-# of its set, `{arrays}` the array of its set; other names are figures of the finding.
+# `{reference}` is the calibration, `{calibrate}` the command that makes it, `{set}` and
+# `{evaluation}` its sets, `{arrays}` the array of its set; other names are figures of the finding.
 REMEDIES: Mapping[str, Remedy] = {
     "inputs-not-scaled": Remedy(CHANGE_ARRAYS, 'inputs = inputs.astype("float32") / 255'),
     "inputs-scaled-twice": Remedy(CHANGE_ARRAYS, 'inputs = inputs.astype("float32") * 255'),
@@ -58,7 +58,7 @@ REMEDIES: Mapping[str, Remedy] = {
     ),
     "accuracy-differs": Remedy(
         "Draw both sets at random from the data that will be predicted, and calibrate again:",
-        "{calibrate} --evaluation evaluation.{suffix}",
+        "{calibrate} --evaluation {evaluation}",
     ),
     "no-errors": Remedy("Calibrate with samples that the model was not trained on."),
     "samples-in-both-sets": Remedy("Give an evaluation set of other samples."),
@@ -76,8 +76,9 @@ REMEDIES: Mapping[str, Remedy] = {
         "{calibrate} --dry-run",
     ),
     "classes-not-predicted": Remedy(
-        "Compare the order and number of the model's classes with those of the labels. " + DRY_RUN,
-        "{calibrate} --dry-run",
+        "Compare the order and number of the model's classes with those of the labels, and prepare "
+        "the inputs as in training. Then compare a few predictions with their labels:",
+        "howsure predict {reference} {set} --output predictions.csv",
     ),
     "few-samples-for-bins": Remedy(
         "Let the service choose the number of bins, or add labelled samples:",
@@ -131,24 +132,42 @@ REMEDIES_OF_OUTPUTS: Mapping[str, Remedy] = {
 
 
 def remedy_of(
-    finding: Mapping[str, Any], about: Mapping[str, Any], reference: str = "NAME"
+    finding: Mapping[str, Any],
+    about: Mapping[str, Any],
+    reference: str = "NAME",
+    *,
+    typed: TypedWords | None = None,
 ) -> Remedy:
     """Return what fixes a finding; ``reference`` is what commands call the calibration.
 
     ``about`` has ``config`` and ``data`` of the calibration, of its dry run or of its report's
-    provenance. The text is empty if the code is not known.
+    provenance. ``typed`` has the words of the command that made it, if they are known. The text is
+    empty if the code is not known.
     """
     data, figures = about["data"], finding["figures"]
     found = _remedy(finding["code"], figures, about["config"], data)
-    replaced = [key for key in REPLACED if f"--{key.replace('_', '-')} " in found.code]
+    replaceable = REPLACED if typed is None else typed
+    replaced = [key for key in replaceable if f"--{key.replace('_', '-')} " in f"{found.code} "]
+    if typed is not None:
+        replaced.append("dry_run")
     names = {
         "reference": reference,
-        "suffix": data.get("format", "npz"),
+        **_sets(about, typed or {}),
         "arrays": data["kind"],
-        "calibrate": calibrate_command(about, without=replaced),
+        "calibrate": calibrate_command(about, without=replaced, typed=typed),
         **_offset(figures),
     }
     return found._replace(code=found.code.format_map(names | figures))
+
+
+def _sets(about: Mapping[str, Any], typed: TypedWords) -> dict[str, str]:
+    """Return the words for the two sets of a calibration."""
+    further = f"evaluation.{about['data'].get('format', 'npz')}"
+    found = {
+        "set": typed.get("files", [set_file(about)])[-1],
+        "evaluation": typed.get("evaluation", [further])[-1],
+    }
+    return {name: shlex.quote(word) for name, word in found.items()}
 
 
 def remedy_for_further_set(finding: Mapping[str, Any], config: Mapping[str, Any]) -> Remedy:

@@ -102,9 +102,22 @@ class RunCost(BaseModel):
     )
 
 
+class SampleAccuracy(BaseModel):
+    """The share of some samples whose label is the most probable class, as Top-1 counts it."""
+
+    value: float = Field(examples=[0.95], description="In 0 to 1; each sample counts as one.")
+    interval: tuple[float, float] = Field(
+        examples=[[0.916, 0.973]], description="Exact, at level 0.95."
+    )
+    n_samples: int = Field(examples=[256], description="How many were examined.")
+
+
 class DryRun(BaseModel):
     """Result of a dry run; nothing of it is stored."""
 
+    accuracy: SampleAccuracy = Field(
+        description="Of the examined samples; of pairs, the share of correct ones."
+    )
     findings: list[Finding] = Field(description="What looks wrong with it.")
     warnings: list[str] = Field(description="Sentences worth reading.")
     cost: RunCost = Field(description="What the calibration would take.")

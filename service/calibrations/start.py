@@ -10,6 +10,7 @@ from contextlib import ExitStack
 import numpy as np
 
 import models
+from howsure.statistics.bins.intervals import proportion_interval
 from howsure.statistics.plain import to_plain
 from howsure.statistics.records.records import Records
 from service.access.quotas import enforce_storage_quota
@@ -20,7 +21,7 @@ from service.calibrations.findings import (
     findings_of_sample,
 )
 from service.calibrations.manage import library_versions
-from service.calibrations.schemas import DryRun, RunCost, rendered_findings
+from service.calibrations.schemas import DryRun, RunCost, SampleAccuracy, rendered_findings
 from service.calibrations.upload import CheckedUpload, check_upload
 from service.calibrations.upload_form import CalibrationUpload
 from service.http.uploads import SpooledFile
@@ -34,6 +35,8 @@ from service.storage.artifact_store import ArtifactStore
 from service.storage.calibrations import CalibrationRepository
 from service.storage.shards import shard_buffers
 from service.workspace import Workspace
+
+ACCURACY_LEVEL = 0.95  # of the interval in a dry run
 
 
 def start_calibration(ctx: CallContext, upload: CalibrationUpload) -> uuid.UUID:
@@ -157,6 +160,7 @@ def dry_run(workspace: Workspace, tenant_id: uuid.UUID, upload: CalibrationUploa
         # These are the costs of each measure; `cost` has those of a sample.
         model.pop("costs", None)
         return DryRun(
+            accuracy=_accuracy(records),
             findings=rendered_findings(to_plain(findings)),
             cost=_cost(workspace, checked, records, n_bytes),
             data=dict(checked.data),
@@ -193,6 +197,12 @@ def _read_spread_rows(dataset: UploadedSet, n_rows: int) -> tuple[Batch, int]:
         n_bytes += sum(array.nbytes for array in arrays)
         spread.add(batch)
     return spread.rows, n_bytes
+
+
+def _accuracy(records: Records) -> SampleAccuracy:
+    hits, n = int(records.hits(1).sum()), records.n_samples
+    interval = proportion_interval(hits, n, ACCURACY_LEVEL)
+    return SampleAccuracy(value=hits / n, interval=interval, n_samples=n)
 
 
 def _cost(

@@ -9,7 +9,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from howsure.calibrate_command import TypedWords, path_word
 from howsure.client.uploads import pack_folder
+from howsure.statistics.plain import percent
 from service.cli.config_options import (
     BinsOption,
     ClassesOption,
@@ -65,8 +67,8 @@ def packed_folder(folder: Path) -> Iterator[Path]:
 KIBI = 1024.0
 
 
-def print_dry_run(tried: dict[str, Any]) -> None:
-    """Print the estimated cost of a dry run, then notes and findings."""
+def print_dry_run(tried: dict[str, Any], typed: TypedWords | None = None) -> None:
+    """Print the estimated cost and the accuracy of a dry run, then notes and findings."""
     cost = tried["cost"]
     samples = f"{cost['samples']:,} samples"
     if cost["passes"]:
@@ -82,7 +84,13 @@ def print_dry_run(tried: dict[str, Any]) -> None:
     say(said)
     stored = ", ".join(f"{name} {_bytes(n)}" for name, n in cost["stored_bytes"].items() if n)
     say(f"Would store: {stored}. Nothing was kept.")
-    print_findings(tried, Console())
+    found = tried["accuracy"]
+    lower, upper = map(percent, found["interval"])
+    say(
+        f"Top-1 accuracy on {found['n_samples']:,} samples: {percent(found['value'])} "
+        f"({lower} to {upper})"
+    )
+    print_findings(tried, Console(), typed=typed)
     if not tried["findings"]:
         say("Nothing looks wrong.")
 
@@ -107,6 +115,7 @@ def _file(metavar: str, text: str, *, dir_okay: bool = False) -> Any:  # noqa: A
 
 
 def calibrate(  # noqa: PLR0913, PLR0917 - an option each
+    context: typer.Context,
     files: Annotated[
         list[Path],
         typer.Argument(
@@ -185,13 +194,33 @@ def calibrate(  # noqa: PLR0913, PLR0917 - an option each
         "evaluation_labels": evaluation_labels,
         "config": settings,
     }
+    typed = typed_words(context)
     with service_client(url) as client:
         if dry_run:
-            print_dry_run(client.dry_run(**upload))
+            print_dry_run(client.dry_run(**upload), typed)
             return
-        with job_progress() as show:
+        with job_progress(typed) as show:
             made = client.calibrate(**upload, on_progress=show, cancel_on_interrupt=True)
-        print_calibration(client, made)
+        print_calibration(client, made, typed)
+
+
+def typed_words(context: typer.Context) -> TypedWords:
+    """Return the words typed for each parameter of the command, by name of the parameter."""
+    found = {}
+    for parameter in context.command.params:
+        name = str(parameter.name)
+        source = context.get_parameter_source(name)
+        if source is None or source.name != "COMMANDLINE":
+            continue
+        value, option = context.params[name], parameter.opts[0]
+        values = value if isinstance(value, list | tuple) else [value]
+        if parameter.param_type_name == "argument":
+            found[name] = [path_word(str(one)) for one in values]
+        elif value is True:
+            found[name] = [option]
+        else:
+            found[name] = [word for one in values for word in (option, str(one))]
+    return found
 
 
 def _split(files: list[Path]) -> tuple[list[Path], Path]:

@@ -12,6 +12,7 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
+from howsure.calibrate_command import TypedWords
 from howsure.client import JobFailed, Progress
 from howsure.remedies import Remedy, remedy_of
 from service.cli.failure import CommandFailed
@@ -105,8 +106,11 @@ SLOW = 10.0
 
 
 @contextmanager
-def job_progress() -> Iterator[Callable[[Progress], None]]:
-    """Show the progress of a job; if it fails, print its findings and notes."""
+def job_progress(typed: TypedWords | None = None) -> Iterator[Callable[[Progress], None]]:
+    """Show the progress of a job; if it fails, print its findings and notes.
+
+    ``typed`` has the words of the command that started it.
+    """
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
@@ -131,7 +135,7 @@ def job_progress() -> Iterator[Callable[[Progress], None]]:
 
             yield show
     except JobFailed as error:
-        print_findings(error.resource)
+        print_findings(error.resource, typed=typed)
         raise
 
 
@@ -153,19 +157,28 @@ STYLES = {"warning": "bold yellow", "notice": "cyan"}
 
 
 def print_findings(
-    resource: Mapping[str, Any], console: Console | None = None, *, reference: str = "NAME"
+    resource: Mapping[str, Any],
+    console: Console | None = None,
+    *,
+    reference: str = "NAME",
+    typed: TypedWords | None = None,
+    headline: str = "",
 ) -> None:
-    """Print notes, then notices, then warnings, which should be the last lines.
+    """Print notes, then notices, then the headline and warnings, which should be the last lines.
 
-    They go to standard error by default. ``reference`` is what commands call the calibration.
+    They go to standard error by default. ``reference`` is what commands call the calibration,
+    ``typed`` the words of the command that makes it.
     """
     console = console or Console(stderr=True)
     for note in resource.get("warnings", []):
         say(f"note: {note}", console)
     found = resource.get("findings", [])
-    for finding in sorted(found, key=lambda finding: bool(finding["level"] == "warning")):
-        fix = remedy_of(finding, resource.get("provenance", resource), reference)
-        print_finding(console, finding, fix)
+    for level in ("notice", "warning"):
+        if level == "warning" and headline:
+            say(headline, console)
+        for finding in (one for one in found if one["level"] == level):
+            fix = remedy_of(finding, resource.get("provenance", resource), reference, typed=typed)
+            print_finding(console, finding, fix)
 
 
 def print_finding(console: Console, finding: Mapping[str, Any], fix: Remedy, *more: str) -> None:

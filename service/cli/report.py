@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from howsure.calibrate_command import TypedWords
 from howsure.client import Calibration, Client
 from howsure.client.request import Request
 from service.cli.connection import service_client
@@ -52,18 +53,20 @@ def _is_screen() -> bool:
 SHOWN = ("ece_15", "brier", "nll", "auroc", "aurc")
 
 
-def print_calibration(client: Client, made: Calibration) -> None:
+def print_calibration(client: Client, made: Calibration, typed: TypedWords | None = None) -> None:
     """Print the name of a calibration, and its scores."""
     title = Text.assemble((made.reference, "bold"), f"  {made.id}")
     Console().print(title, highlight=False, soft_wrap=True)
-    print_scores(client.report(made.id))
+    print_scores(client.report(made.id), typed)
 
 
-def print_scores(report: dict[str, Any]) -> None:
+def print_scores(report: dict[str, Any], typed: TypedWords | None = None) -> None:
     """Print a table for each event, measures first, then baselines.
 
-    To standard error: whether the calibration is fit for automatic use, notes and findings.
+    To standard error: notes and findings, and whether the calibration is fit for automatic use.
+    ``typed`` has the words of the command that made it.
     """
+    said = set()
     for k, event in report["events"].items():
         table = Table(title=_title(k, event), title_justify="left", box=SIMPLE_HEAD)
         table.add_column("")
@@ -84,15 +87,20 @@ def print_scores(report: dict[str, Any]) -> None:
         print_table(table)
         if event["verdict"] is not None:
             say(f"{event['verdict']['sentence']}\n")
+            said.add(event["verdict"]["sentence"])
     Console().print(
         "* serves /predict. ece_15: calibration error, how far probabilities are off on average "
         "over 15 equal ranges.",
         style="dim",
         soft_wrap=True,
     )
-    say(report["summary"]["headline"], Console(stderr=True))
     found = report["calibration"]
-    print_findings(report, reference=f"{found['name']}@{found['version']}")
+    print_findings(
+        report | {"warnings": [note for note in report["warnings"] if note not in said]},
+        reference=f"{found['name']}@{found['version']}",
+        typed=typed,
+        headline=report["summary"]["headline"],
+    )
 
 
 def _title(k: str, event: dict[str, Any]) -> str:

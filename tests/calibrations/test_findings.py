@@ -130,6 +130,10 @@ def test_a_dry_run_keeps_nothing(client, folder):
     assert answer.status_code == httpx.codes.OK, answer.text
     found = answer.json()
     assert codes(found) == ["few-samples-for-bins"]
+    accuracy = found["accuracy"]
+    assert accuracy["n_samples"] == 256
+    lower, upper = accuracy["interval"]
+    assert 0.85 < lower < accuracy["value"] < upper < 1.0
     cost = found["cost"]
     assert cost["samples"] == cost["rows"] == 1200
     assert cost["passes"] == 1

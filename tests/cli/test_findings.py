@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from colour_pictures import IMAGENET, colour_model, colour_set, zip_of
 from running_service import DIGITS
+from scipy.stats import binomtest
 
 from howsure.remedies import REMEDIES, remedy_for_further_set, remedy_of
 from howsure.statistics.findings import FINDINGS, LABEL_FINDINGS, SCORE_FINDINGS
@@ -25,6 +26,20 @@ def test_a_dry_run_prints_findings_and_cost(command):
     assert "600 samples, once through the model: 600 rows, about" in tried.stdout
     assert "Nothing was kept." in tried.stdout
     assert "dry@" not in command("list").stdout
+
+
+def test_a_dry_run_tells_the_accuracy_of_a_set_without_a_finding(command, tmp_path):
+    """Many labels are wrong in no pattern: nothing is found, but the accuracy is low."""
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(256, 10))
+    wrong = rng.random(256) < 0.6
+    labels = np.where(wrong, rng.integers(0, 10, 256), logits.argmax(axis=1))
+    np.savez(tmp_path / "low.npz", logits=logits, labels=labels)
+    tried = command("calibrate", "--dry-run", tmp_path / "low.npz").stdout
+    hits = int(np.sum(logits.argmax(axis=1) == labels))
+    exact = binomtest(hits, 256).proportion_ci(0.95)
+    said = f"{hits / 2.56:.1f} % ({100 * exact.low:.1f} % to {100 * exact.high:.1f} %)"
+    assert f"\nTop-1 accuracy on 256 samples: {said}\nNothing looks wrong." in tried
 
 
 def test_a_set_without_a_fault(command):
@@ -91,6 +106,59 @@ def test_every_finding_has_a_remedy_that_can_be_followed(
         ast.parse(remedy)
 
 
+def printed_commands(text, name):
+    lines = [shlex.split(line) for line in text.splitlines() if f"  howsure {name} " in line]
+    return [words[1:] for words in lines]
+
+
+def test_a_command_that_mends_has_the_paths_and_options_that_were_typed(command, tmp_path, quick):
+    """Also those beside the working folder, and without those that the command replaces."""
+    with np.load(DIGITS / "calibration.npz") as stored:
+        inputs, labels = stored["inputs"], stored["labels"]
+    one, two = tmp_path / "my set.npz", tmp_path / "other.npz"
+    np.savez(one, inputs=inputs, labels=labels)
+    np.savez(two, inputs=inputs, labels=np.where(labels < 4, (labels + 1) % 4, labels))
+    typed = ("calibrate", DIGITS / "model.onnx", one)
+    made = command(*typed, "--evaluation", two, *quick, "--name", "differs").stderr
+    (words,) = printed_commands(made, "calibrate")
+    kept = [str(word) for word in (*typed, *quick, "--name", "differs", "--evaluation", two)]
+    assert words == kept
+    np.savez(one, inputs=np.random.default_rng(0).permutation(inputs), labels=labels)
+    tried = command(*typed, "--dry-run", "--output-kind", "logits").stdout
+    assert "accuracy-near-chance" in tried
+    (words,) = printed_commands(tried, "calibrate")
+    assert words == [*map(str, typed), "--output-kind", "logits", "--dry-run"]
+
+
+def test_predictions_to_compare_by_hand_are_written_as_it_is_printed(
+    command, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    with np.load(DIGITS / "calibration.npz") as stored:
+        labels = stored["labels"]
+    logits = np.eye(10)[labels] * 5 + np.random.default_rng(0).normal(size=(len(labels), 10))
+    logits[:, 6] = -50
+    np.savez("my outputs.npz", logits=logits, labels=labels)
+    made = command("calibrate", "my outputs.npz", "--name", "never").stderr
+    assert "(classes-not-predicted)" in made
+    assert "--dry-run" not in made
+    (words,) = printed_commands(made, "predict")
+    assert words[:3] == ["predict", "never@1", "my outputs.npz"]
+    command(*words)
+    assert len((tmp_path / words[-1]).read_text().splitlines()) == len(labels) + 1
+
+
+def test_a_calibration_prints_each_sentence_once_and_the_headline_last(command):
+    """Its Top-5 fails twice, where one method seems far better."""
+    made = command("calibrate", DIGITS / "model.onnx", DIGITS / "calibration.npz", "--name", "once")
+    lines = [line for line in (made.stdout + made.stderr).splitlines() if line.endswith(".")]
+    sentences = [line.removeprefix("note: ") for line in lines]
+    assert len(sentences) == len(set(sentences))
+    assert sentences[-1].startswith("Fit for automatic use")
+    assert made.stderr.splitlines()[-1] == sentences[-1]
+    assert "Top-5 fails in 2 of 600 calibration samples: too rarely to compare" in made.stdout
+
+
 @pytest.mark.parametrize(
     ("names", "asked"),
     [
@@ -113,7 +181,8 @@ def test_a_command_that_mends_runs_as_it_is_printed(
     made = command("calibrate", *files, *quick, *option)
     printed = [shlex.split(line) for line in made.stderr.splitlines() if "howsure calib" in line]
     ((_, *words),) = (words for words in printed if "--dry-run" not in words)
-    assert words[:5] == ["calibrate", *files]
+    assert words[:3] == ["calibrate", *files[:2]]
+    assert words[words.index("--name") + 1] == "mended"
     assert json.loads(words[words.index("--config") + 1])["measures"] == ["entropy"]
     again = command(*words)
     assert "warning" not in again.stderr

@@ -106,4 +106,7 @@ def test_pairs_in_percent_are_noted(command, pairs, tmp_path):
     path.write_text("\n".join(["score,correct", *lines]))
     note = "Divide them by 100 if they are percentages."
     assert note in command("calibrate", path, "--dry-run").stdout
-    assert note not in command("calibrate", pairs, "--dry-run").stdout
+    tried = command("calibrate", pairs, "--dry-run").stdout
+    assert note not in tried
+    spread = np.linspace(0, len(CORRECT) - 1, 256).astype(int)
+    assert f" 256 samples: {100 * CORRECT[spread].mean():.1f} % (" in tried

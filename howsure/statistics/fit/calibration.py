@@ -206,7 +206,7 @@ def _fit_event(event: EventInput, measures: dict[str, MeasureFit]) -> EventFit:
         measures=_beside_served(measures, shown),
         baselines=baselines,
         served=name,
-        verdict=reach_verdict(samples.k, served, baselines),
+        verdict=reach_verdict(samples.k, served, baselines, folds=event.options.folds),
         oracle=fit_oracle(event, served.table.requested_bins),
         learned=event.learned,
     )

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from howsure.statistics.bins.table import BinTable
 from howsure.statistics.comparison import PairedDifference
 from howsure.statistics.fit.result import BaselineFit, BestMethod, MeasureFit, Verdict
 from howsure.statistics.plain import percent
@@ -12,11 +13,14 @@ BINS = "bins"
 ERROR = "ece_15"
 
 
-def reach_verdict(k: int, served: MeasureFit, baselines: Mapping[str, BaselineFit]) -> Verdict:
+def reach_verdict(
+    k: int, served: MeasureFit, baselines: Mapping[str, BaselineFit], *, folds: int
+) -> Verdict:
     """Return the method of least negative log-likelihood, and its lead.
 
     The served bins are compared with every baseline, by cross-validation and on the evaluation set,
-    if there is one.
+    if there is one. The sentence compares no methods if the event holds or fails less often than
+    there are ``folds``.
     """
     validated = _validated(served, baselines)
     if validated is None:
@@ -29,6 +33,7 @@ def reach_verdict(k: int, served: MeasureFit, baselines: Mapping[str, BaselineFi
         validated if evaluated is None else evaluated,
         n_methods=1 + len(baselines),
         evaluated=evaluated is not None,
+        folds=folds,
     )
     return Verdict(validated.best, sentence, validated, evaluated)
 
@@ -95,13 +100,31 @@ NAMES = {
 }
 
 
+def rarer_outcome(table: BinTable) -> tuple[int, str]:
+    """Return how often the event holds, or fails if that is rarer, and the verb for it."""
+    n_hits, n_samples = int(table.hits.sum()), int(table.counts.sum())
+    return min((n_hits, "holds"), (n_samples - n_hits, "fails"))
+
+
 def _sentence(
-    k: int, served: MeasureFit, found: BestMethod | None, *, n_methods: int, evaluated: bool
+    k: int,
+    served: MeasureFit,
+    found: BestMethod | None,
+    *,
+    n_methods: int,
+    evaluated: bool,
+    folds: int,
 ) -> str:
     """Return how good the served probability is, and then what else was tried."""
     where = "on the evaluation set" if evaluated else "in cross-validation"
     said = [f"Top-{k}, {where}: {_error(served, evaluated=evaluated)}"]
-    if found is not None:
+    rarer, outcome = rarer_outcome(served.table)
+    if rarer < folds:
+        said.append(
+            f"Top-{k} {outcome} in {rarer} of {int(served.table.counts.sum()):,} calibration "
+            "samples: too rarely to compare methods."
+        )
+    elif found is not None:
         said.append(_compared(found, f"{served.measure}, {served.table.lookup}", n_methods))
     return " ".join(said)
 

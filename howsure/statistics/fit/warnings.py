@@ -8,7 +8,7 @@ from howsure.statistics.bins.design import SampleDesign
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.fit.result import EventFit, MeasureFit
-from howsure.statistics.fit.verdict import BINS
+from howsure.statistics.fit.verdict import BINS, rarer_outcome
 
 WIDE = 0.1  # an interval of ±0.05
 
@@ -52,13 +52,13 @@ def event_warnings(event: EventFit, options: FitOptions) -> Iterator[str]:
     for fit in event.measures.values():
         yield from _merged_bins(event, fit)
     yield from _width(event)
-    yield from _better_baseline(event)
+    if rarer_outcome(event.measures[event.served].table)[0] >= options.folds:
+        yield from _better_baseline(event)
 
 
 def _degeneracy(event: EventFit, options: FitOptions) -> Iterator[str]:
     served = event.measures[event.served].table
-    n_hits = int(served.hits.sum())
-    rarer, outcome = min((n_hits, "holds"), (event.n_samples - n_hits, "fails"))
+    rarer, outcome = rarer_outcome(served)
     if rarer == 0:
         always = "never" if outcome == "holds" else "always"
         yield (
