@@ -17,6 +17,7 @@ from howsure.statistics.measures import (
     supplied_names,
 )
 from service.calibrations.config import CalibrationConfig
+from service.child.reading.checks import counted_from_one
 from service.errors import InvalidConfig, InvalidDataset, TooLarge, shown
 from service.graph.description import quote, quote_all
 from service.runner.messages.dataset import PAIRS, DatasetInfo
@@ -90,7 +91,10 @@ def check_label_range(labels: Labels, location: str, n_classes: int) -> None:
         raise InvalidDataset.at(
             f"{location}.labels[{row}]",
             f"expected a class from 0 to {n_classes - 1}, got {int(labels[row])}; "
-            "count labels from 0, or map them by class_map",
+            + (
+                counted_from_one(labels, n_classes)
+                or "count labels from 0, or map them by class_map"
+            ),
         )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 from uuid import UUID
 
@@ -32,6 +33,7 @@ from service.calibrations.set_checks import (
     class_names,
 )
 from service.calibrations.upload_form import CalibrationUpload
+from service.child.reading.columns import listed
 from service.errors import InvalidConfig, InvalidInput, InvalidOnnxModel, ModelRule, ServiceError
 from service.http.uploads import SpooledFile
 from service.runner.messages.dataset import PAIRS, Batch, DatasetInfo, DatasetKind, ScoreRange
@@ -294,7 +296,7 @@ def _check_parts(upload: CalibrationUpload, config: CalibrationConfig, info: Dat
             raise InvalidInput.at(
                 "model",
                 "calibration holds inputs, so an ONNX model is needed; "
-                "without one, upload its `logits` or `probabilities`, and say in "
+                f"without one, upload its `logits` or `probabilities`{_renaming(info)}, and say in "
                 "config.output.kind which of them an .npy array holds, or upload pairs in columns "
                 "`score` and `correct`",
             )
@@ -310,6 +312,17 @@ def _check_parts(upload: CalibrationUpload, config: CalibrationConfig, info: Dat
         )
     elif kind != PAIRS:
         _check_output(config.output, info)
+
+
+def _renaming(info: DatasetInfo) -> str:
+    """Return what the columns of a table would be called if they were outputs."""
+    first = next(chain.from_iterable(info.columns.values()), None)
+    if first is None:
+        return ""
+    return (
+        " in columns `prob_<class>` or `logit_<class>` "
+        f"(rename {listed([first])} to {listed([f'prob_{first}'])})"
+    )
 
 
 # The names of outputs in sets, for messages.

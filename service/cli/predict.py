@@ -115,8 +115,9 @@ def predict(
 
         scoring = Scoring(calibration, rows, output, rows_per_part, requests, restart)
         with service_address(url) as address:
-            n_rows = score_file(address, scoring)
-        typer.echo(f"{n_rows} rows written to {output}", err=True)
+            written = score_file(address, scoring)
+        _warn(written.n_out_of_distribution, written.n_rows)
+        typer.echo(f"{written.n_rows} rows written to {output}", err=True)
         return
     if rows_per_part is not None or restart or requests != DEFAULT_REQUESTS:
         raise CommandFailed("--rows, --requests and --restart need -o FILE")
@@ -129,16 +130,20 @@ def predict(
         typer.echo("The rows have no column names: read in the order of the calibration.", err=True)
     predictions = answer["predictions"]
     print_table(predictions_table(predictions[:MOST_PRINTED]))
-    strange = sum(bool(prediction["out_of_distribution"]) for prediction in predictions)
-    if strange:
-        typer.echo(
-            f"out of distribution: {strange} of {len(predictions)} rows are less certain than "
-            "nearly all of the calibration set, or unlike it; do not rely on their probabilities.",
-            err=True,
-        )
+    _warn(sum(bool(row["out_of_distribution"]) for row in predictions), len(predictions))
     if len(predictions) > MOST_PRINTED:
         left = len(predictions) - MOST_PRINTED
         typer.echo(f"{left} more rows; -o answers.csv writes all of them", err=True)
+
+
+def _warn(n_strange: int, n_rows: int) -> None:
+    """Say on stderr how many rows are out of distribution, if any."""
+    if n_strange:
+        typer.echo(
+            f"out of distribution: {n_strange} of {n_rows} rows are less certain than "
+            "nearly all of the calibration set, or unlike it; do not rely on their probabilities.",
+            err=True,
+        )
 
 
 def _request(calibration: str, path: Path) -> Request:

@@ -145,6 +145,28 @@ def test_rows_by_other_classes_are_refused(client, intents) -> None:
     assert f"missing: `{NAMES[0]}`; unknown: `{NAMES[0].title()}`" in answer.json()["detail"]
 
 
+def test_rows_by_the_columns_of_the_table_are_told_the_class(client, intents) -> None:
+    row = {f"prob_{name}": 1 / len(NAMES) for name in NAMES}
+    answer = client.post("/predict", json={"calibration": "intents", "probabilities": [row]})
+    assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY
+    assert f"; write `{NAMES[0]}`, without `prob_`" in answer.json()["detail"]
+
+
+def test_percentages_are_told_alike_in_json_and_csv(client, intents) -> None:
+    advice = "the row sums to 100, so these are percentages: divide by 100"
+    rows = 100 * OUTPUTS[:3]
+    body = {"calibration": "intents", "probabilities": rows.tolist()}
+    table = csv({f"prob_{name}": rows[:, k] for k, name in enumerate(NAMES)})
+    for answer in (client.post("/predict", json=body), send(client, "intents", table, CSV)):
+        assert advice in answer.json()["detail"]
+
+
+def test_columns_called_as_classes_are_told_the_prefix(client) -> None:
+    table = csv({**{name: OUTPUTS[:, k] for k, name in enumerate(NAMES)}, "label": LABELS})
+    answer = calibrate(client, calibration=table, config=json.dumps(CONFIG))
+    assert f"(rename `{NAMES[0]}` to `prob_{NAMES[0]}`)" in answer.json()["detail"]
+
+
 def test_named_rows_of_a_calibration_without_a_model(client, intents) -> None:
     body = {"calibration": "intents", "inputs": [{"prob_sales": 1.0}]}
     answer = client.post("/predict", json=body)

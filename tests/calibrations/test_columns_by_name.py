@@ -257,6 +257,7 @@ def test_an_evaluation_set_of_the_upload_has_the_same_columns(client, write) -> 
     refused = calibrate(client, model=MODEL, evaluation=other, config=json.dumps(CONFIG), **sets)
     assert refused.status_code == httpx.codes.UNPROCESSABLE_ENTITY
     assert "got also `zip`" in refused.json()["detail"]
+    assert "; leave it out" in refused.json()["detail"]
     config = CONFIG | {"name": "both", "columns": {"inputs": NAMES}}
     assert calibrated(client, config, model=MODEL, evaluation=other, **sets)
 
@@ -373,6 +374,8 @@ def test_a_wrong_number_of_columns_names_rows_and_columns_of_the_file(client, na
     (violation,) = answer.json()["errors"]
     assert f"expected shape [rows, 6], got [300, {width}]" in violation["message"]
     assert all(f"`{name}`" in violation["message"] for name in names)
+    advice = "1 column too few" if width == 5 else "1 column too many (after the first 6: `last`)"
+    assert advice in violation["message"]
     by_list = client.post("/predict", json={"calibration": named, "inputs": values.tolist()})
     (violation,) = by_list.json()["errors"]
     assert f"got [300, {width}]" in violation["message"]

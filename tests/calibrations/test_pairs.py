@@ -29,7 +29,8 @@ def written(file_format: str, tmp_path, scores=SCORES) -> bytes:
     if file_format == "csv of confidence":
         return csv(confidence=scores, correct=CORRECT.astype(int))
     if file_format == "csv with words":
-        return csv(question=["how?"] * ROWS, score=scores, correct=CORRECT)
+        correct = np.where(CORRECT, "Yes", "no")
+        return csv(question=["how?"] * ROWS, score=scores, correct=correct)
     if file_format == "parquet":
         write_parquet(tmp_path / "pairs.parquet", {"score": scores, "correct": CORRECT})
         return (tmp_path / "pairs.parquet").read_bytes()
@@ -202,10 +203,13 @@ def test_bins_of_pairs_move_to_another_service(client) -> None:
          "calibration.score[3]", "finite"),
         ({"score": SCORES, "correct": np.where(np.arange(ROWS) == 4, 2, CORRECT)},
          "calibration.correct[4]", "expected 1 or 0"),
-        ({"score": SCORES, "correct": np.where(np.arange(ROWS) == 4, "yes", "1")},
+        ({"score": SCORES, "correct": np.where(np.arange(ROWS) == 4, "maybe", "1")},
          "calibration.correct[4]", "expected 1 or 0"),
         ({"points": SCORES, "correct": CORRECT.astype(int)}, "calibration.score", "column `score`"),
         ({"score": SCORES, "truth": CORRECT.astype(int)}, "calibration.label", "`correct`"),
+        ({"confidence": SCORES}, "calibration.label", "`confidence` needs a column `correct`"),
+        ({"conf": SCORES, "correct": CORRECT.astype(int)}, "calibration.score",
+         "rename `conf` to `confidence`"),
         ({"Score": SCORES, "Correct": CORRECT.astype(int)}, "calibration.label",
          "rename `Score` to `score` and `Correct` to `correct`"),
         ({"0.25": SCORES, "1": CORRECT.astype(int)}, "calibration.label", "the first line holds"),

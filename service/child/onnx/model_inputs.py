@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.child.onnx.shape_advice import (
+    MATRIX_AXES,
+    count_advice,
     made_shape,
     one_input_advice,
     options_advice,
@@ -24,7 +26,6 @@ from service.runner.messages.preprocessing import PIXELS, Preprocessing
 
 ANY_INPUT = "inputs"
 SHOWN_COLUMNS = 30
-MATRIX_AXES = 2
 
 
 def check_input_types(specs: Sequence[TensorSpec]) -> None:
@@ -126,7 +127,8 @@ def _check_shape(
         found = [of_rows, *array.shape[1:]] if of_rows and array.ndim else list(array.shape)
         fix = shape_advice(shape, array.shape)
         if not fix and columns and len(columns) in {*shape[1:], *array.shape[1:]}:
-            fix = f"; columns: {listed(columns, most=SHOWN_COLUMNS)}"
+            fix = f"{count_advice(shape, array.shape, columns)}; columns: "
+            fix += listed(columns, most=SHOWN_COLUMNS)
         raise InvalidInput.at(
             place,
             f"expected shape [{axes}{more}], got {found} of {array.dtype.name}{fix}",

@@ -5,11 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from service.child.reading.columns import listed
 from service.graph.description import TensorSpec
 from service.runner.messages.frames import Array
 from service.runner.messages.preprocessing import PIXELS, Layout, Preprocessing
 
 IMAGE_AXES = 4
+MATRIX_AXES = 2
 
 
 def pixels_advice(name: str, array: Array) -> str:
@@ -49,6 +51,22 @@ def shape_advice(wanted: Sequence[int | None], found: Sequence[int]) -> str:
             if all(w in (None, f) for w, f in zip(wanted, moved, strict=True)):
                 return f"; write x.transpose({axes})"
     return ""
+
+
+def count_advice(wanted: Sequence[int | None], found: Sequence[int], columns: Sequence[str]) -> str:
+    """Return how many columns a table has too many or too few, and which ones are left over."""
+    if len(wanted) != MATRIX_AXES or len(found) != MATRIX_AXES or not wanted[1]:
+        return ""
+    n_wanted, n_more = wanted[1], found[1] - wanted[1]
+    count = f"{abs(n_more)} column{'' if abs(n_more) == 1 else 's'}"
+    if n_more < 0:
+        return f"; {count} too few"
+    if len(columns) != found[1]:  # they are those of the calibration set
+        return f"; {count} too many"
+    return (
+        f"; {count} too many (after the first {n_wanted}: {listed(columns[n_wanted:])}); leave out "
+        "what is no feature, or name the features in config.columns (--columns)"
+    )
 
 
 def made_shape(preprocessing: Preprocessing) -> tuple[int | None, ...]:

@@ -17,6 +17,7 @@ SUM_TOLERANCE = 1e-3
 # Floats of decimals such as 0.333 miss them by less than this.
 FLOAT_ERROR = 1e-6
 PERCENT = 100.0
+PERCENTAGES = f"the row sums to {PERCENT:g}, so these are percentages: divide by {PERCENT:g}"
 
 
 def is_plain_name(name: str) -> bool:
@@ -91,7 +92,7 @@ def check_labels(labels: AnyArray, *, place: str, n_classes: int | None, n_allow
     bad = (labels < 0) | (labels >= upper)
     if bad.any():
         row = int(np.argmax(bad))
-        fix = "labels count the classes from 0"
+        fix = counted_from_one(labels, n_classes) or "labels count the classes from 0"
         if labels[row] < 0:
             fix += "; leave out samples without a label"
         raise InvalidDataset.at(
@@ -99,6 +100,13 @@ def check_labels(labels: AnyArray, *, place: str, n_classes: int | None, n_allow
             f"expected a class from 0 to {upper - 1}, got {int(labels[row])}; {fix}",
         )
     return labels.astype(np.int64, copy=False)
+
+
+def counted_from_one(labels: AnyArray, n_classes: int | None) -> str:
+    """Return what to do about labels that run from 1 to the number of classes; else nothing."""
+    if n_classes is None or (labels.min(), labels.max()) != (1, n_classes):
+        return ""
+    return f"labels run from 1 to {n_classes}: subtract 1"
 
 
 def is_finite(array: AnyArray) -> bool:
@@ -167,6 +175,8 @@ def is_off(sums: Floats) -> NDArray[np.bool_]:
 
 def sum_advice(row: Floats) -> str:
     """Return what to do about a row of probabilities that does not sum to 1."""
+    if _are_percentages(row):
+        return PERCENTAGES
     off = abs(row.sum() - 1.0)
     for decimals in (1, 2, 3):
         is_rounded = np.allclose(row, row.round(decimals), rtol=0.0, atol=FLOAT_ERROR)
@@ -175,6 +185,10 @@ def sum_advice(row: Floats) -> str:
                 f"they are rounded to {decimals} decimals: send more, or divide each row by its sum"
             )
     return "independent sigmoids are no distribution over classes"
+
+
+def _are_percentages(row: NDArray[np.floating]) -> bool:
+    return bool((row >= 0).all() and abs(row.sum() - PERCENT) <= PERCENT / 100)
 
 
 def _refused_output(row: NDArray[np.floating], column: int, kind: str) -> str:
@@ -187,8 +201,8 @@ def _refused_output(row: NDArray[np.floating], column: int, kind: str) -> str:
     if not np.isfinite(value):
         return f"expected a finite number, got {value}"
     fix = "send logits under the name of logits"
-    if (row >= 0).all() and abs(row.sum() - PERCENT) <= PERCENT / 100:
-        fix = f"the row sums to {PERCENT:g}, so these are percentages: divide by {PERCENT:g}"
+    if _are_percentages(row):
+        fix = PERCENTAGES
     return f"expected a probability from 0 to 1, got {value}; {fix}"
 
 

@@ -13,6 +13,13 @@ from service.runner.messages.dataset import DESIGN_DTYPES, OutputKind
 from service.runner.messages.reading import LABEL, SetContext
 
 CORRECT_COLUMN = "correct"
+# Another name of the score in tables.
+CONFIDENCE = "confidence"
+# What to do about labels that are names, beside outputs whose columns name no classes.
+NAME_CLASSES = (
+    'if labels are names of classes, list these from class 0 on in config.classes, ["no", "yes"] '
+    "(--classes no,yes)"
+)
 # Columns besides those of the classes: the label and supplied uncertainties.
 MAX_OTHER_COLUMNS = 1_000
 
@@ -102,11 +109,13 @@ def label_column(names: Sequence[str], ctx: SetContext) -> str | None:
         return LABEL if LABEL in names and not is_input else None
     if ctx.labels_required and LABEL not in names:
         fix = f'if it is called otherwise, say so in config.columns: {{"{LABEL}": ["its name"]}}'
-        if SCORE in names:
+        score = next((name for name in (SCORE, CONFIDENCE) if name in names), None)
+        if score is not None:
             fix += "; " + (
-                f"pairs of `{SCORE}` and `{CORRECT_COLUMN}` are sent without a model"
+                f"pairs of `{score}` and `{CORRECT_COLUMN}` are sent without a model"
                 if CORRECT_COLUMN in names
-                else f"if these are pairs, call the column beside `{SCORE}` `{CORRECT_COLUMN}`"
+                else f"if these are pairs, `{score}` needs a column `{CORRECT_COLUMN}` beside it, "
+                "1 or 0 a sample, whether the answer was right"
             )
         fix = rename_hint(names, [LABEL, SCORE, CORRECT_COLUMN]).removeprefix("; ") or fix
         raise ctx.invalid(f"expected a column `{LABEL}`, got {listed(names)}; {fix}", LABEL)

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 from service.child.reading.class_indices import ClassLabels
 from service.child.reading.columns import (
     CORRECT_COLUMN,
+    NAME_CLASSES,
     TableColumn,
     TableColumns,
     check_n_columns,
@@ -213,7 +214,9 @@ def _refuse_faults(
             name, row = header[int(cell[1])], int(cell[2]) - _FIRST_ROW
             kind = "an integer" if name in integers else "a number"
             found = f", got {cell[3]!a}" if cell[3] else ""
-            raise ctx.invalid(f"expected {kind}{found}", name, row) from error
+            is_name = name in integers and bool(cell[3]) and not _is_number(cell[3])
+            fix = f"; {NAME_CLASSES}" if is_name else ""
+            raise ctx.invalid(f"expected {kind}{found}{fix}", name, row) from error
         if line := _BAD_ROW.search(text):
             raise ctx.invalid(
                 f"expected {line[2]} values, got {line[3]}", row=int(line[1]) - _FIRST_ROW

@@ -13,7 +13,7 @@ from howsure.statistics.records.pairs import (
     score_log_odds,
 )
 from service.child.reading.checks import check_n_samples, check_sizes, check_supplied
-from service.child.reading.columns import CORRECT_COLUMN, rename_hint
+from service.child.reading.columns import CONFIDENCE, CORRECT_COLUMN, rename_hint
 from service.child.reading.sampling_design import design_columns, read_design
 from service.child.reading.set_file import refuse_damage
 from service.child.reading.tables import ReadColumns, number_column
@@ -28,11 +28,10 @@ from service.runner.messages.dataset import (
 )
 from service.runner.messages.reading import SetContext
 
-# Another name of the score in tables.
-CONFIDENCE = "confidence"
 READ_ROWS = 65_536
-_TEXTS = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
-_EXPECTED = "expected 1 or 0, or true or false"
+_TEXTS = dict.fromkeys(("1", "1.0", "true", "yes"), True)
+_TEXTS |= dict.fromkeys(("0", "0.0", "false", "no"), False)
+_EXPECTED = "expected 1 or 0, true or false, or yes or no"
 
 
 def reads_pairs(names: Collection[str], ctx: SetContext) -> bool:
@@ -64,7 +63,7 @@ def require_columns(names: Sequence[str], ctx: SetContext) -> list[str]:
             }[name]
             raise ctx.invalid(
                 f"expected a column `{name}`, {use}, got {found or 'none'}"
-                + rename_hint(names, [name]),
+                + (rename_hint(names, [name]) or _score_hint(names, name)),
                 name,
             )
     if CORRECT_COLUMN not in names and ctx.reading.wants_labels:
@@ -77,6 +76,14 @@ def require_columns(names: Sequence[str], ctx: SetContext) -> list[str]:
             )
     wanted = {*needed, CORRECT_COLUMN} if CORRECT_COLUMN in names else set(needed)
     return [*(name for name in (SCORE, CORRECT_COLUMN) if name in wanted), *design_columns(names)]
+
+
+def _score_hint(names: Sequence[str], wanted: str) -> str:
+    """Return the end of a message about a missing score: a column that is nearly its other name."""
+    if wanted != SCORE:
+        return ""
+    short = next((name for name in names if name.casefold() in ("conf", "conf.")), None)
+    return f"; rename `{short}` to `{CONFIDENCE}`" if short else rename_hint(names, [CONFIDENCE])
 
 
 def read_pairs(
@@ -120,7 +127,7 @@ def check_correct(values: AnyArray, *, start: int, ctx: SetContext) -> Labels:
     Raises
     ------
     InvalidDataset
-        If a value is not 0, 1, true or false.
+        If a value is none of 0, 1, true, false, yes and no.
     """
     if values.dtype.kind == "O":  # text, or a column with empty cells
         shown = [_TEXTS.get(str(value).strip().lower()) for value in values.tolist()]

@@ -10,6 +10,7 @@ import numpy as np
 from service.child.reading.checks import SUPPLIED_PREFIX, check_n_samples
 from service.child.reading.class_indices import ClassLabels
 from service.child.reading.columns import (
+    NAME_CLASSES,
     TableColumn,
     TableColumns,
     check_n_columns,
@@ -174,7 +175,9 @@ def _check_type(schema: Any, name: str, ctx: SetContext, *, is_label: bool = Fal
     kind, fix = ("integers", "int64") if is_label else ("floats", "float32")
     is_whole = is_label and (types.is_integer(found) or types.is_boolean(found))
     if not (is_whole or types.is_floating(found)):
-        raise ctx.invalid(f"expected {kind}, got {found}; cast the column to {fix}", name)
+        is_name = is_label and table_column(name, found).kind == "text"
+        advice = NAME_CLASSES if is_name else f"cast the column to {fix}"
+        raise ctx.invalid(f"expected {kind}, got {found}; {advice}", name)
 
 
 def _open(file: SetFile, *, buffer_bytes: int = 0, encoded: Sequence[str] = ()) -> Any:  # noqa: ANN401 - as above

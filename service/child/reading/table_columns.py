@@ -84,7 +84,8 @@ def _not_taken(
     others: Sequence[str], asked: Mapping[str, Sequence[str]], ctx: SetContext
 ) -> InvalidDataset:
     names = [name for chosen in asked.values() for name in chosen]
-    fix = "leave other columns out, or choose columns by config.columns when you calibrate"
+    fix = f"leave {'it' if len(others) == 1 else 'them'} out; for tables with other columns, "
+    fix += "calibrate with config.columns"
     if any(_ROW_NUMBER.fullmatch(name) for name in others):
         fix = "write the table without an index (index=False)"
     return ctx.invalid(

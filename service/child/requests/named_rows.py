@@ -5,7 +5,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import chain
+from itertools import chain, product
 from operator import itemgetter
 from typing import Any, NoReturn
 
@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from service.child.reading.columns import listed, nearest
+from service.child.reading.output_columns import PREFIXES
 from service.child.requests.limits import BodyLimits
 from service.child.requests.tensors import ANY_INPUT, Array
 from service.errors import InvalidInput, TooLarge, shown
@@ -117,7 +118,7 @@ class NamedRows:
                 f"expected the {len(self._names)} {self._of} of the calibration by name"
                 + (f"; missing: {listed(missing)}" if missing else "")
                 + (f"; unknown: {listed(unknown)}" if unknown else "")
-                + (nearest(unknown, missing) if missing else "; leave other names out"),
+                + _name_advice(unknown, missing),
             )
         for name, value in row:
             at = f"{place}.{shown(name)[1:-1]}"
@@ -126,6 +127,16 @@ class NamedRows:
                 raise InvalidInput.at(at, f"expected a number, got {got}")
             if abs(value) > sys.float_info.max:
                 raise InvalidInput.at(at, "the number is out of range")
+
+
+def _name_advice(unknown: Sequence[str], missing: Sequence[str]) -> str:
+    """Return the end of a message about wrong names: what to write for one of them."""
+    if not missing:
+        return "; leave other names out"
+    for name, prefix in product(unknown[:1], PREFIXES.values()):
+        if name.startswith(prefix) and name.removeprefix(prefix) in missing:
+            return f"; write {listed([name.removeprefix(prefix)])}, without `{prefix}`"
+    return nearest(unknown, missing)
 
 
 def _n_keys(text: bytes) -> int:

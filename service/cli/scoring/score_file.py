@@ -66,8 +66,16 @@ class Scoring:
         return self.output.with_name(f"{self.output.name}.parts")
 
 
-def score_file(address: Address, scoring: Scoring) -> int:
-    """Predict every row of a file, write the result, and return the number of rows.
+@dataclass(frozen=True)
+class Written:
+    """The number of rows in a result, and how many of them are out of distribution."""
+
+    n_rows: int
+    n_out_of_distribution: int
+
+
+def score_file(address: Address, scoring: Scoring) -> Written:
+    """Predict every row of a file, write the result, and return what was written.
 
     Parts that were made stay if the command fails, and the same command continues with them.
 
@@ -81,7 +89,7 @@ def score_file(address: Address, scoring: Scoring) -> int:
     return asyncio.run(_score_file(address, scoring))
 
 
-async def _score_file(address: Address, scoring: Scoring) -> int:
+async def _score_file(address: Address, scoring: Scoring) -> Written:
     write = writer_of(scoring.output)
     if scoring.output.exists() and scoring.output.samefile(scoring.source):
         raise CommandFailed(f"{scoring.output}: is the set itself; write to another file")
@@ -103,12 +111,14 @@ async def _score_file(address: Address, scoring: Scoring) -> int:
                 with Parts.opened(scoring.folder, manifest, restart=scoring.restart) as parts:
                     await _make_missing(client, dataset, parts, scoring.requests)
                     unfinished = scoring.folder / "result"
-                    write(unfinished, Result(parts, calibration.classes))
+                    result = Result(parts, calibration.classes)
+                    write(unfinished, result)
+                    written = Written(manifest.n_rows, result.n_out_of_distribution())
                     parts.publish(unfinished, scoring.output)
                     parts.remove()
         except ServiceError as error:
             raise CommandFailed(f"{scoring.source}: {error.message}") from error
-    return manifest.n_rows
+    return written
 
 
 def _manifest(

@@ -18,6 +18,7 @@ from service.reports.csv_table import csv_cell
 Column = NDArray[Any]
 Columns = dict[str, Column]
 ROW, FILE, TRUE_LABEL, CLASS, LABEL = "row", "file", "true_label", "class", "label"
+OUT_OF_DISTRIBUTION = "out_of_distribution"
 WORDS = np.array(["false", "true"])
 
 
@@ -46,6 +47,12 @@ class Result:
             rest = [name for name in stored if name not in {*front, CLASS}]
             classes = [CLASS, LABEL] if CLASS in stored else []
         return [ROW, *front, *classes, *rest]
+
+    def n_out_of_distribution(self) -> int:
+        """Count the rows out of distribution; 0 where the calibration cannot tell."""
+        if OUT_OF_DISTRIBUTION not in self.names:
+            return 0
+        return sum(int(np.count_nonzero(of)) for of in self.array(OUT_OF_DISTRIBUTION))
 
     def array(self, name: str) -> Iterator[Column]:
         """Yield one array, part by part."""

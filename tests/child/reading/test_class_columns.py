@@ -122,7 +122,18 @@ WRONG = {
     "percentage": ("label,p\n1,50\n", {}, ".p[0]", "got 50.0; divide percentages by 100"),
     "not a number": ("label,p\n1,0.5\n1,nan\n", {}, ".p[1]", "got nan"),
     "third class": ("label,p\n2,0.5\n", {}, ".label[0]", "from 0 to 1, got 2"),
-    "text beside one": ("label,p\nyes,0.5\n", {}, ".label[0]", "an integer, got 'yes'"),
+    "counted from one": (
+        "label,p\n1,0.5\n2,0.5\n",
+        {},
+        ".label[1]",
+        "from 0 to 1, got 2; labels run from 1 to 2: subtract 1",
+    ),
+    "text beside one": (
+        "label,p\nyes,0.5\n",
+        {},
+        ".label[0]",
+        "an integer, got 'yes'; if labels are names of classes, list these",
+    ),
 }
 
 
@@ -132,6 +143,15 @@ def test_a_broken_rule_is_named_with_its_place(path, case):
     error = refusal(write_text(path, text), reading=Reading(**reading))
     assert error.violations[0].location == f"calibration{location}"
     assert message in error.violations[0].message
+
+
+@pytest.mark.parametrize("file_format", TABLE_FORMATS)
+def test_listed_classes_are_labels_beside_one_column(path, file_format):
+    given = {"label": np.array(["no", "yes", "yes"]), "prob": np.array([0.1, 0.8, 0.9])}
+    path = write_columns(path, file_format, given)
+    assert "config.classes" in refusal(path).violations[0].message
+    _, found = read_all(path, reading=Reading(classes=["no", "yes"]))
+    assert found.tolist() == [0, 1, 1]
 
 
 @pytest.mark.parametrize(

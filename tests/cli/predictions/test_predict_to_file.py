@@ -26,7 +26,7 @@ N_ROWS = 300
 
 
 def score(service: httpx.Client, scoring: Scoring) -> int:
-    return score_file(Address(str(service.base_url)), scoring)
+    return score_file(Address(str(service.base_url)), scoring).n_rows
 
 
 @pytest.fixture(scope="module")
@@ -133,11 +133,16 @@ def test_a_refusal_says_why_and_leaves_nothing(
 def test_the_command_without_a_server(quick, tmp_path) -> None:
     made = howsure("calibrate", DIGITS / "calibration_logits.csv", *quick, folder=tmp_path)
     assert made.returncode == 0, made.stderr
-    np.savez(tmp_path / "rows.npz", logits=np.eye(10, dtype=np.float32) * 5)
+    unsure = np.zeros((2, 10), np.float32)
+    np.savez(tmp_path / "rows.npz", logits=np.vstack([np.eye(10, dtype=np.float32) * 50, unsure]))
 
     done = howsure("predict", "calibration", "rows.npz", "-o", "answers.csv", folder=tmp_path)
 
     assert done.returncode == 0, done.stderr
-    assert done.stderr.splitlines()[-1] == "10 rows written to answers.csv"
+    warning, written = done.stderr.splitlines()[-2:]
+    assert warning.startswith("out of distribution: 2 of 12 rows are less certain")
+    assert written == "12 rows written to answers.csv"
     assert done.stdout == ""
-    assert arrays_in(tmp_path / "answers.csv")["class"].tolist() == list(range(10))
+    found = arrays_in(tmp_path / "answers.csv")
+    assert found["class"].tolist()[:10] == list(range(10))
+    assert found["out_of_distribution"].tolist() == [False] * 10 + [True] * 2
