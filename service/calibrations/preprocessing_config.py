@@ -19,8 +19,16 @@ Preset: TypeAlias = Literal["imagenet", "clip", "unit", "none"]
 Side = Annotated[int, Field(ge=1, le=MAX_SIDE)]
 # A list, since JSON has no tuples and a strict model converts nothing.
 Size = Annotated[list[Side], Field(min_length=2, max_length=2)]
+Channel = Annotated[float, Field(allow_inf_nan=False)]
 Channels = Annotated[
-    list[Annotated[float, Field(allow_inf_nan=False)]], Field(min_length=1, max_length=3)
+    list[Channel],
+    Field(min_length=1, max_length=3),
+    # One number is a list of one; `True` is no number.
+    BeforeValidator(
+        lambda given: [given] if type(given) in (int, float) else given,
+        json_schema_input_type=Channel
+        | Annotated[list[Channel], Field(min_length=1, max_length=3)],
+    ),
 ]
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 import models
 from service.reports.further_sets import further_events
 from service.reports.report import first_risk, operating_point
-from service.reports.summary import Status, decide
+from service.reports.summary import Status, decide, promised_rate
 from service.storage.operating_points import FitnessRow, fitness_rows
 from service.workspace import Workspace
 
@@ -16,13 +16,15 @@ from service.workspace import Workspace
 class Fitness:
     """The status and the headline of a report's summary, and what they depend on.
 
-    ``warnings`` are those among the findings.
+    ``warnings`` are those among the findings. ``coverage`` is the share of answers that it is fit
+    for, None unless it is fit.
     """
 
     status: Status
     headline: str
     warnings: tuple[str, ...]
     operating_point: models.OperatingPoint | None
+    coverage: float | None = None
 
     @property
     def is_refused(self) -> bool:
@@ -52,17 +54,18 @@ def _fitness(row: FitnessRow) -> Fitness:
         "measures": {row.measure: {"selective": selective}},
         "figures": {"risk": first_risk(selective)},
     }
-    status, headline = decide(
-        {
-            "findings": row.findings,
-            "provenance": {"data": row.data},
-            "operating_point": None if row.point is None else operating_point(row.point),
-            "events": {k: event},
-            "evaluations": [
-                {"name": name, "events": further_events(result, row.accuracy, row.data["samples"])}
-                for name, result in row.shifted
-            ],
-        }
-    )
+    report = {
+        "findings": row.findings,
+        "provenance": {"data": row.data},
+        "operating_point": None if row.point is None else operating_point(row.point),
+        "events": {k: event},
+        "evaluations": [
+            {"name": name, "events": further_events(result, row.accuracy, row.data["samples"])}
+            for name, result in row.shifted
+        ],
+    }
+    status, headline = decide(report)
+    promised = promised_rate(report, k) if status == "fit" else None
     warnings = tuple(found["message"] for found in row.findings if found["level"] == "warning")
-    return Fitness(status, headline, warnings, row.point)
+    coverage = None if promised is None else promised["coverage"]
+    return Fitness(status, headline, warnings, row.point, coverage)

@@ -7,7 +7,12 @@ import models
 from howsure.statistics.bins.intervals import proportion_interval
 from howsure.statistics.findings import LABEL_FINDINGS
 from howsure.statistics.fit.verdict import ERROR
-from howsure.statistics.shift.verdict import SHIFT_LEVEL
+from howsure.statistics.shift.verdict import (
+    OPENINGS,
+    SHIFT_LEVEL,
+    USUAL_LEVEL,
+    is_too_small,
+)
 from service.calibrations.findings import with_docs
 from service.reports.charts import text
 from service.reports.charts.further_sets import SAID
@@ -90,16 +95,39 @@ def further_events(
     ``accuracy``, by event, and ``n_samples`` are those of the calibration set.
     """
     events = {}
+    level = SHIFT_LEVEL / len(result["events"])
     for k, event in result["events"].items():
         served = event["measures"][event["served"]]
         known = share_of(round(accuracy[k] * n_samples), n_samples)
         events[k] = {name: event[name] for name in ("accuracy", "served", "shifted")}
         events[k] |= {name: served[name] for name in ("scores", "discarded")}
-        events[k]["accepted"] = event.get("accepted", [])
+        events[k] |= {"stated": served.get("stated"), "verdict": _verdict(result, event, level)}
+        events[k]["accepted"] = [found | _rates(found) for found in event.get("accepted", [])]
         events[k]["disproves"] = not doubtful_labels(result) and _disproves(
-            event, result["n_samples"], known, level=SHIFT_LEVEL / len(result["events"])
+            event, result["n_samples"], known, level=level
         )
     return events
+
+
+def _rates(found: Counts) -> dict[str, Any]:
+    judged = error_rate(found) or {"coverage": 0.0, "value": None, "interval": None}
+    names = {"coverage": "coverage", "risk": "value", "risk_interval": "interval"}
+    return {name: judged[source] for name, source in names.items()}
+
+
+def _verdict(result: Mapping[str, Any], event: Event, level: float) -> str:
+    """Return the outcome of an event in a few words."""
+    if doubtful_labels(result):
+        return "labels look wrong"
+    # Results of earlier releases have no outcome.
+    outcome = event.get("outcome") or ("shifted" if event["shifted"] else "alike")
+    if outcome != "alike":
+        return OPENINGS[outcome]
+    if is_too_small(result["n_samples"], level):
+        return "too few samples to tell"
+    served = event["measures"][event["served"]]
+    is_tested = served["ece_p_value"] is not None
+    return "unclear" if is_tested and _is_miscalibrated(served, USUAL_LEVEL) else OPENINGS[outcome]
 
 
 def doubtful_labels(found: Mapping[str, Any]) -> bool:
@@ -162,8 +190,6 @@ def details(found: Set, k: str) -> str:
     """Return the figures of a set that disproves the calibration."""
     event = found["events"][k]
     said = [f"{percent(1.0 - event['accuracy'])} of answers are wrong"]
-    if event["scores"].get(ERROR) is not None:
-        said.append(f"stated probabilities are off by {percent(event['scores'][ERROR])} on average")
     for one in event["accepted"]:
         max_risk = one["target"]["max_risk"]
         if contradicts(one, max_risk):
@@ -172,5 +198,9 @@ def details(found: Set, k: str) -> str:
                 f"{share(max_risk)} was promised"
             )
             break
+    else:
+        if event["scores"].get(ERROR) is not None:
+            off = percent(event["scores"][ERROR])
+            said.append(f"stated probabilities are off by {off} on average")
     how = SAID[found["outcome"] or "shifted"]
     return f"The further set “{text.name(found['name'])}” {how}: {'; '.join(said)}."

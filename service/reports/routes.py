@@ -155,13 +155,16 @@ class FurtherEvent(BaseModel):
     accuracy: float | None = Field(description="Null without labels.")
     served: str = Field(description="The served measure.")
     shifted: bool = Field(description="Whether the set differs from the calibration set.")
+    verdict: str = Field("", description="The outcome in a few words.")
+    stated: float | None = Field(None, description="Mean probability; null without labels.")
     scores: dict[str, float | None] | None = Field(description="Null without labels.")
     discarded: dict[str, float] = Field(
         description="Share of samples above each out-of-distribution threshold."
     )
     accepted: list[dict[str, Any]] = Field(
         [],
-        description="Accepted answers and errors at each tested threshold; empty without labels.",
+        description="Accepted answers and errors at each tested threshold, their share and error "
+        "rate with its interval; empty without labels.",
     )
     disproves: bool = Field(
         False,

@@ -66,9 +66,10 @@ def _first_event(report: Report) -> str:
 def _sentences(report: Report, k: str, status: Status) -> Iterator[str]:
     event = report["events"][k]
     if status == "shifted":
-        yield from (details(found, k) for found in disproving_sets(report["evaluations"], k))
+        # Second, so that a small screen shows it under the headline.
         status, headline = _by_error_rate(report, k)
         yield f"For data like the calibration set: {headline}"
+        yield from (details(found, k) for found in disproving_sets(report["evaluations"], k))
     point, risk = active_point(report, k), event["figures"]["risk"]
     if point is not None:
         yield _point_in_words(point)
@@ -85,7 +86,7 @@ def _by_error_rate(report: Report, k: str) -> tuple[Status, str]:
     if "imported" in report["provenance"]["data"]:
         return "unknown", "These bins were imported. There are no samples here to judge them by."
     event = report["events"][k]
-    point, risk = active_point(report, k), _promised(report, k)
+    point, risk = active_point(report, k), promised_rate(report, k)
     if risk is not None:
         using = "" if point is None else f" with the active operating point “{point['name']}”"
         if contradicts(risk["evaluation"], risk["max_risk"]):
@@ -134,7 +135,7 @@ def _point_in_words(point: Report) -> str:
     )
 
 
-def _promised(report: Report, k: str) -> Report | None:
+def promised_rate(report: Report, k: str) -> Report | None:
     """Return the tested error rate that the verdict is about.
 
     It is that of the active operating point, where one is active.
@@ -208,7 +209,7 @@ def _excess(found: Report, max_risk: float | None) -> str:
 
 def _further_rates(report: Report, k: str, status: Status) -> Iterator[str]:
     """Yield a sentence for each other requested error rate."""
-    event, promised = report["events"][k], _promised(report, k) or {}
+    event, promised = report["events"][k], promised_rate(report, k) or {}
     if event["figures"]["risk"] is None and status != "fit":
         return
     for found in _rates(event):

@@ -24,6 +24,9 @@ DIFFERENCES = {
     "accuracy": "Accuracy",
 }
 
+# Of calibrations that should not be used: the part of the report that says why, and its name.
+REASONS = {"warned": ("findings", "findings"), "shifted": ("further-sets", "further sets")}
+
 
 def compared_events(found: Json) -> list[dict[str, Any]]:
     """Return the events of all calibrations, by ascending k."""
@@ -38,12 +41,24 @@ def _event(k: str, found: Json) -> dict[str, Any]:
     return {
         "k": k,
         "columns": columns,
+        "accepted": _accepted(columns),
         "differences": [
             (heading, [_difference(at["events"][k], score) for at in comparisons])
             for score, heading in DIFFERENCES.items()
             if any(event and score in event["differences"] for event in compared)
         ],
     }
+
+
+def _accepted(columns: Sequence[Json | None]) -> list[tuple[float, list[Json | None]]]:
+    """Return each requested error rate with what each calibration accepts at it."""
+    found = [
+        {value_of(one["target"]["max_risk"]): one for one in column["selective"]} if column else {}
+        for column in columns
+    ]
+    return [
+        (rate, [by.get(rate) for by in found]) for rate in sorted({r for by in found for r in by})
+    ]
 
 
 def _column(k: str, report: Located) -> dict[str, Any] | None:
@@ -57,6 +72,7 @@ def _column(k: str, report: Located) -> dict[str, Any] | None:
         "cost": next(row for row in event["comparison"] if row["served"]),
         "bins": table["quantile_bins"],
         "scores": table["scores"],
+        "selective": list(table["selective"] or ()),
         "evaluation": table["evaluation"] or None,
     }
 
@@ -111,7 +127,8 @@ def _heading(report: Json, shown: Located, at: int, ids: Sequence[str]) -> dict[
         "at": shown,
         "is_first": at == 0,
         "about": report["calibration"],
-        "warning": summary["headline"] if summary["status"] == "warned" else "",
+        "warning": summary["headline"] if summary["status"] in REASONS else "",
+        "reason": REASONS.get(summary["status"]),
         "as_first": _address([ids[at], *ids[:at], *ids[at + 1 :]]),
         "model": report["provenance"]["model"],
         "data": report["provenance"]["data"],

@@ -68,6 +68,7 @@ def report_content(report: Mapping[str, Any], chart: RenderedFigures) -> dict[st
         "config": json.dumps(report["provenance"]["config"], indent=2, ensure_ascii=False),
         "warnings": _warnings(report),
         "inputs": INPUTS,
+        "further_rates": lambda k: _tested_rates(report["events"][k]),
     }
 
 
@@ -87,6 +88,12 @@ def _event(
         "missing": missing_labels(labels_missing(event), event["accuracy"]),
         "learned": _learned(table.get("learned"), config.get("classes") or []),
     }
+
+
+def _tested_rates(event: Mapping[str, Any]) -> list[float]:
+    """Return the requested error rates that have a threshold, in the order of further sets."""
+    selective = event["measures"][event["served"]].get("selective") or ()
+    return [one["target"]["max_risk"] for one in selective if one["threshold"] is not None]
 
 
 def _learned(learned: Mapping[str, Any] | None, names: Sequence[str]) -> dict[str, Any] | None:

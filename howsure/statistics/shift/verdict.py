@@ -7,6 +7,8 @@ from howsure.statistics.plain import percent
 from howsure.statistics.shift.result import MeasureEvaluation, Outcome
 
 SHIFT_LEVEL = 0.01
+# A p-value below this is seldom called chance.
+USUAL_LEVEL = 0.05
 LEAST_PRINTED = 1e-9
 # Sets in which a larger Kolmogorov-Smirnov distance goes unseen are too small to judge: fewer than
 # 43 samples for one event.
@@ -49,7 +51,7 @@ def shift_verdict(k: int, measure: MeasureEvaluation, *, n_events: int) -> tuple
             chance = "more than chance explains: they are miscalibrated on this set"
             outcome = "shifted" if differs else _failure(measure, error)
         elif not measure.ece_band.consistent:
-            chance = f"which may be chance with so few errors (p = {measure.ece_p_value:.2g})"
+            chance = _doubt(measure.ece_p_value, level)
         off = f"off by {percent(error)} on average ({ERROR})"
         said.insert(0, f"stated probabilities are {off}, {chance}")
         if measure.right is not None and measure.stated is not None:
@@ -57,6 +59,14 @@ def shift_verdict(k: int, measure: MeasureEvaluation, *, n_events: int) -> tuple
             said.insert(0, shares)
     opening = _unshifted(measure, level) if outcome == "alike" else OPENINGS[outcome]
     return outcome, f"Top-{k}: {opening}; {'; '.join(said)}."
+
+
+def _doubt(p_value: float, level: float) -> str:
+    """Return why an error outside its band does not count as a failure."""
+    p = f"p = {p_value:.2g}"
+    if p_value >= USUAL_LEVEL:
+        return f"which may be chance ({p})"
+    return f"which is probably more than chance, but not proven: {p}, and the level is {level:.2g}"
 
 
 def _failure(measure: MeasureEvaluation, error: float) -> Outcome:
@@ -67,12 +77,21 @@ def _failure(measure: MeasureEvaluation, error: float) -> Outcome:
     return "worse" if too_high > 0.0 else "better"
 
 
+def is_too_small(n_samples: int, level: float) -> bool:
+    """Tell whether a set of so many samples cannot show a shift at this level."""
+    return n_samples > 0 and _least_distance(n_samples, level) > MOST_UNSEEN
+
+
+def _least_distance(n_samples: int, level: float) -> float:
+    """Return Kolmogorov's limit: the distance that a test of so many samples takes for a shift."""
+    return float(np.sqrt(np.log(2.0 / level) / (2.0 * n_samples)))
+
+
 def _unshifted(measure: MeasureEvaluation, level: float) -> str:
     n = sum(measure.occupancy)
-    # Kolmogorov's limit: the distance that a test of so many samples at this level takes for one.
-    least = np.sqrt(np.log(2.0 / level) / (2.0 * max(n, 1)))
-    if n == 0 or least <= MOST_UNSEEN:
+    if not is_too_small(n, level):
         return OPENINGS["alike"]
+    least = _least_distance(n, level)
     what = f"only a distance of about {least:.2f} would show" if least < 1.0 else "none would show"
     return f"too few samples to tell whether the set is shifted, {n}: {what}"
 

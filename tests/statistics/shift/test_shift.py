@@ -86,6 +86,18 @@ def test_calibration_fails_above_the_band_and_beyond_chance(observed, p_value, s
     assert "are off by 4.0 % on average (ece_15), " in text
 
 
+@pytest.mark.parametrize(("p_value", "says"), [
+    (0.3, "off by 4.0 % on average (ece_15), which may be chance (p = 0.3)"),
+    (0.05, "which may be chance (p = 0.05)"),
+    (0.009, "probably more than chance, but not proven: p = 0.009, and the level is 0.005"),
+])  # fmt: skip
+def test_a_small_p_value_above_the_level_is_not_called_chance(p_value, says):
+    found, text = shift_verdict(1, measure_with(1.0, observed=0.05, ece_p=p_value), n_events=2)
+    assert found == "alike"
+    assert says in text
+    assert ("may be chance" in text) == (p_value >= 0.05)
+
+
 @pytest.mark.parametrize("labelled", [False, True])
 @pytest.mark.parametrize(("n", "says"), [
     (1, "none would show"), (10, "a distance of about 0.51 would show"), (42, "0.25"), (43, ""),

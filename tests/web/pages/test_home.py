@@ -13,6 +13,7 @@ from keyed_service import KeyedService, keyed_service, logits_of
 from page_visitor import Visitor, elements, numbers_of, pointed_to
 from running_service import calibrated, evaluate, npz
 
+from service.reports.numbers import percent
 from service.web import home
 
 SEE_OTHER = httpx.codes.SEE_OTHER
@@ -171,7 +172,10 @@ def test_each_row_says_in_a_word_what_its_report_says(service, visitor) -> None:
         row = row_of(visitor, name)
         assert ">succeeded<" not in row
         (mark,) = re.findall(r'<a class="state [a-z]*" [^>]*title="([^"]*)">([^<]*)</a>', row)
-        summary = client.get(f"/report?calibration={name}").json()["summary"]
+        report = client.get(f"/report?calibration={name}").json()
+        summary, risk = report["summary"], report["events"]["1"]["figures"]["risk"]
+        if word == "fit":
+            word += f" on {percent(risk['coverage'])}"
         assert (html.unescape(mark[0]), mark[1]) == (summary["headline"], word)
     assert "Do not use for data like “upside down”" in summary["headline"]
     summary = client.get("/report?calibration=mislabelled").json()["summary"]
