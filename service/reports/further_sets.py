@@ -115,6 +115,13 @@ def _rates(found: Counts) -> dict[str, Any]:
     return {name: judged[source] for name, source in names.items()}
 
 
+VERDICTS: dict[str, str] = {
+    **{str(outcome): said for outcome, said in OPENINGS.items()},
+    "shifted": "shifted",
+    "alike": "no shift seen",
+}
+
+
 def _verdict(result: Mapping[str, Any], event: Event, level: float) -> str:
     """Return the outcome of an event in a few words."""
     if doubtful_labels(result):
@@ -122,12 +129,12 @@ def _verdict(result: Mapping[str, Any], event: Event, level: float) -> str:
     # Results of earlier releases have no outcome.
     outcome = event.get("outcome") or ("shifted" if event["shifted"] else "alike")
     if outcome != "alike":
-        return OPENINGS[outcome]
+        return VERDICTS[outcome]
     if is_too_small(result["n_samples"], level):
         return "too few samples to tell"
     served = event["measures"][event["served"]]
-    is_tested = served["ece_p_value"] is not None
-    return "unclear" if is_tested and _is_miscalibrated(served, USUAL_LEVEL) else OPENINGS[outcome]
+    is_tested = served.get("ece_p_value") is not None
+    return "unclear" if is_tested and _is_miscalibrated(served, USUAL_LEVEL) else VERDICTS[outcome]
 
 
 def doubtful_labels(found: Mapping[str, Any]) -> bool:

@@ -38,6 +38,7 @@ def test_one_number_is_both_sides_of_a_crop_and_the_shorter_side_of_a_picture() 
 def test_grey_pictures_have_one_number_a_channel() -> None:
     found = resolved({"colour": "grey", "mean": [0.5], "std": [0.25], "layout": "nhw"})
     assert (found.channels, found.mean, found.std) == (1, (0.5,), (0.25,))
+    assert resolved({"colour": "grey", "mean": 0.5, "std": 1}).mean == (0.5,)
     assert resolved({"colour": "grey"}).mean == (0.0,)
 
 
@@ -64,6 +65,8 @@ def test_what_was_resolved_is_a_configuration_again(preset: str) -> None:
             'give one number for mean and one for std, or use the preset "unit"',
         ),
         ({"mean": [0.5]}, "", "expected 3 numbers"),
+        ({"mean": 0.5}, "", "expected 3 numbers"),
+        ({"mean": True, "colour": "grey"}, ".mean", "expected"),
         ({"std": [1, 0, 1]}, "", "above 0"),
         ({"layout": "nhw"}, "", "colour grey"),
         ({"resize": 200, "crop": 224}, "", "larger than what resize makes"),

@@ -1,5 +1,6 @@
 """The page that compares calibrations with a first one."""
 
+import json
 import re
 from typing import Any
 
@@ -7,7 +8,7 @@ import httpx
 import numpy as np
 import pytest
 from keyed_service import KeyedService
-from page_visitor import Visitor, elements, text_of
+from page_visitor import Visitor, elements, numbers_of, text_of
 from running_service import calibrated, npz
 
 from service.reports.verdict import compared_verdict
@@ -28,6 +29,22 @@ def comparison(service: KeyedService) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def shown(service: KeyedService) -> str:
     return Visitor(service).open(address(*NAMES)).text
+
+
+def test_the_share_of_accepted_answers_comes_first(shown, comparison) -> None:
+    top = shown.partition('<section class="card"')[0]
+    found = {path: json.loads(value) for _, path, value in numbers_of(top)}
+    expected = {}
+    for at, report in enumerate(comparison["calibrations"]):
+        event = report["events"]["1"]
+        served = event["served"].replace("~", "~0").replace("/", "~1")
+        path = f"/calibrations/{at}/events/1/measures/{served}/selective"
+        for i, one in enumerate(event["measures"][event["served"]].get("selective") or ()):
+            if one["threshold"] is not None:
+                expected[f"{path}/{i}/coverage"] = one["coverage"]
+                expected[f"{path}/{i}/n_accepted"] = one["n_accepted"]
+    assert expected
+    assert found == expected
 
 
 def card_of(page: str, name: str) -> str:

@@ -174,9 +174,9 @@ def test_each_row_says_in_a_word_what_its_report_says(service, visitor) -> None:
         (mark,) = re.findall(r'<a class="state [a-z]*" [^>]*title="([^"]*)">([^<]*)</a>', row)
         report = client.get(f"/report?calibration={name}").json()
         summary, risk = report["summary"], report["events"]["1"]["figures"]["risk"]
-        if word == "fit":
-            word += f" on {percent(risk['coverage'])}"
-        assert (html.unescape(mark[0]), mark[1]) == (summary["headline"], word)
+        said = f"fit on {percent(risk['coverage'])}" if word == "fit" else word
+        shown = html.unescape(mark[1]).replace("\u00a0", " ")
+        assert (html.unescape(mark[0]), shown) == (summary["headline"], said)
     assert "Do not use for data like “upside down”" in summary["headline"]
     summary = client.get("/report?calibration=mislabelled").json()["summary"]
     assert "Labels of the further set “off by one” look wrong: " in summary["sentences"][-1]

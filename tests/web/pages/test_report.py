@@ -1,13 +1,14 @@
 """The report as a page: its first sentence, its figures, and its links to other forms."""
 
 import html
+import json
 import re
 import xml.etree.ElementTree as ET
 
 import httpx
 import pytest
 from keyed_service import KeyedService
-from page_visitor import HTML, Visitor, elements
+from page_visitor import HTML, Visitor, elements, numbers_of
 from running_service import refit
 
 from service.reports.numbers import percent
@@ -65,10 +66,32 @@ def test_the_report_names_the_active_operating_point_and_who_decided(service) ->
     page = Visitor(service).open(f"/report?calibration={made['id']}").text
     (line,) = re.findall(r'<p class="active">(.*?)</p>', page)
     assert f'href="/pages/calibrations/{made["id"]}/operating-point">automatic</a>' in line
-    assert re.search(r"since 20[\d: -]+ UTC, by <bdi>&lt;i&gt;Ann</bdi>", line)
+    assert re.search(r"since 20[\d: -]+ UTC, by <bdi>&lt;i&gt;Ann</bdi>: <bdi>agreed</bdi>", line)
+    markdown = client.get(f"/report?calibration={made['id']}&format=markdown").text
+    assert "by \\<i\\>Ann: agreed\n" in markdown
     client.post(f"{points}/withdraw", json=signed)
     assert told() == [False] * 4
     client.delete(f"/calibrations/{made['id']}")
+
+
+def test_further_sets_are_a_table_with_their_accepted_answers(service, shown) -> None:
+    (further,) = service.client().get(REPORT).json()["evaluations"]
+    part = shown.text.partition(">Further sets</h2>")[2].partition("</section>")[0]
+    found = {path: json.loads(value) for _, path, value in numbers_of(part)}
+    first, folded = part.split("<summary>Top-5</summary>")
+    for k, table in (("1", first), ("5", folded)):
+        event = further["events"][k]
+        assert event["accepted"]
+        assert f"<span>{event['verdict']}</span>" in table
+        assert found[f"/evaluations/0/events/{k}/accuracy"] == event["accuracy"]
+        assert found[f"/evaluations/0/events/{k}/stated"] == event["stated"]
+        for at, one in enumerate(event["accepted"]):
+            path = f"/evaluations/0/events/{k}/accepted/{at}"
+            assert one["coverage"] == one["n_accepted"] / one["n_samples"]
+            assert one["risk"] == one["n_errors"] / one["n_accepted"]
+            assert found[f"{path}/coverage"] == one["coverage"]
+            assert found[f"{path}/risk"] == one["risk"]
+            assert found[f"{path}/risk_interval/1"] == one["risk_interval"][1]
 
 
 def test_an_imported_report_has_no_empty_parts(service) -> None:
