@@ -9,7 +9,8 @@ its prior mean. The average is shifted if it overstates rare outcomes.
 """
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import product
 
 import numpy as np
 import scipy  # its parts are imported when first used: half a second at the start of a command
@@ -68,9 +69,8 @@ class SplineFit:
         Constant beyond the outer points. The mean of ``expit(N(m, v))`` is approximated by
         ``expit(m / sqrt(1 + pi v / 8))``: MacKay 1992.
         """
-        mean, variance = self._log_odds(x)
-        shrunk = mean[:, :-1] / np.sqrt(1.0 + np.pi * variance[:, :-1] / 8.0)
-        averaged = np.asarray(expit(shrunk) @ self.weights)
+        mean, variance = self._log_odds(x, slice(-1))
+        averaged = np.asarray(self.weights @ expit(mean / np.sqrt(1.0 + np.pi * variance / 8.0)))
         return expit(logit(averaged) + self.shift) if self.shift else averaged
 
     def interval(self, x: Floats, level: float) -> tuple[Rates, Rates]:
@@ -79,19 +79,18 @@ class SplineFit:
         Normal on the scale of log-odds, under priors that hardly smooth, with the sampling variance
         of the curve: Wood 2006, section 4.8, compares it with the posterior's.
         """
-        mean, variance = self._log_odds(x)
-        half = float(ndtri(0.5 + level / 2.0)) * np.sqrt(variance[:, -1])
-        return expit(mean[:, -1] - half), expit(mean[:, -1] + half)
+        (mean,), (variance,) = self._log_odds(x, slice(-1, None))
+        half = float(ndtri(0.5 + level / 2.0)) * np.sqrt(variance)
+        return expit(mean - half), expit(mean + half)
 
-    def _log_odds(self, x: Floats) -> tuple[Floats, Floats]:
-        """Return mean and variance of the log-odds by sample and pair of scales."""
+    def _log_odds(self, x: Floats, pairs: slice) -> tuple[Floats, Floats]:
+        """Return mean and variance of the log-odds by pair of scales and sample."""
         held = np.clip(x, self.points[0], self.points[-1])
         design = _design(held, self.points, self.ranks, self.centre, self.scale)
-        mean = design @ self.coefficients.T
+        mean = self.coefficients[pairs] @ design.T
         if self.has_prior:
-            mean += held[:, np.newaxis]
-        variance = np.einsum("ni,sij,nj->ns", design, self.covariances, design, optimize=True)
-        return mean, variance
+            mean += held
+        return mean, np.sum((design @ self.covariances[pairs]) * design, axis=2)
 
 
 def fit_spline(x: Floats, hits: Hits, weights: Floats | None = None, *, prior: bool) -> SplineFit:
@@ -113,7 +112,7 @@ def fit_spline(x: Floats, hits: Hits, weights: Floats | None = None, *, prior: b
     centre = float(points @ counts / total)
     scale = float(np.sqrt(np.square(points - centre) @ counts / total)) or 1.0
     design = _design(points, points, ranks, centre, scale)
-    precisions = np.stack([_precision(*scales, prior=prior) for scales in _pairs()])
+    precisions = _precisions(prior=prior)
     offset = points if prior else np.zeros_like(points)
     posterior = _Posterior(design, offset, n_hits, counts, precisions)
     coefficients = posterior.maximise()
@@ -146,9 +145,13 @@ def _shift(probability: Rates, n_hits: float, counts: Floats) -> float:
     return float(scipy.optimize.brentq(excess, 0.0, away * MOST_SHIFT))
 
 
-def _pairs() -> list[tuple[float, float]]:
-    grid = [(poly, spline) for poly in POLYNOMIAL_SCALES for spline in SPLINE_SCALES]
-    return [*grid, INTERVAL_SCALES]
+@cache
+def _precisions(*, prior: bool) -> Floats:
+    """Return the prior precisions for all pairs of scales, that of the interval last."""
+    pairs = [*product(POLYNOMIAL_SCALES, SPLINE_SCALES), INTERVAL_SCALES]
+    found = np.stack([_precision(*pair, prior=prior) for pair in pairs])
+    found.flags.writeable = False
+    return found
 
 
 def _joined(x: Floats, hits: Hits, weights: Floats | None) -> tuple[Floats, Floats, Floats]:
