@@ -91,10 +91,8 @@ def check_label_range(labels: Labels, location: str, n_classes: int) -> None:
         raise InvalidDataset.at(
             f"{location}.labels[{row}]",
             f"expected a class from 0 to {n_classes - 1}, got {int(labels[row])}; "
-            + (
-                counted_from_one(labels, n_classes)
-                or "count labels from 0, or map them by class_map"
-            ),
+            + (counted_from_one(labels, n_classes) or "count labels from 0")
+            + ", or map them by class_map",
         )
 
 

@@ -17,8 +17,9 @@ RIGHT = {"scale": UNIT, "mean": [*IMAGENET[0]], "std": [*IMAGENET[1]]}
 
 
 def findings(client, model, content, **config):
+    """Return a calibration and its findings, but that drawn pictures are told without an error."""
     made = calibrated(client, quick_config(bins=5, **config), model=model, calibration=content)
-    return made, made["findings"]
+    return made, [found for found in made["findings"] if found["code"] != "no-errors"]
 
 
 def mended(client, model, content, **asked):

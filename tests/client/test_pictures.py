@@ -85,7 +85,7 @@ def test_what_is_no_picture_is_told_by_its_name(http, folder, tmp_path) -> None:
 
 
 def score(http: httpx.Client, scoring: Scoring) -> int:
-    return score_file(Address(str(http.base_url)), scoring)
+    return score_file(Address(str(http.base_url)), scoring).n_rows
 
 
 def lines_of(path: Path) -> list[dict[str, str]]:
