@@ -34,7 +34,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 $(BIN)/pytest
 WORKERS := -n auto --dist loadfile
 LONG := --hypothesis-profile=long
 
-# Tests each rule at least once. Takes less than ten minutes on two cores.
+# Tests each rule at least once. Takes about 15 minutes on two cores.
 test: install
 	$(PYTEST) $(WORKERS)
 
