@@ -109,14 +109,16 @@ REMEDIES_OF_FURTHER_SETS: Mapping[str, Remedy] = {
         "calibration set:",
         REMEDIES_OF_PAIRS["score-reversed"].code,
     ),
-    "samples-in-both-sets": Remedy("Evaluate samples that are not in the calibration set."),
     "score-near-chance": Remedy(
         "Match each score of the set with its own answer by an identifier, not by position:",
         REMEDIES_OF_PAIRS["score-near-chance"].code,
     ),
+    "samples-in-both-sets": Remedy("Take the samples of the calibration set out of the set."),
 }
 NAMED_LABELS = Remedy("Rename the labels of the set: the calibration has an index for each name.")
 ONE_BIN = Remedy("Add labelled samples.")  # fewer bins are impossible
+# Equal rows of such a set may be different samples, so one of each is too few.
+REPEATED = Remedy("Undo what repeated the set, so that each sample is in it once; calibrate again.")
 # For calibrations of uploaded outputs: there is no model to export again.
 REMEDIES_OF_OUTPUTS: Mapping[str, Remedy] = {
     "softmax-twice": Remedy(
@@ -192,6 +194,8 @@ def _remedy(
 ) -> Remedy:
     if code == "few-samples-for-bins" and figures.get("bins") == 1:
         return ONE_BIN
+    if code == "duplicate-samples" and "times" in figures:
+        return REPEATED
     if code in ("inputs-not-scaled", "inputs-scaled-twice"):
         return _rescaled(code, figures)
     if code == "wrong-preprocessing":

@@ -12,9 +12,10 @@ from howsure.client import jobs, predictions
 from howsure.client.errors import EvaluationFailed
 from howsure.client.frames import SCORES
 from howsure.client.jobs import OnProgress, Upload, WaitOptions
-from howsure.client.predictions import ONE_OF, Inputs, Picture, Predictions, requests_of
+from howsure.client.predictions import Predictions
 from howsure.client.request import Answer, Request, address_of, json_request
 from howsure.client.resources import Calibration, CalibrationList, Evaluation, reference_of
+from howsure.client.rows import Inputs, Picture, requests_of
 from howsure.client.transport import Sender, Transport
 from howsure.client.uploads import Companions, LabelsGiven, Models, Samples
 
@@ -202,10 +203,7 @@ class Methods:
             SCORES: scores,
             "pictures": pictures,
         }
-        kinds = [kind for kind, rows in given.items() if rows is not None]
-        if len(kinds) != 1:
-            raise ValueError(ONE_OF)
-        requests = requests_of(kinds[0], given[kinds[0]], supplied, rows_per_request)
+        requests = requests_of(given, supplied, rows_per_request)
         return await predictions.predict(
             self.sender, calibration, requests, self._class_names, timeout
         )

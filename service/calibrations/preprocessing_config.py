@@ -20,14 +20,13 @@ Side = Annotated[int, Field(ge=1, le=MAX_SIDE)]
 # A list, since JSON has no tuples and a strict model converts nothing.
 Size = Annotated[list[Side], Field(min_length=2, max_length=2)]
 Channel = Annotated[float, Field(allow_inf_nan=False)]
+ChannelList = Annotated[list[Channel], Field(min_length=1, max_length=3)]
+# One number is a list of one; `True` is no number.
 Channels = Annotated[
-    list[Channel],
-    Field(min_length=1, max_length=3),
-    # One number is a list of one; `True` is no number.
+    ChannelList,
     BeforeValidator(
         lambda given: [given] if type(given) in (int, float) else given,
-        json_schema_input_type=Channel
-        | Annotated[list[Channel], Field(min_length=1, max_length=3)],
+        json_schema_input_type=Channel | ChannelList,
     ),
 ]
 

@@ -83,7 +83,7 @@ def print_dry_run(tried: dict[str, Any], typed: TypedWords | None = None) -> Non
         said = f"{samples}; no model is run"
     say(said)
     stored = ", ".join(f"{name} {_bytes(n)}" for name, n in cost["stored_bytes"].items() if n)
-    say(f"Would store: {stored}. Nothing was kept.")
+    say(f"A calibration would store {stored}; this dry run stored nothing.")
     found = tried["accuracy"]
     lower, upper = map(percent, found["interval"])
     say(

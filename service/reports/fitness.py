@@ -54,10 +54,11 @@ def _fitness(row: FitnessRow) -> Fitness:
         "measures": {row.measure: {"selective": selective}},
         "figures": {"risk": first_risk(selective)},
     }
+    active = None if row.point is None else operating_point(row.point)
     report = {
         "findings": row.findings,
         "provenance": {"data": row.data},
-        "operating_point": None if row.point is None else operating_point(row.point),
+        "operating_point": active,
         "events": {k: event},
         "evaluations": [
             {"name": name, "events": further_events(result, row.accuracy, row.data["samples"])}

@@ -157,7 +157,8 @@ def promised_rate(report: Report, k: str) -> Report | None:
 def missing_labels(missing: Mapping[float, int | None], accuracy: float = 1.0) -> str:
     """Return what to do if no requested error rate passed its test.
 
-    ``missing`` are about how many labels each error rate lacks; None where no number would help.
+    ``missing`` has, for each error rate, about how many labels must be added to prove it, or None
+    if no number would be enough.
     """
     known = {rate: n_labels for rate, n_labels in missing.items() if n_labels is not None}
     if not known and accuracy < MOSTLY_WRONG:
@@ -176,7 +177,7 @@ def missing_labels(missing: Mapping[float, int | None], accuracy: float = 1.0) -
 
 
 def labels_missing(event: Report) -> dict[float, int | None]:
-    """Return about how many labels each requested error rate of the served measure lacks."""
+    """Return about how many labels must be added to prove each requested error rate."""
     return {found["target"]["max_risk"]: found["labels_missing"] for found in _rates(event)}
 
 

@@ -80,7 +80,7 @@ def learned_model(row: models.BinTable) -> LearnedModel | None:
 
 def learned_models(rows: Iterable[models.BinTable]) -> list[LearnedModel]:
     """Return the formulas of the learned measures among those of some tables."""
-    return [LearnedModel.from_dict(row.learned) for row in rows if row.learned is not None]
+    return [found for found in map(learned_model, rows) if found is not None]
 
 
 def tables_of(

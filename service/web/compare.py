@@ -24,7 +24,7 @@ DIFFERENCES = {
     "accuracy": "Accuracy",
 }
 
-# Of calibrations that should not be used: the part of the report that says why, and its name.
+# Why a calibration must not be used, by its status: a part of its report, and what links call it.
 REASONS = {"warned": ("findings", "findings"), "shifted": ("further-sets", "further sets")}
 
 

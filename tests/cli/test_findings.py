@@ -13,7 +13,7 @@ from running_service import DIGITS
 from scipy.stats import binomtest
 
 from howsure.remedies import REMEDIES, remedy_for_further_set, remedy_of
-from howsure.statistics.findings import FINDINGS, LABEL_FINDINGS, SCORE_FINDINGS
+from howsure.statistics.findings import FINDINGS, IN_BOTH_SETS, LABEL_FINDINGS, SCORE_FINDINGS
 from service.cli import load_command
 
 FEW = (DIGITS / "model.onnx", DIGITS / "calibration.npz", "--bins", "50")
@@ -24,7 +24,7 @@ def test_a_dry_run_prints_findings_and_cost(command):
     tried = command("calibrate", "--dry-run", *FEW, "--name", "dry")
     assert f"warning ({CODE}): 50 bins share 600 calibration samples" in tried.stdout
     assert "600 samples, once through the model: 600 rows, about" in tried.stdout
-    assert "Nothing was kept." in tried.stdout
+    assert "this dry run stored nothing." in tried.stdout
     assert "dry@" not in command("list").stdout
 
 
@@ -210,8 +210,16 @@ def test_a_further_set_is_mended_and_evaluated_as_it_is_printed(command, tmp_pat
     assert "later-2: " in again.stdout
 
 
+@pytest.mark.parametrize("kind", ["probabilities", "pairs"])
+def test_equal_rows_of_a_repeated_set_are_not_made_one(kind):
+    found = {"code": "duplicate-samples", "figures": FIGURES | {"times": 3}}
+    remedy = remedy_of(found, {"config": {}, "data": {"kind": kind}})
+    assert "each sample is in it once" in remedy.text
+    assert not remedy.code
+
+
 @pytest.mark.parametrize("names", [None, {"cat": 3}])
-@pytest.mark.parametrize("code", [*LABEL_FINDINGS, *SCORE_FINDINGS])
+@pytest.mark.parametrize("code", [*LABEL_FINDINGS, *SCORE_FINDINGS, IN_BOTH_SETS])
 def test_findings_of_further_sets_have_remedies_of_their_own(code, names):
     text, code = remedy_for_further_set({"code": code, "figures": FIGURES}, {"class_map": names})
     assert " the set" in text

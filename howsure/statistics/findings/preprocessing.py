@@ -20,6 +20,7 @@ LEVEL = 1e-3
 LEAST_GAIN = 0.1
 FLOOR = -20.0  # of log-probabilities, so that one sample cannot outweigh the others
 LEAST_ROWS = 16
+LOSS_LEVEL = 0.05  # of the test that no hits are lost
 
 
 def wrong_preparation(evidence: RecordedSet, *, code: str) -> Finding | None:
@@ -103,7 +104,7 @@ def _clearly_better(as_sent: Records, rescaled: Records, *, level: float, more_h
         if won.gain <= 0 or won.p_value > level:
             return False
     lost = PairedHits.of(rescaled.hits(1), as_sent.hits(1))
-    if lost.gain > 0 and lost.p_value < 0.05:  # noqa: PLR2004 - the level that is said above
+    if lost.gain > 0 and lost.p_value < LOSS_LEVEL:
         return False
     return bool(stdtr(n - 1, -mean / (spread / np.sqrt(n))) < level)
 
