@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from colour_pictures import HALVES, IMAGENET, colour_model, colour_set, zip_of
 from faulty_uploads import with_factor
+from remedy_lines import followed
 from running_service import (
     DIGITS,
     QUICK,
@@ -267,9 +268,8 @@ def test_labels_in_another_order_are_mended_by_the_remedy(client):
         "found on the others: label 1 (bay) seems to mean class 2 (fir), label 2 (fir) seems to "
         "mean class 1 (bay). " in found["message"]
     )
-    scope = {"numpy": np, "labels": ORDER[labels]}
-    exec(remedy_of(found, made).code, scope)  # noqa: S102 - our own lines
-    assert np.array_equal(scope["labels"], labels)
+    mended = followed(remedy_of(found, made).code, labels=ORDER[labels])["labels"]
+    assert np.array_equal(mended, labels)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from colour_pictures import HALVES, IMAGENET, colour_model, colour_set, zip_of
 from faulty_uploads import with_factor
 from graph_models import constant, make_model, node, value
+from remedy_lines import followed
 from running_service import calibrated, npz, quick_config
 
 from howsure.remedies import remedy_of
@@ -129,7 +130,6 @@ def test_the_remedy_mends_arrays(client, change, most):
     sent = np.ascontiguousarray(change(inputs, most), dtype=np.float32)
     made, (found, *_) = findings(client, model, npz(inputs=sent, labels=labels))
     assert found["code"] == "wrong-preprocessing"
-    scope = {"numpy": np, "inputs": sent}
-    exec(remedy_of(found, made).code, scope)  # noqa: S102 - our own lines
-    np.testing.assert_allclose(scope["inputs"], inputs, atol=1e-6)
+    mended_inputs = followed(remedy_of(found, made).code, inputs=sent)["inputs"]
+    np.testing.assert_allclose(mended_inputs, inputs, atol=1e-6)
     assert findings(client, model, npz(inputs=inputs, labels=labels))[1] == []

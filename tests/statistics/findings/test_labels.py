@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from remedy_lines import followed
 from sample_strategies import calibrated, found_in
 
 from howsure.remedies import remedy_of
@@ -98,10 +99,8 @@ ABOUT = {"config": {}, "data": {"kind": "logits", "format": "npz"}}
 
 def mended(finding, labels):
     """Return the labels after the Python of the finding's remedy."""
-    scope = {"numpy": np, "labels": labels}
     found = {"code": finding.code, "figures": finding.figures}
-    exec(remedy_of(found, ABOUT).code, scope)  # noqa: S102 - our own lines
-    return scope["labels"]
+    return followed(remedy_of(found, ABOUT).code, labels=labels)["labels"]
 
 
 @pytest.mark.parametrize(
