@@ -18,9 +18,8 @@ RIGHT = {"scale": UNIT, "mean": [*IMAGENET[0]], "std": [*IMAGENET[1]]}
 
 
 def findings(client, model, content, **config):
-    """Return a calibration and its findings, but that drawn pictures are told without an error."""
     made = calibrated(client, quick_config(bins=5, **config), model=model, calibration=content)
-    return made, [found for found in made["findings"] if found["code"] != "no-errors"]
+    return made, made["findings"]
 
 
 def mended(client, model, content, **asked):
@@ -90,6 +89,7 @@ def patterns(n_channels, *, seed=0):
             constant("b", -0.5 * precision * (flat**2).sum(axis=1)),
         ],
     )
+    labels[0] = (labels[0] + 1) % 4  # a set without any error would be remarkable
     return pixels.transpose(0, 2, 3, 1), labels, model.SerializeToString()
 
 
