@@ -44,6 +44,12 @@ class InspectedOnnxModel:
         """Names of the model's inputs."""
         return [tensor["name"] for tensor in (self.description or {}).get("inputs", ())]
 
+    @property
+    def float_inputs(self) -> list[str]:
+        """Names of the inputs that are no integers."""
+        inputs = (self.description or {}).get("inputs", ())
+        return [tensor["name"] for tensor in inputs if tensor["dtype"].startswith("float")]
+
     def with_columns(self, columns: Mapping[str, list[str]]) -> "InspectedOnnxModel":
         """Return the model with these table columns of its inputs."""
         about = self.description or {}

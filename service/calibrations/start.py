@@ -11,6 +11,7 @@ import numpy as np
 
 import models
 from howsure.statistics.bins.intervals import proportion_interval
+from howsure.statistics.input_ranges import InputRanges
 from howsure.statistics.plain import to_plain
 from howsure.statistics.records.records import Records
 from service.access.quotas import enforce_storage_quota
@@ -27,6 +28,7 @@ from service.calibrations.upload_form import CalibrationUpload
 from service.http.uploads import SpooledFile
 from service.jobs.acceptance import CallContext, accepted, deleted_on_failure
 from service.runner.messages.dataset import Batch, join_batches, shard_rows
+from service.runner.messages.reading import INPUT_RANGES
 from service.runner.model_description import ModelRuns
 from service.runner.set_reader import UploadedSet
 from service.storage.artifact_keys import JobFiles, keys_of
@@ -64,7 +66,10 @@ def _queue(ctx: CallContext, checked: CheckedUpload) -> uuid.UUID:
     calibration_id, artifacts = uuid.uuid4(), ctx.workspace.artifacts
     with deleted_on_failure(artifacts, keys_of(calibration_id)):
         spread = _SpreadRows(checked.sets["calibration"], examined_rows(checked))
-        files = _stored(artifacts, calibration_id, checked, spread)
+        # Pictures become the model's input by the same preprocessing later.
+        has_pictures = checked.config["preprocessing"] is not None
+        ranges = InputRanges(() if has_pictures else checked.found.float_inputs)
+        files = _stored(artifacts, calibration_id, checked, spread, ranges)
         kept = list(enforce_storage_quota(ctx.workspace.database, ctx.tenant_id, ctx.limits, files))
         findings = findings_at_start(ctx.workspace, checked, spread.rows)
         check_strict(findings, checked.config["strict"])
@@ -72,7 +77,7 @@ def _queue(ctx: CallContext, checked: CheckedUpload) -> uuid.UUID:
             id=calibration_id,
             name=str(checked.config["name"]),
             config=checked.config,
-            data=checked.data,
+            data={**checked.data, INPUT_RANGES: ranges.as_dict()},
             onnx_model=checked.onnx_model,
             versions=library_versions(),
             warnings=list(checked.warnings),
@@ -88,6 +93,7 @@ def _stored(
     calibration_id: uuid.UUID,
     checked: CheckedUpload,
     spread: "_SpreadRows",
+    ranges: InputRanges,
 ) -> Iterator[NewArtifact]:
     """Store the files of a calibration; yield each once it is stored."""
     upload = checked.upload
@@ -101,10 +107,15 @@ def _stored(
             stored = artifacts.put_file(key, file.path)
             yield NewArtifact(role, position, file.label, key, stored.sha256, stored.size)
     shards = JobFiles.of(calibration_id)
+
+    def seen(batch: Batch) -> None:
+        spread.add(batch)
+        ranges.add(batch.arrays)
+
     for role, (file, _) in upload.sets.items():
         dataset = checked.sets[role]
-        seen = spread.add if role == "calibration" else None
-        yield from store_shards(artifacts, shards, dataset, role=role, label=file.label, seen=seen)
+        own = seen if role == "calibration" else None
+        yield from store_shards(artifacts, shards, dataset, role=role, label=file.label, seen=own)
 
 
 def store_shards(

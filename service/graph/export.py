@@ -1,7 +1,8 @@
 """The calibrated model as one file: the caller's model, the head, and the bin tables."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial, reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,11 +142,30 @@ def _flags(
 
     flags = {}
     if spec.ood_threshold is not None:
-        flags["out_of_distribution"] = beyond(spec.ood_threshold)
+        flags["out_of_distribution"] = ExportOutput(
+            _any(build, [beyond(spec.ood_threshold).tensor, *_unlike(build, spec)]),
+            TensorProto.BOOL,
+        )
     risks = {f"abstain_{risk}": beyond(at) for risk, at in spec.accept_thresholds}
     if risks:
         flags["abstain"] = next(iter(risks.values()))
     return flags | risks
+
+
+def _unlike(build: GraphBuilder, spec: ExportSpec) -> Iterator[str]:
+    """Yield which rows lie outside the range of an input: `InputRange.is_unlike`."""
+    for name, found in spec.input_ranges:
+        rows = build.add("Flatten", build.add("Cast", name, to=TensorProto.FLOAT), axis=1)
+        most = build.largest(rows, [1], keepdims=0)
+        below = build.largest(build.add("Neg", rows), [1], keepdims=0)
+        least, highest, narrowest = found.bounds
+        yield build.add("Greater", most, build.number(highest))
+        yield build.add("Greater", below, build.number(-least))
+        yield build.add("Less", build.add("Add", most, below), build.number(narrowest))
+
+
+def _any(build: GraphBuilder, flags: Iterable[str]) -> str:
+    return reduce(partial(build.add, "Or"), flags)
 
 
 def _all_finite(build: GraphBuilder, columns: Sequence[str]) -> str:

@@ -1,10 +1,11 @@
 """The content of a calibrated file, as plain data for the process that writes it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from howsure.statistics.bins.lookup import LookupTable
+from howsure.statistics.input_ranges import InputRange
 from howsure.statistics.learned.model import LearnedModel
 
 
@@ -41,6 +42,8 @@ class ExportSpec:
     n_classes : int
     ood_threshold : float or None
         Samples with a larger Top-1 uncertainty are flagged; None for no such output.
+    input_ranges : tuple of (str, InputRange)
+        By input; samples outside are flagged, too.
     accept_thresholds : tuple of (str, float or None)
         By maximal risk, as text, the largest accepted uncertainty of Top-1; None accepts nothing.
     metadata : mapping of str to str
@@ -58,6 +61,7 @@ class ExportSpec:
     accept_thresholds: tuple[tuple[str, float | None], ...]
     metadata: Mapping[str, str]
     top_k: tuple[int, ...] = ()
+    input_ranges: tuple[tuple[str, InputRange], ...] = ()
 
     @property
     def head_top_k(self) -> tuple[int, ...]:
@@ -75,7 +79,8 @@ class ExportSpec:
             ]
             for event in self.events
         ]
-        return {**vars(self), "events": events}
+        ranges = [[name, asdict(found)] for name, found in self.input_ranges]
+        return {**vars(self), "events": events, "input_ranges": ranges}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "ExportSpec":
@@ -92,5 +97,8 @@ class ExportSpec:
             ),
             "accept_thresholds": tuple((risk, at) for risk, at in values["accept_thresholds"]),
             "top_k": tuple(values["top_k"]),
+            "input_ranges": tuple(
+                (name, InputRange(**found)) for name, found in values["input_ranges"]
+            ),
         }
         return cls(**{**values, **changed})

@@ -18,7 +18,6 @@ from service.predictions.lookup import (
 from service.predictions.prediction_request import POSITIONAL
 from service.predictions.served_calibration import (
     EventProbability,
-    Flags,
     ServedCalibration,
     ServedEvent,
 )
@@ -67,7 +66,7 @@ class JsonAnswers:
             [[int(index) for index in row[:shown]] for row in rows],
             [row[n_top : n_top + shown] for row in rows],
             events,
-            _beyond(top1, flags),
+            _beyond(top1, rows, matrix.places, served),
             {name: _above(top1, limit) for name, limit in flags.abstain.items()},
         )
 
@@ -164,11 +163,24 @@ def _event_rows(batch: PredictionBatch) -> Iterator[list[EventProbability]]:
         ]
 
 
-def _beyond(values: list[float], flags: Flags) -> list[bool] | None:
-    found, least = _above(values, flags.out_of_distribution), flags.least_uncertainty
-    if found is None or least is None:
-        return found
-    return [above or value < least for above, value in zip(found, values, strict=True)]
+def _beyond(
+    values: list[float],
+    rows: list[list[float]],
+    places: Mapping[str, int],
+    served: ServedCalibration,
+) -> list[bool] | None:
+    """Return which rows are unlike the calibration set."""
+    flags = served.flags
+    found, smallest = _above(values, flags.out_of_distribution), flags.least_uncertainty
+    if found is None:
+        return None
+    if smallest is not None:
+        found = [above or value < smallest for above, value in zip(found, values, strict=True)]
+    for least, most, known in served.ranges_of_columns:
+        ends = places[least], places[most]
+        unlike = (bool(known.is_unlike(row[ends[0]], row[ends[1]])) for row in rows)
+        found = [above or other for above, other in zip(found, unlike, strict=True)]
+    return found
 
 
 def _above(values: list[float], threshold: float | None) -> list[bool] | None:

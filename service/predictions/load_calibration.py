@@ -13,6 +13,7 @@ import numpy as np
 from sqlalchemy.orm import Session
 
 import models
+from howsure.statistics.input_ranges import InputRange
 from howsure.statistics.measures import parse_measure, supplied_names
 from service.child.requests.tensors import SCORES
 from service.errors import ArtifactDamaged, NotFound
@@ -24,11 +25,12 @@ from service.predictions.served_calibration import (
     ServedOnnxModel,
     ServedOperatingPoint,
     accept_thresholds,
+    needed_columns,
     ood_threshold,
 )
 from service.runner.messages.dataset import PAIRS
 from service.runner.messages.onnx_models import NoFiles, serving
-from service.runner.messages.reading import SCORE_RANGE, TAKES_OTHER_COLUMNS
+from service.runner.messages.reading import INPUT_RANGES, SCORE_RANGE, TAKES_OTHER_COLUMNS
 from service.runner.messages.scores_model import ScoredEvent, ScoresModelSpec
 from service.runner.model_files import open_files
 from service.runner.model_to_serve import ModelToServe
@@ -110,11 +112,17 @@ def _load(workspace: Workspace, tenant_id: uuid.UUID, ref: CalibrationRef) -> Se
             has_classes=row.data["kind"] != PAIRS,
             takes_other_columns=row.data.get(TAKES_OTHER_COLUMNS, True),
             score_range=row.data.get(SCORE_RANGE),
+            input_ranges=_input_ranges(row),
         )
         if served.onnx_model is not None:
             # The files stay open as long as the model may still be loaded from them.
             weakref.finalize(served.onnx_model, opened.pop_all().close)
     return served
+
+
+def _input_ranges(row: models.Calibration) -> dict[str, InputRange]:
+    found = row.data.get(INPUT_RANGES, {})
+    return {name: InputRange(**numbers) for name, numbers in found.items()}
 
 
 def _onnx_model(
@@ -133,7 +141,7 @@ def _onnx_model(
         resolved=serving(
             found["resolved"],
             [event.measure for event in events],
-            sorted({name for event in events for name in event.needs}),
+            needed_columns(events, _input_ranges(row)),
         ),
         name=f"{row.name}@{row.version}",
         rehearse=rehearsal,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from howsure.statistics.arrays import BinIndex, Classes
 from howsure.statistics.bins.lookup import BinLookup
 from service.metrics.answers import AnswerCounts
-from service.predictions.served_calibration import Flags, ServedCalibration, ServedEvent
+from service.predictions.served_calibration import ServedCalibration, ServedEvent
 from service.runner.model_output import HeadOutputs
 
 SHOWN_CLASSES = 5
@@ -129,17 +129,27 @@ def answers_of(
         classes=outputs.top_classes[:, :SHOWN_CLASSES],
         scores=outputs.top_scores[:, :SHOWN_CLASSES],
         events=events,
-        out_of_distribution=_beyond(uncertainty, flags),
+        out_of_distribution=_beyond(uncertainty, columns, served),
         abstain={name: _above(uncertainty, limit) for name, limit in flags.abstain.items()},
     )
 
 
-def _beyond(uncertainty: NDArray[np.float32] | None, flags: Flags) -> FlaggedRows | None:
+def _beyond(
+    uncertainty: NDArray[np.float32] | None,
+    columns: Mapping[str, NDArray[np.float32]],
+    served: ServedCalibration,
+) -> FlaggedRows | None:
     """Return which samples are unlike the calibration set."""
-    found, least = _above(uncertainty, flags.out_of_distribution), flags.least_uncertainty
-    if found is None or uncertainty is None or least is None:
-        return found
-    return found | (uncertainty < least)
+    flags = served.flags
+    found = _above(uncertainty, flags.out_of_distribution)
+    if found is None or uncertainty is None:
+        return None
+    if flags.least_uncertainty is not None:
+        found = found | (uncertainty < flags.least_uncertainty)
+    for least, most, known in served.ranges_of_columns:
+        ends = columns[least].astype(np.float64), columns[most].astype(np.float64)
+        found = found | known.is_unlike(*ends)
+    return found
 
 
 def _above(uncertainty: NDArray[np.float32] | None, threshold: float | None) -> FlaggedRows | None:

@@ -149,7 +149,8 @@ class Prediction(BaseModel):
         None, description="That the label is among five; absent where Top-5 is no event."
     )
     out_of_distribution: bool | None = Field(
-        description="Whether the row is less certain than nearly all of the calibration set."
+        description="Whether the row is less certain than nearly all of the calibration set, or "
+        "its inputs are on another scale."
     )
     abstain: dict[str, bool | None] = Field(
         description="By `max_risk`: whether to abstain from the row; null where no threshold "

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 import models
 from howsure.statistics.bins.curve import Curve
 from howsure.statistics.bins.table import BinTable
+from howsure.statistics.input_ranges import InputRange
 from howsure.statistics.learned.model import LearnedModel, ScalarMeasure
 from howsure.statistics.measures import SUPPLIED, column, supplied_names
 from service.runner.messages.dataset import ScoreRange
-from service.runner.messages.onnx_models import OnnxModelFiles
+from service.runner.messages.onnx_models import OnnxModelFiles, least_and_most
 from service.runner.model_to_serve import ModelToServe
 from service.storage.calibration_queries import CalibrationRef
 
@@ -237,6 +238,7 @@ class ServedCalibration:
     change; a change makes another copy. ``has_classes`` is false if requests hold scores of pairs.
     ``takes_other_columns`` tells whether tables may have columns that it does not know.
     ``score_range`` has the smallest and the largest score of a calibration set of pairs.
+    ``input_ranges`` has the ranges of the model's inputs in the calibration set.
     """
 
     ref: CalibrationRef
@@ -250,6 +252,7 @@ class ServedCalibration:
     has_classes: bool = True
     takes_other_columns: bool = True
     score_range: ScoreRange | None = None
+    input_ranges: Mapping[str, InputRange] = field(default_factory=dict)
     # Types of the output tensors by name, filled by the first answers.
     output_types: dict[str, OutputType] = field(init=False, repr=False, default_factory=dict)
     # JSON of responses with raw tensors only, by the number of rows and the names of the outputs.
@@ -276,6 +279,16 @@ class ServedCalibration:
         return {"id": str(self.ref.id), "name": self.ref.name, "version": self.ref.version}
 
     @cached_property
+    def columns(self) -> list[str]:
+        """The columns of the model's output that answers are computed from."""
+        return needed_columns(self.events, self.input_ranges)
+
+    @cached_property
+    def ranges_of_columns(self) -> list[tuple[str, str, InputRange]]:
+        """The two columns with the extent of each input, and its range."""
+        return [(*least_and_most(name), found) for name, found in self.input_ranges.items()]
+
+    @cached_property
     def is_scalar(self) -> bool:
         """Whether a few rows can be answered without arrays."""
         return not self.supplied and all(event.at is not None for event in self.events)
@@ -300,6 +313,14 @@ class ServedCalibration:
         # The measure of pairs is the negative score.
         least = None if self.score_range is None else -self.score_range[1]
         return Flags(_float32(self.ood_threshold), abstain, _float32(least))
+
+
+def needed_columns(
+    events: Sequence[ServedEvent], input_ranges: Mapping[str, InputRange]
+) -> list[str]:
+    """Return the columns of a model's output that answers are computed from."""
+    found = {name for event in events for name in event.needs}
+    return sorted(found.union(*map(least_and_most, input_ranges)))
 
 
 class Flags(NamedTuple):

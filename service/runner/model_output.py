@@ -5,6 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from service.runner.messages.convert import FieldError
 from service.runner.messages.frames import ALIGNMENT, Array
 from service.runner.messages.onnx_models import (
     ResolvedModel,
+    inputs_with_extents,
+    least_and_most,
     read_resolved,
     score_columns,
     write_resolved,
@@ -126,6 +129,17 @@ class OutputSpec:
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
+        """Names of the uncertainties of each row, and of the extents of inputs."""
+        ends = (least_and_most(name) for name in self.inputs)
+        return (*self.uncertainties, *chain.from_iterable(ends))
+
+    @cached_property
+    def inputs(self) -> tuple[str, ...]:
+        """The inputs whose extent in each row is answered."""
+        return inputs_with_extents(self.model.columns or ())
+
+    @cached_property
+    def uncertainties(self) -> tuple[str, ...]:
         """Names of the uncertainties of each row."""
         model = self.model
         # A mean of probabilities has no logits.
@@ -138,12 +152,12 @@ class OutputSpec:
 
     @cached_property
     def n_words(self) -> int:
-        """Number of columns of the matrix: top classes, their scores, uncertainties."""
+        """Number of columns of the matrix: top classes, their scores, and ``columns``."""
         return 2 * self.n_top + len(self.columns)
 
     @cached_property
     def _places(self) -> dict[str, int]:
-        """The index of each uncertainty in a row of the matrix."""
+        """The index of each of ``columns`` in a row of the matrix."""
         return {name: place for place, name in enumerate(self.columns, 2 * self.n_top)}
 
     @cached_property

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howsure.statistics.arrays import Labels
+from howsure.statistics.input_ranges import row_extents
 from howsure.statistics.measures import MULTI_PASS_MEASURES
 from howsure.statistics.records.order import tie_keys
 from howsure.statistics.records.records import Records, concatenate
@@ -89,19 +90,22 @@ class LoadedModel:
         return join_parts([self.answering.finish(part) for _, part in batches])
 
     def matrix(self, rows: dict[str, Array], *, location: str, start: int) -> Array:
-        """Return top classes, top scores and uncertainties of fitted rows, side by side.
-
-        A row may be not finite.
-        """
+        """Return the matrix of `OutputSpec` for fitted rows; a row may be not finite."""
         spec = self.spec
-        made = self._words(rows, location, start)
-        if made is not None and made.shape[1:] == (spec.n_words,):
-            return made
-        answer = self.answer(rows, location=location, start=start)
-        words = np.empty((len(answer[TOP_CLASSES]), spec.n_words), np.float32)
-        words[:, : spec.n_top] = answer[TOP_CLASSES]
-        words[:, spec.n_top : 2 * spec.n_top] = answer[TOP_SCORES]
-        for place, name in enumerate(spec.columns, 2 * spec.n_top):
+        extents = [end for name in spec.inputs for end in row_extents(rows[name])]
+        words = self._words(rows, location, start)
+        if words is None or words.shape[1:] != (spec.n_words - len(extents),):
+            words = self._columns(self.answer(rows, location=location, start=start))
+        return np.column_stack([words, *extents]) if extents else words
+
+    def _columns(self, answer: Mapping[str, Array]) -> Array:
+        """Return top classes, top scores and uncertainties, side by side."""
+        spec = self.spec
+        n_top, names = spec.n_top, spec.uncertainties
+        words = np.empty((len(answer[TOP_CLASSES]), 2 * n_top + len(names)), np.float32)
+        words[:, :n_top] = answer[TOP_CLASSES]
+        words[:, n_top : 2 * n_top] = answer[TOP_SCORES]
+        for place, name in enumerate(names, 2 * n_top):
             words[:, place] = answer[PREFIX + name]
         return words
 

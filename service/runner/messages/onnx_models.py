@@ -87,8 +87,8 @@ class ModelSetup:
     averaged
         Whether the prediction is the mean probability over members or passes.
     columns
-        The score uncertainties that the graph computes, and inputs of the learned measure; None
-        for all uncertainties.
+        The score uncertainties that the graph computes, inputs of the learned measure, and the
+        extents of the model's inputs; None for all uncertainties.
     preprocessing
         How pictures become the model's input.
     """
@@ -210,6 +210,19 @@ def read_table_columns(resolved: Mapping[str, Any]) -> Mapping[str, tuple[str, .
     """
     found = resolved.get(TABLE_COLUMNS)
     return None if found is None else convert(found, dict[str, tuple[str, ...]])
+
+
+_LEAST, _MOST = "least:", "most:"
+
+
+def least_and_most(name: str) -> tuple[str, str]:
+    """Return the names of the columns with the extent of an input in each row."""
+    return _LEAST + name, _MOST + name
+
+
+def inputs_with_extents(columns: Collection[str]) -> tuple[str, ...]:
+    """Return the inputs whose extents are among the columns, in a fixed order."""
+    return tuple(sorted(name.removeprefix(_LEAST) for name in columns if name.startswith(_LEAST)))
 
 
 def score_columns(

@@ -15,6 +15,8 @@ LABEL = "label"
 TAKES_OTHER_COLUMNS = "takes_other_columns"
 # The key of the range of scores in it.
 SCORE_RANGE = "score_range"
+# The key of the ranges of the inputs of a model.
+INPUT_RANGES = "input_ranges"
 
 
 @dataclass(frozen=True)

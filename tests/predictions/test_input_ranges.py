@@ -1,0 +1,122 @@
+"""Rows on another scale are marked in every form of answer, and in the exported file."""
+
+import io
+
+import numpy as np
+import onnxruntime
+import pytest
+from graph_models import constant, make_model, node, value
+from onnx import TensorProto
+from request_formats import in_bytes, infer, outputs_of
+from running_service import NPZ, calibrated, digits, npz, quick_config, refit, send
+
+FLAG = "out_of_distribution"
+ROWS = np.load(io.BytesIO(digits("evaluation.npz")))["inputs"].astype(np.float32)
+ALIKE = ROWS[:40]
+UNLIKE = {
+    "a larger scale": ALIKE * 255,
+    "a smaller scale": ALIKE / 255,
+    "negative": ALIKE - 40,
+    "one colour": np.full_like(ALIKE, 5),
+}
+
+
+def flags(client, rows, name="digits") -> list[bool]:
+    answer = client.post("/predict", json={"calibration": name, "inputs": rows.tolist()})
+    return [prediction[FLAG] for prediction in answer.raise_for_status().json()["predictions"]]
+
+
+@pytest.mark.parametrize("n", [1, 40], ids=["one row", "many rows"])
+@pytest.mark.parametrize("case", UNLIKE)
+def test_rows_on_another_scale_are_marked(client, digits_calibration, case, n) -> None:
+    assert flags(client, UNLIKE[case][:n]) == [True] * n
+
+
+def test_a_marked_row_does_not_mark_others(client, digits_calibration) -> None:
+    rows = ALIKE.copy()
+    before = flags(client, rows)
+    rows[3] *= 255
+    assert flags(client, rows) == [*before[:3], True, *before[4:]]
+    assert before.count(True) < len(before) / 4
+
+
+def test_arrays_say_the_same(client, digits_calibration) -> None:
+    for rows in (ALIKE, *UNLIKE.values()):
+        expected = flags(client, rows)
+        headers = {**NPZ, "Accept": NPZ["Content-Type"]}
+        answer = send(client, "digits", npz(inputs=rows), headers).raise_for_status()
+        assert np.load(io.BytesIO(answer.content))[FLAG].tolist() == expected
+        asked = {"inputs": [in_bytes("inputs", rows)], "outputs": [{"name": FLAG}]}
+        found = outputs_of(infer(client, "digits", asked, rows.tobytes()))
+        assert found[FLAG].tolist() == expected
+
+
+def test_the_file_says_the_same(client, digits_calibration) -> None:
+    content = client.get("/calibrations/digits/model.onnx").raise_for_status().content
+    session = onnxruntime.InferenceSession(content)
+    for rows in (ALIKE, *UNLIKE.values()):
+        (found,) = session.run([FLAG], {session.get_inputs()[0].name: rows})
+        assert found.tolist() == flags(client, rows)
+
+
+def test_the_calibration_shows_the_numbers_and_a_refit_keeps_them(client, digits_calibration):
+    calibration = np.load(io.BytesIO(digits("calibration.npz")))["inputs"].astype(int)
+    spread = calibration.max(1) - calibration.min(1)
+    expected = {"least": 0.0, "most": 16.0, "least_spread": float(spread.min())}
+    found = client.get("/calibrations/digits").json()["data"]["input_ranges"]
+    assert found == {"inputs": expected}
+    again = refit(client, "digits", bins=5).raise_for_status().json()
+    assert again["data"]["input_ranges"] == found
+    name = f"digits@{again['version']}"
+    assert flags(client, UNLIKE["a larger scale"], name) == [True] * 40
+    client.delete(f"/calibrations/{name}").raise_for_status()
+
+
+@pytest.fixture(scope="module")
+def with_other_inputs(client) -> dict:
+    """A model of float64 that adds integers and single numbers, times zero, to its scores."""
+    double = TensorProto.DOUBLE
+    model = make_model(
+        [
+            node("Cast", ["ids"], ["whole"], to=double),
+            node("Add", ["whole", "single"], ["sum"]),
+            node("Mul", ["sum", "zero"], ["nothing"]),
+            node("Add", ["scores", "nothing"], ["logits"]),
+        ],
+        inputs=[
+            value("scores", ("N", 3), double),
+            value("ids", ("N", 3), TensorProto.INT64),
+            value("single", ("N", 1), double),
+        ],
+        outputs=[value("logits", ("N", 3), double)],
+        initializers=[constant("zero", [0.0], np.float64)],
+    )
+    draw = np.random.default_rng(0)
+    return calibrated(
+        client,
+        quick_config(name="three"),
+        model=model.SerializeToString(),
+        calibration=npz(
+            scores=draw.normal(size=(300, 3)),
+            ids=draw.integers(0, 9, (300, 3)),
+            single=draw.normal(size=(300, 1)),
+            labels=draw.integers(0, 3, 300),
+        ),
+    )
+
+
+def test_each_input_has_its_range_and_integers_and_single_numbers_none(
+    client, with_other_inputs
+) -> None:
+    assert list(with_other_inputs["data"]["input_ranges"]) == ["scores"]
+    row = {"scores": [[0.1, 0.2, 1.3]], "ids": [[1, 2, 3]], "single": [[0.5]]}
+
+    def flag(**changes) -> bool:
+        body = {"calibration": "three", "inputs": row | changes}
+        (found,) = client.post("/predict", json=body).raise_for_status().json()["predictions"]
+        return found[FLAG]
+
+    assert not flag()
+    assert not flag(ids=[[1000, 0, 0]], single=[[1000.0]])
+    assert flag(scores=[[0.1, 0.2, 1000.0]])
+    assert flag(scores=[[0.1, 0.2, 1e30]])
