@@ -39,8 +39,10 @@ test: install
 	$(PYTEST) $(WORKERS)
 
 # The tests that `make test` omits: long forms, clusters, browsers. `make test-all` runs everything, with more examples of each property.
+# .ci/run omits further cases of tests that have quick ones: make test-slow SLOW="slow and not further"
+SLOW := slow
 test-slow: install $(OUTSIDE)/.installed
-	$(PYTEST) $(WORKERS) -m slow
+	$(PYTEST) $(WORKERS) -m "$(SLOW)"
 
 test-all: install $(OUTSIDE)/.installed
 	$(PYTEST) $(WORKERS) $(LONG) -m ""

@@ -33,10 +33,20 @@ SLOW_SECONDS = 600
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give slow tests more time before they count as hanging."""
-    for item in items:
-        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+    """Give slow tests more time before they count as hanging, and mark further cases of quick tests."""
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    is_slow = {item.nodeid for item in slow}
+    quick = {_function(item) for item in items if item.nodeid not in is_slow}
+    for item in slow:
+        if not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SLOW_SECONDS))
+        if _function(item) in quick:
+            item.add_marker(pytest.mark.further)
+
+
+def _function(item: pytest.Item) -> str:
+    """Return the id of a test's function, without its parameters."""
+    return item.nodeid.partition("[")[0]
 
 
 @pytest.fixture(scope="session", autouse=True)

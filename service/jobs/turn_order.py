@@ -18,6 +18,8 @@ from models import Job, database_now
 
 J = TypeVar("J", bound=Job)
 
+_QUERIES: dict[type[Job], Select[UUID]] = {}
+
 
 def lock_next_job(session: Session, table: type[J], columns: Sequence[str]) -> J | None:
     """Lock and return the next job with these columns; None if no job can be claimed.
@@ -26,7 +28,11 @@ def lock_next_job(session: Session, table: type[J], columns: Sequence[str]) -> J
     """
     only = load_only(*(getattr(table, column) for column in columns), raiseload=True)
     skipped_tenants: list[UUID] = []
-    while (tenant_id := session.scalar(_next_tenant(table, skipped_tenants))) is not None:
+    # Idle workers ask each second, and building this query takes longer than running it.
+    if table not in _QUERIES:
+        _QUERIES[table] = _next_tenant(table)
+    query = _QUERIES[table]
+    while (tenant_id := session.scalar(query)) is not None:
         oldest = (
             select(table)
             .options(only)
@@ -41,6 +47,7 @@ def lock_next_job(session: Session, table: type[J], columns: Sequence[str]) -> J
             if row is not None:
                 return row
         skipped_tenants.append(tenant_id)
+        query = _next_tenant(table, skipped_tenants)
     return None
 
 
@@ -53,7 +60,7 @@ def _is_abandoned(table: type[Job]) -> ColumnElement[bool]:
     return and_(table.status == "running", table.lease_until <= database_now())
 
 
-def _next_tenant(table: type[Job], skipped: Collection[UUID]) -> Select[UUID]:
+def _next_tenant(table: type[Job], skipped: Collection[UUID] = ()) -> Select[UUID]:
     """Return the query of the next tenant that has jobs to claim."""
     queued = _tenants_with_queued_jobs(table)
     waiting = (
