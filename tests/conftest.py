@@ -33,7 +33,7 @@ SLOW_SECONDS = 600
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give slow tests more time before they count as hanging, and mark further cases of quick tests."""
+    """Give slow tests more time before they count as hanging; mark further cases of quick ones."""
     slow = [item for item in items if item.get_closest_marker("slow")]
     is_slow = {item.nodeid for item in slow}
     quick = {_function(item) for item in items if item.nodeid not in is_slow}

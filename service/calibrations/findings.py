@@ -12,7 +12,7 @@ from howsure.statistics.findings import (
     FINDINGS,
     IN_BOTH_SETS,
     LABEL_FINDINGS,
-    RESCALED_FINDINGS,
+    PREPARATION_FINDINGS,
     SCORE_FINDINGS,
     count_labels,
     run_checks,
@@ -20,8 +20,8 @@ from howsure.statistics.findings import (
 from howsure.statistics.findings.evidence import (
     Finding,
     LabelCounts,
+    PreparationTrials,
     RecordedSet,
-    RescaledTrial,
 )
 from howsure.statistics.measures import parse_measure
 from howsure.statistics.records.records import Records
@@ -44,11 +44,11 @@ def findings_at_start(workspace: Workspace, checked: CheckedUpload, rows: Batch)
 
     ``rows`` are samples spread over the set.
     """
-    rescaled = _rescaled_rows(workspace, checked, rows)
+    trials = _prepared_rows(workspace, checked, rows)
     of_inputs: list[Finding] = []
-    if rescaled is not None:
-        evidence = _evidence(checked, rescaled.as_sent, rescaled=rescaled)
-        of_inputs = run_checks(evidence, RESCALED_FINDINGS)
+    if trials is not None:
+        evidence = _evidence(checked, trials.as_sent, trials=trials)
+        of_inputs = run_checks(evidence, PREPARATION_FINDINGS)
     counts = LabelCounts(class_counts=checked.class_counts, bins=checked.config["bins"])
     of_labels = count_labels(counts, pairs=checked.data["kind"] == PAIRS)
     return _merged_by_code(of_inputs, checked.found.findings, of_labels)
@@ -58,9 +58,9 @@ def findings_of_sample(
     workspace: Workspace, checked: CheckedUpload, rows: Batch
 ) -> tuple[list[Finding], Records]:
     """Return the findings of all checks on some samples, and the records of the samples."""
-    rescaled = _rescaled_rows(workspace, checked, rows)
-    records = rescaled.as_sent if rescaled else _records_of_rows(workspace, checked, rows)
-    found = run_checks(_evidence(checked, records, rescaled=rescaled))
+    trials = _prepared_rows(workspace, checked, rows)
+    records = trials.as_sent if trials else _records_of_rows(workspace, checked, rows)
+    found = run_checks(_evidence(checked, records, trials=trials))
     return _merged_by_code(checked.found.findings, found), records
 
 
@@ -75,7 +75,7 @@ def _evidence(
     records: Records,
     *,
     evaluation: Records | None = None,
-    rescaled: RescaledTrial | None = None,
+    trials: PreparationTrials | None = None,
 ) -> RecordedSet:
     """Return the evidence of a calibration with the records of all or some of its samples."""
     config, data, onnx_model = calibration.config, calibration.data, calibration.onnx_model
@@ -87,7 +87,7 @@ def _evidence(
         probabilities=scores == "probabilities",
         bins=config["bins"],
         evaluation=evaluation,
-        rescaled=rescaled,
+        trials=trials,
         class_names=config["classes"],
         supplied={
             name: name in config["serve"].values()
@@ -108,9 +108,9 @@ def examined_rows(checked: CheckedUpload) -> int:
     return max(LEAST_ROWS, most)
 
 
-def _rescaled_rows(
+def _prepared_rows(
     workspace: Workspace, checked: CheckedUpload, rows: Batch
-) -> RescaledTrial | None:
+) -> PreparationTrials | None:
     """Run the model on samples as they are and prepared in other ways, if there are any to try.
 
     Return None for models with several inputs, and for models that fail on all other ways.

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from howsure.statistics.findings.evidence import Preparation, RescaledTrial
+from howsure.statistics.findings.evidence import Preparation, PreparationTrials
 from howsure.statistics.findings.preparations import of_pictures, rearrangements, rescalings
 from howsure.statistics.findings.preprocessing import FLOOR, merit
 from howsure.statistics.records.records import Records
@@ -115,7 +115,7 @@ def run_trials(
     trials: Sequence[Preparation],
     *,
     name: str,
-) -> RescaledTrial | None:
+) -> PreparationTrials | None:
     """Run the model on samples as they are, and prepared in other ways.
 
     The samples have one array; ``name`` is the model's input. Many ways run on 64 samples first,
@@ -130,7 +130,7 @@ def run_trials(
         for how in _promising(record, rows, trials, as_sent, name=name):
             with suppress(InvalidInput, InferenceFailed):
                 tried.append((how, record(_prepared(rows, how, name))))
-    return RescaledTrial(as_sent, tried, len(trials)) if tried else None
+    return PreparationTrials(as_sent, tried, len(trials)) if tried else None
 
 
 def _promising(

@@ -35,10 +35,10 @@ from howsure.statistics.findings.scores import score_near_chance, score_reversed
 
 IN_BOTH_SETS = "samples-in-both-sets"
 # Findings that run the model again on inputs prepared in other ways.
-RESCALED_FINDINGS = (NOT_SCALED, SCALED_TWICE, WRONG_PREPROCESSING)
+PREPARATION_FINDINGS = (NOT_SCALED, SCALED_TWICE, WRONG_PREPROCESSING)
 # The check for each code, in the order of report: a finding comes before those it may cause.
 FINDINGS: Mapping[str, Callable[[RecordedSet], Finding | None]] = {
-    **{code: partial(wrong_preparation, code=code) for code in RESCALED_FINDINGS},
+    **{code: partial(wrong_preparation, code=code) for code in PREPARATION_FINDINGS},
     "labels-shifted": labels_shifted,
     "labels-permuted": labels_permuted,
     "softmax-twice": softmax_twice,
@@ -56,7 +56,7 @@ FINDINGS: Mapping[str, Callable[[RecordedSet], Finding | None]] = {
     "few-samples-for-bins": few_samples_for_bins,
 }
 # Findings that need the model and the inputs of the upload: records alone cannot repeat them.
-UPLOAD_FINDINGS = frozenset({*RESCALED_FINDINGS, "softmax-twice"})
+UPLOAD_FINDINGS = frozenset({*PREPARATION_FINDINGS, "softmax-twice"})
 # Findings about the labels, and about the scores, of any labelled set.
 LABEL_FINDINGS = ("labels-shifted", "labels-permuted")
 SCORE_FINDINGS = ("score-reversed", "score-near-chance")

@@ -129,7 +129,7 @@ class Preparation:
 
 
 @dataclass(frozen=True, eq=False)
-class RescaledTrial:
+class PreparationTrials:
     """The same samples, recorded as sent and prepared in each other way that was tried.
 
     ``n_tried`` counts all ways, also those that a first look at fewer samples has ruled out.
@@ -180,8 +180,8 @@ class RecordedSet(LabelCounts):
         Whether the scores are probabilities, from a model or in the set.
     evaluation : Records, optional
         Of the whole evaluation set.
-    rescaled : RescaledTrial, optional
-        Some samples with rescaled inputs, or prepared in other ways.
+    trials : PreparationTrials, optional
+        Some samples, as sent and prepared in other ways.
     class_names : sequence of str
         By index; empty if the classes have none.
     supplied : mapping of str to bool
@@ -195,7 +195,7 @@ class RecordedSet(LabelCounts):
     source: Source
     probabilities: bool
     evaluation: Records | None = None
-    rescaled: RescaledTrial | None = None
+    trials: PreparationTrials | None = None
     class_names: Sequence[str] = ()
     supplied: Mapping[str, bool] = field(default_factory=dict)
     names_of_labels: bool = False

@@ -8,8 +8,8 @@ from howsure.statistics.findings.evidence import (
     Figure,
     Finding,
     Preparation,
+    PreparationTrials,
     RecordedSet,
-    RescaledTrial,
     finding,
 )
 from howsure.statistics.findings.labels import PairedHits
@@ -28,7 +28,7 @@ def wrong_preparation(evidence: RecordedSet, *, code: str) -> Finding | None:
 
     The rule is that of `_clearly_better`.
     """
-    trial = evidence.rescaled
+    trial = evidence.trials
     best = None if trial is None else _best_trial(trial)
     if trial is None or best is None or best[0].code != code:
         return None
@@ -54,7 +54,7 @@ def wrong_preparation(evidence: RecordedSet, *, code: str) -> Finding | None:
     )
 
 
-def _best_trial(trial: RescaledTrial) -> tuple[Preparation, Records] | None:
+def _best_trial(trial: PreparationTrials) -> tuple[Preparation, Records] | None:
     """Return the preparation with the best answers of those that are clearly better than as sent.
 
     One that changes two things must be 0.1 nats better than one that changes a single thing: grey
@@ -62,9 +62,9 @@ def _best_trial(trial: RescaledTrial) -> tuple[Preparation, Records] | None:
     """
     level = LEVEL / max(trial.n_tried, len(trial.tried))
     better = [
-        (how, rescaled)
-        for how, rescaled in trial.tried
-        if _clearly_better(trial.as_sent, rescaled, level=level, more_hits=how.needs_hits)
+        (how, records)
+        for how, records in trial.tried
+        if _clearly_better(trial.as_sent, records, level=level, more_hits=how.needs_hits)
     ]
     return max(better, key=lambda found: merit(*found), default=None)
 
@@ -74,8 +74,8 @@ def merit(how: Preparation, records: Records) -> float:
     return _mean_log_probability(records) - LEAST_GAIN * (how.changes - 1)
 
 
-def _clearly_better(as_sent: Records, rescaled: Records, *, level: float, more_hits: bool) -> bool:
-    """Return whether the model is clearly better on the rescaled inputs.
+def _clearly_better(as_sent: Records, prepared: Records, *, level: float, more_hits: bool) -> bool:
+    """Return whether the model is clearly better on the prepared inputs.
 
     Three conditions must hold. The mean log-probability of the label rises by 0.1 nats, by the
     paired t-test at 0.1 %. It ends 0.1 nats above the negative entropy of the labels, the best
@@ -89,7 +89,7 @@ def _clearly_better(as_sent: Records, rescaled: Records, *, level: float, more_h
     sure. They must therefore also win hits (``more_hits``), by the sign test at 0.1 %. Both levels
     are divided by the number of preparations that are tried.
     """
-    before, after = _logs(as_sent), _logs(rescaled)
+    before, after = _logs(as_sent), _logs(prepared)
     n = len(before)
     if n < LEAST_ROWS:
         return False
@@ -100,10 +100,10 @@ def _clearly_better(as_sent: Records, rescaled: Records, *, level: float, more_h
     if float(after.mean()) <= LEAST_GAIN - _label_entropy(as_sent):
         return False
     if more_hits:
-        won = PairedHits.of(as_sent.hits(1), rescaled.hits(1))
+        won = PairedHits.of(as_sent.hits(1), prepared.hits(1))
         if won.gain <= 0 or won.p_value > level:
             return False
-    lost = PairedHits.of(rescaled.hits(1), as_sent.hits(1))
+    lost = PairedHits.of(prepared.hits(1), as_sent.hits(1))
     if lost.gain > 0 and lost.p_value < LOSS_LEVEL:
         return False
     return bool(stdtr(n - 1, -mean / (spread / np.sqrt(n))) < level)

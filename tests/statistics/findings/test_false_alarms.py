@@ -5,7 +5,7 @@ import pytest
 from sample_strategies import calibrated, found_in, records_of
 from scipy.special import softmax
 
-from howsure.statistics.findings.evidence import RescaledTrial
+from howsure.statistics.findings.evidence import PreparationTrials
 from howsure.statistics.findings.preparations import of_pictures, rescaling, rescalings
 
 # Bins are too many for such sets, whatever else they are like.
@@ -59,8 +59,8 @@ def test_no_alarm_where_other_inputs_are_worse():
     for other in (worse, logits / 255.0, logits * 255.0, logits):
         for factor in (255.0, 1.0 / 255.0):
             tried = [(rescaling(factor), records_of(other, labels))]
-            rescaled = RescaledTrial(records_of(logits, labels), tried)
-            assert not found_in(logits, labels, rescaled=rescaled)
+            trials = PreparationTrials(records_of(logits, labels), tried)
+            assert not found_in(logits, labels, trials=trials)
 
 
 def test_few_alarms_where_normalisation_is_no_better():
@@ -71,8 +71,8 @@ def test_few_alarms_where_normalisation_is_no_better():
         logits, labels = calibrated(256, seed=seed)
         as_sent, *others = (logits + rng.normal(size=logits.shape) * 3 for _ in range(4))
         tried = [(how, records_of(other, labels)) for other in others]
-        rescaled = RescaledTrial(records_of(as_sent, labels), tried)
-        alarms += "inputs-not-scaled" in found_in(as_sent, labels, rescaled=rescaled)
+        trials = PreparationTrials(records_of(as_sent, labels), tried)
+        alarms += "inputs-not-scaled" in found_in(as_sent, labels, trials=trials)
     assert alarms <= 1
 
 
@@ -86,6 +86,6 @@ def test_few_alarms_where_other_preprocessing_is_no_better():
         recorded = [records_of(other, labels) for other in others]
         recorded.sort(key=lambda found: -found.label_log_probability.mean())
         tried = [(how, records) for records in recorded[:3]]
-        rescaled = RescaledTrial(records_of(as_sent, labels), tried, n_tried=12)
-        alarms += "wrong-preprocessing" in found_in(as_sent, labels, rescaled=rescaled)
+        trials = PreparationTrials(records_of(as_sent, labels), tried, n_tried=12)
+        alarms += "wrong-preprocessing" in found_in(as_sent, labels, trials=trials)
     assert alarms <= 1

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from sample_strategies import calibrated, found_in, records_of
 
-from howsure.statistics.findings.evidence import RescaledTrial
+from howsure.statistics.findings.evidence import PreparationTrials
 from howsure.statistics.findings.preparations import rescaling, rescalings
 
 
 def rescaled(sent, other, labels, factor):
     tried = [(rescaling(factor), records_of(other, labels))]
-    return RescaledTrial(records_of(sent, labels), tried)
+    return PreparationTrials(records_of(sent, labels), tried)
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ def rescaled(sent, other, labels, factor):
 def test_a_scale_that_is_far_better(factor, code):
     logits, labels = calibrated(256, seed=1)
     garbage = np.random.default_rng(2).normal(size=logits.shape) * 3.0
-    found = found_in(garbage, labels, rescaled=rescaled(garbage, logits, labels, factor))
+    found = found_in(garbage, labels, trials=rescaled(garbage, logits, labels, factor))
     figures = found[code].figures
     assert figures["factor"] == factor
     assert figures["rescaled_accuracy"] == np.mean(logits.argmax(axis=1) == labels)
@@ -30,7 +30,7 @@ def test_a_scale_that_is_far_better(factor, code):
 def test_a_network_that_minds_the_scale_by_its_confidence_alone():
     logits, labels = calibrated(256, seed=3)
     given = rescaled(logits * 255.0, logits, labels, 1 / 255)
-    figures = found_in(logits * 255.0, labels, rescaled=given)["inputs-not-scaled"].figures
+    figures = found_in(logits * 255.0, labels, trials=given)["inputs-not-scaled"].figures
     assert figures["accuracy"] == figures["rescaled_accuracy"]
 
 
@@ -40,7 +40,7 @@ def test_a_scale_that_costs_hits_is_none():
     flat = np.random.default_rng(5).normal(size=logits.shape) * 0.3
     flat[np.arange(256), labels] += 0.35
     given = rescaled(logits * 30.0, flat, labels, 1 / 255)
-    assert not found_in(logits * 30.0, labels, rescaled=given)
+    assert not found_in(logits * 30.0, labels, trials=given)
 
 
 def test_a_network_that_names_one_class_for_all_samples_of_a_sorted_set():
@@ -51,7 +51,7 @@ def test_a_network_that_names_one_class_for_all_samples_of_a_sorted_set():
         given = rescaled(logits[same], blind, labels[same], factor)
         ((_, answers),) = given.tried
         assert answers.label_log_probability.mean() > -0.2
-        found = found_in(logits, labels, rescaled=given)
+        found = found_in(logits, labels, trials=given)
         assert not found.keys() & {"inputs-not-scaled", "inputs-scaled-twice"}
 
 
@@ -59,7 +59,7 @@ def test_a_few_rows_are_no_evidence():
     logits, labels = calibrated(10, seed=6)
     garbage = np.zeros_like(logits)
     garbage[:, 0] = 9.0
-    found = found_in(garbage, labels, rescaled=rescaled(garbage, logits, labels, 255.0))
+    found = found_in(garbage, labels, trials=rescaled(garbage, logits, labels, 255.0))
     assert "inputs-scaled-twice" not in found
 
 
@@ -67,7 +67,7 @@ def normalised(sent, others, labels):
     """A trial of ImageNet's normalisation and of halves, with these answers."""
     found = rescalings(np.ones((1, 3, 2, 2)))[1:]
     tried = [(how, records_of(other, labels)) for how, other in zip(found, others, strict=True)]
-    return RescaledTrial(records_of(sent, labels), tried)
+    return PreparationTrials(records_of(sent, labels), tried)
 
 
 def test_the_normalisation_with_the_best_answers_is_named():
@@ -75,7 +75,7 @@ def test_the_normalisation_with_the_best_answers_is_named():
     garbage = np.random.default_rng(2).normal(size=logits.shape) * 3.0
     fair = logits + garbage / 4
     for others, mean in (((logits, fair), 0.485), ((fair, logits), 0.5)):
-        found = found_in(garbage, labels, rescaled=normalised(garbage, others, labels))
+        found = found_in(garbage, labels, trials=normalised(garbage, others, labels))
         told = found["inputs-not-scaled"]
         assert told.figures["mean"][0] == mean
         assert "The inputs lie between 0 and 1; normalised with" in told.message
@@ -86,7 +86,7 @@ def test_the_normalisation_with_the_best_answers_is_named():
 def test_a_normalisation_that_only_makes_the_model_less_sure_is_none():
     logits, labels = calibrated(256, seed=3)
     given = normalised(logits * 9.0, (logits, logits * 3.0), labels)
-    assert not found_in(logits * 9.0, labels, rescaled=given)
+    assert not found_in(logits * 9.0, labels, trials=given)
 
 
 def test_how_many_scales_are_tried_raises_the_bar():
@@ -98,8 +98,8 @@ def test_how_many_scales_are_tried_raises_the_bar():
     for n_others in (0, 4):
         tried = [(how, records_of(logits, labels))]
         tried += [(how, records_of(worse, labels))] * n_others
-        given = RescaledTrial(records_of(sent, labels), tried)
-        assert ("inputs-not-scaled" in found_in(sent, labels, rescaled=given)) == (n_others == 0)
+        given = PreparationTrials(records_of(sent, labels), tried)
+        assert ("inputs-not-scaled" in found_in(sent, labels, trials=given)) == (n_others == 0)
 
 
 @pytest.mark.parametrize(
