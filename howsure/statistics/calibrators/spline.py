@@ -155,9 +155,14 @@ def _precisions(*, prior: bool) -> Floats:
 
 
 def _joined(x: Floats, hits: Hits, weights: Floats | None) -> tuple[Floats, Floats, Floats]:
-    """Join neighbours to at most 200 points; return their mean x, hits and counts."""
+    """Join neighbours, and all equal x, to at most 200 points; return their x, hits and counts.
+
+    A value on two points would have two ranks: the curve at that value would be one of several.
+    """
     counts = np.ones(len(x)) if weights is None else weights
-    starts = np.unique(np.arange(MAX_POINTS) * len(x) // MAX_POINTS)
+    firsts = np.flatnonzero(np.diff(x, prepend=-np.inf))  # of each distinct value
+    even = np.arange(MAX_POINTS) * len(x) // MAX_POINTS
+    starts = firsts[np.unique(np.searchsorted(firsts, even, side="right") - 1)]
     total = np.add.reduceat(counts, starts)
     mean = np.add.reduceat(x * counts, starts) / total
     return mean, np.add.reduceat(hits * counts, starts), total

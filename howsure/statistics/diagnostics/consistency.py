@@ -36,8 +36,11 @@ def ece_permutation_test(
     misses = table.counts + counts - hits
     dealt = rng.hypergeometric(hits, misses, counts, size=(resamples, table.n_bins))
     held = np.flatnonzero(counts)
-    # The mean probability that a curve serves in a bin differs from the bin's own.
+    # What interpolation adds to a bin's own probability. A curve is compared with the bins instead:
+    # where it is far from them, it is wrong.
     off = judged.occupied.probability - table.probability[held]
+    if table.lookup == "smooth":
+        off = np.zeros_like(off)
     accuracy = prior_mean((hits - dealt).sum(axis=1, keepdims=True), table.n_samples)
     refitted = regularised_rate(hits - dealt, table.counts, accuracy, table.prior.strength)
     probability = refitted[:, held] + off
@@ -120,9 +123,10 @@ def evaluation_band(
     rng = np.random.default_rng(seed)
     learnt, tested = _Cells.of(table, fitted), _Cells.of(table, judged)
     refitted = _refit(table, learnt.counts, learnt.draw(rng, resamples))
-    errors = tested.errors(tested.draw(rng, resamples), refitted)
+    expected = _refit(table, learnt.counts, learnt.expected)
+    errors = tested.errors(tested.draw(rng, resamples), tested.served(refitted, expected))
     truth = np.bincount(tested.bins[hits], minlength=table.n_bins)[:, np.newaxis]
-    observed = tested.errors(truth, table.probability[:, np.newaxis])
+    observed = tested.errors(truth, tested.mean[:, np.newaxis])
     return _band("ece", float(observed[0]), errors)
 
 
@@ -147,10 +151,13 @@ def cross_validated_band(
     drawn = [cell.draw(rng, resamples) for cell in cells]
     counts = np.sum([cell.counts for cell in cells], axis=0)
     total = np.sum(drawn, axis=0)
-    errors = [
-        cell.errors(hits, _refit(table, counts - cell.counts, total - hits))
-        for cell, hits in zip(cells, drawn, strict=True)
-    ]
+    expected = np.sum([cell.expected for cell in cells], axis=0)
+    errors = []
+    for cell, hits in zip(cells, drawn, strict=True):
+        others = counts - cell.counts
+        refitted = _refit(table, others, total - hits)
+        served = cell.served(refitted, _refit(table, others, expected - cell.expected))
+        errors.append(cell.errors(hits, served))
     return _band("ece", observed, np.mean(errors, axis=0))
 
 
@@ -174,42 +181,52 @@ def confidence_band(
 
 @dataclass(frozen=True, eq=False)
 class _Cells:
-    """Samples of one set in the bins of a table.
+    """Samples of one set in the bins of a table, and the mean probability that each bin serves.
 
-    ``shares[b, c]`` is the weight of the probability of bin ``c`` in the mean probability served in
-    bin ``b``. It is None for a step table, which serves the bin's own probability, and for a smooth
-    one: the mean of its curve in a bin is ``off`` away from the bin's own, and moves with it.
+    ``shares[b, c]`` is the weight of the probability of bin ``c`` in that mean of bin ``b``, where
+    bins are interpolated.
     """
 
     bins: BinIndex
     counts: Counts
-    shares: Floats | None
     mean: Rates
-    off: Rates
+    shares: Floats | None = None
+    is_curve: bool = False
 
     @classmethod
     def of(cls, table: BinTable, uncertainty: Uncertainty) -> "_Cells":
         found = table.look_up(uncertainty)
         bins = found.bin
         counts = np.bincount(bins, minlength=table.n_bins)
-        nothing = np.zeros(table.n_bins)
         if table.lookup == "step":
-            return cls(bins, counts, None, table.probability, nothing)
+            return cls(bins, counts, table.probability)
         if table.lookup == "smooth":
             total = np.bincount(bins, found.probability, table.n_bins)
             mean = np.where(counts > 0, total / np.maximum(counts, 1), table.probability)
-            return cls(bins, counts, None, mean, mean - table.probability)
+            return cls(bins, counts, mean, is_curve=True)
         shares = _hat_shares(table, uncertainty, bins, counts)
-        return cls(bins, counts, shares, shares @ table.probability, nothing)
+        return cls(bins, counts, shares @ table.probability, shares)
+
+    @property
+    def expected(self) -> Floats:
+        """The expected hits by bin, shape (n_bins, 1)."""
+        return (self.counts * self.mean)[:, np.newaxis]
 
     def draw(self, rng: np.random.Generator, resamples: int) -> Counts:
         """Return hits by bin and resample."""
         return _draw(rng, self.counts, self.mean, resamples)
 
-    def errors(self, hits: Counts, probability: Rates) -> Floats:
+    def served(self, refitted: Rates, expected: Rates) -> Rates:
+        """Return the mean probability served by bin and resample, for refitted bins.
+
+        The mean of a curve moves as the refitted bins move from what was ``expected`` of them.
+        """
+        if self.is_curve:
+            return np.asarray(self.mean[:, np.newaxis] + refitted - expected)
+        return refitted if self.shares is None else np.asarray(self.shares @ refitted)
+
+    def errors(self, hits: Counts, served: Rates) -> Floats:
         """Return the calibration error of each resample."""
-        served = probability if self.shares is None else self.shares @ probability
-        served = served + self.off[:, np.newaxis]
         gaps = np.abs(hits - self.counts[:, np.newaxis] * served)
         return np.asarray(gaps.sum(axis=0) / max(int(self.counts.sum()), 1), dtype=np.float64)
 
@@ -233,7 +250,7 @@ def _draw(rng: np.random.Generator, counts: Counts, mean: Rates, resamples: int)
     return rng.binomial(counts[:, np.newaxis], chance[:, np.newaxis], size=shape)
 
 
-def _refit(table: BinTable, counts: Counts, hits: Counts) -> Rates:
+def _refit(table: BinTable, counts: Counts, hits: Counts | Floats) -> Rates:
     """Return the regularised probability by bin and resample."""
     accuracy = prior_mean(hits.sum(axis=0), counts.sum())
     return regularised_rate(hits, counts[:, np.newaxis], accuracy, table.prior.strength)

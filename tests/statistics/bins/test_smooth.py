@@ -220,3 +220,47 @@ def test_a_broken_rule_is_named(changed, message):
     Curve.from_dict(values)
     with pytest.raises(ValueError, match=message):
         Curve.from_dict({**values, **changed})
+
+
+LEVELS = np.array([0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0])
+SHARES = np.array([0.05, 0.05, 0.1, 0.15, 0.25, 0.16, 0.24])
+RATES = np.array([0.4, 0.5, 0.55, 0.65, 0.75, 0.85, 0.97])
+
+
+def stated_confidences(n_samples, seed):
+    """Confidences of few distinct values, and whether each was right."""
+    rng = np.random.default_rng(seed)
+    level = rng.choice(len(LEVELS), n_samples, p=SHARES)
+    return -LEVELS[level].astype(np.float32), rng.random(n_samples) < RATES[level]
+
+
+@pytest.mark.parametrize("n_samples", [300, 1500, 5000, 20_000])
+def test_few_distinct_values_have_their_own_rates(n_samples):
+    """In the middle of eight sets, each is within three deviations of its rate, and some bias."""
+    gaps, inside = [], 0
+    for seed in range(8):
+        curve = curve_of(*stated_confidences(n_samples, seed), measure="score")
+        found, lower, upper = (
+            np.interp(-LEVELS[::-1], curve.uncertainty, values)[::-1]
+            for values in (curve.probability, curve.lower, curve.upper)
+        )
+        gaps.append(np.abs(found - RATES))
+        inside += np.count_nonzero((lower <= RATES) & (upper >= RATES))
+    deviation = np.sqrt(RATES * (1 - RATES) / (n_samples * SHARES))
+    assert (np.median(gaps, axis=0) < 3 * deviation + 0.02).all()
+    assert inside >= 0.9 * 8 * len(LEVELS)
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_equal_values_are_as_values_that_differ_a_little(measure):
+    uncertainty, hits = drawn(3000, measure=measure)
+    rounded = uncertainty.round(1)
+    near = (rounded + np.random.default_rng(0).uniform(0, 1e-4, 3000)).astype(np.float32)
+    tied, apart = (curve_of(values, hits, measure=measure) for values in (rounded, near))
+    found = np.interp(rounded, tied.uncertainty, tied.probability)
+    expected = np.interp(near, apart.uncertainty, apart.probability)
+    values, group = np.unique(rounded, return_inverse=True)
+    counts = np.bincount(group)
+    off = np.bincount(group, found - expected) / counts
+    assert np.abs(off) @ counts / 3000 < 0.02
+    assert len(values) > 20

@@ -1,5 +1,6 @@
 """Consistency bands, against labels drawn and tables fitted one by one, and in simulation."""
 
+from dataclasses import replace
 from itertools import product
 from math import comb
 
@@ -29,7 +30,7 @@ def drawn_set(rng, n_samples):
     return uncertainty, rng.random(n_samples) >= uncertainty
 
 
-@pytest.fixture(scope="module", params=["step", "interpolated"])
+@pytest.fixture(scope="module", params=["step", "interpolated", "smooth"])
 def sets(request):
     rng = np.random.default_rng(5)
     fitted, judged = drawn_set(rng, N_FITTED), drawn_set(rng, N_JUDGED)
@@ -59,16 +60,35 @@ def test_evaluation_band_is_that_of_tables_fitted_to_drawn_labels(sets):
     assert (band.score, band.resamples, band.refitted) == ("ece", 1000, True)
 
 
-def test_a_calibrated_world_leaves_the_band_once_in_a_hundred_times():
+@pytest.mark.parametrize("lookup", ["step", "smooth"])
+def test_a_calibrated_world_leaves_the_band_once_in_a_hundred_times(lookup):
     """Binomial with 300 tries at .01 and some of discreteness: 10 is beyond four deviations."""
     outside = 0
     for seed in range(300):
         rng = np.random.default_rng(seed)
         fitted, judged = drawn_set(rng, 400), drawn_set(rng, 400)
-        table = fit_bin_table(*fitted, n_bins=8)
+        table = fit_bin_table(*fitted, n_bins=8, lookup=lookup)
         band = evaluation_band(table, fitted[0], *judged, seed=seed, resamples=300)
         outside += not band.consistent
     assert outside <= 10
+
+
+@pytest.mark.parametrize("off", [-0.1, 0.1])
+def test_a_curve_that_is_wrong_is_not_explained_by_chance(off):
+    rng = np.random.default_rng(3)
+    (fitted, hits), judged = drawn_set(rng, 2000), drawn_set(rng, 2000)
+    table = fit_bin_table(fitted, hits, n_bins=10, lookup="smooth")
+    folds = np.arange(2000) % 10
+    assert evaluation_band(table, fitted, *judged, seed=0).consistent
+    moved = np.clip(table.curve.probability + off, 0.0, 1.0)
+    ends = {"lower": np.zeros_like(moved), "upper": np.ones_like(moved)}
+    wrong = replace(table, curve=replace(table.curve, probability=moved, **ends))
+
+    assert not evaluation_band(wrong, fitted, *judged, seed=0).consistent
+    observed = ece(wrong, fitted, hits)
+    assert not cross_validated_band(wrong, fitted, folds, observed=observed, seed=0).consistent
+    predictions = predict_with_table(wrong, *judged)
+    assert ece_permutation_test(wrong, predictions, rng=rng) < 0.001
 
 
 def mean_ece_of_folds(uncertainty, hits, folds, *, n_bins):
@@ -164,6 +184,7 @@ def test_permutation_p_value_is_that_of_all_deals():
         (400, lambda u: u / 4, "step"),
         (2000, lambda u: u / 500, "step"),  # two errors in all: where the band is too narrow
         (400, lambda u: u / 4, "interpolated"),
+        (400, lambda u: u / 4, "smooth"),
     ],
 )
 def test_permutation_test_rejects_like_sets_as_rarely_as_said(n_samples, chance, lookup):
