@@ -56,6 +56,10 @@ REMEDIES: Mapping[str, Remedy] = {
         "again:",
         'rows = samples.merge(scores, on="id")',
     ),
+    "inputs-out-of-range": Remedy(
+        "Prepare both sets as in training, and calibrate again:",
+        "{calibrate} --evaluation {evaluation}",
+    ),
     "accuracy-differs": Remedy(
         "Draw both sets at random from the data that will be predicted, and calibrate again:",
         "{calibrate} --evaluation {evaluation}",
@@ -113,6 +117,7 @@ REMEDIES_OF_FURTHER_SETS: Mapping[str, Remedy] = {
         "Match each score of the set with its own answer by an identifier, not by position:",
         REMEDIES_OF_PAIRS["score-near-chance"].code,
     ),
+    "inputs-out-of-range": Remedy("Prepare the set as the calibration set, and evaluate it again."),
     "samples-in-both-sets": Remedy("Take the samples of the calibration set out of the set."),
 }
 NAMED_LABELS = Remedy("Rename the labels of the set: the calibration has an index for each name.")

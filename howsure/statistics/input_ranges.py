@@ -3,8 +3,9 @@
 A model is often confident on such rows, so that no uncertainty shows them.
 """
 
-from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -15,7 +16,10 @@ from howsure.statistics.arrays import Floats
 
 Extent = TypeVar("Extent", float, Floats)
 
-# A row of an input is still known if its numbers spread by this share of the least spread.
+# How far outside a row may lie, as a share of the width of the range. Pixels from -1 to 1 are
+# unlike those from 0 to 1.
+ROOM = 0.5
+# Its numbers may spread by this share of the least spread.
 LEAST_SHARE = 0.1
 LARGEST = float(np.finfo(np.float32).max)
 
@@ -52,11 +56,11 @@ class InputRange:
     def bounds(self) -> tuple[float, float, float]:
         """The least number and the largest number of a known row, and its least spread.
 
-        They leave room: the width of the range at either end, and a tenth of the least spread.
+        They leave room: half the width of the range at either end, and a tenth of the least spread.
         Rounded to float32, so that they mean the same in a graph.
         """
-        width = self.most - self.least
-        found = (self.least - width, self.most + width, LEAST_SHARE * self.least_spread)
+        room = ROOM * (self.most - self.least)
+        found = (self.least - room, self.most + room, LEAST_SHARE * self.least_spread)
         least, most, spread = np.clip(found, -LARGEST, LARGEST).astype(np.float32).tolist()
         return least, most, spread
 
@@ -70,27 +74,25 @@ class InputRange:
 
 
 class InputRanges:
-    """Collects the ranges of some inputs, batch by batch."""
+    """Collects the range of each input of a set, batch by batch."""
 
-    def __init__(self, names: Collection[str]) -> None:
-        self._names = names
+    def __init__(self) -> None:
         self._found: dict[str, InputRange] = {}
 
-    def add(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Add rows by input; a single input may have any name.
+    @property
+    def found(self) -> dict[str, InputRange]:
+        """The ranges by input; inputs of a constant, and of one number a row, have none."""
+        return {name: found for name, found in self._found.items() if found.least < found.most}
 
-        Arrays of other names, and of one number a row, are left out.
-        """
-        for name in self._names:
-            values = next(iter(arrays.values())) if len(arrays) == 1 else arrays.get(name)
-            if values is not None and values[0].size > 1:
+    def range_of(self, name: str) -> InputRange:
+        """Return the range of an input, which may be constant."""
+        return self._found[name]
+
+    def add(self, inputs: Mapping[str, NDArray[Any]]) -> None:
+        """Add the rows of a batch, by input."""
+        for name, values in inputs.items():
+            if values[0].size > 1:
                 self._add(name, *row_extents(values))
-
-    def as_dict(self) -> dict[str, dict[str, float]]:
-        """Return the ranges as plain data, by input; inputs of one constant number have none."""
-        return {
-            name: asdict(found) for name, found in self._found.items() if found.least < found.most
-        }
 
     def _add(self, name: str, least: NDArray[np.float32], most: NDArray[np.float32]) -> None:
         spread = most.astype(np.float64) - least
@@ -101,3 +103,47 @@ class InputRanges:
             max(known.most, own.most),
             min(known.least_spread, own.least_spread),
         )
+
+
+@dataclass(frozen=True)
+class UnlikeRows:
+    """Rows of a further set that are unlike all rows of the calibration set, by one input.
+
+    ``least`` and ``most`` are of the input in that set, ``known_least`` and ``known_most`` in the
+    calibration set.
+    """
+
+    rows: int
+    samples: int
+    least: float
+    most: float
+    known_least: float
+    known_most: float
+
+
+class ComparedInputs:
+    """Counts the rows of a further set that are unlike the calibration set, batch by batch."""
+
+    def __init__(self, known: Mapping[str, InputRange]) -> None:
+        self._known = known
+        self._own = InputRanges()
+        self._rows = Counter[str]()
+        self._samples = 0
+
+    @property
+    def worst(self) -> UnlikeRows | None:
+        """The input with the most such rows; None if there are none."""
+        if not self._rows.total():
+            return None
+        ((name, rows),) = self._rows.most_common(1)
+        own, known = self._own.range_of(name), self._known[name]
+        return UnlikeRows(rows, self._samples, own.least, own.most, known.least, known.most)
+
+    def add(self, inputs: Mapping[str, NDArray[Any]]) -> None:
+        """Add the rows of a batch, by input."""
+        self._own.add(inputs)
+        for name, values in inputs.items():
+            if name in self._known:
+                least, most = (found.astype(np.float64) for found in row_extents(values))
+                self._rows[name] += int(np.count_nonzero(self._known[name].is_unlike(least, most)))
+        self._samples += len(next(iter(inputs.values()), ()))

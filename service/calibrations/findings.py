@@ -23,6 +23,8 @@ from howsure.statistics.findings.evidence import (
     PreparationTrials,
     RecordedSet,
 )
+from howsure.statistics.findings.preprocessing import rows_out_of_range
+from howsure.statistics.input_ranges import UnlikeRows
 from howsure.statistics.measures import parse_measure
 from howsure.statistics.records.records import Records
 from service.calibrations.input_trials import run_trials, trials_of
@@ -39,10 +41,12 @@ MOST_VALUES = 2**24  # of all rows: 64 MiB of float32
 LEAST_ROWS = 32
 
 
-def findings_at_start(workspace: Workspace, checked: CheckedUpload, rows: Batch) -> list[Finding]:
+def findings_at_start(
+    workspace: Workspace, checked: CheckedUpload, rows: Batch, unlike: UnlikeRows | None
+) -> list[Finding]:
     """Return the findings of the labels, of the model and of its answers to other inputs.
 
-    ``rows`` are samples spread over the set.
+    ``rows`` are samples spread over the set; ``unlike`` are those of the evaluation set.
     """
     trials = _prepared_rows(workspace, checked, rows)
     of_inputs: list[Finding] = []
@@ -51,16 +55,18 @@ def findings_at_start(workspace: Workspace, checked: CheckedUpload, rows: Batch)
         of_inputs = run_checks(evidence, PREPARATION_FINDINGS)
     counts = LabelCounts(class_counts=checked.class_counts, bins=checked.config["bins"])
     of_labels = count_labels(counts, pairs=checked.data["kind"] == PAIRS)
-    return _merged_by_code(of_inputs, checked.found.findings, of_labels)
+    outside = rows_out_of_range(unlike)
+    of_rows = [] if outside is None else [outside]
+    return _merged_by_code(of_inputs, checked.found.findings, of_labels, of_rows)
 
 
 def findings_of_sample(
-    workspace: Workspace, checked: CheckedUpload, rows: Batch
+    workspace: Workspace, checked: CheckedUpload, rows: Batch, unlike: UnlikeRows | None
 ) -> tuple[list[Finding], Records]:
     """Return the findings of all checks on some samples, and the records of the samples."""
     trials = _prepared_rows(workspace, checked, rows)
     records = trials.as_sent if trials else _records_of_rows(workspace, checked, rows)
-    found = run_checks(_evidence(checked, records, trials=trials))
+    found = run_checks(replace(_evidence(checked, records, trials=trials), unlike=unlike))
     return _merged_by_code(checked.found.findings, found), records
 
 
@@ -166,6 +172,17 @@ def findings_of_further_set(
     codes = SCORE_FINDINGS if evidence.source == PAIRS else LABEL_FINDINGS
     both = _evidence(row, records, evaluation=further)
     return [*run_checks(evidence, codes), *run_checks(both, [IN_BOTH_SETS])]
+
+
+# The key of the rows of a further set that are on another scale, in its stored description.
+UNLIKE_ROWS = "unlike_rows"
+
+
+def findings_of_inputs(data: Mapping[str, Any]) -> list[Finding]:
+    """Return the findings about the inputs of a further set with this description."""
+    found = data.get(UNLIKE_ROWS)
+    outside = None if found is None else rows_out_of_range(UnlikeRows(**found))
+    return [] if outside is None else [outside]
 
 
 def with_docs(found: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,18 +8,20 @@ from uuid import UUID
 
 from howsure.statistics.findings.evidence import Finding
 from howsure.statistics.findings.outputs import said_to_be_logits
+from howsure.statistics.input_ranges import InputRange
 from howsure.statistics.measures import output_names
 from service.calibrations.config import CalibrationConfig, pass_plans
 from service.calibrations.fit_config import DEFAULT_TOP_K
 from service.calibrations.upload_form import CalibrationUpload
 from service.errors import DeadlineExceeded, InvalidOnnxModel, ModelRule, OnnxModelCrashed
 from service.graph.description import LIKE_PROBABILITIES, quote_all
-from service.runner.messages.dataset import Batch
+from service.runner.messages.dataset import AnyArray, Batch
 from service.runner.messages.onnx_models import (
     LoadedOnnxModel,
     OnnxModelFiles,
     with_table_columns,
 )
+from service.runner.messages.preprocessing import PIXELS, Preprocessing
 from service.runner.messages.set_messages import TRIAL_ROWS
 from service.runner.model_description import costs_of
 from service.workspace import Workspace
@@ -43,12 +45,6 @@ class InspectedOnnxModel:
     def input_names(self) -> list[str]:
         """Names of the model's inputs."""
         return [tensor["name"] for tensor in (self.description or {}).get("inputs", ())]
-
-    @property
-    def float_inputs(self) -> list[str]:
-        """Names of the inputs that are no integers."""
-        inputs = (self.description or {}).get("inputs", ())
-        return [tensor["name"] for tensor in inputs if tensor["dtype"].startswith("float")]
 
     def with_columns(self, columns: Mapping[str, list[str]]) -> "InspectedOnnxModel":
         """Return the model with these table columns of its inputs."""
@@ -201,3 +197,34 @@ def _duplicate_warnings(upload: CalibrationUpload) -> list[str]:
         "a member that is there twice counts twice and adds no variance."
     )
     return [warning]
+
+
+def float_inputs(
+    arrays: Mapping[str, AnyArray], model: Mapping[str, Any] | None
+) -> dict[str, AnyArray]:
+    """Return the arrays of a batch by input, for inputs of floats; pictures by `PIXELS`.
+
+    ``model`` is its stored description, None where outputs were uploaded.
+    """
+    if model is None:
+        return {}
+    inputs = model["inputs"]
+    if model["resolved"].get("preprocessing") and PIXELS in arrays:
+        return {PIXELS: arrays[PIXELS]}
+    if len(inputs) == len(arrays) == 1:
+        arrays = {inputs[0]["name"]: next(iter(arrays.values()))}
+    floats = (one["name"] for one in inputs if one["dtype"].startswith("float"))
+    return {name: arrays[name] for name in floats if name in arrays}
+
+
+def model_ranges(
+    found: Mapping[str, InputRange], model: Mapping[str, Any] | None
+) -> dict[str, InputRange]:
+    """Return the ranges of the model's inputs, for those of a set; of pixels as it takes them."""
+    if model is None or PIXELS not in found or not model["resolved"].get("preprocessing"):
+        return dict(found)
+    (own,) = model["inputs"]
+    if not own["dtype"].startswith("float"):
+        return {}
+    preprocessing = Preprocessing.from_dict(model["resolved"]["preprocessing"])
+    return {own["name"]: preprocessing.range_of_values(found[PIXELS])}

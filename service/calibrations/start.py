@@ -4,14 +4,20 @@ A refit is a calibration job as well: see `service.bins.refit`.
 """
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from typing import Any, TypeAlias
 
 import numpy as np
 
 import models
 from howsure.statistics.bins.intervals import proportion_interval
-from howsure.statistics.input_ranges import InputRanges
+from howsure.statistics.input_ranges import (
+    ComparedInputs,
+    InputRange,
+    InputRanges,
+    UnlikeRows,
+)
 from howsure.statistics.plain import to_plain
 from howsure.statistics.records.records import Records
 from service.access.quotas import enforce_storage_quota
@@ -22,6 +28,7 @@ from service.calibrations.findings import (
     findings_of_sample,
 )
 from service.calibrations.manage import library_versions
+from service.calibrations.onnx_model import float_inputs, model_ranges
 from service.calibrations.schemas import DryRun, RunCost, SampleAccuracy, rendered_findings
 from service.calibrations.upload import CheckedUpload, check_upload
 from service.calibrations.upload_form import CalibrationUpload
@@ -39,6 +46,9 @@ from service.storage.shards import shard_buffers
 from service.workspace import Workspace
 
 ACCURACY_LEVEL = 0.95  # of the interval in a dry run
+
+# What is called with each shard of a set.
+_Seen: TypeAlias = dict[models.ArtifactRole, Callable[[Batch], None]]
 
 
 def start_calibration(ctx: CallContext, upload: CalibrationUpload) -> uuid.UUID:
@@ -66,18 +76,17 @@ def _queue(ctx: CallContext, checked: CheckedUpload) -> uuid.UUID:
     calibration_id, artifacts = uuid.uuid4(), ctx.workspace.artifacts
     with deleted_on_failure(artifacts, keys_of(calibration_id)):
         spread = _SpreadRows(checked.sets["calibration"], examined_rows(checked))
-        # Pictures become the model's input by the same preprocessing later.
-        has_pictures = checked.config["preprocessing"] is not None
-        ranges = InputRanges(() if has_pictures else checked.found.float_inputs)
-        files = _stored(artifacts, calibration_id, checked, spread, ranges)
+        inputs = _SeenInputs(checked.onnx_model)
+        seen: _Seen = {"calibration": _both(spread.add, inputs.add), "evaluation": inputs.compare}
+        files = _stored(artifacts, calibration_id, checked, seen)
         kept = list(enforce_storage_quota(ctx.workspace.database, ctx.tenant_id, ctx.limits, files))
-        findings = findings_at_start(ctx.workspace, checked, spread.rows)
+        findings = findings_at_start(ctx.workspace, checked, spread.rows, inputs.unlike)
         check_strict(findings, checked.config["strict"])
         row = models.Calibration(
             id=calibration_id,
             name=str(checked.config["name"]),
             config=checked.config,
-            data={**checked.data, INPUT_RANGES: ranges.as_dict()},
+            data={**checked.data, INPUT_RANGES: to_plain(inputs.ranges)},
             onnx_model=checked.onnx_model,
             versions=library_versions(),
             warnings=list(checked.warnings),
@@ -92,10 +101,12 @@ def _stored(
     artifacts: ArtifactStore,
     calibration_id: uuid.UUID,
     checked: CheckedUpload,
-    spread: "_SpreadRows",
-    ranges: InputRanges,
+    seen: _Seen,
 ) -> Iterator[NewArtifact]:
-    """Store the files of a calibration; yield each once it is stored."""
+    """Store the files of a calibration; yield each once it is stored.
+
+    ``seen`` is called with each shard of its set, the calibration set first.
+    """
     upload = checked.upload
     roles: dict[models.ArtifactRole, list[SpooledFile]] = {
         "model": list(upload.onnx_models),
@@ -107,15 +118,10 @@ def _stored(
             stored = artifacts.put_file(key, file.path)
             yield NewArtifact(role, position, file.label, key, stored.sha256, stored.size)
     shards = JobFiles.of(calibration_id)
-
-    def seen(batch: Batch) -> None:
-        spread.add(batch)
-        ranges.add(batch.arrays)
-
     for role, (file, _) in upload.sets.items():
-        dataset = checked.sets[role]
-        own = seen if role == "calibration" else None
-        yield from store_shards(artifacts, shards, dataset, role=role, label=file.label, seen=own)
+        yield from store_shards(
+            artifacts, shards, checked.sets[role], role=role, label=file.label, seen=seen[role]
+        )
 
 
 def store_shards(
@@ -162,10 +168,12 @@ def dry_run(workspace: Workspace, tenant_id: uuid.UUID, upload: CalibrationUploa
     """
     with ExitStack() as stack:
         checked = check_upload(workspace, tenant_id, upload, stack)
-        rows, n_bytes = _read_spread_rows(checked.sets["calibration"], examined_rows(checked))
+        spread = _SpreadRows(checked.sets["calibration"], examined_rows(checked))
+        inputs = _SeenInputs(checked.onnx_model)
+        n_bytes = _read(checked.sets["calibration"], _both(spread.add, inputs.add))
         if "evaluation" in checked.sets:
-            n_bytes += _read_spread_rows(checked.sets["evaluation"], 1)[1]
-        findings, records = findings_of_sample(workspace, checked, rows)
+            n_bytes += _read(checked.sets["evaluation"], inputs.compare)
+        findings, records = findings_of_sample(workspace, checked, spread.rows, inputs.unlike)
         check_strict(findings, checked.config["strict"])
         model = dict(checked.onnx_model or {})
         # These are the costs of each measure; `cost` has those of a sample.
@@ -200,14 +208,51 @@ class _SpreadRows:
         return join_batches(self._parts)
 
 
-def _read_spread_rows(dataset: UploadedSet, n_rows: int) -> tuple[Batch, int]:
-    """Read a whole set; return samples spread evenly over it, and the size of all in bytes."""
-    spread, n_bytes = _SpreadRows(dataset, n_rows), 0
+class _SeenInputs:
+    """The inputs of the calibration set, with which those of the evaluation set are compared."""
+
+    def __init__(self, model: Mapping[str, Any] | None) -> None:
+        self._model = model
+        self._seen = InputRanges()
+        self._compared: ComparedInputs | None = None
+
+    @property
+    def ranges(self) -> dict[str, InputRange]:
+        """The ranges of the model's inputs in the calibration set."""
+        return model_ranges(self._seen.found, self._model)
+
+    @property
+    def unlike(self) -> UnlikeRows | None:
+        """Rows of the evaluation set on another scale, if there are any."""
+        return None if self._compared is None else self._compared.worst
+
+    def add(self, batch: Batch) -> None:
+        """Add samples of the calibration set."""
+        self._seen.add(float_inputs(batch.arrays, self._model))
+
+    def compare(self, batch: Batch) -> None:
+        """Compare samples of the evaluation set with the whole calibration set."""
+        if self._compared is None:
+            self._compared = ComparedInputs(self._seen.found)
+        self._compared.add(float_inputs(batch.arrays, self._model))
+
+
+def _both(*calls: Callable[[Batch], None]) -> Callable[[Batch], None]:
+    def call(batch: Batch) -> None:
+        for one in calls:
+            one(batch)
+
+    return call
+
+
+def _read(dataset: UploadedSet, seen: Callable[[Batch], None]) -> int:
+    """Read a whole set, and return its size in bytes; ``seen`` is called with each shard."""
+    n_bytes = 0
     for batch in dataset.shards():
         arrays = [*batch.arrays.values(), *batch.supplied.values(), batch.labels]
         n_bytes += sum(array.nbytes for array in arrays)
-        spread.add(batch)
-    return spread.rows, n_bytes
+        seen(batch)
+    return n_bytes
 
 
 def _accuracy(records: Records) -> SampleAccuracy:

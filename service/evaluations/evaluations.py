@@ -5,10 +5,14 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import models
+from howsure.statistics.input_ranges import ComparedInputs
+from howsure.statistics.plain import to_plain
 from service.access.audit_log import evaluation_subject, record_success
 from service.access.quotas import enforce_storage_quota
 from service.calibrations.class_indices import settle_class_indices
 from service.calibrations.config import CalibrationConfig
+from service.calibrations.findings import UNLIKE_ROWS
+from service.calibrations.onnx_model import float_inputs
 from service.calibrations.pass_limits import check_rows
 from service.calibrations.set_checks import check_label_range
 from service.calibrations.start import store_shards
@@ -18,7 +22,8 @@ from service.http.uploads import SpooledFile
 from service.jobs.acceptance import CallContext, accepted, deleted_on_failure
 from service.jobs.cleanup import delete_unnamed_files
 from service.jobs.record_set import require_records
-from service.predictions.load_calibration import load_served
+from service.predictions.load_calibration import input_ranges, load_served
+from service.runner.messages.dataset import Batch
 from service.runner.messages.reading import SCORE_RANGE, TAKES_OTHER_COLUMNS
 from service.runner.messages.set_messages import SetToRead
 from service.runner.model_description import ModelDescription
@@ -77,7 +82,14 @@ def start_evaluation(
         with ctx.workspace.runners.read_sets([asked], ctx.workspace.limits.datasets) as (dataset,):
             info = dataset.info
             _check_compatible(ctx, row, dataset)
-            kept = _stored(ctx, files, dataset, uploaded.label)
+            compared = ComparedInputs(input_ranges(row))
+            kept = _stored(
+                ctx,
+                files,
+                dataset,
+                uploaded.label,
+                seen=lambda batch: compared.add(float_inputs(batch.arrays, row.onnx_model)),
+            )
         with accepted(ctx, row.id, evaluation=name) as session:
             further = models.Evaluation(
                 id=evaluation_id,
@@ -89,15 +101,23 @@ def start_evaluation(
                     "samples": info.n_samples,
                     "kind": info.kind,
                     "format": info.format,
+                    UNLIKE_ROWS: to_plain(compared.worst),
                 },
             )
             return EvaluationRepository(session, ctx.tenant_id).add(further, kept)
 
 
 def _stored(
-    ctx: CallContext, files: JobFiles, dataset: UploadedSet, label: str
+    ctx: CallContext,
+    files: JobFiles,
+    dataset: UploadedSet,
+    label: str,
+    *,
+    seen: Callable[[Batch], None],
 ) -> list[NewArtifact]:
-    shards = store_shards(ctx.workspace.artifacts, files, dataset, role=LOCATION, label=label)
+    shards = store_shards(
+        ctx.workspace.artifacts, files, dataset, role=LOCATION, label=label, seen=seen
+    )
     return list(enforce_storage_quota(ctx.workspace.database, ctx.tenant_id, ctx.limits, shards))
 
 

@@ -11,7 +11,7 @@ from howsure.statistics.plain import to_plain
 from howsure.statistics.ranking import OOD_LEVELS
 from howsure.statistics.records.records import Records
 from howsure.statistics.shift.evaluation import evaluate_set
-from service.calibrations.findings import findings_of_further_set
+from service.calibrations.findings import findings_of_further_set, findings_of_inputs
 from service.calibrations.run import MISLABELLED_SHOWN
 from service.jobs.progress import Progress
 from service.jobs.queue import ClaimedJob, JobQueue
@@ -71,9 +71,9 @@ def run_evaluation(
         seed=config["seed"],
         refitted={name: refitted[name] for name in cross_fitted},
     )
-    findings = []
+    findings = findings_of_inputs(evaluation.data)
     if evaluation.labelled:
-        findings = findings_of_further_set(calibration, known, further)
+        findings += findings_of_further_set(calibration, known, further)
     sentences = [*(finding.message for finding in findings), result.sentence]
     found = to_plain(result)
     found |= {"findings": to_plain(findings), "sentence": " ".join(sentences)}

@@ -91,9 +91,9 @@ class GraphBuilder:
         """Return sums along these axes, which are kept with size 1."""
         return self._reduced("ReduceSum", values, axes)
 
-    def largest(self, values: str, axes: Sequence[int], *, keepdims: int = 1) -> str:
-        """Return maxima along these axes, which are kept with size 1, or not at all."""
-        return self._reduced("ReduceMax", values, axes, keepdims=keepdims)
+    def largest(self, values: str, axes: Sequence[int]) -> str:
+        """Return maxima along these axes, which are kept with size 1."""
+        return self._reduced("ReduceMax", values, axes)
 
     def constant(self, values: NDArray[np.generic]) -> str:
         """Return an array as a constant."""

@@ -1,6 +1,6 @@
 """The calibrated model as one file: the caller's model, the head, and the bin tables."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 
@@ -129,12 +129,16 @@ def _classes(
 def _flags(
     build: GraphBuilder, column: str, is_finite: str, spec: ExportSpec
 ) -> dict[str, ExportOutput]:
-    """Return which rows exceed a threshold; all rows if it is None."""
-    endless = build.add("Where", is_finite, column, build.number(np.inf))
+    """Return which rows exceed a threshold, or all rows if it is None.
+
+    Rows that are not finite, and rows on another scale than the calibration set, exceed any.
+    """
+    known = reduce(partial(build.add, "And"), _known(build, spec), is_finite)
+    endless = build.add("Where", known, column, build.number(np.inf))
     uncertainty = build.add("Reshape", endless, build.integers([-1]))
 
     def beyond(threshold: float | None) -> ExportOutput:
-        # Finite, so that rows that are not finite (infinity here) exceed every threshold.
+        # Finite, so that infinity exceeds every threshold.
         limit = -np.inf if threshold is None else min(threshold, LARGEST)
         return ExportOutput(
             build.add("Greater", uncertainty, build.number(limit)), TensorProto.BOOL
@@ -142,30 +146,24 @@ def _flags(
 
     flags = {}
     if spec.ood_threshold is not None:
-        flags["out_of_distribution"] = ExportOutput(
-            _any(build, [beyond(spec.ood_threshold).tensor, *_unlike(build, spec)]),
-            TensorProto.BOOL,
-        )
+        flags["out_of_distribution"] = beyond(spec.ood_threshold)
     risks = {f"abstain_{risk}": beyond(at) for risk, at in spec.accept_thresholds}
     if risks:
         flags["abstain"] = next(iter(risks.values()))
     return flags | risks
 
 
-def _unlike(build: GraphBuilder, spec: ExportSpec) -> Iterator[str]:
-    """Yield which rows lie outside the range of an input: `InputRange.is_unlike`."""
+def _known(build: GraphBuilder, spec: ExportSpec) -> Iterator[str]:
+    """Yield which rows are within the bounds of an input, shape (n, 1): `InputRange.bounds`."""
     for name, found in spec.input_ranges:
         rows = build.add("Flatten", build.add("Cast", name, to=TensorProto.FLOAT), axis=1)
-        most = build.largest(rows, [1], keepdims=0)
-        below = build.largest(build.add("Neg", rows), [1], keepdims=0)
+        most = build.largest(rows, [1])
+        below = build.largest(build.add("Neg", rows), [1])
         least, highest, narrowest = found.bounds
-        yield build.add("Greater", most, build.number(highest))
-        yield build.add("Greater", below, build.number(-least))
-        yield build.add("Less", build.add("Add", most, below), build.number(narrowest))
-
-
-def _any(build: GraphBuilder, flags: Iterable[str]) -> str:
-    return reduce(partial(build.add, "Or"), flags)
+        for value, limit in ((most, highest), (below, -least)):
+            yield build.add("Not", build.add("Greater", value, build.number(limit)))
+        spread = build.add("Add", most, below)
+        yield build.add("Not", build.add("Less", spread, build.number(narrowest)))
 
 
 def _all_finite(build: GraphBuilder, columns: Sequence[str]) -> str:

@@ -18,6 +18,7 @@ from service.predictions.lookup import (
 from service.predictions.prediction_request import POSITIONAL
 from service.predictions.served_calibration import (
     EventProbability,
+    Flags,
     ServedCalibration,
     ServedEvent,
 )
@@ -60,14 +61,14 @@ class JsonAnswers:
             if event.at is not None
         ]
         top1 = [] if served.top1 is None else [found.uncertainty for found in events[served.top1]]
-        flags = served.flags
+        flags, unlike = served.flags, _unlike(rows, matrix.places, served)
         return cls(
             served,
             [[int(index) for index in row[:shown]] for row in rows],
             [row[n_top : n_top + shown] for row in rows],
             events,
-            _beyond(top1, rows, matrix.places, served),
-            {name: _above(top1, limit) for name, limit in flags.abstain.items()},
+            _or(_beyond(top1, flags), unlike),
+            {name: _or(_above(top1, limit), unlike) for name, limit in flags.abstain.items()},
         )
 
     @classmethod
@@ -163,24 +164,29 @@ def _event_rows(batch: PredictionBatch) -> Iterator[list[EventProbability]]:
         ]
 
 
-def _beyond(
-    values: list[float],
-    rows: list[list[float]],
-    places: Mapping[str, int],
-    served: ServedCalibration,
+def _unlike(
+    rows: list[list[float]], places: Mapping[str, int], served: ServedCalibration
 ) -> list[bool] | None:
-    """Return which rows are unlike the calibration set."""
-    flags = served.flags
-    found, smallest = _above(values, flags.out_of_distribution), flags.least_uncertainty
-    if found is None:
-        return None
-    if smallest is not None:
-        found = [above or value < smallest for above, value in zip(found, values, strict=True)]
+    """Return which rows are on another scale than the calibration set; None if that is unknown."""
+    found: list[bool] | None = None
     for least, most, known in served.ranges_of_columns:
-        ends = places[least], places[most]
-        unlike = (bool(known.is_unlike(row[ends[0]], row[ends[1]])) for row in rows)
-        found = [above or other for above, other in zip(found, unlike, strict=True)]
+        ends = itemgetter(places[least], places[most])
+        found = _or([bool(known.is_unlike(*ends(row))) for row in rows], found)
     return found
+
+
+def _or(one: list[bool] | None, other: list[bool] | None) -> list[bool] | None:
+    """Return which rows are flagged by either; None if the first is."""
+    if one is None or other is None:
+        return one
+    return [a or b for a, b in zip(one, other, strict=True)]
+
+
+def _beyond(values: list[float], flags: Flags) -> list[bool] | None:
+    found, least = _above(values, flags.out_of_distribution), flags.least_uncertainty
+    if found is None or least is None:
+        return found
+    return [above or value < least for above, value in zip(found, values, strict=True)]
 
 
 def _above(values: list[float], threshold: float | None) -> list[bool] | None:

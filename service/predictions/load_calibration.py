@@ -112,7 +112,7 @@ def _load(workspace: Workspace, tenant_id: uuid.UUID, ref: CalibrationRef) -> Se
             has_classes=row.data["kind"] != PAIRS,
             takes_other_columns=row.data.get(TAKES_OTHER_COLUMNS, True),
             score_range=row.data.get(SCORE_RANGE),
-            input_ranges=_input_ranges(row),
+            input_ranges=input_ranges(row),
         )
         if served.onnx_model is not None:
             # The files stay open as long as the model may still be loaded from them.
@@ -120,7 +120,8 @@ def _load(workspace: Workspace, tenant_id: uuid.UUID, ref: CalibrationRef) -> Se
     return served
 
 
-def _input_ranges(row: models.Calibration) -> dict[str, InputRange]:
+def input_ranges(row: models.Calibration) -> dict[str, InputRange]:
+    """Return the ranges of the model's inputs in a calibration set, where they are known."""
     found = row.data.get(INPUT_RANGES, {})
     return {name: InputRange(**numbers) for name, numbers in found.items()}
 
@@ -141,7 +142,7 @@ def _onnx_model(
         resolved=serving(
             found["resolved"],
             [event.measure for event in events],
-            needed_columns(events, _input_ranges(row)),
+            needed_columns(events, input_ranges(row)),
         ),
         name=f"{row.name}@{row.version}",
         rehearse=rehearsal,

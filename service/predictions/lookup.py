@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from howsure.statistics.arrays import BinIndex, Classes
 from howsure.statistics.bins.lookup import BinLookup
 from service.metrics.answers import AnswerCounts
-from service.predictions.served_calibration import ServedCalibration, ServedEvent
+from service.predictions.served_calibration import Flags, ServedCalibration, ServedEvent
 from service.runner.model_output import HeadOutputs
 
 SHOWN_CLASSES = 5
@@ -123,33 +123,41 @@ def answers_of(
     classes = outputs.top_classes
     events = [_answer(event, event.uncertainty(columns, classes)) for event in served.events]
     uncertainty = None if served.top1 is None else events[served.top1].uncertainty
-    flags = served.flags
+    flags, unlike = served.flags, _unlike(columns, served)
     return PredictionBatch(
         calibration=served,
         classes=outputs.top_classes[:, :SHOWN_CLASSES],
         scores=outputs.top_scores[:, :SHOWN_CLASSES],
         events=events,
-        out_of_distribution=_beyond(uncertainty, columns, served),
-        abstain={name: _above(uncertainty, limit) for name, limit in flags.abstain.items()},
+        out_of_distribution=_or(_beyond(uncertainty, flags), unlike),
+        abstain={
+            name: _or(_above(uncertainty, limit), unlike) for name, limit in flags.abstain.items()
+        },
     )
 
 
-def _beyond(
-    uncertainty: NDArray[np.float32] | None,
-    columns: Mapping[str, NDArray[np.float32]],
-    served: ServedCalibration,
+def _unlike(
+    columns: Mapping[str, NDArray[np.float32]], served: ServedCalibration
 ) -> FlaggedRows | None:
-    """Return which samples are unlike the calibration set."""
-    flags = served.flags
-    found = _above(uncertainty, flags.out_of_distribution)
-    if found is None or uncertainty is None:
-        return None
-    if flags.least_uncertainty is not None:
-        found = found | (uncertainty < flags.least_uncertainty)
+    """Return which rows are on another scale than the calibration set; None if that is unknown."""
+    found: FlaggedRows | None = None
     for least, most, known in served.ranges_of_columns:
         ends = columns[least].astype(np.float64), columns[most].astype(np.float64)
-        found = found | known.is_unlike(*ends)
+        found = _or(np.asarray(known.is_unlike(*ends)), found)
     return found
+
+
+def _or(one: FlaggedRows | None, other: FlaggedRows | None) -> FlaggedRows | None:
+    """Return which rows are flagged by either; None if the first is."""
+    return one if one is None or other is None else one | other
+
+
+def _beyond(uncertainty: NDArray[np.float32] | None, flags: Flags) -> FlaggedRows | None:
+    """Return which samples have an uncertainty unlike the calibration set's."""
+    found, least = _above(uncertainty, flags.out_of_distribution), flags.least_uncertainty
+    if found is None or uncertainty is None or least is None:
+        return found
+    return found | (uncertainty < least)
 
 
 def _above(uncertainty: NDArray[np.float32] | None, threshold: float | None) -> FlaggedRows | None:

@@ -52,6 +52,17 @@ def test_a_shifted_set_is_reported_as_shifted(clean, noisy) -> None:
     assert events[0]["scores"]["nll"] < events[1]["scores"]["nll"]
 
 
+@pytest.mark.parametrize("labels", [{}, {"labels": LABELS}], ids=["unlabelled", "labelled"])
+def test_inputs_on_another_scale_are_found(client, digits_calibration, labels) -> None:
+    name = f"bright {len(labels)}"
+    found = evaluate(client, "digits", name, npz(inputs=INPUTS * 255.0, **labels)).json()
+    (finding,) = found["result"]["findings"]
+    assert finding["code"] == "inputs-out-of-range"
+    assert (finding["figures"]["rows"], finding["figures"]["most"]) == (600, 16 * 255)
+    assert found["result"]["sentence"].startswith("600 of 600 samples for evaluation")
+    client.delete(f"/calibrations/digits/evaluations/{name}").raise_for_status()
+
+
 ORDER = np.array([3, 0, 1, 2, 7, 4, 9, 5, 6, 8])
 
 

@@ -66,6 +66,19 @@ def predictions(answer: httpx.Response) -> list[dict[str, Any]]:
     return found
 
 
+def test_values_are_not_pixels(client, greys) -> None:
+    """Finished values have the scale that preprocessing makes; pixels sent as values have not."""
+
+    def flags(values: Any) -> list[bool]:
+        body = {"calibration": greys, "inputs": values.tolist()}
+        answers = predictions(client.post("/predict", json=body))
+        return [found["out_of_distribution"] for found in answers]
+
+    assert sum(flags(X)) < len(X) / 4
+    assert all(flags(X * 16))
+    assert all(flags(X / 16))
+
+
 def test_a_picture_is_a_row(client, greys):
     # Alone as well: the last bits of a score may change with the rows beside it.
     for row in range(5):

@@ -6,17 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from howsure.statistics.input_ranges import InputRange, InputRanges, row_extents
+from howsure.statistics.input_ranges import ComparedInputs, InputRange, InputRanges, row_extents
+from service.child.pictures.values import model_values
+from service.runner.messages.preprocessing import PRESETS
 
 SHAPES = arrays.array_shapes(min_dims=2, max_dims=4, min_side=2, max_side=5)
 FLOATS = arrays.arrays(np.float32, SHAPES, elements=st.floats(-100, 100, width=32))
 
 
 def range_of(*batches) -> InputRange:
-    ranges = InputRanges(["x"])
+    ranges = InputRanges()
     for batch in batches:
         ranges.add({"x": batch})
-    return InputRange(**ranges.as_dict()["x"])
+    return ranges.found["x"]
 
 
 def unlike(known: InputRange, rows) -> list[bool]:
@@ -38,11 +40,12 @@ def test_batches_do_not_matter(at) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_another_scale_is_unlike_and_half_or_twice_is_not(dtype) -> None:
+def test_another_scale_is_unlike_and_half_of_it_is_not(dtype) -> None:
     known = range_of(PIXELS.astype(dtype))
-    for factor, expected in {255: True, 1 / 255: True, 0.5: False, 1.9: False}.items():
+    for factor, expected in {255: True, 1 / 255: True, 0.5: False, 1.4: False}.items():
         assert unlike(known, (PIXELS * factor).astype(dtype)) == [expected] * 50, factor
-    assert unlike(known, (PIXELS - 1.5).astype(dtype)) == [True] * 50
+    for shifted in (PIXELS - 1, PIXELS * 2 - 1, (PIXELS - 0.45) / 0.22):
+        assert unlike(known, shifted.astype(dtype)) == [True] * 50
 
 
 @pytest.mark.parametrize("sign", [-1, 1])
@@ -66,6 +69,33 @@ def test_numbers_beyond_float32_are_finite() -> None:
 
 
 def test_constant_inputs_and_single_numbers_have_no_range() -> None:
-    ranges = InputRanges(["constant", "single", "missing"])
-    ranges.add({"constant": np.ones((4, 3)), "single": np.arange(4.0)[:, None], "other": PIXELS})
-    assert ranges.as_dict() == {}
+    ranges = InputRanges()
+    ranges.add({"constant": np.ones((4, 3)), "single": np.arange(4.0)[:, None]})
+    assert ranges.found == {}
+
+
+def test_rows_of_a_further_set_are_counted_by_the_worst_input() -> None:
+    known = {"x": range_of(PIXELS), "y": InputRange(-5.0, 5.0, 1.0)}
+    compared = ComparedInputs(known)
+    assert compared.worst is None
+    compared.add({"x": PIXELS[:30], "y": np.full((30, 2), [-9.0, 1.0])})
+    assert compared.worst is None
+    compared.add({"x": PIXELS[30:] * [[[[255]]]], "y": np.full((20, 2), [-50.0, 1.0])})
+    compared.add({"x": PIXELS[:5] * 255, "y": np.full((5, 2), [-9.0, 1.0]), "z": PIXELS[:5]})
+    found = compared.worst
+    assert (found.rows, found.samples) == (25, 55)
+    assert (found.known_least, found.known_most) == (known["x"].least, known["x"].most)
+    assert found.most == pytest.approx(max(PIXELS[30:].max(), PIXELS[:5].max()) * 255)
+
+
+@pytest.mark.parametrize("preset", [name for name in PRESETS if name != "none"])
+def test_the_range_of_pictures_is_that_of_what_the_model_gets(preset) -> None:
+    asked = PRESETS[preset]
+    pixels = np.random.default_rng(1).integers(0, 256, (40, 8, 8, 3)).astype(np.uint8)
+    pixels[0, 0, 0], pixels[0, 0, 1] = 0, 255
+    given, known = model_values(pixels, asked), asked.range_of_values(range_of(pixels))
+    assert (known.least, known.most) == pytest.approx((given.min(), given.max()), rel=1e-6)
+    assert known.least_spread == pytest.approx(range_of(given).least_spread, rel=0.15)
+    assert not any(unlike(known, given))
+    assert all(unlike(known, pixels))
+    assert all(unlike(known, given / 255))

@@ -30,10 +30,11 @@ from howsure.statistics.findings.preparations import (
     SCALED_TWICE,
     WRONG_PREPROCESSING,
 )
-from howsure.statistics.findings.preprocessing import wrong_preparation
+from howsure.statistics.findings.preprocessing import inputs_out_of_range, wrong_preparation
 from howsure.statistics.findings.scores import score_near_chance, score_reversed
 
 IN_BOTH_SETS = "samples-in-both-sets"
+OUT_OF_RANGE = "inputs-out-of-range"
 # Findings that run the model again on inputs prepared in other ways.
 PREPARATION_FINDINGS = (NOT_SCALED, SCALED_TWICE, WRONG_PREPROCESSING)
 # The check for each code, in the order of report: a finding comes before those it may cause.
@@ -46,6 +47,7 @@ FINDINGS: Mapping[str, Callable[[RecordedSet], Finding | None]] = {
     "accuracy-near-chance": accuracy_near_chance,
     "score-reversed": score_reversed,
     "score-near-chance": score_near_chance,
+    OUT_OF_RANGE: inputs_out_of_range,
     "accuracy-differs": accuracy_differs,
     "no-errors": no_errors,
     IN_BOTH_SETS: samples_in_both_sets,
@@ -56,7 +58,7 @@ FINDINGS: Mapping[str, Callable[[RecordedSet], Finding | None]] = {
     "few-samples-for-bins": few_samples_for_bins,
 }
 # Findings that need the model and the inputs of the upload: records alone cannot repeat them.
-UPLOAD_FINDINGS = frozenset({*PREPARATION_FINDINGS, "softmax-twice"})
+UPLOAD_FINDINGS = frozenset({*PREPARATION_FINDINGS, "softmax-twice", OUT_OF_RANGE})
 # Findings about the labels, and about the scores, of any labelled set.
 LABEL_FINDINGS = ("labels-shifted", "labels-permuted")
 SCORE_FINDINGS = ("score-reversed", "score-near-chance")

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from howsure.statistics.arrays import Counts, Floats, Labels
+from howsure.statistics.input_ranges import UnlikeRows
 from howsure.statistics.plain import percent
 from howsure.statistics.records.records import Records
 
@@ -182,6 +183,8 @@ class RecordedSet(LabelCounts):
         Of the whole evaluation set.
     trials : PreparationTrials, optional
         Some samples, as sent and prepared in other ways.
+    unlike : UnlikeRows, optional
+        Samples of the evaluation set on another scale.
     class_names : sequence of str
         By index; empty if the classes have none.
     supplied : mapping of str to bool
@@ -196,6 +199,7 @@ class RecordedSet(LabelCounts):
     probabilities: bool
     evaluation: Records | None = None
     trials: PreparationTrials | None = None
+    unlike: UnlikeRows | None = None
     class_names: Sequence[str] = ()
     supplied: Mapping[str, bool] = field(default_factory=dict)
     names_of_labels: bool = False

@@ -1,5 +1,7 @@
 """Findings about inputs that are prepared in another way than the training data."""
 
+from dataclasses import asdict
+
 import numpy as np
 from scipy.special import stdtr
 
@@ -14,9 +16,11 @@ from howsure.statistics.findings.evidence import (
 )
 from howsure.statistics.findings.labels import PairedHits
 from howsure.statistics.findings.preparations import WRONG_PREPROCESSING
+from howsure.statistics.input_ranges import UnlikeRows
 from howsure.statistics.records.records import Records
 
 LEVEL = 1e-3
+SHARE_NOTICE, SHARE_WARNING = 0.005, 0.05
 LEAST_GAIN = 0.1
 FLOOR = -20.0  # of log-probabilities, so that one sample cannot outweigh the others
 LEAST_ROWS = 16
@@ -120,3 +124,24 @@ def _mean_log_probability(records: Records) -> float:
 
 def _logs(records: Records) -> Floats:
     return np.maximum(records.label_log_probability, FLOOR)
+
+
+def inputs_out_of_range(evidence: RecordedSet) -> Finding | None:
+    """Find samples of the evaluation set on another scale: see `rows_out_of_range`."""
+    return rows_out_of_range(evidence.unlike)
+
+
+def rows_out_of_range(unlike: UnlikeRows | None) -> Finding | None:
+    """Find samples of an evaluation or further set on another scale than the calibration set.
+
+    A notice from 0.5 % of the set, a warning from 5 %.
+    """
+    if unlike is None or unlike.rows < SHARE_NOTICE * unlike.samples:
+        return None
+    return finding(
+        "inputs-out-of-range",
+        "warning" if unlike.rows >= SHARE_WARNING * unlike.samples else "notice",
+        "{rows:,} of {samples:,} samples for evaluation are on another scale than the calibration "
+        "set: numbers from {least:g} to {most:g} instead of {known_least:g} to {known_most:g}.",
+        **asdict(unlike),
+    )

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 import numpy as np
 
+from howsure.statistics.input_ranges import InputRange
 from service.runner.messages.convert import Positive, to_json
 
 Colour: TypeAlias = Literal["rgb", "bgr", "grey"]
@@ -76,6 +77,17 @@ class Preprocessing:
     def channels(self) -> int:
         """Number of channels of a pixel."""
         return 1 if self.colour == "grey" else 3
+
+    def range_of_values(self, pixels: InputRange) -> InputRange:
+        """Return the range of the model's input for pictures with this range of pixels.
+
+        The ends are those of all channels. The least spread is exact for channels that are scaled
+        alike, and otherwise at most a little too large.
+        """
+        mean, std = np.asarray(self.mean), np.asarray(self.std)
+        ends = (np.array([[pixels.least], [pixels.most]]) * self.scale - mean) / std
+        spread = pixels.least_spread * self.scale / std.max() - np.ptp(mean / std)
+        return InputRange(float(ends.min()), float(ends.max()), max(float(spread), 0.0))
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data, ready for JSON."""

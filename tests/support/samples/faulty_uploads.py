@@ -77,6 +77,9 @@ def faulty_uploads(model: bytes, inputs: Array, labels: Array, logits: Array) ->
         "accuracy-differs": by_model(
             inputs[half:], labels[half:], evaluation=of(inputs[:half], spoilt[:half])
         ),
+        "inputs-out-of-range": by_model(
+            inputs[half:], labels[half:], evaluation=of(inputs[:half] * 255, labels[:half])
+        ),
         "no-errors": by_model(inputs, logits.argmax(axis=1)),
         "samples-in-both-sets": by_model(
             inputs, labels, evaluation=of(inputs[:half], labels[:half])
