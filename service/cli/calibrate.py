@@ -92,7 +92,9 @@ def print_dry_run(tried: dict[str, Any], typed: TypedWords | None = None) -> Non
     )
     print_findings(tried, Console(), typed=typed)
     if not tried["findings"]:
-        say("Nothing looks wrong.")
+        more = found["n_samples"] < tried["data"]["samples"]
+        rest = " in these samples; the calibration itself examines all" if more else ""
+        say(f"Nothing looks wrong{rest}.")
 
 
 def _duration(seconds: float) -> str:

@@ -71,6 +71,9 @@ def _flags(prediction: dict[str, Any]) -> str:
     return ", ".join([*found, *([f"abstain ({', '.join(names)})"] if names else [])])
 
 
+BY_POSITION = "The rows have no column names: read in the order of the calibration."
+
+
 def predict(
     calibration: Annotated[str, typer.Argument(help="An id, a name, or name@version.")],
     rows: Annotated[
@@ -116,6 +119,8 @@ def predict(
         scoring = Scoring(calibration, rows, output, rows_per_part, requests, restart)
         with service_address(url) as address:
             written = score_file(address, scoring)
+        if written.by_position:
+            typer.echo(BY_POSITION, err=True)
         _warn(written.n_out_of_distribution, written.n_rows)
         typer.echo(f"{written.n_rows} rows written to {output}", err=True)
         return
@@ -127,7 +132,7 @@ def predict(
         typer.echo(json.dumps(answer, indent=2))
         return
     if "columns" in answer:
-        typer.echo("The rows have no column names: read in the order of the calibration.", err=True)
+        typer.echo(BY_POSITION, err=True)
     predictions = answer["predictions"]
     print_table(predictions_table(predictions[:MOST_PRINTED]))
     _warn(sum(bool(row["out_of_distribution"]) for row in predictions), len(predictions))
@@ -141,7 +146,8 @@ def _warn(n_strange: int, n_rows: int) -> None:
     if n_strange:
         typer.echo(
             f"out of distribution: {n_strange} of {n_rows} rows are less certain than "
-            "nearly all of the calibration set, or unlike it; do not rely on their probabilities.",
+            "nearly all of the calibration set, or on another scale, as pixels up to 255 are to "
+            "pixels up to 1; do not rely on their probabilities.",
             err=True,
         )
 

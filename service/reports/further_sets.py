@@ -200,10 +200,8 @@ def details(found: Set, k: str) -> str:
     for one in event["accepted"]:
         max_risk = one["target"]["max_risk"]
         if contradicts(one, max_risk):
-            said.append(
-                f"{rate_in_words(one, accepted=' accepted answers')}, where at most "
-                f"{share(max_risk)} was promised"
-            )
+            accepted = f" answers accepted for an error rate of at most {share(max_risk)}"
+            said.append(rate_in_words(one, accepted=accepted))
             break
     else:
         if event["scores"].get(ERROR) is not None:

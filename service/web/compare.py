@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from service.reports.charts.registry import render_figures
 from service.reports.comparison import compare_calibrations
+from service.reports.further_sets import disproving_sets
 from service.reports.located import Located, value_of
 from service.reports.verdict import compared_verdict
 from service.web.measures import VERDICTS
@@ -95,11 +96,12 @@ def compare(request: Request, references: Sequence[str]) -> Response:
     found = compare_calibrations(workspace_of(request), tenant_of(request), references)
     reports = found["calibrations"]
     ids = [report["calibration"]["id"] for report in reports]
+    disproving = _disproving_names(reports)
     return page(
         request,
         "compare.html",
         columns=[
-            _heading(report, Located(found)["calibrations"][at], at, ids)
+            _heading(report, Located(found)["calibrations"][at], at, ids, disproving)
             for at, report in enumerate(reports)
         ],
         against=[_against(at, found) for at in range(len(found["comparisons"]))],
@@ -121,13 +123,27 @@ def _address(ids: Sequence[str]) -> str:
     return f"/report?{urlencode([('calibration', found) for found in ids])}"
 
 
-def _heading(report: Json, shown: Located, at: int, ids: Sequence[str]) -> dict[str, Any]:
+def _disproving_names(reports: Sequence[Json]) -> list[str]:
+    """Return the names of further sets that disprove one of the calibrations."""
+    found = (
+        one["name"]
+        for report in reports
+        for one in disproving_sets(report["evaluations"], report["summary"]["event"])
+    )
+    return list(dict.fromkeys(found))
+
+
+def _heading(
+    report: Json, shown: Located, at: int, ids: Sequence[str], disproving: Sequence[str]
+) -> dict[str, Any]:
     summary = report["summary"]
+    seen = {one["name"] for one in report["evaluations"]}
     return {
         "at": shown,
         "is_first": at == 0,
         "about": report["calibration"],
         "warning": summary["headline"] if summary["status"] in REASONS else "",
+        "untested": [name for name in disproving if name not in seen],
         "reason": REASONS.get(summary["status"]),
         "as_first": _address([ids[at], *ids[:at], *ids[at + 1 :]]),
         "model": report["provenance"]["model"],

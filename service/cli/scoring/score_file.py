@@ -66,12 +66,19 @@ class Scoring:
         return self.output.with_name(f"{self.output.name}.parts")
 
 
+TABLES = ("csv", "parquet")
+
+
 @dataclass(frozen=True)
 class Written:
-    """The number of rows in a result, and how many of them are out of distribution."""
+    """The number of rows in a result, and how many of them are out of distribution.
+
+    ``by_position`` tells that rows came without the column names that the calibration has.
+    """
 
     n_rows: int
     n_out_of_distribution: int
+    by_position: bool = False
 
 
 def score_file(address: Address, scoring: Scoring) -> Written:
@@ -109,11 +116,11 @@ async def _score_file(address: Address, scoring: Scoring) -> Written:
             ):
                 manifest = _manifest(scoring, source, calibration, dataset)
                 with Parts.opened(scoring.folder, manifest, restart=scoring.restart) as parts:
-                    await _make_missing(client, dataset, parts, scoring.requests)
+                    by_position = await _make_missing(client, dataset, parts, scoring.requests)
                     unfinished = scoring.folder / "result"
                     result = Result(parts, calibration.classes)
                     write(unfinished, result)
-                    written = Written(manifest.n_rows, result.n_out_of_distribution())
+                    written = Written(manifest.n_rows, result.n_out_of_distribution(), by_position)
                     parts.publish(unfinished, scoring.output)
                     parts.remove()
         except ServiceError as error:
@@ -141,7 +148,9 @@ def _fitting(row_bytes: int) -> int:
     return rows if rows < BLOCK_ROWS else rows - rows % BLOCK_ROWS
 
 
-async def _make_missing(client: AsyncClient, dataset: Dataset, parts: Parts, requests: int) -> None:
+async def _make_missing(client: AsyncClient, dataset: Dataset, parts: Parts, requests: int) -> bool:
+    """Request the parts that are not there; return whether rows came without column names."""
+    by_position = False
     manifest, missing = parts.manifest, _missing(dataset, parts)
     progress = Progress(
         SpinnerColumn(),
@@ -156,6 +165,7 @@ async def _make_missing(client: AsyncClient, dataset: Dataset, parts: Parts, req
     task = progress.add_task("scoring", total=manifest.n_rows, completed=parts.n_rows_made())
 
     async def request_parts() -> None:
+        nonlocal by_position
         for part, batch in missing:
             found = await client.predict(
                 manifest.calibration_id,
@@ -163,11 +173,14 @@ async def _make_missing(client: AsyncClient, dataset: Dataset, parts: Parts, req
                 rows_per_request=manifest.rows_per_part,
             )
             parts.keep(part, {**_input_columns(dataset, batch), **found.arrays})
+            # Tables were read by the names of their columns before their rows were sent.
+            by_position |= found.by_position and dataset.info.format not in TABLES
             progress.advance(task, len(batch.labels))
 
     with progress:
         # The first failure ends the command, and asyncio.run cancels the other requests.
         await asyncio.gather(*(request_parts() for _ in range(requests)))
+    return by_position
 
 
 def _missing(dataset: Dataset, parts: Parts) -> Iterator[tuple[int, Batch]]:

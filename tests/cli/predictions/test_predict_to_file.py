@@ -9,13 +9,14 @@ from typing import Any
 import httpx
 import numpy as np
 import onnxruntime
+import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 import pytest
 from dataset_files import output_columns, write_npz, write_parquet
 from howsure_command import howsure
 from plain_answers import arrays_of, assert_says
-from running_service import DIGITS
+from running_service import DIGITS, WAIT, quick_config
 
 from service.cli.connection import Address
 from service.cli.failure import CommandFailed, one_sentence
@@ -99,6 +100,24 @@ def test_outputs_of_a_model(service, rows, logits, tmp_path) -> None:
     score(service, Scoring("logits", tmp_path / "logits.parquet", out, rows=100, requests=1))
 
     assert_answers(service, out, "logits", labels, logits=logits.tolist())
+
+
+def test_rows_without_the_names_of_the_calibration_are_told(service, rows, logits, tmp_path):
+    names = [f"digit {i}" for i in range(10)]
+    labels = [names[label] for label in rows[1]]
+    table = pa.table({f"logit_{n}": logits[:, i] for i, n in enumerate(names)} | {"label": labels})
+    pa_parquet.write_table(table, tmp_path / "named.parquet")
+    parts = {"calibration": ("named.parquet", (tmp_path / "named.parquet").read_bytes())}
+    config = {"config": (None, quick_config(name="named"))}
+    service.post("/calibrate", files=parts | config, headers=WAIT).raise_for_status()
+    np.savez(tmp_path / "rows.npz", logits=logits)
+
+    def by_position(source: str) -> bool:
+        scoring = Scoring("named", tmp_path / source, tmp_path / "answers.npz")
+        return score_file(Address(str(service.base_url)), scoring).by_position
+
+    assert by_position("rows.npz")
+    assert not by_position("named.parquet")
 
 
 @pytest.mark.parametrize(
