@@ -232,7 +232,10 @@ def _split(files: list[Path]) -> tuple[list[Path], Path]:
         raise typer.BadParameter(f"{files[0]} is a folder; the ONNX file comes before the set")
     if len(files) <= 2:  # noqa: PLR2004 - a model and a set
         return files[:-1], files[-1]
-    raise typer.BadParameter("expected a model and a calibration set, or only a set with outputs")
+    raise typer.BadParameter(
+        "expected a model and a calibration set, or only a set with outputs; further models of an "
+        "ensemble follow --model"
+    )
 
 
 def refit(

@@ -158,7 +158,9 @@ def report(
     elif output is not None:
         write_file(output, answer.content)
     elif chosen == "table":
-        print_scores(answer.json())
+        found = answer.json()
+        typer.echo("{name}@{version}".format_map(found["calibration"]))
+        print_scores(found)
     else:
         typer.echo(answer.content.decode())
 

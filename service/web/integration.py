@@ -18,6 +18,7 @@ from service.predictions.load_calibration import load_served, row_inputs
 from service.predictions.served_calibration import ServedCalibration
 from service.runner.messages.dataset import PAIRS
 from service.runner.messages.open_inference import datatype_of
+from service.runner.messages.reading import LABEL
 from service.storage.calibrations import CalibrationRepository
 from service.workspace import Workspace
 
@@ -54,6 +55,8 @@ class Integration:
         The content of a row: ``inputs`` of the model, ``logits``,
         ``probabilities`` or ``scores``.
     inputs : sequence of RowInput
+    columns : sequence of str
+        The names of the numbers of a row, in order; empty if they have none.
     supplied : sequence of str
         Names of the uncertainties that a request must contain.
     events : sequence of int
@@ -74,6 +77,7 @@ class Integration:
     reference: str
     kind: str
     inputs: Sequence[RowInput]
+    columns: Sequence[str]
     supplied: Sequence[str]
     classes: Sequence[str]
     events: Sequence[int]
@@ -103,13 +107,15 @@ def describe_integration(workspace: Workspace, tenant_id: uuid.UUID, reference: 
         row = repository.find_ready(str(served.ref.id))
         is_meant = _meant(repository, row.name) == row.id
     onnx_model = row.onnx_model
+    inputs = tuple(_inputs(workspace, row))
     return Integration(
         id=str(row.id),
         name=row.name,
         version=row.version,
         reference=row.name if is_meant else f"{row.name}@{row.version}",
         kind=_kind(row),
-        inputs=tuple(_inputs(workspace, row)),
+        inputs=inputs,
+        columns=_columns(row, sum(one.count for one in inputs)),
         supplied=_supplied(served) if served.has_classes else (),
         classes=served.class_names,
         events=tuple(event.k for event in served.events),
@@ -126,6 +132,18 @@ def _kind(row: models.Calibration) -> str:
     if row.onnx_model is not None:
         return "inputs"
     return SCORES if row.data["kind"] == PAIRS else cast("str", row.data["kind"])
+
+
+def _columns(row: models.Calibration, n_numbers: int) -> Sequence[str]:
+    """Return the names by which rows are read, if each number of a row has one."""
+    config = row.config
+    if row.onnx_model is None:
+        # Classes that the set named; others are only shown.
+        found = config["classes"] if config["class_map"] is not None else []
+    else:
+        columns = config["columns"] or {}
+        found = [name for key, names in columns.items() if key != LABEL for name in names]
+    return found if len(found) == n_numbers and row.data["kind"] != PAIRS else []
 
 
 def _supplied(served: ServedCalibration) -> tuple[str, ...]:

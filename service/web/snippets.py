@@ -144,6 +144,9 @@ def _body(found: Integration) -> dict[str, Any]:
     """Return the JSON body of ``POST /predict`` for one row."""
     rows = {one.name: np.reshape(example(one), (1, *one.sizes)).tolist() for one in found.inputs}
     sent: Any = next(iter(rows.values())) if len(rows) == 1 else rows
+    if found.columns:
+        numbers = [number for one in found.inputs for number in example(one)]
+        sent = [dict(zip(found.columns, numbers, strict=True))]
     body = {"calibration": found.reference, found.kind: sent}
     if found.supplied:
         body["supplied"] = {name: [0] for name in found.supplied}

@@ -108,7 +108,10 @@ def label_column(names: Sequence[str], ctx: SetContext) -> str | None:
         is_input = any(LABEL in of for of in ctx.reading.input_columns.values())
         return LABEL if LABEL in names and not is_input else None
     if ctx.labels_required and LABEL not in names:
-        fix = f'if it is called otherwise, say so in config.columns: {{"{LABEL}": ["its name"]}}'
+        fix = (
+            f'if it is called otherwise, say so in config.columns: {{"{LABEL}": ["its name"]}} '
+            f"(--columns {LABEL}='its name')"
+        )
         score = next((name for name in (SCORE, CONFIDENCE) if name in names), None)
         if score is not None:
             fix += "; " + (

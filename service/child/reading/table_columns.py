@@ -26,7 +26,10 @@ CALIBRATION = "calibration"
 _SHOWN_KINDS = 3
 # Row numbers, which pandas and R write beside the data.
 _ROW_NUMBER = re.compile(r"|Unnamed: 0|__index_level_[0-9]+__")
-_NAMING = 'name the columns that are read in config.columns, such as {"inputs": ["age", "income"]}'
+_NAMING = (
+    'name the columns that are read in config.columns, such as {"inputs": ["age", "income"]} '
+    "(--columns age,income)"
+)
 
 
 def table_columns(columns: Sequence[TableColumn], ctx: SetContext) -> TableColumns:
@@ -85,7 +88,7 @@ def _not_taken(
 ) -> InvalidDataset:
     names = [name for chosen in asked.values() for name in chosen]
     fix = f"leave {'it' if len(others) == 1 else 'them'} out; for tables with other columns, "
-    fix += "calibrate with config.columns"
+    fix += "calibrate with config.columns (--columns)"
     if any(_ROW_NUMBER.fullmatch(name) for name in others):
         fix = "write the table without an index (index=False)"
     return ctx.invalid(

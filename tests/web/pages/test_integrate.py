@@ -1,6 +1,7 @@
 """Snippets of the page run as they stand, and answer as `POST /predict` does."""
 
 import html
+import io
 import json
 import os
 import re
@@ -13,6 +14,8 @@ from typing import Any
 
 import httpx
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pa_parquet
 import pytest
 from graph_models import make_model, node, value
 from keyed_service import KeyedService, keyed_service, logits_of
@@ -25,11 +28,14 @@ from web_files import EXAMPLE, require_node
 SECONDS = 60
 HOSTILE = ["<script>alert(1)</script>", "it's $(date) `date` \\", "\u202eabc"]
 NAMES = ('it\'s "x" <b>&$(date)', "\u05d0ids/`date` é")
+COLUMNS = ("age", 'it\'s "x"', "$(date)")
 # The row that the page has for an example of each calibration, as `/predict` takes it.
 ROWS: dict[str, dict[str, Any]] = {
     "digits": {"inputs": [[0] * 64]},
     "scores": {"logits": [[1, 0, 0]]},
     "two": {"inputs": {name: [[0, 0, 0]] for name in NAMES}},
+    "table": {"inputs": [dict.fromkeys(COLUMNS, 0)]},
+    "classes": {"logits": [{"cat": 1, "it's a dog": 0, "eel": 0}]},
     "long": {"inputs": [[[0] * 12] * 20]},
 }
 
@@ -47,6 +53,12 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KeyedService]:
         calibrate("digits", digits("calibration.npz"), digits("model.onnx"))
         calibrate("scores", logits_of(), classes=HOSTILE)
         calibrate("two", set_of(3, dict.fromkeys(NAMES, (3,))), two_inputs(), classes=HOSTILE)
+        draw, labels = np.random.default_rng(2).normal(size=(60, 3)), np.arange(60) % 3
+        table = written({**dict(zip(COLUMNS, draw.T, strict=True)), "label": labels})
+        calibrate("table", table, identity())
+        named = [f"logit_{name}" for name in ROWS["classes"]["logits"][0]]
+        kinds = np.array(["cat", "it's a dog", "eel"])[labels]
+        calibrate("classes", written({**dict(zip(named, draw.T, strict=True)), "label": kinds}))
         calibrate("long", set_of(12, {"x": (20, 12)}), means("N", None, 12))
         shades = {f"{'abc'[at % 3]}/{at}.png": plain_png(at) for at in range(60)}
         pictures = write_zip(folder / "set.zip", shades).read_bytes()
@@ -58,6 +70,13 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KeyedService]:
 def key_of(service: KeyedService) -> str:
     assert service.first is not None
     return service.first.text
+
+
+def written(columns: dict[str, Any]) -> bytes:
+    """Return a table as a Parquet file."""
+    file = io.BytesIO()
+    pa_parquet.write_table(pa.table(columns), file)
+    return file.getvalue()
 
 
 def set_of(n_classes: int, shapes: dict[str, tuple[int, ...]]) -> bytes:
@@ -76,6 +95,16 @@ def two_inputs() -> bytes:
             node("Add", [numbers, "cast"], ["logits"]),
         ],
         inputs=[value(numbers, ("N", 3)), value(ids, ("N", 3), TensorProto.INT64)],
+        outputs=[value("logits", ("N", 3))],
+    )
+    return model.SerializeToString()
+
+
+def identity() -> bytes:
+    """Return a model whose three scores are its inputs."""
+    model = make_model(
+        [node("Identity", ["x"], ["logits"])],
+        inputs=[value("x", ("N", 3))],
         outputs=[value("logits", ("N", 3))],
     )
     return model.SerializeToString()
