@@ -13,6 +13,7 @@ import numpy as np
 from sqlalchemy.orm import Session
 
 import models
+from howsure.statistics.findings import SOFTMAX_TWICE
 from howsure.statistics.input_ranges import InputRange
 from howsure.statistics.measures import parse_measure, supplied_names
 from service.child.requests.tensors import SCORES
@@ -175,6 +176,7 @@ def _scores_model(row: models.Calibration, events: Sequence[ServedEvent]) -> Ser
         score_range=row.data.get(SCORE_RANGE),
         class_names=names if is_named else (),
         has_named_columns=is_named and config["class_map"] is not None,
+        may_be_probabilities=any(found["code"] == SOFTMAX_TWICE for found in row.findings),
     )
     to_serve = ModelToServe(
         files=NoFiles(str(row.tenant_id)),

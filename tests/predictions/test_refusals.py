@@ -182,6 +182,7 @@ OUTPUTS = {
     "too few classes": ("logits", LOGITS[:5, :3], OWN, "logits", "[rows, 4]"),
     "booleans": ("logits", LOGITS[:5] > 0, OWN, "logits", "booleans"),
     "no distribution": ("probabilities", LOGITS[:5] * 2, OWN, "probabilities[0]", "sum"),
+    "a distribution": ("logits", np.full((5, 4), 0.25), OWN, "logits", "as `probabilities`"),
     "infinite": ("logits", ROW_OF_INF, OWN, "logits[0][1]", "-inf"),
     "no column": ("logits", LOGITS[:5], None, "supplied.own", "one a row"),
     "a short column": ("logits", LOGITS[:5], OWN[:1], "supplied.own", "5 numbers"),

@@ -27,6 +27,22 @@ def test_the_reader_process_is_kept_and_replaced_when_it_dies(database, tmp_path
             assert predictor.ask(NAME, LOGITS, kind="logits") == expected
 
 
+def test_distributions_are_logits_only_where_the_calibration_set_had_such(client) -> None:
+    rng = np.random.default_rng(0)
+    shares, labels = rng.dirichlet([0.2] * 3, 300), rng.integers(0, 3, 300)
+    labels[:200] = shares.argmax(1)[:200]
+    for name, logits, expected in (("softmaxed", shares, 200), ("raw", 9 * shares, 422)):
+        found = calibrated(
+            client, quick_config(name=name), calibration=npz(logits=logits, labels=labels)
+        )
+        codes = [finding["code"] for finding in found["findings"]]
+        assert ("softmax-twice" in codes) == (name == "softmaxed")
+        assert send(client, name, npz(logits=shares[:5]), NPZ).status_code == expected
+        assert send(client, name, npz(logits=[[1.0, 0.0, 0.0]]), NPZ).status_code == 200
+        assert send(client, name, npz(logits=logits[:5] + 1), NPZ).status_code == 200
+        assert send(client, name, npz(probabilities=shares[:5]), NPZ).status_code == 200
+
+
 def test_a_table_of_outputs_is_answered_as_arrays_are(client) -> None:
     calibrated(client, quick_config(name="scores"), calibration=logits_set())
     rows = np.random.default_rng(1).normal(size=(40, 3)).astype(np.float32)

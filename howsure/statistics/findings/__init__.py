@@ -35,6 +35,7 @@ from howsure.statistics.findings.scores import score_near_chance, score_reversed
 
 IN_BOTH_SETS = "samples-in-both-sets"
 OUT_OF_RANGE = "inputs-out-of-range"
+SOFTMAX_TWICE = "softmax-twice"
 # Findings that run the model again on inputs prepared in other ways.
 PREPARATION_FINDINGS = (NOT_SCALED, SCALED_TWICE, WRONG_PREPROCESSING)
 # The check for each code, in the order of report: a finding comes before those it may cause.
@@ -42,7 +43,7 @@ FINDINGS: Mapping[str, Callable[[RecordedSet], Finding | None]] = {
     **{code: partial(wrong_preparation, code=code) for code in PREPARATION_FINDINGS},
     "labels-shifted": labels_shifted,
     "labels-permuted": labels_permuted,
-    "softmax-twice": softmax_twice,
+    SOFTMAX_TWICE: softmax_twice,
     "not-probabilities": not_probabilities,
     "accuracy-near-chance": accuracy_near_chance,
     "score-reversed": score_reversed,
@@ -58,7 +59,7 @@ FINDINGS: Mapping[str, Callable[[RecordedSet], Finding | None]] = {
     "few-samples-for-bins": few_samples_for_bins,
 }
 # Findings that need the model and the inputs of the upload: records alone cannot repeat them.
-UPLOAD_FINDINGS = frozenset({*PREPARATION_FINDINGS, "softmax-twice", OUT_OF_RANGE})
+UPLOAD_FINDINGS = frozenset({*PREPARATION_FINDINGS, SOFTMAX_TWICE, OUT_OF_RANGE})
 # Findings about the labels, and about the scores, of any labelled set.
 LABEL_FINDINGS = ("labels-shifted", "labels-permuted")
 SCORE_FINDINGS = ("score-reversed", "score-near-chance")

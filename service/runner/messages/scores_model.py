@@ -38,6 +38,8 @@ class ScoresModelSpec:
         Names of the classes by index; empty where they have none but their indices.
     has_named_columns
         Whether the calibration set named the classes.
+    may_be_probabilities
+        Whether logits that are distributions are taken: those of the calibration set were.
     """
 
     kind: str
@@ -48,6 +50,7 @@ class ScoresModelSpec:
     score_range: ScoreRange | None = None
     class_names: tuple[str, ...] = ()
     has_named_columns: bool = False
+    may_be_probabilities: bool = False
 
     @property
     def output(self) -> OutputChoice:
