@@ -28,7 +28,7 @@ from service.graph.description import OutputChoice
 from service.predictions.served_calibration import accept_results, ood_threshold
 from service.reports.report import render_bin
 from service.runner.messages.onnx_models import serving
-from service.runner.messages.reading import SCORE_RANGE
+from service.runner.messages.reading import INPUT_RANGES, SCORE_RANGE
 from service.runner.model_description import ModelDescription
 from service.storage.calibrations import CalibrationRepository
 from service.storage.fit_results import served_tables, tables_of
@@ -221,7 +221,12 @@ def _document(row: models.Calibration, tables: Sequence[models.BinTable]) -> Bin
 def _data(data: Mapping[str, Any]) -> Data:
     known = data.get(SCORE_RANGE)
     score_range = None if known is None else (known[0], known[1])
-    return Data(samples=data["samples"], kind=data["kind"], score_range=score_range)
+    return Data(
+        samples=data["samples"],
+        kind=data["kind"],
+        score_range=score_range,
+        input_ranges=data.get(INPUT_RANGES, {}),
+    )
 
 
 def _selective(target: Mapping[str, float], found: dict[str, Any] | None) -> Selective:

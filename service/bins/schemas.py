@@ -5,7 +5,7 @@ It is written by ``GET /calibrations/{id}/bins`` and read by ``POST /calibration
 
 import uuid
 from collections.abc import Sequence
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
 import numpy as np
 from pydantic import (
@@ -15,6 +15,7 @@ from pydantic import (
     Field,
     SerializerFunctionWrapHandler,
     model_serializer,
+    model_validator,
 )
 
 from howsure.statistics.bins.curve import MAX_KNOTS, Curve
@@ -40,6 +41,7 @@ from service.runner.messages.passes import read_pass_plans
 SCHEMAS: Final = ("howsure.bins/1", "howsure.bins/2")
 FURTHER_PARTS: Final = ("curve", "learned", "effective_counts")
 MAX_COUNT = 2**63 - 1
+MAX_INPUTS = 1000
 MAX_TABLES = 5_000
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -110,6 +112,22 @@ class ModelRun(Part):
         return found
 
 
+class NumbersOfInput(Part):
+    """The numbers of an input of the model in the calibration set."""
+
+    least: float = Field(description="The least number.")
+    most: float = Field(description="The largest number.")
+    least_spread: float = Field(
+        ge=0.0, description="Least difference between the largest and least number of one row."
+    )
+
+    @model_validator(mode="after")
+    def _has_width(self) -> Self:
+        if not self.least < self.most:
+            raise ValueError("most must be above least")
+        return self
+
+
 class Data(Part):
     """The calibration set."""
 
@@ -120,13 +138,18 @@ class Data(Part):
     score_range: tuple[float, float] | None = Field(
         None, description="Smallest and largest score, of pairs; otherwise omitted."
     )
+    input_ranges: dict[str, NumbersOfInput] = Field(
+        {}, max_length=MAX_INPUTS, description="By input of the model; omitted if unknown."
+    )
 
     @model_serializer(mode="wrap")
     def _as_before(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # Older documents have no such key, and their digests must stay valid.
+        # Older documents have no such keys, and their digests must stay valid.
         found: dict[str, Any] = write(self)
         if self.score_range is None:
             found.pop("score_range", None)
+        if not self.input_ranges:
+            found.pop("input_ranges", None)
         return found
 
 

@@ -122,9 +122,13 @@ def _load(workspace: Workspace, tenant_id: uuid.UUID, ref: CalibrationRef) -> Se
 
 
 def input_ranges(row: models.Calibration) -> dict[str, InputRange]:
-    """Return the ranges of the model's inputs in a calibration set, where they are known."""
+    """Return the known ranges of the model's inputs of floats in a calibration set."""
+    if row.onnx_model is None:
+        return {}
+    # The names of imported ranges may be those of another model's inputs.
+    floats = {one["name"] for one in row.onnx_model["inputs"] if one["dtype"].startswith("float")}
     found = row.data.get(INPUT_RANGES, {})
-    return {name: InputRange(**numbers) for name, numbers in found.items()}
+    return {name: InputRange(**numbers) for name, numbers in found.items() if name in floats}
 
 
 def _onnx_model(

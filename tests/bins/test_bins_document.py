@@ -129,7 +129,8 @@ def test_the_document_says_what_the_resource_and_the_report_say(
     assert document["calibration"] == {n: resource[n] for n in ("id", "name", "version")}
     assert document["model_sha256"] == resource["model"]["sha256"]
     assert document["data_sha256"] == resource["data"]["sha256"]
-    assert document["data"] == {"samples": 600, "kind": "inputs"}
+    ranges = resource["data"]["input_ranges"]
+    assert document["data"] == {"samples": 600, "kind": "inputs", "input_ranges": ranges}
     config = resource["config"]
     assert [document[n] for n in ("classes", "top_k")] == [config["classes"], config["top_k"]]
     assert document["serve"] == resource["serve"]

@@ -40,6 +40,10 @@ REALS = {
     "slope",
     "second",
     "effective_counts",
+    # Of inputs.
+    "least",
+    "most",
+    "least_spread",
 }
 N_TEMPERATURES = 24
 
