@@ -15,7 +15,7 @@ from runner_models import rows, undefined_below_zero, weights
 from running_service import DIGITS, DIGITS_PARTS, calibrate, calibrated, digits, npz, service_on
 from tritonclient.utils import InferenceServerException, triton_to_np_dtype
 
-PAGE = (Path(__file__).parents[2] / "docs" / "oip.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "oip.md").read_text(encoding="utf-8")
 PIXELS = np.load(io.BytesIO(digits("evaluation.npz")))["inputs"][:40].astype(np.float32)
 
 
