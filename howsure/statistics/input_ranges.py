@@ -16,9 +16,9 @@ from howsure.statistics.arrays import Floats
 
 Extent = TypeVar("Extent", float, Floats)
 
-# How far outside a row may lie, as a share of the width of the range. Pixels from -1 to 1 are
+# How far outside a row may lie, as a share of the width of the range: pixels from -0.5 to 0.5 are
 # unlike those from 0 to 1.
-ROOM = 0.5
+ROOM = 0.4
 # Its numbers may spread by this share of the least spread.
 LEAST_SHARE = 0.1
 LARGEST = float(np.finfo(np.float32).max)
@@ -56,7 +56,7 @@ class InputRange:
     def bounds(self) -> tuple[float, float, float]:
         """The least number and the largest number of a known row, and its least spread.
 
-        They leave room: half the width of the range at either end, and a tenth of the least spread.
+        They leave room: 0.4 of the width of the range at either end, and a tenth of the spread.
         Rounded to float32, so that they mean the same in a graph.
         """
         room = ROOM * (self.most - self.least)

@@ -33,6 +33,7 @@ from service.errors import FindingRefused, Violation
 from service.jobs.recording import scores_recorder
 from service.runner.messages.dataset import PAIRS, Batch
 from service.runner.messages.preprocessing import PIXELS, Preprocessing
+from service.runner.messages.reading import NAMED_BY_MODEL
 from service.workspace import Workspace
 
 MOST_ROWS = 256
@@ -101,6 +102,7 @@ def _evidence(
             if parse_measure(name).kind in ("supplied", "output")
         },
         names_of_labels=bool(config["class_map"]),
+        names_of_model=data.get(NAMED_BY_MODEL, False),
     )
 
 

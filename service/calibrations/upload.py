@@ -38,7 +38,13 @@ from service.errors import InvalidConfig, InvalidInput, InvalidOnnxModel, ModelR
 from service.http.uploads import SpooledFile
 from service.runner.messages.dataset import PAIRS, Batch, DatasetInfo, DatasetKind, ScoreRange
 from service.runner.messages.onnx_models import names_each_input
-from service.runner.messages.reading import LABEL, SCORE_RANGE, TAKES_OTHER_COLUMNS, Reading
+from service.runner.messages.reading import (
+    LABEL,
+    NAMED_BY_MODEL,
+    SCORE_RANGE,
+    TAKES_OTHER_COLUMNS,
+    Reading,
+)
 from service.runner.messages.set_messages import SetToRead
 from service.runner.model_description import ModelDescription
 from service.runner.set_reader import UploadedSet
@@ -174,7 +180,7 @@ def check_upload(
         upload=upload,
         sets=sets,
         config=_resolved(config, top_k, info, found),
-        data=_data(upload, config, info, labels, found.n_classes),
+        data=_data(upload, config, info, labels, found),
         found=found,
         trial=trial,
         warnings=[*notes_of(info), *found.warnings, *notes],
@@ -257,7 +263,7 @@ def _data(
     config: CalibrationConfig,
     info: DatasetInfo,
     labels: Mapping[models.ArtifactRole, Labels],
-    n_classes: int,
+    found: InspectedOnnxModel,
 ) -> dict[str, Any]:
     own, further = labels["calibration"], labels.get("evaluation")
     digests = {role: file.sha256 for role, (file, _) in upload.sets.items()}
@@ -269,10 +275,11 @@ def _data(
         "design": list(info.design),
         TAKES_OTHER_COLUMNS: bool(reading_options(config, None, kind=None).input_columns)
         or not info.columns,
-        "class_counts": np.bincount(own, minlength=n_classes).tolist(),
+        "class_counts": np.bincount(own, minlength=found.n_classes).tolist(),
         "evaluation_samples": None if further is None else int(further.size),
         "sha256": digests["calibration"],
         "evaluation_sha256": digests.get("evaluation"),
+        NAMED_BY_MODEL: found.own_names is not None and info.class_map is not None,
         FILES: _file_names(upload),
         OPTIONS: sorted(config.model_fields_set),
     } | ({} if info.score_range is None else {SCORE_RANGE: list(info.score_range)})

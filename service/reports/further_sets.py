@@ -5,7 +5,7 @@ from typing import Any
 
 import models
 from howsure.statistics.bins.intervals import proportion_interval
-from howsure.statistics.findings import LABEL_FINDINGS
+from howsure.statistics.findings import LABEL_FINDINGS, OUT_OF_RANGE
 from howsure.statistics.fit.verdict import ERROR
 from howsure.statistics.shift.verdict import (
     OPENINGS,
@@ -103,7 +103,7 @@ def further_events(
         events[k] |= {name: served[name] for name in ("scores", "discarded")}
         events[k] |= {"stated": served.get("stated"), "verdict": _verdict(result, event, level)}
         events[k]["accepted"] = [found | _rates(found) for found in event.get("accepted", [])]
-        events[k]["disproves"] = not doubtful_labels(result) and _disproves(
+        events[k]["disproves"] = doubted_part(result) is None and _disproves(
             event, result["n_samples"], known, level=level
         )
     return events
@@ -124,8 +124,9 @@ VERDICTS: dict[str, str] = {
 
 def _verdict(result: Mapping[str, Any], event: Event, level: float) -> str:
     """Return the outcome of an event in a few words."""
-    if doubtful_labels(result):
-        return "labels look wrong"
+    doubted = doubted_part(result)
+    if doubted is not None:
+        return f"{doubted} look wrong"
     # Results of earlier releases have no outcome.
     outcome = event.get("outcome") or ("shifted" if event["shifted"] else "alike")
     if outcome != "alike":
@@ -137,9 +138,12 @@ def _verdict(result: Mapping[str, Any], event: Event, level: float) -> str:
     return "unclear" if is_tested and _is_miscalibrated(served, USUAL_LEVEL) else VERDICTS[outcome]
 
 
-def doubtful_labels(found: Mapping[str, Any]) -> bool:
-    """Tell whether the labels of a further set, or of its result, are probably wrong themselves."""
-    return any(finding["code"] in LABEL_FINDINGS for finding in found.get("findings", ()))
+def doubted_part(found: Mapping[str, Any]) -> str | None:
+    """Return what of a further set, or of its result, is probably wrong itself; None if nothing."""
+    warnings = {one["code"] for one in found.get("findings", ()) if one["level"] == "warning"}
+    if OUT_OF_RANGE in warnings:
+        return "inputs"
+    return None if warnings.isdisjoint(LABEL_FINDINGS) else "labels"
 
 
 def _disproves(event: Event, n_samples: int, known: Event | None, *, level: float) -> bool:

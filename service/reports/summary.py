@@ -10,7 +10,7 @@ from service.reports.further_sets import (
     details,
     disproof,
     disproving_sets,
-    doubtful_labels,
+    doubted_part,
     error_rate,
     rate_in_words,
 )
@@ -267,9 +267,10 @@ def _measured_on(judged: str, data: Report, score: Report) -> str:
 def _shifts(evaluations: Sequence[Report], k: str) -> Iterator[str]:
     for found in evaluations:
         name = text.name(found["name"])
-        if doubtful_labels(found):
+        doubted = doubted_part(found)
+        if doubted is not None:
             why = found["findings"][0]["message"]
-            yield f"Labels of the further set “{name}” look wrong: {why}"
+            yield f"{doubted.capitalize()} of the further set “{name}” look wrong: {why}"
         elif found["shifted"] and not found["events"].get(k, {}).get("disproves"):
             yield (
                 f"The further set “{name}” differs from the calibration set: these numbers may not "

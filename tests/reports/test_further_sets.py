@@ -17,6 +17,10 @@ def verdict(n: int = 2000, outcome: str = "alike", p: float | None = 1.0, **resu
     return said
 
 
+def warning(code: str) -> dict[str, str]:
+    return {"code": code, "level": "warning"}
+
+
 @pytest.mark.parametrize(
     ("given", "says"),
     [
@@ -26,7 +30,8 @@ def verdict(n: int = 2000, outcome: str = "alike", p: float | None = 1.0, **resu
         ({"n": 12}, "too few samples to tell"),
         ({"p": 0.009}, "unclear"),
         ({"p": None}, "no shift seen"),
-        ({"outcome": "worse", "findings": [{"code": "labels-shifted"}]}, "labels look wrong"),
+        ({"outcome": "worse", "findings": [warning("labels-shifted")]}, "labels look wrong"),
+        ({"outcome": "worse", "findings": [warning("inputs-out-of-range")]}, "inputs look wrong"),
     ],
 )
 def test_the_outcome_of_an_event_is_said_in_a_few_words(given, says) -> None:

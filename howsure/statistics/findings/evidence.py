@@ -192,6 +192,8 @@ class RecordedSet(LabelCounts):
         serves each. The score of pairs is not among them.
     names_of_labels : bool
         Whether the set names its labels, so that the classes of the model may be called otherwise.
+    names_of_model : bool
+        Whether the labels are names that the model itself gives its classes.
     """
 
     records: Records
@@ -203,6 +205,7 @@ class RecordedSet(LabelCounts):
     class_names: Sequence[str] = ()
     supplied: Mapping[str, bool] = field(default_factory=dict)
     names_of_labels: bool = False
+    names_of_model: bool = False
 
     @property
     def is_whole(self) -> bool:

@@ -104,8 +104,11 @@ def labels_shifted(evidence: RecordedSet) -> Finding | None:
     Bonferroni's correction for ``3 n_classes - 3`` offsets. For any model, labels that no offset
     improves therefore raise at most one false alarm in 1,000; for a model that is right more often
     than not, practically none. For a model that is always right, 20 samples of 10 classes suffice.
-    A permutation that fits 5 points better is reported by ``labels-permuted`` instead.
+    A permutation that fits 5 points better is reported by ``labels-permuted`` instead. Labels that
+    are the model's own names of its classes are never doubted.
     """
+    if evidence.names_of_model:
+        return None
     best = best_shift(evidence)
     hits = best.hits
     if not _is_shifted(hits, evidence.n_classes):
@@ -143,8 +146,11 @@ def labels_permuted(evidence: RecordedSet) -> Finding | None:
     exact sign test at 0.1 %, which bounds the false alarms. It must also fit 5 points better than
     any shift. If a shift is significant, the labels are wrong in any case, and the permutation
     needs no test of its own. Two swapped classes of 10 are found with 300 samples and an accuracy
-    of 87 %; two of 1,000 are not, because they cost less than 10 points.
+    of 87 %; two of 1,000 are not, because they cost less than 10 points. Labels that are the
+    model's own names of its classes are never doubted.
     """
+    if evidence.names_of_model:
+        return None
     shift = best_shift(evidence)
     hits = _hits_of_permutation(evidence, better_than=shift)
     if hits is None:

@@ -13,6 +13,8 @@ from service.runner.messages.preprocessing import Preprocessing
 LABEL = "label"
 # The key of `Reading.takes_other_columns` in the stored description of a calibration set.
 TAKES_OTHER_COLUMNS = "takes_other_columns"
+# Whether the labels are names that the model itself gives its classes.
+NAMED_BY_MODEL = "labels_named_by_model"
 # The key of the range of scores in it.
 SCORE_RANGE = "score_range"
 # The key of the ranges of the inputs of a model.
