@@ -21,6 +21,7 @@ from pydantic import (
 from howsure.statistics.bins.curve import MAX_KNOTS, Curve
 from howsure.statistics.bins.document import BinColumns, Column
 from howsure.statistics.bins.lookup import Lookup
+from howsure.statistics.input_ranges import MOST_COLUMNS
 from howsure.statistics.learned.model import N_INPUTS, LearnedModel
 from howsure.statistics.records.records import TEMPERATURES
 from service.calibrations.config import Name
@@ -36,6 +37,7 @@ from service.calibrations.preprocessing_config import PreprocessingConfig
 from service.graph.description import Kind, Precision
 from service.runner.messages.convert import to_json
 from service.runner.messages.passes import read_pass_plans
+from service.runner.messages.reading import COLUMN_RANGES, INPUT_RANGES
 
 # Documents of smooth tables, learned measures or weighted sets have the second schema.
 SCHEMAS: Final = ("howsure.bins/1", "howsure.bins/2")
@@ -128,6 +130,25 @@ class NumbersOfInput(Part):
         return self
 
 
+class NumbersOfColumns(Part):
+    """The numbers of each column of an input in the calibration set, in the order of columns."""
+
+    least: list[float] = Field(
+        min_length=1, max_length=MOST_COLUMNS, description="The least number of each column."
+    )
+    most: list[float] = Field(
+        min_length=1, max_length=MOST_COLUMNS, description="The largest number of each column."
+    )
+
+    @model_validator(mode="after")
+    def _are_ranges(self) -> Self:
+        if len(self.least) != len(self.most):
+            raise ValueError("least and most must have a number for each column")
+        if any(least > most for least, most in zip(self.least, self.most, strict=True)):
+            raise ValueError("most must not be below least")
+        return self
+
+
 class Data(Part):
     """The calibration set."""
 
@@ -141,6 +162,9 @@ class Data(Part):
     input_ranges: dict[str, NumbersOfInput] = Field(
         {}, max_length=MAX_INPUTS, description="By input of the model; omitted if unknown."
     )
+    column_ranges: dict[str, NumbersOfColumns] = Field(
+        {}, max_length=MAX_INPUTS, description="By input; omitted if its columns have no names."
+    )
 
     @model_serializer(mode="wrap")
     def _as_before(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -148,8 +172,9 @@ class Data(Part):
         found: dict[str, Any] = write(self)
         if self.score_range is None:
             found.pop("score_range", None)
-        if not self.input_ranges:
-            found.pop("input_ranges", None)
+        for name in (INPUT_RANGES, COLUMN_RANGES):
+            if not found[name]:
+                del found[name]
         return found
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from howsure.statistics.findings.evidence import Finding
 from howsure.statistics.findings.outputs import said_to_be_logits
-from howsure.statistics.input_ranges import InputRange
+from howsure.statistics.input_ranges import ColumnRanges, InputRange, NamedColumns
 from howsure.statistics.measures import output_names
 from service.calibrations.config import CalibrationConfig, pass_plans
 from service.calibrations.fit_config import DEFAULT_TOP_K
@@ -19,6 +19,7 @@ from service.runner.messages.dataset import AnyArray, Batch
 from service.runner.messages.onnx_models import (
     LoadedOnnxModel,
     OnnxModelFiles,
+    read_table_columns,
     with_table_columns,
 )
 from service.runner.messages.preprocessing import PIXELS, Preprocessing
@@ -228,3 +229,22 @@ def model_ranges(
         return {}
     preprocessing = Preprocessing.from_dict(model["resolved"]["preprocessing"])
     return {own["name"]: preprocessing.range_of_values(found[PIXELS])}
+
+
+def named_columns(
+    found: Mapping[str, ColumnRanges], model: Mapping[str, Any] | None
+) -> dict[str, NamedColumns]:
+    """Return the columns of those inputs whose columns have names."""
+    if model is None:
+        return {}
+    names = read_table_columns(model["resolved"]) or {}
+    is_only = len(model["inputs"]) == 1
+    named = {
+        one["name"]: names.get(one["name"]) or (names.get("inputs", ()) if is_only else ())
+        for one in model["inputs"]
+    }
+    return {
+        name: NamedColumns(named[name], own)
+        for name, own in found.items()
+        if len(named.get(name, ())) == len(own.least)
+    }

@@ -13,9 +13,11 @@ import numpy as np
 import models
 from howsure.statistics.bins.intervals import proportion_interval
 from howsure.statistics.input_ranges import (
+    ColumnRanges,
     ComparedInputs,
     InputRange,
     InputRanges,
+    NamedColumns,
     UnlikeRows,
 )
 from howsure.statistics.plain import to_plain
@@ -28,14 +30,14 @@ from service.calibrations.findings import (
     findings_of_sample,
 )
 from service.calibrations.manage import library_versions
-from service.calibrations.onnx_model import float_inputs, model_ranges
+from service.calibrations.onnx_model import float_inputs, model_ranges, named_columns
 from service.calibrations.schemas import DryRun, RunCost, SampleAccuracy, rendered_findings
 from service.calibrations.upload import CheckedUpload, check_upload
 from service.calibrations.upload_form import CalibrationUpload
 from service.http.uploads import SpooledFile
 from service.jobs.acceptance import CallContext, accepted, deleted_on_failure
 from service.runner.messages.dataset import Batch, join_batches, shard_rows
-from service.runner.messages.reading import INPUT_RANGES
+from service.runner.messages.reading import COLUMN_RANGES, INPUT_RANGES
 from service.runner.model_description import ModelRuns
 from service.runner.set_reader import UploadedSet
 from service.storage.artifact_keys import JobFiles, keys_of
@@ -86,7 +88,8 @@ def _queue(ctx: CallContext, checked: CheckedUpload) -> uuid.UUID:
             id=calibration_id,
             name=str(checked.config["name"]),
             config=checked.config,
-            data={**checked.data, INPUT_RANGES: to_plain(inputs.ranges)},
+            data=dict(checked.data)
+            | {INPUT_RANGES: to_plain(inputs.ranges), COLUMN_RANGES: to_plain(inputs.columns)},
             onnx_model=checked.onnx_model,
             versions=library_versions(),
             warnings=list(checked.warnings),
@@ -222,6 +225,15 @@ class _SeenInputs:
         return model_ranges(self._seen.found, self._model)
 
     @property
+    def _named(self) -> dict[str, NamedColumns]:
+        return named_columns(self._seen.columns, self._model)
+
+    @property
+    def columns(self) -> dict[str, ColumnRanges]:
+        """The ranges of the columns of inputs whose columns have names."""
+        return {name: found.ranges for name, found in self._named.items()}
+
+    @property
     def unlike(self) -> UnlikeRows | None:
         """Rows of the evaluation set on another scale, if there are any."""
         return None if self._compared is None else self._compared.worst
@@ -233,7 +245,7 @@ class _SeenInputs:
     def compare(self, batch: Batch) -> None:
         """Compare samples of the evaluation set with the whole calibration set."""
         if self._compared is None:
-            self._compared = ComparedInputs(self._seen.found)
+            self._compared = ComparedInputs(self._seen.found, self._named)
         self._compared.add(float_inputs(batch.arrays, self._model))
 
 

@@ -12,7 +12,7 @@ from service.access.quotas import enforce_storage_quota
 from service.calibrations.class_indices import settle_class_indices
 from service.calibrations.config import CalibrationConfig
 from service.calibrations.findings import UNLIKE_ROWS
-from service.calibrations.onnx_model import float_inputs
+from service.calibrations.onnx_model import float_inputs, named_columns
 from service.calibrations.pass_limits import check_rows
 from service.calibrations.set_checks import check_label_range
 from service.calibrations.start import store_shards
@@ -22,7 +22,7 @@ from service.http.uploads import SpooledFile
 from service.jobs.acceptance import CallContext, accepted, deleted_on_failure
 from service.jobs.cleanup import delete_unnamed_files
 from service.jobs.record_set import require_records
-from service.predictions.load_calibration import input_ranges, load_served
+from service.predictions.load_calibration import column_ranges, input_ranges, load_served
 from service.runner.messages.dataset import Batch
 from service.runner.messages.reading import SCORE_RANGE, TAKES_OTHER_COLUMNS
 from service.runner.messages.set_messages import SetToRead
@@ -82,7 +82,9 @@ def start_evaluation(
         with ctx.workspace.runners.read_sets([asked], ctx.workspace.limits.datasets) as (dataset,):
             info = dataset.info
             _check_compatible(ctx, row, dataset)
-            compared = ComparedInputs(input_ranges(row))
+            compared = ComparedInputs(
+                input_ranges(row), named_columns(column_ranges(row), row.onnx_model)
+            )
             kept = _stored(
                 ctx,
                 files,

@@ -211,7 +211,8 @@ def export_spec(
         metadata=_metadata(served, onnx_model, row),
         # The events of the model's head, of which a refit may serve fewer.
         top_k=tuple(onnx_model.resolved["top_k"]),
-        input_ranges=tuple((name, found) for name, found in served.input_ranges.items()),
+        input_ranges=tuple(served.input_ranges.items()),
+        column_ranges=tuple(served.column_ranges.items()),
     )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto, helper
 
+from howsure.statistics.input_ranges import MOST_HALF_WIDTHS
 from howsure.statistics.learned.model import N_INPUTS
 from service.graph.builder import GraphBuilder
 from service.graph.description import OutputChoice
@@ -154,7 +155,7 @@ def _flags(
 
 
 def _known(build: GraphBuilder, spec: ExportSpec) -> Iterator[str]:
-    """Yield which rows are within the bounds of an input, shape (n, 1): `InputRange.bounds`."""
+    """Yield which rows are within the bounds of an input, and of its columns, shape (n, 1)."""
     for name, found in spec.input_ranges:
         rows = build.add("Flatten", build.add("Cast", name, to=TensorProto.FLOAT), axis=1)
         most = build.largest(rows, [1])
@@ -164,6 +165,11 @@ def _known(build: GraphBuilder, spec: ExportSpec) -> Iterator[str]:
             yield build.add("Not", build.add("Greater", value, build.number(limit)))
         spread = build.add("Add", most, below)
         yield build.add("Not", build.add("Less", spread, build.number(narrowest)))
+    for name, columns in spec.column_ranges:
+        centre, factor = map(build.numbers, columns.scaling)
+        rows = build.add("Sub", build.add("Cast", name, to=TensorProto.FLOAT), centre)
+        most = build.largest(build.add("Abs", build.add("Mul", rows, factor)), [1])
+        yield build.add("Not", build.add("Greater", most, build.number(MOST_HALF_WIDTHS)))
 
 
 def _all_finite(build: GraphBuilder, columns: Sequence[str]) -> str:

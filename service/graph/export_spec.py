@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from howsure.statistics.bins.lookup import LookupTable
-from howsure.statistics.input_ranges import InputRange
+from howsure.statistics.input_ranges import ColumnRanges, InputRange
 from howsure.statistics.learned.model import LearnedModel
 
 
@@ -44,6 +44,8 @@ class ExportSpec:
         Samples with a larger Top-1 uncertainty are flagged; None for no such output.
     input_ranges : tuple of (str, InputRange)
         By input; samples outside are flagged, too.
+    column_ranges : tuple of (str, ColumnRanges)
+        By input; the same for columns.
     accept_thresholds : tuple of (str, float or None)
         By maximal risk, as text, the largest accepted uncertainty of Top-1; None accepts nothing.
     metadata : mapping of str to str
@@ -62,6 +64,7 @@ class ExportSpec:
     metadata: Mapping[str, str]
     top_k: tuple[int, ...] = ()
     input_ranges: tuple[tuple[str, InputRange], ...] = ()
+    column_ranges: tuple[tuple[str, ColumnRanges], ...] = ()
 
     @property
     def head_top_k(self) -> tuple[int, ...]:
@@ -80,7 +83,13 @@ class ExportSpec:
             for event in self.events
         ]
         ranges = [[name, asdict(found)] for name, found in self.input_ranges]
-        return {**vars(self), "events": events, "input_ranges": ranges}
+        columns = [[name, asdict(found)] for name, found in self.column_ranges]
+        return {
+            **vars(self),
+            "events": events,
+            "input_ranges": ranges,
+            "column_ranges": columns,
+        }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "ExportSpec":
@@ -99,6 +108,9 @@ class ExportSpec:
             "top_k": tuple(values["top_k"]),
             "input_ranges": tuple(
                 (name, InputRange(**found)) for name, found in values["input_ranges"]
+            ),
+            "column_ranges": tuple(
+                (name, ColumnRanges(**found)) for name, found in values["column_ranges"]
             ),
         }
         return cls(**{**values, **changed})

@@ -172,6 +172,8 @@ def _unlike(
     for least, most, known in served.ranges_of_columns:
         ends = itemgetter(places[least], places[most])
         found = _or([bool(known.is_unlike(*ends(row))) for row in rows], found)
+    for name in served.marks:
+        found = _or([row[places[name]] > 0.0 for row in rows], found)
     return found
 
 

@@ -7,14 +7,14 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sqlalchemy.orm import Session
 
 import models
 from howsure.statistics.findings import SOFTMAX_TWICE
-from howsure.statistics.input_ranges import InputRange
+from howsure.statistics.input_ranges import ColumnRanges, InputRange
 from howsure.statistics.measures import parse_measure, supplied_names
 from service.child.requests.tensors import SCORES
 from service.errors import ArtifactDamaged, NotFound
@@ -31,7 +31,12 @@ from service.predictions.served_calibration import (
 )
 from service.runner.messages.dataset import PAIRS
 from service.runner.messages.onnx_models import NoFiles, serving
-from service.runner.messages.reading import INPUT_RANGES, SCORE_RANGE, TAKES_OTHER_COLUMNS
+from service.runner.messages.reading import (
+    COLUMN_RANGES,
+    INPUT_RANGES,
+    SCORE_RANGE,
+    TAKES_OTHER_COLUMNS,
+)
 from service.runner.messages.scores_model import ScoredEvent, ScoresModelSpec
 from service.runner.model_files import open_files
 from service.runner.model_to_serve import ModelToServe
@@ -114,6 +119,7 @@ def _load(workspace: Workspace, tenant_id: uuid.UUID, ref: CalibrationRef) -> Se
             takes_other_columns=row.data.get(TAKES_OTHER_COLUMNS, True),
             score_range=row.data.get(SCORE_RANGE),
             input_ranges=input_ranges(row),
+            column_ranges=column_ranges(row),
         )
         if served.onnx_model is not None:
             # The files stay open as long as the model may still be loaded from them.
@@ -123,12 +129,23 @@ def _load(workspace: Workspace, tenant_id: uuid.UUID, ref: CalibrationRef) -> Se
 
 def input_ranges(row: models.Calibration) -> dict[str, InputRange]:
     """Return the known ranges of the model's inputs of floats in a calibration set."""
+    return {name: InputRange(**found) for name, found in _of_inputs(row, INPUT_RANGES).items()}
+
+
+def column_ranges(row: models.Calibration) -> dict[str, ColumnRanges]:
+    """Return the known ranges of the columns of these inputs."""
+    return {
+        name: ColumnRanges(tuple(found["least"]), tuple(found["most"]))
+        for name, found in _of_inputs(row, COLUMN_RANGES).items()
+    }
+
+
+def _of_inputs(row: models.Calibration, key: str) -> dict[str, Any]:
     if row.onnx_model is None:
         return {}
     # The names of imported ranges may be those of another model's inputs.
     floats = {one["name"] for one in row.onnx_model["inputs"] if one["dtype"].startswith("float")}
-    found = row.data.get(INPUT_RANGES, {})
-    return {name: InputRange(**numbers) for name, numbers in found.items() if name in floats}
+    return {name: found for name, found in row.data.get(key, {}).items() if name in floats}
 
 
 def _onnx_model(
@@ -148,6 +165,7 @@ def _onnx_model(
             found["resolved"],
             [event.measure for event in events],
             needed_columns(events, input_ranges(row)),
+            column_ranges(row),
         ),
         name=f"{row.name}@{row.version}",
         rehearse=rehearsal,

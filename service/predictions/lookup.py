@@ -144,6 +144,8 @@ def _unlike(
     for least, most, known in served.ranges_of_columns:
         ends = columns[least].astype(np.float64), columns[most].astype(np.float64)
         found = _or(np.asarray(known.is_unlike(*ends)), found)
+    for name in served.marks:
+        found = _or(columns[name] > 0.0, found)
     return found
 
 

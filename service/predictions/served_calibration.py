@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 import models
 from howsure.statistics.bins.curve import Curve
 from howsure.statistics.bins.table import BinTable
-from howsure.statistics.input_ranges import InputRange
+from howsure.statistics.input_ranges import ColumnRanges, InputRange
 from howsure.statistics.learned.model import LearnedModel, ScalarMeasure
 from howsure.statistics.measures import SUPPLIED, column, supplied_names
 from service.runner.messages.dataset import ScoreRange
-from service.runner.messages.onnx_models import OnnxModelFiles, least_and_most
+from service.runner.messages.onnx_models import OnnxModelFiles, least_and_most, outside
 from service.runner.model_to_serve import ModelToServe
 from service.storage.calibration_queries import CalibrationRef
 
@@ -238,7 +238,8 @@ class ServedCalibration:
     change; a change makes another copy. ``has_classes`` is false if requests hold scores of pairs.
     ``takes_other_columns`` tells whether tables may have columns that it does not know.
     ``score_range`` has the smallest and the largest score of a calibration set of pairs.
-    ``input_ranges`` has the ranges of the model's inputs in the calibration set.
+    ``input_ranges`` has the ranges of the model's inputs in the calibration set, and
+    ``column_ranges`` those of their columns.
     """
 
     ref: CalibrationRef
@@ -253,6 +254,7 @@ class ServedCalibration:
     takes_other_columns: bool = True
     score_range: ScoreRange | None = None
     input_ranges: Mapping[str, InputRange] = field(default_factory=dict)
+    column_ranges: Mapping[str, ColumnRanges] = field(default_factory=dict)
     # Types of the output tensors by name, filled by the first answers.
     output_types: dict[str, OutputType] = field(init=False, repr=False, default_factory=dict)
     # JSON of responses with raw tensors only, by the number of rows and the names of the outputs.
@@ -281,7 +283,12 @@ class ServedCalibration:
     @cached_property
     def columns(self) -> list[str]:
         """The columns of the model's output that answers are computed from."""
-        return needed_columns(self.events, self.input_ranges)
+        return [*needed_columns(self.events, self.input_ranges), *self.marks]
+
+    @cached_property
+    def marks(self) -> list[str]:
+        """The columns that are 1 where a column of an input is out of its range, else 0."""
+        return [outside(name) for name in self.column_ranges]
 
     @cached_property
     def ranges_of_columns(self) -> list[tuple[str, str, InputRange]]:

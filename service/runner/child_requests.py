@@ -277,6 +277,7 @@ class ChildRequests:
             passes=model.passes,
             columns=model.columns,
             preprocessing=model.preprocessing,
+            column_ranges=model.column_ranges,
             table_columns=read_table_columns(resolved),
         )
 

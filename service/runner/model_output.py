@@ -21,6 +21,7 @@ from service.runner.messages.onnx_models import (
     ResolvedModel,
     inputs_with_extents,
     least_and_most,
+    outside,
     read_resolved,
     score_columns,
     write_resolved,
@@ -129,9 +130,15 @@ class OutputSpec:
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """Names of the uncertainties of each row, and of the extents of inputs."""
+        """Names of the uncertainties of each row, then of the extents of inputs and of marks."""
         ends = (least_and_most(name) for name in self.inputs)
-        return (*self.uncertainties, *chain.from_iterable(ends))
+        marks = (outside(name) for name in self.marked)
+        return (*self.uncertainties, *chain.from_iterable(ends), *marks)
+
+    @cached_property
+    def marked(self) -> tuple[str, ...]:
+        """The inputs whose rows are marked where a column is out of its range."""
+        return tuple(sorted(self.model.column_ranges))
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:

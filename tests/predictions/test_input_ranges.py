@@ -4,11 +4,13 @@ import io
 
 import numpy as np
 import onnxruntime
+import pyarrow as pa
+import pyarrow.parquet as pa_parquet
 import pytest
 from graph_models import constant, make_model, node, value
 from onnx import TensorProto
 from request_formats import in_bytes, infer, outputs_of
-from running_service import NPZ, calibrated, digits, npz, quick_config, refit, send
+from running_service import NPZ, calibrated, digits, evaluate, npz, quick_config, refit, send
 
 FLAG = "out_of_distribution"
 ROWS = np.load(io.BytesIO(digits("evaluation.npz")))["inputs"].astype(np.float32)
@@ -130,3 +132,83 @@ def test_each_input_has_its_range_and_integers_and_single_numbers_none(
     assert not flag(ids=[[1000, 0, 0]], single=[[1000.0]])
     assert flag(scores=[[0.1, 0.2, 1000.0]])
     assert flag(scores=[[0.1, 0.2, 1e30]])
+
+
+NAMES = ["share", "income", "depth"]
+TABLE = np.random.default_rng(4).uniform([0, 100, -1], [1, 9000, -0.5], (400, 3)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def of_table(client) -> dict:
+    """A calibration of a table whose three columns have names."""
+    model = make_model(
+        [node("Mul", ["x", "scale"], ["logits"])],
+        inputs=[value("x", ("N", 3))],
+        outputs=[value("logits", ("N", 3))],
+        initializers=[constant("scale", [2.0, 2e-4, -2.0])],
+    )
+    labels = np.random.default_rng(5).integers(0, 3, 400)
+    file = io.BytesIO()
+    columns = dict(zip(NAMES, TABLE.T, strict=True))
+    pa_parquet.write_table(pa.table({**columns, "label": labels}), file)
+    return calibrated(
+        client,
+        quick_config(name="table"),
+        model=model.SerializeToString(),
+        calibration=file.getvalue(),
+    )
+
+
+def test_a_column_in_another_unit_is_marked(client, of_table) -> None:
+    (ranges,) = of_table["data"]["column_ranges"].values()
+    assert ranges["least"] == TABLE.min(0).tolist()
+    assert ranges["most"] == TABLE.max(0).tolist()
+    row = dict(zip(NAMES, [0.5, 2000.0, -0.7], strict=True))
+
+    def flag(**changes) -> bool:
+        body = {"calibration": "table", "inputs": [row | changes] * 2}
+        found = client.post("/predict", json=body).raise_for_status().json()["predictions"]
+        return {one[FLAG] for one in found} == {True}
+
+    assert not flag()
+    assert flag(share=50.0)
+    assert flag(depth=0.7)
+    assert flag(income=-9000.0)
+    assert not flag(share=1.9)
+
+
+def test_arrays_and_the_file_mark_the_same_columns(client, of_table) -> None:
+    rows = TABLE[:60].copy()
+    rows[10:20, 0] *= 100
+    rows[30:40, 2] *= -1
+    expected = flags(client, rows, "table")
+    assert (
+        np.flatnonzero(expected).tolist()
+        == np.flatnonzero(
+            (rows[:, 0] > TABLE[:, 0].max() + np.ptp(TABLE[:, 0])) | (rows[:, 2] > 0)
+        ).tolist()
+    )
+    headers = {**NPZ, "Accept": NPZ["Content-Type"]}
+    answer = send(client, "table", npz(inputs=rows), headers).raise_for_status()
+    assert np.load(io.BytesIO(answer.content))[FLAG].tolist() == expected
+    content = client.get("/calibrations/table/model.onnx").raise_for_status().content
+    (found,) = onnxruntime.InferenceSession(content).run([FLAG], {"x": rows})
+    assert found.tolist() == expected
+
+
+def test_an_import_marks_the_same_columns(client, of_table) -> None:
+    document = client.get("/calibrations/table/bins").raise_for_status().json()
+    assert document["data"]["column_ranges"] == of_table["data"]["column_ranges"]
+    made = client.post("/calibrations/import", json=document, params={"name": "imported"})
+    rows = TABLE[:20] * np.float32([100, 1, 1])
+    name = made.raise_for_status().json()["id"]
+    assert flags(client, rows, name) == flags(client, rows, "table")
+    client.delete(f"/calibrations/{name}").raise_for_status()
+
+
+def test_a_further_set_names_the_column(client, of_table) -> None:
+    rows = TABLE * np.float32([100, 1, 1])
+    sent = evaluate(client, "table", "percent", npz(inputs=rows)).json()
+    (finding,) = sent["result"]["findings"]
+    assert "in column `share`: numbers from" in finding["message"]
+    assert finding["level"] == "warning"

@@ -5,8 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 
-from howsure.statistics.input_ranges import ComparedInputs, InputRange, InputRanges, row_extents
+from howsure.statistics.input_ranges import (
+    ColumnRanges,
+    ComparedInputs,
+    InputRange,
+    InputRanges,
+    NamedColumns,
+    row_extents,
+)
 from service.child.pictures.values import model_values
 from service.runner.messages.preprocessing import PRESETS
 
@@ -76,7 +84,7 @@ def test_constant_inputs_and_single_numbers_have_no_range() -> None:
 
 def test_rows_of_a_further_set_are_counted_by_the_worst_input() -> None:
     known = {"x": range_of(PIXELS), "y": InputRange(-5.0, 5.0, 1.0)}
-    compared = ComparedInputs(known)
+    compared = ComparedInputs(known, {})
     assert compared.worst is None
     compared.add({"x": PIXELS[:30], "y": np.full((30, 2), [-9.0, 1.0])})
     assert compared.worst is None
@@ -99,3 +107,80 @@ def test_the_range_of_pictures_is_that_of_what_the_model_gets(preset) -> None:
     assert not any(unlike(known, given))
     assert all(unlike(known, pixels))
     assert all(unlike(known, given / 255))
+
+
+TABLE = np.random.default_rng(2).uniform([0, 100, -1], [1, 5000, -0.5], (80, 3))
+
+
+def columns_of(rows) -> ColumnRanges:
+    ranges = InputRanges()
+    for batch in np.array_split(rows, 2):
+        ranges.add({"x": batch})
+    return ranges.columns["x"]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+def test_a_column_in_another_unit_is_outside(dtype) -> None:
+    rows = (TABLE * 100).astype(dtype)
+    known = columns_of(rows)
+    assert not known.outside(rows).any()
+    width = np.array(known.most) - known.least
+    for at in range(3):
+        for end, sign in ((known.most[at], 1), (known.least[at], -1)):
+            for share, expected in ((0.9, False), (1.1, True)):
+                moved = rows[:1].astype(np.float64)
+                moved[0, at] = end + sign * share * width[at]
+                found = known.outside(moved)
+                assert (found.any(), found[0, at]) == (expected, expected)
+
+
+def test_constant_columns_and_huge_numbers_mark_nothing_of_their_own() -> None:
+    rows = np.array([[7.0, -1e300, 1e-300], [7.0, 1e300, 2e-300]])
+    known = columns_of(rows)
+    assert not known.outside(rows).any()
+    assert not known.outside(rows * [[1000.0, 1.0, 1.0]]).any()
+
+
+def test_other_numbers_of_columns_are_all_outside() -> None:
+    assert columns_of(TABLE).outside(TABLE[:, :2]).all()
+
+
+def test_the_worst_column_is_named() -> None:
+    names = ("share", "income", "depth")
+    compared = ComparedInputs({"x": range_of(TABLE)}, {"x": NamedColumns(names, columns_of(TABLE))})
+    compared.add({"x": TABLE[:50]})
+    assert compared.worst is None
+    compared.add({"x": TABLE[50:] * [[100, 1, 1]]})
+    found = compared.worst
+    assert found.column == "share"
+    assert (found.rows, found.samples) == (np.count_nonzero(TABLE[50:, 0] > 0.02), 80)
+    assert (found.known_least, found.known_most) == (TABLE[:, 0].min(), TABLE[:, 0].max())
+
+
+def test_arrays_with_many_columns_are_no_tables() -> None:
+    ranges = InputRanges()
+    ranges.add({"wide": np.ones((2, 257)), "picture": PIXELS})
+    assert ranges.columns == {}
+
+
+@pytest.mark.parametrize(
+    ("table", "most"), [(load_breast_cancer, 0.005), (load_diabetes, 0.001), (load_wine, 0.001)]
+)
+def test_new_rows_of_a_table_are_rarely_marked(table, most) -> None:
+    """The mean over 20 splits, with 200 calibration samples or 120."""
+    rows = table().data
+    n, rng, marked = min(200, 120 * len(rows) // 178), np.random.default_rng(0), []
+    for _ in range(20):
+        order = rng.permutation(len(rows))
+        known = columns_of(rows[order[:n]])
+        marked.append(known.outside(rows[order[n:]]).any(axis=1).mean())
+    assert np.mean(marked) < most
+
+
+def test_new_rows_with_long_tails_are_marked_more_often() -> None:
+    rng = np.random.default_rng(1)
+    found = []
+    for _ in range(20):
+        known, new = (rng.lognormal(0, 2, (n, 10)) for n in (200, 1000))
+        found.append(columns_of(known).outside(new).any(axis=1).mean())
+    assert 0.01 < np.mean(found) < 0.03

@@ -142,6 +142,8 @@ def rows_out_of_range(unlike: UnlikeRows | None) -> Finding | None:
         "inputs-out-of-range",
         "warning" if unlike.rows >= SHARE_WARNING * unlike.samples else "notice",
         "{rows:,} of {samples:,} samples for evaluation are on another scale than the calibration "
-        "set: numbers from {least:g} to {most:g} instead of {known_least:g} to {known_most:g}.",
-        **asdict(unlike),
+        "set{words}: numbers from {least:g} to {most:g} instead of {known_least:g} to "
+        "{known_most:g}.",
+        words=f" in column `{unlike.column}`" if unlike.column else "",
+        **{name: value for name, value in asdict(unlike).items() if name != "column"},
     )

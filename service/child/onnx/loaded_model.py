@@ -92,11 +92,14 @@ class LoadedModel:
     def matrix(self, rows: dict[str, Array], *, location: str, start: int) -> Array:
         """Return the matrix of `OutputSpec` for fitted rows; a row may be not finite."""
         spec = self.spec
-        extents = [end for name in spec.inputs for end in row_extents(rows[name])]
+        beside = [end for name in spec.inputs for end in row_extents(rows[name])]
+        for name in spec.marked:
+            found = self.found.column_ranges[name].outside(rows[name])
+            beside.append(np.asarray(found.any(axis=1), dtype=np.float32))
         words = self._words(rows, location, start)
-        if words is None or words.shape[1:] != (spec.n_words - len(extents),):
+        if words is None or words.shape[1:] != (spec.n_words - len(beside),):
             words = self._columns(self.answer(rows, location=location, start=start))
-        return np.column_stack([words, *extents]) if extents else words
+        return np.column_stack([words, *beside]) if beside else words
 
     def _columns(self, answer: Mapping[str, Array]) -> Array:
         """Return top classes, top scores and uncertainties, side by side."""

@@ -142,6 +142,7 @@ class OnnxFile:
             averaged=averaged,
             columns=request.columns,
             preprocessing=request.preprocessing,
+            column_ranges=request.column_ranges,
         )
 
     def refuse_too_many(self, n_classes: int) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from howsure.statistics.input_ranges import ColumnRanges
 from howsure.statistics.learned.inputs import is_input
 from howsure.statistics.measures import columns
 from service.graph.description import OnnxModelDescription, OutputChoice
@@ -91,6 +92,8 @@ class ModelSetup:
         extents of the model's inputs; None for all uncertainties.
     preprocessing
         How pictures become the model's input.
+    column_ranges
+        By input, the ranges of its columns in the calibration set; rows outside are marked.
     """
 
     output: OutputChoice
@@ -101,6 +104,7 @@ class ModelSetup:
     averaged: bool = False
     columns: frozenset[str] | None = None
     preprocessing: Preprocessing | None = None
+    column_ranges: Mapping[str, ColumnRanges] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,6 +152,8 @@ class LoadedOnnxModel(ModelSetup):
             found["columns"] = sorted(self.columns)
         if self.preprocessing is not None:
             found["preprocessing"] = fields["preprocessing"]
+        if self.column_ranges:
+            found["column_ranges"] = fields["column_ranges"]
         return found
 
 
@@ -168,12 +174,15 @@ def write_resolved(resolved: Mapping[str, Any]) -> str:
 
 
 def serving(
-    resolved: Mapping[str, Any], measures: Sequence[str], columns: Sequence[str] | None = None
+    resolved: Mapping[str, Any],
+    measures: Sequence[str],
+    columns: Sequence[str] | None = None,
+    column_ranges: Mapping[str, ColumnRanges] | None = None,
 ) -> dict[str, Any]:
     """Return `LoadedOnnxModel.resolved` with the passes of these measures only.
 
-    With ``columns``, the model answers only these. The passes of an averaged prediction always
-    stay: the prediction needs them.
+    With ``columns``, the model answers only these; with ``column_ranges``, it marks rows outside.
+    The passes of an averaged prediction always stay: the prediction needs them.
     """
     plans = [
         plan
@@ -182,7 +191,10 @@ def serving(
     ]
     if columns is None:
         return {**resolved, "passes": plans}
-    return {**resolved, "passes": plans, "columns": sorted(columns)}
+    found = {**resolved, "passes": plans, "columns": sorted(columns)}
+    if column_ranges:
+        found["column_ranges"] = to_json(column_ranges)
+    return found
 
 
 def names_each_input(columns: Mapping[str, Sequence[str]], inputs: Collection[str]) -> bool:
@@ -212,7 +224,12 @@ def read_table_columns(resolved: Mapping[str, Any]) -> Mapping[str, tuple[str, .
     return None if found is None else convert(found, dict[str, tuple[str, ...]])
 
 
-_LEAST, _MOST = "least:", "most:"
+_LEAST, _MOST, _OUTSIDE = "least:", "most:", "outside:"
+
+
+def outside(name: str) -> str:
+    """Return the name of the column that is 1 where a column of an input is out of its range."""
+    return _OUTSIDE + name
 
 
 def least_and_most(name: str) -> tuple[str, str]:

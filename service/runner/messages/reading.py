@@ -19,6 +19,8 @@ NAMED_BY_MODEL = "labels_named_by_model"
 SCORE_RANGE = "score_range"
 # The key of the ranges of the inputs of a model.
 INPUT_RANGES = "input_ranges"
+# The key of the ranges of the columns of inputs, where they have names.
+COLUMN_RANGES = "column_ranges"
 
 
 @dataclass(frozen=True)

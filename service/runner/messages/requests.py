@@ -4,11 +4,12 @@ One message is one dataclass: the parent sends its fields, the child converts th
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from howsure.statistics.input_ranges import ColumnRanges
 from service.graph.description import Kind, OutputChoice
 from service.runner.messages.convert import FieldError
 from service.runner.messages.frames import Array
@@ -40,6 +41,8 @@ class LoadRequest:
         chosen on the trial rows, by the caller's ``output_name`` and ``output_kind``.
     columns
         The score uncertainties that the graph computes; None for all.
+    column_ranges
+        The ranges of the columns of inputs; rows outside are marked.
     table_columns
         The columns of a table that each input is made of, if they have names.
     of_rows
@@ -62,6 +65,7 @@ class LoadRequest:
     passes: tuple[PassPlan, ...] = ()
     columns: frozenset[str] | None = None
     preprocessing: Preprocessing | None = None
+    column_ranges: Mapping[str, ColumnRanges] = field(default_factory=dict)
     table_columns: Mapping[str, tuple[str, ...]] | None = None
     of_rows: int | None = None
 
