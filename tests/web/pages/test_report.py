@@ -208,6 +208,18 @@ def test_all_forms_are_linked_and_named_by_their_links(service, shown) -> None:
     }
 
 
+@pytest.mark.parametrize("tab", ["", "/operating-point", "/try"])
+def test_a_version_says_which_one_its_name_stands_for(service, tab) -> None:
+    client = service.client()
+    meant = client.get("/calibrations/digits").json()["version"]
+    for version in (1, 2):
+        found = client.get(f"/calibrations/digits@{version}").json()["id"]
+        address = f"/pages/calibrations/{found}{tab}" if tab else f"/report?calibration={found}"
+        text = Visitor(service).open(address).text
+        note = f"@{meant}</a>. Callers get this version only as <code>digits@{version}</code>"
+        assert (note in text) == (version != meant)
+
+
 def test_the_report_offers_other_versions_for_a_comparison(service) -> None:
     client = service.client()
     ids = [client.get(f"/calibrations/digits@{version}").json()["id"] for version in (1, 2)]
