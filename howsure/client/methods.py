@@ -158,7 +158,7 @@ class Methods:
         logits: ArrayLike | None = None,
         probabilities: ArrayLike | None = None,
         pixels: ArrayLike | None = None,
-        pictures: Sequence[Picture] | None = None,
+        pictures: Sequence[Picture] | Picture | None = None,
         scores: ArrayLike | None = None,
         supplied: Mapping[str, ArrayLike] | None = None,
         rows_per_request: int | None = None,

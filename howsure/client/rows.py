@@ -56,6 +56,8 @@ def requests_of(
         raise ValueError(ONE_OF)
     ((kind, rows),) = sent.items()
     if kind == "pictures":
+        if isinstance(rows, bytes | str | os.PathLike):
+            rows = [rows]
         if not rows:
             raise ValueError("expected at least one picture, got none")
         return _picture_requests(rows, size)

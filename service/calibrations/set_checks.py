@@ -17,10 +17,10 @@ from howsure.statistics.measures import (
     supplied_names,
 )
 from service.calibrations.config import CalibrationConfig
-from service.child.reading.checks import counted_from_one
+from service.child.reading.checks import are_distributions, counted_from_one
 from service.errors import InvalidConfig, InvalidDataset, TooLarge, shown
 from service.graph.description import quote, quote_all
-from service.runner.messages.dataset import PAIRS, DatasetInfo
+from service.runner.messages.dataset import PAIRS, Batch, DatasetInfo
 from service.runner.messages.passes import ENSEMBLE
 from service.runner.model_description import ModelDescription
 
@@ -93,6 +93,22 @@ def check_label_range(labels: Labels, location: str, n_classes: int) -> None:
             f"expected a class from 0 to {n_classes - 1}, got {int(labels[row])}; "
             + (counted_from_one(labels, n_classes) or "count labels from 0")
             + ", or map them by class_map",
+        )
+
+
+def check_same_scores(given: Batch, *, place: str, may_be_probabilities: bool) -> None:
+    """Refuse logits that are probabilities where those of the calibration set were none.
+
+    Raises
+    ------
+    InvalidDataset
+        Naming the array.
+    """
+    if not may_be_probabilities and are_distributions(given.arrays["logits"]):
+        raise InvalidDataset.at(
+            f"{place}.logits",
+            "expected logits as in the calibration set, got numbers from 0 to 1 that sum to 1 in "
+            "each row; send the model's logits, or the logarithms of these",
         )
 
 

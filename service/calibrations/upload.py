@@ -29,10 +29,12 @@ from service.calibrations.set_checks import (
     check_label_range,
     check_same_classes,
     check_same_layout,
+    check_same_scores,
     checked_options,
     class_names,
 )
 from service.calibrations.upload_form import CalibrationUpload
+from service.child.reading.checks import are_distributions
 from service.child.reading.columns import listed
 from service.errors import InvalidConfig, InvalidInput, InvalidOnnxModel, ModelRule, ServiceError
 from service.http.uploads import SpooledFile
@@ -171,6 +173,10 @@ def check_upload(
     info = sets["calibration"].info
     if "evaluation" in sets:
         check_same_classes(info, sets["evaluation"].info)
+        if info.kind == "logits":
+            is_known = are_distributions(trial.arrays["logits"])
+            further = sets["evaluation"].trial
+            check_same_scores(further, place="evaluation", may_be_probabilities=is_known)
     check_class_map(info, config, found.n_classes)
     labels = {location: dataset.labels() for location, dataset in sets.items()}
     for location, own in labels.items():

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import models
+from howsure.statistics.findings import SOFTMAX_TWICE
 from howsure.statistics.input_ranges import ComparedInputs
 from howsure.statistics.plain import to_plain
 from service.access.audit_log import evaluation_subject, record_success
@@ -14,7 +15,7 @@ from service.calibrations.config import CalibrationConfig
 from service.calibrations.findings import UNLIKE_ROWS
 from service.calibrations.onnx_model import float_inputs, named_columns
 from service.calibrations.pass_limits import check_rows
-from service.calibrations.set_checks import check_label_range
+from service.calibrations.set_checks import check_label_range, check_same_scores
 from service.calibrations.start import store_shards
 from service.calibrations.upload import reading_options
 from service.errors import InvalidDataset
@@ -130,6 +131,9 @@ def _check_compatible(ctx: CallContext, row: models.Calibration, dataset: Upload
         raise InvalidDataset.at(
             LOCATION, f"holds {info.kind} where the calibration set held {expected}"
         )
+    if info.kind == "logits":
+        known = any(found["code"] == SOFTMAX_TWICE for found in row.findings)
+        check_same_scores(dataset.trial, place=LOCATION, may_be_probabilities=known)
     n_classes = len(row.config["classes"])
     served = load_served(workspace, ctx.tenant_id, str(row.id))
     if served.onnx_model is not None:

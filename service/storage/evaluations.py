@@ -64,7 +64,10 @@ class EvaluationRepository:
             )
         taken = self._of(calibration_id, name).with_only_columns(Evaluation.id)
         if self._session.execute(taken).first() is not None:
-            raise Conflict(f"{title} already has an evaluation {shown(name)}.")
+            raise Conflict(
+                f"{title} already has an evaluation {shown(name)}: choose another name, or delete "
+                "that one."
+            )
 
     def get(self, calibration_id: UUID, name: str) -> Evaluation:
         """Return the evaluation of this name, whatever its status.

@@ -6,7 +6,8 @@ import signal
 import numpy as np
 from job_workspaces import calibrate, logits_set, predictor_of, succeed, workspace_on
 from runner_children import wait_until
-from running_service import NPY, NPZ, calibrated, npy, npz, quick_config, send
+from running_service import NPY, NPZ, calibrated, evaluate, npy, npz, quick_config, send
+from running_service import calibrate as upload
 
 NAME = "calibration"
 LOGITS = [[0.1, 0.2, 0.3]]
@@ -41,6 +42,12 @@ def test_distributions_are_logits_only_where_the_calibration_set_had_such(client
         assert send(client, name, npz(logits=[[1.0, 0.0, 0.0]]), NPZ).status_code == 200
         assert send(client, name, npz(logits=logits[:5] + 1), NPZ).status_code == 200
         assert send(client, name, npz(probabilities=shares[:5]), NPZ).status_code == 200
+        further = npz(logits=shares, labels=labels)
+        status = evaluate(client, name, "further", further).status_code
+        assert status == (201 if expected == 200 else 422)
+        again = {"calibration": npz(logits=logits, labels=labels), "evaluation": further}
+        config = quick_config(name=f"{name}-again")
+        assert upload(client, config=config, **again).status_code == status
 
 
 def test_a_table_of_outputs_is_answered_as_arrays_are(client) -> None:

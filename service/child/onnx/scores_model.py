@@ -11,7 +11,7 @@ from howsure.statistics.measures import SCORE
 from howsure.statistics.records.build import score_uncertainty
 from howsure.statistics.softmax import rank_scores
 from service.child.onnx.session import CPU, VERSIONS
-from service.child.reading.checks import SUPPLIED_PREFIX, is_off
+from service.child.reading.checks import SUPPLIED_PREFIX, are_distributions
 from service.child.reading.pairs import check_score_range, pair_rows
 from service.child.requests.body_decoder import Decoded, read_request, supplied_column
 from service.child.requests.limits import BodyLimits
@@ -87,23 +87,6 @@ def _decoded_pairs(scores: Floats, wanted: RequestedOutputs | None) -> Decoded:
     )
 
 
-# Numbers that logits would hardly be by chance: three of one row, or two rows of two.
-FEWEST_NUMBERS = 3
-
-
-def _refuse_probabilities(logits: Floats) -> None:
-    """Refuse logits that are all distributions: a softmax of them would be nearly flat."""
-    is_inside = (logits >= 0.0).all() and (logits <= 1.0).all()
-    has_fractions = is_inside and (logits % 1.0 > 0.0).any()
-    if logits.size < FEWEST_NUMBERS or not has_fractions or is_off(logits.sum(axis=1)).any():
-        return
-    raise InvalidInput.at(
-        "logits",
-        "expected logits, got numbers from 0 to 1 that sum to 1 in each row; send probabilities "
-        "as `probabilities`",
-    )
-
-
 class ScoresDecoder:
     """Decodes bodies, and checks them against the classes and events of a calibration."""
 
@@ -133,8 +116,12 @@ class ScoresDecoder:
             arrays = self._named_rows[request.named_kind].read(request.named_rows, limits)
             request = replace(request, arrays=arrays)
         kind, scores = class_scores(request, n_classes=spec.n_classes, max_rows=limits.max_rows)
-        if kind == "logits" and not spec.may_be_probabilities:
-            _refuse_probabilities(scores)
+        if kind == "logits" and not spec.may_be_probabilities and are_distributions(scores):
+            raise InvalidInput.at(
+                "logits",
+                "expected logits, got numbers from 0 to 1 that sum to 1 in each row; send "
+                "probabilities as `probabilities`",
+            )
         supplied = supplied_columns(request, spec.supplied, n_rows=len(scores))
         self._check_events(kind)
         return Decoded(

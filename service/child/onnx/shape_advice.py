@@ -36,7 +36,7 @@ def shape_advice(wanted: Sequence[int | None], found: Sequence[int]) -> str:
     if len(found) == len(wanted) - 1 and all(
         w in (None, f) for w, f in zip(wanted[1:], found, strict=True)
     ):
-        return "; wrap one row in a list"
+        return "; wrap one row in a list (x[None])"
     if len(wanted) == IMAGE_AXES == len(found) + 1:
         for index, axis in ((":, None", 1), ("..., None", 3)):
             with_channel = [*found[:axis], 1, *found[axis:]]

@@ -173,6 +173,18 @@ def is_off(sums: Floats) -> NDArray[np.bool_]:
     return np.abs(sums - 1.0) > SUM_TOLERANCE + FLOAT_ERROR
 
 
+# Numbers that logits would hardly be by chance: three of one row, or two rows of two.
+FEWEST_NUMBERS = 3
+
+
+def are_distributions(scores: NDArray[np.floating]) -> bool:
+    """Tell whether all rows of scores are probabilities that sum to 1, not only of 0 and 1."""
+    if scores.size < FEWEST_NUMBERS or (scores < 0.0).any() or (scores > 1.0).any():
+        return False
+    has_fractions = bool((scores % 1.0 > 0.0).any())
+    return has_fractions and not is_off(scores.sum(axis=1, dtype=np.float64)).any()
+
+
 def sum_advice(row: Floats) -> str:
     """Return what to do about a row of probabilities that does not sum to 1."""
     if _are_percentages(row):
