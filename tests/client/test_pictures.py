@@ -64,7 +64,7 @@ def test_files_bytes_and_pixels_are_answered_alike(http, folder, pixels) -> None
     by_file = client.predict("pictures", pictures=paths, rows_per_request=32)
     by_bytes = client.predict("pictures", pictures=[path.read_bytes() for path in paths])
     for one in (paths[0], str(paths[0]), paths[0].read_bytes()):
-        assert client.predict("pictures", pictures=one).label.tolist() == [by_file.label[0]]
+        assert client.predict("pictures", pictures=one).label == by_file.label[:1]
     by_pixels = client.predict("pictures", pixels=pixels)
     values = pixels.transpose(0, 3, 1, 2).reshape(60, -1).astype(np.float64)
     expected = (values @ WEIGHTS).argmax(axis=1).tolist()
