@@ -20,7 +20,7 @@ from service.calibrations.config import CalibrationConfig
 from service.child.reading.checks import are_distributions, counted_from_one
 from service.errors import InvalidConfig, InvalidDataset, TooLarge, shown
 from service.graph.description import quote, quote_all
-from service.runner.messages.dataset import PAIRS, Batch, DatasetInfo
+from service.runner.messages.dataset import PAIRS, Batch, DatasetInfo, ScoreRange
 from service.runner.messages.passes import ENSEMBLE
 from service.runner.model_description import ModelDescription
 
@@ -110,6 +110,29 @@ def check_same_scores(given: Batch, *, place: str, may_be_probabilities: bool) -
             "expected logits as in the calibration set, got numbers from 0 to 1 that sum to 1 in "
             "each row; send the model's logits, or the logarithms of these",
         )
+
+
+def check_same_score_range(info: DatasetInfo, known: ScoreRange | None, *, place: str) -> None:
+    """Refuse pairs whose scores all lie outside those of the calibration set.
+
+    Raises
+    ------
+    InvalidDataset
+        Naming both ranges.
+    """
+    found = info.score_range
+    if found is None or known is None or info.n_samples < FEWEST_PAIRS:
+        return
+    if found[1] < known[0] or found[0] > known[1]:
+        raise InvalidDataset.at(
+            f"{place}.score",
+            f"expected scores like those of the calibration set, from {known[0]:g} to "
+            f"{known[1]:g}, got scores from {found[0]:g} to {found[1]:g}; send both on one scale",
+        )
+
+
+# So many different samples do not lie outside by chance.
+FEWEST_PAIRS = 10
 
 
 def check_same_layout(ours: DatasetInfo, theirs: DatasetInfo) -> None:

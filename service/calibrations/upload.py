@@ -29,6 +29,7 @@ from service.calibrations.set_checks import (
     check_label_range,
     check_same_classes,
     check_same_layout,
+    check_same_score_range,
     check_same_scores,
     checked_options,
     class_names,
@@ -173,6 +174,7 @@ def check_upload(
     info = sets["calibration"].info
     if "evaluation" in sets:
         check_same_classes(info, sets["evaluation"].info)
+        check_same_score_range(sets["evaluation"].info, info.score_range, place="evaluation")
         if info.kind == "logits":
             is_known = are_distributions(trial.arrays["logits"])
             further = sets["evaluation"].trial

@@ -67,17 +67,30 @@ def promote(
 
 def delete(
     calibration: Annotated[str, typer.Argument(help="An id, or name@version.")],
+    evaluation: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Delete only this evaluation of a further set, and its set."
+        ),
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     url: UrlOption = None,
 ) -> None:
-    """Delete a calibration with its tables and files."""
-    require_version(calibration)
+    """Delete a calibration with its tables and files, or one of its evaluations."""
+    if evaluation is None:
+        require_version(calibration)
     with service_client(url) as client:
         found = client.get(calibration)
+        about = f"{found.reference} ({found.id}, {found.status})"
+        if evaluation is not None:
+            about = f"evaluation {evaluation} of {found.reference}"
         if not yes:
-            typer.confirm(f"Delete {found.reference} ({found.id}, {found.status})?", abort=True)
-        client.delete(found)
-    typer.echo(f"deleted {found.reference}")
+            typer.confirm(f"Delete {about}?", abort=True)
+        if evaluation is None:
+            client.delete(found)
+        else:
+            client.send(Request("DELETE", address_of(found.id, "evaluations", evaluation)))
+    typer.echo(f"deleted {found.reference if evaluation is None else about}")
 
 
 def export(

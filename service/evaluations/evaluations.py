@@ -15,7 +15,11 @@ from service.calibrations.config import CalibrationConfig
 from service.calibrations.findings import UNLIKE_ROWS
 from service.calibrations.onnx_model import float_inputs, named_columns
 from service.calibrations.pass_limits import check_rows
-from service.calibrations.set_checks import check_label_range, check_same_scores
+from service.calibrations.set_checks import (
+    check_label_range,
+    check_same_score_range,
+    check_same_scores,
+)
 from service.calibrations.start import store_shards
 from service.calibrations.upload import reading_options
 from service.errors import InvalidDataset
@@ -131,6 +135,7 @@ def _check_compatible(ctx: CallContext, row: models.Calibration, dataset: Upload
         raise InvalidDataset.at(
             LOCATION, f"holds {info.kind} where the calibration set held {expected}"
         )
+    check_same_score_range(info, row.data.get(SCORE_RANGE), place=LOCATION)
     if info.kind == "logits":
         known = any(found["code"] == SOFTMAX_TWICE for found in row.findings)
         check_same_scores(dataset.trial, place=LOCATION, may_be_probabilities=known)

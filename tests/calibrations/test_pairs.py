@@ -359,3 +359,18 @@ def test_a_further_set_is_read_on_the_scale_of_the_calibration_set(client) -> No
     raw = report["events"]["1"]["baselines"]["raw_softmax"]["evaluation"]["brier"]
     probabilities = 1 / (1 + np.exp(-scores[inside]))
     assert raw == pytest.approx(np.mean((probabilities - CORRECT[inside]) ** 2), rel=1e-4)
+
+
+def test_sets_whose_scores_all_lie_elsewhere_are_refused(client) -> None:
+    """The calibration set in percent, and a further set from 0 to 1."""
+    percent, shares = (
+        csv(score=s, correct=CORRECT.astype(int)) for s in (50 + 50 * SCORES, SCORES)
+    )
+    answer = calibrate(client, calibration=percent, evaluation=shares)
+    (error,) = answer.json()["errors"]
+    assert error["location"] == "evaluation.score"
+    assert "send both on one scale" in error["message"]
+    calibrated(client, {"name": "percent"}, calibration=percent)
+    refused = evaluate(client, "percent", "shares", shares)
+    assert refused.json()["errors"] == [error]
+    assert evaluate(client, "percent", "same", percent).is_success

@@ -142,6 +142,10 @@ def test_further_sets_refits_promotion_and_comparison(tmp_path, service, command
     discarded = event["measures"][event["served"]]["discarded"].values()
     cells = table_cells(shown, "Top-1", event["served"])
     assert cells == [f"{share:.4f}" for share in discarded]
+    gone = command("delete", "judged", "--evaluation", "a/b #1", "--yes").stdout
+    assert gone == "deleted evaluation a/b #1 of judged@1\n"
+    (left,) = service.get("/calibrations/judged/evaluations").json()["evaluations"]
+    assert left["name"] == "later"
 
     assert (
         "judged@2" in command("refit", "judged", "--bins", "5", "--lookup", "interpolated").stdout
