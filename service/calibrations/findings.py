@@ -12,6 +12,7 @@ from howsure.statistics.findings import (
     FINDINGS,
     IN_BOTH_SETS,
     LABEL_FINDINGS,
+    OUT_OF_RANGE,
     PREPARATION_FINDINGS,
     SCORE_FINDINGS,
     count_labels,
@@ -161,7 +162,11 @@ def findings_of_records(
 ) -> list[Finding]:
     """Return the findings made at the start, and those of the records, which take precedence."""
     found = run_checks(_evidence(row, records, evaluation=evaluation))
-    return _merged_by_code((Finding(**known) for known in row.findings), found)
+    merged = _merged_by_code((Finding(**known) for known in row.findings), found)
+    if any(one.code == OUT_OF_RANGE and one.level == "warning" for one in merged):
+        # The other scale is why.
+        merged = [one for one in merged if one.code != "accuracy-differs"]
+    return merged
 
 
 def findings_of_further_set(

@@ -74,6 +74,13 @@ def test_each_fault_is_reported(client, pictures, code: str) -> None:
 
 
 @EACH_SET
+def test_another_scale_explains_another_accuracy(client, pictures) -> None:
+    parts = faulty_uploads(**pictures)["inputs-out-of-range"]
+    codes = [one["code"] for one in found(client, parts, config_for("inputs-out-of-range"))]
+    assert "accuracy-differs" not in codes
+
+
+@EACH_SET
 @pytest.mark.parametrize("name", CLEAN)
 def test_clean_sets_have_no_findings(client, pictures, name: str) -> None:
     parts = clean_uploads(**pictures)[name]
