@@ -203,6 +203,14 @@ def calibrate(  # noqa: PLR0913, PLR0917 - an option each
             return
         with job_progress(typed) as show:
             made = client.calibrate(**upload, on_progress=show, cancel_on_interrupt=True)
+        if made.version > 1:
+            meant = client.get(made.name)
+            verb = "now means" if meant.id == made.id else "still means"
+            typer.echo(
+                f"{made.name} {verb} {meant.reference}; `howsure promote NAME@VERSION` chooses "
+                "another version",
+                err=True,
+            )
         print_calibration(client, made, typed)
 
 

@@ -39,6 +39,14 @@ def test_the_whole_job_without_a_server(tmp_path) -> None:
     assert deleted.stdout.strip() == "deleted digits@1"
 
 
+def test_a_further_version_says_what_the_name_means(quick, command) -> None:
+    given = ("calibrate", DIGITS / "calibration_logits.csv", *quick, "--name", "twice")
+    assert "now means" not in command(*given).stderr
+    assert "twice now means twice@2; `howsure promote NAME@VERSION`" in command(*given).stderr
+    command("promote", "twice@1")
+    assert "twice still means twice@1; " in command(*given).stderr
+
+
 def test_predictions_and_reports_are_printed(tmp_path, command) -> None:
     rows = tmp_path / "rows.json"
     rows.write_text(json.dumps({"logits": np.eye(10).tolist()}))

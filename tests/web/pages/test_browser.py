@@ -65,7 +65,7 @@ def test_files_are_dropped_on_the_form_and_the_job_is_watched_without_a_click(sh
     assert seen["kept"] == "model.onnx"
     assert seen["made"] == "digits@1 is accepted"
     assert "digits@1" in seen["underWay"]
-    for said in ("fit", "94.3 %", "learned"):
+    for said in ("fit", "94.3 %"):
         assert said in seen["row"]
 
 
