@@ -200,10 +200,10 @@ def _duplicate_warnings(upload: CalibrationUpload) -> list[str]:
     return [warning]
 
 
-def float_inputs(
+def by_input(
     arrays: Mapping[str, AnyArray], model: Mapping[str, Any] | None
 ) -> dict[str, AnyArray]:
-    """Return the arrays of a batch by input, for inputs of floats; pictures by `PIXELS`.
+    """Return the arrays of a batch by input of the model; pictures by `PIXELS`.
 
     ``model`` is its stored description, None where outputs were uploaded.
     """
@@ -214,16 +214,21 @@ def float_inputs(
         return {PIXELS: arrays[PIXELS]}
     if len(inputs) == len(arrays) == 1:
         arrays = {inputs[0]["name"]: next(iter(arrays.values()))}
-    floats = (one["name"] for one in inputs if one["dtype"].startswith("float"))
-    return {name: arrays[name] for name in floats if name in arrays}
+    return {one["name"]: arrays[one["name"]] for one in inputs if one["name"] in arrays}
 
 
 def model_ranges(
     found: Mapping[str, InputRange], model: Mapping[str, Any] | None
 ) -> dict[str, InputRange]:
-    """Return the ranges of the model's inputs, for those of a set; of pixels as it takes them."""
-    if model is None or PIXELS not in found or not model["resolved"].get("preprocessing"):
-        return dict(found)
+    """Return the ranges of inputs of floats, for those of a set; of pixels as the model takes them.
+
+    Integers are names of things more often than amounts.
+    """
+    if model is None:
+        return {}
+    if PIXELS not in found or not model["resolved"].get("preprocessing"):
+        floats = {one["name"] for one in model["inputs"] if one["dtype"].startswith("float")}
+        return {name: own for name, own in found.items() if name in floats}
     (own,) = model["inputs"]
     if not own["dtype"].startswith("float"):
         return {}

@@ -30,13 +30,14 @@ from service.calibrations.findings import (
     findings_of_sample,
 )
 from service.calibrations.manage import library_versions
-from service.calibrations.onnx_model import float_inputs, model_ranges, named_columns
+from service.calibrations.onnx_model import by_input, model_ranges, named_columns
 from service.calibrations.schemas import DryRun, RunCost, SampleAccuracy, rendered_findings
 from service.calibrations.upload import CheckedUpload, check_upload
 from service.calibrations.upload_form import CalibrationUpload
 from service.http.uploads import SpooledFile
 from service.jobs.acceptance import CallContext, accepted, deleted_on_failure
 from service.runner.messages.dataset import Batch, join_batches, shard_rows
+from service.runner.messages.preprocessing import PIXELS
 from service.runner.messages.reading import COLUMN_RANGES, INPUT_RANGES
 from service.runner.model_description import ModelRuns
 from service.runner.set_reader import UploadedSet
@@ -225,6 +226,10 @@ class _SeenInputs:
         return model_ranges(self._seen.found, self._model)
 
     @property
+    def _pixels(self) -> dict[str, InputRange]:
+        return {name: found for name, found in self._seen.found.items() if name == PIXELS}
+
+    @property
     def _named(self) -> dict[str, NamedColumns]:
         return named_columns(self._seen.columns, self._model)
 
@@ -240,13 +245,13 @@ class _SeenInputs:
 
     def add(self, batch: Batch) -> None:
         """Add samples of the calibration set."""
-        self._seen.add(float_inputs(batch.arrays, self._model))
+        self._seen.add(by_input(batch.arrays, self._model))
 
     def compare(self, batch: Batch) -> None:
         """Compare samples of the evaluation set with the whole calibration set."""
         if self._compared is None:
-            self._compared = ComparedInputs(self._seen.found, self._named)
-        self._compared.add(float_inputs(batch.arrays, self._model))
+            self._compared = ComparedInputs(self.ranges | self._pixels, self._named)
+        self._compared.add(by_input(batch.arrays, self._model))
 
 
 def _both(*calls: Callable[[Batch], None]) -> Callable[[Batch], None]:

@@ -13,7 +13,7 @@ from service.access.quotas import enforce_storage_quota
 from service.calibrations.class_indices import settle_class_indices
 from service.calibrations.config import CalibrationConfig
 from service.calibrations.findings import UNLIKE_ROWS
-from service.calibrations.onnx_model import float_inputs, named_columns
+from service.calibrations.onnx_model import by_input, named_columns
 from service.calibrations.pass_limits import check_rows
 from service.calibrations.set_checks import (
     check_label_range,
@@ -95,7 +95,7 @@ def start_evaluation(
                 files,
                 dataset,
                 uploaded.label,
-                seen=lambda batch: compared.add(float_inputs(batch.arrays, row.onnx_model)),
+                seen=lambda batch: compared.add(by_input(batch.arrays, row.onnx_model)),
             )
         with accepted(ctx, row.id, evaluation=name) as session:
             further = models.Evaluation(

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from sqlalchemy.orm import Session
@@ -129,23 +129,26 @@ def _load(workspace: Workspace, tenant_id: uuid.UUID, ref: CalibrationRef) -> Se
 
 def input_ranges(row: models.Calibration) -> dict[str, InputRange]:
     """Return the known ranges of the model's inputs of floats in a calibration set."""
-    return {name: InputRange(**found) for name, found in _of_inputs(row, INPUT_RANGES).items()}
+    # The names of imported ranges may be those of another model's inputs.
+    floats = _inputs_of(row, "float")
+    found = row.data.get(INPUT_RANGES, {})
+    return {name: InputRange(**own) for name, own in found.items() if name in floats}
 
 
 def column_ranges(row: models.Calibration) -> dict[str, ColumnRanges]:
-    """Return the known ranges of the columns of these inputs."""
+    """Return the known ranges of the columns of inputs."""
+    names, found = _inputs_of(row), row.data.get(COLUMN_RANGES, {})
     return {
-        name: ColumnRanges(tuple(found["least"]), tuple(found["most"]))
-        for name, found in _of_inputs(row, COLUMN_RANGES).items()
+        name: ColumnRanges(tuple(own["least"]), tuple(own["most"]))
+        for name, own in found.items()
+        if name in names
     }
 
 
-def _of_inputs(row: models.Calibration, key: str) -> dict[str, Any]:
-    if row.onnx_model is None:
-        return {}
-    # The names of imported ranges may be those of another model's inputs.
-    floats = {one["name"] for one in row.onnx_model["inputs"] if one["dtype"].startswith("float")}
-    return {name: found for name, found in row.data.get(key, {}).items() if name in floats}
+def _inputs_of(row: models.Calibration, dtype: str = "") -> set[str]:
+    """Return the names of the model's inputs whose type begins so."""
+    inputs = [] if row.onnx_model is None else row.onnx_model["inputs"]
+    return {one["name"] for one in inputs if one["dtype"].startswith(dtype)}
 
 
 def _onnx_model(

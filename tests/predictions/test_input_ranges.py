@@ -212,3 +212,36 @@ def test_a_further_set_names_the_column(client, of_table) -> None:
     (finding,) = sent["result"]["findings"]
     assert "in column `share`: numbers from" in finding["message"]
     assert finding["level"] == "warning"
+
+
+def test_columns_that_are_inputs_of_their_own_are_checked_integers_too(client) -> None:
+    """As models are that were exported from data frames: an input for each column."""
+    model = make_model(
+        [
+            node("Cast", ["age"], ["years"], to=TensorProto.FLOAT),
+            node("Mul", ["years", "small"], ["first"]),
+            node("Concat", ["first", "share"], ["logits"], axis=1),
+        ],
+        inputs=[value("age", ("N", 1), TensorProto.INT64), value("share", ("N", 1))],
+        outputs=[value("logits", ("N", 2))],
+        initializers=[constant("small", [0.1])],
+    )
+    draw, file = np.random.default_rng(6), io.BytesIO()
+    columns = {"age": draw.integers(18, 90, 300), "share": draw.uniform(0, 1, 300)}
+    table = pa.table({**columns, "label": draw.integers(0, 2, 300)})
+    pa_parquet.write_table(table, file)
+    config = quick_config(name="apart")
+    calibrated(client, config, model=model.SerializeToString(), calibration=file.getvalue())
+
+    def flag(**row) -> bool:
+        body = {"calibration": "apart", "inputs": [{"age": 40, "share": 0.5} | row]}
+        (found,) = client.post("/predict", json=body).raise_for_status().json()["predictions"]
+        return found[FLAG]
+
+    assert not flag()
+    assert flag(age=480)
+    assert flag(share=50.0)
+    content = client.get("/calibrations/apart/model.onnx").raise_for_status().content
+    feeds = {"age": np.array([[40], [480]]), "share": np.full((2, 1), 0.5, np.float32)}
+    (found,) = onnxruntime.InferenceSession(content).run([FLAG], feeds)
+    assert found.tolist() == [False, True]
