@@ -75,6 +75,15 @@ class Shift:
     hits: PairedHits
 
 
+ONE_CLASS = 0.95
+
+
+def _names_one_class(evidence: RecordedSet) -> bool:
+    """Tell whether nearly all predictions are one class: other labels would only fit its share."""
+    counts = np.bincount(evidence.predicted, minlength=1)
+    return bool(counts.max() >= ONE_CLASS * counts.sum())
+
+
 def best_shift(evidence: RecordedSet) -> Shift:
     """Return the offset other than 0 with which most labels equal the predicted classes.
 
@@ -107,7 +116,7 @@ def labels_shifted(evidence: RecordedSet) -> Finding | None:
     A permutation that fits 5 points better is reported by ``labels-permuted`` instead. Labels that
     are the model's own names of its classes are never doubted.
     """
-    if evidence.names_of_model:
+    if evidence.names_of_model or _names_one_class(evidence):
         return None
     best = best_shift(evidence)
     hits = best.hits
@@ -149,7 +158,7 @@ def labels_permuted(evidence: RecordedSet) -> Finding | None:
     of 87 %; two of 1,000 are not, because they cost less than 10 points. Labels that are the
     model's own names of its classes are never doubted.
     """
-    if evidence.names_of_model:
+    if evidence.names_of_model or _names_one_class(evidence):
         return None
     shift = best_shift(evidence)
     hits = _hits_of_permutation(evidence, better_than=shift)
