@@ -78,7 +78,7 @@ class InputRange:
 COLUMN_ROOM = 1.0
 MOST_HALF_WIDTHS = 1.0 + 2.0 * COLUMN_ROOM  # from the centre of the column
 # Wider arrays are no tables of features.
-MOST_COLUMNS = 256
+TABLE_AXES, MOST_COLUMNS = 2, 256
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class InputRanges:
     def add(self, inputs: Mapping[str, NDArray[Any]]) -> None:
         """Add the rows of a batch, by input."""
         for name, values in inputs.items():
-            if values.ndim == 2 and values.shape[1] <= MOST_COLUMNS:  # noqa: PLR2004 - a table
+            if values.ndim == TABLE_AXES and values.shape[1] <= MOST_COLUMNS:
                 ends = np.stack([values.min(0), values.max(0)]).astype(np.float64)
                 known = self._columns.get(name, ends)
                 self._columns[name] = np.stack(
@@ -203,7 +203,7 @@ class ComparedInputs:
 
     @property
     def worst(self) -> UnlikeRows | None:
-        """The input, or else the column, with the most such rows; None if there are none."""
+        """The input or column with the most such rows; None if no row is unlike."""
         found = [*self._of_inputs(), *self._of_columns()]
         return max(found, key=lambda one: one.rows, default=None)
 

@@ -167,9 +167,9 @@ def _event_rows(batch: PredictionBatch) -> Iterator[list[EventProbability]]:
 def _unlike(
     rows: list[list[float]], places: Mapping[str, int], served: ServedCalibration
 ) -> list[bool] | None:
-    """Return which rows are on another scale than the calibration set; None if that is unknown."""
+    """Return which rows are on another scale; None if the calibration set's scale is unknown."""
     found: list[bool] | None = None
-    for least, most, known in served.ranges_of_columns:
+    for least, most, known in served.extents:
         ends = itemgetter(places[least], places[most])
         found = _or([bool(known.is_unlike(*ends(row))) for row in rows], found)
     for name in served.marks:
@@ -178,7 +178,7 @@ def _unlike(
 
 
 def _or(one: list[bool] | None, other: list[bool] | None) -> list[bool] | None:
-    """Return which rows are flagged by either; None if the first is."""
+    """Return which rows either of the two flags; None if ``one`` is None."""
     if one is None or other is None:
         return one
     return [a or b for a, b in zip(one, other, strict=True)]

@@ -139,9 +139,9 @@ def answers_of(
 def _unlike(
     columns: Mapping[str, NDArray[np.float32]], served: ServedCalibration
 ) -> FlaggedRows | None:
-    """Return which rows are on another scale than the calibration set; None if that is unknown."""
+    """Return which rows are on another scale; None if the calibration set's scale is unknown."""
     found: FlaggedRows | None = None
-    for least, most, known in served.ranges_of_columns:
+    for least, most, known in served.extents:
         ends = columns[least].astype(np.float64), columns[most].astype(np.float64)
         found = _or(np.asarray(known.is_unlike(*ends)), found)
     for name in served.marks:
@@ -150,7 +150,7 @@ def _unlike(
 
 
 def _or(one: FlaggedRows | None, other: FlaggedRows | None) -> FlaggedRows | None:
-    """Return which rows are flagged by either; None if the first is."""
+    """Return which rows either of the two flags; None if ``one`` is None."""
     return one if one is None or other is None else one | other
 
 

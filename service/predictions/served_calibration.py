@@ -291,8 +291,8 @@ class ServedCalibration:
         return [outside(name) for name in self.column_ranges]
 
     @cached_property
-    def ranges_of_columns(self) -> list[tuple[str, str, InputRange]]:
-        """The two columns with the extent of each input, and its range."""
+    def extents(self) -> list[tuple[str, str, InputRange]]:
+        """For each input, the output columns of its extent in a row, and its known range."""
         return [(*least_and_most(name), found) for name, found in self.input_ranges.items()]
 
     @cached_property

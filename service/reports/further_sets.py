@@ -139,7 +139,7 @@ def _verdict(result: Mapping[str, Any], event: Event, level: float) -> str:
 
 
 def doubted_part(found: Mapping[str, Any]) -> str | None:
-    """Return what of a further set, or of its result, is probably wrong itself; None if nothing."""
+    """Return which part of a further set is probably wrong: inputs or labels; None if neither."""
     warnings = {one["code"] for one in found.get("findings", ()) if one["level"] == "warning"}
     if OUT_OF_RANGE in warnings:
         return "inputs"

@@ -151,7 +151,7 @@ def _channel_axis(shape: Sequence[int], *, channels: Collection[int]) -> int | N
 
 
 def _largest(inputs: NDArray[np.generic]) -> float | None:
-    """Return the upper limit of pixels, 1 or 255; None if the values are not pixels."""
+    """Return the highest value a pixel can have, 1 or 255; None if these are not pixels."""
     if inputs.size == 0 or float(inputs.min()) < 0.0:
         return None
     most = float(inputs.max())
