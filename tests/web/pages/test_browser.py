@@ -29,7 +29,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("pages")
     pictures = Path(os.environ.get("HOWSURE_PICTURES", folder))
     with keyed_service(folder / "served") as service:
-        key = service.make("lab").text
+        key = service.make_known("lab").text
         address = "http://{}:{}/".format(*service.address)
         files = (DIGITS / "model.onnx", DIGITS / "calibration.npz")
         done = subprocess.run(
