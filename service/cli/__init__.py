@@ -62,7 +62,10 @@ COMMANDS = {
             "calibrations:import_bins",
             "Create a calibration from exported bin tables; its model must be stored here.",
         ),
-        "delete": ("calibrations:delete", "Delete a calibration with its tables and files."),
+        "delete": (
+            "calibrations:delete",
+            "Delete a calibration with its tables and files, or one of its evaluations.",
+        ),
         "worker": (
             "serve:worker",
             "Run queued calibrations and evaluations, beside `howsure serve --no-worker`.",

@@ -20,8 +20,8 @@ from service.runner.messages.preprocessing import PRESETS
         ((None, 16, 16, 3), (5, 3, 16, 16), "write x.transpose(0, 2, 3, 1)"),
         ((None, 1, 28, 28), (5, 28, 28), "write x[:, None]"),
         ((None, 28, 28, 1), (5, 28, 28), "write x[..., None]"),
-        ((None, 8), (8,), "wrap one row in a list"),
-        ((None, 3, 16, 16), (3, 16, 16), "wrap one row in a list"),
+        ((None, 8), (8,), "wrap one row in a list (x[None])"),
+        ((None, 3, 16, 16), (3, 16, 16), "wrap one row in a list (x[None])"),
     ],
 )
 def test_frequent_mistakes_have_advice(taken, sent, advice):
