@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from howsure.calibrate_command import TypedWords, calibrate_command, set_file
@@ -18,8 +18,10 @@ class Remedy(NamedTuple):
 CHANGE_ARRAYS = "Change the arrays of the set, then calibrate again:"
 DRY_RUN = "Check this without storing anything:"
 # Options that a remedy adds to the command, in place of those of the calibration.
-REPLACED = ("preprocessing", "class_map", "evaluation")
-MOST_NAMES = 20  # of a class map that is written out
+REPLACED = ("preprocessing", "class_map", "classes", "evaluation")
+MOST_NAMES = 20  # of classes that are written out
+# The key, in the description of a set, of what labels are where columns have the classes' names.
+LABELS_OF_NAMED_COLUMNS = "labels_of_named_columns"
 # `{reference}` is the calibration, `{calibrate}` the command that makes it, `{set}` and
 # `{evaluation}` its sets, `{arrays}` the array of its set; other names are figures of the finding.
 REMEDIES: Mapping[str, Remedy] = {
@@ -120,7 +122,7 @@ REMEDIES_OF_FURTHER_SETS: Mapping[str, Remedy] = {
     "inputs-out-of-range": Remedy("Prepare the set as the calibration set, and evaluate it again."),
     "samples-in-both-sets": Remedy("Take the samples of the calibration set out of the set."),
 }
-NAMED_LABELS = Remedy("Rename the labels of the set: the calibration has an index for each name.")
+NAMED_LABELS = "If labels of the set are names, rename them; if they are numbers, change them:"
 ONE_BIN = Remedy("Add labelled samples.")  # fewer bins are impossible
 # Equal rows of such a set may be different samples, so one of each is too few.
 REPEATED = Remedy("Undo what repeated the set, so that each sample is in it once; calibrate again.")
@@ -155,6 +157,8 @@ def remedy_of(
     found = _remedy(finding["code"], figures, about["config"], data)
     replaceable = REPLACED if typed is None else typed
     replaced = [key for key in replaceable if f"--{key.replace('_', '-')} " in f"{found.code} "]
+    if "classes" in replaced:
+        replaced.append("class_map")  # which would decide
     if typed is not None:
         replaced.append("dry_run")
     names = {
@@ -185,7 +189,7 @@ def remedy_for_further_set(finding: Mapping[str, Any], config: Mapping[str, Any]
     code, figures = finding["code"], finding["figures"]
     found = REMEDIES_OF_FURTHER_SETS.get(code, Remedy(""))
     if code.startswith("labels-") and config.get("class_map"):
-        return NAMED_LABELS
+        found = Remedy(NAMED_LABELS, found.code)
     return found._replace(code=found.code.format_map({**figures, **_offset(figures)}))
 
 
@@ -207,7 +211,7 @@ def _remedy(
         suffix = data.get("format", "npz")
         return _prepared(figures, config.get("preprocessing"), suffix=suffix)
     if code in ("labels-shifted", "labels-permuted") and config.get("class_map"):
-        return _renumbered(code, figures, config["class_map"])
+        return _relabelled(code, figures, config, data.get(LABELS_OF_NAMED_COLUMNS))
     found = REMEDIES.get(code, Remedy(""))
     if data["kind"] == "pairs":
         found = REMEDIES_OF_PAIRS.get(code, found)
@@ -254,21 +258,39 @@ def _prepared(
     return Remedy(text, f"{name} = numpy.flip({name}, axis={axis})")
 
 
-def _renumbered(code: str, figures: Mapping[str, Any], class_map: Mapping[str, int]) -> Remedy:
-    """Return the class map in the model's order."""
+def _relabelled(
+    code: str, figures: Mapping[str, Any], config: Mapping[str, Any], labels_are: str | None
+) -> Remedy:
+    """Return how labels of named classes get the model's order."""
+    names = config["classes"]
+    meant = {index: index for index in range(figures["classes"])}
     if code == "labels-shifted":
-        offset, classes = figures["offset"], figures["classes"]
-        meant = {index: (index + offset) % classes for index in class_map.values()}
+        meant = {index: (index + figures["offset"]) % len(meant) for index in meant}
     else:
-        meant = dict(zip(figures["sent"], figures["meant"], strict=True))
-    text = "Send the model's index of each class name"
-    if len(class_map) > MOST_NAMES:
-        return Remedy(f"{text} in config.class_map, then calibrate again.")
-    order = {name: meant.get(index, index) for name, index in class_map.items()}
-    return Remedy(f"{text}, then calibrate again:", _option("--class-map", order))
+        meant |= dict(zip(figures["sent"], figures["meant"], strict=True))
+    if labels_are == "names":
+        renamed = {names[index]: names[of] for index, of in meant.items() if index != of}
+        return Remedy(
+            "Columns and labels disagree about the names of classes. If the columns have wrong "
+            "names, rename them; if the labels have, rename these. Then calibrate again:",
+            _escaped(f"labels = labels.replace({renamed})"),
+        )
+    option, text = "class_map", "Send the model's index of each class name"
+    order: Any = {name: meant[index] for name, index in config["class_map"].items()}
+    if labels_are == "positions":
+        option = "classes"
+        text = "Labels and columns differ in order. Send the columns' names in the order of labels"
+        order = [names[of] for of in meant.values()]
+    if len(order) > MOST_NAMES:
+        return Remedy(f"{text}, in config.{option}, then calibrate again.")
+    return Remedy(f"{text}, then calibrate again:", _option(f"--{option.replace('_', '-')}", order))
 
 
-def _option(name: str, value: Mapping[str, Any]) -> str:
+def _option(name: str, value: Mapping[str, Any] | Sequence[str]) -> str:
     """Return the command with an option in JSON, for `str.format`."""
     text = shlex.quote(json.dumps(value, ensure_ascii=False))
-    return f"{{calibrate}} {name} {text.replace('{', '{{').replace('}', '}}')}"
+    return f"{{calibrate}} {name} {_escaped(text)}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")

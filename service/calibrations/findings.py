@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import models
+from howsure.remedies import LABELS_OF_NAMED_COLUMNS
 from howsure.statistics.findings import (
     FINDINGS,
     IN_BOTH_SETS,
@@ -102,7 +103,7 @@ def _evidence(
             for name in config["measures"]
             if parse_measure(name).kind in ("supplied", "output")
         },
-        names_of_labels=bool(config["class_map"]),
+        names_of_labels=bool(config["class_map"]) and LABELS_OF_NAMED_COLUMNS not in data,
         names_of_model=data.get(NAMED_BY_MODEL, False),
     )
 

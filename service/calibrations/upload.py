@@ -11,6 +11,7 @@ import numpy as np
 
 import models
 from howsure.calibrate_command import FILES, OPTIONS
+from howsure.remedies import LABELS_OF_NAMED_COLUMNS
 from howsure.statistics.arrays import Counts, Labels
 from howsure.statistics.records.pairs import CLASS_NAMES
 from service.calibrations.class_indices import check_class_names, notes_of, settle_class_indices
@@ -275,6 +276,10 @@ def _data(
 ) -> dict[str, Any]:
     own, further = labels["calibration"], labels.get("evaluation")
     digests = {role: file.sha256 for role, (file, _) in upload.sets.items()}
+    of_scores = {
+        SCORE_RANGE: info.score_range,
+        LABELS_OF_NAMED_COLUMNS: info.labels_of_named_columns,
+    }
     return {
         "kind": info.kind,
         "format": info.format,
@@ -290,7 +295,8 @@ def _data(
         NAMED_BY_MODEL: found.own_names is not None and info.class_map is not None,
         FILES: _file_names(upload),
         OPTIONS: sorted(config.model_fields_set),
-    } | ({} if info.score_range is None else {SCORE_RANGE: list(info.score_range)})
+        **{key: value for key, value in of_scores.items() if value is not None},
+    }
 
 
 def _events(config: CalibrationConfig, n_classes: int) -> tuple[tuple[int, ...], list[str]]:

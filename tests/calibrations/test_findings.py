@@ -5,7 +5,9 @@ import shlex
 
 import httpx
 import numpy as np
+import pandas as pd
 import pytest
+import scipy
 from colour_pictures import HALVES, IMAGENET, colour_model, colour_set, zip_of
 from faulty_uploads import with_factor
 from remedy_lines import followed
@@ -292,3 +294,37 @@ def test_names_in_another_order_are_mended_by_the_remedy(client, names, code):
     class_map = json.loads(shlex.split(remedy_of(found, made).code)[-1])
     assert class_map == {name: index for index, name in enumerate(names)}
     assert colour_findings(client, model, content, class_map=class_map, **config) == []
+
+
+CLASSES = ["oak", "ash", "fir", "bay", "yew"]
+
+
+@pytest.mark.parametrize("prefix", ["prob_", "p_"])
+@pytest.mark.parametrize("order", [["ash", "bay", "fir", "oak", "yew"], [*CLASSES[1:], "oak"]])
+@pytest.mark.parametrize("labels_are", ["names", "positions"])
+def test_columns_and_labels_in_different_orders_are_mended_by_the_remedy(
+    client, labels_are, order, prefix
+):
+    """Columns have the names of classes; labels follow another order, or use other names."""
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(1500, 5))
+    right = np.argmax(scores + rng.normal(size=scores.shape) * 0.4, axis=1)
+    table = pd.DataFrame(scipy.special.softmax(2 * scores, axis=1))
+    if labels_are == "names":
+        table.columns, labels = order, pd.Series(np.array(CLASSES)[right])
+    else:
+        table.columns, labels = CLASSES, pd.Series([order.index(CLASSES[of]) for of in right])
+
+    def made(labels, **config):
+        sent = table.add_prefix(prefix).assign(label=labels).to_csv(index=False).encode()
+        return calibrated(client, quick_config(**config), calibration=sent)
+
+    before = made(labels)
+    found, *_ = [one for one in before["findings"] if one["code"].startswith("labels-")]
+    (remedy,) = [remedy_of(found, before).code]
+    if labels_are == "names":
+        after = made(followed(remedy, labels=labels)["labels"])
+    else:
+        after = made(labels, classes=json.loads(shlex.split(remedy)[-1]))
+    assert not [one for one in after["findings"] if one["code"].startswith("labels-")]
+    assert after["accuracy"]["1"] == np.mean(right == scores.argmax(axis=1))

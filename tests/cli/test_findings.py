@@ -74,6 +74,7 @@ def test_a_line_says_whether_answers_are_fit_for_automatic_use(command, tmp_path
 
 
 FIGURES = {"offset": -1, "classes": 10, "sent": [3, 5], "meant": [5, 3]}
+CONFIG = {"classes": list("0123456789")}
 CLASS_MAPS = {
     "labels-shifted": {"cat": 2, "dog": 4, "{it's}": 6},
     "labels-permuted": {"cat": 5, "dog": 3, "{it's}": 7},
@@ -87,7 +88,7 @@ def test_every_finding_has_a_remedy_that_can_be_followed(
     code, kind, names, service, tmp_path, monkeypatch
 ):
     """Options of commands exist, a request is answered, lines of Python parse."""
-    about = {"data": {"kind": kind, "format": "csv"}, "config": {"class_map": names}}
+    about = {"data": {"kind": kind, "format": "csv"}, "config": CONFIG | {"class_map": names}}
     text, remedy = remedy_of({"code": code, "figures": FIGURES}, about, "digits@1")
     assert text
     monkeypatch.chdir(tmp_path)

@@ -22,6 +22,7 @@ OPENINGS: dict[Outcome, str] = {
     "better": "better than stated",
     "alike": "no shift is seen",
 }
+UNLABELLED_OPENING = "no shift of its uncertainties is seen"
 
 
 def shift_verdict(k: int, measure: MeasureEvaluation, *, n_events: int) -> tuple[Outcome, str]:
@@ -40,7 +41,10 @@ def shift_verdict(k: int, measure: MeasureEvaluation, *, n_events: int) -> tuple
     outcome: Outcome = "shifted" if differs else "alike"
     said = [_population(measure, differs=differs)]
     if measure.scores is None:
-        said.append("without labels, the calibration of its probabilities is unknown")
+        said.append(
+            "without labels, whether its probabilities hold is unknown: wrong answers that are as "
+            "certain as right ones are not seen"
+        )
     elif measure.ece_band is None or measure.ece_p_value is None:
         said.append("its calibration is not tested, because samples have weights or groups")
     else:
@@ -90,7 +94,7 @@ def _least_distance(n_samples: int, level: float) -> float:
 def _unshifted(measure: MeasureEvaluation, level: float) -> str:
     n = sum(measure.occupancy)
     if not is_too_small(n, level):
-        return OPENINGS["alike"]
+        return UNLABELLED_OPENING if measure.scores is None else OPENINGS["alike"]
     least = _least_distance(n, level)
     what = f"only a distance of about {least:.2f} would show" if least < 1.0 else "none would show"
     return f"too few samples to tell whether the set is shifted, {n}: {what}"

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 from howsure.statistics.measures import SCORE
 from service.child.reading.checks import SUPPLIED_PREFIX
+from service.child.reading.class_indices import are_integers
 from service.errors import COMPARED_CHARACTERS, TooLarge
 from service.runner.messages.dataset import DESIGN_DTYPES, OutputKind
 from service.runner.messages.reading import LABEL, SetContext
@@ -55,7 +56,8 @@ class TableColumns:
 
     ``arrays`` has the columns of each input; of outputs the columns of the classes, class 0 first,
     or the one column of the probability of class 1. ``class_names`` are the names that labels may
-    use, by index, if the table or the caller names the classes of outputs.
+    use, by index, if the table or the caller names the classes of outputs; ``has_named_classes``
+    tells whether its columns do.
     """
 
     kind: TableKind
@@ -65,6 +67,7 @@ class TableColumns:
     notes: tuple[str, ...] = ()
     design: tuple[str, ...] = ()
     class_names: tuple[str, ...] | None = None
+    has_named_classes: bool = False
 
     @property
     def is_binary(self) -> bool:
@@ -84,6 +87,22 @@ def check_n_columns(n_columns: int, ctx: SetContext) -> None:
     most = ctx.limits.max_classes + MAX_OTHER_COLUMNS
     if n_columns > most:
         raise TooLarge.at(ctx.location, f"expected at most {most} columns, got {n_columns}")
+
+
+def labels_are_names(columns: TableColumns, ctx: SetContext) -> bool:
+    """Tell whether the labels of a table are names of classes.
+
+    Integers are names where the caller's class map has integers only, or where the columns of the
+    classes are called by integers that are not their positions.
+    """
+    names, label = columns.class_names, columns.label
+    is_text = label is not None and label.kind != "numbers"
+    if columns.kind == "inputs":
+        return is_text or are_integers(ctx.reading.class_map)
+    if not names:
+        return False
+    positions = tuple(map(str, range(len(names))))
+    return is_text or (all(map(str.isdecimal, names)) and names != positions)
 
 
 def label_column(names: Sequence[str], ctx: SetContext) -> str | None:

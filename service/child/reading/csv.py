@@ -15,6 +15,7 @@ from service.child.reading.columns import (
     TableColumns,
     check_n_columns,
     label_column,
+    labels_are_names,
     listed,
     refuse_duplicates,
 )
@@ -22,7 +23,7 @@ from service.child.reading.pairs import PairSet, read_pairs, reads_pairs
 from service.child.reading.sampling_design import GROUP
 from service.child.reading.set_file import SetFile, refuse_damage
 from service.child.reading.table_columns import table_columns
-from service.child.reading.table_labels import are_names, count_rows, read_indices, read_names
+from service.child.reading.table_labels import count_rows, read_indices, read_names
 from service.child.reading.tables import (
     ArraySource,
     BinaryColumn,
@@ -99,7 +100,7 @@ def _labels(
     read: Callable[[Mapping[str, CellType], Sequence[str], int], Iterator[Any]],
     ctx: SetContext,
 ) -> ClassLabels:
-    if are_names(columns, ctx):
+    if labels_are_names(columns, ctx):
         names = partial(read, {name: "string"})
         return read_names(name, names, ctx, classes=columns.class_names)
     try:

@@ -87,6 +87,7 @@ def output_columns(columns: Mapping[str, TableColumn], ctx: SetContext) -> Table
         notes=(found.note,) if found.note else (),
         design=design_columns(names),
         class_names=class_names,
+        has_named_classes=found.names is not None,
     )
 
 

@@ -14,13 +14,14 @@ from service.child.reading.columns import (
     TableColumn,
     TableColumns,
     check_n_columns,
+    labels_are_names,
     refuse_duplicates,
 )
 from service.child.reading.pairs import PairSet, read_pairs, reads_pairs
 from service.child.reading.parquet_columns import PictureColumn, is_list, table_column
 from service.child.reading.set_file import SetFile, refuse_damage
 from service.child.reading.table_columns import table_columns
-from service.child.reading.table_labels import are_names, own_names, read_indices, read_names
+from service.child.reading.table_labels import own_names, read_indices, read_names
 from service.child.reading.tables import (
     ArraySource,
     BinaryColumn,
@@ -81,7 +82,7 @@ def _labels(
     ctx: SetContext,
 ) -> ClassLabels:
     if columns.kind != "inputs":
-        if are_names(columns, ctx):
+        if labels_are_names(columns, ctx):
             return read_names(label.name, read, ctx, classes=columns.class_names)
         return read_indices(label.name, read, ctx, n_classes=columns.n_classes)
     if label.kind == "text":
@@ -92,7 +93,7 @@ def _labels(
             label.name,
         )
     names = own_names(metadata, label.name, ctx)
-    if names is None and are_names(columns, ctx):
+    if names is None and labels_are_names(columns, ctx):
         return read_names(label.name, read, ctx)
     return read_indices(label.name, read, ctx, names=names)
 
@@ -160,7 +161,7 @@ def _check_types(schema: Any, columns: TableColumns, ctx: SetContext) -> None:  
     """Refuse outputs, their labels and supplied columns that hold no numbers of the right kind."""
     if columns.kind != "inputs":
         label = columns.label
-        if label is not None and not (label.kind == "text" and are_names(columns, ctx)):
+        if label is not None and not (label.kind == "text" and labels_are_names(columns, ctx)):
             _check_type(schema, label.name, ctx, is_label=True)
         for column in columns.arrays[columns.kind]:
             _check_type(schema, column.name, ctx)

@@ -10,12 +10,11 @@ from howsure.statistics.arrays import Labels
 from service.child.reading.checks import check_labels, check_n_samples
 from service.child.reading.class_indices import (
     ClassLabels,
-    are_integers,
     class_indices,
     labels_by_name,
     labels_of_numbers,
 )
-from service.child.reading.columns import TableColumns, listed, nearest
+from service.child.reading.columns import listed, nearest
 from service.child.reading.set_file import refuse_damage
 from service.child.reading.tables import ReadColumns, refuse_null
 from service.runner.messages.dataset import MAX_NAME_LENGTH
@@ -58,22 +57,6 @@ def read_indices(
         return ClassLabels(labels, class_map)
     note = "Labels were renumbered by the names that the file has for its classes."
     return ClassLabels(asked[labels], class_map, notes=(note,))
-
-
-def are_names(columns: TableColumns, ctx: SetContext) -> bool:
-    """Tell whether the labels of a table are names of classes.
-
-    Integers are names where the caller's class map has integers only, or where the columns of the
-    classes are called by integers that are not their positions.
-    """
-    names, label = columns.class_names, columns.label
-    is_text = label is not None and label.kind != "numbers"
-    if columns.kind == "inputs":
-        return is_text or are_integers(ctx.reading.class_map)
-    if not names:
-        return False
-    positions = tuple(map(str, range(len(names))))
-    return is_text or (all(map(str.isdecimal, names)) and names != positions)
 
 
 def read_names(

@@ -17,13 +17,14 @@ from service.child.reading.checks import (
     is_finite,
 )
 from service.child.reading.class_indices import ClassLabels
-from service.child.reading.columns import TableColumn, TableColumns, TableKind
+from service.child.reading.columns import TableColumn, TableColumns, TableKind, labels_are_names
 from service.child.reading.sampling_design import read_design
 from service.runner.messages.dataset import (
     DESIGN_DTYPES,
     AnyArray,
     ArrayInfo,
     Batch,
+    ColumnLabels,
     DatasetInfo,
 )
 from service.runner.messages.reading import SetContext
@@ -199,6 +200,7 @@ class TableSet:
             if columns.class_names is None
             else {name: index for index, name in enumerate(columns.class_names)},
             is_numbered_by_name=found.is_numbered_by_name,
+            labels_of_named_columns=_labels_of(columns, ctx),
             columns={
                 name: tuple(column.name for column in chosen)
                 for name, chosen in columns.arrays.items()
@@ -261,6 +263,12 @@ class TableSet:
         return self._ctx.invalid(
             f"claims {self.info.n_samples} rows, but has {found}; write the file again"
         )
+
+
+def _labels_of(columns: TableColumns, ctx: SetContext) -> ColumnLabels | None:
+    if not columns.has_named_classes or columns.label is None:
+        return None
+    return "names" if labels_are_names(columns, ctx) else "positions"
 
 
 def _cut(batches: Iterator[Any], size: int) -> Iterator[Any]:

@@ -17,6 +17,7 @@ PAIRS: Literal["pairs"] = "pairs"
 DatasetKind: TypeAlias = Literal["inputs", "pairs"] | OutputKind
 AnyArray: TypeAlias = NDArray[Any]
 ScoreRange: TypeAlias = tuple[float, float]
+ColumnLabels: TypeAlias = Literal["names", "positions"]
 
 # Of one set; a frame has room for so many beside labels and supplied columns.
 MAX_ARRAYS = 900
@@ -60,7 +61,8 @@ class DatasetInfo:
     follow from the order of the names alone. ``columns`` has the columns of each input of a table
     that holds one number per column. ``notes`` are sentences about what was inferred. ``design``
     names the columns of the sampling design that the file has: ``weight``, ``group``.
-    ``score_range`` has the smallest and the largest score of pairs.
+    ``score_range`` has the smallest and the largest score of pairs. ``labels_of_named_columns`` is
+    known where columns of outputs have the names of classes: labels are these, or their positions.
     """
 
     kind: DatasetKind
@@ -76,6 +78,7 @@ class DatasetInfo:
     notes: tuple[str, ...] = ()
     design: tuple[str, ...] = ()
     score_range: ScoreRange | None = None
+    labels_of_named_columns: ColumnLabels | None = None
 
     @property
     def row_bytes(self) -> int:

@@ -108,7 +108,9 @@ def test_a_set_too_small_to_tell_says_so(n, says, labelled):
     measure = measure_with(0.5, observed=observed, ece_p=p_value, n=n)
     found, text = shift_verdict(1, measure, n_events=1)
     assert found == "alike"
-    assert ("no shift is seen" in text) == (not says)
+    seen = "no shift is seen" if labelled else "no shift of its uncertainties is seen"
+    assert (seen in text) == (not says)
+    assert ("wrong answers that are as certain as right ones are not seen" in text) != labelled
     assert ("too few samples to tell" in text) == bool(says)
     assert says in text
 
