@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howsure.statistics.arrays import Floats
+from howsure.statistics.column_middles import ColumnMiddles, EvenRows
 
 Extent = TypeVar("Extent", float, Floats)
 
@@ -117,11 +118,12 @@ class ColumnRanges:
 
 
 class InputRanges:
-    """Collects the range of each input of a set, and those of its columns, batch by batch."""
+    """Collects the range of each input of a set, and what its columns hold, batch by batch."""
 
     def __init__(self) -> None:
         self._found: dict[str, InputRange] = {}
         self._columns: dict[str, NDArray[np.float64]] = {}
+        self._rows: dict[str, EvenRows] = {}
 
     @property
     def found(self) -> dict[str, InputRange]:
@@ -136,6 +138,11 @@ class InputRanges:
             for name, found in self._columns.items()
         }
 
+    @property
+    def middles(self) -> dict[str, ColumnMiddles]:
+        """The middles of the same columns."""
+        return {name: found.middles for name, found in self._rows.items()}
+
     def range_of(self, name: str) -> InputRange:
         """Return the range of an input, which may be constant."""
         return self._found[name]
@@ -149,6 +156,7 @@ class InputRanges:
                 self._columns[name] = np.stack(
                     [np.minimum(known[0], ends[0]), np.maximum(known[1], ends[1])]
                 )
+                self._rows.setdefault(name, EvenRows()).add(values)
             if values[0].size > 1:
                 self._add(name, *row_extents(values))
 
@@ -165,10 +173,11 @@ class InputRanges:
 
 @dataclass(frozen=True)
 class UnlikeRows:
-    """Rows of a further set that are unlike all rows of the calibration set.
+    """Rows of a further set that are unlike all rows of the calibration set, or nearly all.
 
     ``least`` and ``most`` are of one input in that set, or of its ``column`` if it has a name;
-    ``known_least`` and ``known_most`` in the calibration set.
+    ``known_least`` and ``known_most`` in the calibration set. If ``is_middle``, they are the ends
+    of the middle of the column.
     """
 
     rows: int
@@ -178,14 +187,16 @@ class UnlikeRows:
     known_least: float
     known_most: float
     column: str = ""
+    is_middle: bool = False
 
 
 @dataclass(frozen=True)
 class NamedColumns:
-    """The columns of an input: their names, and their ranges in the calibration set."""
+    """The columns of an input: names, and ranges and middles in the calibration set, if known."""
 
     names: Sequence[str]
     ranges: ColumnRanges
+    middles: ColumnMiddles | None = None
 
 
 class ComparedInputs:
@@ -199,13 +210,17 @@ class ComparedInputs:
         self._own = InputRanges()
         self._rows = Counter[str]()
         self._rows_of_columns: dict[str, NDArray[np.int64]] = {}
+        self._beyond: dict[str, NDArray[np.int64]] = {}
         self._samples = 0
 
     @property
     def worst(self) -> UnlikeRows | None:
-        """The input or column with the most such rows; None if no row is unlike."""
-        found = [*self._of_inputs(), *self._of_columns()]
-        return max(found, key=lambda one: one.rows, default=None)
+        """The input or column with the most such rows; None if no row is unlike.
+
+        A column says more: half as many rows suffice.
+        """
+        found = [*self._of_inputs(), *self._of_columns(), *self._of_middles()]
+        return max(found, key=lambda one: one.rows * (2 if one.column else 1), default=None)
 
     def add(self, inputs: Mapping[str, NDArray[Any]]) -> None:
         """Add the rows of a batch, by input."""
@@ -215,8 +230,11 @@ class ComparedInputs:
                 least, most = (found.astype(np.float64) for found in row_extents(values))
                 self._rows[name] += int(np.count_nonzero(self._known[name].is_unlike(least, most)))
             if name in self._columns:
-                counts = np.count_nonzero(self._columns[name].ranges.outside(values), axis=0)
+                known = self._columns[name]
+                counts = np.count_nonzero(known.ranges.outside(values), axis=0)
                 self._rows_of_columns[name] = self._rows_of_columns.get(name, 0) + counts
+                if known.middles is not None:
+                    self._beyond[name] = self._beyond.get(name, 0) + known.middles.beyond(values)
         self._samples += len(next(iter(inputs.values()), ()))
 
     def _of_inputs(self) -> Iterator[UnlikeRows]:
@@ -239,4 +257,24 @@ class ComparedInputs:
                     known_least=known.ranges.least[at],
                     known_most=known.ranges.most[at],
                     column=known.names[at],
+                )
+
+    def _of_middles(self) -> Iterator[UnlikeRows]:
+        own = self._own.middles
+        for name, beyond in self._beyond.items():
+            known = self._columns[name]
+            if known.middles is None:
+                continue
+            counts = known.middles.moved(own[name], beyond, self._samples)
+            at = int(counts.argmax())
+            if counts[at]:
+                yield UnlikeRows(
+                    rows=int(counts[at]),
+                    samples=self._samples,
+                    least=own[name].low[at],
+                    most=own[name].high[at],
+                    known_least=known.middles.low[at],
+                    known_most=known.middles.high[at],
+                    column=known.names[at],
+                    is_middle=True,
                 )

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
+from howsure.statistics.column_middles import ColumnMiddles
 from howsure.statistics.findings.evidence import Finding
 from howsure.statistics.findings.outputs import said_to_be_logits
 from howsure.statistics.input_ranges import ColumnRanges, InputRange, NamedColumns
@@ -237,7 +238,9 @@ def model_ranges(
 
 
 def named_columns(
-    found: Mapping[str, ColumnRanges], model: Mapping[str, Any] | None
+    found: Mapping[str, ColumnRanges],
+    middles: Mapping[str, ColumnMiddles],
+    model: Mapping[str, Any] | None,
 ) -> dict[str, NamedColumns]:
     """Return the columns of those inputs whose columns have names."""
     if model is None:
@@ -249,7 +252,7 @@ def named_columns(
         for one in model["inputs"]
     }
     return {
-        name: NamedColumns(named[name], own)
+        name: NamedColumns(named[name], own, middles.get(name))
         for name, own in found.items()
         if len(named.get(name, ())) == len(own.least)
     }

@@ -13,7 +13,6 @@ import numpy as np
 import models
 from howsure.statistics.bins.intervals import proportion_interval
 from howsure.statistics.input_ranges import (
-    ColumnRanges,
     ComparedInputs,
     InputRange,
     InputRanges,
@@ -38,7 +37,7 @@ from service.http.uploads import SpooledFile
 from service.jobs.acceptance import CallContext, accepted, deleted_on_failure
 from service.runner.messages.dataset import Batch, join_batches, shard_rows
 from service.runner.messages.preprocessing import PIXELS
-from service.runner.messages.reading import COLUMN_RANGES, INPUT_RANGES
+from service.runner.messages.reading import COLUMN_MIDDLES, COLUMN_RANGES, INPUT_RANGES
 from service.runner.model_description import ModelRuns
 from service.runner.set_reader import UploadedSet
 from service.storage.artifact_keys import JobFiles, keys_of
@@ -89,8 +88,7 @@ def _queue(ctx: CallContext, checked: CheckedUpload) -> uuid.UUID:
             id=calibration_id,
             name=str(checked.config["name"]),
             config=checked.config,
-            data=dict(checked.data)
-            | {INPUT_RANGES: to_plain(inputs.ranges), COLUMN_RANGES: to_plain(inputs.columns)},
+            data=dict(checked.data) | inputs.described(),
             onnx_model=checked.onnx_model,
             versions=library_versions(),
             warnings=list(checked.warnings),
@@ -231,12 +229,16 @@ class _SeenInputs:
 
     @property
     def _named(self) -> dict[str, NamedColumns]:
-        return named_columns(self._seen.columns, self._model)
+        return named_columns(self._seen.columns, self._seen.middles, self._model)
 
-    @property
-    def columns(self) -> dict[str, ColumnRanges]:
-        """The ranges of the columns of inputs whose columns have names."""
-        return {name: found.ranges for name, found in self._named.items()}
+    def described(self) -> dict[str, Any]:
+        """Return what the description of the calibration set says about its inputs."""
+        named = self._named
+        return {
+            INPUT_RANGES: to_plain(self.ranges),
+            COLUMN_RANGES: {name: to_plain(found.ranges) for name, found in named.items()},
+            COLUMN_MIDDLES: {name: to_plain(found.middles) for name, found in named.items()},
+        }
 
     @property
     def unlike(self) -> UnlikeRows | None:

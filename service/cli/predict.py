@@ -146,8 +146,8 @@ def _warn(n_strange: int, n_rows: int) -> None:
     if n_strange:
         typer.echo(
             f"out of distribution: {n_strange} of {n_rows} rows are less certain than "
-            "nearly all of the calibration set, or on another scale, as pixels up to 255 are to "
-            "pixels up to 1; do not rely on their probabilities.",
+            "nearly all of the calibration set, or have numbers far outside it, as in another unit "
+            "or on another scale; do not rely on their probabilities.",
             err=True,
         )
 

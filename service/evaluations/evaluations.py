@@ -27,7 +27,12 @@ from service.http.uploads import SpooledFile
 from service.jobs.acceptance import CallContext, accepted, deleted_on_failure
 from service.jobs.cleanup import delete_unnamed_files
 from service.jobs.record_set import require_records
-from service.predictions.load_calibration import column_ranges, input_ranges, load_served
+from service.predictions.load_calibration import (
+    column_middles,
+    column_ranges,
+    input_ranges,
+    load_served,
+)
 from service.runner.messages.dataset import Batch
 from service.runner.messages.reading import SCORE_RANGE, TAKES_OTHER_COLUMNS
 from service.runner.messages.set_messages import SetToRead
@@ -88,7 +93,8 @@ def start_evaluation(
             info = dataset.info
             _check_compatible(ctx, row, dataset)
             compared = ComparedInputs(
-                input_ranges(row), named_columns(column_ranges(row), row.onnx_model)
+                input_ranges(row),
+                named_columns(column_ranges(row), column_middles(row), row.onnx_model),
             )
             kept = _stored(
                 ctx,

@@ -13,6 +13,7 @@ import numpy as np
 from sqlalchemy.orm import Session
 
 import models
+from howsure.statistics.column_middles import ColumnMiddles
 from howsure.statistics.findings import SOFTMAX_TWICE
 from howsure.statistics.input_ranges import ColumnRanges, InputRange
 from howsure.statistics.measures import parse_measure, supplied_names
@@ -32,6 +33,7 @@ from service.predictions.served_calibration import (
 from service.runner.messages.dataset import PAIRS
 from service.runner.messages.onnx_models import NoFiles, serving
 from service.runner.messages.reading import (
+    COLUMN_MIDDLES,
     COLUMN_RANGES,
     INPUT_RANGES,
     SCORE_RANGE,
@@ -142,6 +144,14 @@ def column_ranges(row: models.Calibration) -> dict[str, ColumnRanges]:
         name: ColumnRanges(tuple(own["least"]), tuple(own["most"]))
         for name, own in found.items()
         if name in names
+    }
+
+
+def column_middles(row: models.Calibration) -> dict[str, ColumnMiddles]:
+    """Return the known middles of the columns of inputs."""
+    found = row.data.get(COLUMN_MIDDLES, {})
+    return {
+        name: ColumnMiddles(tuple(own["low"]), tuple(own["high"])) for name, own in found.items()
     }
 
 

@@ -150,7 +150,7 @@ class Prediction(BaseModel):
     )
     out_of_distribution: bool | None = Field(
         description="Whether the row is less certain than nearly all of the calibration set, or "
-        "its inputs are on another scale."
+        "its inputs have numbers far outside it, as in another unit or on another scale."
     )
     abstain: dict[str, bool | None] = Field(
         description="By `max_risk`: whether to abstain from the row; null where no threshold "

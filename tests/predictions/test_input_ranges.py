@@ -210,8 +210,22 @@ def test_a_further_set_names_the_column(client, of_table) -> None:
     rows = TABLE * np.float32([100, 1, 1])
     sent = evaluate(client, "table", "percent", npz(inputs=rows)).json()
     (finding,) = sent["result"]["findings"]
-    assert "in column `share`: numbers from" in finding["message"]
+    assert "in column `share`: most numbers are from 11.2756 to 90.48" in finding["message"]
     assert finding["level"] == "warning"
+
+
+@pytest.mark.parametrize(("column", "factor"), [(0, 0.01), (1, 1 / 12), (1, 0.001)])
+def test_a_further_set_in_a_smaller_unit_names_the_column(client, of_table, column, factor) -> None:
+    """Each of its rows is in the range of the column."""
+    rows = TABLE.copy()
+    rows[:, column] *= factor
+    name = f"smaller-{column}-{factor:g}"
+    (finding,) = evaluate(client, "table", name, npz(inputs=rows)).json()["result"]["findings"]
+    assert f"in column `{NAMES[column]}`: most numbers are from" in finding["message"]
+    assert finding["level"] == "warning"
+    assert finding["figures"]["rows"] > 200
+    kept = evaluate(client, "table", f"{name}-kept", npz(inputs=TABLE)).json()["result"]
+    assert not [one for one in kept["findings"] if one["code"] == finding["code"]]
 
 
 def test_columns_that_are_inputs_of_their_own_are_checked_integers_too(client) -> None:

@@ -131,6 +131,9 @@ def inputs_out_of_range(evidence: RecordedSet) -> Finding | None:
     return rows_out_of_range(evidence.unlike)
 
 
+IN_WORDS = ("column", "is_middle")  # of unlike rows, which are no figures
+
+
 def rows_out_of_range(unlike: UnlikeRows | None) -> Finding | None:
     """Find samples of an evaluation or further set on another scale than the calibration set.
 
@@ -142,8 +145,8 @@ def rows_out_of_range(unlike: UnlikeRows | None) -> Finding | None:
         "inputs-out-of-range",
         "warning" if unlike.rows >= SHARE_WARNING * unlike.samples else "notice",
         "{rows:,} of {samples:,} samples for evaluation are on another scale than the calibration "
-        "set{words}: numbers from {least:g} to {most:g} instead of {known_least:g} to "
-        "{known_most:g}.",
-        words=f" in column `{unlike.column}`" if unlike.column else "",
-        **{name: value for name, value in asdict(unlike).items() if name != "column"},
+        "set{words} from {least:g} to {most:g} instead of {known_least:g} to {known_most:g}.",
+        words=(f" in column `{unlike.column}`" if unlike.column else "")
+        + (": most numbers are" if unlike.is_middle else ": numbers"),
+        **{name: value for name, value in asdict(unlike).items() if name not in IN_WORDS},
     )

@@ -21,6 +21,8 @@ SCORE_RANGE = "score_range"
 INPUT_RANGES = "input_ranges"
 # The key of the ranges of the columns of inputs, where they have names.
 COLUMN_RANGES = "column_ranges"
+# The key of the middles of the same columns.
+COLUMN_MIDDLES = "column_middles"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,79 @@
+"""Which sets have a column in another unit."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+
+from howsure.statistics.column_middles import ColumnMiddles, EvenRows
+
+
+def middles_of(*batches) -> ColumnMiddles:
+    kept = EvenRows()
+    for batch in batches:
+        kept.add(batch)
+    return kept.middles
+
+
+def moved(known, rows) -> list[int]:
+    """Return the moved columns of rows."""
+    middles = middles_of(known)
+    counts = middles.moved(middles_of(rows), middles.beyond(rows), len(rows))
+    return np.flatnonzero(counts).tolist()
+
+
+RNG = np.random.default_rng(0)
+DRAWN = {
+    "incomes": RNG.lognormal(10, 0.6, (2000, 1)),
+    "shares": RNG.uniform(0, 100, (2000, 1)),
+    "ages": RNG.normal(45, 12, (2000, 1)),
+    "years": RNG.integers(1990, 2025, (2000, 1)),
+}
+
+
+@pytest.mark.parametrize("factor", [12, 1 / 12, 100, 0.01, 1000, 0.001])
+@pytest.mark.parametrize("name", DRAWN)
+def test_another_unit_moves_a_column(name, factor) -> None:
+    known, rows = DRAWN[name][:1000], DRAWN[name][1000:]
+    assert moved(known, rows) == []
+    assert moved(known, rows * factor) == [0]
+    assert moved(known, rows[:20] * factor) == [0]
+    assert moved(known, rows[:19] * factor) == []
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_other_times_and_groups_do_not(name) -> None:
+    known, rows = DRAWN[name][:1000], DRAWN[name][1000:]
+    spread = known.std()
+    ordered = np.sort(rows, axis=0)
+    for other in (rows + spread, rows + 3 * spread, rows * 1.5, ordered[300:400], ordered[500:]):
+        assert moved(known, other) == []
+
+
+def test_constant_columns_do_not() -> None:
+    rows = np.column_stack([np.ones(100), np.arange(100)])
+    assert moved(rows, rows * [100, 1]) == []
+    assert moved(rows, np.column_stack([np.arange(100), np.full(100, 1e6)])) == []
+
+
+def test_other_numbers_of_columns_are_beyond_nothing() -> None:
+    assert not middles_of(np.ones((30, 2))).beyond(np.ones((30, 3))).any()
+
+
+@pytest.mark.parametrize("table", [load_breast_cancer, load_diabetes, load_wine])
+def test_new_rows_of_a_table_never_do(table) -> None:
+    rows, rng = table().data, np.random.default_rng(1)
+    for _ in range(50):
+        order = rng.permutation(len(rows))
+        assert moved(rows[order[:100]], rows[order[100:130]]) == []
+
+
+@pytest.mark.parametrize("n", [1, 4096, 4097, 50_000])
+def test_few_rows_are_kept_evenly_however_they_come(n) -> None:
+    rows = np.column_stack([np.arange(n, dtype=np.float64), -np.arange(n, dtype=np.float64)])
+    distance = 1
+    while -(-n // distance) > 4096:
+        distance *= 2
+    expected = np.quantile(rows[::distance], (0.1, 0.9), axis=0)
+    for parts in (1, 3, 700):
+        found = middles_of(*np.array_split(rows, min(parts, n)))
+        assert np.array_equal([found.low, found.high], expected)
