@@ -6,7 +6,8 @@ from html import escape
 from typing import Any, Self
 
 from howsure.client.frames import Frame, data_frame, html_table
-from howsure.remedies import Remedy, remedy_of
+from howsure.remedies import remedy_of
+from howsure.remedy_texts import Remedy
 
 FINISHED = frozenset({"succeeded", "failed", "cancelled"})
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import models
-from howsure.remedies import LABELS_OF_NAMED_COLUMNS
+from howsure.remedies import LABELS_OF_NAMED_COLUMNS, OF_EVALUATION
 from howsure.statistics.findings import (
     FINDINGS,
     IN_BOTH_SETS,
@@ -35,7 +35,7 @@ from service.errors import FindingRefused, Violation
 from service.jobs.recording import scores_recorder
 from service.runner.messages.dataset import PAIRS, Batch
 from service.runner.messages.preprocessing import PIXELS, Preprocessing
-from service.runner.messages.reading import NAMED_BY_MODEL
+from service.runner.messages.reading import EVALUATION_NAMED_BY_MODEL, NAMED_BY_MODEL
 from service.workspace import Workspace
 
 MOST_ROWS = 256
@@ -163,23 +163,48 @@ def findings_of_records(
 ) -> list[Finding]:
     """Return the findings made at the start, and those of the records, which take precedence."""
     found = run_checks(_evidence(row, records, evaluation=evaluation))
-    merged = _merged_by_code((Finding(**known) for known in row.findings), found)
-    if any(one.code == OUT_OF_RANGE and one.level == "warning" for one in merged):
-        # The other scale is why.
+    of_evaluation = [] if evaluation is None else _of_evaluation_labels(row, evaluation)
+    merged = _merged_by_code((Finding(**known) for known in row.findings), of_evaluation, found)
+    explained = (OUT_OF_RANGE, *(one.code for one in of_evaluation))
+    if any(one.code in explained and one.level == "warning" for one in merged):
+        # The other scale or the other labels are why.
         merged = [one for one in merged if one.code != "accuracy-differs"]
     return merged
 
 
+def _of_evaluation_labels(row: models.Calibration, evaluation: Records) -> list[Finding]:
+    """Return the findings about the labels of the evaluation set."""
+    named = bool(row.data.get(EVALUATION_NAMED_BY_MODEL))
+    return [
+        replace(
+            one,
+            message=f"Evaluation set: {one.message}",
+            figures={**one.figures, OF_EVALUATION: 1},
+        )
+        for one in _of_other_labels(row, evaluation, named_by_model=named)
+    ]
+
+
 def findings_of_further_set(
-    row: models.Calibration, records: Records, further: Records
+    row: models.Calibration, records: Records, further: Records, data: Mapping[str, Any]
 ) -> list[Finding]:
-    """Return the findings about a labelled further set; ``records`` are of the calibration set."""
-    evidence = _evidence(row, further)
-    counts = np.bincount(further.label, minlength=evidence.n_classes)
-    evidence = replace(evidence, class_counts=counts)
-    codes = SCORE_FINDINGS if evidence.source == PAIRS else LABEL_FINDINGS
-    both = _evidence(row, records, evaluation=further)
-    return [*run_checks(evidence, codes), *run_checks(both, [IN_BOTH_SETS])]
+    """Return the findings about a labelled further set with this description.
+
+    ``records`` are of the calibration set.
+    """
+    named = bool(data.get(NAMED_BY_MODEL))
+    both = run_checks(_evidence(row, records, evaluation=further), [IN_BOTH_SETS])
+    return [*_of_other_labels(row, further, named_by_model=named), *both]
+
+
+def _of_other_labels(
+    row: models.Calibration, records: Records, *, named_by_model: bool
+) -> list[Finding]:
+    """Return the findings about labels, or scores, of another set than the calibration set."""
+    evidence = _evidence(row, records)
+    counts = np.bincount(records.label, minlength=evidence.n_classes)
+    evidence = replace(evidence, class_counts=counts, names_of_model=named_by_model)
+    return run_checks(evidence, SCORE_FINDINGS if evidence.source == PAIRS else LABEL_FINDINGS)
 
 
 # The key of the rows of a further set that are on another scale, in its stored description.

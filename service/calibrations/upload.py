@@ -43,6 +43,7 @@ from service.http.uploads import SpooledFile
 from service.runner.messages.dataset import PAIRS, Batch, DatasetInfo, DatasetKind, ScoreRange
 from service.runner.messages.onnx_models import names_each_input
 from service.runner.messages.reading import (
+    EVALUATION_NAMED_BY_MODEL,
     LABEL,
     NAMED_BY_MODEL,
     SCORE_RANGE,
@@ -189,7 +190,7 @@ def check_upload(
         upload=upload,
         sets=sets,
         config=_resolved(config, top_k, info, found),
-        data=_data(upload, config, info, labels, found),
+        data=_data(upload, config, {role: one.info for role, one in sets.items()}, labels, found),
         found=found,
         trial=trial,
         warnings=[*notes_of(info), *found.warnings, *notes],
@@ -270,12 +271,16 @@ def _file_names(upload: CalibrationUpload) -> dict[str, str | list[str]]:
 def _data(
     upload: CalibrationUpload,
     config: CalibrationConfig,
-    info: DatasetInfo,
+    infos: Mapping[models.ArtifactRole, DatasetInfo],
     labels: Mapping[models.ArtifactRole, Labels],
     found: InspectedOnnxModel,
 ) -> dict[str, Any]:
-    own, further = labels["calibration"], labels.get("evaluation")
+    info, own, further = infos["calibration"], labels["calibration"], labels.get("evaluation")
     digests = {role: file.sha256 for role, (file, _) in upload.sets.items()}
+    is_named = {
+        role: found.own_names is not None and one.class_map is not None
+        for role, one in infos.items()
+    }
     of_scores = {
         SCORE_RANGE: info.score_range,
         LABELS_OF_NAMED_COLUMNS: info.labels_of_named_columns,
@@ -292,7 +297,8 @@ def _data(
         "evaluation_samples": None if further is None else int(further.size),
         "sha256": digests["calibration"],
         "evaluation_sha256": digests.get("evaluation"),
-        NAMED_BY_MODEL: found.own_names is not None and info.class_map is not None,
+        NAMED_BY_MODEL: is_named["calibration"],
+        EVALUATION_NAMED_BY_MODEL: is_named.get("evaluation", False),
         FILES: _file_names(upload),
         OPTIONS: sorted(config.model_fields_set),
         **{key: value for key, value in of_scores.items() if value is not None},

@@ -14,7 +14,8 @@ from rich.text import Text
 
 from howsure.calibrate_command import TypedWords
 from howsure.client import JobFailed, Progress
-from howsure.remedies import Remedy, remedy_of
+from howsure.remedies import remedy_of
+from howsure.remedy_texts import Remedy
 from service.cli.failure import CommandFailed
 
 

@@ -34,7 +34,7 @@ from service.predictions.load_calibration import (
     load_served,
 )
 from service.runner.messages.dataset import Batch
-from service.runner.messages.reading import SCORE_RANGE, TAKES_OTHER_COLUMNS
+from service.runner.messages.reading import NAMED_BY_MODEL, SCORE_RANGE, TAKES_OTHER_COLUMNS
 from service.runner.messages.set_messages import SetToRead
 from service.runner.model_description import ModelDescription
 from service.runner.set_reader import UploadedSet
@@ -115,6 +115,8 @@ def start_evaluation(
                     "kind": info.kind,
                     "format": info.format,
                     UNLIKE_ROWS: to_plain(compared.worst),
+                    NAMED_BY_MODEL: bool(row.data.get(NAMED_BY_MODEL))
+                    and info.class_map is not None,
                 },
             )
             return EvaluationRepository(session, ctx.tenant_id).add(further, kept)

@@ -73,7 +73,7 @@ def run_evaluation(
     )
     findings = findings_of_inputs(evaluation.data)
     if evaluation.labelled:
-        findings += findings_of_further_set(calibration, known, further)
+        findings += findings_of_further_set(calibration, known, further, evaluation.data)
     sentences = [*(finding.message for finding in findings), result.sentence]
     found = to_plain(result)
     found |= {"findings": to_plain(findings), "sentence": " ".join(sentences)}

@@ -145,7 +145,7 @@ class EventReport(BaseModel):
         "at the first requested error rate with a threshold, or all answers without one.",
     )
     mislabelled: list[dict[str, Any]] = Field(
-        [], description="Samples whose label is more likely wrong than the model."
+        [], description="Wrong predictions in the most reliable bins; their labels may be wrong."
     )
 
 

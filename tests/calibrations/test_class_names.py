@@ -8,9 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from classifier_files import skl2onnx_model
+from remedy_lines import followed
 from running_service import QUICK, calibrate, calibrated, evaluate, npz
 from sklearn.linear_model import LogisticRegression
 
+from howsure.remedies import remedy_of
 from service.calibrations.class_indices import check_class_names
 from service.calibrations.config import CalibrationConfig
 from service.calibrations.set_checks import check_class_map, check_same_classes, class_names
@@ -191,3 +193,28 @@ def test_names_that_differ_in_capitals_alone_keep_their_classes() -> None:
     check_class_names(CalibrationConfig(classes=["a", "A"]), ["a", "A"])
     with pytest.raises(InvalidConfig, match="own order, 'a', 'A', got 'A'"):
         check_class_names(CalibrationConfig(classes=["A", "a"]), ["a", "A"])
+
+
+def test_labels_of_other_sets_are_doubted_unless_they_are_the_models_own_names(client) -> None:
+    """The calibration set has these names; what another set's numbers mean is another question."""
+    model, own, other = model_of(sorted(NAMES)), labelled(sorted(NAMES)), labelled([2, 0, 1])
+
+    def doubted(found) -> list[str]:
+        return [one["code"] for one in found["findings"] if one["code"].startswith("labels-")]
+
+    made = calibrated(client, QUICK | {"name": "doubts"}, model=model, calibration=csv(own))
+    assert doubted(made) == []
+    for name, labels, codes in (("numbers", other, ["labels-shifted"]), ("names", own, [])):
+        result = evaluate(client, "doubts", name, csv(labels)).json()["result"]
+        assert doubted(result) == codes
+        parts = {"calibration": csv(own), "evaluation": csv(labels)}
+        both = calibrated(client, QUICK, model=model, **parts)
+        assert doubted(both) == codes
+        told = [one for one in both["findings"] if one["level"] == "warning"]
+        told = [one for one in told if one["code"] != "samples-in-both-sets"]
+        assert [one["code"] for one in told] == codes  # no accuracy that differs besides
+        for one in told:
+            assert one["message"].startswith("Evaluation set: Top-1 accuracy is ")
+            text, code = remedy_of(one, both)
+            assert "labels of the set that are names, or change those that are numbers" in text
+            assert np.array_equal(followed(code, labels=other)["labels"], CLASS)

@@ -8,13 +8,14 @@ from howsure.statistics.bins.curve import MAX_KNOTS, Curve
 from howsure.statistics.bins.edges import UNDERFLOW
 from howsure.statistics.bins.intervals import IntervalOptions, binomial_interval
 from howsure.statistics.bins.prior import BetaPrior, posterior_mean
-from howsure.statistics.calibrators.spline import fit_spline
+from howsure.statistics.calibrators.spline import SplineFit, fit_spline
 
 KNOTS_BY_RANK = 65
 KNOTS_BY_VALUE = MAX_KNOTS - KNOTS_BY_RANK
 # Measures whose x, as in `certainty`, is an estimate of the log-odds of a hit.
 LOG_ODDS = ("learned", "neg_log_pmax", "neg_log_topk_mass")
 SATURATED = 85.0
+TAIL = 25  # samples, or an eighth of a small set
 
 
 def certainty(uncertainty: Uncertainty, measure: str) -> Floats:
@@ -84,7 +85,7 @@ def fit_curve(
     )
     at = x[places]
     probability = found.probability(at)
-    lower, upper = found.interval(at, interval.level_of_each(len(at)))
+    lower, upper = _interval(found, x, places, interval.level_of_each(len(at)))
     if monotone:
         counts = np.diff(np.append(places, len(values)))
         probability, lower, upper = (_falling(v, counts) for v in (probability, lower, upper))
@@ -94,6 +95,20 @@ def fit_curve(
         lower=np.minimum(lower, probability),
         upper=np.maximum(upper, probability),
     )
+
+
+def _interval(found: SplineFit, x: Floats, places: Counts, level: float) -> tuple[Rates, Rates]:
+    """Return the interval at some samples; ``x`` falls.
+
+    The samples in either tail are taken to be right at least as often, or at most, as the one where
+    the tail begins. By themselves the outer ones say little: their interval is nearly 0 to 1.
+    """
+    last = len(x) - 1
+    tail = min(TAIL, len(x) // 8)
+    lower, upper = found.interval(x[places], level)
+    least, most = found.interval(x[[tail, last - tail]], level)
+    lower = np.where(places < tail, np.maximum(lower, least[0]), lower)
+    return lower, np.where(places > last - tail, np.minimum(upper, most[1]), upper)
 
 
 def _constant(

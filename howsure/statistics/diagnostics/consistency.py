@@ -7,6 +7,7 @@ import numpy as np
 from howsure.statistics.arrays import BinIndex, Counts, Floats, Hits, Rates, Uncertainty
 from howsure.statistics.bins.prior import prior_mean, regularised_rate
 from howsure.statistics.bins.table import BinTable
+from howsure.statistics.plain import percent
 from howsure.statistics.scores import Predictions
 from howsure.statistics.scores.binned_error import ece, equal_range_bins
 
@@ -87,6 +88,14 @@ class ConsistencyBand:
     def __post_init__(self) -> None:
         consistent = self.observed <= self.upper * (1.0 + ROUNDING)
         object.__setattr__(self, "consistent", consistent)
+
+    @property
+    def explained(self) -> str:
+        """Whether chance explains the error, in words, for an error of another name."""
+        return (
+            f"{'no more' if self.consistent else 'more'} than chance explains (over the served "
+            f"bins by {percent(self.observed)}, by chance up to {percent(self.upper)})"
+        )
 
 
 def evaluation_band(

@@ -100,8 +100,8 @@ def few_samples_for_bins(labelled: LabelCounts) -> Finding | None:
         return finding(
             "few-samples-for-bins",
             "warning",
-            "There is only one bin for {words}, so every answer gets the same probability. Two "
-            "bins need {least_samples} samples.",
+            "There is only one bin for {words}: too few to check that answers differ in how often "
+            "they are right. Two bins need {least_samples} samples.",
             words=_samples(n),
             samples=n,
             bins=1,

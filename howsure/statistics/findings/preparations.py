@@ -70,7 +70,10 @@ def rescaling(
     elif mean:
         figures |= {"mean": [*mean], "std": [*std], "axis": axis}
         steps.append(f"normalised with {owner} mean {[*mean]} and standard deviation {[*std]}")
-        advice = "Normalise them like this, here and in every prediction."
+        advice = (
+            "Normalise them as in training, here and in every prediction, with its mean and "
+            "standard deviation if they are others."
+        )
     largest = 255 if factor < 1.0 else 1
     return Preparation(
         SCALED_TWICE if factor > 1.0 else NOT_SCALED,

@@ -136,11 +136,8 @@ def _error(served: MeasureFit, *, evaluated: bool) -> str:
     error = (served.evaluation or {}).get(ERROR) if evaluated else mean
     if band is None or error is None:
         return "the set is too small to measure a calibration error."
-    chance = "no more" if band.consistent else "more"
-    return (
-        f"stated probabilities are off by {percent(error)} on average ({ERROR}), {chance} "
-        "than chance explains."
-    )
+    off = f"off by {percent(error)} on average ({ERROR})"
+    return f"stated probabilities are {off}, {band.explained}."
 
 
 def _compared(found: BestMethod, served: str, n_methods: int) -> str:

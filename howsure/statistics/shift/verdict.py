@@ -50,9 +50,9 @@ def shift_verdict(k: int, measure: MeasureEvaluation, *, n_events: int) -> tuple
     else:
         fails = not measure.ece_band.consistent and measure.ece_p_value < level
         error = measure.scores[ERROR] or 0.0
-        chance = "no more than chance explains"
+        chance = measure.ece_band.explained
         if fails:
-            chance = "more than chance explains: they are miscalibrated on this set"
+            chance += ": they are miscalibrated on this set"
             outcome = "shifted" if differs else _failure(measure, error)
         elif not measure.ece_band.consistent:
             chance = _doubt(measure.ece_p_value, level)

@@ -15,6 +15,7 @@ LABEL = "label"
 TAKES_OTHER_COLUMNS = "takes_other_columns"
 # Whether the labels are names that the model itself gives its classes.
 NAMED_BY_MODEL = "labels_named_by_model"
+EVALUATION_NAMED_BY_MODEL = f"evaluation_{NAMED_BY_MODEL}"
 # The key of the range of scores in it.
 SCORE_RANGE = "score_range"
 # The key of the ranges of the inputs of a model.

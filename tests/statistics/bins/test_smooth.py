@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from scipy.special import expit
-from scipy.stats import beta
+from scipy.stats import beta, rankdata
 
 from howsure.statistics.bins.curve import COLUMNS, MAX_KNOTS, Curve
 from howsure.statistics.bins.fit import fit_bin_table
@@ -68,8 +68,30 @@ def test_lines_between_knots_stay_close_to_the_spline(measure, n_samples):
     knots = np.isin(uncertainty, curve.uncertainty.astype(np.float32))
     assert knots.sum() == len(curve.uncertainty)
     np.testing.assert_allclose(probability[knots], spline.probability(x[knots]), rtol=1e-9)
-    for found, bound in zip((lower, upper), spline.interval(x[knots], 0.95), strict=True):
-        np.testing.assert_allclose(found[knots], bound, rtol=1e-9)
+    rank = rankdata(-x, method="min")[knots] - 1
+    low, high = spline.interval(x[knots], 0.95)
+    certain, uncertain = rank < 25, rank >= n_samples - 25
+    np.testing.assert_allclose(lower[knots][~certain], low[~certain], rtol=1e-9)
+    np.testing.assert_allclose(upper[knots][~uncertain], high[~uncertain], rtol=1e-9)
+    assert (lower[knots] >= (1.0 - 1e-9) * low).all()
+    assert (upper[knots] <= (1.0 + 1e-9) * high).all()
+
+
+@pytest.mark.parametrize("n_samples", [200, 600])
+def test_no_outer_sample_is_less_sure_than_the_25th(n_samples):
+    """Log-odds with long tails: of the outermost samples alone nothing would be known."""
+    rng = np.random.default_rng(n_samples)
+    log_odds = 2.0 + 2.0 * rng.standard_t(2, n_samples)
+    uncertainty = np.log1p(np.exp(-log_odds)).astype(np.float32)
+    hits = rng.random(n_samples) < expit(log_odds)
+    curve = curve_of(uncertainty, hits)
+    _, lower, upper = curve.at(np.sort(uncertainty))
+    tail = min(25, n_samples // 8)
+    spline, x = spline_of(uncertainty, hits, "neg_log_topk_mass")
+    alone, _ = spline.interval(x.max(keepdims=True), 0.95)
+    assert alone < 0.2
+    assert lower[:tail].min() > 0.95 * lower[tail] > 0.6
+    assert upper[-tail:].max() < 1.05 * upper[-1 - tail]
 
 
 @pytest.mark.parametrize("rare", ["misses", "hits"])

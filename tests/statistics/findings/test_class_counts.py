@@ -73,7 +73,7 @@ FEW = "few-samples-for-bins"
     [
         (48, "auto", "There is only one bin for 48 calibration samples"),
         (100, 5, "5 bins share 100 calibration samples, about 20 per bin"),
-        (1, "auto", "There is only one bin for 1 calibration sample,"),
+        (1, "auto", "There is only one bin for 1 calibration sample: too few"),
     ],
 )
 def test_too_few_samples_for_the_bins(n_samples, bins, said):

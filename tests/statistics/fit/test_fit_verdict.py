@@ -142,4 +142,6 @@ def test_the_sentence_has_the_calibration_error_that_baselines_have_too(event, e
     sentence = reach_verdict(1, fit, event.baselines, folds=2).sentence
     chance = "no more" if band.consistent else "more"
     assert f"off by {percent(error)} on average (ece_15), {chance} than chance" in sentence
+    over_bins = f"over the served bins by {percent(band.observed)}"
+    assert f"({over_bins}, by chance up to {percent(band.upper)})" in sentence
     assert percent(band.observed) != percent(error)
