@@ -19,6 +19,7 @@ from service.cli.config_options import (
     ColumnsOption,
     ConfigOption,
     LookupOption,
+    MaxRiskOption,
     MeasuresOption,
     OutputKindOption,
     OutputOption,
@@ -94,7 +95,10 @@ def print_dry_run(tried: dict[str, Any], typed: TypedWords | None = None) -> Non
     if not tried["findings"]:
         more = found["n_samples"] < tried["data"]["samples"]
         rest = " in these samples; the calibration itself examines all" if more else ""
-        say(f"Nothing looks wrong{rest}.")
+        say(
+            f"No known mistake was found{rest}. Is {percent(found['value'])} the accuracy that "
+            "your own tests gave?"
+        )
 
 
 def _duration(seconds: float) -> str:
@@ -163,6 +167,7 @@ def calibrate(  # noqa: PLR0913, PLR0917 - an option each
     lookup: LookupOption = None,
     measures: MeasuresOption = None,
     top_k: TopKOption = None,
+    max_risk: MaxRiskOption = None,
     output: OutputOption = None,
     output_kind: OutputKindOption = None,
     classes: ClassesOption = None,
@@ -179,6 +184,7 @@ def calibrate(  # noqa: PLR0913, PLR0917 - an option each
         lookup=lookup,
         measures=measures,
         top_k=top_k,
+        max_risk=max_risk,
         output=output,
         output_kind=output_kind,
         classes=classes,
@@ -252,11 +258,14 @@ def refit(
     lookup: LookupOption = None,
     measures: MeasuresOption = None,
     top_k: TopKOption = None,
+    max_risk: MaxRiskOption = None,
     config: ConfigOption = None,
     url: UrlOption = None,
 ) -> None:
     """Refit a calibration from its records, as the next version of its name."""
-    changes = config_option(config, bins=bins, lookup=lookup, measures=measures, top_k=top_k)
+    changes = config_option(
+        config, bins=bins, lookup=lookup, measures=measures, top_k=top_k, max_risk=max_risk
+    )
     with service_client(url) as client:
         queued = client.refit(calibration, config=changes, wait=False)
         with job_progress() as show:

@@ -40,6 +40,10 @@ MeasuresOption = Annotated[
     str | None, _option("A,B", "Uncertainty measures, such as entropy,margin.")
 ]
 TopKOption = Annotated[str | None, _option("K,K", "Events to calibrate, such as 1,5.")]
+MaxRiskOption = Annotated[
+    str | None,
+    _option("RATE,RATE", "Error rates of answers that are accepted; default: 0.05,0.01."),
+]
 OutputOption = Annotated[str | None, _option("NAME", "Output of the model to read.")]
 OutputKindOption = Annotated[
     str | None, _option("|".join(OUTPUT_KINDS), "What that output holds; default: inferred.")
@@ -78,8 +82,8 @@ _EXAMPLES = {
 def config_option(text: str | None, **options: Any) -> dict[str, Any]:  # noqa: ANN401 - one type each
     """Return the configuration from JSON or a JSON file, overridden by options by their key.
 
-    ``output`` and ``output_kind`` are the two keys of ``output``. Options that are None are left
-    out. The service checks the values.
+    ``output`` and ``output_kind`` are the two keys of ``output``; ``max_risk`` is ``selective``.
+    Options that are None are left out. The service checks the values.
 
     Raises
     ------
@@ -92,6 +96,8 @@ def config_option(text: str | None, **options: Any) -> dict[str, Any]:  # noqa: 
     if output:
         known = config.get("output")
         config["output"] = (known if isinstance(known, dict) else {}) | output
+    if "max_risk" in given:
+        config["selective"] = _max_risk(given.pop("max_risk"))
     for key, value in given.items():
         config[key] = _READERS[key](value) if key in _READERS else value
     return config
@@ -109,6 +115,13 @@ def _top_k(text: str) -> list[int]:
         return [int(part) for part in text.split(",")]
     except ValueError as error:
         raise CommandFailed(f"--top-k: expected numbers such as 1,5, got {text!r}") from error
+
+
+def _max_risk(text: str) -> list[dict[str, float]]:
+    try:
+        return [{"max_risk": float(part)} for part in text.split(",")]
+    except ValueError as error:
+        raise CommandFailed(f"--max-risk: expected rates such as 0.1,0.05, got {text!r}") from error
 
 
 def _words(text: str) -> list[str]:

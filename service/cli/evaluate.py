@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from howsure.remedies import remedy_for_further_set
+from howsure.statistics.plain import percent
 from service.cli.connection import service_client
 from service.cli.console import (
     UrlOption,
@@ -55,6 +56,8 @@ def evaluate(
     print_table(_table(resource, found.reference))
     for event in resource["result"]["events"].values():
         say(event["sentence"])
+        for one in event.get("accepted", ()):
+            say(f"  {_accepted(one)}")
     for finding in resource["result"].get("findings", ()):
         fix = remedy_for_further_set(finding, found.resource["config"])
         # The name is taken by this evaluation.
@@ -62,6 +65,18 @@ def evaluate(
         words += [] if labels is None else ["--labels", str(labels)]
         again = ("Then evaluate the set again:", f"  {shlex.join(words)}")
         print_finding(Console(stderr=True), finding, fix, *again)
+
+
+def _accepted(found: Mapping[str, Any]) -> str:
+    """Return how many answers a requested error rate accepts, and how many of them are wrong."""
+    n_accepted, n_errors = found["n_accepted"], found["n_errors"]
+    said = (
+        f"accepted for an error rate of at most {percent(found['target']['max_risk'])}: "
+        f"{n_accepted:,} of {found['n_samples']:,} answers"
+    )
+    if not n_accepted:
+        return said
+    return f"{said}, {n_errors:,} of them wrong ({percent(n_errors / n_accepted)})"
 
 
 def _table(resource: Mapping[str, Any], calibration: str) -> Table:

@@ -95,11 +95,15 @@ def print_scores(report: dict[str, Any], typed: TypedWords | None = None) -> Non
         soft_wrap=True,
     )
     found = report["calibration"]
+    reference, summary = f"{found['name']}@{found['version']}", report["summary"]
+    headline = summary["headline"]
+    if summary["status"] == "unfit":
+        headline += f"\n  another error rate: howsure refit {reference} --max-risk 0.1"
     print_findings(
         report | {"warnings": [note for note in report["warnings"] if note not in said]},
-        reference=f"{found['name']}@{found['version']}",
+        reference=reference,
         typed=typed,
-        headline=report["summary"]["headline"],
+        headline=headline,
     )
 
 

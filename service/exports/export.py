@@ -182,8 +182,8 @@ def exportable_model(served: ServedCalibration) -> ServedOnnxModel:
         )
     if served.onnx_model.files.members or served.onnx_model.resolved.get("averaged"):
         raise Conflict(
-            "An ensemble, or a graph whose mean over passes predicts, is no single graph; "
-            "calibrate one model to export it."
+            "An ensemble, and a graph whose mean over passes predicts, cannot be exported as one "
+            "file; calibrate one model to export it."
         )
     for event in served.events:
         if not parse_measure(event.measure).in_graph:

@@ -138,8 +138,8 @@ def _sentence(found: Comparison, first: str, second: str, *, warned: Sequence[st
         more, less = (second, first) if accuracy.mean > 0 else (first, second)
         return (
             f"{opening} {more} is right more often than {less}, by {percent(abs(accuracy.mean))} "
-            f"of all answers{_spread(accuracy.standard_error)}. The losses rate how well each "
-            "states whether its own answers are right, so they do not say which is better."
+            f"of all answers{_spread(accuracy.standard_error)}. Losses rate how well each "
+            "states whether its own answers are right; they are not compared."
         )
     if difference is None:
         return f"{opening} {first} and {second} share no score to compare by."

@@ -143,6 +143,9 @@ def test_further_sets_refits_promotion_and_comparison(tmp_path, service, command
         numbers = [event["accuracy"], *(scores[name] for name in SCORES_SHOWN)]
         cells = table_cells(shown, f"Top-{k}", event["served"])
         assert cells == [f"{number:.4f}" for number in numbers]
+        for one in event["accepted"]:
+            counts = f"{one['n_accepted']} of 600 answers, {one['n_errors']} of them wrong"
+            assert f"at most {100 * one['target']['max_risk']:.1f} %: {counts}" in shown
 
     shown = command("evaluate", "judged", tmp_path / "unlabelled.npz", "--name", "later").stdout
     found = service.get("/calibrations/judged/evaluations/later").json()

@@ -58,6 +58,7 @@ def test_columns_of_a_table(service, command, tmp_path) -> None:
         ({"output": "scores"}, {"output": {"name": "scores"}}),
         ({"bins": "auto"}, {"bins": "auto"}),
         ({"top_k": "3"}, {"top_k": [3]}),
+        ({"max_risk": "0.1, 0.05"}, {"selective": [{"max_risk": 0.1}, {"max_risk": 0.05}]}),
     ],
 )
 def test_the_json_of_options(options, config) -> None:

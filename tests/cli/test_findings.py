@@ -41,12 +41,13 @@ def test_a_dry_run_tells_the_accuracy_of_a_set_without_a_finding(command, tmp_pa
     hits = int(np.sum(logits.argmax(axis=1) == labels))
     exact = binomtest(hits, 256).proportion_ci(0.95)
     said = f"{hits / 2.56:.1f} % ({100 * exact.low:.1f} % to {100 * exact.high:.1f} %)"
-    assert f"\nTop-1 accuracy on 256 samples: {said}\nNothing looks wrong." in tried
+    assert f"\nTop-1 accuracy on 256 samples: {said}\nNo known mistake was found. Is " in tried
+    assert f"Is {hits / 2.56:.1f} % the accuracy that your own tests gave?" in tried
 
 
 def test_a_set_without_a_fault(command):
     tried = command("calibrate", "--dry-run", DIGITS / "calibration_logits.csv")
-    assert "Nothing looks wrong in these samples; the calibration itself examines" in tried.stdout
+    assert "No known mistake was found in these samples; the calibration itself" in tried.stdout
     assert "no model is run" in tried.stdout
 
 
@@ -72,6 +73,9 @@ def test_a_line_says_whether_answers_are_fit_for_automatic_use(command, tmp_path
     for done in (made, command("report", "coin")):
         assert any(line.startswith(sentence) for line in done.stderr.splitlines())
         assert sentence not in done.stdout
+        (words,) = printed_lines(done.stderr, "another error rate: ")
+    command(*words[1:-1], "0.9")
+    assert "Fit for automatic use on all answers: at most 90 %" in command("report", "coin").stderr
 
 
 FIGURES = {"offset": -1, "classes": 10, "sent": [3, 5], "meant": [5, 3]}
@@ -107,6 +111,12 @@ def test_every_finding_has_a_remedy_that_can_be_followed(
         assert service.get(words[1]).is_success
     else:
         ast.parse(remedy)
+
+
+def printed_lines(text, opening):
+    """Return the words after the opening of each line that has it."""
+    found = (line.strip() for line in text.splitlines())
+    return [shlex.split(line[len(opening) :]) for line in found if line.startswith(opening)]
 
 
 def printed_commands(text, name):

@@ -211,7 +211,8 @@ class Ensemble:
                 raise InvalidOnnxModel.because(
                     ModelRule.MEMBERS_DIFFER,
                     f"the members of an ensemble take the same inputs; this one takes "
-                    f"{'; '.join(own)} where the first takes {'; '.join(takes)}",
+                    f"{'; '.join(own)} where the first takes {'; '.join(takes)}; export all with "
+                    "the same names and shapes of inputs",
                     location=f"model[{position}]",
                 )
 

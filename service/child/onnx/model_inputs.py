@@ -88,7 +88,7 @@ def fit_inputs(
                 + (
                     f"{pixels_advice(name, array)}{one_input_advice(specs)}"
                     if location != ANY_INPUT
-                    else ""
+                    else "; leave it out" * (name in ("label", "labels"))
                 ),
             )
     fitted: dict[str, Array] = {}

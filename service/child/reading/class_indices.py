@@ -22,6 +22,7 @@ _SHOWN_NAMES = 5
 _COMPARED = 1_000
 _INTEGER = re.compile(r"[0-9]{1,18}")
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
+_BOOLEANS = {"false": 0, "true": 1}
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?")
 
 
@@ -44,10 +45,10 @@ def class_indices(
     """Return the indices of the classes that a set names; ``place`` begins every violation.
 
     The caller's ``class_map`` comes first and must have every name; then the caller's ``classes``,
-    if they have any of the names. Names that are integers are the indices themselves; those of
-    folders must be 0 to K-1 without a gap. Other names are numbered in alphabetical order, as
-    torchvision numbers folders. Where a model gives the names their indices later, labels that are
-    no indices are numbered in their order until then.
+    if they have any of the names. Names that are integers are the indices themselves, and so are
+    booleans; those of folders must be 0 to K-1 without a gap. Other names are numbered in
+    alphabetical order, as torchvision numbers folders. Where a model gives the names their indices
+    later, labels that are no indices are numbered in their order until then.
 
     Raises
     ------
@@ -63,6 +64,8 @@ def class_indices(
         classes = reading.classes or ()
         refuse_unknown_names(found, classes, place=place, whose="`classes`")
         return ClassIndices(_by_position(found, classes, place=place), None)
+    if named_by == "labels" and {name.casefold() for name in found} <= _BOOLEANS.keys():
+        return ClassIndices({name: _BOOLEANS[name.casefold()] for name in found}, None)
     if found and all(_NUMBER.fullmatch(name) for name in found):
         if named_by == "folders" or reading.kind != "inputs" or _are_indices(found):
             return _numbers(found, place=place, named_by=named_by)
@@ -112,8 +115,10 @@ def _refuse_unknown(found: Sequence[str], class_map: Mapping[str, int], *, place
     if unknown:
         raise InvalidDataset.at(
             place,
-            f"expected classes that class_map names, got {_counted(unknown)}; give each of them an "
-            "index",
+            f"expected the names of classes, {_listed(list(class_map))}"
+            + (", …" if len(class_map) > _SHOWN_NAMES else "")
+            + f", got {_counted(unknown)}; write them alike, or give each an index in class_map"
+            + did_you_mean(unknown[0], list(class_map)[:_COMPARED]),
         )
 
 

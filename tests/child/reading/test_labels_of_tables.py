@@ -68,6 +68,17 @@ def test_whole_numbers_and_booleans_are_labels_in_parquet(path, kind, dtype):
     assert found.tolist() == labels.tolist()
 
 
+@pytest.mark.parametrize("written_as", [("False", "True"), ("false", "true"), ("FALSE", "TRUE")])
+def test_booleans_are_labels_in_csv(path, written_as):
+    """As pandas and others write them; a class may have such a name."""
+    labels = AGE % 2
+    rows = [f"1,{written_as[label]}" for label in labels]
+    path = write_text(path, "\n".join(["age,label", *rows]))
+    assert read_all(path)[1].tolist() == labels.tolist()
+    reading = Reading(classes=(written_as[1], written_as[0]))
+    assert read_all(path, reading=reading)[1].tolist() == (1 - labels).tolist()
+
+
 @pytest.mark.parametrize(("file_format", "stored"), PLACES)
 def test_a_name_that_class_map_does_not_have_is_refused(path, file_format, stored):
     path = written(path, file_format, stored, NAMES)
