@@ -261,6 +261,8 @@ def _resolved(
 def _file_names(upload: CalibrationUpload) -> dict[str, str | list[str]]:
     """Return the sender's name of each file, by part."""
     names: dict[str, str | list[str]] = {"model": [model.label for model in upload.onnx_models]}
+    if upload.companions:
+        names["model_data"] = [file.label for file in upload.companions]
     for part, (file, labels) in upload.sets.items():
         names[part] = file.label
         if labels is not None:

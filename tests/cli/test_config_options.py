@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from running_service import DIGITS
@@ -107,6 +108,12 @@ def test_weights_beside_the_model_are_sent(service, command, tmp_path, external_
     files = (external_model, tmp_path / "set.npz")
     command("calibrate", *files, "--name", "external", "--measures", "entropy", "--bins", "1")
     assert service.get("/calibrations/external").json()["status"] == "succeeded"
+    exported = tmp_path / "elsewhere" / "calibrated.onnx"
+    exported.parent.mkdir()
+    said = command("export", "external", "-o", exported).stdout
+    assert "on 60 samples its classes and bins are those of the service" in said
+    assert said.endswith("\nkeep beside it: model.onnx.data\n")
+    assert "class" in {one.name for one in onnxruntime.InferenceSession(exported).get_outputs()}
     (tmp_path / "model.onnx.data").rename(tmp_path / "weights.bin")
     refused = command("calibrate", *files, status=1)
     assert "'model.onnx.data'" in refused.stderr
