@@ -10,6 +10,8 @@ SHIFT_LEVEL = 0.01
 # A p-value below this is seldom called chance.
 USUAL_LEVEL = 0.05
 LEAST_PRINTED = 1e-9
+# How far from a half the share of larger values is if values are called higher or lower.
+CLEARLY = 0.03
 # Sets in which a larger Kolmogorov-Smirnov distance goes unseen are too small to judge: fewer than
 # 43 samples for one event.
 MOST_UNSEEN = 0.25
@@ -108,8 +110,11 @@ def _population(measure: MeasureEvaluation, *, differs: bool) -> str:
     found = f"Kolmogorov-Smirnov distance {population.distance:.3f}, {p_value}"
     if not differs:
         return f"{measure.measure} is distributed as in the calibration set ({found})"
+    how = "distributed differently than"
+    if abs(population.auroc - 0.5) >= CLEARLY:
+        how = "higher than" if population.auroc > 0.5 else "lower than"
+    larger = percent(population.auroc, digits=0)
     return (
-        f"{measure.measure} is distributed differently than in the calibration set: a sample of "
-        f"this set has the larger value in {percent(population.auroc, digits=0)} of pairs with a "
-        f"sample of the calibration set ({found})"
+        f"{measure.measure} is {how} in the calibration set: of one sample from each, that of "
+        f"this set has the larger value in {larger} of cases ({found})"
     )

@@ -62,6 +62,16 @@ def test_events_share_the_level(p_value, n_events, shifted):
     assert "the set is shifted" not in by_calibration[1]
 
 
+@pytest.mark.parametrize(("auroc", "says"), [
+    (0.46, "is lower than in"), (0.48, "is distributed differently than in"),
+    (0.52, "is distributed differently than in"), (0.54, "is higher than in"),
+])  # fmt: skip
+def test_a_shifted_set_says_in_which_direction(auroc, says):
+    measure = measure_with(1e-6)
+    measure = replace(measure, population=replace(measure.population, auroc=auroc))
+    assert f"entropy {says} the calibration set" in shift_verdict(1, measure, n_events=1)[1]
+
+
 @pytest.mark.parametrize(("right", "outcome"), [
     (0.0, "worse"), (0.87, "worse"), (0.89, "miscalibrated"), (0.91, "miscalibrated"),
     (0.93, "better"),
