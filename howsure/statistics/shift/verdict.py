@@ -111,8 +111,9 @@ def _population(measure: MeasureEvaluation, *, differs: bool) -> str:
     if not differs:
         return f"{measure.measure} is distributed as in the calibration set ({found})"
     how = "distributed differently than"
-    if abs(population.auroc - 0.5) >= CLEARLY:
-        how = "higher than" if population.auroc > 0.5 else "lower than"
+    above_half = population.auroc - 0.5
+    if abs(above_half) >= CLEARLY:
+        how = "higher than" if above_half > 0.0 else "lower than"
     larger = percent(population.auroc, digits=0)
     return (
         f"{measure.measure} is {how} in the calibration set: of one sample from each, that of "
