@@ -9,6 +9,7 @@ from howsure.calibrate_command import TypedWords, calibrate_command, set_file
 from howsure.remedy_texts import (
     NAMED_LABELS,
     ONE_BIN,
+    ONE_PROBABILITY,
     REMEDIES,
     REMEDIES_OF_FURTHER_SETS,
     REMEDIES_OF_OUTPUTS,
@@ -25,6 +26,7 @@ LOW_ACCURACY = 0.7
 # The key, in the description of a set, of what labels are where columns have the classes' names.
 LABELS_OF_NAMED_COLUMNS = "labels_of_named_columns"
 OF_EVALUATION = "of_evaluation"  # the figure of findings that are about the labels of that set
+BINARY = 2  # classes
 LABEL_CODES = ("labels-shifted", "labels-permuted")
 
 
@@ -110,6 +112,8 @@ def _remedy(
         found = REMEDIES[code]
         if config.get("class_map"):
             found = _relabelled(code, figures, config, data.get(LABELS_OF_NAMED_COLUMNS))
+        if data["kind"] == "probabilities" and figures["classes"] == BINARY:
+            found = found._replace(text=f"{ONE_PROBABILITY} {found.text}")
         return _with_doubt(found, figures)
     found = REMEDIES.get(code, Remedy(""))
     if data["kind"] == "pairs":

@@ -121,6 +121,7 @@ REMEDIES_OF_FURTHER_SETS: Mapping[str, Remedy] = {
 NAMED_LABELS = (
     f"{SAME_INPUTS}, rename labels of the set that are names, or change those that are numbers:"
 )
+ONE_PROBABILITY = "If the one column of probabilities is that of class 0, send 1 minus it instead."
 ONE_BIN = Remedy("Add labelled samples.")  # fewer bins are impossible
 # Equal rows of such a set may be different samples, so one of each is too few.
 REPEATED = Remedy("Undo what repeated the set, so that each sample is in it once; calibrate again.")

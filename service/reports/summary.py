@@ -97,10 +97,12 @@ def _by_error_rate(report: Report, k: str) -> tuple[Status, str]:
             )
         # The test of the learned measure is approximate: it is fitted anew to all samples.
         known = "" if event["served"] != LEARNED else "about "
+        # An evaluation set that the model has not seen would have shown it.
+        unseen = report["provenance"]["data"].get("evaluation_samples") is None
         return "fit", (
             f"Fit for automatic use{using} on {_answers(risk['coverage'])}: at most "
             f"{share(risk['max_risk'])} of them wrong ({known}{confidence(risk['delta'])} "
-            f"confidence)."
+            f"confidence){', if the model was not trained on these samples' * unseen}."
         )
     if point is not None and event["figures"]["risk"] is not None:
         return "unknown", (

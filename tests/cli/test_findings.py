@@ -113,6 +113,17 @@ def test_every_finding_has_a_remedy_that_can_be_followed(
         ast.parse(remedy)
 
 
+@pytest.mark.parametrize(("accuracy", "is_low"), [(0.69, True), (0.7, False)])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_labels_may_not_be_all_that_is_wrong(classes, accuracy, is_low):
+    figures = {"offset": 1, "classes": classes, "shifted_accuracy": accuracy}
+    about = {"data": {"kind": "probabilities"}, "config": {"class_map": None}}
+    text, _ = remedy_of({"code": "labels-shifted", "figures": figures}, about)
+    inputs_first = "If the model should be right more often than 69.0 %, mend its inputs first."
+    assert text.startswith(inputs_first) == is_low
+    assert ("probabilities is that of class 0, send 1 minus it instead." in text) == (classes == 2)
+
+
 def printed_lines(text, opening):
     """Return the words after the opening of each line that has it."""
     found = (line.strip() for line in text.splitlines())

@@ -50,6 +50,13 @@ def test_a_certified_error_rate_makes_it_fit(report) -> None:
     assert "94.8 % of answers: at most 5 % of them wrong (95 % confidence)" in found["headline"]
 
 
+def test_a_set_alone_cannot_tell_whether_the_model_was_trained_on_it(report) -> None:
+    unless = "(95 % confidence), if the model was not trained on these samples."
+    assert unless not in summarise(report)["headline"]
+    report["provenance"]["data"]["evaluation_samples"] = None
+    assert summarise(report)["headline"].endswith(unless)
+
+
 def test_all_answers_are_not_a_percentage(report) -> None:
     report["events"]["1"]["figures"]["risk"]["coverage"] = 1.0
     assert "on all answers: at most 5 %" in summarise(report)["headline"]
