@@ -15,7 +15,7 @@ from service.reports.further_sets import (
     rate_in_words,
 )
 from service.reports.numbers import confidence, count, percent, rough_count, share
-from service.reports.verdict import is_chance
+from service.reports.verdict import TIES, is_chance, verdict
 
 Status: TypeAlias = Literal["fit", "unfit", "warned", "shifted", "unknown"]
 Report: TypeAlias = Mapping[str, Any]
@@ -241,12 +241,27 @@ def _calibration(report: Report, event: Report) -> Iterator[str]:
         )
         return
     chance = "no more" if is_chance(event["measures"][event["served"]]) else "more"
-    helps = error["served"]["mean"] < error["raw"]["mean"]
-    opening = "Stated" if helps else "Calibration shows no gain: stated"
+    opening = "Stated" if _gains(event) else "Calibration shows no gain: stated"
     yield (
         f"{opening} probabilities are off by {after} on average after calibration, {before} before "
-        f"({on}). That is {chance} than chance explains."
+        f"({on}). The remaining {after} is {chance} than chance explains."
     )
+
+
+def _gains(event: Report) -> bool:
+    """Tell whether the served probabilities are better than the model's own.
+
+    By the loss, where it is clearly another one: the error over few samples is mostly chance.
+    """
+    found = event["baselines"]["raw_softmax"]
+    evaluated = event["figures"]["set"] == "evaluation"
+    phase = "evaluation" if evaluated else "cross_validation"
+    difference = found["difference"].get(phase, {}).get("nll")
+    judged = "tie" if difference is None else verdict(difference)
+    if judged not in TIES:
+        return judged == "worse"  # the softmax
+    error = event["figures"]["calibration_error"]
+    return bool(error["served"]["mean"] < error["raw"]["mean"])
 
 
 def _measured_on(judged: str, data: Report, score: Report) -> str:

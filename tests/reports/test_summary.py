@@ -101,10 +101,10 @@ def test_a_warning_outweighs_a_certificate(report) -> None:
     ("raw", "served", "after", "said"),
     [
         (True, True, 0.01, "already well calibrated"),
-        (False, True, 0.01, "That is no more than chance explains."),
-        (False, False, 0.01, "That is more than chance explains."),
+        (False, True, 0.01, "is no more than chance explains."),
+        (False, False, 0.01, "is more than chance explains."),
         (False, True, 0.5, "shows no gain: stated probabilities are off by 50.0 %"),
-        (False, False, 0.5, "That is more than chance explains."),
+        (False, False, 0.5, "is more than chance explains."),
     ],
 )
 def test_the_calibration_error_is_told_from_chance(report, raw, served, after, said) -> None:
@@ -115,6 +115,17 @@ def test_the_calibration_error_is_told_from_chance(report, raw, served, after, s
     (sentence,) = [s for s in summarise(report)["sentences"] if "calibration error" in s]
     assert said in sentence
     assert "on the evaluation set, 600 samples" in sentence
+
+
+@pytest.mark.parametrize(("mean", "gains"), [(0.2, True), (0.01, False), (-0.2, False)])
+def test_a_clear_loss_decides_whether_calibration_gains(report, mean, gains) -> None:
+    """The error over few samples may rise where each probability is better."""
+    event = report["events"]["1"]
+    event["figures"]["calibration_error"]["served"]["mean"] = 0.5
+    found = event["baselines"]["raw_softmax"]["difference"]["evaluation"]["nll"]
+    found |= {"mean": mean, "standard_error": 0.05}
+    (sentence,) = [s for s in summarise(report)["sentences"] if "calibration error" in s]
+    assert ("shows no gain" not in sentence) == gains
 
 
 def test_a_cross_validated_error_says_how_few_samples_it_is_a_mean_over(report) -> None:

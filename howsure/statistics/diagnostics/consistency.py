@@ -9,7 +9,7 @@ from howsure.statistics.bins.prior import prior_mean, regularised_rate
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.plain import percent
 from howsure.statistics.scores import Predictions
-from howsure.statistics.scores.binned_error import ece, equal_range_bins
+from howsure.statistics.scores.binned_error import N_BINS, ece, equal_range_bins, equal_range_ece
 
 RESAMPLES = 2000
 
@@ -91,11 +91,9 @@ class ConsistencyBand:
 
     @property
     def explained(self) -> str:
-        """Whether chance explains the error, in words, for an error of another name."""
-        return (
-            f"{'no more' if self.consistent else 'more'} than chance explains (over the served "
-            f"bins by {percent(self.observed)}, by chance up to {percent(self.upper)})"
-        )
+        """Whether chance explains the error, in words."""
+        more = "no more" if self.consistent else "more"
+        return f"{more} than chance explains (up to {percent(self.upper)})"
 
 
 def evaluation_band(
@@ -107,7 +105,7 @@ def evaluation_band(
     seed: int,
     resamples: int = CONSISTENCY_RESAMPLES,
 ) -> ConsistencyBand | None:
-    """Return the band of ``ece`` for a table evaluated on samples that it was not fitted on.
+    """Return the band of ``ece_15`` for a table evaluated on samples that it was not fitted on.
 
     Labels of both sets are drawn from the table's own probabilities, using the mean in each bin.
     The probabilities are then refitted with the same edges and pooled bins, and evaluated on the
@@ -131,12 +129,12 @@ def evaluation_band(
         return None
     rng = np.random.default_rng(seed)
     learnt, tested = _Cells.of(table, fitted), _Cells.of(table, judged)
-    refitted = _refit(table, learnt.counts, learnt.draw(rng, resamples))
+    refitted = _refit(table, learnt.counts, learnt.hits_of_bins(learnt.draw(rng, resamples)))
     expected = _refit(table, learnt.counts, learnt.expected)
     errors = tested.errors(tested.draw(rng, resamples), tested.served(refitted, expected))
-    truth = np.bincount(tested.bins[hits], minlength=table.n_bins)[:, np.newaxis]
-    observed = tested.errors(truth, tested.mean[:, np.newaxis])
-    return _band("ece", float(observed[0]), errors)
+    probability = table.look_up(judged).probability
+    observed = Predictions(uncertainty=judged, hits=hits, probability=probability)
+    return _band(equal_range_ece(observed, N_BINS), errors)
 
 
 def cross_validated_band(
@@ -148,7 +146,7 @@ def cross_validated_band(
     seed: int,
     resamples: int = CONSISTENCY_RESAMPLES,
 ) -> ConsistencyBand | None:
-    """Return the band of the mean of ``ece`` over folds; None without an observed mean.
+    """Return the band of the mean of ``ece_15`` over folds; None without an observed mean.
 
     Labels are drawn as in `evaluation_band`. Each fold is evaluated by a refit to the drawn labels
     of the other folds, in the bins of ``table``. Tables of single folds have nearly the same bins.
@@ -158,16 +156,17 @@ def cross_validated_band(
     rng = np.random.default_rng(seed)
     cells = [_Cells.of(table, uncertainty[folds == fold]) for fold in range(int(folds.max()) + 1)]
     drawn = [cell.draw(rng, resamples) for cell in cells]
+    of_bins = [cell.hits_of_bins(hits) for cell, hits in zip(cells, drawn, strict=True)]
     counts = np.sum([cell.counts for cell in cells], axis=0)
-    total = np.sum(drawn, axis=0)
+    total = np.sum(of_bins, axis=0)
     expected = np.sum([cell.expected for cell in cells], axis=0)
     errors = []
-    for cell, hits in zip(cells, drawn, strict=True):
+    for cell, hits, own in zip(cells, drawn, of_bins, strict=True):
         others = counts - cell.counts
-        refitted = _refit(table, others, total - hits)
+        refitted = _refit(table, others, total - own)
         served = cell.served(refitted, _refit(table, others, expected - cell.expected))
         errors.append(cell.errors(hits, served))
-    return _band("ece", observed, np.mean(errors, axis=0))
+    return _band(observed, np.mean(errors, axis=0))
 
 
 def confidence_band(
@@ -179,77 +178,86 @@ def confidence_band(
     """
     if observed is None:
         return None
-    _, bins = np.unique(equal_range_bins(probability, 15), return_inverse=True)
+    _, bins = np.unique(equal_range_bins(probability, N_BINS), return_inverse=True)
     counts = np.bincount(bins)
     means = np.bincount(bins, weights=probability) / counts
     rng = np.random.default_rng(seed)
     drawn = _draw(rng, counts, means, resamples)
     gaps = np.abs(drawn / counts[:, np.newaxis] - means[:, np.newaxis])
-    return _band("ece_15", observed, counts / counts.sum() @ gaps, refitted=False)
+    return _band(observed, counts / counts.sum() @ gaps, refitted=False)
 
 
 @dataclass(frozen=True, eq=False)
 class _Cells:
-    """Samples of one set in the bins of a table, and the mean probability that each bin serves.
+    """Samples of one set, in cells of equal bin of a table and equal range of the probability.
 
-    ``shares[b, c]`` is the weight of the probability of bin ``c`` in that mean of bin ``b``, where
+    ``shares[c, b]`` is the weight of the probability of bin ``b`` in the mean of cell ``c``, where
     bins are interpolated.
     """
 
     bins: BinIndex
-    counts: Counts
+    sizes: Counts
     mean: Rates
+    counts: Counts
     shares: Floats | None = None
     is_curve: bool = False
 
     @classmethod
     def of(cls, table: BinTable, uncertainty: Uncertainty) -> "_Cells":
         found = table.look_up(uncertainty)
-        bins = found.bin
-        counts = np.bincount(bins, minlength=table.n_bins)
-        if table.lookup == "step":
-            return cls(bins, counts, table.probability)
-        if table.lookup == "smooth":
-            total = np.bincount(bins, found.probability, table.n_bins)
-            mean = np.where(counts > 0, total / np.maximum(counts, 1), table.probability)
-            return cls(bins, counts, mean, is_curve=True)
-        shares = _hat_shares(table, uncertainty, bins, counts)
-        return cls(bins, counts, shares @ table.probability, shares)
+        code = found.bin * N_BINS + equal_range_bins(found.probability, N_BINS)
+        codes, cells, sizes = np.unique(code, return_inverse=True, return_counts=True)
+        mean = np.bincount(cells, found.probability, len(codes)) / sizes
+        counts = np.bincount(found.bin, minlength=table.n_bins)
+        shares = None
+        if table.lookup == "interpolated":
+            shares = _hat_shares(table, uncertainty, cells, sizes)
+        is_curve = table.lookup == "smooth"
+        return cls(codes // N_BINS, sizes, mean, counts, shares, is_curve)
 
     @property
     def expected(self) -> Floats:
         """The expected hits by bin, shape (n_bins, 1)."""
-        return (self.counts * self.mean)[:, np.newaxis]
+        return self.hits_of_bins((self.sizes * self.mean)[:, np.newaxis])
+
+    def hits_of_bins(self, hits: Counts | Floats) -> Floats:
+        """Return hits by bin, of hits by cell."""
+        is_in = self.bins == np.arange(len(self.counts))[:, np.newaxis]
+        return np.asarray(is_in.astype(np.float64) @ hits)
 
     def draw(self, rng: np.random.Generator, resamples: int) -> Counts:
-        """Return hits by bin and resample."""
-        return _draw(rng, self.counts, self.mean, resamples)
+        """Return hits by cell and resample."""
+        return _draw(rng, self.sizes, self.mean, resamples)
 
     def served(self, refitted: Rates, expected: Rates) -> Rates:
-        """Return the mean probability served by bin and resample, for refitted bins.
+        """Return the mean probability served by cell and resample, for refitted bins.
 
         The mean of a curve moves as the refitted bins move from what was ``expected`` of them.
         """
         if self.is_curve:
-            return np.asarray(self.mean[:, np.newaxis] + refitted - expected)
-        return refitted if self.shares is None else np.asarray(self.shares @ refitted)
+            return np.asarray(self.mean[:, np.newaxis] + (refitted - expected)[self.bins])
+        return refitted[self.bins] if self.shares is None else np.asarray(self.shares @ refitted)
 
     def errors(self, hits: Counts, served: Rates) -> Floats:
-        """Return the calibration error of each resample."""
-        gaps = np.abs(hits - self.counts[:, np.newaxis] * served)
-        return np.asarray(gaps.sum(axis=0) / max(int(self.counts.sum()), 1), dtype=np.float64)
+        """Return the calibration error of each resample, over ranges of what it serves."""
+        resamples = hits.shape[1]
+        gaps = hits - self.sizes[:, np.newaxis] * served
+        ranges = np.clip(np.ceil(served * N_BINS) - 1.0, 0.0, N_BINS - 1.0).astype(np.int64)
+        ranges += N_BINS * np.arange(resamples)
+        total = np.bincount(ranges.ravel(), gaps.ravel(), N_BINS * resamples)
+        off = np.abs(total).reshape(resamples, N_BINS).sum(axis=1)
+        return np.asarray(off / max(int(self.sizes.sum()), 1), dtype=np.float64)
 
 
 def _hat_shares(
-    table: BinTable, uncertainty: Uncertainty, bins: BinIndex, counts: Counts
+    table: BinTable, uncertainty: Uncertainty, cells: BinIndex, sizes: Counts
 ) -> Floats:
     values = uncertainty.astype(np.float64)
-    shares = np.empty((table.n_bins, table.n_bins))
+    shares = np.empty((len(sizes), table.n_bins))
     for column, hat in enumerate(np.eye(table.n_bins)):
         weights = np.interp(values, table.mean_uncertainty, hat)
-        shares[:, column] = np.bincount(bins, weights=weights, minlength=table.n_bins)
-    shares[counts == 0] = np.eye(table.n_bins)[counts == 0]
-    return np.asarray(shares / np.maximum(counts, 1)[:, np.newaxis], dtype=np.float64)
+        shares[:, column] = np.bincount(cells, weights=weights, minlength=len(sizes))
+    return np.asarray(shares / sizes[:, np.newaxis], dtype=np.float64)
 
 
 def _draw(rng: np.random.Generator, counts: Counts, mean: Rates, resamples: int) -> Counts:
@@ -265,8 +273,8 @@ def _refit(table: BinTable, counts: Counts, hits: Counts | Floats) -> Rates:
     return regularised_rate(hits, counts[:, np.newaxis], accuracy, table.prior.strength)
 
 
-def _band(score: str, observed: float, errors: Floats, *, refitted: bool = True) -> ConsistencyBand:
+def _band(observed: float, errors: Floats, *, refitted: bool = True) -> ConsistencyBand:
     median, upper = np.quantile(errors, [0.5, UPPER])
     return ConsistencyBand(
-        score, observed, float(median), float(upper), len(errors), refitted=refitted
+        "ece_15", observed, float(median), float(upper), len(errors), refitted=refitted
     )

@@ -139,7 +139,7 @@ def _fit_measure(event: EventInput, measure: str) -> MeasureFit:
             found.table,
             uncertainty,
             event.folds,
-            observed=None if has_design else found.scores["ece"].mean,
+            observed=None if has_design else found.scores["ece_15"].mean,
             seed=options.seed,
         ),
         evaluation_ece_band=evaluation_ece_band,

@@ -196,7 +196,7 @@ BEFORE_AFTER_COLUMNS = (
     Column("event", str),
     Column("before, by the model's softmax", text.percent),
     Column("after", text.percent),
-    Column("99 % limit of chance, over the served bins", text.percent),
+    Column("99 % limit of chance", text.percent),
 )
 
 
@@ -229,7 +229,7 @@ def _before_after_figure(served: Served, shown: Located) -> Figure:
         title=f"{event}: calibration error from {text.percent(before)} to "
         f"{text.percent(after)}{verdict}{right}",
         note=f"How far stated probabilities are off on average ({ERROR}), {on}. Grey: what chance "
-        "alone gives a calibrated model in 99 of 100 cases, over the served bins.",
+        "alone gives a calibrated model in 99 of 100 cases.",
         data={"rows": [{"event": event, "before": before, "after": after, "chance": chance}]},
         table=Table(
             BEFORE_AFTER_COLUMNS,

@@ -21,7 +21,7 @@ N_FITTED, N_JUDGED, BINS = 600, 500, 6
 
 
 def ece(table, uncertainty, hits):
-    return SCORES["ece"].compute(predict_with_table(table, uncertainty, hits))
+    return SCORES["ece_15"].compute(predict_with_table(table, uncertainty, hits))
 
 
 def drawn_set(rng, n_samples):
@@ -57,7 +57,7 @@ def test_evaluation_band_is_that_of_tables_fitted_to_drawn_labels(sets):
     band = evaluation_band(table, fitted, judged, hits, seed=0)
     assert_quantiles(band, drawn, median=0.08, upper=0.1)
     assert band.observed == pytest.approx(ece(table, judged, hits), rel=1e-12)
-    assert (band.score, band.resamples, band.refitted) == ("ece", 1000, True)
+    assert (band.score, band.resamples, band.refitted) == ("ece_15", 1000, True)
 
 
 @pytest.mark.parametrize("lookup", ["step", "smooth"])
@@ -91,7 +91,7 @@ def test_a_curve_that_is_wrong_is_not_explained_by_chance(off):
     assert ece_permutation_test(wrong, predictions, rng=rng) < 0.001
 
 
-def mean_ece_of_folds(uncertainty, hits, folds, *, n_bins):
+def mean_error_of_folds(uncertainty, hits, folds, *, n_bins):
     """Return the mean over folds of the error of tables fitted to the other folds."""
     errors = []
     for fold in np.unique(folds):
@@ -108,7 +108,7 @@ def test_cross_validated_band_is_that_of_folds_fitted_to_drawn_labels():
     folds = np.arange(500) % 5
     chance = table.look_up(uncertainty).probability
     drawn = [
-        mean_ece_of_folds(uncertainty, rng.random(500) < chance, folds, n_bins=5)
+        mean_error_of_folds(uncertainty, rng.random(500) < chance, folds, n_bins=5)
         for _ in range(300)
     ]
     band = cross_validated_band(table, uncertainty, folds, observed=0.05, seed=0)
@@ -136,7 +136,7 @@ def test_an_event_that_never_varies_is_what_its_table_says(n_samples, hit):
     """Nearly every draw is the data themselves: their error is the 99 % point, to rounding."""
     uncertainty, hits = np.arange(n_samples, dtype=np.float32), np.full(n_samples, hit)
     folds = np.arange(n_samples) % 10
-    observed = mean_ece_of_folds(uncertainty, hits, folds, n_bins=1)
+    observed = mean_error_of_folds(uncertainty, hits, folds, n_bins=1)
     table = fit_bin_table(uncertainty, hits, n_bins=1)
     assert cross_validated_band(table, uncertainty, folds, observed=observed, seed=0).consistent
 

@@ -60,7 +60,7 @@ def test_labelled_set_is_scored_by_the_tables_as_they_are(calibration):
             table = tables_of(calibration)[k][name]
             expected = compute_scores(predict_with_table(table, values, further.hits(k)))
             assert measure.scores == pytest.approx(expected, rel=1e-9)
-            assert measure.ece_band.observed == pytest.approx(expected["ece"], rel=1e-9)
+            assert measure.ece_band.observed == pytest.approx(expected["ece_15"], rel=1e-9)
             assert list(measure.occupancy) == np.histogram(values, table.edges)[0].tolist()
             for level, share in measure.discarded.items():
                 threshold = ood_thresholds(ranking_of(calibration.uncertainty[measure.column]))[
