@@ -11,7 +11,8 @@ from howsure.statistics.ranking import RankedSamples
 
 N_STARTS = 5
 N_RANKS = 200
-GROWTH = np.geomspace(1.0, 1e4, 400)
+MOST_GROWTH = 100.0  # of a set for which missing labels are estimated
+GROWTH = np.geomspace(1.0, MOST_GROWTH, 400)
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class SelectiveResult:
     n_accepted, n_errors : int
         Of the calibration set; 0 if no rank passes.
     labels_missing : int or None
-        If no rank passes, about how many more samples would give a threshold. None if 10,000 times
+        If no rank passes, about how many more samples would give a threshold. None if 100 times
         the samples would not, and if there is a threshold.
     evaluation : AcceptedSamples or None
         The same threshold on an evaluation set, which had no part in its choice.
@@ -135,17 +136,23 @@ def largest_pass(ranked: RankedSamples, target: SelectiveTarget) -> int | None:
 def _labels_missing(ranked: RankedSamples, target: SelectiveTarget) -> int | None:
     """Return about how many more samples would let a start pass.
 
-    This assumes that the risk at each coverage stays as observed.
+    This assumes that the risk at each coverage stays as observed, and that large blocks of equal
+    values grow with the set. The risk of fewer samples than the first start needs, or than a
+    quarter of a small set, is taken to be theirs: that of the first few is mostly luck.
     """
     n_samples, least = ranked.n_samples, target.least_rank
     totals = np.unique(np.ceil(max(n_samples + 1, least) * GROWTH))
     starts = np.rint(np.linspace(np.full(len(totals), least), totals, N_STARTS))
-    growth = totals / n_samples
-    errors = growth * np.interp(
-        starts / growth, np.append(0, ranked.accepted), np.append(0, ranked.errors)
-    )
-    p_values = risk_p_values(np.ceil(errors - 1e-9), starts, target.max_risk)
-    passes = (p_values <= target.delta / N_STARTS).any(axis=0)
+    growth, few = totals / n_samples, min(float(least), n_samples / (N_STARTS - 1))
+    accepted, wrong = np.append(0, ranked.accepted), np.append(0, ranked.errors)
+    places = starts / growth
+    judged = np.maximum(places, few)
+    errors = np.interp(judged, accepted, wrong) / judged * starts
+    ends = np.minimum(np.searchsorted(accepted, places), len(accepted) - 1)
+    is_block = accepted[ends] - accepted[ends - 1] >= max(few, 2.0)
+    counts = np.where(is_block, np.rint(growth * accepted[ends]), starts)
+    errors = np.ceil(np.where(is_block, growth * wrong[ends], errors) - 1e-9)
+    passes = (risk_p_values(errors, counts, target.max_risk) <= target.delta / N_STARTS).any(axis=0)
     return int(totals[np.argmax(passes)]) - n_samples if passes.any() else None
 
 

@@ -3,6 +3,7 @@
 import os
 import sys
 import webbrowser
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -97,14 +98,30 @@ def print_scores(report: dict[str, Any], typed: TypedWords | None = None) -> Non
     found = report["calibration"]
     reference, summary = f"{found['name']}@{found['version']}", report["summary"]
     headline = summary["headline"]
-    if summary["status"] == "unfit":
-        headline += f"\n  another error rate: howsure refit {reference} --max-risk 0.1"
+    others = _other_rates(report["events"]) if summary["status"] == "unfit" else ""
+    if others:
+        headline += f"\n  other error rates: howsure refit {reference} --max-risk {others}"
     print_findings(
         report | {"warnings": [note for note in report["warnings"] if note not in said]},
         reference=reference,
         typed=typed,
         headline=headline,
     )
+
+
+RATES = (0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
+
+
+def _other_rates(events: Mapping[str, Any]) -> str:
+    """Return larger error rates than were asked for, up to one that all answers should keep."""
+    event = next(iter(events.values()))
+    asked = [
+        found["target"]["max_risk"] for found in event["measures"][event["served"]]["selective"]
+    ]
+    enough = 1.3 * (1.0 - event["accuracy"])
+    last = next((rate for rate in RATES if rate >= enough), 0.0)
+    found = [rate for rate in RATES if max(asked, default=0.0) < rate <= last]
+    return ",".join(f"{rate:g}" for rate in found)
 
 
 def _title(k: str, event: dict[str, Any]) -> str:

@@ -169,7 +169,10 @@ def missing_labels(missing: Mapping[float, int | None], accuracy: float = 1.0) -
             "classes and the preprocessing before anything else."
         )
     if not known:
-        return "More labels would not help. Choose a larger error rate."
+        return (
+            "At the error rates seen here, more labels would not prove it. Choose a larger error "
+            "rate."
+        )
     nearest = min(known, key=lambda rate: known[rate])
     to_prove = f" to prove {share(nearest)}" if len(missing) > 1 else ""
     return (

@@ -73,9 +73,10 @@ def test_a_line_says_whether_answers_are_fit_for_automatic_use(command, tmp_path
     for done in (made, command("report", "coin")):
         assert any(line.startswith(sentence) for line in done.stderr.splitlines())
         assert sentence not in done.stdout
-        (words,) = printed_lines(done.stderr, "another error rate: ")
-    command(*words[1:-1], "0.9")
-    assert "Fit for automatic use on all answers: at most 90 %" in command("report", "coin").stderr
+        (words,) = printed_lines(done.stderr, "other error rates: ")
+    assert words[-1] == "0.1,0.15,0.2,0.3,0.4,0.5"
+    refitted = command(*words[1:]).stderr
+    assert "Fit for automatic use on all answers: at most 50 %" in refitted
 
 
 FIGURES = {"offset": -1, "classes": 10, "sent": [3, 5], "meant": [5, 3]}

@@ -141,8 +141,8 @@ def test_it_goes_with_its_calibration(client, service) -> None:
     ("models", "measure", "message"),
     [
         (["small_cnn.onnx"], "gradient_norm", "gradient_norm"),
-        (MEMBERS, "entropy", "single graph"),
-        (["variational_mlp.onnx"], "ensemble_variance", "single graph"),
+        (MEMBERS, "entropy", "cannot be exported as one file"),
+        (["variational_mlp.onnx"], "ensemble_variance", "cannot be exported as one file"),
         ([], "entropy", "no ONNX model"),
     ],
 )

@@ -65,7 +65,10 @@ def test_all_answers_are_not_a_percentage(report) -> None:
 @pytest.mark.parametrize(
     ("missing", "said"),
     [
-        ([None, None], "More labels would not help. Choose a larger error rate."),
+        (
+            [None, None],
+            "At the error rates seen here, more labels would not prove it. Choose a larger",
+        ),
         ([1234, None], "Add about 1,300 labelled samples like these to prove 5 %, or"),
         ([1234, 96], "Add about 96 labelled samples like these to prove 1 %, or"),
     ],

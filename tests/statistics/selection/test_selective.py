@@ -97,6 +97,34 @@ def test_labels_missing_are_about_what_is_needed():
         assert (found.threshold is not None) == passes
 
 
+def of_block(n_samples, *, wrong):
+    """A tenth of the samples have the least value; a fifth of all others are wrong."""
+    n_block = n_samples // 10
+    hits = np.arange(n_samples) % 5 > 0
+    hits[:n_block] = np.arange(n_block) >= round(wrong * n_block)
+    values = np.r_[np.zeros(n_block), np.linspace(1, 2, n_samples - n_block)]
+    return fit_selective(ranking_of(values.astype(np.float32), hits), SelectiveTarget(0.1))
+
+
+def test_a_block_of_equal_values_grows_with_the_set():
+    """As stated confidences have: the first start means the whole block, however large it is."""
+    missing = of_block(1500, wrong=0.06).labels_missing
+    for growth, passes in ((0.8, False), (1.2, True)):
+        found = of_block(int((1500 + missing) * growth), wrong=0.06)
+        assert (found.threshold is not None) == passes
+    assert of_block(1500, wrong=0.11).labels_missing is None
+
+
+def test_luck_among_the_first_samples_promises_nothing():
+    """Twelve right answers, then an error in eight, everywhere: 10 % is never proven."""
+    for n_samples in (600, 3000, 12_000):
+        hits = np.arange(n_samples) % 8 > 0
+        hits[:12] = True
+        ranked = ranking_of(np.arange(n_samples, dtype=np.float32), hits)
+        found = fit_selective(ranked, SelectiveTarget(0.1))
+        assert (found.threshold, found.labels_missing) == (None, None)
+
+
 def test_no_number_of_labels_helps_where_all_is_wrong():
     found = fit_selective(
         ranking_of(np.arange(50, dtype=np.float32), np.zeros(50, dtype=bool)), EASY
