@@ -162,7 +162,8 @@ def findings_of_records(
     row: models.Calibration, records: Records, evaluation: Records | None
 ) -> list[Finding]:
     """Return the findings made at the start, and those of the records, which take precedence."""
-    found = run_checks(_evidence(row, records, evaluation=evaluation))
+    evidence = _evidence(row, records, evaluation=evaluation)
+    found = run_checks(replace(evidence, is_same_file=_is_same(row, "evaluation_sha256", row.data)))
     of_evaluation = [] if evaluation is None else _of_evaluation_labels(row, evaluation)
     merged = _merged_by_code((Finding(**known) for known in row.findings), of_evaluation, found)
     explained = (OUT_OF_RANGE, *(one.code for one in of_evaluation))
@@ -193,8 +194,17 @@ def findings_of_further_set(
     ``records`` are of the calibration set.
     """
     named = bool(data.get(NAMED_BY_MODEL))
-    both = run_checks(_evidence(row, records, evaluation=further), [IN_BOTH_SETS])
-    return [*_of_other_labels(row, further, named_by_model=named), *both]
+    both = _evidence(row, records, evaluation=further)
+    both = replace(both, is_same_file=_is_same(row, "sha256", data))
+    return [
+        *_of_other_labels(row, further, named_by_model=named),
+        *run_checks(both, [IN_BOTH_SETS]),
+    ]
+
+
+def _is_same(row: models.Calibration, name: str, data: Mapping[str, Any]) -> bool:
+    """Tell whether the digest of another set is that of the calibration set."""
+    return data.get(name) is not None and data[name] == row.data["sha256"]
 
 
 def _of_other_labels(

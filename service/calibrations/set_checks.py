@@ -17,7 +17,8 @@ from howsure.statistics.measures import (
     supplied_names,
 )
 from service.calibrations.config import CalibrationConfig
-from service.child.reading.checks import are_distributions, counted_from_one
+from service.child.reading.checks import counted_from_one
+from service.child.reading.output_checks import AS_LOGITS, are_distributions, are_percentages
 from service.errors import InvalidConfig, InvalidDataset, TooLarge, shown
 from service.graph.description import quote, quote_all
 from service.runner.messages.dataset import PAIRS, Batch, DatasetInfo, ScoreRange
@@ -110,6 +111,18 @@ def check_same_scores(given: Batch, *, place: str, may_be_probabilities: bool) -
             "expected logits as in the calibration set, got numbers from 0 to 1 that sum to 1 in "
             "each row; send the model's logits, or the logarithms of these",
         )
+
+
+def check_no_percentages(given: Batch, *, place: str) -> None:
+    """Refuse logits that are percentages.
+
+    Raises
+    ------
+    InvalidDataset
+        Naming the array.
+    """
+    if are_percentages(given.arrays["logits"]):
+        raise InvalidDataset.at(f"{place}.logits", AS_LOGITS)
 
 
 def check_same_score_range(info: DatasetInfo, known: ScoreRange | None, *, place: str) -> None:

@@ -28,6 +28,7 @@ from service.calibrations.set_checks import (
     check_class_map,
     check_ensemble,
     check_label_range,
+    check_no_percentages,
     check_same_classes,
     check_same_layout,
     check_same_score_range,
@@ -36,8 +37,8 @@ from service.calibrations.set_checks import (
     class_names,
 )
 from service.calibrations.upload_form import CalibrationUpload
-from service.child.reading.checks import are_distributions
 from service.child.reading.columns import listed
+from service.child.reading.output_checks import are_distributions
 from service.errors import InvalidConfig, InvalidInput, InvalidOnnxModel, ModelRule, ServiceError
 from service.http.uploads import SpooledFile
 from service.runner.messages.dataset import PAIRS, Batch, DatasetInfo, DatasetKind, ScoreRange
@@ -174,13 +175,7 @@ def check_upload(
     for location, dataset in sets.items():
         settle_class_indices(dataset, location, config, found.own_names)
     info = sets["calibration"].info
-    if "evaluation" in sets:
-        check_same_classes(info, sets["evaluation"].info)
-        check_same_score_range(sets["evaluation"].info, info.score_range, place="evaluation")
-        if info.kind == "logits":
-            is_known = are_distributions(trial.arrays["logits"])
-            further = sets["evaluation"].trial
-            check_same_scores(further, place="evaluation", may_be_probabilities=is_known)
+    _check_scores(sets)
     check_class_map(info, config, found.n_classes)
     labels = {location: dataset.labels() for location, dataset in sets.items()}
     for location, own in labels.items():
@@ -200,6 +195,21 @@ def check_upload(
     if model is not None:
         check_rows(model, checked.n_samples, limit=workspace.limits.max_row_passes)
     return checked
+
+
+def _check_scores(sets: Mapping[models.ArtifactRole, UploadedSet]) -> None:
+    """Check the classes and the scale of outputs, in both sets."""
+    ours, further = sets["calibration"], sets.get("evaluation")
+    if ours.info.kind == "logits":
+        for location, dataset in sets.items():
+            check_no_percentages(dataset.trial, place=location)
+    if further is None:
+        return
+    check_same_classes(ours.info, further.info)
+    check_same_score_range(further.info, ours.info.score_range, place="evaluation")
+    if ours.info.kind == "logits":
+        is_known = are_distributions(ours.trial.arrays["logits"])
+        check_same_scores(further.trial, place="evaluation", may_be_probabilities=is_known)
 
 
 def _refuse_text_model(

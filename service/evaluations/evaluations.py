@@ -17,6 +17,7 @@ from service.calibrations.onnx_model import by_input, named_columns
 from service.calibrations.pass_limits import check_rows
 from service.calibrations.set_checks import (
     check_label_range,
+    check_no_percentages,
     check_same_score_range,
     check_same_scores,
 )
@@ -145,6 +146,7 @@ def _check_compatible(ctx: CallContext, row: models.Calibration, dataset: Upload
         )
     check_same_score_range(info, row.data.get(SCORE_RANGE), place=LOCATION)
     if info.kind == "logits":
+        check_no_percentages(dataset.trial, place=LOCATION)
         known = any(found["code"] == SOFTMAX_TWICE for found in row.findings)
         check_same_scores(dataset.trial, place=LOCATION, may_be_probabilities=known)
     n_classes = len(row.config["classes"])

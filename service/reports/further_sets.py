@@ -5,7 +5,7 @@ from typing import Any
 
 import models
 from howsure.statistics.bins.intervals import proportion_interval
-from howsure.statistics.findings import LABEL_FINDINGS, OUT_OF_RANGE
+from howsure.statistics.findings import LABEL_FINDINGS, OUT_OF_RANGE, REVERSED
 from howsure.statistics.fit.verdict import ERROR
 from howsure.statistics.shift.verdict import (
     OPENINGS,
@@ -143,6 +143,8 @@ def doubted_part(found: Mapping[str, Any]) -> str | None:
     warnings = {one["code"] for one in found.get("findings", ()) if one["level"] == "warning"}
     if OUT_OF_RANGE in warnings:
         return "inputs"
+    if REVERSED in warnings:
+        return "scores"
     return None if warnings.isdisjoint(LABEL_FINDINGS) else "labels"
 
 

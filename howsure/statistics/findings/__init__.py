@@ -36,6 +36,7 @@ from howsure.statistics.findings.scores import score_near_chance, score_reversed
 IN_BOTH_SETS = "samples-in-both-sets"
 OUT_OF_RANGE = "inputs-out-of-range"
 SOFTMAX_TWICE = "softmax-twice"
+REVERSED = "score-reversed"
 # Findings that run the model again on inputs prepared in other ways.
 PREPARATION_FINDINGS = (NOT_SCALED, SCALED_TWICE, WRONG_PREPROCESSING)
 # The check for each code, in the order of report: a finding comes before those it may cause.
@@ -46,7 +47,7 @@ FINDINGS: Mapping[str, Callable[[RecordedSet], Finding | None]] = {
     SOFTMAX_TWICE: softmax_twice,
     "not-probabilities": not_probabilities,
     "accuracy-near-chance": accuracy_near_chance,
-    "score-reversed": score_reversed,
+    REVERSED: score_reversed,
     "score-near-chance": score_near_chance,
     OUT_OF_RANGE: inputs_out_of_range,
     "accuracy-differs": accuracy_differs,
@@ -62,7 +63,7 @@ FINDINGS: Mapping[str, Callable[[RecordedSet], Finding | None]] = {
 UPLOAD_FINDINGS = frozenset({*PREPARATION_FINDINGS, SOFTMAX_TWICE, OUT_OF_RANGE})
 # Findings about the labels, and about the scores, of any labelled set.
 LABEL_FINDINGS = ("labels-shifted", "labels-permuted")
-SCORE_FINDINGS = ("score-reversed", "score-near-chance")
+SCORE_FINDINGS = (REVERSED, "score-near-chance")
 # Findings about a set of pairs, which has no classes.
 PAIR_FINDINGS = (
     *SCORE_FINDINGS,

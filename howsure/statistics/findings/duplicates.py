@@ -67,13 +67,15 @@ def _repeated_set(evidence: RecordedSet) -> Finding | None:
 def samples_in_both_sets(evidence: RecordedSet) -> Finding | None:
     """Find samples for evaluation that the calibration was fitted to, at the same shares as copies.
 
-    Where equal samples are no copies, only two equal sets are found.
+    Where equal samples are no copies, only two equal sets are found, or one file sent twice.
     """
     ours, theirs = evidence.records, evidence.evaluation
     if theirs is None or not evidence.is_whole:
         return None
     n = theirs.n_samples
-    if evidence.copies is None:
+    if evidence.is_same_file:
+        again = n
+    elif evidence.copies is None:
         same = ours.n_samples == n and len(_occurrences(ours)) >= LEAST_DISTINCT
         again = n if same and np.array_equal(_identities(ours), _identities(theirs)) else 0
     else:

@@ -194,6 +194,8 @@ class RecordedSet(LabelCounts):
         Whether the set names its labels, so that the classes of the model may be called otherwise.
     names_of_model : bool
         Whether the labels are names that the model itself gives its classes.
+    is_same_file : bool
+        Whether the evaluation set is the file of the calibration set.
     """
 
     records: Records
@@ -206,6 +208,7 @@ class RecordedSet(LabelCounts):
     supplied: Mapping[str, bool] = field(default_factory=dict)
     names_of_labels: bool = False
     names_of_model: bool = False
+    is_same_file: bool = False
 
     @property
     def is_whole(self) -> bool:

@@ -12,13 +12,15 @@ from howsure.statistics.records.records import Records
 
 KEY_BYTES = 8
 DIGEST_BYTES = 4
+SINGLE = 4  # bytes of a float32
 
 
 def tie_keys(rows: NDArray[np.generic], seed: int) -> TieKeys:
     """Return a keyed 32-bit hash of each row's bytes.
 
     The key depends only on the sample and the seed, so results derived from it do not depend on the
-    order or sharding of samples. Identical samples share a key; they are exchangeable.
+    order or sharding of samples. Identical samples share a key; they are exchangeable. Wider
+    floating-point numbers count as float32, so that a sample has the same key in a text file.
 
     Parameters
     ----------
@@ -39,6 +41,9 @@ def tie_keys(rows: NDArray[np.generic], seed: int) -> TieKeys:
         raise ValueError(f"rows must be an array of numbers, not {rows.dtype} {rows.shape}")
     if not 0 <= seed < 2 ** (8 * KEY_BYTES):
         raise ValueError(f"seed must lie in [0, 2**64), not {seed}")
+    if rows.dtype.kind == "f" and rows.dtype.itemsize > SINGLE:
+        with np.errstate(over="ignore"):
+            rows = rows.astype(np.float32)
     little_endian = np.ascontiguousarray(rows, dtype=rows.dtype.newbyteorder("<"))
     lines = little_endian.reshape(len(rows), -1) if rows.size else np.empty((len(rows), 0))
     root = hashlib.blake2b(digest_size=DIGEST_BYTES, key=seed.to_bytes(KEY_BYTES, "little"))

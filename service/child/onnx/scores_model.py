@@ -11,7 +11,8 @@ from howsure.statistics.measures import SCORE
 from howsure.statistics.records.build import score_uncertainty
 from howsure.statistics.softmax import rank_scores
 from service.child.onnx.session import CPU, VERSIONS
-from service.child.reading.checks import SUPPLIED_PREFIX, are_distributions
+from service.child.reading.checks import SUPPLIED_PREFIX
+from service.child.reading.output_checks import AS_LOGITS, are_distributions, are_percentages
 from service.child.reading.pairs import check_score_range, pair_rows
 from service.child.requests.body_decoder import Decoded, read_request, supplied_column
 from service.child.requests.limits import BodyLimits
@@ -116,6 +117,8 @@ class ScoresDecoder:
             arrays = self._named_rows[request.named_kind].read(request.named_rows, limits)
             request = replace(request, arrays=arrays)
         kind, scores = class_scores(request, n_classes=spec.n_classes, max_rows=limits.max_rows)
+        if kind == "logits" and are_percentages(scores):
+            raise InvalidInput.at("logits", AS_LOGITS)
         if kind == "logits" and not spec.may_be_probabilities and are_distributions(scores):
             raise InvalidInput.at(
                 "logits",

@@ -1,23 +1,17 @@
 """Checks of values, the same for all file formats. Rows count from 0."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from howsure.statistics.arrays import Floats, Labels
 from service.errors import InvalidDataset, TooLarge
-from service.runner.messages.dataset import AnyArray, DatasetInfo, OutputKind
+from service.runner.messages.dataset import AnyArray, DatasetInfo
 from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.reading import SetContext
 
 MIN_CLASSES = 2
-SUM_TOLERANCE = 1e-3
-# Floats of decimals such as 0.333 miss them by less than this.
-FLOAT_ERROR = 1e-6
-PERCENT = 100.0
-PERCENTAGES = f"the row sums to {PERCENT:g}, so these are percentages: divide by {PERCENT:g}"
 
 
 def is_plain_name(name: str) -> bool:
@@ -128,94 +122,6 @@ def check_inputs(values: AnyArray, *, place: str, start: int) -> None:
             f"{place}[{start + row}]",
             f"expected finite numbers, got {values[(row, *position)]}{where}",
         )
-
-
-def check_outputs(
-    values: NDArray[np.floating],
-    *,
-    kind: OutputKind,
-    start: int,
-    row_place: Callable[[int], str],
-    cell_place: Callable[[int, int], str],
-) -> None:
-    """Refuse a batch of logits or probabilities that breaks the rules of its kind.
-
-    Raises
-    ------
-    InvalidDataset
-        If a value is not finite, a probability is negative or above one, or a row of
-        probabilities does not sum to one within 1e-3.
-    """
-    bad = ~np.isfinite(values)
-    if kind == "probabilities":
-        # Ends of exactly 0 and 1 would refuse a float16 softmax or a forest for their rounding.
-        bad |= (values < -SUM_TOLERANCE) | (values > 1 + SUM_TOLERANCE)
-    if bad.any():
-        row, column = (int(at) for at in np.unravel_index(np.argmax(bad), bad.shape))
-        raise InvalidDataset.at(
-            cell_place(start + row, column), _refused_output(values[row], column, kind)
-        )
-    if kind == "logits":
-        return
-    sums = values.sum(axis=1, dtype=np.float64)
-    bad = is_off(sums)
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise InvalidDataset.at(
-            row_place(start + row),
-            f"expected probabilities that sum to 1 within {SUM_TOLERANCE}, got {sums[row]:.6g}; "
-            + sum_advice(values[row].astype(np.float64)),
-        )
-
-
-def is_off(sums: Floats) -> NDArray[np.bool_]:
-    """Tell which sums of probabilities are not 1 within the tolerance."""
-    return np.abs(sums - 1.0) > SUM_TOLERANCE + FLOAT_ERROR
-
-
-# Numbers that logits would hardly be by chance: three of one row, or two rows of two.
-FEWEST_NUMBERS = 3
-
-
-def are_distributions(scores: NDArray[np.floating]) -> bool:
-    """Tell whether all rows of scores are probabilities that sum to 1, not only of 0 and 1."""
-    if scores.size < FEWEST_NUMBERS or (scores < 0.0).any() or (scores > 1.0).any():
-        return False
-    has_fractions = bool((scores % 1.0 > 0.0).any())
-    return has_fractions and not is_off(scores.sum(axis=1, dtype=np.float64)).any()
-
-
-def sum_advice(row: Floats) -> str:
-    """Return what to do about a row of probabilities that does not sum to 1."""
-    if _are_percentages(row):
-        return PERCENTAGES
-    off = abs(row.sum() - 1.0)
-    for decimals in (1, 2, 3):
-        is_rounded = np.allclose(row, row.round(decimals), rtol=0.0, atol=FLOAT_ERROR)
-        if is_rounded and off <= len(row) / 2 * 10.0**-decimals + FLOAT_ERROR:
-            return (
-                f"they are rounded to {decimals} decimals: send more, or divide each row by its sum"
-            )
-    return "independent sigmoids are no distribution over classes"
-
-
-def _are_percentages(row: NDArray[np.floating]) -> bool:
-    return bool((row >= 0).all() and abs(row.sum() - PERCENT) <= PERCENT / 100)
-
-
-def _refused_output(row: NDArray[np.floating], column: int, kind: str) -> str:
-    value = row[column]
-    if kind == "logits" and value == -np.inf:
-        return (
-            f"expected a finite number, got {value}; for a class that is ruled out send a very low "
-            "logit, such as -10000"
-        )
-    if not np.isfinite(value):
-        return f"expected a finite number, got {value}"
-    fix = "send logits under the name of logits"
-    if _are_percentages(row):
-        fix = PERCENTAGES
-    return f"expected a probability from 0 to 1, got {value}; {fix}"
 
 
 def check_sizes(info: DatasetInfo, ctx: SetContext, *, fix: str = "send fewer") -> None:

@@ -247,12 +247,13 @@ def labels_of_numbers(
     TooLarge
         If there are too many classes.
     """
+    is_mapped = are_integers(reading.class_map)
     names_inputs = reading.kind == "inputs" and n_classes is None
-    if not names_inputs:
+    if not names_inputs and not is_mapped:
         checked = check_labels(values, place=place, n_classes=n_classes, n_allowed=max_classes)
         return ClassLabels(checked)
     whole = whole_labels(values, place=place)
-    if are_integers(reading.class_map) or (reading.class_map is None and whole.min() < 0):
+    if is_mapped or (reading.class_map is None and whole.min() < 0):
         used, codes = np.unique(whole, return_inverse=True)
         names = [str(value) for value in used.tolist()]
         return labels_by_name(names, codes, reading, place=place, max_classes=max_classes)

@@ -16,7 +16,6 @@ from service.child.reading.checks import (
     check_inputs,
     check_n_classes,
     check_n_samples,
-    check_outputs,
     check_sizes,
     check_supplied,
     is_plain_name,
@@ -24,6 +23,7 @@ from service.child.reading.checks import (
 )
 from service.child.reading.class_indices import labels_of_numbers
 from service.child.reading.columns import CORRECT_COLUMN
+from service.child.reading.output_checks import check_outputs
 from service.child.reading.pairs import (
     PairSet,
     check_correct,

@@ -11,13 +11,13 @@ from howsure.statistics.arrays import Labels
 from service.child.reading.checks import (
     SUPPLIED_PREFIX,
     check_inputs,
-    check_outputs,
     check_sizes,
     check_supplied,
     is_finite,
 )
 from service.child.reading.class_indices import ClassLabels
 from service.child.reading.columns import TableColumn, TableColumns, TableKind, labels_are_names
+from service.child.reading.output_checks import check_outputs
 from service.child.reading.sampling_design import read_design
 from service.runner.messages.dataset import (
     DESIGN_DTYPES,

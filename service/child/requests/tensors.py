@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howsure.statistics.measures import SCORE
-from service.child.reading.checks import SUM_TOLERANCE, is_off, sum_advice
 from service.child.reading.npy_header import NpyHeader
+from service.child.reading.output_checks import SUM_TOLERANCE, is_off, sum_advice
 from service.errors import InvalidDataset, InvalidInput, TooLarge, shown
 from service.runner.messages.dataset import PAIRS
 
