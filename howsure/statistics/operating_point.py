@@ -101,6 +101,9 @@ Amounts = tuple[float, float]
 class ExpectedVolume:
     """Expected counts for a number of answers on data like the calibration set.
 
+    By the evaluation set, if there is one: the threshold may have been chosen by the errors of the
+    calibration set.
+
     Attributes
     ----------
     volume : int
@@ -108,7 +111,8 @@ class ExpectedVolume:
         Mean numbers of accepted answers, of errors among them, and of answers left for review.
     accepted_interval, errors_interval : tuple of float
         ``volume`` times the exact interval of the share. Errors are a share of all samples, so
-        their interval includes the uncertainty of the coverage.
+        their interval includes the uncertainty of the coverage. Without an evaluation set, a risk
+        that was tested is the upper end.
     """
 
     volume: int
@@ -119,19 +123,28 @@ class ExpectedVolume:
     reviewed: float
 
 
-def expected_volume(seen: Consequences, volume: int, *, level: float) -> ExpectedVolume:
-    """Return the expected counts for ``volume`` answers, with intervals at ``level``."""
+def expected_volume(
+    seen: Consequences, volume: int, *, level: float, max_risk: float | None = None
+) -> ExpectedVolume:
+    """Return the expected counts for ``volume`` answers, with intervals at ``level``.
+
+    ``max_risk`` is the risk by which the threshold was chosen.
+    """
+    judged = seen if seen.evaluation is None else seen.evaluation
 
     def amounts(shares: tuple[float, float]) -> Amounts:
         return volume * shares[0], volume * shares[1]
 
-    accepted = volume * seen.n_accepted / seen.n_samples
+    errors = proportion_interval(judged.n_errors, judged.n_samples, level)
+    if max_risk is not None and judged is seen:
+        errors = min(errors[0], seen.coverage * max_risk), seen.coverage * max_risk
+    accepted = volume * judged.coverage
     return ExpectedVolume(
         volume=volume,
         accepted=accepted,
-        accepted_interval=amounts(seen.coverage_interval),
-        errors=volume * seen.n_errors / seen.n_samples,
-        errors_interval=amounts(proportion_interval(seen.n_errors, seen.n_samples, level)),
+        accepted_interval=amounts(judged.coverage_interval),
+        errors=volume * judged.n_errors / judged.n_samples,
+        errors_interval=amounts(errors),
         reviewed=volume - accepted,
     )
 
@@ -228,5 +241,7 @@ def choose_threshold(
         seen,
         certified=choice.max_risk is not None,
         max_risk=max_risk,
-        expected=None if volume is None else expected_volume(seen, volume, level=level),
+        expected=None
+        if volume is None
+        else expected_volume(seen, volume, level=level, max_risk=choice.max_risk),
     )

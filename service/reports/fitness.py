@@ -17,7 +17,7 @@ class Fitness:
     """The status and the headline of a report's summary, and what they depend on.
 
     ``warnings`` are those among the findings. ``coverage`` is the share of answers that it is fit
-    for, None unless it is fit.
+    for, and ``max_risk`` the share of these that may be wrong; None unless it is fit.
     """
 
     status: Status
@@ -25,6 +25,7 @@ class Fitness:
     warnings: tuple[str, ...]
     operating_point: models.OperatingPoint | None
     coverage: float | None = None
+    max_risk: float | None = None
 
     @property
     def is_refused(self) -> bool:
@@ -68,5 +69,8 @@ def _fitness(row: FitnessRow) -> Fitness:
     status, headline = decide(report)
     promised = promised_rate(report, k) if status == "fit" else None
     warnings = tuple(found["message"] for found in row.findings if found["level"] == "warning")
-    coverage = None if promised is None else promised["coverage"]
-    return Fitness(status, headline, warnings, row.point, coverage)
+    if promised is None:
+        return Fitness(status, headline, warnings, row.point)
+    return Fitness(
+        status, headline, warnings, row.point, promised["coverage"], promised["max_risk"]
+    )

@@ -76,5 +76,9 @@ def _title(k: str, found: Row, names: list[str]) -> str:
         return f"{text.event(k)}: no {accepted} of the calibration set is wrong"
     first = found["pairs"][0]
     label, predicted = (text.name(names[first[name]]) for name in ("label", "predicted"))
-    times = "once" if first["count"] == 1 else f"{text.count(first['count'])} times"
-    return f"{text.event(k)}: “{label}” is taken for “{predicted}” {times}, the most frequent error"
+    said = f"{text.event(k)}: “{label}” is taken for “{predicted}”"
+    if first["count"] == 1:
+        return f"{said} once; no error is more frequent"
+    shared = [pair["count"] for pair in found["pairs"]].count(first["count"]) > 1
+    rank = "no error is more frequent" if shared else "the most frequent error"
+    return f"{said} {text.count(first['count'])} times, {rank}"

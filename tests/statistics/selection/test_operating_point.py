@@ -62,6 +62,24 @@ def test_it_is_the_volume_times_the_shares_and_their_exact_intervals():
         np.testing.assert_allclose(interval, (10_000 * share.low, 10_000 * share.high), rtol=1e-6)
 
 
+def test_errors_by_which_a_threshold_was_chosen_do_not_say_how_many_to_expect():
+    """The bound that was tested does, and better the evaluation set, which had no part in it."""
+    hits = EVENLY > 5
+    judging = ranking_of(EVENLY, ONE_WRONG_IN_25)
+    choice = ThresholdChoice(max_risk=0.05)
+    tested, judged = (
+        choose_threshold(choice, ranking_of(EVENLY, hits), level=0.95, volume=10_000, evaluation=e)
+        for e in (None, judging)
+    )
+    assert tested.consequences.coverage == 1.0
+    low = binomtest(6, 1000).proportion_ci(0.95).low
+    np.testing.assert_allclose(tested.expected.errors_interval, (10_000 * low, 500), rtol=1e-6)
+    share = binomtest(40, 1000).proportion_ci(0.95)
+    ends = (10_000 * share.low, 10_000 * share.high)
+    np.testing.assert_allclose(judged.expected.errors_interval, ends, rtol=1e-6)
+    assert judged.expected.errors == 400
+
+
 def test_of_nothing_nothing_is_expected():
     seen = consequences(EVENLY, ONE_WRONG_IN_25, -1.0, level=0.95)
     found = expected_volume(seen, 7, level=0.95)

@@ -174,7 +174,9 @@ def test_each_row_says_in_a_word_what_its_report_says(service, visitor) -> None:
         (mark,) = re.findall(r'<a class="state [a-z]*" [^>]*title="([^"]*)">([^<]*)</a>', row)
         report = client.get(f"/report?calibration={name}").json()
         summary, risk = report["summary"], report["events"]["1"]["figures"]["risk"]
-        said = f"fit on {percent(risk['coverage'])}" if word == "fit" else word
+        said = word
+        if word == "fit":
+            said = f"fit on {percent(risk['coverage'])} (≤ {100 * risk['max_risk']:g} % wrong)"
         shown = html.unescape(mark[1]).replace("\u00a0", " ")
         assert (html.unescape(mark[0]), shown) == (summary["headline"], said)
     assert "Do not use for data like “upside down”" in summary["headline"]
