@@ -206,11 +206,14 @@ class _Cells:
     def of(cls, table: BinTable, uncertainty: Uncertainty) -> "_Cells":
         found = table.look_up(uncertainty)
         code = found.bin * N_BINS + equal_range_bins(found.probability, N_BINS)
-        codes, cells, sizes = np.unique(code, return_inverse=True, return_counts=True)
-        mean = np.bincount(cells, found.probability, len(codes)) / sizes
+        all_sizes = np.bincount(code)
+        codes = np.flatnonzero(all_sizes)
+        sizes = all_sizes[codes]
+        mean = np.bincount(code, found.probability)[codes] / sizes
         counts = np.bincount(found.bin, minlength=table.n_bins)
         shares = None
         if table.lookup == "interpolated":
+            cells = np.searchsorted(codes, code)
             shares = _hat_shares(table, uncertainty, cells, sizes)
         is_curve = table.lookup == "smooth"
         return cls(codes // N_BINS, sizes, mean, counts, shares, is_curve)
@@ -222,8 +225,10 @@ class _Cells:
 
     def hits_of_bins(self, hits: Counts | Floats) -> Floats:
         """Return hits by bin, of hits by cell."""
-        is_in = self.bins == np.arange(len(self.counts))[:, np.newaxis]
-        return np.asarray(is_in.astype(np.float64) @ hits)
+        found = np.zeros((len(self.counts), hits.shape[1]))
+        firsts = np.flatnonzero(np.diff(self.bins, prepend=-1))  # cells are in the order of bins
+        found[self.bins[firsts]] = np.add.reduceat(hits, firsts, axis=0)
+        return found
 
     def draw(self, rng: np.random.Generator, resamples: int) -> Counts:
         """Return hits by cell and resample."""
