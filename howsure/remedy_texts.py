@@ -111,6 +111,10 @@ REMEDIES_OF_FURTHER_SETS: Mapping[str, Remedy] = {
         "calibration set:",
         REMEDIES_OF_PAIRS["score-reversed"].code,
     ),
+    "accuracy-near-chance": Remedy(
+        "Check that each label of the set is in the row of its own sample: match them by an "
+        "identifier, not by position. If so, the model fails on this set."
+    ),
     "score-near-chance": Remedy(
         "Match each score of the set with its own answer by an identifier, not by position:",
         REMEDIES_OF_PAIRS["score-near-chance"].code,

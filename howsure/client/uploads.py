@@ -206,6 +206,7 @@ def companion_parts(
 
 # As exporters call them: model.onnx.data, model.onnx_data, model.onnx_data_1.
 COMPANION_NAMES = "*.onnx[._]data*"
+ONE_BYTE = 128  # lengths below it take one byte
 
 
 def _companions_of(model: Model) -> list[Path]:
@@ -218,7 +219,13 @@ def _companions_of(model: Model) -> list[Path]:
         return []
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         # The model holds their plain names, so no parser is needed to find them.
-        return [found for found in beside if content.find(found.name.encode()) >= 0]
+        return [found for found in beside if content.find(_as_text(found.name)) >= 0]
+
+
+def _as_text(name: str) -> bytes:
+    """Return the bytes of a short text in a protobuf message: its length, and itself."""
+    text = name.encode()
+    return bytes([len(text)]) + text if len(text) < ONE_BYTE else text
 
 
 def samples_part(

@@ -13,6 +13,7 @@ from howsure.statistics.findings import (
     FINDINGS,
     IN_BOTH_SETS,
     LABEL_FINDINGS,
+    NEAR_CHANCE,
     OUT_OF_RANGE,
     PREPARATION_FINDINGS,
     SCORE_FINDINGS,
@@ -214,7 +215,10 @@ def _of_other_labels(
     evidence = _evidence(row, records)
     counts = np.bincount(records.label, minlength=evidence.n_classes)
     evidence = replace(evidence, class_counts=counts, names_of_model=named_by_model)
-    return run_checks(evidence, SCORE_FINDINGS if evidence.source == PAIRS else LABEL_FINDINGS)
+    if evidence.source == PAIRS:
+        return run_checks(evidence, SCORE_FINDINGS)
+    # Labels in another order are why an accuracy is near chance.
+    return run_checks(evidence, LABEL_FINDINGS) or run_checks(evidence, [NEAR_CHANCE])
 
 
 # The key of the rows of a further set that are on another scale, in its stored description.

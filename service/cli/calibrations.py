@@ -1,5 +1,6 @@
 """Commands on one calibration, and ``howsure list``."""
 
+import filecmp
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -7,7 +8,7 @@ import typer
 from rich.table import Table
 
 from howsure.client.request import Request, address_of
-from service.cli.connection import service_client
+from service.cli.connection import ServiceClient, service_client
 from service.cli.console import (
     UrlOption,
     add_row,
@@ -108,26 +109,41 @@ def export(
 ) -> None:
     """Write the model with its bins to one ONNX file, which works without the service.
 
-    Files with external weights are written beside it, unless they are there.
+    Files with external weights are written beside it.
     """
     with service_client(url) as client:
         found = client.get(calibration)
+        beside = found.resource["data"].get("files", {}).get(WEIGHTS, ())
+        for name in beside:
+            _write_weights(client, found.id, Path() if output is None else output.parent, name)
         request = Request("GET", address_of(found.id, "model.onnx"), patient=True)
         path, answer = client.download(request, output)
-        beside = [
-            path.with_name(name)
-            for name in found.resource["data"].get("files", {}).get(WEIGHTS, ())
-        ]
-        for file in beside:
-            if not file.exists():
-                client.download(Request("GET", address_of(found.id, WEIGHTS, file.name)), file)
     checked = dict(part.split("=") for part in answer.headers["Howsure-Parity"].split("; "))
     typer.echo(
         f"{path}: on {checked['samples']} samples its classes and bins are those of the service, "
         f"and no probability differs by more than {checked['probability']}"
     )
     if beside:
-        typer.echo(f"keep beside it: {', '.join(file.name for file in beside)}")
+        typer.echo(f"keep beside it: {', '.join(beside)}")
+
+
+def _write_weights(client: ServiceClient, calibration: str, folder: Path, name: str) -> None:
+    """Write a file with weights, under the only name by which the model finds it.
+
+    Raises
+    ------
+    CommandFailed
+        If there is another file of this name: the model would be answered with its weights.
+    """
+    target, new = folder / name, folder / f"{name}.new"
+    client.download(Request("GET", address_of(calibration, WEIGHTS, name)), new)
+    if target.exists() and not filecmp.cmp(target, new, shallow=False):
+        new.unlink()
+        raise CommandFailed(
+            f"{target} has other weights than this calibration, and the exported model needs that "
+            "name: write it to another folder"
+        )
+    new.replace(target)
 
 
 def bins(

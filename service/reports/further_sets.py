@@ -5,7 +5,7 @@ from typing import Any
 
 import models
 from howsure.statistics.bins.intervals import proportion_interval
-from howsure.statistics.findings import LABEL_FINDINGS, OUT_OF_RANGE, REVERSED
+from howsure.statistics.findings import LABEL_FINDINGS, NEAR_CHANCE, OUT_OF_RANGE, REVERSED
 from howsure.statistics.fit.verdict import ERROR
 from howsure.statistics.shift.verdict import (
     OPENINGS,
@@ -101,6 +101,7 @@ def further_events(
         known = share_of(round(accuracy[k] * n_samples), n_samples)
         events[k] = {name: event[name] for name in ("accuracy", "served", "shifted")}
         events[k] |= {name: served[name] for name in ("scores", "discarded")}
+        events[k] |= {"population": served.get("population")}
         events[k] |= {"stated": served.get("stated"), "verdict": _verdict(result, event, level)}
         events[k]["accepted"] = [found | _rates(found) for found in event.get("accepted", [])]
         events[k]["disproves"] = doubted_part(result) is None and _disproves(
@@ -140,12 +141,28 @@ def _verdict(result: Mapping[str, Any], event: Event, level: float) -> str:
 
 def doubted_part(found: Mapping[str, Any]) -> str | None:
     """Return which part of a further set is probably wrong: inputs or labels; None if neither."""
-    warnings = {one["code"] for one in found.get("findings", ()) if one["level"] == "warning"}
+    findings = found.get("findings", ())
+    warnings = {one["code"] for one in findings if one["level"] == "warning"}
+    if any(one["code"] == NEAR_CHANCE for one in findings) and _is_as_certain(found):
+        return "labels"
     if OUT_OF_RANGE in warnings:
         return "inputs"
     if REVERSED in warnings:
         return "scores"
     return None if warnings.isdisjoint(LABEL_FINDINGS) else "labels"
+
+
+def _is_as_certain(found: Mapping[str, Any]) -> bool:
+    """Tell whether the uncertainties are those of the calibration set, by each event's measure.
+
+    A model that fails on the set would be less certain, or more.
+    """
+    events = found["events"].values()
+    # Results have all measures, reports the served one.
+    served = [event.get("measures", {}).get(event["served"], event) for event in events]
+    populations = [one["population"] for one in served if one.get("population")]
+    level = SHIFT_LEVEL / max(len(populations), 1)
+    return all(one["p_value"] >= level for one in populations)
 
 
 def _disproves(event: Event, n_samples: int, known: Event | None, *, level: float) -> bool:

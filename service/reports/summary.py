@@ -15,13 +15,14 @@ from service.reports.further_sets import (
     rate_in_words,
 )
 from service.reports.numbers import confidence, count, percent, rough_count, share
-from service.reports.verdict import TIES, is_chance, verdict
+from service.reports.verdict import TIES, chance_limit, is_chance, verdict
 
 Status: TypeAlias = Literal["fit", "unfit", "warned", "shifted", "unknown"]
 Report: TypeAlias = Mapping[str, Any]
 
 FIRST = "1"
 ALL = 1.0
+SHOWS_LITTLE = 0.05  # a chance of larger errors than this hides most miscalibration
 MOSTLY_WRONG = 0.5  # below it a larger error rate is no advice
 WARNED = "Fix the findings and calibrate again. Do not rely on any number of it until then."
 
@@ -176,8 +177,8 @@ def missing_labels(missing: Mapping[float, int | None], accuracy: float = 1.0) -
     nearest = min(known, key=lambda rate: known[rate])
     to_prove = f" to prove {share(nearest)}" if len(missing) > 1 else ""
     return (
-        f"Add about {rough_count(known[nearest])} labelled samples like these{to_prove}, or choose "
-        "a larger error rate."
+        f"Add about {rough_count(known[nearest])} labelled samples like these{to_prove}, better "
+        "twice as many, or choose a larger error rate."
     )
 
 
@@ -237,17 +238,27 @@ def _calibration(report: Report, event: Report) -> Iterator[str]:
         return
     before, after = percent(error["raw"]["mean"]), percent(error["served"]["mean"])
     on = _measured_on(event["figures"]["set"], report["provenance"]["data"], error["served"])
-    if is_chance(event["baselines"]["raw_softmax"]):
+    raw = event["baselines"]["raw_softmax"]
+    if is_chance(raw) and chance_limit(raw) > SHOWS_LITTLE:
+        yield (
+            "Too few samples to tell whether the model's own probabilities are calibrated: they "
+            f"are off by {before} on average, stated ones by {after} ({on}). By chance alone it "
+            f"may be {percent(chance_limit(raw))}."
+        )
+        return
+    if is_chance(raw):
         yield (
             "The model's own probabilities are already well calibrated: they are off by "
             f"{before} on average, no more than chance explains ({on})."
         )
         return
     chance = "no more" if is_chance(event["measures"][event["served"]]) else "more"
-    opening = "Stated" if _gains(event) else "Calibration shows no gain: stated"
+    gains = _gains(event)
+    opening = "Stated" if gains else "Calibration shows no gain: stated"
     yield (
         f"{opening} probabilities are off by {after} on average after calibration, {before} before "
-        f"({on}). The remaining {after} is {chance} than chance explains."
+        f"({on}). {'The remaining' if gains else 'An error of'} {after} is {chance} than chance "
+        "explains."
     )
 
 

@@ -44,6 +44,16 @@ def is_chance(judged: Mapping[str, Any]) -> bool:
     judged
         A measure or baseline of a report, with the band of its calibration error.
     """
-    evaluated = judged["evaluation"] is not None
-    band = judged.get("evaluation_ece_band" if evaluated else "ece_band")
+    band = _band(judged)
     return band is not None and bool(band["consistent"])
+
+
+def chance_limit(judged: Mapping[str, Any]) -> float:
+    """Return the 99 % quantile of that error of a calibrated method; 0 without a band."""
+    return float((_band(judged) or {}).get("upper", 0.0))
+
+
+def _band(judged: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    evaluated = judged["evaluation"] is not None
+    band: Mapping[str, Any] | None = judged.get("evaluation_ece_band" if evaluated else "ece_band")
+    return band

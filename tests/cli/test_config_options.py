@@ -114,7 +114,31 @@ def test_weights_beside_the_model_are_sent(service, command, tmp_path, external_
     assert "on 60 samples its classes and bins are those of the service" in said
     assert said.endswith("\nkeep beside it: model.onnx.data\n")
     assert "class" in {one.name for one in onnxruntime.InferenceSession(exported).get_outputs()}
+    kept = (tmp_path / "model.onnx.data").read_bytes()
+    assert command("export", "external", "-o", exported).stdout == said  # the same weights
+    (exported.parent / "model.onnx.data").write_bytes(b"of another version")
+    exported.unlink()
+    refused = command("export", "external", "-o", exported, status=1).stderr
+    assert "model.onnx.data has other weights than this calibration" in refused
+    assert [one.name for one in exported.parent.iterdir()] == ["model.onnx.data"]
+    assert (tmp_path / "model.onnx.data").read_bytes() == kept
     (tmp_path / "model.onnx.data").rename(tmp_path / "weights.bin")
     refused = command("calibrate", *files, status=1)
     assert "'model.onnx.data'" in refused.stderr
     assert "--model-data FILE" in refused.stderr
+
+
+def test_weights_of_a_model_whose_name_ends_alike_are_not_sent(
+    service, command, tmp_path, external_model
+) -> None:
+    """``best_model.onnx.data`` contains the name of the other file."""
+    model = onnx.load(external_model)
+    best = tmp_path / "best_model.onnx"
+    options = {"location": "best_model.onnx.data", "size_threshold": 0}
+    onnx.save(model, best, save_as_external_data=True, **options)
+    inputs = np.random.default_rng(2).normal(size=(60, 64)).astype(np.float32)
+    np.savez(tmp_path / "set.npz", inputs=inputs, labels=np.arange(60) % 10)
+    options = ("--name", "best", "--measures", "entropy", "--bins", "1")
+    command("calibrate", best, tmp_path / "set.npz", *options)
+    found = service.get("/calibrations/best").json()
+    assert found["data"]["files"]["model_data"] == ["best_model.onnx.data"]

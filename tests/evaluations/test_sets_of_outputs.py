@@ -62,6 +62,24 @@ def test_a_sample_is_known_in_any_type_of_number(client) -> None:
     assert both(evaluate(client, "types", "again", exact).json()["result"])
 
 
+def test_labels_in_the_order_of_another_file_do_not_disprove_a_calibration(client) -> None:
+    """The model is as certain as ever, and right no more often than by chance."""
+    calibrated(client, quick_config(name="rows"), calibration=npz(logits=LOGITS, labels=LABELS))
+    shuffled = npz(logits=LOGITS, labels=RNG.permutation(LABELS))
+    noise = RNG.normal(size=LOGITS.shape).astype(np.float32) / 9
+    for name, content, doubted in (
+        ("order", shuffled, True),
+        ("noise", npz(logits=noise, labels=LABELS), False),
+    ):
+        result = evaluate(client, "rows", name, content).json()["result"]
+        codes = [one["code"] for one in result["findings"]]
+        assert codes == ["accuracy-near-chance"] * doubted  # the other model says how unsure it is
+        report = client.get("/report", params={"calibration": "rows"}).json()
+        (found,) = [one for one in report["evaluations"] if one["name"] == name]
+        assert (found["events"]["1"]["verdict"] == "labels look wrong") == doubted
+        assert not found["events"]["1"]["disproves"]
+
+
 def pairs(scores, correct) -> bytes:
     return pd.DataFrame({"score": scores, "correct": correct}).to_csv(index=False).encode()
 

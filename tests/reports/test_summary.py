@@ -69,8 +69,14 @@ def test_all_answers_are_not_a_percentage(report) -> None:
             [None, None],
             "At the error rates seen here, more labels would not prove it. Choose a larger",
         ),
-        ([1234, None], "Add about 1,300 labelled samples like these to prove 5 %, or"),
-        ([1234, 96], "Add about 96 labelled samples like these to prove 1 %, or"),
+        (
+            [1234, None],
+            "Add about 1,300 labelled samples like these to prove 5 %, better",
+        ),
+        (
+            [1234, 96],
+            "Add about 96 labelled samples like these to prove 1 %, better",
+        ),
     ],
 )
 def test_without_a_certified_rate_it_says_what_is_missing(report, missing, said) -> None:

@@ -37,6 +37,7 @@ IN_BOTH_SETS = "samples-in-both-sets"
 OUT_OF_RANGE = "inputs-out-of-range"
 SOFTMAX_TWICE = "softmax-twice"
 REVERSED = "score-reversed"
+NEAR_CHANCE = "accuracy-near-chance"
 # Findings that run the model again on inputs prepared in other ways.
 PREPARATION_FINDINGS = (NOT_SCALED, SCALED_TWICE, WRONG_PREPROCESSING)
 # The check for each code, in the order of report: a finding comes before those it may cause.
@@ -46,7 +47,7 @@ FINDINGS: Mapping[str, Callable[[RecordedSet], Finding | None]] = {
     "labels-permuted": labels_permuted,
     SOFTMAX_TWICE: softmax_twice,
     "not-probabilities": not_probabilities,
-    "accuracy-near-chance": accuracy_near_chance,
+    NEAR_CHANCE: accuracy_near_chance,
     REVERSED: score_reversed,
     "score-near-chance": score_near_chance,
     OUT_OF_RANGE: inputs_out_of_range,

@@ -217,7 +217,11 @@ STRICT = {"by": "risk", "risk": "0.5"}
         (HALF, {"name": "No Name"}, r"<code>(body\.)?name</code>"),
         (HALF, {"reason": " "}, r"<code>(body\.)?reason</code>"),
         (HALF, {"coverage": "many"}, r"<code>(body\.)?coverage</code>"),
-        (STRICT, STRICT, "labelled samples like these, or choose a larger error rate"),
+        (
+            STRICT,
+            STRICT,
+            "labelled samples like these, better twice as many, or choose a larger error",
+        ),
     ],
 )
 def test_errors_are_shown_above_the_form_and_keep_what_was_typed(
