@@ -73,13 +73,12 @@ def test_labels_in_the_order_of_another_file_do_not_disprove_a_calibration(clien
     ):
         result = evaluate(client, "rows", name, content).json()["result"]
         codes = [one["code"] for one in result["findings"]]
-        assert (
-            codes[:1] == ["accuracy-near-chance"] * doubted
-        )  # the other model says how unsure it is
+        # On noise the model says itself how unsure it is.
+        assert codes[:1] == ["accuracy-near-chance"] * doubted
         report = client.get("/report", params={"calibration": "rows"}).json()
         (found,) = [one for one in report["evaluations"] if one["name"] == name]
         assert (found["events"]["1"]["verdict"] == "labels look wrong") == doubted
-        assert not found["events"]["1"]["disproves"]
+        assert found["events"]["1"]["disproves"] != doubted
 
 
 def pairs(scores, correct) -> bytes:
