@@ -146,7 +146,7 @@ def _prepared(
             colour = "rgb" if colour == "bgr" else "bgr"
         values = {key: figures[key] for key in ("scale", "mean", "std")}
         changed = {**preprocessing, **values, "colour": colour}
-        text = "Calibrate again with this preprocessing:"
+        text = "Calibrate again with this preprocessing, or with the mean and std of training:"
         return Remedy(text, _option("--preprocessing", changed))
     text = "Change the pictures of the set, and those of every prediction, then calibrate again:"
     name, axis = "pixels" if preprocessing else "inputs", figures.get("axis", 1)

@@ -35,8 +35,9 @@ REMEDIES: Mapping[str, Remedy] = {
         "{calibrate} --output NAME",
     ),
     "accuracy-near-chance": Remedy(
-        "Check that labels and inputs are in the same order, that the inputs are prepared as in "
-        f"training, and that this is the trained model. {DRY_RUN}",
+        "Check that each label is in the row of its own inputs, that the inputs are prepared as in "
+        "training, with columns in the same order, and that this is the trained model. "
+        f"{DRY_RUN}",
         "{calibrate} --dry-run",
     ),
     "score-reversed": Remedy(

@@ -54,10 +54,10 @@ def evaluate(
                 cancel_on_interrupt=True,
             ).resource
     print_table(_table(resource, found.reference))
-    for event in resource["result"]["events"].values():
+    for k, event in resource["result"]["events"].items():
         say(event["sentence"])
         for one in event.get("accepted", ()):
-            say(f"  {_accepted(one)}")
+            say(f"  Top-{k}, {_accepted(one)}")
     for finding in resource["result"].get("findings", ()):
         fix = remedy_for_further_set(finding, found.resource["config"])
         # The name is taken by this evaluation.

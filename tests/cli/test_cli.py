@@ -145,7 +145,8 @@ def test_further_sets_refits_promotion_and_comparison(tmp_path, service, command
         assert cells == [f"{number:.4f}" for number in numbers]
         for one in event["accepted"]:
             counts = f"{one['n_accepted']} of 600 answers, {one['n_errors']} of them wrong"
-            assert f"at most {100 * one['target']['max_risk']:.1f} %: {counts}" in shown
+            rate = f"an error rate of at most {100 * one['target']['max_risk']:.1f} %"
+            assert f"Top-{k}, accepted for {rate}: {counts}" in shown
 
     shown = command("evaluate", "judged", tmp_path / "unlabelled.npz", "--name", "later").stdout
     found = service.get("/calibrations/judged/evaluations/later").json()
