@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from howsure.calibrate_command import TypedWords, path_word
+from howsure.client import Calibration, Client
 from howsure.client.uploads import pack_folder
 from howsure.statistics.plain import percent
 from service.cli.config_options import (
@@ -209,15 +210,20 @@ def calibrate(  # noqa: PLR0913, PLR0917 - an option each
             return
         with job_progress(typed) as show:
             made = client.calibrate(**upload, on_progress=show, cancel_on_interrupt=True)
-        if made.version > 1:
-            meant = client.get(made.name)
-            verb = "now means" if meant.id == made.id else "still means"
-            typer.echo(
-                f"{made.name} {verb} {meant.reference}; `howsure promote NAME@VERSION` chooses "
-                "another version",
-                err=True,
-            )
+        _print_meaning(client, made)
         print_calibration(client, made, typed)
+
+
+def _print_meaning(client: Client, made: Calibration) -> None:
+    """Print which version the name of a new version means."""
+    if made.version > 1:
+        meant = client.get(made.name)
+        verb = "now means" if meant.id == made.id else "still means"
+        typer.echo(
+            f"{made.name} {verb} {meant.reference}; `howsure promote NAME@VERSION` chooses another "
+            "version; operating points are those of a version",
+            err=True,
+        )
 
 
 def typed_words(context: typer.Context) -> TypedWords:
@@ -270,4 +276,5 @@ def refit(
         queued = client.refit(calibration, config=changes, wait=False)
         with job_progress() as show:
             made = client.wait(queued, on_progress=show, cancel_on_interrupt=True)
+        _print_meaning(client, made)
         print_calibration(client, made)

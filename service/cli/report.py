@@ -99,6 +99,9 @@ def print_scores(report: dict[str, Any], typed: TypedWords | None = None) -> Non
     reference, summary = f"{found['name']}@{found['version']}", report["summary"]
     headline = summary["headline"]
     others = _other_rates(report["events"]) if summary["status"] == "unfit" else ""
+    if report.get("not_evaluated"):
+        sets = ", ".join(report["not_evaluated"])
+        headline += f"\n  other versions were evaluated on {sets}, and this one was not"
     if others:
         headline += f"\n  other error rates: howsure refit {reference} --max-risk {others}"
     print_findings(

@@ -164,7 +164,9 @@ def collect_report(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -
         row = CalibrationRepository(session, tenant_id).find_ready(reference)
         tables = tables_of(session, tenant_id, row.id, with_curves=True)
         scores = scores_of(session, tenant_id, row.id)
-        further = EvaluationRepository(session, tenant_id).of_calibration(row.id)
+        evaluations = EvaluationRepository(session, tenant_id)
+        further = evaluations.of_calibration(row.id)
+        elsewhere = evaluations.only_of_other_versions(row)
         export = ExportRepository(session, tenant_id).find(row.id)
         point = OperatingPointRepository(session, tenant_id).active([row.id]).get(row.id)
     accuracy = row.accuracy or {}
@@ -181,6 +183,7 @@ def collect_report(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -
         "operating_point": None if point is None else operating_point(point),
         "export": None if export is None else _export(export),
         "evaluations": [further_set(found, row) for found in further if found.result is not None],
+        "not_evaluated": elsewhere,
         "warnings": row.warnings,
         "findings": [with_docs(finding) for finding in row.findings],
         "provenance": {

@@ -158,6 +158,9 @@ class FurtherEvent(BaseModel):
     verdict: str = Field("", description="The outcome in a few words.")
     stated: float | None = Field(None, description="Mean probability; null without labels.")
     scores: dict[str, float | None] | None = Field(description="Null without labels.")
+    population: dict[str, Any] | None = Field(
+        None, description="How the uncertainties differ from those of the calibration set."
+    )
     discarded: dict[str, float] = Field(
         description="Share of samples above each out-of-distribution threshold."
     )
@@ -235,6 +238,9 @@ class Report(BaseModel):
         None, description="The exported file; null until the first request for it."
     )
     evaluations: list[FurtherSet] = Field(description="Further sets, oldest first.")
+    not_evaluated: list[str] = Field(
+        [], description="Labelled further sets that only other versions of the name have."
+    )
     warnings: list[str] = Field(description="Warnings in sentences.")
     findings: list[Finding] = Field(description="Likely problems.")
     provenance: dict[str, Any] = Field(description="Digests, counts, configuration and versions.")

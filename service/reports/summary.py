@@ -6,6 +6,7 @@ from typing import Any, Literal, TypeAlias
 from howsure.statistics.measures import LEARNED
 from service.reports.charts import text
 from service.reports.further_sets import (
+    MOST_NAMED,
     contradicts,
     details,
     disproof,
@@ -71,6 +72,8 @@ def _sentences(report: Report, k: str, status: Status) -> Iterator[str]:
         status, headline = _by_error_rate(report, k)
         yield f"For data like the calibration set: {headline}"
         yield from (details(found, k) for found in disproving_sets(report["evaluations"], k))
+    if report["not_evaluated"]:
+        yield not_evaluated(report["not_evaluated"])
     point, risk = active_point(report, k), event["figures"]["risk"]
     if point is not None:
         yield _point_in_words(point)
@@ -80,6 +83,16 @@ def _sentences(report: Report, k: str, status: Status) -> Iterator[str]:
     yield from _further_rates(report, k, status)
     yield from _calibration(report, event)
     yield from _shifts(report["evaluations"], k)
+
+
+def not_evaluated(names: Sequence[str]) -> str:
+    """Return that further sets are known of other versions of the name only."""
+    sets = text.enumerated([f"“{text.name(name)}”" for name in names[:MOST_NAMED]])
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return (
+        f"This version was not evaluated on {sets}{more}, as other versions were: it may be no "
+        "better there."
+    )
 
 
 def _by_error_rate(report: Report, k: str) -> tuple[Status, str]:

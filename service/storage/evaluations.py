@@ -69,6 +69,27 @@ class EvaluationRepository:
                 "that one."
             )
 
+    def only_of_other_versions(self, row: Calibration) -> list[str]:
+        """Return the names of labelled evaluations that only other versions of a name have."""
+        own = select(Evaluation.name).where(
+            Evaluation.tenant_id == self._tenant_id, Evaluation.calibration_id == row.id
+        )
+        found = self._session.scalars(
+            select(Evaluation.name)
+            .join(Calibration, Calibration.id == Evaluation.calibration_id)
+            .where(
+                Evaluation.tenant_id == self._tenant_id,
+                Calibration.tenant_id == self._tenant_id,
+                Calibration.name == row.name,
+                Evaluation.status == "succeeded",
+                Evaluation.labelled,
+                Evaluation.name.not_in(own),
+            )
+            .distinct()
+            .order_by(Evaluation.name)
+        )
+        return list(found)
+
     def get(self, calibration_id: UUID, name: str) -> Evaluation:
         """Return the evaluation of this name, whatever its status.
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy
-from running_service import calibrate, calibrated, evaluate, npz, quick_config
+from running_service import calibrate, calibrated, evaluate, npz, quick_config, refit
 
 RNG = np.random.default_rng(12)
 LOGITS = RNG.normal(size=(300, 4)).astype(np.float32) * 2
@@ -79,6 +79,24 @@ def test_labels_in_the_order_of_another_file_do_not_disprove_a_calibration(clien
         (found,) = [one for one in report["evaluations"] if one["name"] == name]
         assert (found["events"]["1"]["verdict"] == "labels look wrong") == doubted
         assert found["events"]["1"]["disproves"] != doubted
+
+
+def test_a_new_version_says_on_which_sets_it_was_not_evaluated(client) -> None:
+    content = npz(logits=LOGITS, labels=LABELS)
+    made = calibrated(client, quick_config(name="versions"), calibration=content)
+    evaluate(client, "versions", "april", content)
+    evaluate(client, "versions", "unlabelled", npz(logits=LOGITS))
+    again = refit(client, made["id"], bins=4).json()
+
+    def told(reference) -> tuple[list, bool]:
+        report = client.get("/report", params={"calibration": reference}).json()
+        said = "This version was not evaluated on “april”, as other versions were"
+        return report["not_evaluated"], any(said in s for s in report["summary"]["sentences"])
+
+    assert told(made["id"]) == ([], False)
+    assert told(again["id"]) == (["april"], True)
+    evaluate(client, again["id"], "april", content)
+    assert told(again["id"]) == ([], False)
 
 
 def pairs(scores, correct) -> bytes:
