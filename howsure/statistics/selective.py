@@ -11,6 +11,7 @@ from howsure.statistics.ranking import RankedSamples
 
 N_STARTS = 5
 N_RANKS = 200
+FEW = 100.0
 MOST_GROWTH = 100.0  # of a set for which missing labels are estimated
 GROWTH = np.geomspace(1.0, MOST_GROWTH, 400)
 
@@ -82,9 +83,9 @@ def fit_selective(ranked: RankedSamples, target: SelectiveTarget) -> SelectiveRe
     """Find the threshold of largest coverage whose risk is at most ``r`` with confidence.
 
     Fixed-sequence testing (Angelopoulos et al. 2021, section 2.3) along ranks of the samples by
-    uncertainty, from 5 starts fixed in advance, evenly from ``m0`` to ``n``; each shares the
-    error probability and walks up a grid of 200 ranks until a test first fails. The largest rank
-    that passed is kept. A single start would be fragile, because wrong labels sit among the most
+    uncertainty, from 5 starts fixed in advance, from ``m0`` to ``n`` in equal ratios, so that a
+    small share of a large set can pass. Each shares the error probability and walks up a grid of
+    200 ranks until a test first fails. The largest rank that passed is kept. A single start would be fragile, because wrong labels sit among the most
     certain samples. Each rank is tested by the exact binomial test of ``risk > r`` at level
     ``delta / 5``. A rank inside a block of equal values means the whole block.
 
@@ -119,7 +120,7 @@ def largest_pass(ranked: RankedSamples, target: SelectiveTarget) -> int | None:
     least, n_samples = target.least_rank, ranked.n_samples
     if n_samples < least:
         return None
-    starts = np.rint(np.linspace(least, n_samples, N_STARTS))
+    starts = np.rint(np.geomspace(least, n_samples, N_STARTS))
     ranks = np.union1d(np.rint(np.linspace(least, n_samples, N_RANKS)), starts)
     tested = ranked.index_of_rank(ranks)
     passes = (
@@ -137,13 +138,13 @@ def _labels_missing(ranked: RankedSamples, target: SelectiveTarget) -> int | Non
     """Return about how many more samples would let a start pass.
 
     This assumes that the risk at each coverage stays as observed, and that large blocks of equal
-    values grow with the set. The risk of fewer samples than the first start needs, or than a
-    quarter of a small set, is taken to be theirs: that of the first few is mostly luck.
+    values grow with the set. The risk of fewer samples than the first start needs, than 100, or
+    than a quarter of a small set, is taken to be theirs: that of the first few is mostly luck.
     """
     n_samples, least = ranked.n_samples, target.least_rank
     totals = np.unique(np.ceil(max(n_samples + 1, least) * GROWTH))
-    starts = np.rint(np.linspace(np.full(len(totals), least), totals, N_STARTS))
-    growth, few = totals / n_samples, min(float(least), n_samples / (N_STARTS - 1))
+    starts = np.rint(np.geomspace(np.full(len(totals), least), totals, N_STARTS))
+    growth, few = totals / n_samples, min(max(float(least), FEW), n_samples / 4.0)
     accepted, wrong = np.append(0, ranked.accepted), np.append(0, ranked.errors)
     places = starts / growth
     judged = np.maximum(places, few)

@@ -115,6 +115,16 @@ def test_a_block_of_equal_values_grows_with_the_set():
     assert of_block(1500, wrong=0.11).labels_missing is None
 
 
+def test_a_small_share_of_a_large_set_can_pass():
+    """A tenth of the samples has an error in fifty, the others one in five."""
+    hits = np.arange(15_000) % 5 > 0
+    hits[:1500] = np.arange(1500) % 50 > 0
+    found = fit_selective(
+        ranking_of(np.arange(15_000, dtype=np.float32), hits), SelectiveTarget(0.05)
+    )
+    assert 0.1 < found.coverage < 0.2
+
+
 def test_luck_among_the_first_samples_promises_nothing():
     """Twelve right answers, then an error in eight, everywhere: 10 % is never proven."""
     for n_samples in (600, 3000, 12_000):
