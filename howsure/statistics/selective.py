@@ -85,9 +85,10 @@ def fit_selective(ranked: RankedSamples, target: SelectiveTarget) -> SelectiveRe
     Fixed-sequence testing (Angelopoulos et al. 2021, section 2.3) along ranks of the samples by
     uncertainty, from 5 starts fixed in advance, from ``m0`` to ``n`` in equal ratios, so that a
     small share of a large set can pass. Each shares the error probability and walks up a grid of
-    200 ranks until a test first fails. The largest rank that passed is kept. A single start would be fragile, because wrong labels sit among the most
-    certain samples. Each rank is tested by the exact binomial test of ``risk > r`` at level
-    ``delta / 5``. A rank inside a block of equal values means the whole block.
+    200 ranks until a test first fails. The largest rank that passed is kept. A single start would
+    be fragile, because wrong labels sit among the most certain samples. Each rank is tested by the
+    exact binomial test of ``risk > r`` at level ``delta / 5``. A rank inside a block of equal
+    values means the whole block.
 
     Parameters
     ----------
