@@ -83,7 +83,9 @@ def test_renaming_and_reordering_classes_changes_no_number(n_classes):
     one = to_plain(fitted(records_of(logits, labels)))
     other = to_plain(fitted(records_of(logits[:, order], renamed, inputs=logits)))
     assert one["warnings"] == other["warnings"]
-    np.testing.assert_allclose(list(numbers(one)), list(numbers(other)), rtol=1e-5, atol=1e-7)
+    # Differences of losses near 1 have the float32 rounding of these, 1.2e-7 for each of the two.
+    rounding = 2 * np.finfo(np.float32).eps
+    np.testing.assert_allclose(list(numbers(one)), list(numbers(other)), rtol=1e-5, atol=rounding)
     assert any(one["events"]["1"]["learned"]["class_effects"])
     # They are rounded to five digits, and a last bit may carry one across a half. Values near 0 are
     # differences of larger ones, which are float32.

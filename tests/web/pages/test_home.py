@@ -50,11 +50,16 @@ STRICT = [{"max_risk": 0.0001}]
 
 
 def clean_logits(n: int = 600, *, wrong: bool = False, shift: int = 0) -> bytes:
-    """Return a set with labels drawn from the softmax and then shifted, or drawn from nothing."""
+    """Return a set with labels drawn from the softmax and then shifted.
+
+    If it is ``wrong``, the model is surer than it was and knows nothing.
+    """
     rng = np.random.default_rng(n)
     logits = 6 * rng.normal(size=(n, 3))
     labels = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
-    return npz(logits=logits, labels=rng.integers(0, 3, n) if wrong else (labels + shift) % 3)
+    if wrong:
+        return npz(logits=3 * logits, labels=rng.integers(0, 3, n))
+    return npz(logits=logits, labels=(labels + shift) % 3)
 
 
 def row_of(visitor: Visitor, name: str) -> str:
