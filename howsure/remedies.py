@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from howsure.calibrate_command import TypedWords, calibrate_command, set_file
+from howsure.calibrate_command import FILES, TypedWords, calibrate_command, path_word, set_file
 from howsure.remedy_texts import (
     NAMED_LABELS,
     ONE_BIN,
@@ -66,7 +66,9 @@ def remedy_of(
 
 def _sets(about: Mapping[str, Any], typed: TypedWords) -> dict[str, str]:
     """Return the words for the two sets of a calibration."""
-    further = f"evaluation.{about['data'].get('format', 'npz')}"
+    data = about["data"]
+    sent = data.get(FILES, {}).get("evaluation")
+    further = path_word(sent or f"evaluation.{data.get('format', 'npz')}")
     found = {
         "set": typed.get("files", [set_file(about)])[-1],
         "evaluation": typed.get("evaluation", [further])[-1],

@@ -76,7 +76,9 @@ def _accepted(found: Mapping[str, Any]) -> str:
     )
     if not n_accepted:
         return said
-    return f"{said}, {n_errors:,} of them wrong ({percent(n_errors / n_accepted)})"
+    rate, promised = n_errors / n_accepted, found["target"]["max_risk"]
+    more = ", more than promised" if rate > promised else ""
+    return f"{said}, {n_errors:,} of them wrong ({percent(rate)}{more})"
 
 
 def _table(resource: Mapping[str, Any], calibration: str) -> Table:

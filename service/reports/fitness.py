@@ -63,7 +63,7 @@ def _fitness(row: FitnessRow) -> Fitness:
         "events": {k: event},
         "evaluations": [
             {"name": name, "events": further_events(result, row.accuracy, row.data["samples"])}
-            for name, result in row.shifted
+            for name, result in row.further
         ],
     }
     status, headline = decide(report)

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from scipy.special import bdtrc
+
 import models
 from howsure.statistics.bins.intervals import proportion_interval
 from howsure.statistics.findings import LABEL_FINDINGS, NEAR_CHANCE, OUT_OF_RANGE, REVERSED
@@ -166,20 +168,32 @@ def _is_as_certain(found: Mapping[str, Any]) -> bool:
 
 
 def _disproves(event: Event, n_samples: int, known: Event | None, *, level: float) -> bool:
-    """Tell whether a set is shifted, and the answers on it are clearly worse than stated.
+    """Tell whether the answers on a set are clearly worse than stated.
 
-    Harder data may have fewer correct answers and still correct probabilities, which does not
-    disprove a calibration.
+    More accepted answers are wrong than promised, by the test of a shift's level; or the set is
+    shifted, and its answers are worse. Harder data may have fewer correct answers and still correct
+    probabilities, which does not disprove a calibration.
     """
-    if not event["shifted"] or event["accuracy"] is None:
+    if event["accuracy"] is None:
         return False
     accepted: Sequence[Event] = event.get("accepted", [])
+    if any(_is_broken(found, level / len(accepted)) for found in accepted):
+        return True
+    if not event["shifted"]:
+        return False
     if any(contradicts(found, found["target"]["max_risk"]) for found in accepted):
         return True
     here = share_of(round(event["accuracy"] * n_samples), n_samples)
     if here is None or known is None or here["interval"][1] >= known["interval"][0]:
         return False
     return _is_miscalibrated(event["measures"][event["served"]], level)
+
+
+def _is_broken(found: Counts, level: float) -> bool:
+    """Tell whether more accepted answers are wrong than was promised, by the exact test."""
+    n_accepted, n_errors = found["n_accepted"], found["n_errors"]
+    max_risk = found["target"]["max_risk"]
+    return n_errors > 0 and bool(bdtrc(n_errors - 1, n_accepted, max_risk) < level)
 
 
 def _is_miscalibrated(served: Event, level: float) -> bool:
@@ -209,6 +223,14 @@ def disproof(sets: Sequence[Set], accuracy: float, k: str) -> str:
     if len(sets) > MOST_NAMED:
         names.append(f"{len(sets) - MOST_NAMED} more further sets")
     on = "" if len(sets) == 1 else f" on {names[0]}"
+    first = sets[0]["events"][k]
+    if not first.get("shifted", True):
+        broken = next(b for b in first["accepted"] if contradicts(b, b["target"]["max_risk"]))
+        return (
+            f"Do not use for data like {text.enumerated(names)}: "
+            f"{rate_in_words(broken, accepted=' accepted answers')}{on}. At most "
+            f"{share(broken['target']['max_risk'])} was promised."
+        )
     return (
         f"Do not use for data like {text.enumerated(names)}: "
         f"{percent(1.0 - sets[0]['events'][k]['accuracy'])} of answers are wrong{on}, "

@@ -72,7 +72,7 @@ class OperatingPointRepository:
 class FitnessRow:
     """A calibration that has succeeded, with the served table of its first event.
 
-    ``shifted`` are the names and results of its labelled further sets that are shifted.
+    ``further`` are the names and results of its labelled further sets.
     """
 
     id: UUID
@@ -83,7 +83,7 @@ class FitnessRow:
     measure: str
     selective: list[dict[str, Any]] | None
     point: OperatingPoint | None
-    shifted: list[tuple[str, dict[str, Any]]]
+    further: list[tuple[str, dict[str, Any]]]
 
 
 def fitness_rows(
@@ -114,14 +114,14 @@ def fitness_rows(
     for row in found:
         first.setdefault(row.id, row)
     points = OperatingPointRepository(session, tenant_id).active(calibration_ids)
-    shifted = _shifted(session, tenant_id, calibration_ids)
+    further = _further(session, tenant_id, calibration_ids)
     return [
-        FitnessRow(**row._asdict(), point=points.get(row.id), shifted=shifted.get(row.id, []))
+        FitnessRow(**row._asdict(), point=points.get(row.id), further=further.get(row.id, []))
         for row in first.values()
     ]
 
 
-def _shifted(
+def _further(
     session: Session, tenant_id: UUID, calibration_ids: Collection[UUID]
 ) -> dict[UUID, list[tuple[str, dict[str, Any]]]]:
     rows = session.execute(
@@ -137,7 +137,6 @@ def _shifted(
             Evaluation.calibration_id.in_(calibration_ids),
             Evaluation.status == "succeeded",
             Evaluation.labelled,
-            Evaluation.result["shifted"].as_boolean(),
         )
         .order_by(Evaluation.created_at, Evaluation.id)
     )

@@ -3,8 +3,9 @@
 from typing import Any
 
 import pytest
+from scipy.stats import binomtest
 
-from service.reports.further_sets import further_events
+from service.reports.further_sets import disproof, further_events
 
 
 def verdict(n: int = 2000, outcome: str = "alike", p: float | None = 1.0, **result: Any) -> str:
@@ -36,3 +37,24 @@ def warning(code: str) -> dict[str, str]:
 )
 def test_the_outcome_of_an_event_is_said_in_a_few_words(given, says) -> None:
     assert verdict(**given) == says
+
+
+@pytest.mark.parametrize(("n_errors", "expected"), [(3, False), (7, False), (8, True), (13, True)])
+def test_a_broken_promise_disproves_without_a_shift(n_errors, expected) -> None:
+    """At most 1 % of 257 was promised; the level is 1 % for two events together."""
+    accepted = {
+        "target": {"max_risk": 0.01, "delta": 0.05},
+        "n_samples": 1000,
+        "n_accepted": 257,
+        "n_errors": n_errors,
+    }
+    served = {"scores": {}, "discarded": {}, "ece_band": None, "ece_p_value": None}
+    event = {"accuracy": 0.76, "served": "entropy", "measures": {"entropy": served}}
+    event |= {"shifted": False, "outcome": "alike", "accepted": [accepted]}
+    found = {"n_samples": 1000, "events": {"1": event, "5": event}}
+    events = further_events(found, {"1": 0.76, "5": 0.76}, 1000)
+    assert (binomtest(n_errors, 257, 0.01, "greater").pvalue < 0.005) == expected
+    assert events["1"]["disproves"] == expected
+    said = disproof([{"name": "aug", "events": events}], 0.76, "1") if expected else ""
+    assert (f"{n_errors} of 257 accepted answers are wrong" in said) == expected
+    assert ("At most 1 % was promised." in said) == expected
