@@ -101,8 +101,8 @@ Amounts = tuple[float, float]
 class ExpectedVolume:
     """Expected counts for a number of answers on data like the calibration set.
 
-    By the evaluation set, if there is one: the threshold may have been chosen by the errors of the
-    calibration set.
+    By the evaluation set, if there is one and the threshold was chosen by a risk, which means by
+    the errors of the calibration set.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ def expected_volume(
 
     ``max_risk`` is the risk by which the threshold was chosen.
     """
-    judged = seen if seen.evaluation is None else seen.evaluation
+    judged = seen if seen.evaluation is None or max_risk is None else seen.evaluation
 
     def amounts(shares: tuple[float, float]) -> Amounts:
         return volume * shares[0], volume * shares[1]

@@ -88,7 +88,7 @@ def test_a_preview_tells_what_follows_for_so_many_answers(client, address) -> No
     asked = {"coverage": 0.97}
     assert client.get(f"{address}/preview", params=asked).json()["expected"] is None
     seen = client.get(f"{address}/preview", params=asked | {"volume": 10_000}).json()
-    of, expected = seen["consequences"]["evaluation"], seen["expected"]
+    of, expected = seen["consequences"], seen["expected"]
     assert expected["volume"] == 10_000
     assert expected["accepted"] == pytest.approx(10_000 * of["coverage"])
     assert expected["errors"] == pytest.approx(expected["accepted"] * of["risk"])
