@@ -31,7 +31,7 @@ class ColumnMiddles:
     def beyond(self, values: NDArray[Any]) -> NDArray[np.int64]:
         """Return how many numbers of each column lie below and above its middle, shape (2, n).
 
-        None do if there are more or fewer columns.
+        All are 0 if the rows have another number of columns.
         """
         if values.shape[1:] != (len(self.low),):
             return np.zeros((2, len(self.low)), np.int64)

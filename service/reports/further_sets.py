@@ -103,12 +103,13 @@ def further_events(
         known = share_of(round(accuracy[k] * n_samples), n_samples)
         events[k] = {name: event[name] for name in ("accuracy", "served", "shifted")}
         events[k] |= {name: served[name] for name in ("scores", "discarded")}
-        events[k] |= {"population": served.get("population")}
-        events[k] |= {"stated": served.get("stated"), "verdict": _verdict(result, event, level)}
+        events[k] |= {name: served.get(name) for name in ("population", "stated")}
         events[k]["accepted"] = [found | _rates(found) for found in event.get("accepted", [])]
-        events[k]["disproves"] = doubted_part(result) is None and _disproves(
+        disproves = doubted_part(result) is None and _disproves(
             event, result["n_samples"], known, level=level
         )
+        verdict = _verdict(result, event, level, disproves=disproves)
+        events[k] |= {"disproves": disproves, "verdict": verdict}
     return events
 
 
@@ -125,7 +126,7 @@ VERDICTS: dict[str, str] = {
 }
 
 
-def _verdict(result: Mapping[str, Any], event: Event, level: float) -> str:
+def _verdict(result: Mapping[str, Any], event: Event, level: float, *, disproves: bool) -> str:
     """Return the outcome of an event in a few words."""
     doubted = doubted_part(result)
     if doubted is not None:
@@ -134,6 +135,8 @@ def _verdict(result: Mapping[str, Any], event: Event, level: float) -> str:
     outcome = event.get("outcome") or ("shifted" if event["shifted"] else "alike")
     if outcome != "alike":
         return VERDICTS[outcome]
+    if disproves:
+        return "worse than promised"
     if is_too_small(result["n_samples"], level):
         return "too few samples to tell"
     served = event["measures"][event["served"]]
@@ -142,16 +145,17 @@ def _verdict(result: Mapping[str, Any], event: Event, level: float) -> str:
 
 
 def doubted_part(found: Mapping[str, Any]) -> str | None:
-    """Return which part of a further set is probably wrong: inputs or labels; None if neither."""
+    """Return which part of a further set is probably wrong: inputs, scores or labels, or None."""
     findings = found.get("findings", ())
     warnings = {one["code"] for one in findings if one["level"] == "warning"}
-    if any(one["code"] == NEAR_CHANCE for one in findings) and _is_as_certain(found):
-        return "labels"
     if OUT_OF_RANGE in warnings:
         return "inputs"
     if REVERSED in warnings:
         return "scores"
-    return None if warnings.isdisjoint(LABEL_FINDINGS) else "labels"
+    is_near_chance = any(one["code"] == NEAR_CHANCE for one in findings)
+    if not warnings.isdisjoint(LABEL_FINDINGS) or (is_near_chance and _is_as_certain(found)):
+        return "labels"
+    return None
 
 
 def _is_as_certain(found: Mapping[str, Any]) -> bool:

@@ -17,6 +17,7 @@ from howsure.remedies import remedy_for_further_set, remedy_of
 from howsure.remedy_texts import REMEDIES
 from howsure.statistics.findings import FINDINGS, IN_BOTH_SETS, LABEL_FINDINGS, SCORE_FINDINGS
 from service.cli import load_command
+from service.cli.evaluate import accepted_in_words
 
 FEW = (DIGITS / "model.onnx", DIGITS / "calibration.npz", "--bins", "50")
 CODE = "few-samples-for-bins"
@@ -123,6 +124,21 @@ def test_labels_may_not_be_all_that_is_wrong(classes, accuracy, is_low):
     inputs_first = "If the model should be right more often than 69.0 %, mend its inputs first."
     assert text.startswith(inputs_first) == is_low
     assert ("probabilities is that of class 0, send 1 minus it instead." in text) == (classes == 2)
+
+
+def test_a_command_that_mends_has_the_name_of_the_evaluation_set_that_was_sent():
+    figures = {"accuracy": 0.9, "other": 0.5}
+    data = {"kind": "logits", "format": "csv", "files": {"evaluation": "my eval.csv"}}
+    about = {"data": data, "config": {"class_map": None}}
+    _, code = remedy_of({"code": "accuracy-differs", "figures": figures}, about)
+    assert "--evaluation 'my eval.csv'" in code
+
+
+@pytest.mark.parametrize(("n_errors", "said"), [(5, "(5.0 %)"), (6, "(6.0 %, more than promised)")])
+def test_a_broken_promise_is_said(n_errors, said):
+    target = {"max_risk": 0.05, "delta": 0.05}
+    counts = {"n_samples": 300, "n_accepted": 100, "n_errors": n_errors}
+    assert accepted_in_words({"target": target, **counts}).endswith(f"of them wrong {said}")
 
 
 def printed_lines(text, opening):

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from service.reports.charts.confusion import confusion_figures
 from service.reports.confusion import confusion_matrix, count_confusion
 
 COLUMN = "margin"
@@ -49,3 +50,23 @@ def test_of_many_classes_those_with_the_most_errors_are_shown() -> None:
     pair = found["pairs"][0]
     is_pair = (part.label == pair["label"]) & (part.top_classes[:, 0] == pair["predicted"])
     assert is_pair.sum() == pair["count"]
+
+
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [
+        ([3, 2], "3 times, the most frequent error"),
+        ([3, 3, 1], "3 times, no error is more frequent"),
+        ([1], "once; no error is more frequent"),
+        ([1, 1], "once; no error is more frequent"),
+    ],
+)
+def test_an_error_as_frequent_as_another_is_not_the_most_frequent(counts, said) -> None:
+    pairs = [{"label": 0, "predicted": at + 1, "count": n} for at, n in enumerate(counts)]
+    classes = list(range(len(pairs) + 1))
+    found = {"pairs": pairs, "threshold": 0.1, "classes": classes, "n_accepted": 9, "n_errors": 9}
+    found["counts"] = [[0] * len(classes) for _ in classes]
+    event = {"confusion": found, "figures": {}}
+    report = {"events": {"1": event}, "provenance": {"config": {"classes": list("abcd")}}}
+    (figure,) = confusion_figures(report)
+    assert figure.title == f"Top-1: “a” is taken for “b” {said}"

@@ -70,3 +70,29 @@ def test_both_documents_give_the_accuracy_of_the_set_that_scores_are_of(report) 
     front = model_card(report).split("---")[1]
     assert "name: calibration set" in front
     assert f"name: Top-1 brier\n      value: {served['scores']['brier']['mean']}\n" in front
+
+
+@pytest.mark.parametrize("n_accepted", [562, 0])
+def test_a_model_card_gives_the_error_rate_of_the_active_operating_point(
+    report, n_accepted
+) -> None:
+    """Not that of an error rate of the configuration, which another threshold keeps."""
+    row = "error rate of accepted answers, at most 0.05 requested | calibration |"
+    assert row in model_card(report)
+    seen = {"n_samples": 600, "n_accepted": n_accepted, "n_errors": 3, "coverage": 0.5}
+    rates = {"risk": 0.0321, "risk_interval": [0.0123, 0.0456]}
+    report["operating_point"] = {
+        "name": "night-shift",
+        "created_at": "2026-01-01T00:00:00Z",
+        "author": "A",
+        "reason": "B",
+        "threshold": 0.1,
+        "measure": "entropy",
+        "chosen_by": {"coverage": 0.5},
+        "consequences": {**seen, **rates, "evaluation": {**seen, **rates, "risk": 0.0432}},
+    }
+    card = model_card(report)
+    assert row not in card
+    for name, risk in (("calibration", "0.0321"), ("evaluation", "0.0432")):
+        line = f"accepted by `night-shift` | {name} | {risk} | 0.0123 | 0.0456 | {n_accepted} |"
+        assert (line in card) == (n_accepted > 0)

@@ -126,6 +126,16 @@ def test_the_calibration_error_is_told_from_chance(report, raw, served, after, s
     assert "on the evaluation set, 600 samples" in sentence
 
 
+@pytest.mark.parametrize(("upper", "few"), [(0.05, False), (0.051, True)])
+def test_few_samples_do_not_show_that_a_model_is_calibrated(report, upper, few) -> None:
+    raw = report["events"]["1"]["baselines"]["raw_softmax"]
+    raw["evaluation_ece_band"] = {"consistent": True, "upper": upper}
+    (sentence,) = [s for s in summarise(report)["sentences"] if "calibration error" in s]
+    assert sentence.startswith("Too few samples to tell whether the model's own") == few
+    assert ("By chance alone it may be 5.1 %." in sentence) == few
+    assert ("already well calibrated" in sentence) != few
+
+
 @pytest.mark.parametrize(("mean", "gains"), [(0.2, True), (0.01, False), (-0.2, False)])
 def test_a_clear_loss_decides_whether_calibration_gains(report, mean, gains) -> None:
     """The error over few samples may rise where each probability is better."""

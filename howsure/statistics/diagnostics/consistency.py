@@ -146,7 +146,7 @@ def cross_validated_band(
     seed: int,
     resamples: int = CONSISTENCY_RESAMPLES,
 ) -> ConsistencyBand | None:
-    """Return the band of the mean of ``ece_15`` over folds; None without an observed mean.
+    """Return the band of the mean ``ece_15`` of the folds, or None if no mean was observed.
 
     Labels are drawn as in `evaluation_band`. Each fold is evaluated by a refit to the drawn labels
     of the other folds, in the bins of ``table``. Tables of single folds have nearly the same bins.

@@ -58,7 +58,9 @@ def class_indices(
     """
     found = sorted(set(names))
     if reading.class_map is not None:
-        _refuse_unknown(found, reading.class_map, place=place)
+        names = list(reading.class_map)
+        fix = "give each an index in class_map"
+        refuse_unknown_names(found, names, place=place, whose="classes", fix=fix)
         return ClassIndices(dict(reading.class_map), None)
     if not set(reading.classes or ()).isdisjoint(found):
         classes = reading.classes or ()
@@ -83,7 +85,12 @@ def order_note(class_map: Mapping[str, int]) -> str:
 
 
 def refuse_unknown_names(
-    found: Sequence[str], classes: Sequence[str], *, place: str, whose: str
+    found: Sequence[str],
+    classes: Sequence[str],
+    *,
+    place: str,
+    whose: str,
+    fix: str = "send class_map to say which index each name has",
 ) -> None:
     """Refuse names that are none of ``classes``, which are those of ``whose``.
 
@@ -99,8 +106,8 @@ def refuse_unknown_names(
             place,
             f"expected the names of {whose}, {_listed(classes)}"
             + (", …" if len(classes) > _SHOWN_NAMES else "")
-            + f", got {_counted(unknown)}; write them alike, or send class_map to say which index "
-            "each name has" + did_you_mean(unknown[0], classes[:_COMPARED]),
+            + f", got {_counted(unknown)}; write them alike, or {fix}"
+            + did_you_mean(unknown[0], classes[:_COMPARED]),
         )
 
 
@@ -108,18 +115,6 @@ def _are_indices(found: Sequence[str]) -> bool:
     values = {int(name) if _INTEGER.fullmatch(name) else None for name in found}
     counts_from_one = len(values) > 1 and values == set(range(1, len(values) + 1))
     return None not in values and len(values) == len(found) and not counts_from_one
-
-
-def _refuse_unknown(found: Sequence[str], class_map: Mapping[str, int], *, place: str) -> None:
-    unknown = [name for name in found if name not in class_map]
-    if unknown:
-        raise InvalidDataset.at(
-            place,
-            f"expected the names of classes, {_listed(list(class_map))}"
-            + (", …" if len(class_map) > _SHOWN_NAMES else "")
-            + f", got {_counted(unknown)}; write them alike, or give each an index in class_map"
-            + did_you_mean(unknown[0], list(class_map)[:_COMPARED]),
-        )
 
 
 def _by_position(found: Sequence[str], classes: Sequence[str], *, place: str) -> dict[str, int]:

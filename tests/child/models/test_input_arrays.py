@@ -140,3 +140,9 @@ def test_inputs_of_no_numbers_are_refused():
     for name in ("str", "bfloat16", "sequence", "complex64"):
         with pytest.raises(InvalidOnnxModel, match="'x'"):
             check_input_types([TensorSpec("x", name, None)])
+
+
+def test_labels_in_a_request_are_named():
+    specs = [TensorSpec("x", "float32", (None, 2))]
+    with pytest.raises(InvalidInput, match="has no such input; it has 'x'; leave it out"):
+        fit_inputs({"x": np.ones((3, 2)), "labels": np.ones(3)}, specs, location="inputs", start=0)
