@@ -15,15 +15,14 @@ from service.reports.further_sets import (
     error_rate,
     rate_in_words,
 )
-from service.reports.numbers import confidence, count, percent, rough_count, share
-from service.reports.verdict import TIES, chance_limit, is_chance, verdict
+from service.reports.numbers import confidence, percent, rough_count, share
+from service.reports.verdict import calibration_sentences
 
 Status: TypeAlias = Literal["fit", "unfit", "warned", "shifted", "unknown"]
 Report: TypeAlias = Mapping[str, Any]
 
 FIRST = "1"
 ALL = 1.0
-SHOWS_LITTLE = 0.05  # a chance of larger errors than this hides most miscalibration
 MOSTLY_WRONG = 0.5  # below it a larger error rate is no advice
 WARNED = "Fix the findings and calibrate again. Do not rely on any number of it until then."
 
@@ -81,7 +80,7 @@ def _sentences(report: Report, k: str, status: Status) -> Iterator[str]:
         rate = rate_in_words(risk["evaluation"], accepted=" accepted answers")
         yield f"On the evaluation set, {rate}{_excess(risk['evaluation'], risk['max_risk'])}."
     yield from _further_rates(report, k, status)
-    yield from _calibration(report, event)
+    yield from calibration_sentences(report, event)
     yield from _shifts(report["evaluations"], k)
 
 
@@ -242,70 +241,6 @@ def _further_rates(report: Report, k: str, status: Status) -> Iterator[str]:
             continue
         judged = _on_evaluation(found.get("evaluation"), max_risk)
         yield f"For {asked}, {_answers(found['coverage'])} can be accepted{judged}."
-
-
-def _calibration(report: Report, event: Report) -> Iterator[str]:
-    """Yield a sentence on the calibration error before and after, and whether it may be chance."""
-    error = event["figures"]["calibration_error"]
-    if error["raw"] is None or error["served"] is None:
-        return
-    before, after = percent(error["raw"]["mean"]), percent(error["served"]["mean"])
-    on = _measured_on(event["figures"]["set"], report["provenance"]["data"], error["served"])
-    raw = event["baselines"]["raw_softmax"]
-    if is_chance(raw) and chance_limit(raw) > SHOWS_LITTLE:
-        yield (
-            "Too few samples to tell whether the model's own probabilities are calibrated: they "
-            f"are off by {before} on average, stated ones by {after} ({on}). By chance alone it "
-            f"may be {percent(chance_limit(raw))}."
-        )
-        return
-    if is_chance(raw):
-        yield (
-            "The model's own probabilities are already well calibrated: they are off by "
-            f"{before} on average, no more than chance explains ({on})."
-        )
-        return
-    chance = "no more" if is_chance(event["measures"][event["served"]]) else "more"
-    gains = _gains(event)
-    opening = "Stated" if gains else "Calibration shows no gain: stated"
-    yield (
-        f"{opening} probabilities are off by {after} on average after calibration, {before} before "
-        f"({on}). {'The remaining' if gains else 'An error of'} {after} is {chance} than chance "
-        "explains."
-    )
-
-
-def _gains(event: Report) -> bool:
-    """Tell whether the served probabilities are better than the model's own.
-
-    By the loss, where it is clearly another one: the error over few samples is mostly chance.
-    """
-    found = event["baselines"]["raw_softmax"]
-    evaluated = event["figures"]["set"] == "evaluation"
-    phase = "evaluation" if evaluated else "cross_validation"
-    difference = found["difference"].get(phase, {}).get("nll")
-    judged = "tie" if difference is None else verdict(difference)
-    if judged not in TIES:
-        return judged == "worse"  # the softmax
-    error = event["figures"]["calibration_error"]
-    return bool(error["served"]["mean"] < error["raw"]["mean"])
-
-
-def _measured_on(judged: str, data: Report, score: Report) -> str:
-    """Return in words on which samples a calibration error was measured.
-
-    Chance adds to it in proportion to one over the root of their number: in ten folds about three
-    times as much as in all samples together.
-    """
-    if judged == "evaluation":
-        n_samples = count(data["evaluation_samples"])
-        return f"calibration error on the evaluation set, {n_samples} samples"
-    folds = score["folds"]
-    return (
-        f"calibration error by cross-validation, mean of {folds} folds of "
-        f"{count(round(data['samples'] / folds))} samples; such small folds make it look larger "
-        "than on a whole evaluation set"
-    )
 
 
 def _shifts(evaluations: Sequence[Report], k: str) -> Iterator[str]:

@@ -1,9 +1,10 @@
-"""Verdicts on paired differences of scores, and on calibration errors."""
+"""Verdicts on paired differences of scores, and on calibration errors, also in sentences."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
 from howsure.statistics.comparison import PairedDifference
+from service.reports.numbers import count, percent
 
 Verdict: TypeAlias = Literal["same", "tie", "better", "worse"]
 # Why a comparison of two calibrations names no better one.
@@ -57,3 +58,70 @@ def _band(judged: Mapping[str, Any]) -> Mapping[str, Any] | None:
     evaluated = judged["evaluation"] is not None
     band: Mapping[str, Any] | None = judged.get("evaluation_ece_band" if evaluated else "ece_band")
     return band
+
+
+SHOWS_LITTLE = 0.05  # a chance of larger errors than this hides most miscalibration
+
+
+def calibration_sentences(report: Mapping[str, Any], event: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a sentence on the calibration error before and after, and whether it may be chance."""
+    error = event["figures"]["calibration_error"]
+    if error["raw"] is None or error["served"] is None:
+        return
+    before, after = percent(error["raw"]["mean"]), percent(error["served"]["mean"])
+    on = _measured_on(event["figures"]["set"], report["provenance"]["data"], error["served"])
+    raw = event["baselines"]["raw_softmax"]
+    if is_chance(raw) and chance_limit(raw) > SHOWS_LITTLE:
+        yield (
+            "Too few samples to tell whether the model's own probabilities are calibrated: they "
+            f"are off by {before} on average, stated ones by {after} ({on}). By chance alone it "
+            f"may be {percent(chance_limit(raw))}."
+        )
+        return
+    if is_chance(raw):
+        yield (
+            "The model's own probabilities are already well calibrated: they are off by "
+            f"{before} on average, no more than chance explains ({on})."
+        )
+        return
+    chance = "no more" if is_chance(event["measures"][event["served"]]) else "more"
+    gains = _gains(event)
+    opening = "Stated" if gains else "Calibration shows no gain: stated"
+    yield (
+        f"{opening} probabilities are off by {after} on average after calibration, {before} before "
+        f"({on}). {'The remaining' if gains else 'An error of'} {after} is {chance} than chance "
+        "explains."
+    )
+
+
+def _gains(event: Mapping[str, Any]) -> bool:
+    """Tell whether the served probabilities are better than the model's own.
+
+    By the loss, where it is clearly another one: the error over few samples is mostly chance.
+    """
+    found = event["baselines"]["raw_softmax"]
+    evaluated = event["figures"]["set"] == "evaluation"
+    phase = "evaluation" if evaluated else "cross_validation"
+    difference = found["difference"].get(phase, {}).get("nll")
+    judged = "tie" if difference is None else verdict(difference)
+    if judged not in TIES:
+        return judged == "worse"  # the softmax
+    error = event["figures"]["calibration_error"]
+    return bool(error["served"]["mean"] < error["raw"]["mean"])
+
+
+def _measured_on(judged: str, data: Mapping[str, Any], score: Mapping[str, Any]) -> str:
+    """Return in words on which samples a calibration error was measured.
+
+    Chance adds to it in proportion to one over the root of their number: in ten folds about three
+    times as much as in all samples together.
+    """
+    if judged == "evaluation":
+        n_samples = count(data["evaluation_samples"])
+        return f"calibration error on the evaluation set, {n_samples} samples"
+    folds = score["folds"]
+    return (
+        f"calibration error by cross-validation, mean of {folds} folds of "
+        f"{count(round(data['samples'] / folds))} samples; such small folds make it look larger "
+        "than on a whole evaluation set"
+    )
