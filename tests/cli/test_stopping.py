@@ -85,6 +85,48 @@ def test_a_signal_ends_a_command_with_status_0(tmp_path, words, command, number,
     assert process.returncode == 0
 
 
+# Python drops exceptions in callbacks of weak references, and marks exceptions that leave `exec`.
+LOST_ONCE = """
+import os, signal, sys, time, weakref
+from service.cli.stopping import until_stopped
+class Thing: pass
+with until_stopped():
+    thing = Thing()
+    ref = weakref.ref(thing, lambda _: os.kill(os.getpid(), signal.SIGINT) or time.sleep(0.2))
+    del thing
+    time.sleep(20)
+    print("not stopped")
+print("stopped")
+"""
+THROUGH_EXEC = """
+import os, signal, time
+from service.cli.stopping import until_stopped
+with until_stopped():
+    exec("os.kill(os.getpid(), signal.SIGINT); time.sleep(20)")
+print("stopped")
+"""
+AT_THE_END = """
+import os, signal, time
+from service.cli.stopping import until_stopped
+class Late:
+    def __del__(self):
+        kill(pid, 2)
+kill, pid = os.kill, os.getpid()
+with until_stopped():
+    signal.signal(signal.SIGINT, lambda *_: None)
+late = Late()
+print("stopped")
+"""
+
+
+@pytest.mark.parametrize("script", [LOST_ONCE, THROUGH_EXEC, AT_THE_END])
+def test_a_signal_is_neither_lost_nor_told_as_an_error(script) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=15, check=False
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("stopped\n", "", 0)
+
+
 @pytest.mark.parametrize("n_waiting", [0, 3])
 def test_connections_that_wait_are_accepted_and_later_ones_refused(n_waiting) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
