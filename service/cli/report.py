@@ -97,18 +97,16 @@ def print_scores(report: dict[str, Any], typed: TypedWords | None = None) -> Non
     )
     found = report["calibration"]
     reference, summary = f"{found['name']}@{found['version']}", report["summary"]
-    headline = summary["headline"]
-    others = _other_rates(report["events"]) if summary["status"] == "unfit" else ""
-    if report.get("not_evaluated"):
-        sets = ", ".join(report["not_evaluated"])
-        headline += f"\n  other versions were evaluated on {sets}, and this one was not"
+    lines = [summary["headline"], *summary["sentences"]]
+    is_unfit = summary["status"] in ("unfit", "disproved")
+    others = _other_rates(report["events"]) if is_unfit else ""
     if others:
-        headline += f"\n  other error rates: howsure refit {reference} --max-risk {others}"
+        lines.append(f"other error rates: howsure refit {reference} --max-risk {others}")
     print_findings(
         report | {"warnings": [note for note in report["warnings"] if note not in said]},
         reference=reference,
         typed=typed,
-        headline=headline,
+        headline="\n  ".join(lines),
     )
 
 

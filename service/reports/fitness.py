@@ -30,7 +30,7 @@ class Fitness:
     @property
     def is_refused(self) -> bool:
         """Whether the calibration should not be used, at least for some data."""
-        return self.status in ("warned", "shifted")
+        return self.status in ("warned", "disproved", "shifted")
 
     @property
     def reasons(self) -> tuple[str, ...]:

@@ -68,6 +68,26 @@ def rate_in_words(found: Counts, *, accepted: str = "") -> str:
     )
 
 
+def excess(found: Counts | None, max_risk: float | None) -> str:
+    """Return what to say of an error rate above the promised one; empty of any other."""
+    judged = error_rate(found)
+    if judged is None or max_risk is None or judged["value"] <= max_risk:
+        return ""
+    if contradicts(found, max_risk):
+        return ", clearly more than promised"
+    return ", more than promised, which may be chance"
+
+
+def accepted_in_words(found: Counts) -> str:
+    """Return what a requested error rate accepts on a set, and how much of that is wrong."""
+    max_risk = found["target"]["max_risk"]
+    judged = error_rate(found) or {"coverage": 0.0}
+    return (
+        f"For an error rate of at most {share(max_risk)}, {percent(judged['coverage'])} of answers "
+        f"are accepted: {rate_in_words(found)}{excess(found, max_risk)}."
+    )
+
+
 Event = Mapping[str, Any]
 
 

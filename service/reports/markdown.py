@@ -12,6 +12,7 @@ from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
 from howsure.remedies import remedy_of
+from service.reports.further_sets import accepted_in_words
 from service.reports.learned import classes_sentence, learned_sentence
 from service.reports.report import COMPARED
 
@@ -170,6 +171,7 @@ _TEMPLATES.filters |= {
         f"{score}, {phase.replace('_', '-')}" for phase in phases for score in ("nll", "brier")
     ],
     "has_evaluation": _has_evaluation,
+    "accepted_in_words": accepted_in_words,
     "metrics": _metrics,
     "learned": _learned,
     "rule": _safe(lambda columns: "|" + "---|" * columns),

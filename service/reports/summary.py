@@ -12,13 +12,13 @@ from service.reports.further_sets import (
     disproof,
     disproving_sets,
     doubted_part,
-    error_rate,
+    excess,
     rate_in_words,
 )
 from service.reports.numbers import confidence, percent, rough_count, share
 from service.reports.verdict import calibration_sentences
 
-Status: TypeAlias = Literal["fit", "unfit", "warned", "shifted", "unknown"]
+Status: TypeAlias = Literal["fit", "unfit", "warned", "disproved", "shifted", "unknown"]
 Report: TypeAlias = Mapping[str, Any]
 
 FIRST = "1"
@@ -78,10 +78,10 @@ def _sentences(report: Report, k: str, status: Status) -> Iterator[str]:
         yield _point_in_words(point)
     elif status == "fit" and risk["evaluation"] is not None:
         rate = rate_in_words(risk["evaluation"], accepted=" accepted answers")
-        yield f"On the evaluation set, {rate}{_excess(risk['evaluation'], risk['max_risk'])}."
+        yield f"On the evaluation set, {rate}{excess(risk['evaluation'], risk['max_risk'])}."
     yield from _further_rates(report, k, status)
     yield from calibration_sentences(report, event)
-    yield from _shifts(report["evaluations"], k)
+    yield from _further_sets(report, k, status)
 
 
 def not_evaluated(names: Sequence[str]) -> str:
@@ -103,19 +103,22 @@ def _by_error_rate(report: Report, k: str) -> tuple[Status, str]:
     if risk is not None:
         using = "" if point is None else f" with the active operating point “{point['name']}”"
         if contradicts(risk["evaluation"], risk["max_risk"]):
-            return "unfit", (
+            return "disproved", (
                 f"Not fit for automatic use{using}: on the evaluation set, "
                 f"{rate_in_words(risk['evaluation'], accepted=' accepted answers')}. "
                 f"At most {share(risk['max_risk'])} was promised."
             )
         # The test of the learned measure is approximate: it is fitted anew to all samples.
         known = "" if event["served"] != LEARNED else "about "
+        data = report["provenance"]["data"]
+        design = " or ".join(data.get("design") or ())
+        counted = f", with each sample counted as one in spite of its {design}" if design else ""
         # An evaluation set that the model has not seen would have shown it.
-        unseen = report["provenance"]["data"].get("evaluation_samples") is None
+        unseen = data.get("evaluation_samples") is None
         return "fit", (
             f"Fit for automatic use{using} on {_answers(risk['coverage'])}: at most "
             f"{share(risk['max_risk'])} of them wrong ({known}{confidence(risk['delta'])} "
-            f"confidence){', if the model was not trained on these samples' * unseen}."
+            f"confidence{counted}){', if the model was not trained on these samples' * unseen}."
         )
     if point is not None and event["figures"]["risk"] is not None:
         return "unknown", (
@@ -213,17 +216,7 @@ def _on_evaluation(found: Report | None, max_risk: float | None) -> str:
     """Return the end of a sentence on the evaluation set; empty without one."""
     if found is None:
         return ""
-    return f"; on the evaluation set, {rate_in_words(found)}{_excess(found, max_risk)}"
-
-
-def _excess(found: Report, max_risk: float | None) -> str:
-    """Return what to say of an error rate above the promised one."""
-    judged = error_rate(found)
-    if judged is None or max_risk is None or judged["value"] <= max_risk:
-        return ""
-    if contradicts(found, max_risk):
-        return ", clearly more than promised"
-    return ", more than promised, which may be chance"
+    return f"; on the evaluation set, {rate_in_words(found)}{excess(found, max_risk)}"
 
 
 def _further_rates(report: Report, k: str, status: Status) -> Iterator[str]:
@@ -243,15 +236,28 @@ def _further_rates(report: Report, k: str, status: Status) -> Iterator[str]:
         yield f"For {asked}, {_answers(found['coverage'])} can be accepted{judged}."
 
 
-def _shifts(evaluations: Sequence[Report], k: str) -> Iterator[str]:
-    for found in evaluations:
-        name = text.name(found["name"])
+def _further_sets(report: Report, k: str, status: Status) -> Iterator[str]:
+    promised = promised_rate(report, k) if status == "fit" else None
+    for found in report["evaluations"]:
+        name, event = text.name(found["name"]), found["events"].get(k, {})
         doubted = doubted_part(found)
         if doubted is not None:
             why = found["findings"][0]["message"]
             yield f"{doubted.capitalize()} of the further set “{name}” look wrong: {why}"
-        elif found["shifted"] and not found["events"].get(k, {}).get("disproves"):
+            continue
+        if event.get("disproves"):
+            continue
+        if found["shifted"]:
             yield (
                 f"The further set “{name}” differs from the calibration set: these numbers may not "
                 "hold for it."
             )
+        for one in event.get("accepted", ()):
+            more = excess(one, one["target"]["max_risk"])
+            if more and promised and _are_equal(one["target"], promised):
+                rate = rate_in_words(one, accepted=" accepted answers")
+                yield f"On the further set “{name}”, {rate}{more}."
+
+
+def _are_equal(target: Report, promised: Report) -> bool:
+    return all(target[name] == promised[name] for name in ("max_risk", "delta"))

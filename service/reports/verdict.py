@@ -37,8 +37,10 @@ def compared_verdict(event: Mapping[str, Any], score: str) -> Verdict | None:
     return verdict(event["differences"][score], score)
 
 
-def is_chance(judged: Mapping[str, Any]) -> bool:
+def is_chance(judged: Mapping[str, Any]) -> bool | None:
     """Tell whether a calibration error is not distinguishable from that of a calibrated method.
+
+    None if that was not tested, as where samples have weights or groups.
 
     Parameters
     ----------
@@ -46,7 +48,7 @@ def is_chance(judged: Mapping[str, Any]) -> bool:
         A measure or baseline of a report, with the band of its calibration error.
     """
     band = _band(judged)
-    return band is not None and bool(band["consistent"])
+    return None if band is None else bool(band["consistent"])
 
 
 def chance_limit(judged: Mapping[str, Any]) -> float:
@@ -84,14 +86,21 @@ def calibration_sentences(report: Mapping[str, Any], event: Mapping[str, Any]) -
             f"{before} on average, no more than chance explains ({on})."
         )
         return
-    chance = "no more" if is_chance(event["measures"][event["served"]]) else "more"
+    explained = chance_in_words(event["measures"][event["served"]])
     gains = _gains(event)
     opening = "Stated" if gains else "Calibration shows no gain: stated"
     yield (
         f"{opening} probabilities are off by {after} on average after calibration, {before} before "
-        f"({on}). {'The remaining' if gains else 'An error of'} {after} is {chance} than chance "
-        "explains."
+        f"({on}). {'The remaining' if gains else 'An error of'} {after} is {explained}."
     )
+
+
+def chance_in_words(judged: Mapping[str, Any]) -> str:
+    """Return whether chance explains the calibration error of a measure or baseline."""
+    found = is_chance(judged)
+    if found is None:
+        return "not tested for chance, because samples have weights or groups"
+    return f"{'no more' if found else 'more'} than chance explains"
 
 
 def _gains(event: Mapping[str, Any]) -> bool:

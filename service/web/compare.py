@@ -26,7 +26,11 @@ DIFFERENCES = {
 }
 
 # Why a calibration must not be used, by its status: a part of its report, and what links call it.
-REASONS = {"warned": ("findings", "findings"), "shifted": ("further-sets", "further sets")}
+REASONS = {
+    "warned": ("findings", "findings"),
+    "disproved": ("summary-title", "report"),
+    "shifted": ("further-sets", "further sets"),
+}
 
 
 def compared_events(found: Json) -> list[dict[str, Any]]:

@@ -28,6 +28,7 @@ WORDS: Mapping[Status, tuple[str, str]] = {
     "fit": ("fit", "succeeded"),
     "unfit": ("not fit", "unfit"),
     "warned": ("do not use", "failed"),
+    "disproved": ("not fit", "failed"),
     "shifted": ("not for all data", "failed"),
     "unknown": ("unknown", ""),
 }

@@ -18,6 +18,7 @@ from service.http.problems import problem_on_page
 from service.reports.charts.drawing import Renderer, add_marker
 from service.reports.charts.figure import figure_html
 from service.reports.charts.thresholds import risk_coverage_figures
+from service.reports.further_sets import excess
 from service.reports.learned import assurance
 from service.reports.located import Located
 from service.reports.operating_point_routes import (
@@ -206,6 +207,11 @@ class Outcome:
     def assurance(self) -> str:
         """How the bound of a tested error rate is known."""
         return assurance(self.preview["measure"]).capitalize()
+
+    @property
+    def excess(self) -> str:
+        """What to say of an error rate of the evaluation set above the chosen one."""
+        return excess(self.preview["consequences"]["evaluation"], self.preview["max_risk"])
 
     @property
     def tested_page(self) -> str | None:

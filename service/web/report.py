@@ -28,7 +28,7 @@ from service.reports.learned import (
 )
 from service.reports.located import Located
 from service.reports.summary import FIRST, active_point, labels_missing, missing_labels
-from service.reports.verdict import is_chance
+from service.reports.verdict import chance_in_words
 from service.runner.messages.dataset import PAIRS
 from service.web.compare import compare
 from service.web.page import calibration_page, render
@@ -84,7 +84,7 @@ def _event(
         "served": served,
         "table": at["measures"][served],
         "assurance": assurance(served).capitalize(),
-        "is_chance": is_chance(table),
+        "chance": chance_in_words(table),
         "missing": missing_labels(labels_missing(event), event["accuracy"]),
         "learned": _learned(table.get("learned"), config.get("classes") or []),
     }

@@ -363,10 +363,19 @@ def test_the_answer_of_rows_without_names_keeps_to_the_schema(client, named) -> 
     assert "positional" in json.dumps(found)
 
 
-@pytest.mark.parametrize("width", [5, 7])
-def test_a_wrong_number_of_columns_names_rows_and_columns_of_the_file(client, named, width) -> None:
+@pytest.mark.parametrize(
+    ("names", "advice"),
+    [
+        (NAMES[:5], "1 column too few"),
+        ([*NAMES, "last"], "1 column too many (after the first 6: `last`)"),
+        (["customer_id", *NAMES], "1 column too many (perhaps `customer_id`)"),
+    ],
+)
+def test_a_wrong_number_of_columns_names_rows_and_columns_of_the_file(
+    client, named, names, advice
+) -> None:
+    width = len(names)
     values = np.tile(ROWS, (1, 2))[:, :width]
-    names = [*NAMES, "last"][:width]
     table = list(zip(names, values.T, strict=True))
     answer = calibrate(
         client, model=MODEL, calibration=as_csv([*table, ("label", LABELS)]), config="{}"
@@ -374,7 +383,6 @@ def test_a_wrong_number_of_columns_names_rows_and_columns_of_the_file(client, na
     (violation,) = answer.json()["errors"]
     assert f"expected shape [rows, 6], got [300, {width}]" in violation["message"]
     assert all(f"`{name}`" in violation["message"] for name in names)
-    advice = "1 column too few" if width == 5 else "1 column too many (after the first 6: `last`)"
     assert advice in violation["message"]
     by_list = client.post("/predict", json={"calibration": named, "inputs": values.tolist()})
     (violation,) = by_list.json()["errors"]

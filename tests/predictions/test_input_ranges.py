@@ -228,7 +228,8 @@ def test_a_further_set_in_a_smaller_unit_names_the_column(client, of_table, colu
     assert not [one for one in kept["findings"] if one["code"] == finding["code"]]
 
 
-def test_columns_that_are_inputs_of_their_own_are_checked_integers_too(client) -> None:
+@pytest.mark.parametrize("label", ["label", "left"])
+def test_columns_that_are_inputs_of_their_own_are_checked_integers_too(client, label) -> None:
     """As models are that were exported from data frames: an input for each column."""
     model = make_model(
         [
@@ -242,9 +243,10 @@ def test_columns_that_are_inputs_of_their_own_are_checked_integers_too(client) -
     )
     draw, file = np.random.default_rng(6), io.BytesIO()
     columns = {"age": draw.integers(18, 90, 300), "share": draw.uniform(0, 1, 300)}
-    table = pa.table({**columns, "label": draw.integers(0, 2, 300)})
+    table = pa.table({**columns, label: draw.integers(0, 2, 300)})
     pa_parquet.write_table(table, file)
-    config = quick_config(name="apart")
+    named = {} if label == "label" else {"columns": {"label": [label]}}
+    config = quick_config(name="apart", **named)
     calibrated(client, config, model=model.SerializeToString(), calibration=file.getvalue())
 
     def flag(**row) -> bool:

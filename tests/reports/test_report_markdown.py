@@ -96,3 +96,23 @@ def test_a_model_card_gives_the_error_rate_of_the_active_operating_point(
     for name, risk in (("calibration", "0.0321"), ("evaluation", "0.0432")):
         line = f"accepted by `night-shift` | {name} | {risk} | 0.0123 | 0.0456 | {n_accepted} |"
         assert (line in card) == (n_accepted > 0)
+
+
+def test_both_documents_give_the_error_rates_of_accepted_answers_on_other_sets(report) -> None:
+    """They are what a reviewer signs for."""
+    (accepted,) = report["evaluations"][0]["events"]["1"]["accepted"]
+    accepted |= {"n_accepted": 500, "n_errors": 32, "coverage": 5 / 6}
+    accepted |= {"risk": 0.064, "risk_interval": [0.0442, 0.0892]}
+    text = report_markdown(report)
+    assert (
+        "- Top-1: For an error rate of at most 5 %, 83.3 % of answers are accepted: 32 of 500 are wrong, 6.4 % (4.4 % to 8.9 %), more than promised, which may be chance."
+        in text
+    )
+    risk = report["events"]["1"]["figures"]["risk"]
+    card = model_card(report)
+    rate = "error rate of accepted answers, at most 0.05 requested"
+    assert (
+        f"| {rate} | {report['evaluations'][0]['name']} | 0.0640 | 0.0442 | 0.0892 | 500 |" in card
+    )
+    judged = risk["evaluation"]
+    assert f"| {rate} | evaluation | {judged['value']:.4f} | " in card

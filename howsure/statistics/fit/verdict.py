@@ -11,6 +11,8 @@ from howsure.statistics.plain import percent
 BINS = "bins"
 # The error that baselines have too, so it is the one of the report's figures.
 ERROR = "ece_15"
+# Bands are of independent samples that count alike.
+NOT_TESTED = "which is not tested for chance, because samples have weights or groups"
 
 
 def reach_verdict(
@@ -134,10 +136,10 @@ def _error(served: MeasureFit, *, evaluated: bool) -> str:
     over_folds = served.scores.get(ERROR)
     mean = None if over_folds is None else over_folds.mean
     error = (served.evaluation or {}).get(ERROR) if evaluated else mean
-    if band is None or error is None:
+    if error is None:
         return "the set is too small to measure a calibration error."
-    off = f"off by {percent(error)} on average ({ERROR})"
-    return f"stated probabilities are {off}, {band.explained}."
+    chance = NOT_TESTED if band is None else band.explained
+    return f"stated probabilities are off by {percent(error)} on average ({ERROR}), {chance}."
 
 
 def _compared(found: BestMethod, served: str, n_methods: int) -> str:

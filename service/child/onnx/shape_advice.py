@@ -1,5 +1,6 @@
 """Advice for arrays, and for preprocessing, in a shape that the model does not take."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -12,6 +13,8 @@ from service.runner.messages.preprocessing import PIXELS, Layout, Preprocessing
 
 IMAGE_AXES = 4
 MATRIX_AXES = 2
+# Columns that number the samples, such as customer_id.
+_IDENTIFIER = re.compile(r"(?:.*[_ ])?(?:(?i:id|idx|index|key|uuid))|.*[a-z]I[dD]")
 
 
 def pixels_advice(name: str, array: Array) -> str:
@@ -63,9 +66,13 @@ def count_advice(wanted: Sequence[int | None], found: Sequence[int], columns: Se
         return f"; {count} too few"
     if len(columns) != found[1]:  # they are those of the calibration set
         return f"; {count} too many"
+    left = [name for name in columns if _IDENTIFIER.fullmatch(name)]
+    which = f"perhaps {listed(left)}"
+    if len(left) != n_more:
+        which = f"after the first {n_wanted}: {listed(columns[n_wanted:])}"
     return (
-        f"; {count} too many (after the first {n_wanted}: {listed(columns[n_wanted:])}); leave out "
-        "what is no feature, or name the features in config.columns (--columns)"
+        f"; {count} too many ({which}); leave out what is no feature, or name the features in "
+        "config.columns (--columns)"
     )
 
 

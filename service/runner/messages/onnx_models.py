@@ -13,6 +13,7 @@ from service.graph.description import OnnxModelDescription, OutputChoice
 from service.runner.messages.convert import NotNegativeFloat, Positive, convert, to_json
 from service.runner.messages.passes import ENSEMBLE, PassPlan
 from service.runner.messages.preprocessing import Preprocessing
+from service.runner.messages.reading import LABEL
 
 TABLE_COLUMNS = "table_columns"
 RESOLVED = ("output", "top_k", "scalar_outputs", "members", "passes", "averaged")
@@ -201,7 +202,9 @@ def names_each_input(columns: Mapping[str, Sequence[str]], inputs: Collection[st
     """Tell whether a table without chosen columns has one for each input, of the same name."""
     found = columns.get("inputs", ())
     return (
-        columns.keys() == {"inputs"} and len(inputs) == len(found) > 1 and set(inputs) == {*found}
+        columns.keys() - {LABEL} == {"inputs"}
+        and len(inputs) == len(found) > 1
+        and set(inputs) == {*found}
     )
 
 

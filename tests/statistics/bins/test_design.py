@@ -214,6 +214,7 @@ class TestFit:
         assert any("weights" in warning for warning in ours.warnings)
         assert event.measures["entropy"].guarantee.width is None
         assert event.measures["entropy"].ece_band is None
+        assert "(ece_15), which is not tested for chance, because" in event.verdict.sentence
 
     def test_groups_are_told_and_survive_storage(self):
         records = simulated_records(300, seed=4)

@@ -143,6 +143,45 @@ def test_a_calibration_with_warnings_says_so_before_anything_else(service, visit
     assert bool(point["warnings"]) == bool(shift)
 
 
+def test_an_evaluation_set_that_contradicts_the_promise_is_told_everywhere(
+    service, visitor
+) -> None:
+    """Also where another rate is chosen: in tabs, in a comparison, by the API."""
+    rng = np.random.default_rng(2)
+    logits = 4 * rng.normal(size=(2000, 3))
+    labels = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    # As accurate as the calibration set, but certain answers are wrong more often.
+    answers, sizes = logits[1000:].argmax(axis=1), np.sort(logits[1000:], axis=1)
+    is_certain = sizes[:, 2] - sizes[:, 1] > 3
+    evaluated = np.where(is_certain | (rng.random(1000) < 0.4), labels[1000:], answers)
+    evaluated = np.where(is_certain & (rng.random(1000) < 0.1), 2 - answers // 2, evaluated)
+    made = calibrated(
+        service.client(),
+        {"name": "contradicted", "selective": [{"max_risk": 0.05}]},
+        calibration=npz(logits=logits[:1000], labels=labels[:1000]),
+        evaluation=npz(logits=logits[1000:], labels=evaluated),
+    )
+    assert [one for one in made["findings"] if one["level"] == "warning"] == []
+    said = "Not fit for automatic use: on the evaluation set, "
+    for tab in ("operating-point", "samples", "try", "measures", "integrate"):
+        told = text_of(visitor.open(f"/pages/calibrations/{made['id']}/{tab}").text)
+        assert said in told, tab
+    compared = visitor.open(f"/report?calibration={made['id']}&calibration={made['id']}").text
+    assert text_of(compared).count(said) == 2
+    assert (
+        "more than promised"
+        not in visitor.open(address(made["id"], by="coverage", coverage=80)).text
+    )
+    page = visitor.open(address(made["id"], by="risk", risk=5)).text
+    assert ", clearly more than promised" in text_of(page)
+    assert "Activate despite the warning" in page
+    assert save(visitor, made["id"], despite="").status_code == UNPROCESSABLE
+    assert save(visitor, made["id"]).status_code == SEE_OTHER
+    (point,) = history(service, made["id"])
+    (warning,) = point["warnings"]
+    assert "with the active operating point “automatic”: on the evaluation set, " in warning
+
+
 def test_the_mark_is_where_the_curve_is_drawn(service, visitor, calibration) -> None:
     """The mark lies on the diamond that Vega draws for a target of the config."""
     report = service.client().get(f"/report?calibration={calibration}&format=json").json()
