@@ -355,9 +355,16 @@ def _check_parts(upload: CalibrationUpload, config: CalibrationConfig, info: Dat
 
 def _renaming(info: DatasetInfo) -> str:
     """Return what the columns of a table would be called if they were outputs."""
-    first = next(chain.from_iterable(info.columns.values()), None)
-    if first is None:
+    names = list(chain.from_iterable(info.columns.values()))
+    if not names:
         return ""
+    first = names[0]
+    if len(names) == 1:
+        return (
+            " in a column for each class, `logit_0`, `logit_1`, … or `prob_0`, `prob_1`, …: of two "
+            f"classes, rename {listed([first])} to `prob` if it is the probability of class 1; if "
+            "it is a logit z, write `logit_0` = 0 and `logit_1` = z"
+        )
     return (
         " in columns `prob_<class>` or `logit_<class>` "
         f"(rename {listed([first])} to {listed([f'prob_{first}'])})"

@@ -207,8 +207,8 @@ class Summary(BaseModel):
     event: str = Field(description="The event that it is about, `1` for Top-1.")
     status: Literal["fit", "unfit", "warned", "disproved", "shifted", "unknown"] = Field(
         description="`fit`: an error rate passed its test, and the evaluation set does not "
-        "contradict it; `disproved`: it does; `warned`: a finding is a warning; `shifted`: a further "
-        "set disproves it."
+        "contradict it; `disproved`: it does; `warned`: a finding is a warning; `shifted`: a "
+        "further set disproves it."
     )
     headline: str = Field(description="The decision in words.")
     sentences: list[str] = Field(description="Other error rates, calibration, and shift.")

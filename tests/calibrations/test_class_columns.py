@@ -8,7 +8,7 @@ import httpx
 import numpy as np
 import pytest
 from runner_models import linear, rows, weights
-from running_service import calibrate, calibrated, evaluate, send
+from running_service import calibrate, calibrated, evaluate, npz, send
 
 RNG = np.random.default_rng(5)
 NAMES = ["sales", "billing", "other"]
@@ -165,6 +165,22 @@ def test_columns_called_as_classes_are_told_the_prefix(client) -> None:
     table = csv({**{name: OUTPUTS[:, k] for k, name in enumerate(NAMES)}, "label": LABELS})
     answer = calibrate(client, calibration=table, config=json.dumps(CONFIG))
     assert f"(rename `{NAMES[0]}` to `prob_{NAMES[0]}`)" in answer.json()["detail"]
+
+
+def test_the_one_score_of_a_binary_classifier_is_told_its_columns(client) -> None:
+    """And what is advised is accepted."""
+    z = OUTPUTS[:, 0] * 4 - 2
+    binary = np.minimum(LABELS, 1)
+    answer = calibrate(client, calibration=csv({"logit": z, "label": binary}), config="{}")
+    assert "write `logit_0` = 0 and `logit_1` = z" in answer.json()["detail"]
+    assert "rename `logit` to `prob` if it is" in answer.json()["detail"]
+    for one_column in (npz(logits=z, labels=binary), npz(logits=z[:, None], labels=binary)):
+        answer = calibrate(client, calibration=one_column, config="{}")
+        assert "numpy.column_stack([0 * z, z])" in answer.json()["detail"]
+    table = csv({"logit_0": 0 * z, "logit_1": z, "label": binary})
+    calibrated(client, CONFIG | {"name": "one-logit"}, calibration=table)
+    both = npz(logits=np.column_stack([0 * z, z]), labels=binary)
+    calibrated(client, CONFIG | {"name": "one-logit"}, calibration=both)
 
 
 def test_named_rows_of_a_calibration_without_a_model(client, intents) -> None:

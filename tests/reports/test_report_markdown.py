@@ -103,11 +103,11 @@ def test_both_documents_give_the_error_rates_of_accepted_answers_on_other_sets(r
     (accepted,) = report["evaluations"][0]["events"]["1"]["accepted"]
     accepted |= {"n_accepted": 500, "n_errors": 32, "coverage": 5 / 6}
     accepted |= {"risk": 0.064, "risk_interval": [0.0442, 0.0892]}
-    text = report_markdown(report)
-    assert (
-        "- Top-1: For an error rate of at most 5 %, 83.3 % of answers are accepted: 32 of 500 are wrong, 6.4 % (4.4 % to 8.9 %), more than promised, which may be chance."
-        in text
+    line = (
+        "- Top-1: For an error rate of at most 5 %, 83.3 % of answers are accepted: 32 of 500 are "
+        "wrong, 6.4 % (4.4 % to 8.9 %), more than promised, which may be chance."
     )
+    assert line in report_markdown(report)
     risk = report["events"]["1"]["figures"]["risk"]
     card = model_card(report)
     rate = "error rate of accepted answers, at most 0.05 requested"

@@ -12,6 +12,11 @@ from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.reading import SetContext
 
 MIN_CLASSES = 2
+# What to do with the one score that a binary classifier gives.
+BOTH_CLASSES = (
+    "a binary classifier needs a column for each of its two classes: of one logit z write 0 and z, "
+    "of one probability p write 1 - p and p (numpy.column_stack([0 * z, z]))"
+)
 
 
 def is_plain_name(name: str) -> bool:
@@ -35,8 +40,7 @@ def check_n_classes(n_classes: int, *, place: str, limits: DatasetLimits) -> Non
     if n_classes < MIN_CLASSES:
         raise InvalidDataset.at(
             place,
-            f"expected at least {MIN_CLASSES} classes, got {n_classes}; "
-            "a binary classifier needs a column for each of its two classes",
+            f"expected at least {MIN_CLASSES} classes, got {n_classes}; {BOTH_CLASSES}",
         )
     if n_classes > limits.max_classes:
         raise TooLarge.at(place, f"expected at most {limits.max_classes} classes, got {n_classes}")

@@ -12,6 +12,7 @@ from howsure.statistics.arrays import Labels
 from howsure.statistics.measures import SCORE
 from service.child.reading.array_file import ArrayFile
 from service.child.reading.checks import (
+    BOTH_CLASSES,
     SUPPLIED_PREFIX,
     check_inputs,
     check_n_classes,
@@ -324,7 +325,9 @@ def _count_classes(outputs: ArrayFile, ctx: SetContext) -> int:
     dtype, shape = outputs.header.dtype, outputs.header.shape
     if len(shape) != _MATRIX_RANK:
         raise InvalidDataset.at(
-            outputs.place, f"expected shape (samples, classes), got {shape}; write a row per sample"
+            outputs.place,
+            f"expected shape (samples, classes), got {shape}; "
+            + (BOTH_CLASSES if len(shape) == 1 else "write a row per sample"),
         )
     if not np.issubdtype(dtype, np.floating):
         raise InvalidDataset.at(
