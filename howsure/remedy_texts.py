@@ -114,7 +114,8 @@ REMEDIES_OF_FURTHER_SETS: Mapping[str, Remedy] = {
     ),
     "accuracy-near-chance": Remedy(
         "Check that each label of the set is in the row of its own sample: match them by an "
-        "identifier, not by position. If so, the model fails on this set."
+        "identifier, not by position. If so, the model fails on this set, or its rare classes have "
+        "too few samples to tell."
     ),
     "score-near-chance": Remedy(
         "Match each score of the set with its own answer by an identifier, not by position:",

@@ -62,8 +62,7 @@ def _fitness(row: FitnessRow) -> Fitness:
         "operating_point": active,
         "events": {k: event},
         "evaluations": [
-            {"name": name, "events": further_events(result, row.accuracy, row.data["samples"])}
-            for name, result in row.further
+            {"name": name, "events": further_events(result)} for name, result in row.further
         ],
     }
     status, headline = decide(report)

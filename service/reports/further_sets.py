@@ -14,6 +14,7 @@ from howsure.statistics.shift.verdict import (
     SHIFT_LEVEL,
     USUAL_LEVEL,
     is_too_small,
+    miscalibration_p_value,
 )
 from service.calibrations.findings import with_docs
 from service.reports.charts import text
@@ -21,6 +22,8 @@ from service.reports.charts.further_sets import SAID
 from service.reports.numbers import count, percent, share
 
 LEVEL = 0.95
+# Errors in excess of those stated, as a factor, that matter.
+MATERIAL = 1.1
 Counts = Mapping[str, Any]
 
 
@@ -91,7 +94,7 @@ def accepted_in_words(found: Counts) -> str:
 Event = Mapping[str, Any]
 
 
-def further_set(found: models.Evaluation, row: models.Calibration) -> dict[str, Any]:
+def further_set(found: models.Evaluation) -> dict[str, Any]:
     """Return the scores of the served tables on a finished further set."""
     result = found.result or {}
     return {
@@ -103,30 +106,24 @@ def further_set(found: models.Evaluation, row: models.Calibration) -> dict[str, 
         "outcome": result.get("outcome"),
         "findings": [with_docs(finding) for finding in result.get("findings", ())],
         "sentence": result["sentence"],
-        "events": further_events(result, row.accuracy or {}, row.data["samples"]),
+        "events": further_events(result),
         **{name: result.get(name) for name in ("confidence", "entropy", "above_confidence")},
         "by_confidence": (result["model_scores"] or {}).get("by_confidence"),
     }
 
 
-def further_events(
-    result: Mapping[str, Any], accuracy: Mapping[str, float], n_samples: int
-) -> dict[str, Any]:
-    """Return the events of a further set.
-
-    ``accuracy``, by event, and ``n_samples`` are those of the calibration set.
-    """
+def further_events(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the events of a further set."""
     events = {}
     level = SHIFT_LEVEL / len(result["events"])
     for k, event in result["events"].items():
         served = event["measures"][event["served"]]
-        known = share_of(round(accuracy[k] * n_samples), n_samples)
         events[k] = {name: event[name] for name in ("accuracy", "served", "shifted")}
         events[k] |= {name: served[name] for name in ("scores", "discarded")}
         events[k] |= {name: served.get(name) for name in ("population", "stated")}
         events[k]["accepted"] = [found | _rates(found) for found in event.get("accepted", [])]
         disproves = doubted_part(result) is None and _disproves(
-            event, result["n_samples"], known, level=level
+            event, result["n_samples"], level=level
         )
         verdict = _verdict(result, event, level, disproves=disproves)
         events[k] |= {"disproves": disproves, "verdict": verdict}
@@ -191,12 +188,13 @@ def _is_as_certain(found: Mapping[str, Any]) -> bool:
     return all(one["p_value"] >= level for one in populations)
 
 
-def _disproves(event: Event, n_samples: int, known: Event | None, *, level: float) -> bool:
+def _disproves(event: Event, n_samples: int, *, level: float) -> bool:
     """Tell whether the answers on a set are clearly worse than stated.
 
     More accepted answers are wrong than promised, by the test of a shift's level; or the set is
-    shifted, and its answers are worse. Harder data may have fewer correct answers and still correct
-    probabilities, which does not disprove a calibration.
+    shifted, and more are wrong than promised, or more of all answers than their probabilities say.
+    Harder data may have fewer correct answers and still correct probabilities, which does not
+    disprove a calibration.
     """
     if event["accuracy"] is None:
         return False
@@ -207,10 +205,11 @@ def _disproves(event: Event, n_samples: int, known: Event | None, *, level: floa
         return False
     if any(contradicts(found, found["target"]["max_risk"]) for found in accepted):
         return True
-    here = share_of(round(event["accuracy"] * n_samples), n_samples)
-    if here is None or known is None or here["interval"][1] >= known["interval"][0]:
+    served = event["measures"][event["served"]]
+    wrong = share_of(n_samples - round(event["accuracy"] * n_samples), n_samples)
+    if wrong is None or served.get("stated") is None or not _is_miscalibrated(served, level):
         return False
-    return _is_miscalibrated(event["measures"][event["served"]], level)
+    return bool(wrong["interval"][0] > MATERIAL * (1.0 - served["stated"]))
 
 
 def _is_broken(found: Counts, level: float) -> bool:
@@ -222,10 +221,10 @@ def _is_broken(found: Counts, level: float) -> bool:
 
 def _is_miscalibrated(served: Event, level: float) -> bool:
     """Repeat the test of `shift_verdict`; assume it where samples with weights are not tested."""
-    band, p_value = served["ece_band"], served["ece_p_value"]
-    if band is None or p_value is None:
+    band, ece_p, gap_p = served["ece_band"], served["ece_p_value"], served.get("gap_p_value")
+    if band is None or ece_p is None:
         return True
-    return not band["consistent"] and p_value < level
+    return miscalibration_p_value(ece_p, gap_p, consistent=band["consistent"]) < level
 
 
 MOST_NAMED = 3

@@ -247,16 +247,37 @@ def _further_sets(report: Report, k: str, status: Status) -> Iterator[str]:
             continue
         if event.get("disproves"):
             continue
-        if found["shifted"]:
-            yield (
-                f"The further set “{name}” differs from the calibration set: these numbers may not "
-                "hold for it."
-            )
+        yield from _difference(found, event)
         for one in event.get("accepted", ()):
             more = excess(one, one["target"]["max_risk"])
             if more and promised and _are_equal(one["target"], promised):
                 rate = rate_in_words(one, accepted=" accepted answers")
                 yield f"On the further set “{name}”, {rate}{more}."
+
+
+# What answers of a further set are, by its outcome.
+MISCALIBRATED = {
+    "worse": "right less often than stated",
+    "miscalibrated": "not right as often as stated",
+    "better": "right more often than stated",
+}
+
+
+def _difference(found: Report, event: Report) -> Iterator[str]:
+    """Yield what a shifted set, or one that may be, means for the numbers of the report."""
+    name = text.name(found["name"])
+    outcome = found["outcome"] if found["shifted"] else event.get("verdict")
+    if outcome in MISCALIBRATED or outcome == "unclear":
+        shares = f"{percent(event['accuracy'])} are right, {percent(event['stated'])} stated"
+    if outcome in MISCALIBRATED:
+        yield f"On the further set “{name}”, answers are {MISCALIBRATED[outcome]}: {shares}."
+    elif outcome == "unclear":
+        yield f"Whether these numbers hold for the further set “{name}” is unclear: {shares}."
+    elif found["shifted"]:
+        yield (
+            f"The further set “{name}” differs from the calibration set: these numbers may not "
+            "hold for it."
+        )
 
 
 def _are_equal(target: Report, promised: Report) -> bool:

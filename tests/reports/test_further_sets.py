@@ -14,7 +14,7 @@ def verdict(n: int = 2000, outcome: str = "alike", p: float | None = 1.0, **resu
     event = {"accuracy": 0.6, "served": "entropy", "measures": {"entropy": served}}
     event |= {"shifted": outcome != "alike", "outcome": outcome}
     found = {"n_samples": n, "events": {"1": event, "5": event}, **result}
-    said: str = further_events(found, {"1": 0.6, "5": 0.6}, 1000)["1"]["verdict"]
+    said: str = further_events(found)["1"]["verdict"]
     return said
 
 
@@ -52,10 +52,25 @@ def test_a_broken_promise_disproves_without_a_shift(n_errors, expected) -> None:
     event = {"accuracy": 0.76, "served": "entropy", "measures": {"entropy": served}}
     event |= {"shifted": False, "outcome": "alike", "accepted": [accepted]}
     found = {"n_samples": 1000, "events": {"1": event, "5": event}}
-    events = further_events(found, {"1": 0.76, "5": 0.76}, 1000)
+    events = further_events(found)
     assert (binomtest(n_errors, 257, 0.01, "greater").pvalue < 0.005) == expected
     assert events["1"]["disproves"] == expected
     assert (events["1"]["verdict"] == "worse than promised") == expected
     said = disproof([{"name": "aug", "events": events}], 0.76, "1") if expected else ""
     assert (f"{n_errors} of 257 accepted answers are wrong" in said) == expected
     assert ("At most 1 % was promised." in said) == expected
+
+
+@pytest.mark.parametrize(
+    ("stated", "gap_p", "expected"),
+    [(0.653, 0.0001, True), (0.653, 0.02, False), (0.59, 0.0001, False), (None, 0.0001, False)],
+)
+def test_clearly_more_errors_than_stated_disprove(stated, gap_p, expected) -> None:
+    """45 % of 600 are wrong, 41 % at least: more than a tenth above 34.7 %, not above 41 %."""
+    served = {"scores": {}, "discarded": {}, "ece_band": {"consistent": True}, "ece_p_value": 0.5}
+    served |= {"stated": stated, "gap_p_value": gap_p}
+    event = {"accuracy": 0.55, "served": "score", "measures": {"score": served}, "accepted": []}
+    event |= {"shifted": True, "outcome": "worse"}
+    found = further_events({"n_samples": 600, "events": {"1": event}})
+    assert found["1"]["disproves"] == expected
+    assert found["1"]["verdict"] == "worse than stated"

@@ -278,6 +278,23 @@ def test_a_further_set_with_more_errors_than_promised_is_named(
     assert summarise(report)["status"] == "shifted"
 
 
+@pytest.mark.parametrize(
+    ("outcome", "verdict", "said"),
+    [
+        ("worse", "worse than stated", "answers are right less often than stated: 55.0 % are"),
+        ("better", "better than stated", "answers are right more often than stated: 55.0 % are"),
+        ("alike", "unclear", "“later” is unclear: 55.0 % are right, 65.3 % stated."),
+        ("alike", "no shift seen", ""),
+    ],
+)
+def test_what_a_further_set_means_is_said_by_its_outcome(report, outcome, verdict, said) -> None:
+    found = further("later", accuracy=0.55, stated=0.653, verdict=verdict)
+    report["evaluations"] = [found | {"outcome": outcome, "shifted": outcome != "alike"}]
+    told = [one for one in summarise(report)["sentences"] if "later" in one]
+    assert len(told) == bool(said)
+    assert not said or said in told[0]
+
+
 def test_a_shifted_further_set_is_named(report) -> None:
     assert not any("further set" in sentence for sentence in summarise(report)["sentences"])
     report["evaluations"] = [further("after\u202e the move", shifted=True)]

@@ -4,6 +4,7 @@ import numpy as np
 from scipy.special import bdtr, bdtrc
 
 from howsure.statistics.findings.evidence import Finding, Level, RecordedSet, finding
+from howsure.statistics.findings.scores import ABOVE_CHANCE_Z, auroc_of
 
 CHANCE_LEVEL = 0.01  # level of the test that the accuracy is above chance
 POWER_LEVEL = 1e-3  # largest probability that a model as good as it claims fails this test
@@ -14,8 +15,9 @@ def accuracy_near_chance(evidence: RecordedSet) -> Finding | None:
     """Find an accuracy that is not significantly above a guess, by the exact binomial test at 1 %.
 
     There are two kinds of guess. A random class is right one time in ``n_classes``; this gives a
-    warning. Always naming the most frequent label gives a notice, because a model of rare events
-    may be no better and still be useful.
+    warning. Always naming the most frequent label gives a notice, unless these answers are right
+    clearly more often where the model is more certain: a model of rare events may be no more
+    accurate and still be useful.
 
     Few samples prove little. The finding therefore needs either 500 samples, or so many that a
     model as good as its mean confidence would fail the test at most one time in 1,000. For a
@@ -30,10 +32,25 @@ def accuracy_near_chance(evidence: RecordedSet) -> Finding | None:
         guess += "differ from the training data."
         return _near_chance(evidence, "warning", at_random, guess)
     most_frequent = float(evidence.class_counts.max() / evidence.n_samples)
-    if _is_near(evidence, most_frequent):
+    if _is_near(evidence, most_frequent) and not _knows_more(evidence):
         guess = "always naming the most frequent class."
         return _near_chance(evidence, "notice", most_frequent, guess)
     return None
+
+
+def _knows_more(evidence: RecordedSet) -> bool:
+    """Tell whether answers of the most frequent class are more certain where they are right.
+
+    Where labels belong to other rows, answers of one class are equally often right.
+    """
+    records = evidence.records
+    rows = records.top_classes[:, 0] == evidence.class_counts.argmax()
+    hits, group = records.hits(1)[rows], records.group
+    if hits.all() or not hits.any():
+        return False
+    uncertainty = -evidence.confidence[rows].astype(np.float32)
+    auroc, error, _, _ = auroc_of(uncertainty, hits, None if group is None else group[rows])
+    return auroc - 0.5 > ABOVE_CHANCE_Z * error
 
 
 def _near_chance(evidence: RecordedSet, level: Level, chance: float, guess: str) -> Finding:

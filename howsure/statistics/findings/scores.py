@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from howsure.statistics.arrays import Hits, Uncertainty
 from howsure.statistics.findings.evidence import Finding, Level, RecordedSet, finding
 from howsure.statistics.measures import SCORE, column
 from howsure.statistics.ranking import rank_samples
-from howsure.statistics.records.records import Records
 
 REVERSED_Z = 3.7  # one-sided level of 0.01 %
 ABOVE_CHANCE_Z = 2.3  # one-sided level of 1 %
@@ -106,20 +106,22 @@ def _rankings(evidence: RecordedSet) -> list[_Ranking]:
     if hits.all() or not hits.any():
         return []
     return [
-        _ranking(name, "warning" if serves else "notice", uncertainty, hits, records)
+        _Ranking(
+            name, "warning" if serves else "notice", *auroc_of(uncertainty, hits, records.group)
+        )
         for name, serves in measures.items()
         if (uncertainty := records.uncertainty.get(column(name, 1))) is not None
     ]
 
 
-def _ranking(
-    measure: str, level: Level, uncertainty: Uncertainty, hits: Hits, records: Records
-) -> _Ranking:
-    """Return the AUROC of a measure and a standard error that is not too small.
+def auroc_of(
+    uncertainty: Uncertainty, hits: Hits, group: NDArray[np.int64] | None
+) -> tuple[float, float, int, int]:
+    """Return the AUROC of an uncertainty, a standard error that is not too small, hits and errors.
 
-    It is the larger one of two: that of a score without any relation to the hits (Mann & Whitney
-    1947), and that of DeLong et al. 1988, with samples of one group taken together (Obuchowski
-    1997).
+    The standard error is the larger one of two: that of a score without any relation to the hits
+    (Mann & Whitney 1947), and that of DeLong et al. 1988, with samples of one group taken together
+    (Obuchowski 1997). There must be hits and errors.
     """
     ranked = rank_samples(uncertainty, hits)
     n_hits, n_errors = len(hits) - ranked.n_errors, ranked.n_errors
@@ -130,8 +132,8 @@ def _ranking(
     below = (n_errors - np.cumsum(block_errors) + block_errors / 2.0)[block] / n_errors
     auroc = float(above[~hits].mean())
     influence = np.where(hits, (below - auroc) / n_hits, (above - auroc) / n_errors)
-    if records.group is not None:
-        influence = np.bincount(np.unique(records.group, return_inverse=True)[1], influence)
+    if group is not None:
+        influence = np.bincount(np.unique(group, return_inverse=True)[1], influence)
     unrelated = (n_hits + n_errors + 1) / (12.0 * n_hits * n_errors)
     error = float(np.sqrt(max(unrelated, np.square(influence).sum())))
-    return _Ranking(measure, level, auroc, error, n_hits, n_errors)
+    return auroc, error, n_hits, n_errors

@@ -13,6 +13,7 @@ from howsure.statistics.diagnostics.consistency import (
     RESAMPLES,
     ece_permutation_test,
     evaluation_band,
+    gap_permutation_test,
 )
 from howsure.statistics.fit.cross_validation import predict_with_table
 from howsure.statistics.measures import column
@@ -146,7 +147,7 @@ def _judge_measure(  # noqa: PLR0913 - as above
     """Evaluate one table; ``deals`` is the number of permutations, None without labels."""
     name = column(measure, k)
     values, known = further.uncertainty[name], calibration.uncertainty[name]
-    scores, band, p_value, stated, right = None, None, None, None, None
+    scores, band, p_value, gap_p, stated, right = None, None, None, None, None, None
     if deals is not None:
         judged = predict_with_table(table, values, further.hits(k), further.weight)
         scores = compute_scores(judged)
@@ -156,6 +157,7 @@ def _judge_measure(  # noqa: PLR0913 - as above
             band = evaluation_band(table, known, values, judged.hits, seed=seed)
             rng = np.random.default_rng(seed)
             p_value = ece_permutation_test(table, judged, rng=rng, resamples=deals)
+            gap_p = gap_permutation_test(table, known, judged, rng=rng, resamples=deals)
     return MeasureEvaluation(
         measure=measure,
         column=name,
@@ -164,6 +166,7 @@ def _judge_measure(  # noqa: PLR0913 - as above
         right=right,
         ece_band=band,
         ece_p_value=p_value,
+        gap_p_value=gap_p,
         discarded={
             level: float(np.mean(values > np.float32(threshold)))
             for level, threshold in ood_thresholds(ranking_of(known), levels).items()

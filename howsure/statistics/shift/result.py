@@ -31,6 +31,9 @@ class MeasureEvaluation:
     ece_p_value : float, optional
         The probability of a calibration error at least as large, if bins have the same
         probabilities on this set as on the calibration set; None without labels.
+    gap_p_value : float, optional
+        The probability of a share of hits at least as far from what is expected, by the same
+        hypothesis; None without labels.
     discarded : dict of float to float
         Share of the set above the out-of-distribution threshold, by level; in the calibration set
         it is at most ``1 - level``.
@@ -50,6 +53,7 @@ class MeasureEvaluation:
     occupancy: tuple[int, ...]
     stated: float | None = None
     right: float | None = None
+    gap_p_value: float | None = None
 
 
 @dataclass(frozen=True, eq=False)

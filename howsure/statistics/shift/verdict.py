@@ -31,10 +31,9 @@ def shift_verdict(k: int, measure: MeasureEvaluation, *, n_events: int) -> tuple
     """Return how a set compares with the calibration set for the Top-k event, and a sentence.
 
     A set is shifted if the distribution of its uncertainties differs significantly from that of the
-    calibration set. With labels, its probabilities do not hold if the calibration error of the
-    served probabilities is above the 99 % quantile of its consistency band and chance in a fit on
-    few errors does not explain it (`diagnostics.consistency.ece_permutation_test`). The set is then
-    worse or better than stated if the mean probability is off by at least half that error. For sets
+    calibration set. With labels, its probabilities do not hold by `miscalibration_p_value`. The set
+    is then worse or better than stated if the mean probability is off by at least half of its
+    calibration error. For sets
     like the calibration set, each test has at most 1 false alarm in 100 over all events together.
     The sentence says so where the set is too small to show a shift.
     """
@@ -50,14 +49,17 @@ def shift_verdict(k: int, measure: MeasureEvaluation, *, n_events: int) -> tuple
     elif measure.ece_band is None or measure.ece_p_value is None:
         said.append("its calibration is not tested, because samples have weights or groups")
     else:
-        fails = not measure.ece_band.consistent and measure.ece_p_value < level
+        consistent, gap_p = measure.ece_band.consistent, measure.gap_p_value
+        p_value = miscalibration_p_value(measure.ece_p_value, gap_p, consistent=consistent)
         error = measure.scores[ERROR] or 0.0
         chance = measure.ece_band.explained
-        if fails:
-            chance += ": they are miscalibrated on this set"
+        if p_value < level:
             outcome = "shifted" if differs else _failure(measure, error)
-        elif not measure.ece_band.consistent:
-            chance = _doubt(measure.ece_p_value, level)
+            chance = (
+                f"more than chance explains ({_p(p_value)}): they are miscalibrated on this set"
+            )
+        elif p_value < USUAL_LEVEL or not consistent:
+            chance = _doubt(p_value, level)
         off = f"off by {percent(error)} on average ({ERROR})"
         said.insert(0, f"stated probabilities are {off}, {chance}")
         if measure.right is not None and measure.stated is not None:
@@ -67,9 +69,25 @@ def shift_verdict(k: int, measure: MeasureEvaluation, *, n_events: int) -> tuple
     return outcome, f"Top-{k}: {opening}; {'; '.join(said)}."
 
 
+def miscalibration_p_value(ece_p: float, gap_p: float | None, *, consistent: bool) -> float:
+    """Return the p-value of the hypothesis that stated probabilities hold on a set.
+
+    It is twice the smaller one of two. One is of the share of hits
+    (`diagnostics.consistency.gap_permutation_test`). The other is of the calibration error
+    (`ece_permutation_test`), and 1 if that is ``consistent`` with its band. Results of earlier
+    releases have only this one.
+    """
+    of_error = 1.0 if consistent else ece_p
+    return of_error if gap_p is None else min(1.0, 2.0 * min(of_error, gap_p))
+
+
+def _p(p_value: float) -> str:
+    return f"p = {p_value:.2g}"
+
+
 def _doubt(p_value: float, level: float) -> str:
-    """Return why an error outside its band does not count as a failure."""
-    p = f"p = {p_value:.2g}"
+    """Return why a deviation that chance seldom explains does not count as a failure."""
+    p = _p(p_value)
     if p_value >= USUAL_LEVEL:
         return f"which may be chance ({p})"
     return f"which is probably more than chance, but not proven: {p}, and the level is {level:.2g}"

@@ -41,6 +41,20 @@ def test_always_naming_the_most_frequent_class_is_worth_a_notice():
     assert finding.figures == {"accuracy": 0.95, "samples": 1000, "chance": 0.95}
 
 
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_a_model_of_rare_events_is_known_by_where_it_is_certain(shuffled):
+    """Its accuracy is that of the most frequent class; shuffled labels tell it nothing."""
+    rng = np.random.default_rng(3)
+    labels = (rng.random(1500) < 0.15).astype(np.int64)
+    score = np.where(labels == 1, rng.normal(-1.6, 0.8, 1500), rng.normal(-2.4, 0.8, 1500))
+    logits = np.column_stack([np.zeros(1500), score])
+    given = rng.permutation(labels) if shuffled else labels
+    found = found_in(logits, given)
+    assert np.mean(logits.argmax(axis=1) == given) < np.mean(given == 0) + 0.01
+    assert [finding.level for finding in found.values()] == ["notice"] * shuffled
+    assert set(found) <= {NEAR_CHANCE}
+
+
 def test_twenty_samples_of_an_unsure_model_prove_nothing():
     logits, labels = guesses(20, 2, spread=0.5)
     assert NEAR_CHANCE not in found_in(logits, labels)

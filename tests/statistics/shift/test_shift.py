@@ -8,7 +8,7 @@ import pytest
 from howsure.statistics.diagnostics.consistency import ConsistencyBand
 from howsure.statistics.shift.population import PopulationShift, fit_histogram
 from howsure.statistics.shift.result import MeasureEvaluation
-from howsure.statistics.shift.verdict import shift_verdict
+from howsure.statistics.shift.verdict import miscalibration_p_value, shift_verdict
 
 
 def test_cells_are_closed_on_the_right():
@@ -94,6 +94,25 @@ def test_calibration_fails_above_the_band_and_beyond_chance(observed, p_value, s
     assert ("miscalibrated" in text) == shifted
     # The error that reports state of every set, not that over the bins, which is tested.
     assert "are off by 4.0 % on average (ece_15), " in text
+
+
+@pytest.mark.parametrize(("gap_p", "outcome", "says"), [
+    (0.0024, "worse", "off by 4.0 % on average (ece_15), more than chance explains (p = 0.0048): "),
+    (0.0026, "alike", "is probably more than chance, but not proven: p = 0.0052, and the level is"),
+    (0.026, "alike", "off by 4.0 % on average (ece_15), no more than chance explains (up to 2.0 %"),
+])  # fmt: skip
+def test_a_share_of_hits_that_chance_does_not_explain_fails_within_the_band(gap_p, outcome, says):
+    measure = replace(measure_with(1.0, observed=0.015, ece_p=0.5), gap_p_value=gap_p)
+    found, text = shift_verdict(1, measure, n_events=2)
+    assert found == outcome
+    assert says in text
+
+
+def test_the_two_tests_of_probabilities_share_a_level():
+    both = [miscalibration_p_value(0.004, gap_p, consistent=False) for gap_p in (None, 0.9, 0.001)]
+    assert both == [0.004, 0.008, 0.002]
+    assert miscalibration_p_value(0.004, None, consistent=True) == 1.0
+    assert miscalibration_p_value(0.004, 0.7, consistent=True) == 1.0
 
 
 @pytest.mark.parametrize(("p_value", "says"), [
