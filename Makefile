@@ -27,11 +27,12 @@ demo: install
 serve: install
 	$(BIN)/howsure serve
 
-# One worker per processor with one BLAS thread each; more threads would compete. Bytecode is always
-# cached: otherwise each of the hundreds of processes would compile again.
+# One BLAS thread in each worker; more threads would compete. Bytecode is always cached: otherwise
+# each of the hundreds of processes would compile again.
 PYTEST := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 $(BIN)/pytest
-# All tests of a file run in one worker, so that their shared fixtures are made once.
-WORKERS := -n auto --dist loadfile
+# Three workers on two processors, because many tests wait for processes and clocks. All tests of a
+# file run in one worker, so that their shared fixtures are made once.
+WORKERS := -n $(shell echo $$(( (3 * $$(getconf _NPROCESSORS_ONLN) + 1) / 2 ))) --dist loadfile
 LONG := --hypothesis-profile=long
 
 # Tests each rule at least once. Takes about 15 minutes on two cores.

@@ -137,7 +137,7 @@ class Predictions:
 
     @property
     def topk_probability(self) -> Array:
-        """A calibrated probability of each of these classes: float32, shape (n, m).
+        """A probability of each of these classes, calibrated for the first: float32, shape (n, m).
 
         That of Top-1 for the first; the others share the rest in proportion to their scores.
 

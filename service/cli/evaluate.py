@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from howsure.remedies import remedy_for_further_set
+from howsure.statistics.bins.intervals import proportion_interval
 from howsure.statistics.plain import percent
 from service.cli.connection import service_client
 from service.cli.console import (
@@ -24,6 +25,9 @@ from service.cli.console import (
     say,
 )
 from service.cli.report import SHOWN
+
+# Of the interval beyond which an error rate is clearly above the promised one.
+LEVEL = 0.95
 
 
 def evaluate(
@@ -77,7 +81,11 @@ def accepted_in_words(found: Mapping[str, Any]) -> str:
     if not n_accepted:
         return said
     rate, promised = n_errors / n_accepted, found["target"]["max_risk"]
-    more = ", more than promised" if rate > promised else ""
+    more = ""
+    if rate > promised:
+        is_clear = proportion_interval(n_errors, n_accepted, LEVEL)[0] > promised
+        chance = "" if is_clear else ", which may be chance"
+        more = f", {'clearly ' * is_clear}more than promised{chance}"
     return f"{said}, {n_errors:,} of them wrong ({percent(rate)}{more})"
 
 

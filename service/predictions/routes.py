@@ -105,8 +105,8 @@ class ScoredClass(BaseModel):
     score: float = Field(examples=[0.93], description="The model's own softmax, not calibrated.")
     probability: float | None = Field(
         examples=[0.987],
-        description="Calibrated: that of `top1` for the first class; the others share the rest in "
-        "proportion to their scores. Null where Top-1 is no event.",
+        description="Of the first class that of `top1`, calibrated; the others are not, and share "
+        "the rest in proportion to their scores. Null where Top-1 is no event.",
     )
 
 

@@ -77,7 +77,7 @@ def snippets_of(found: Integration, origin: str, *, keyed: bool) -> Sequence[Sni
     def text(template: str) -> str:
         return TEMPLATES.get_template(f"{template}.jinja").render(names)
 
-    note = f"{ZEROS}; any number is possible."
+    note = f"{ZEROS}, as many as you like."
     if found.takes_pictures:
         note = "Send several pictures as parts of a form or in an archive."
     rows = "Paths or bytes of JPEG, PNG or WebP" if found.takes_pictures else ZEROS

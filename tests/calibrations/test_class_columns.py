@@ -1,5 +1,6 @@
 """Tables of probabilities by class name, or of one probability: from the upload to answers."""
 
+import io
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -195,3 +196,16 @@ def test_whole_numbers_are_labels(client) -> None:
     assert b"2.0" in table
     found = calibrated(client, CONFIG | {"name": "whole"}, calibration=table)
     assert found["accuracy"]["1"] == (OUTPUTS.argmax(axis=1) == LABELS).mean()
+
+
+@pytest.mark.parametrize("kind", ["logits", "probabilities"])
+def test_an_array_without_a_name_is_what_the_calibration_set_held(client, kind) -> None:
+    given = OUTPUTS if kind == "probabilities" else np.log(OUTPUTS)
+    content = npz(**{kind: given, "labels": LABELS})
+    calibrated(client, CONFIG | {"name": f"bare-{kind}"}, calibration=content)
+    file = io.BytesIO()
+    np.save(file, given[:4])
+    answer = send(client, f"bare-{kind}", file.getvalue(), {"Content-Type": "application/x-npy"})
+    body = {"calibration": f"bare-{kind}", kind: given[:4].tolist()}
+    named = client.post("/predict", json=body).raise_for_status().json()
+    assert answer.raise_for_status().json()["predictions"] == named["predictions"]

@@ -58,10 +58,8 @@ def test_a_table_of_outputs_is_answered_as_arrays_are(client) -> None:
     by_npz = send(client, "scores", npz(logits=rows), NPZ)
     assert by_csv.json()["predictions"] == by_npz.json()["predictions"]
     assert "scores@1" not in [model["name"] for model in client.get("/models").json()["models"]]
-    for headers, body, place in (
-        (CSV, f"{COLUMNS}\n0,1,x\n".encode(), "body"),
-        (NPY, npy(rows), "inputs"),
-    ):
-        refused = send(client, "scores", body, headers).json()
-        assert refused["type"] == "urn:howsure:problem:invalid-input"
-        assert refused["errors"][0]["location"].startswith(place)
+    by_npy = send(client, "scores", npy(rows), NPY)
+    assert by_npy.json()["predictions"] == by_npz.json()["predictions"]
+    refused = send(client, "scores", f"{COLUMNS}\n0,1,x\n".encode(), CSV).json()
+    assert refused["type"] == "urn:howsure:problem:invalid-input"
+    assert refused["errors"][0]["location"].startswith("body")

@@ -16,9 +16,10 @@ from service.child.reading.output_checks import AS_LOGITS, are_distributions, ar
 from service.child.reading.pairs import check_score_range, pair_rows
 from service.child.requests.body_decoder import Decoded, read_request, supplied_column
 from service.child.requests.limits import BodyLimits
-from service.child.requests.media_types import SET_ROWS
+from service.child.requests.media_types import NPY, SET_ROWS
 from service.child.requests.named_rows import NamedRows
 from service.child.requests.tensors import (
+    ANY_INPUT,
     SCORE_KINDS,
     SCORES,
     ScoreKind,
@@ -108,6 +109,10 @@ class ScoresDecoder:
         """
         spec, limits = self._spec, limits.of_rows_of(self._spec.n_classes)
         request, wanted = read_request(sent, bytes(body), limits, inputs=self._inputs)
+        if sent.media_type == NPY:
+            # An array without a name is what the calibration set held.
+            name = SCORES if spec.kind == PAIRS else spec.kind
+            request = replace(request, arrays={name: request.arrays[ANY_INPUT]})
         if spec.kind == PAIRS:
             scores = pair_scores(request, max_rows=limits.max_rows)
             if spec.score_range is not None:

@@ -136,10 +136,11 @@ def open_npy(file: SetFile, ctx: SetContext, labels_file: SetFile | None = None)
     """Open an array and its labels file, and check both headers and the labels."""
     labels_place = f"{ctx.location}_labels"
     if labels_file is None and ctx.labels_required:
+        option = "--evaluation-labels" if ctx.location == "evaluation" else "--labels"
         raise InvalidDataset.at(
             labels_place,
             "expected the labels of this array, which has none itself; send an .npy array of "
-            f"class indices as the part {labels_place}",
+            f"class indices as the part {labels_place} ({option})",
         )
     name = ctx.reading.kind or "inputs"
     arrays: dict[str, ArrayFile] = {name: ArrayFile(file.open, file.size, ctx.place(name))}
