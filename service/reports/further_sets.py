@@ -136,6 +136,7 @@ def _rates(found: Counts) -> dict[str, Any]:
     return {name: judged[source] for name, source in names.items()}
 
 
+UNCLEAR = "unclear"
 VERDICTS: dict[str, str] = {
     **{str(outcome): said for outcome, said in OPENINGS.items()},
     "shifted": "shifted",
@@ -158,7 +159,7 @@ def _verdict(result: Mapping[str, Any], event: Event, level: float, *, disproves
         return "too few samples to tell"
     served = event["measures"][event["served"]]
     is_tested = served.get("ece_p_value") is not None
-    return "unclear" if is_tested and _is_miscalibrated(served, USUAL_LEVEL) else VERDICTS[outcome]
+    return UNCLEAR if is_tested and _is_miscalibrated(served, USUAL_LEVEL) else VERDICTS[outcome]
 
 
 def doubted_part(found: Mapping[str, Any]) -> str | None:

@@ -4,9 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from howsure.statistics.measures import LEARNED
+from howsure.statistics.shift.verdict import OPENINGS
 from service.reports.charts import text
 from service.reports.further_sets import (
     MOST_NAMED,
+    UNCLEAR,
     contradicts,
     details,
     disproof,
@@ -255,29 +257,28 @@ def _further_sets(report: Report, k: str, status: Status) -> Iterator[str]:
                 yield f"On the further set “{name}”, {rate}{more}."
 
 
-# What answers of a further set are, by its outcome.
+# What answers of a further set are, by the verdict on the event.
 MISCALIBRATED = {
-    "worse": "right less often than stated",
-    "miscalibrated": "not right as often as stated",
-    "better": "right more often than stated",
+    OPENINGS["worse"]: "right less often than stated",
+    OPENINGS["miscalibrated"]: "not right as often as stated",
+    OPENINGS["better"]: "right more often than stated",
 }
 
 
 def _difference(found: Report, event: Report) -> Iterator[str]:
     """Yield what a shifted set, or one that may be, means for the numbers of the report."""
-    name = text.name(found["name"])
-    outcome = found["outcome"] if found["shifted"] else event.get("verdict")
-    if outcome in MISCALIBRATED or outcome == "unclear":
+    name, verdict = text.name(found["name"]), event.get("verdict")
+    if verdict in MISCALIBRATED or verdict == UNCLEAR:
         shares = f"{percent(event['accuracy'])} are right, {percent(event['stated'])} stated"
-    if outcome in MISCALIBRATED:
-        yield f"On the further set “{name}”, answers are {MISCALIBRATED[outcome]}: {shares}."
-    elif outcome == "unclear":
-        yield f"Whether these numbers hold for the further set “{name}” is unclear: {shares}."
+    if verdict in MISCALIBRATED:
+        yield f"On the further set “{name}”, answers are {MISCALIBRATED[verdict]}: {shares}."
     elif found["shifted"]:
         yield (
             f"The further set “{name}” differs from the calibration set: these numbers may not "
             "hold for it."
         )
+    elif verdict == UNCLEAR:
+        yield f"Whether these numbers hold for the further set “{name}” is unclear: {shares}."
 
 
 def _are_equal(target: Report, promised: Report) -> bool:

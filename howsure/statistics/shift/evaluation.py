@@ -9,12 +9,7 @@ from scipy.special import expit
 from howsure.statistics.arrays import Uncertainty
 from howsure.statistics.bins.edges import assign_bins
 from howsure.statistics.bins.table import BinTable
-from howsure.statistics.diagnostics.consistency import (
-    RESAMPLES,
-    ece_permutation_test,
-    evaluation_band,
-    gap_permutation_test,
-)
+from howsure.statistics.diagnostics.consistency import evaluation_band
 from howsure.statistics.fit.cross_validation import predict_with_table
 from howsure.statistics.measures import column
 from howsure.statistics.model_scores import model_scores
@@ -22,6 +17,11 @@ from howsure.statistics.ranking import OOD_LEVELS, ood_thresholds, ranking_of
 from howsure.statistics.records.order import in_canonical_order
 from howsure.statistics.records.records import Records
 from howsure.statistics.scores import compute_scores
+from howsure.statistics.shift.permutation import (
+    RESAMPLES,
+    ece_permutation_test,
+    gap_permutation_test,
+)
 from howsure.statistics.shift.population import Histogram, fit_histogram, population_shift
 from howsure.statistics.shift.result import (
     OUTCOMES,

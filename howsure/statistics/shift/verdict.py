@@ -73,7 +73,7 @@ def miscalibration_p_value(ece_p: float, gap_p: float | None, *, consistent: boo
     """Return the p-value of the hypothesis that stated probabilities hold on a set.
 
     It is twice the smaller one of two. One is of the share of hits
-    (`diagnostics.consistency.gap_permutation_test`). The other is of the calibration error
+    (`permutation.gap_permutation_test`). The other is of the calibration error
     (`ece_permutation_test`), and 1 if that is ``consistent`` with its band. Results of earlier
     releases have only this one.
     """

@@ -1,8 +1,6 @@
 """Consistency bands, against labels drawn and tables fitted one by one, and in simulation."""
 
 from dataclasses import replace
-from itertools import product
-from math import comb
 
 import numpy as np
 import pytest
@@ -11,12 +9,11 @@ from howsure.statistics.bins.fit import fit_bin_table
 from howsure.statistics.diagnostics.consistency import (
     confidence_band,
     cross_validated_band,
-    ece_permutation_test,
     evaluation_band,
-    gap_permutation_test,
 )
 from howsure.statistics.fit.cross_validation import predict_with_table
 from howsure.statistics.scores import SCORES, Predictions
+from howsure.statistics.shift.permutation import ece_permutation_test
 
 N_FITTED, N_JUDGED, BINS = 600, 500, 6
 
@@ -150,114 +147,3 @@ def test_nothing_judged_has_no_band():
     assert confidence_band(np.empty(0), None, seed=0) is None
     folds = np.zeros(30, dtype=np.int64)
     assert cross_validated_band(table, uncertainty, folds, observed=None, seed=0) is None
-
-
-def sample_of(rng, n_samples, chance):
-    uncertainty = rng.random(n_samples).astype(np.float32)
-    return uncertainty, rng.random(n_samples) >= chance(uncertainty)
-
-
-def test_permutation_p_value_is_that_of_all_deals():
-    """Two bins of six, of which the fit held three each: every deal, by its probability."""
-    uncertainty = np.float32([1, 2, 3, 7, 8, 9])
-    table = fit_bin_table(uncertainty, np.array([1, 1, 1, 1, 0, 0], dtype=bool), n_bins=2)
-    judged = predict_with_table(table, uncertainty, np.array([1, 0, 0, 0, 0, 1], dtype=bool))
-    hits = np.array([4, 2])
-    observed, chance = SCORES["ece"].compute(judged), 0.0
-    for dealt in product(range(4), range(4)):
-        fitted = hits - np.array(dealt)
-        if ((fitted < 0) | (fitted > 3)).any():
-            continue
-        accuracy = fitted.sum() / 6 if 0 < fitted.sum() < 6 else (fitted.sum() + 0.5) / 7
-        error = np.abs(np.array(dealt) / 3 - (fitted + accuracy) / 4).mean()
-        ways = [
-            comb(h, d) * comb(6 - h, 3 - d) / comb(6, 3) for h, d in zip(hits, dealt, strict=True)
-        ]
-        chance += np.prod(ways) * (error >= observed - 1e-9)
-
-    found = ece_permutation_test(table, judged, rng=np.random.default_rng(0))
-    assert found == pytest.approx(chance, abs=4 * np.sqrt(chance * (1 - chance) / 2000))
-
-
-def test_p_value_of_the_gap_is_that_of_all_deals():
-    """Two bins, of which the fit held three and two: every deal, by its probability."""
-    uncertainty = np.float32([1, 2, 3, 7, 8])
-    table = fit_bin_table(uncertainty, np.array([1, 1, 1, 1, 0], dtype=bool), n_bins=2)
-    others, right = np.float32([1, 2, 2, 3, 7, 8, 8]), np.array([0, 0, 1, 0, 0, 0, 1], dtype=bool)
-    judged = predict_with_table(table, others, right)
-    held = table.counts
-    counts = np.bincount(judged.bins)
-    hits = table.hits + np.bincount(judged.bins[right], minlength=2)
-    expected, chance = (counts * hits / (held + counts)).sum(), 0.0
-    for dealt in product(*(range(h + 1) for h in hits)):
-        fitted = hits - np.array(dealt)
-        if ((np.array(dealt) > counts) | (fitted > held)).any():
-            continue
-        ways = [
-            comb(h, d) * comb(n + m - h, m - d) / comb(n + m, m)
-            for h, d, n, m in zip(hits, dealt, held, counts, strict=True)
-        ]
-        chance += np.prod(ways) * (abs(sum(dealt) - expected) >= abs(2 - expected) - 1e-9)
-
-    found = gap_permutation_test(table, uncertainty, judged, rng=np.random.default_rng(0))
-    assert 0.01 < chance < 0.9
-    assert found == pytest.approx(chance, abs=4 * np.sqrt(chance * (1 - chance) / 2000))
-
-
-@pytest.mark.parametrize("lookup", ["step", "interpolated", "smooth"])
-@pytest.mark.parametrize("drop", [0.0, 0.1])
-def test_the_gap_shows_that_answers_are_worse_everywhere(lookup, drop):
-    """Errors in either direction show it half as often; a skewed set like the fitted one does not.
-
-    False alarms are binomial with 100 tries at .05; 13 is beyond 3.5 deviations.
-    """
-    by_gap, by_error = 0, 0
-    for seed in range(100):
-        rng = np.random.default_rng(seed)
-        fitted, skewed = rng.random(600), rng.random(600) ** (1.0 if drop else 1.3)
-        table = fit_bin_table(
-            fitted.astype(np.float32), rng.random(600) < 0.95 - 0.6 * fitted, n_bins=8,
-            lookup=lookup,
-        )  # fmt: skip
-        right = rng.random(600) < 0.95 - 0.6 * skewed - drop
-        judged = predict_with_table(table, skewed.astype(np.float32), right)
-        by_error += ece_permutation_test(table, judged, rng=rng, resamples=500) < 0.01
-        p_value = gap_permutation_test(
-            table, fitted.astype(np.float32), judged, rng=rng, resamples=500
-        )
-        by_gap += p_value < (0.01 if drop else 0.05)
-    if drop:
-        assert by_gap >= 80
-        assert by_error <= 65
-    else:
-        assert by_gap <= 13
-
-
-@pytest.mark.parametrize(
-    ("n_samples", "chance", "lookup"),
-    [
-        (400, lambda u: u / 4, "step"),
-        (2000, lambda u: u / 500, "step"),  # two errors in all: where the band is too narrow
-        (400, lambda u: u / 4, "interpolated"),
-        (400, lambda u: u / 4, "smooth"),
-    ],
-)
-def test_permutation_test_rejects_like_sets_as_rarely_as_said(n_samples, chance, lookup):
-    rng = np.random.default_rng(1)
-    calls = 0
-    for _ in range(200):
-        table = fit_bin_table(*sample_of(rng, n_samples, chance), n_bins=5, lookup=lookup)
-        judged = predict_with_table(table, *sample_of(rng, n_samples, chance))
-        calls += ece_permutation_test(table, judged, rng=rng) < 0.05
-
-    assert calls / 200 <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
-
-
-@pytest.mark.parametrize("lookup", ["step", "interpolated"])
-def test_hits_that_can_be_dealt_in_one_way_have_a_p_value_of_one(lookup):
-    """Also where an interpolated table serves something else than its bins' own probabilities."""
-    uncertainty, hits = np.arange(40, dtype=np.float32), np.arange(40) < 20
-    table = fit_bin_table(uncertainty, hits, n_bins=2, lookup=lookup)
-    judged = predict_with_table(table, uncertainty[15:25], hits[15:25])
-
-    assert ece_permutation_test(table, judged, rng=np.random.default_rng(0)) == 1.0
