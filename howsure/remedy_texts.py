@@ -55,7 +55,8 @@ REMEDIES: Mapping[str, Remedy] = {
         "{calibrate} --evaluation {evaluation}",
     ),
     "accuracy-differs": Remedy(
-        "Draw both sets at random from the data that will be predicted, and calibrate again:",
+        "Draw both sets at random from the data that will be predicted, or send sampling weights, "
+        "and calibrate again:",
         "{calibrate} --evaluation {evaluation}",
     ),
     "no-errors": Remedy("Calibrate with samples that the model was not trained on."),
@@ -121,7 +122,7 @@ REMEDIES_OF_FURTHER_SETS: Mapping[str, Remedy] = {
         "Match each score of the set with its own answer by an identifier, not by position:",
         REMEDIES_OF_PAIRS["score-near-chance"].code,
     ),
-    "inputs-out-of-range": Remedy("Prepare the set as the calibration set, and evaluate it again."),
+    "inputs-out-of-range": Remedy("Prepare the set as the calibration set."),
     "samples-in-both-sets": Remedy("Take the samples of the calibration set out of the set."),
 }
 NAMED_LABELS = (

@@ -49,7 +49,8 @@ def requests_of(
     Raises
     ------
     ValueError
-        If there are no rows or several kinds, no pictures, or the rows are not rows.
+        If there are no rows or several kinds, no pictures or arrays as pictures, or the rows are
+        not rows.
     """
     sent = {kind: as_pandas(rows) for kind, rows in given.items() if rows is not None}
     if len(sent) != 1:
@@ -58,6 +59,8 @@ def requests_of(
     if kind == "pictures":
         if isinstance(rows, bytes | str | os.PathLike):
             rows = [rows]
+        if hasattr(rows, "ndim"):
+            raise ValueError("pictures are files, as paths or bytes; send arrays as pixels")
         if not rows:
             raise ValueError("expected at least one picture, got none")
         return _picture_requests(rows, size)

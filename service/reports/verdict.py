@@ -88,7 +88,7 @@ def calibration_sentences(report: Mapping[str, Any], event: Mapping[str, Any]) -
         return
     explained = chance_in_words(event["measures"][event["served"]])
     gains = _gains(event)
-    opening = "Stated" if gains else "Calibration shows no gain: stated"
+    opening = OPENINGS[gains]
     yield (
         f"{opening} probabilities are off by {after} on average after calibration, {before} before "
         f"({on}). {'The remaining' if gains else 'An error of'} {after} is {explained}."
@@ -103,8 +103,16 @@ def chance_in_words(judged: Mapping[str, Any]) -> str:
     return f"{'no more' if found else 'more'} than chance explains"
 
 
-def _gains(event: Mapping[str, Any]) -> bool:
-    """Tell whether the served probabilities are better than the model's own.
+# By whether the served probabilities are better than the model's own.
+OPENINGS = {
+    True: "Stated",
+    None: "Calibration shows no gain: stated",
+    False: "By the loss, calibration makes probabilities worse: stated",
+}
+
+
+def _gains(event: Mapping[str, Any]) -> bool | None:
+    """Tell whether the served probabilities are better than the model's own; None if neither.
 
     By the loss, where it is clearly another one: the error over few samples is mostly chance.
     """
@@ -116,7 +124,7 @@ def _gains(event: Mapping[str, Any]) -> bool:
     if judged not in TIES:
         return judged == "worse"  # the softmax
     error = event["figures"]["calibration_error"]
-    return bool(error["served"]["mean"] < error["raw"]["mean"])
+    return True if error["served"]["mean"] < error["raw"]["mean"] else None
 
 
 def _measured_on(judged: str, data: Mapping[str, Any], score: Mapping[str, Any]) -> str:

@@ -82,6 +82,8 @@ def test_what_is_no_picture_is_told_by_its_name(http, folder, tmp_path) -> None:
     assert "words.png" in refused.value.errors[0]["location"]
     with pytest.raises(ValueError, match="at least one picture"):
         Client(http=http).predict("pictures", pictures=[])
+    with pytest.raises(ValueError, match="send arrays as pixels"):
+        Client(http=http).predict("pictures", pictures=np.zeros((2, 8, 8, 3), np.uint8))
     with pytest.raises(ValueError, match="exactly one"):
         Client(http=http).predict("pictures", [[1.0]], pictures=[good])
 

@@ -45,6 +45,17 @@ class SampleDesign:
             None if self.groups is None else self.groups[rows],
         )
 
+    def size(self, n_samples: int) -> float:
+        """Return how many independent samples ``n_samples`` are worth at least.
+
+        Each group counts as one sample, as if its samples were all alike.
+        """
+        counted = np.ones(n_samples) if self.weights is None else self.weights / self.weights[0]
+        if self.groups is not None:
+            codes = np.unique(self.groups, return_inverse=True)[1].reshape(-1)
+            counted = np.bincount(codes, counted)
+        return float(counted.sum() ** 2 / np.square(counted).sum())
+
 
 @dataclass(frozen=True, eq=False)
 class EffectiveBins:

@@ -3,8 +3,10 @@
 import numpy as np
 from scipy.special import bdtr, bdtrc
 
+from howsure.statistics.bins.design import SampleDesign
 from howsure.statistics.findings.evidence import Finding, Level, RecordedSet, finding
 from howsure.statistics.findings.scores import ABOVE_CHANCE_Z, auroc_of
+from howsure.statistics.records.records import Records
 
 CHANCE_LEVEL = 0.01  # level of the test that the accuracy is above chance
 POWER_LEVEL = 1e-3  # largest probability that a model as good as it claims fails this test
@@ -102,12 +104,12 @@ def accuracy_differs(evidence: RecordedSet) -> Finding | None:
 
     The test is Fisher's exact test at 0.1 %, two-sided, which bounds the false alarms for two sets
     of one population. With 1,000 samples each, 82 % and 90 % are distinguished in 97 of 100 cases.
+    With weights or groups, accuracies are weighted, and a set has its effective samples.
     """
     if evidence.evaluation is None or not evidence.is_whole:
         return None
-    ours, n = evidence.n_hits, evidence.records.n_samples
-    theirs, m = int(evidence.evaluation.hits(1).sum()), evidence.evaluation.n_samples
-    accuracy, other = ours / n, theirs / m
+    accuracy, (ours, n) = _accuracy(evidence.records)
+    other, (theirs, m) = _accuracy(evidence.evaluation)
     if abs(accuracy - other) < LEAST_DIFFERENCE:
         return None
     from scipy.stats import fisher_exact  # noqa: PLC0415 - slow to import, rarely needed
@@ -124,6 +126,14 @@ def accuracy_differs(evidence: RecordedSet) -> Finding | None:
         "or collected elsewhere.",
         accuracy=accuracy,
         evaluation_accuracy=other,
-        samples=n,
-        evaluation_samples=m,
+        samples=evidence.records.n_samples,
+        evaluation_samples=evidence.evaluation.n_samples,
     )
+
+
+def _accuracy(records: Records) -> tuple[float, tuple[int, int]]:
+    """Return the weighted accuracy, and right answers and samples by their effective number."""
+    hits = records.hits(1)
+    accuracy = float(np.average(hits, weights=records.weight))
+    n = round(SampleDesign(records.weight, records.group).size(hits.size))
+    return accuracy, (round(accuracy * n), n)

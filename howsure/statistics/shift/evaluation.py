@@ -7,6 +7,7 @@ import numpy as np
 from scipy.special import expit
 
 from howsure.statistics.arrays import Uncertainty
+from howsure.statistics.bins.design import SampleDesign
 from howsure.statistics.bins.edges import assign_bins
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.diagnostics.consistency import evaluation_band
@@ -171,7 +172,12 @@ def _judge_measure(  # noqa: PLR0913 - as above
             level: float(np.mean(values > np.float32(threshold)))
             for level, threshold in ood_thresholds(ranking_of(known), levels).items()
         },
-        population=population_shift(values, refitted.get(name, known)),
+        population=population_shift(
+            values,
+            refitted.get(name, known),
+            design=SampleDesign(further.weight, further.group),
+            calibration_design=SampleDesign(calibration.weight, calibration.group),
+        ),
         occupancy=tuple(
             np.bincount(assign_bins(values, table.edges), minlength=table.n_bins).tolist()
         ),

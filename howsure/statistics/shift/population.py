@@ -6,7 +6,8 @@ import numpy as np
 from scipy.special import kolmogorov
 
 from howsure.statistics.arrays import Floats, Uncertainty
-from howsure.statistics.ranking import merge_underflow, rank_samples
+from howsure.statistics.bins.design import SampleDesign
+from howsure.statistics.ranking import merge_underflow
 from howsure.statistics.scores.ranking import auroc
 
 N_CELLS = 20
@@ -72,27 +73,41 @@ class PopulationShift:
     auroc: float
 
 
-def population_shift(further: Uncertainty, calibration: Uncertainty) -> PopulationShift:
-    """Compare the uncertainties of two sets.
+ALIKE = SampleDesign()
 
-    The p-value is the limit for large sets, ``Q(sqrt(n m / (n + m)) D)``. For small sets and ties,
-    small p-values are conservative.
+
+def population_shift(
+    further: Uncertainty,
+    calibration: Uncertainty,
+    *,
+    design: SampleDesign = ALIKE,
+    calibration_design: SampleDesign = ALIKE,
+) -> PopulationShift:
+    """Compare the uncertainties of two sets, by weight.
+
+    The p-value is the limit for large sets, ``Q(sqrt(n m / (n + m)) D)``, where n and m are
+    effective samples. For small sets, ties and groups, small p-values are conservative.
 
     Parameters
     ----------
     further, calibration : ndarray of float32, shape (n_samples,)
         Free of NaN, at least one each.
+    design, calibration_design : SampleDesign
+        Weights and groups of the two sets.
     """
-    is_further = np.repeat([True, False], [further.size, calibration.size])
     values = merge_underflow(np.concatenate([further, calibration]))
-    ranked = rank_samples(values, ~is_further)
-    ours, theirs = ranked.errors, ranked.accepted - ranked.errors
-    steps = ours / further.size - theirs / calibration.size
-    distance = float(np.abs(steps).max())
-    effective = further.size * calibration.size / (further.size + calibration.size)
+    order = np.argsort(values, kind="stable")
+    ends = np.append(np.flatnonzero(np.diff(values[order])), order.size - 1)
+    weights = np.zeros((2, order.size))
+    weights[0, : further.size] = 1.0 if design.weights is None else design.weights
+    of_calibration = calibration_design.weights
+    weights[1, further.size :] = 1.0 if of_calibration is None else of_calibration
+    ours, theirs = np.cumsum(weights[:, order], axis=1)[:, ends]
+    distance = float(np.abs(ours / ours[-1] - theirs / theirs[-1]).max())
+    n, m = design.size(further.size), calibration_design.size(calibration.size)
     return PopulationShift(
         distance=distance,
-        p_value=float(kolmogorov(np.sqrt(effective) * distance)),
-        auroc=auroc(ranked.block_hits, ranked.block_errors)
-        or 0.0,  # never None: both sets hold samples
+        p_value=float(kolmogorov(np.sqrt(n * m / (n + m)) * distance)),
+        # Never None: both sets hold samples.
+        auroc=auroc(np.diff(theirs, prepend=0.0), np.diff(ours, prepend=0.0)) or 0.0,
     )

@@ -82,6 +82,30 @@ def test_a_set_with_wrong_labels(spoil):
     assert figures[lower] == min(figures["accuracy"], figures["evaluation_accuracy"])
 
 
+def test_a_set_of_mostly_hard_samples_does_not_differ_by_weight():
+    """Hard samples are drawn five times as often as in the evaluation set, and weigh a fifth."""
+    logits, labels = calibrated(8000, seed=5, n_classes=3, spread=3.0)
+    evaluation = records_of(logits[4000:], labels[4000:])
+    sizes = np.sort(logits[:4000], axis=1)
+    is_hard = sizes[:, 2] - sizes[:, 1] < 2.0
+    kept = is_hard | (np.random.default_rng(0).random(4000) < 0.2)
+    given = logits[:4000][kept], labels[:4000][kept]
+    weight = np.where(is_hard, 0.2, 1.0)[kept]
+    assert DIFFERS in found_in(*given, evaluation=evaluation)
+    assert DIFFERS not in found_in(*given, evaluation=evaluation, design={"weight": weight})
+
+
+def test_copies_in_one_group_do_not_make_a_difference_certain():
+    logits, labels = calibrated(700, seed=20, n_classes=3, spread=2.0)
+    copies = np.repeat(np.arange(100), 8)
+    evaluation = records_of(logits[100:], labels[100:])
+    assert DIFFERS in found_in(logits[copies], labels[copies], evaluation=evaluation)
+    grouped = found_in(
+        logits[copies], labels[copies], evaluation=evaluation, design={"group": copies}
+    )
+    assert DIFFERS not in grouped
+
+
 def test_a_difference_that_is_certain_and_small():
     logits, labels = calibrated(60_000, seed=2, n_classes=3, spread=8.0)
     labels = np.where(np.arange(60_000) % 50 == 0, (labels + 1) % 3, labels)

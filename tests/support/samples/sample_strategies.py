@@ -1,5 +1,7 @@
 """Hypothesis strategies and simulated sets for the statistics."""
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
@@ -146,7 +148,9 @@ def drawn_passes(n_samples, n_passes, n_classes, *, seed=0, scale=3.0):
     return log_softmax(base + noise, axis=2), rng.integers(0, n_classes, n_samples)
 
 
-def evidence_of(scores, labels, *, inputs=None, n_first=None, probabilities=False, **others):
+def evidence_of(
+    scores, labels, *, inputs=None, n_first=None, probabilities=False, design=None, **others
+):
     """Return a recorded set of logits or probabilities, or only of its first samples."""
     values = np.asarray(scores, dtype=np.float64)
     if probabilities:
@@ -159,6 +163,7 @@ def evidence_of(scores, labels, *, inputs=None, n_first=None, probabilities=Fals
         inputs=None if inputs is None else inputs[first],
         logits=not probabilities,
     )
+    records = replace(records, **(design or {}))
     counts = np.bincount(labels, minlength=values.shape[1])
     given = {"source": "inputs", "probabilities": probabilities, **others}
     return RecordedSet(records=records, class_counts=counts, **given)
