@@ -393,3 +393,11 @@ def test_a_wrong_number_of_columns_names_rows_and_columns_of_the_file(
 def test_a_wrong_number_of_columns_in_a_further_set(client, unnamed) -> None:
     answer = evaluate(client, unnamed, "narrow", npz(inputs=ROWS[:, :5]))
     assert "expected shape [rows, 6], got [300, 5]" in answer.json()["detail"]
+
+
+def test_a_column_nearly_called_label_may_be_a_feature(client) -> None:
+    table = list(zip([*NAMES[:5], "w_label"], ROWS.T, strict=True))
+    content = as_csv([*table, ("topic", LABELS)])
+    answer = calibrate(client, model=MODEL, calibration=content, config="{}")
+    assert "rename `w_label` to `label`; if it is called otherwise" in answer.json()["detail"]
+    assert "--columns label='its name'" in answer.json()["detail"]

@@ -70,7 +70,9 @@ class SplineFit:
         ``expit(m / sqrt(1 + pi v / 8))``: MacKay 1992.
         """
         mean, variance = self._log_odds(x, slice(-1))
-        averaged = np.asarray(self.weights @ expit(mean / np.sqrt(1.0 + np.pi * variance / 8.0)))
+        curves = expit(mean / np.sqrt(1.0 + np.pi * variance / 8.0))
+        # The sum of the weights is 1 to rounding, and has no log-odds above it.
+        averaged = np.minimum(self.weights @ curves, 1.0)
         return expit(logit(averaged) + self.shift) if self.shift else averaged
 
     def interval(self, x: Floats, level: float) -> tuple[Rates, Rates]:

@@ -139,7 +139,9 @@ def label_column(names: Sequence[str], ctx: SetContext) -> str | None:
                 else f"if these are pairs, `{score}` needs a column `{CORRECT_COLUMN}` beside it, "
                 "1 or 0 a sample, whether the answer was right"
             )
-        fix = rename_hint(names, [LABEL, SCORE, CORRECT_COLUMN]).removeprefix("; ") or fix
+        hint = rename_hint(names, [LABEL, SCORE, CORRECT_COLUMN]).removeprefix("; ")
+        # A column of a similar name may be another one; a header of numbers is none.
+        fix = f"{hint}; {fix}" if hint.startswith("rename") else hint or fix
         raise ctx.invalid(f"expected a column `{LABEL}`, got {listed(names)}; {fix}", LABEL)
     return LABEL if LABEL in names else None
 

@@ -288,3 +288,14 @@ def test_equal_values_are_as_values_that_differ_a_little(measure):
     off = np.bincount(group, found - expected) / counts
     assert np.abs(off) @ counts / 3000 < 0.02
     assert len(values) > 20
+
+
+@pytest.mark.parametrize("seed", [5, 16, 26, 34])
+def test_hits_and_errors_that_a_value_separates_have_probabilities(seed):
+    """As with the loss of two classes: in large sets the curve is 1 to the last digit."""
+    rng = np.random.default_rng(seed)
+    x = np.sort(rng.normal(size=100_000) * (1 + seed % 5))
+    hits = x > rng.normal()
+    found = fit_spline(x, hits, prior=False).probability(x)
+    assert ((found >= 0.0) & (found <= 1.0)).all()
+    assert found.mean() == pytest.approx(hits.mean(), abs=1e-3)
