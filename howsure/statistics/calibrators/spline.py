@@ -72,7 +72,7 @@ class SplineFit:
         mean, variance = self._log_odds(x, slice(-1))
         curves = expit(mean / np.sqrt(1.0 + np.pi * variance / 8.0))
         # The sum of the weights is 1 to rounding, and has no log-odds above it.
-        averaged = np.minimum(self.weights @ curves, 1.0)
+        averaged = np.asarray(np.minimum(self.weights @ curves, 1.0), dtype=np.float64)
         return expit(logit(averaged) + self.shift) if self.shift else averaged
 
     def interval(self, x: Floats, level: float) -> tuple[Rates, Rates]:
