@@ -167,7 +167,7 @@ def findings_of_records(
     found = run_checks(replace(evidence, is_same_file=_is_same(row, "evaluation_sha256", row.data)))
     of_evaluation = [] if evaluation is None else _of_evaluation_labels(row, evaluation)
     merged = _merged_by_code((Finding(**known) for known in row.findings), of_evaluation, found)
-    explained = (OUT_OF_RANGE, *(one.code for one in of_evaluation))
+    explained = (OUT_OF_RANGE, *PREPARATION_FINDINGS, *(one.code for one in of_evaluation))
     if any(one.code in explained and one.level == "warning" for one in merged):
         # The other scale or the other labels are why.
         merged = [one for one in merged if one.code != "accuracy-differs"]

@@ -42,7 +42,7 @@ from service.child.reading.output_checks import are_distributions
 from service.errors import InvalidConfig, InvalidInput, InvalidOnnxModel, ModelRule, ServiceError
 from service.http.uploads import SpooledFile
 from service.runner.messages.dataset import PAIRS, Batch, DatasetInfo, DatasetKind, ScoreRange
-from service.runner.messages.onnx_models import names_each_input
+from service.runner.messages.onnx_models import ANY_INPUT, names_each_input
 from service.runner.messages.reading import (
     EVALUATION_NAMED_BY_MODEL,
     LABEL,
@@ -164,13 +164,15 @@ def check_upload(
     )
     if found is None:
         found = _classes_of_outputs(info)
-    names = found.input_names
-    if (config.columns or {}).keys() <= {LABEL} and names_each_input(info.columns, names):
-        by_name = {**{name: [name] for name in names}, **(config.columns or {})}
+    names, asked, left_out = found.input_names, config.columns or {}, []
+    if asked.keys() <= {LABEL, ANY_INPUT} and names_each_input(info.columns, names):
+        label = {name: of for name, of in asked.items() if name == LABEL}
+        by_name = {name: [name] for name in names} | label
         config = config.model_copy(update={"columns": by_name})
         sets = _open_sets(workspace, upload, config, stack)
         trial = sets["calibration"].trial
         found = found.with_columns(by_name)
+        left_out = [name for name in info.columns[ANY_INPUT] if name not in names]
     check_class_names(config, found.own_names)
     for location, dataset in sets.items():
         settle_class_indices(dataset, location, config, found.own_names)
@@ -181,6 +183,8 @@ def check_upload(
     for location, own in labels.items():
         check_label_range(own, location, found.n_classes)
     top_k, notes = _events(config, found.n_classes)
+    if left_out:
+        notes.append(f"Columns that are no input of the model are not read: {listed(left_out)}.")
     checked = CheckedUpload(
         upload=upload,
         sets=sets,

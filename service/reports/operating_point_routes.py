@@ -98,6 +98,10 @@ class Preview(BaseModel):
 
     threshold: float | None = Field(description="Null if no threshold meets the risk.")
     measure: str = Field(description="The measure that serves Top-1, which has the threshold.")
+    design: list[str] = Field(
+        description="`weight`, `group` or both, if the calibration samples have them. The test and "
+        "the intervals count each sample as one."
+    )
     certified: bool = Field(
         description="Whether `max_risk` was tested and holds with confidence 1 - delta; for the "
         "measure `learned` this is estimated with cross-fitting."
@@ -217,10 +221,10 @@ def preview_operating_point(
     asked: Annotated[PreviewQuery, Query()],
 ) -> Preview:
     """Return the threshold of a choice and its effect on the calibration set."""
-    measure, found = operations.preview_operating_point(
+    measure, design, found = operations.preview_operating_point(
         workspace, tenant_id, calibration_id, asked.choice(), volume=asked.volume
     )
-    return Preview(**asdict(found), measure=measure, delta=asked.delta)
+    return Preview(**asdict(found), measure=measure, design=design, delta=asked.delta)
 
 
 @router.post(

@@ -35,8 +35,8 @@ def preview_operating_point(
     choice: ThresholdChoice,
     *,
     volume: int | None = None,
-) -> tuple[str, ChosenThreshold]:
-    """Return the measure, the threshold of a choice and its consequences; nothing is stored.
+) -> tuple[str, list[str], ChosenThreshold]:
+    """Return the measure, the set's design, and what a choice accepts; nothing is stored.
 
     With ``volume``, also return the expected counts for this number of answers.
 
@@ -57,7 +57,7 @@ def preview_operating_point(
     if not has_records(row):
         if choice.threshold is None:
             require_records(row)
-        return table.measure, ChosenThreshold(choice.threshold, None, certified=False)
+        return table.measure, [], ChosenThreshold(choice.threshold, None, certified=False)
     column = table.column
     samples = workspace.labelled.get_or_load(
         (row.id, "records"), lambda: _labelled(workspace, row, column)
@@ -69,7 +69,7 @@ def preview_operating_point(
         volume=volume,
         evaluation=_judging(workspace, row, table),
     )
-    return table.measure, found
+    return table.measure, list(row.data.get("design") or ()), found
 
 
 def save_operating_point(
@@ -91,7 +91,7 @@ def save_operating_point(
         If a text is not one printable line, or no threshold meets the requested risk.
     """
     _check_texts(author, reason)
-    _, found = preview_operating_point(ctx.workspace, ctx.tenant_id, reference, choice)
+    _, _, found = preview_operating_point(ctx.workspace, ctx.tenant_id, reference, choice)
     if found.threshold is None and choice.max_risk is not None:
         message = _no_threshold(choice.max_risk, choice.delta, found.labels_missing)
         raise InvalidInput.at("max_risk", message)

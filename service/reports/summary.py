@@ -17,7 +17,7 @@ from service.reports.further_sets import (
     excess,
     rate_in_words,
 )
-from service.reports.numbers import confidence, percent, rough_count, share
+from service.reports.numbers import confidence, counted_as_one, percent, rough_count, share
 from service.reports.verdict import calibration_sentences
 
 Status: TypeAlias = Literal["fit", "unfit", "warned", "disproved", "shifted", "unknown"]
@@ -113,8 +113,7 @@ def _by_error_rate(report: Report, k: str) -> tuple[Status, str]:
         # The test of the learned measure is approximate: it is fitted anew to all samples.
         known = "" if event["served"] != LEARNED else "about "
         data = report["provenance"]["data"]
-        design = " or ".join(data.get("design") or ())
-        counted = f", with each sample counted as one in spite of its {design}" if design else ""
+        counted = counted_as_one(data.get("design"))
         # An evaluation set that the model has not seen would have shown it.
         unseen = data.get("evaluation_samples") is None
         return "fit", (

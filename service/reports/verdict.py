@@ -62,6 +62,11 @@ def _band(judged: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return band
 
 
+def _observed(judged: Mapping[str, Any]) -> float:
+    """Return the calibration error that its band is of; without a fit, of all samples together."""
+    return float((_band(judged) or {})["observed"])
+
+
 SHOWS_LITTLE = 0.05  # a chance of larger errors than this hides most miscalibration
 
 
@@ -73,17 +78,18 @@ def calibration_sentences(report: Mapping[str, Any], event: Mapping[str, Any]) -
     before, after = percent(error["raw"]["mean"]), percent(error["served"]["mean"])
     on = _measured_on(event["figures"]["set"], report["provenance"]["data"], error["served"])
     raw = event["baselines"]["raw_softmax"]
-    if is_chance(raw) and chance_limit(raw) > SHOWS_LITTLE:
-        yield (
-            "Too few samples to tell whether the model's own probabilities are calibrated: they "
-            f"are off by {before} on average, stated ones by {after} ({on}). By chance alone it "
-            f"may be {percent(chance_limit(raw))}."
-        )
-        return
     if is_chance(raw):
+        off, limit = percent(_observed(raw)), percent(chance_limit(raw))
+        if chance_limit(raw) > SHOWS_LITTLE:
+            yield (
+                "Too few samples to tell whether the model's own probabilities are calibrated: "
+                f"they are off by {off} on average ({_together(event, report)}). By chance alone "
+                f"it may be {limit}."
+            )
+            return
         yield (
-            "The model's own probabilities are already well calibrated: they are off by "
-            f"{before} on average, no more than chance explains ({on})."
+            f"The model's own probabilities are already well calibrated: they are off by {off} on "
+            f"average, no more than chance explains ({_together(event, report)})."
         )
         return
     explained = chance_in_words(event["measures"][event["served"]])
@@ -101,6 +107,13 @@ def chance_in_words(judged: Mapping[str, Any]) -> str:
     if found is None:
         return "not tested for chance, because samples have weights or groups"
     return f"{'no more' if found else 'more'} than chance explains"
+
+
+def _together(event: Mapping[str, Any], report: Mapping[str, Any]) -> str:
+    """Return in words on which samples the error of the model's own probabilities was measured."""
+    data, judged = report["provenance"]["data"], event["figures"]["set"]
+    n = data["evaluation_samples"] if judged == "evaluation" else data["samples"]
+    return f"calibration error on the {judged} set, {count(n)} samples"
 
 
 # By whether the served probabilities are better than the model's own.

@@ -277,6 +277,7 @@ def operating_point_page(
     active = next((p for p in history["operating_points"] if p["in_force"]), None)
     event = report["events"].get("1")
     table = {} if event is None else event["measures"].get(event["served"], {})
+    by = request.query_params.get("by", "")
     if chosen is None:
         chosen = _first(table, active)
     found = outcome_of(request, about["id"], chosen)
@@ -294,6 +295,7 @@ def operating_point_page(
         chart=_chart(charts_of(request), report, found),
         history=Located(history)["operating_points"],
         is_active=active is not None,
+        unread=None if by in ("", *CONTROLS) else by,
         refused=None if refused is None else refused.body,
         given=dict.fromkeys(("form", "name", "author", "reason", "despite"), "")
         | dict(given or {}),

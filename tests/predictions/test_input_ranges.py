@@ -228,8 +228,18 @@ def test_a_further_set_in_a_smaller_unit_names_the_column(client, of_table, colu
     assert not [one for one in kept["findings"] if one["code"] == finding["code"]]
 
 
-@pytest.mark.parametrize("label", ["label", "left"])
-def test_columns_that_are_inputs_of_their_own_are_checked_integers_too(client, label) -> None:
+@pytest.mark.parametrize(
+    ("label", "others", "columns"),
+    [
+        ("label", (), {}),
+        ("left", (), {"label": ["left"]}),
+        ("left", ("listing_id",), {"label": ["left"]}),
+        ("label", ("seen_on",), {"inputs": ["share", "age"]}),
+    ],
+)
+def test_columns_that_are_inputs_of_their_own_are_checked_integers_too(
+    client, label, others, columns
+) -> None:
     """As models are that were exported from data frames: an input for each column."""
     model = make_model(
         [
@@ -242,12 +252,14 @@ def test_columns_that_are_inputs_of_their_own_are_checked_integers_too(client, l
         initializers=[constant("small", [0.1])],
     )
     draw, file = np.random.default_rng(6), io.BytesIO()
-    columns = {"age": draw.integers(18, 90, 300), "share": draw.uniform(0, 1, 300)}
-    table = pa.table({**columns, label: draw.integers(0, 2, 300)})
-    pa_parquet.write_table(table, file)
-    named = {} if label == "label" else {"columns": {"label": [label]}}
-    config = quick_config(name="apart", **named)
-    calibrated(client, config, model=model.SerializeToString(), calibration=file.getvalue())
+    values = {"age": draw.integers(18, 90, 300), "share": draw.uniform(0, 1, 300)}
+    more = {"listing_id": np.arange(300), "seen_on": ["2026-01-01"] * 300}
+    values = {name: more[name] for name in others} | values
+    pa_parquet.write_table(pa.table({**values, label: draw.integers(0, 2, 300)}), file)
+    config = quick_config(name="apart", **({"columns": columns} if columns else {}))
+    made = calibrated(client, config, model=model.SerializeToString(), calibration=file.getvalue())
+    told = [text for text in made["warnings"] if "are not read: `listing_id`" in text]
+    assert len(told) == others.count("listing_id")
 
     def flag(**row) -> bool:
         body = {"calibration": "apart", "inputs": [{"age": 40, "share": 0.5} | row]}

@@ -128,7 +128,7 @@ def test_a_warning_outweighs_a_certificate(report) -> None:
 )
 def test_the_calibration_error_is_told_from_chance(report, raw, served, after, said) -> None:
     event = report["events"]["1"]
-    event["baselines"]["raw_softmax"]["evaluation_ece_band"] = {"consistent": raw}
+    event["baselines"]["raw_softmax"]["evaluation_ece_band"] = {"consistent": raw, "observed": 0.03}
     band = None if served is None else {"consistent": served}
     event["measures"][event["served"]]["evaluation_ece_band"] = band
     event["figures"]["calibration_error"]["served"]["mean"] = after
@@ -140,9 +140,11 @@ def test_the_calibration_error_is_told_from_chance(report, raw, served, after, s
 @pytest.mark.parametrize(("upper", "few"), [(0.05, False), (0.051, True)])
 def test_few_samples_do_not_show_that_a_model_is_calibrated(report, upper, few) -> None:
     raw = report["events"]["1"]["baselines"]["raw_softmax"]
-    raw["evaluation_ece_band"] = {"consistent": True, "upper": upper}
+    raw["evaluation_ece_band"] = {"consistent": True, "upper": upper, "observed": 0.034}
     (sentence,) = [s for s in summarise(report)["sentences"] if "calibration error" in s]
     assert sentence.startswith("Too few samples to tell whether the model's own") == few
+    # The error and its limit are of the same samples: without a fit, of all together.
+    assert "off by 3.4 % on average" in sentence
     assert ("By chance alone it may be 5.1 %." in sentence) == few
     assert ("already well calibrated" in sentence) != few
 

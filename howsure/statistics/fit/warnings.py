@@ -26,23 +26,24 @@ def design_warnings(design: SampleDesign | None) -> Iterator[str]:
     if design is None:
         return
     unweighted = (
-        "Out-of-distribution thresholds, coarse tables, tested error rates, curves, reliability "
-        "rows and the scores aurc, e_aurc, aece, amce, ece_equal_mass and l2_debiased count each "
-        "sample as one; there is no guarantee for all bins and no consistency band."
+        "Out-of-distribution thresholds, coarse tables, tested error rates, the intervals of these "
+        "and of the accuracy, curves, reliability rows and the scores aurc, e_aurc, aece, amce, "
+        "ece_equal_mass and l2_debiased count each sample as one; there is no guarantee for all "
+        "bins and no consistency band."
     )
     if design.weights is not None:
         worth = float(np.square(design.weights.sum()) / np.square(design.weights).sum())
         yield (
             f"Samples have weights: {_samples(design.weights.size)} are worth {worth:,.0f} equally "
-            "weighted ones. Probabilities, intervals, baselines and means of losses use weights. "
-            + unweighted
+            "weighted ones. Probabilities and their intervals, baselines and means of losses use "
+            "weights. " + unweighted
         )
     if design.groups is not None:
         n_groups = np.unique(design.groups).size
         yield (
             f"Samples come in {n_groups:,} group{'s' * (n_groups != 1)}: no fold of "
-            "cross-validation splits a group, and intervals use the design effect. "
-            + (unweighted if design.weights is None else "")
+            "cross-validation splits a group, and intervals of probabilities use the design "
+            "effect. " + (unweighted if design.weights is None else "")
         ).rstrip()
 
 

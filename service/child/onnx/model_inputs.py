@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from service.child.onnx.shape_advice import (
     MATRIX_AXES,
     count_advice,
+    each_input_advice,
     made_shape,
-    one_input_advice,
     options_advice,
     pixels_advice,
     shape_advice,
@@ -21,10 +21,9 @@ from service.child.reading.columns import listed
 from service.errors import InvalidConfig, InvalidInput, InvalidOnnxModel, ModelRule, shown
 from service.graph.description import TensorSpec, quote, quote_all
 from service.runner.messages.frames import DTYPES, Array
-from service.runner.messages.onnx_models import names_each_input
+from service.runner.messages.onnx_models import ANY_INPUT, names_each_input
 from service.runner.messages.preprocessing import PIXELS, Preprocessing
 
-ANY_INPUT = "inputs"
 SHOWN_COLUMNS = 30
 
 
@@ -86,7 +85,7 @@ def fit_inputs(
                 f"the ONNX model has no such input; it has {quote_all(names)}"
                 # Advice for a set; a request cannot change the model.
                 + (
-                    f"{pixels_advice(name, array)}{one_input_advice(specs)}"
+                    f"{pixels_advice(name, array)}{each_input_advice(specs, columns)}"
                     if location != ANY_INPUT
                     else "; leave it out" * (name in ("label", "labels"))
                 ),
@@ -266,7 +265,7 @@ class ModelInputs:
         if named.keys() == {ANY_INPUT} and names_each_input(columns, self.names):
             # Later the set is read anew, by these columns.
             whole = named[ANY_INPUT]
-            named = {name: whole[:, [at]] for at, name in enumerate(columns[ANY_INPUT])}
+            named = {name: whole[:, [columns[ANY_INPUT].index(name)]] for name in self.names}
         return fit_inputs(
             named,
             self.specs,

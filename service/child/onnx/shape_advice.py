@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from service.child.reading.columns import listed
+from service.child.reading.columns import listed, nearest
 from service.graph.description import TensorSpec
 from service.runner.messages.frames import Array
+from service.runner.messages.onnx_models import ANY_INPUT
 from service.runner.messages.preprocessing import PIXELS, Layout, Preprocessing
 
 IMAGE_AXES = 4
@@ -24,14 +25,24 @@ def pixels_advice(name: str, array: Array) -> str:
     return '; pixels need config.preprocessing, such as "imagenet" or "unit"'
 
 
-def one_input_advice(specs: Sequence[TensorSpec]) -> str:
+def each_input_advice(
+    specs: Sequence[TensorSpec], columns: Mapping[str, Sequence[str]] | None
+) -> str:
     """Return what to do with a model that has an input for each column of a table."""
-    if len(specs) > 1 and all((spec.shape or ())[1:] == (1,) for spec in specs):
-        return (
-            "; export it with one input for all columns, as to_onnx(classifier, numpy.asarray(X, "
-            '"float32")) of skl2onnx does, or list the columns of each in config.columns'
-        )
-    return ""
+    if len(specs) == 1 or any((spec.shape or ())[1:] != (1,) for spec in specs):
+        return ""
+    found = (columns or {}).get(ANY_INPUT)
+    if found is None:
+        return "; send an array of shape [rows, 1] for each of them, or a table with these columns"
+    names = [spec.name for spec in specs]
+    missing = [name for name in names if name not in found]
+    others = [name for name in found if name not in names]
+    return (
+        f"; each is read from the column of its name, and there is none for {listed(missing)}"
+        + (f", but {listed(others)}" if others else "")
+        + f"{nearest(missing, others)}; rename columns, or name the column of each input in "
+        f"config.columns (--columns {missing[0]}='its column')"
+    )
 
 
 def shape_advice(wanted: Sequence[int | None], found: Sequence[int]) -> str:

@@ -15,6 +15,8 @@ from service.runner.messages.passes import ENSEMBLE, PassPlan
 from service.runner.messages.preprocessing import Preprocessing
 from service.runner.messages.reading import LABEL
 
+# What a single input, or a table without chosen columns, is called.
+ANY_INPUT = "inputs"
 TABLE_COLUMNS = "table_columns"
 RESOLVED = ("output", "top_k", "scalar_outputs", "members", "passes", "averaged")
 
@@ -199,13 +201,9 @@ def serving(
 
 
 def names_each_input(columns: Mapping[str, Sequence[str]], inputs: Collection[str]) -> bool:
-    """Tell whether a table without chosen columns has one for each input, of the same name."""
-    found = columns.get("inputs", ())
-    return (
-        columns.keys() - {LABEL} == {"inputs"}
-        and len(inputs) == len(found) > 1
-        and set(inputs) == {*found}
-    )
+    """Tell whether a table has a column for each input, of the same name, and maybe others."""
+    found = columns.get(ANY_INPUT, ())
+    return columns.keys() - {LABEL} == {ANY_INPUT} and len(inputs) > 1 and set(inputs) <= {*found}
 
 
 def with_table_columns(

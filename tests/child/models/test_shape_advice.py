@@ -80,12 +80,27 @@ def test_other_shapes_have_none():
         fit_inputs({"x": np.zeros((2, 7))}, [spec], location="inputs", start=0)
 
 
-@pytest.mark.parametrize(("width", "is_told"), [(1, True), (2, False)])
-def test_a_model_with_an_input_for_each_column_has_advice(width, is_told):
+@pytest.mark.parametrize(
+    ("width", "columns", "said"),
+    [
+        (1, None, "; send an array of shape [rows, 1] for each of them, or a table with these"),
+        (1, ["age", "heigth"], "none for `height`, but `heigth`; did you mean `heigth`?; rename"),
+        (1, ["age"], "there is none for `height`; rename columns, or name the column of each"),
+        (2, None, "it has 'age', 'height'"),
+    ],
+)
+def test_a_model_with_an_input_for_each_column_has_advice(width, columns, said):
     specs = [TensorSpec(name, "float32", (None, width)) for name in ("age", "height")]
+    given = None if columns is None else {"inputs": columns}
     with pytest.raises(InvalidInput, match="no such input; it has 'age', 'height'") as caught:
-        fit_inputs({"inputs": np.zeros((5, 2))}, specs, location="calibration", start=0)
-    assert ("export it with one input" in caught.value.violations[0].message) is is_told
+        fit_inputs(
+            {"inputs": np.zeros((5, 2))}, specs, location="calibration", start=0, columns=given
+        )
+    message = caught.value.violations[0].message
+    assert said in message
+    assert width == 1 or message.endswith(said)
+    if columns is not None:
+        assert "(--columns height='its column')" in message
 
 
 def test_a_model_of_text_is_named_as_unsupported():

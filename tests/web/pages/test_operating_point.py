@@ -143,6 +143,32 @@ def test_a_calibration_with_warnings_says_so_before_anything_else(service, visit
     assert bool(point["warnings"]) == bool(shift)
 
 
+def test_an_address_that_is_not_understood_says_so(visitor, calibration) -> None:
+    """As one with the names of the API."""
+    told = "This address chooses by max_risk. The page knows ?by=risk"
+    assert told in text_of(visitor.open(address(calibration, by="max_risk", max_risk=5)).text)
+    assert "This address chooses" not in visitor.open(address(calibration, by="risk", risk=5)).text
+    assert "This address chooses" not in visitor.open(address(calibration)).text
+
+
+def test_groups_are_told_where_an_error_rate_is_chosen(service, visitor) -> None:
+    rng = np.random.default_rng(3)
+    logits = np.repeat(6 * rng.normal(size=(400, 3)), 2, axis=0)
+    labels = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    groups = np.repeat(np.arange(400), 2)
+    content = npz(logits=logits, labels=labels, group=groups)
+    config = {"name": "grouped", "selective": [{"max_risk": 0.1}]}
+    made = calibrated(service.client(), config, calibration=content)
+    said = "with 95 % confidence, with each sample counted as one in spite of its group"
+    page = text_of(visitor.open(address(made["id"], by="risk", risk=10)).text)
+    assert f"{said}, on data like the calibration set. If samples of a group" in page
+    report = text_of(visitor.open(f"/report?calibration={made['id']}").text)
+    assert report.count("with each sample counted as one in spite of its group") >= 3
+    preview = f"/calibrations/{made['id']}/operating-points/preview"
+    answer = service.client().get(preview, params={"max_risk": 0.1})
+    assert answer.json()["design"] == ["group"]
+
+
 def test_an_evaluation_set_that_contradicts_the_promise_is_told_everywhere(
     service, visitor
 ) -> None:
