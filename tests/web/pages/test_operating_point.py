@@ -153,7 +153,7 @@ def test_an_address_that_is_not_understood_says_so(visitor, calibration) -> None
 
 def test_groups_are_told_where_an_error_rate_is_chosen(service, visitor) -> None:
     rng = np.random.default_rng(3)
-    logits = np.repeat(6 * rng.normal(size=(400, 3)), 2, axis=0)
+    logits = np.repeat(6 * rng.normal(size=(400, 3)), 2, axis=0) + rng.normal(size=(800, 3))
     labels = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
     groups = np.repeat(np.arange(400), 2)
     content = npz(logits=logits, labels=labels, group=groups)
