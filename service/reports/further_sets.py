@@ -102,6 +102,7 @@ def further_set(found: models.Evaluation) -> dict[str, Any]:
         "labelled": found.labelled,
         "finished_at": None if found.finished_at is None else found.finished_at.isoformat(),
         "samples": result["n_samples"],
+        "sha256": found.data["sha256"],
         "shifted": result["shifted"],
         "outcome": result.get("outcome"),
         "findings": [with_docs(finding) for finding in result.get("findings", ())],

@@ -171,7 +171,7 @@ class FurtherEvent(BaseModel):
     )
     disproves: bool = Field(
         False,
-        description="Whether the set is shifted, and clearly more answers are wrong than promised.",
+        description="Whether clearly more answers are wrong than promised or stated.",
     )
 
 
@@ -182,6 +182,7 @@ class FurtherSet(BaseModel):
     labelled: bool = Field(description="Whether it has labels.")
     finished_at: datetime = Field(description="End of its evaluation, in UTC.")
     samples: int = Field(description="Number of samples.")
+    sha256: str = Field(description="Digest of the set.")
     shifted: bool = Field(description="Whether any event is shifted.")
     outcome: str | None = Field(
         None,

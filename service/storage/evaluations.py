@@ -70,12 +70,20 @@ class EvaluationRepository:
             )
 
     def only_of_other_versions(self, row: Calibration) -> list[str]:
-        """Return the names of labelled evaluations that only other versions of a name have."""
-        own = select(Evaluation.name).where(
-            Evaluation.tenant_id == self._tenant_id, Evaluation.calibration_id == row.id
-        )
-        found = self._session.scalars(
-            select(Evaluation.name)
+        """Return the names of labelled evaluations that only other versions of a name have.
+
+        One that this version was evaluated on under another name, or as its evaluation set, is not.
+        """
+        digest = Evaluation.data["sha256"].as_string()
+        own = self._session.execute(
+            select(Evaluation.name, digest).where(
+                Evaluation.tenant_id == self._tenant_id, Evaluation.calibration_id == row.id
+            )
+        ).all()
+        names = {name for name, _ in own}
+        digests = {found for _, found in own} | {row.data.get("evaluation_sha256")}
+        found = self._session.execute(
+            select(Evaluation.name, digest)
             .join(Calibration, Calibration.id == Evaluation.calibration_id)
             .where(
                 Evaluation.tenant_id == self._tenant_id,
@@ -83,12 +91,12 @@ class EvaluationRepository:
                 Calibration.name == row.name,
                 Evaluation.status == "succeeded",
                 Evaluation.labelled,
-                Evaluation.name.not_in(own),
             )
             .distinct()
             .order_by(Evaluation.name)
-        )
-        return list(found)
+        ).all()
+        names |= {name for name, of in found if of in digests}
+        return list(dict.fromkeys(name for name, _ in found if name not in names))
 
     def get(self, calibration_id: UUID, name: str) -> Evaluation:
         """Return the evaluation of this name, whatever its status.

@@ -100,7 +100,7 @@ def compare(request: Request, references: Sequence[str]) -> Response:
     found = compare_calibrations(workspace_of(request), tenant_of(request), references)
     reports = found["calibrations"]
     ids = [report["calibration"]["id"] for report in reports]
-    disproving = _disproving_names(reports)
+    disproving = _disproving(reports)
     return page(
         request,
         "compare.html",
@@ -127,31 +127,31 @@ def _address(ids: Sequence[str]) -> str:
     return f"/report?{urlencode([('calibration', found) for found in ids])}"
 
 
-def _disproving_names(reports: Sequence[Json]) -> list[str]:
-    """Return the names of further sets that disprove one of the calibrations."""
-    found = (
-        one["name"]
+def _disproving(reports: Sequence[Json]) -> dict[str, str]:
+    """Return the further sets that disprove one of the calibrations: names, and digests."""
+    return {
+        one["name"]: one["sha256"]
         for report in reports
         for one in disproving_sets(report["evaluations"], report["summary"]["event"])
-    )
-    return list(dict.fromkeys(found))
+    }
 
 
 def _heading(
-    report: Json, shown: Located, at: int, ids: Sequence[str], disproving: Sequence[str]
+    report: Json, shown: Located, at: int, ids: Sequence[str], disproving: Mapping[str, str]
 ) -> dict[str, Any]:
-    summary = report["summary"]
-    seen = {one["name"] for one in report["evaluations"]}
+    summary, data = report["summary"], report["provenance"]["data"]
+    seen = {one[key] for one in report["evaluations"] for key in ("name", "sha256")}
+    seen |= {data.get("evaluation_sha256")}
     return {
         "at": shown,
         "is_first": at == 0,
         "about": report["calibration"],
         "warning": summary["headline"] if summary["status"] in REASONS else "",
-        "untested": [name for name in disproving if name not in seen],
+        "untested": [name for name, of in disproving.items() if seen.isdisjoint({name, of})],
         "reason": REASONS.get(summary["status"]),
         "as_first": _address([ids[at], *ids[:at], *ids[at + 1 :]]),
         "model": report["provenance"]["model"],
-        "data": report["provenance"]["data"],
+        "data": data,
     }
 
 

@@ -97,6 +97,14 @@ def test_a_new_version_says_on_which_sets_it_was_not_evaluated(client) -> None:
     assert told(again["id"]) == (["april"], True)
     evaluate(client, again["id"], "april", content)
     assert told(again["id"]) == ([], False)
+    # The set is known by its digest, under another name and as an evaluation set.
+    third = refit(client, made["id"], bins=5).json()
+    evaluate(client, third["id"], "spring", content)
+    assert told(third["id"]) == ([], False)
+    config = quick_config(name="versions")
+    other = npz(logits=LOGITS[::-1], labels=LABELS[::-1])
+    repaired = calibrated(client, config, calibration=other, evaluation=content)
+    assert told(repaired["id"]) == ([], False)
 
 
 def pairs(scores, correct) -> bytes:
