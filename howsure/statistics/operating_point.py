@@ -76,11 +76,12 @@ def consequences(
     judged = None
     if evaluation is not None:
         values = evaluation.values.astype(np.float32, copy=False)
-        judged = _effect(values, evaluation.hits, threshold, level)
-    return Consequences(**vars(_effect(uncertainty, hits, threshold, level)), evaluation=judged)
+        judged = effect(values, evaluation.hits, threshold, level)
+    return Consequences(**vars(effect(uncertainty, hits, threshold, level)), evaluation=judged)
 
 
-def _effect(uncertainty: Uncertainty, hits: Hits, threshold: float, level: float) -> Effect:
+def effect(uncertainty: Uncertainty, hits: Hits, threshold: float, level: float) -> Effect:
+    """Return the effect of accepting ``U <= threshold`` on one set, as `consequences` does."""
     found = count_accepted(uncertainty, hits, threshold)
     n_samples, n_accepted, n_errors = found.n_samples, found.n_accepted, found.n_errors
     return Effect(

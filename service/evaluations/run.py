@@ -20,8 +20,11 @@ from service.storage.artifact_keys import JobFiles
 from service.storage.calibrations import CalibrationRepository
 from service.storage.evaluations import EvaluationRepository
 from service.storage.fit_results import core_table, learned_models, tables_of
+from service.storage.operating_points import OperatingPointRepository
 from service.storage.shards import learned_columns
 from service.workspace import Workspace
+
+FIRST = "1"  # the event of operating points
 
 
 def run_evaluation(
@@ -82,6 +85,11 @@ def run_evaluation(
         found["mislabelled"] = {k: _mislabelled(further, row) for k, row in tables.items()}
         for k, row in tables.items():
             found["events"][k]["accepted"] = _accepted(further, row)
+        if FIRST in tables:
+            with workspace.database.reading(job.tenant_id) as session:
+                points = OperatingPointRepository(session, job.tenant_id)
+                point = points.active([calibration.id]).get(calibration.id)
+            found["events"][FIRST]["accepted"] += _by_point(further, tables[FIRST], point)
     queue.publish(
         job,
         rows=[],
@@ -106,4 +114,17 @@ def _accepted(records: Records, row: models.BinTable) -> list[dict[str, Any]]:
         | to_plain(count_accepted(uncertainty, hits, found["threshold"]))
         for found in row.analysis.get("selective", [])
         if found["threshold"] is not None
+    ]
+
+
+def _by_point(
+    records: Records, row: models.BinTable, point: models.OperatingPoint | None
+) -> list[dict[str, Any]]:
+    """Return what the active operating point accepts, if it was chosen by an error rate."""
+    if point is None or point.threshold is None or "max_risk" not in (point.chosen_by or {}):
+        return []
+    counts = count_accepted(records.uncertainty[row.column], records.hits(1), point.threshold)
+    return [
+        {"target": point.chosen_by, "threshold": point.threshold, "operating_point": point.name}
+        | to_plain(counts)
     ]

@@ -168,6 +168,16 @@ def load_evaluation_records(
     return with_learned(records, learned_models(tables))
 
 
+def load_further_records(
+    workspace: Workspace, found: models.Evaluation, tables: Iterable[models.BinTable]
+) -> Records:
+    """Return the records of a finished further set, as `load_evaluation_records`."""
+    parts = [part for part in found.artifacts if part.role == "evaluation_records"]
+    parts.sort(key=lambda part: part.position)
+    records = join_records(workspace.artifacts, parts, n_samples=found.data["samples"])
+    return with_learned(records, learned_models(tables))
+
+
 def has_records(row: models.Calibration) -> bool:
     """Tell whether a calibration keeps records of its samples."""
     return any(found.role == "records" for found in row.artifacts)

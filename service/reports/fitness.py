@@ -62,7 +62,8 @@ def _fitness(row: FitnessRow) -> Fitness:
         "operating_point": active,
         "events": {k: event},
         "evaluations": [
-            {"name": name, "events": further_events(result)} for name, result in row.further
+            {"name": name, "events": further_events(result, name, row.point)}
+            for name, result in row.further
         ],
     }
     status, headline = decide(report)

@@ -92,10 +92,16 @@ def accepted_in_words(found: Counts) -> str:
 
 
 Event = Mapping[str, Any]
+FIRST = "1"  # the event of operating points
 
 
-def further_set(found: models.Evaluation) -> dict[str, Any]:
-    """Return the scores of the served tables on a finished further set."""
+def further_set(
+    found: models.Evaluation, point: models.OperatingPoint | None = None
+) -> dict[str, Any]:
+    """Return the scores of the served tables on a finished further set.
+
+    ``point`` is the active operating point.
+    """
     result = found.result or {}
     return {
         "name": found.name,
@@ -107,28 +113,51 @@ def further_set(found: models.Evaluation) -> dict[str, Any]:
         "outcome": result.get("outcome"),
         "findings": [with_docs(finding) for finding in result.get("findings", ())],
         "sentence": result["sentence"],
-        "events": further_events(result),
+        "events": further_events(result, found.name, point),
         **{name: result.get(name) for name in ("confidence", "entropy", "above_confidence")},
         "by_confidence": (result["model_scores"] or {}).get("by_confidence"),
     }
 
 
-def further_events(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the events of a further set."""
+def further_events(
+    result: Mapping[str, Any], name: str = "", point: models.OperatingPoint | None = None
+) -> dict[str, Any]:
+    """Return the events of a further set, with what the active operating point accepts."""
     events = {}
     level = SHIFT_LEVEL / len(result["events"])
-    for k, event in result["events"].items():
+    for k, found in result["events"].items():
+        event = {**found, "accepted": _accepted(found, name, point if k == FIRST else None)}
         served = event["measures"][event["served"]]
         events[k] = {name: event[name] for name in ("accuracy", "served", "shifted")}
         events[k] |= {name: served[name] for name in ("scores", "discarded")}
         events[k] |= {name: served.get(name) for name in ("population", "stated")}
-        events[k]["accepted"] = [found | _rates(found) for found in event.get("accepted", [])]
+        events[k]["accepted"] = [found | _rates(found) for found in event["accepted"]]
         disproves = doubted_part(result) is None and _disproves(
             event, result["n_samples"], level=level
         )
         verdict = _verdict(result, event, level, disproves=disproves)
         events[k] |= {"disproves": disproves, "verdict": verdict}
     return events
+
+
+def _accepted(event: Event, name: str, point: models.OperatingPoint | None) -> list[dict[str, Any]]:
+    """Return the counts at each tested threshold, and last at that of the operating point.
+
+    They were counted with the set if the point was active then, otherwise at its activation.
+    """
+    known = event.get("accepted", [])
+    tested = [one for one in known if "operating_point" not in one]
+    if point is None or "max_risk" not in (point.chosen_by or {}):
+        return tested
+    if any(one["threshold"] == point.threshold for one in tested):
+        return tested
+    own = [one for one in known if "operating_point" in one and one["threshold"] == point.threshold]
+    seen = ((point.consequences or {}).get("further") or {}).get(name)
+    if not own and seen is not None:
+        names = ("n_samples", "n_accepted", "n_errors")
+        about = {"target": point.chosen_by, "threshold": point.threshold}
+        own = [about | {"operating_point": point.name} | {key: seen[key] for key in names}]
+    return [*tested, *own[:1]]
 
 
 def _rates(found: Counts) -> dict[str, Any]:

@@ -76,6 +76,11 @@ class Consequences(Effect):
     evaluation: Effect | None = Field(
         None, description="The same on the evaluation set, which had no part in the choice."
     )
+    further: dict[str, Effect] = Field(
+        {},
+        description="The same on each labelled further set that was finished at the activation, by "
+        "its name.",
+    )
 
 
 class Expected(BaseModel):

@@ -3,20 +3,32 @@
 import re
 import uuid
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 import models
-from howsure.statistics.operating_point import ChosenThreshold, ThresholdChoice, choose_threshold
+from howsure.statistics.operating_point import (
+    ChosenThreshold,
+    ThresholdChoice,
+    choose_threshold,
+    effect,
+)
 from howsure.statistics.plain import to_plain
 from howsure.statistics.ranking import RankedSamples, rank_samples
 from service.access.audit_log import record_success
 from service.errors import Conflict, InvalidInput
 from service.jobs.acceptance import CallContext
-from service.jobs.record_set import has_records, load_evaluation_records, require_records
+from service.jobs.record_set import (
+    has_records,
+    load_evaluation_records,
+    load_further_records,
+    require_records,
+)
 from service.reports.error_samples import record_parts
 from service.reports.summary import missing_labels
 from service.storage.calibrations import CalibrationRepository
+from service.storage.evaluations import EvaluationRepository
 from service.storage.fit_results import served_tables
 from service.storage.operating_points import OperatingPointRepository
 from service.workspace import Workspace
@@ -95,12 +107,13 @@ def save_operating_point(
     if found.threshold is None and choice.max_risk is not None:
         message = _no_threshold(choice.max_risk, choice.delta, found.labels_missing)
         raise InvalidInput.at("max_risk", message)
-    seen = found.consequences
+    threshold, seen = float(np.float32(found.threshold)), found.consequences
+    further = _on_further_sets(ctx.workspace, ctx.tenant_id, reference, threshold)
     row = models.OperatingPoint(
         name=name,
-        threshold=float(np.float32(found.threshold)),
+        threshold=threshold,
         chosen_by=choice.as_dict(),
-        consequences=None if seen is None else to_plain(seen),
+        consequences=None if seen is None else to_plain(seen) | {"further": further},
         author=author,
         reason=reason,
     )
@@ -179,6 +192,27 @@ def _judging(
         return rank_samples(records.uncertainty[table.column], records.hits(1))
 
     return workspace.labelled.get_or_load((row.id, EVALUATION), load)
+
+
+def _on_further_sets(
+    workspace: Workspace, tenant_id: uuid.UUID, reference: str, threshold: float
+) -> dict[str, dict[str, Any]]:
+    """Return what a threshold accepts on each labelled further set, by name."""
+    with workspace.database.reading(tenant_id) as session:
+        row = CalibrationRepository(session, tenant_id).find_ready(reference)
+        table = next(t for t in served_tables(session, tenant_id, row.id) if t.k == 1)
+        evaluations = EvaluationRepository(session, tenant_id)
+        sets = [
+            evaluations.by_id(found.id)
+            for found in evaluations.of_calibration(row.id)
+            if found.labelled and found.result is not None
+        ]
+    level, counted = row.config["interval"]["level"], {}
+    for found in sets:
+        records = load_further_records(workspace, found, [table])
+        seen = effect(records.uncertainty[table.column], records.hits(1), threshold, level)
+        counted[found.name] = to_plain(seen)
+    return counted
 
 
 def _check_texts(author: str, reason: str) -> None:

@@ -182,7 +182,7 @@ def collect_report(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -
         "model_scores": row.model_scores or {},
         "operating_point": None if point is None else operating_point(point),
         "export": None if export is None else _export(export),
-        "evaluations": [further_set(found) for found in further if found.result is not None],
+        "evaluations": [further_set(found, point) for found in further if found.result is not None],
         "not_evaluated": elsewhere,
         "warnings": row.warnings,
         "findings": [with_docs(finding) for finding in row.findings],

@@ -68,7 +68,7 @@ def report_content(report: Mapping[str, Any], chart: RenderedFigures) -> dict[st
         "config": json.dumps(report["provenance"]["config"], indent=2, ensure_ascii=False),
         "warnings": _warnings(report),
         "inputs": INPUTS,
-        "further_rates": lambda k: _tested_rates(report["events"][k]),
+        "further_rates": lambda k: _tested_rates(report, k),
     }
 
 
@@ -90,10 +90,21 @@ def _event(
     }
 
 
-def _tested_rates(event: Mapping[str, Any]) -> list[float]:
-    """Return the requested error rates that have a threshold, in the order of further sets."""
+def _tested_rates(report: Mapping[str, Any], k: str) -> list[float]:
+    """Return the error rates with a threshold, in the order of further sets.
+
+    They are the requested ones and, last, that of the active operating point.
+    """
+    event = report["events"][k]
     selective = event["measures"][event["served"]].get("selective") or ()
-    return [one["target"]["max_risk"] for one in selective if one["threshold"] is not None]
+    rates = [one["target"]["max_risk"] for one in selective if one["threshold"] is not None]
+    of_point = [
+        one["target"]["max_risk"]
+        for found in report["evaluations"]
+        for one in found["events"].get(k, {}).get("accepted", ())
+        if "operating_point" in one
+    ]
+    return [*rates, *of_point[:1]]
 
 
 def _learned(learned: Mapping[str, Any] | None, names: Sequence[str]) -> dict[str, Any] | None:

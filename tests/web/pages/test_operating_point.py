@@ -1,5 +1,6 @@
 """The page of the operating point: what a threshold does, and the form that activates it."""
 
+import io
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from keyed_service import KeyedService, logits_of
 from model_services import HOSTILE
 from page_visitor import Visitor, elements, text_of
-from running_service import calibrated, npz, refit
+from running_service import calibrated, evaluate, npz, refit
 
 from service.errors import Overloaded
 from service.reports import operating_points
@@ -167,6 +168,52 @@ def test_groups_are_told_where_an_error_rate_is_chosen(service, visitor) -> None
     preview = f"/calibrations/{made['id']}/operating-points/preview"
     answer = service.client().get(preview, params={"max_risk": 0.1})
     assert answer.json()["design"] == ["group"]
+
+
+def later_set(rng: np.random.Generator, *, n: int) -> bytes:
+    """Answers as certain as those of a calibrated set, of which one in twelve more is wrong."""
+    logits = 4 * rng.normal(size=(n, 3))
+    labels = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    answers = logits.argmax(axis=1)
+    return npz(logits=logits, labels=np.where(rng.random(n) < 1 / 12, (answers + 1) % 3, labels))
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_an_active_operating_point_is_judged_on_further_sets(service, visitor, is_first) -> None:
+    """At a rate that the configuration does not have, activated before the set or after it."""
+    rng = np.random.default_rng(5)
+    logits = 4 * rng.normal(size=(2000, 3))
+    labels = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    client, name = service.client(), f"later-{is_first}"
+    config = {"name": name, "selective": [{"max_risk": 0.001}]}
+    made = calibrated(client, config, calibration=npz(logits=logits, labels=labels))
+    points = f"/calibrations/{made['id']}/operating-points"
+    asked = {"name": "auto", "max_risk": 0.05, **SIGNED}
+    if is_first:
+        assert client.post(points, json=asked).json()["warnings"] == []
+    content = later_set(rng, n=1500)
+    assert evaluate(client, name, "december", content).json()["status"] == "succeeded"
+    if not is_first:
+        (warning,) = client.post(points, json=asked).json()["warnings"]
+        assert warning.startswith("Do not use for data like “december”")
+    found = np.load(io.BytesIO(content))
+    answers = client.post(
+        "/predict", json={"calibration": name, "logits": found["logits"].tolist()}
+    ).json()["predictions"]
+    kept = [one["abstain"]["auto"] is False for one in answers]
+    wrong = found["logits"].argmax(axis=1) != found["labels"]
+    said = f"{wrong[kept].sum()} of {sum(kept):,} "
+    report = client.get("/report", params={"calibration": name}).json()
+    assert report["summary"]["status"] == "shifted"
+    (accepted,) = report["evaluations"][0]["events"]["1"]["accepted"]
+    assert (accepted["n_errors"], accepted["n_accepted"]) == (wrong[kept].sum(), sum(kept))
+    page = text_of(visitor.open(f"/report?calibration={made['id']}").text)
+    assert "Accepted, at most 5 % wrong" in page
+    markdown = visitor.open(f"/report?calibration={made['id']}&format=markdown").text
+    assert said in markdown
+    assert client.post(f"{points}/withdraw", json=SIGNED).is_success
+    report = client.get("/report", params={"calibration": name}).json()
+    assert report["evaluations"][0]["events"]["1"]["accepted"] == []
 
 
 def test_an_evaluation_set_that_contradicts_the_promise_is_told_everywhere(
