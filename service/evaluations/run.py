@@ -1,6 +1,6 @@
 """Run of an evaluation: record a further set and judge it by the calibration's tables."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import models
@@ -85,11 +85,13 @@ def run_evaluation(
         found["mislabelled"] = {k: _mislabelled(further, row) for k, row in tables.items()}
         for k, row in tables.items():
             found["events"][k]["accepted"] = _accepted(further, row)
-        if FIRST in tables:
+        first = found["events"].get(FIRST, {}).get("accepted")
+        if first is not None:
             with workspace.database.reading(job.tenant_id) as session:
                 points = OperatingPointRepository(session, job.tenant_id)
                 point = points.active([calibration.id]).get(calibration.id)
-            found["events"][FIRST]["accepted"] += _by_point(further, tables[FIRST], point)
+            tested = {one["threshold"] for one in first}
+            first += _by_point(further, tables[FIRST], point, tested=tested)
     queue.publish(
         job,
         rows=[],
@@ -118,13 +120,23 @@ def _accepted(records: Records, row: models.BinTable) -> list[dict[str, Any]]:
 
 
 def _by_point(
-    records: Records, row: models.BinTable, point: models.OperatingPoint | None
+    records: Records,
+    row: models.BinTable,
+    point: models.OperatingPoint | None,
+    *,
+    tested: Collection[float],
 ) -> list[dict[str, Any]]:
-    """Return what the active operating point accepts, if it was chosen by an error rate."""
-    if point is None or point.threshold is None or "max_risk" not in (point.chosen_by or {}):
+    """Return what the active operating point accepts, if it was chosen by an error rate.
+
+    Nothing if its threshold is one of those ``tested`` anyway.
+    """
+    threshold = None if point is None else point.threshold
+    if point is None or threshold is None or "max_risk" not in (point.chosen_by or {}):
         return []
-    counts = count_accepted(records.uncertainty[row.column], records.hits(1), point.threshold)
+    if threshold in tested:
+        return []
+    counts = count_accepted(records.uncertainty[row.column], records.hits(1), threshold)
     return [
-        {"target": point.chosen_by, "threshold": point.threshold, "operating_point": point.name}
+        {"target": point.chosen_by, "threshold": threshold, "operating_point": point.name}
         | to_plain(counts)
     ]

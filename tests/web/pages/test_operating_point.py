@@ -216,6 +216,17 @@ def test_an_active_operating_point_is_judged_on_further_sets(service, visitor, i
     assert report["evaluations"][0]["events"]["1"]["accepted"] == []
 
 
+def test_a_point_at_a_requested_error_rate_is_counted_once(service) -> None:
+    rng = np.random.default_rng(6)
+    client, config = service.client(), {"name": "once", "selective": [{"max_risk": 0.2}]}
+    made = calibrated(client, config, calibration=later_set(rng, n=2000))
+    asked = {"name": "auto", "max_risk": 0.2, **SIGNED}
+    client.post(f"/calibrations/{made['id']}/operating-points", json=asked).raise_for_status()
+    result = evaluate(client, "once", "later", later_set(rng, n=500)).json()["result"]
+    (counted,) = result["events"]["1"]["accepted"]
+    assert counted["n_accepted"] > 0
+
+
 def test_an_evaluation_set_that_contradicts_the_promise_is_told_everywhere(
     service, visitor
 ) -> None:
