@@ -128,7 +128,8 @@ def _rescaled(code: str, figures: Mapping[str, Any]) -> Remedy:
     mean, std, factor = figures.get("mean"), figures.get("std"), figures.get("factor", 1.0)
     if not mean:
         return REMEDIES[code]
-    shape = "(3, 1, 1)" if figures["axis"] == 1 else "(3,)"
+    channels = len(mean)
+    shape = f"({channels}, 1, 1)" if figures["axis"] == 1 else f"({channels},)"
     scaled = "inputs / 255" if factor < 1.0 else "inputs"
     return Remedy(
         "Normalise the arrays of the set, with another mean and std if training used others. Then "

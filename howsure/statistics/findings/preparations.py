@@ -15,19 +15,22 @@ BYTE = 255.0
 PICTURE_AXES = 4
 LEAST_BYTE = 1.5  # inputs from 0 to 255 exceed it, those from 0 to 1 do not reach it
 GREY, COLOURS = 1, 3
-# Owner, means and standard deviations of common normalisations, of values from 0 to 1.
-NORMALISATIONS = (
-    ("ImageNet's", (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
-    ("the", (0.5,) * COLOURS, (0.5,) * COLOURS),
-)
+# By channels: owner, means and standard deviations of common normalisations, of values from 0 to 1.
+NORMALISATIONS = {
+    COLOURS: (
+        ("ImageNet's", (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+        ("the", (0.5,) * COLOURS, (0.5,) * COLOURS),
+    ),
+    GREY: (("MNIST's", (0.1307,), (0.3081,)), ("the", (0.5,), (0.5,))),
+}
 
 
 def rescalings(inputs: NDArray[np.generic]) -> tuple[Preparation, ...]:
     """Return other scales to try for inputs that look like pixels.
 
     Inputs from 0 to 255 with a value above 1.5 are tried times ``1 / 255``, and inputs from 0 to 1
-    times 255. Pictures with three channels are tried with the common normalisations, too. For any
-    other inputs there is nothing to try.
+    times 255. Pictures with one or three channels are tried with the common normalisations, too.
+    For any other inputs there is nothing to try.
     """
     if inputs.size == 0:
         return ()
@@ -36,10 +39,11 @@ def rescalings(inputs: NDArray[np.generic]) -> tuple[Preparation, ...]:
         return ()
     unit = 1.0 if most <= 1.0 else 1.0 / BYTE
     plain = rescaling(BYTE if most <= 1.0 else unit)
-    axis = _channel_axis(inputs.shape, channels=[COLOURS])
+    axis = _channel_axis(inputs.shape, channels=NORMALISATIONS)
     if axis is None:
         return (plain,)
-    return (plain, *(rescaling(unit, *found, axis=axis) for found in NORMALISATIONS))
+    normalisations = NORMALISATIONS[inputs.shape[axis]]
+    return (plain, *(rescaling(unit, *found, axis=axis) for found in normalisations))
 
 
 def rescaling(
@@ -64,7 +68,10 @@ def rescaling(
     steps = []
     if factor != 1.0:
         steps.append("multiplied by 255" if factor > 1.0 else "divided by 255")
-    advice = "Divide them by 255, here and in every prediction."
+    advice = (
+        "Divide them by 255, and normalise them with the mean and standard deviation of training "
+        "if it did, here and in every prediction."
+    )
     if factor > 1.0:
         advice = "Send them from 0 to 255: the model seems to divide by 255 itself."
     elif mean:

@@ -121,7 +121,15 @@ def test_which_inputs_are_looked_at_twice(inputs, factors):
 
 
 @pytest.mark.parametrize(
-    ("shape", "axis"), [((2, 3, 5, 5), 1), ((2, 5, 5, 3), 3), ((2, 1, 5, 5), None), ((2, 3), None)]
+    ("shape", "axis"),
+    [
+        ((2, 3, 5, 5), 1),
+        ((2, 5, 5, 3), 3),
+        ((2, 1, 5, 5), 1),
+        ((2, 5, 5, 1), 3),
+        ((2, 2, 5, 5), None),
+        ((2, 3), None),
+    ],
 )
 @pytest.mark.parametrize("most", [1.0, 255.0])
 def test_pictures_are_also_normalised(shape, axis, most):
