@@ -279,7 +279,7 @@ def disproof(sets: Sequence[Set], accuracy: float, k: str) -> str:
     on = "" if len(sets) == 1 else f" on {names[0]}"
     first = sets[0]["events"][k]
     if not first.get("shifted", True):
-        broken = next(b for b in first["accepted"] if contradicts(b, b["target"]["max_risk"]))
+        broken = next(b for b in _signed_first(first) if contradicts(b, b["target"]["max_risk"]))
         return (
             f"Do not use for data like {text.enumerated(names)}: "
             f"{rate_in_words(broken, accepted=' accepted answers')}{on}. At most "
@@ -292,11 +292,16 @@ def disproof(sets: Sequence[Set], accuracy: float, k: str) -> str:
     )
 
 
+def _signed_first(event: Event) -> list[Counts]:
+    """Return the counts at tested thresholds, those of the active operating point first."""
+    return sorted(event["accepted"], key=lambda one: "operating_point" not in one)
+
+
 def details(found: Set, k: str) -> str:
     """Return the figures of a set that disproves the calibration."""
     event = found["events"][k]
     said = [f"{percent(1.0 - event['accuracy'])} of answers are wrong"]
-    for one in event["accepted"]:
+    for one in _signed_first(event):
         max_risk = one["target"]["max_risk"]
         if contradicts(one, max_risk):
             accepted = f" answers accepted for an error rate of at most {share(max_risk)}"
