@@ -28,6 +28,9 @@ LEAST_GAIN, LEAST_SHARE = 1e-10, 1e-10
 N_MAP, N_WEIGHTS = 5, 9
 SATURATED = 4
 LINEAR, SQUARES, SQUARED = [1, 2, 5, 6], [3, 7, 8], [0, 2, 3]
+# Where more samples than this share lie beyond the turn, the map is kept from turning instead: the
+# least certain answers are seldom all alike, and equal values would be cut elsewhere in each fold.
+MOST_FLAT = 0.05
 # Penalty of a squared slope upwards: so large that none of note is left.
 UPWARDS = 1e4
 
@@ -143,7 +146,10 @@ class Problem:
         if max(start, end) <= 0.0:
             return scale
         turn = scale.lower + start / (start - end) * (scale.upper - scale.lower)
-        return replace(scale, lower=turn) if start > 0.0 else replace(scale, upper=turn)
+        if start > 0.0:
+            return replace(scale, lower=turn)
+        beyond = np.mean(self.design[:, 1] > ((turn - scale.centre) / scale.width)[0])
+        return scale if beyond > MOST_FLAT else replace(scale, upper=turn)
 
 
 def best_scales(
@@ -170,8 +176,9 @@ def falling_map(
     problem = Problem.of(samples, scale) if problem is None else problem
     weights, _ = fit_map(problem, problem.offset, scale)
     falling = problem.without_turn(scale, weights)
-    if falling.lower is not scale.lower or falling.upper is not scale.upper:
-        problem = Problem.of(samples, falling)
+    if falling is not scale:
+        clips = falling.lower is not scale.lower or falling.upper is not scale.upper
+        problem = Problem.of(samples, falling) if clips else problem
         weights, _ = fit_map(problem, problem.offset, falling, weights)
     return falling, problem, weights
 

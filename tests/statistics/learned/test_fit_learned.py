@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sample_strategies import calibrated, records_of
-from scipy.special import log_softmax, xlogy
+from scipy.special import expit, log_softmax, xlogy
 from scipy.stats import rankdata
 
 from howsure.statistics.bins.fit import fit_bin_table
@@ -160,6 +160,20 @@ def test_more_mass_on_other_classes_is_never_more_certain(n_samples):
         assert rise.min() > -0.01 * rise[rise > 0].sum()
         judged += 1
     assert judged >= 3
+
+
+def test_many_uncertain_answers_do_not_get_one_value():
+    """The truth turns where a fifth of the samples are less certain; the map falls all the same."""
+    rng = np.random.default_rng(4)
+    margin = rng.uniform(0.0, 8.0, 5000)
+    right = rng.random(5000) < expit(0.1 + 0.08 * (margin - 1.6) ** 2)
+    logits = np.column_stack([np.zeros(5000), margin])
+    samples = EventSamples(in_canonical_order(records_of(logits, right.astype(np.int64))), 1)
+    scale, problem, weights = falling_map(samples, standard_scale(samples, 10))
+    _, _, end = problem.slopes @ weights - problem.steepness
+    assert scale.falls
+    assert end == pytest.approx(0.0, abs=0.01)
+    assert np.mean(problem.design[:, 1] == problem.design[:, 1].max()) < 0.01
 
 
 def votes(n_samples, *, seed, n_votes=7):
