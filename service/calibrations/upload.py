@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 from uuid import UUID
 
@@ -13,16 +12,14 @@ import models
 from howsure.calibrate_command import FILES, OPTIONS
 from howsure.remedies import LABELS_OF_NAMED_COLUMNS
 from howsure.statistics.arrays import Counts, Labels
-from howsure.statistics.records.pairs import CLASS_NAMES
 from service.calibrations.class_indices import check_class_names, notes_of, settle_class_indices
 from service.calibrations.config import (
     MAX_COLUMN_NAME,
     CalibrationConfig,
-    OutputConfig,
     parse_config,
 )
 from service.calibrations.onnx_model import InspectedOnnxModel, inspect_onnx_model
-from service.calibrations.pairs_config import pairs_config
+from service.calibrations.output_sets import check_kind, classes_of_outputs, pairs_config
 from service.calibrations.pass_limits import check_rows
 from service.calibrations.set_checks import (
     check_class_map,
@@ -150,7 +147,7 @@ def check_upload(
         _refuse_text_model(workspace, tenant_id, upload, config)
         raise
     info, trial = sets["calibration"].info, sets["calibration"].trial
-    _check_parts(upload, config, info)
+    check_kind(config, info, has_model=bool(upload.onnx_models))
     if info.kind == PAIRS:
         config = pairs_config(config)
     found = inspect_onnx_model(
@@ -163,7 +160,7 @@ def check_upload(
         n_samples=info.n_samples,
     )
     if found is None:
-        found = _classes_of_outputs(info)
+        found = classes_of_outputs(info)
     names, asked, left_out = found.input_names, config.columns or {}, []
     if asked.keys() <= {LABEL, ANY_INPUT} and names_each_input(info.columns, names):
         label = {name: of for name, of in asked.items() if name == LABEL}
@@ -329,77 +326,3 @@ def _events(config: CalibrationConfig, n_classes: int) -> tuple[tuple[int, ...],
             "config.classes", f"expected {n_classes} names, one a class, got {len(config.classes)}"
         )
     return top_k, notes
-
-
-def _check_parts(upload: CalibrationUpload, config: CalibrationConfig, info: DatasetInfo) -> None:
-    """Refuse inputs without a model, and a model or preprocessing for a model's outputs."""
-    kind = info.kind
-    if kind == "inputs":
-        if not upload.onnx_models:
-            raise InvalidInput.at(
-                "model",
-                "calibration holds inputs, so an ONNX model is needed; "
-                f"without one, upload its `logits` or `probabilities`{_renaming(info)}, and say in "
-                "config.output.kind which of them an .npy array holds, or upload pairs in columns "
-                "`score` and `correct`",
-            )
-    elif upload.onnx_models:
-        raise InvalidInput.at(
-            "model", f"calibration already holds {kind}; send a model or its outputs, not both"
-        )
-    elif config.preprocessing is not None:
-        raise InvalidConfig.at(
-            "config.preprocessing",
-            f"calibration holds {kind}, and there is no model to prepare"
-            " pictures for; leave it out",
-        )
-    elif kind != PAIRS:
-        _check_output(config.output, info)
-
-
-def _renaming(info: DatasetInfo) -> str:
-    """Return what the columns of a table would be called if they were outputs."""
-    names = list(chain.from_iterable(info.columns.values()))
-    if not names:
-        return ""
-    first = names[0]
-    if len(names) == 1:
-        return (
-            " in a column for each class, `logit_0`, `logit_1`, … or `prob_0`, `prob_1`, …: of two "
-            f"classes, rename {listed([first])} to `prob` if it is the probability of class 1; if "
-            "it is a logit z, write `logit_0` = 0 and `logit_1` = z"
-        )
-    return (
-        " in columns `prob_<class>` or `logit_<class>` "
-        f"(rename {listed([first])} to {listed([f'prob_{first}'])})"
-    )
-
-
-# The names of outputs in sets, for messages.
-_NAMES_OF_OUTPUTS = {
-    "logits": "`logits` in .npz, `logit_0`, `logit_1`, … in a table",
-    "probabilities": "`probabilities` in .npz, `prob_0`, `prob_1`, … in a table",
-}
-
-
-def _check_output(output: OutputConfig, info: DatasetInfo) -> None:
-    """Refuse options that contradict the names in a set of outputs, or describe a model."""
-    if output.name is not None:
-        raise InvalidConfig.at(
-            "config.output.name",
-            f"calibration holds {info.kind}, and there is no model with outputs; leave it out",
-        )
-    if output.kind not in (None, info.kind):
-        raise InvalidConfig.at(
-            "config.output.kind",
-            f"says {output.kind}, but the scores of calibration are named {info.kind}; if they are "
-            f"{output.kind}, rename them ({_NAMES_OF_OUTPUTS[output.kind]}), otherwise leave "
-            "output.kind out",
-        )
-
-
-def _classes_of_outputs(info: DatasetInfo) -> InspectedOnnxModel:
-    if info.kind == PAIRS:
-        return InspectedOnnxModel(None, len(CLASS_NAMES), list(CLASS_NAMES), warnings=[])
-    n_classes = info.n_classes or 0  # `_check_parts` has refused inputs
-    return InspectedOnnxModel(None, n_classes, [str(i) for i in range(n_classes)], warnings=[])

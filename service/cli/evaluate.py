@@ -26,7 +26,7 @@ from service.cli.console import (
 )
 from service.cli.report import SHOWN
 
-# Of the interval beyond which an error rate is clearly above the promised one.
+# Level of the exact interval of an error rate: above a promised rate if all of the interval is.
 LEVEL = 0.95
 
 

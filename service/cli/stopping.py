@@ -62,5 +62,5 @@ def _try_again_later(unraisable: "sys.UnraisableHookArgs") -> None:
 
 
 def _try_again(_number: int, _frame: FrameType | None) -> None:
-    # Whoever handles the signal now may end in another way than by an exception.
+    # No exception here: a server may handle the signal by now, and it shuts down in order.
     signal.raise_signal(signal.SIGINT)

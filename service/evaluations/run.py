@@ -20,11 +20,9 @@ from service.storage.artifact_keys import JobFiles
 from service.storage.calibrations import CalibrationRepository
 from service.storage.evaluations import EvaluationRepository
 from service.storage.fit_results import core_table, learned_models, tables_of
-from service.storage.operating_points import OperatingPointRepository
+from service.storage.operating_points import FIRST, OperatingPointRepository
 from service.storage.shards import learned_columns
 from service.workspace import Workspace
-
-FIRST = "1"  # the event of operating points
 
 
 def run_evaluation(
@@ -128,7 +126,7 @@ def _by_point(
 ) -> list[dict[str, Any]]:
     """Return what the active operating point accepts, if it was chosen by an error rate.
 
-    Nothing if its threshold is one of those ``tested`` anyway.
+    Empty if its threshold is among those ``tested``, which are counted already.
     """
     threshold = None if point is None else point.threshold
     if point is None or threshold is None or "max_risk" not in (point.chosen_by or {}):

@@ -20,6 +20,7 @@ from service.calibrations.findings import with_docs
 from service.reports.charts import text
 from service.reports.charts.further_sets import SAID
 from service.reports.numbers import count, percent, share
+from service.storage.operating_points import FIRST
 
 LEVEL = 0.95
 # Errors in excess of those stated, as a factor, that matter.
@@ -92,7 +93,6 @@ def accepted_in_words(found: Counts) -> str:
 
 
 Event = Mapping[str, Any]
-FIRST = "1"  # the event of operating points
 
 
 def further_set(

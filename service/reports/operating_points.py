@@ -207,8 +207,9 @@ def _on_further_sets(
             for found in evaluations.of_calibration(row.id)
             if found.labelled and found.result is not None
         ]
-    level, counted = row.config["interval"]["level"], {}
+    counted = {}
     for found in sets:
+        level = row.config["interval"]["level"]  # imported tables have none, and no further sets
         records = load_further_records(workspace, found, [table])
         seen = effect(records.uncertainty[table.column], records.hits(1), threshold, level)
         counted[found.name] = to_plain(seen)

@@ -19,11 +19,11 @@ from service.reports.further_sets import (
 )
 from service.reports.numbers import confidence, counted_as_one, percent, rough_count, share
 from service.reports.verdict import calibration_sentences
+from service.storage.operating_points import FIRST
 
 Status: TypeAlias = Literal["fit", "unfit", "warned", "disproved", "shifted", "unknown"]
 Report: TypeAlias = Mapping[str, Any]
 
-FIRST = "1"
 ALL = 1.0
 MOSTLY_WRONG = 0.5  # below it a larger error rate is no advice
 WARNED = "Fix the findings and calibrate again. Do not rely on any number of it until then."

@@ -40,7 +40,7 @@ def compared_verdict(event: Mapping[str, Any], score: str) -> Verdict | None:
 def is_chance(judged: Mapping[str, Any]) -> bool | None:
     """Tell whether a calibration error is not distinguishable from that of a calibrated method.
 
-    None if that was not tested, as where samples have weights or groups.
+    None if it was not tested: samples have weights or groups.
 
     Parameters
     ----------
@@ -125,9 +125,10 @@ OPENINGS = {
 
 
 def _gains(event: Mapping[str, Any]) -> bool | None:
-    """Tell whether the served probabilities are better than the model's own; None if neither.
+    """Return True if the served probabilities are better than the model's own, False if worse.
 
-    By the loss, where it is clearly another one: the error over few samples is mostly chance.
+    None otherwise. The loss decides where it is clearly another one: the error over few samples is
+    mostly chance.
     """
     found = event["baselines"]["raw_softmax"]
     evaluated = event["figures"]["set"] == "evaluation"

@@ -10,6 +10,8 @@ from sqlalchemy.orm import Session
 
 from models import BinTable, Calibration, Evaluation, OperatingPoint
 
+FIRST = "1"  # Top-1, the event of operating points
+
 
 class OperatingPointRepository:
     """The decisions of one tenant, within one session."""

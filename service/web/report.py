@@ -27,9 +27,10 @@ from service.reports.learned import (
     ranked_classes,
 )
 from service.reports.located import Located
-from service.reports.summary import FIRST, active_point, labels_missing, missing_labels
+from service.reports.summary import active_point, labels_missing, missing_labels
 from service.reports.verdict import chance_in_words
 from service.runner.messages.dataset import PAIRS
+from service.storage.operating_points import FIRST
 from service.web.compare import compare
 from service.web.page import calibration_page, render
 from service.web.page_route import charts_of, subject_of, tenant_of, workspace_of

@@ -14,12 +14,13 @@ import models
 from howsure.statistics.measures import SCORE, supplied_names
 from service.child.reading.checks import SUPPLIED_PREFIX
 from service.child.requests.media_types import JSON, NPZ
-from service.child.requests.tensors import ANY_INPUT, SCORE_KINDS, SCORES
+from service.child.requests.tensors import SCORE_KINDS, SCORES
 from service.errors import InvalidInput, NotFound
 from service.jobs.samples import ROLE, KeptSamples, PickedSample
 from service.predictions.load_calibration import RowInput, row_inputs
 from service.reports.thumbnail import looks_like_picture, png, shown_pixels
 from service.runner.messages.dataset import PAIRS
+from service.runner.messages.onnx_models import ANY_INPUT
 from service.runner.messages.preprocessing import PIXELS
 from service.storage.calibrations import CalibrationRepository
 from service.storage.shards import npz_content

@@ -134,6 +134,18 @@ def test_a_command_that_mends_has_the_name_of_the_evaluation_set_that_was_sent()
     assert "--evaluation 'my eval.csv'" in code
 
 
+@pytest.mark.parametrize(("axis", "shape"), [(1, (1, 2, 2)), (3, (2, 2, 1))])
+@pytest.mark.parametrize("factor", [1.0, 1 / 255])
+def test_grey_arrays_are_normalised_as_it_is_printed(axis, shape, factor):
+    figures = {"mean": [0.5], "std": [0.25], "axis": axis, "factor": factor}
+    about = {"data": {"kind": "inputs"}, "config": {"preprocessing": None}}
+    _, code = remedy_of({"code": "inputs-not-scaled", "figures": figures}, about)
+    names = {"numpy": np, "inputs": np.full((3, *shape), 0.75 / factor)}
+    exec(code, names)  # noqa: S102 - our own remedy
+    assert names["inputs"].shape == (3, *shape)
+    np.testing.assert_allclose(names["inputs"], 1.0, rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("n_errors", "said"),
     [

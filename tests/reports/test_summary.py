@@ -274,7 +274,7 @@ def test_a_further_set_that_disproves_it_comes_first(report) -> None:
 def test_a_further_set_with_more_errors_than_promised_is_named(
     report, n_errors, max_risk, said
 ) -> None:
-    """Of the promised rate only; other rates are in the table of further sets."""
+    """Only at the promised error rate; the table of further sets has the others."""
     promised = {"target": {"max_risk": max_risk, "delta": 0.05}, **counts(n_errors)}
     report["evaluations"] = [further("december", accepted=[promised]) | {"shifted": False}]
     found = summarise(report)

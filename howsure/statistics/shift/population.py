@@ -97,7 +97,8 @@ def population_shift(
     """
     values = merge_underflow(np.concatenate([further, calibration]))
     order = np.argsort(values, kind="stable")
-    ends = np.append(np.flatnonzero(np.diff(values[order])), order.size - 1)
+    ranked = values[order]
+    ends = np.append(np.flatnonzero(ranked[1:] != ranked[:-1]), order.size - 1)
     weights = np.zeros((2, order.size))
     weights[0, : further.size] = 1.0 if design.weights is None else design.weights
     of_calibration = calibration_design.weights

@@ -32,8 +32,8 @@ class MeasureEvaluation:
         The probability of a calibration error at least as large, if bins have the same
         probabilities on this set as on the calibration set; None without labels.
     gap_p_value : float, optional
-        The probability of a share of hits at least as far from what is expected, by the same
-        hypothesis; None without labels.
+        The probability that the share of hits differs at least as much from what is expected, under
+        the same hypothesis; None without labels.
     discarded : dict of float to float
         Share of the set above the out-of-distribution threshold, by level; in the calibration set
         it is at most ``1 - level``.

@@ -31,11 +31,11 @@ def shift_verdict(k: int, measure: MeasureEvaluation, *, n_events: int) -> tuple
     """Return how a set compares with the calibration set for the Top-k event, and a sentence.
 
     A set is shifted if the distribution of its uncertainties differs significantly from that of the
-    calibration set. With labels, its probabilities do not hold by `miscalibration_p_value`. The set
-    is then worse or better than stated if the mean probability is off by at least half of its
-    calibration error. For sets
-    like the calibration set, each test has at most 1 false alarm in 100 over all events together.
-    The sentence says so where the set is too small to show a shift.
+    calibration set. With labels, `miscalibration_p_value` decides whether its probabilities hold.
+    If they do not, the set is worse or better than stated where the mean probability is off by at
+    least half of the calibration error. For sets like the calibration set, each of the two tests
+    has at most 1 false alarm in 100 over all events together. The sentence says so where the set is
+    too small to show a shift.
     """
     level = SHIFT_LEVEL / n_events
     differs = measure.population.p_value < level

@@ -19,7 +19,6 @@ from service.child.requests.limits import BodyLimits
 from service.child.requests.media_types import NPY, SET_ROWS
 from service.child.requests.named_rows import NamedRows
 from service.child.requests.tensors import (
-    ANY_INPUT,
     SCORE_KINDS,
     SCORES,
     ScoreKind,
@@ -31,7 +30,7 @@ from service.errors import InvalidInput
 from service.graph.description import OnnxModelDescription, TensorSpec
 from service.runner.messages.dataset import PAIRS
 from service.runner.messages.frames import Array, Buffer
-from service.runner.messages.onnx_models import LoadedOnnxModel
+from service.runner.messages.onnx_models import ANY_INPUT, LoadedOnnxModel
 from service.runner.messages.open_inference import RequestedOutputs, TensorMetadata
 from service.runner.messages.predict_batches import SentBodies
 from service.runner.messages.scores_model import ScoresModelSpec

@@ -36,6 +36,8 @@ def each_input_advice(
         return "; send an array of shape [rows, 1] for each of them, or a table with these columns"
     names = [spec.name for spec in specs]
     missing = [name for name in names if name not in found]
+    if not missing:
+        return "; each is read from the column of its name: leave `inputs` out of config.columns"
     others = [name for name in found if name not in names]
     return (
         f"; each is read from the column of its name, and there is none for {listed(missing)}"

@@ -18,10 +18,10 @@ from service.child.reading.columns import (
 from service.child.reading.output_columns import output_columns, reads_outputs
 from service.child.reading.sampling_design import design_columns
 from service.errors import InvalidDataset
+from service.runner.messages.onnx_models import ANY_INPUT
 from service.runner.messages.preprocessing import PIXELS
 from service.runner.messages.reading import LABEL, SetContext
 
-INPUTS = "inputs"
 CALIBRATION = "calibration"
 _SHOWN_KINDS = 3
 # Row numbers, which pandas and R write beside the data.
@@ -176,8 +176,8 @@ def _features(
             f"table without an index (index=False), or {_NAMING}",
         )
     found = listed([column.name for column in columns], most=MANY)
-    note = f"Columns of `{INPUTS}`, in the order of the file: {len(columns)}, {found}."
-    return {INPUTS: columns}, (note,)
+    note = f"Columns of `{ANY_INPUT}`, in the order of the file: {len(columns)}, {found}."
+    return {ANY_INPUT: columns}, (note,)
 
 
 def _refuse_unread(

@@ -13,13 +13,13 @@ from service.child.reading.zip_archive import MAGIC as ZIP_MAGIC
 from service.child.reading.zip_archive import is_torch
 from service.child.requests.limits import BodyLimits
 from service.child.requests.tensors import (
-    ANY_INPUT,
     PLACE,
     PredictRequest,
     as_input,
     check_claims,
 )
 from service.errors import InvalidInput, MalformedRequest
+from service.runner.messages.onnx_models import ANY_INPUT
 
 
 def read_npy_body(body: bytes, limits: BodyLimits) -> PredictRequest:

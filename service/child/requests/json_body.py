@@ -17,7 +17,6 @@ from service.child.magic_bytes import other_format
 from service.child.requests.limits import BodyLimits
 from service.child.requests.named_rows import RECORDS
 from service.child.requests.tensors import (
-    ANY_INPUT,
     SCORE_KINDS,
     SCORES,
     Array,
@@ -27,6 +26,7 @@ from service.child.requests.tensors import (
     read_list,
 )
 from service.errors import InvalidInput, MalformedRequest, TooLarge, did_you_mean, shown
+from service.runner.messages.onnx_models import ANY_INPUT
 
 Float: TypeAlias = Literal["float16", "float32", "float64"]
 Signed: TypeAlias = Literal["int8", "int16", "int32", "int64"]

@@ -15,8 +15,9 @@ import numpy as np
 from service.child.reading.columns import listed, nearest
 from service.child.reading.output_columns import PREFIXES
 from service.child.requests.limits import BodyLimits
-from service.child.requests.tensors import ANY_INPUT, Array
+from service.child.requests.tensors import Array
 from service.errors import InvalidInput, TooLarge, shown
+from service.runner.messages.onnx_models import ANY_INPUT
 
 NO_NAMES = (
     "this calibration has no column names, because its set held arrays; send each row as a list in "

@@ -16,6 +16,7 @@ from service.child.reading.npy_header import NpyHeader
 from service.child.reading.output_checks import SUM_TOLERANCE, is_off, sum_advice
 from service.errors import InvalidDataset, InvalidInput, TooLarge, shown
 from service.runner.messages.dataset import PAIRS
+from service.runner.messages.onnx_models import ANY_INPUT
 
 MAX_RANK = 16
 _WHITESPACE = b" \t\r\n"
@@ -201,8 +202,6 @@ def check_claims(header: NpyHeader, *, size: int, place: str, max_rows: int) -> 
 Array: TypeAlias = NDArray[Any]
 ScoreKind: TypeAlias = Literal["logits", "probabilities"]
 
-# A single input may be called by this name.
-ANY_INPUT = "inputs"
 SCORE_KINDS: tuple[ScoreKind, ...] = ("logits", "probabilities")
 # The scores of pairs: in requests, in files of arrays, and as rows that a set was read to.
 SCORES: Literal["scores"] = "scores"

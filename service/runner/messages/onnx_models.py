@@ -15,7 +15,7 @@ from service.runner.messages.passes import ENSEMBLE, PassPlan
 from service.runner.messages.preprocessing import Preprocessing
 from service.runner.messages.reading import LABEL
 
-# What a single input, or a table without chosen columns, is called.
+# The name of a single input, and of the columns of a table of which none were chosen.
 ANY_INPUT = "inputs"
 TABLE_COLUMNS = "table_columns"
 RESOLVED = ("output", "top_k", "scalar_outputs", "members", "passes", "averaged")
