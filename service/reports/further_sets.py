@@ -23,7 +23,7 @@ from service.reports.numbers import count, percent, share
 from service.storage.operating_points import FIRST
 
 LEVEL = 0.95
-# Errors in excess of those stated, as a factor, that matter.
+# Errors matter that are more than so many times those stated.
 MATERIAL = 1.1
 Counts = Mapping[str, Any]
 

@@ -140,10 +140,9 @@ def test_grey_arrays_are_normalised_as_it_is_printed(axis, shape, factor):
     figures = {"mean": [0.5], "std": [0.25], "axis": axis, "factor": factor}
     about = {"data": {"kind": "inputs"}, "config": {"preprocessing": None}}
     _, code = remedy_of({"code": "inputs-not-scaled", "figures": figures}, about)
-    names = {"numpy": np, "inputs": np.full((3, *shape), 0.75 / factor)}
-    exec(code, names)  # noqa: S102 - our own remedy
-    assert names["inputs"].shape == (3, *shape)
-    np.testing.assert_allclose(names["inputs"], 1.0, rtol=1e-6)
+    found = followed(code, inputs=np.full((3, *shape), 0.75 / factor))["inputs"]
+    assert found.shape == (3, *shape)
+    np.testing.assert_allclose(found, 1.0, rtol=1e-6)
 
 
 @pytest.mark.parametrize(

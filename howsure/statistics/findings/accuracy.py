@@ -132,7 +132,7 @@ def accuracy_differs(evidence: RecordedSet) -> Finding | None:
 
 
 def _accuracy(records: Records) -> tuple[float, tuple[int, int]]:
-    """Return the weighted accuracy, and right answers and samples by their effective number."""
+    """Return the weighted accuracy; and effective samples, those that are right and all."""
     hits = records.hits(1)
     accuracy = float(np.average(hits, weights=records.weight))
     n = round(SampleDesign(records.weight, records.group).size(hits.size))

@@ -67,7 +67,7 @@ def test_p_value_of_the_gap_is_that_of_all_deals():
 @pytest.mark.parametrize("lookup", ["step", "interpolated", "smooth"])
 @pytest.mark.parametrize("drop", [0.0, 0.1])
 def test_the_gap_shows_that_answers_are_worse_everywhere(lookup, drop):
-    """Errors in either direction show it half as often; a skewed set like the fitted one does not.
+    """The error in either direction shows it less often; a skewed set like the fitted one does not.
 
     False alarms are binomial with 100 tries at .05; 13 is beyond 3.5 deviations.
     """
