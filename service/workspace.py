@@ -24,7 +24,8 @@ LABELLED_BYTES = 64 * 2**20
 
 
 def _labelled_bytes(found: RankedSamples) -> int:
-    return int(found.values.nbytes + found.hits.nbytes + found.ends.nbytes)
+    design = 0 if found.design is None else found.design.nbytes
+    return int(found.values.nbytes + found.hits.nbytes + found.ends.nbytes + design)
 
 
 @dataclass(frozen=True)

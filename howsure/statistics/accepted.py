@@ -5,18 +5,35 @@ from dataclasses import dataclass
 import numpy as np
 
 from howsure.statistics.arrays import Hits, Uncertainty
+from howsure.statistics.bins.design import SampleDesign
+from howsure.statistics.effective import EffectiveShare, effective_share
 
 
 @dataclass(frozen=True)
 class AcceptedSamples:
-    """Numbers of all samples, of samples with ``U <= threshold``, and of those without a hit."""
+    """The samples that a threshold accepts.
+
+    Attributes
+    ----------
+    n_samples, n_accepted, n_errors : int
+        All samples, samples with ``U <= threshold``, and accepted samples without a hit.
+    coverage : float
+        Share of accepted samples, weighted.
+    effective : EffectiveShare or None
+        The share of errors among accepted samples; None without weights and groups, and if none
+        is accepted.
+    """
 
     n_samples: int
     n_accepted: int
     n_errors: int
+    coverage: float
+    effective: EffectiveShare | None = None
 
 
-def count_accepted(uncertainty: Uncertainty, hits: Hits, threshold: float) -> AcceptedSamples:
+def count_accepted(
+    uncertainty: Uncertainty, hits: Hits, threshold: float, design: SampleDesign | None = None
+) -> AcceptedSamples:
     """Count the samples with ``U <= threshold``, compared as float32, as in predictions.
 
     Parameters
@@ -24,10 +41,13 @@ def count_accepted(uncertainty: Uncertainty, hits: Hits, threshold: float) -> Ac
     uncertainty : ndarray of float32, shape (n_samples,)
     hits : ndarray of bool, shape (n_samples,)
     threshold : float
+    design : SampleDesign, optional
     """
     accepted = uncertainty <= np.float32(threshold)
     return AcceptedSamples(
         n_samples=uncertainty.size,
         n_accepted=int(np.count_nonzero(accepted)),
         n_errors=int(np.count_nonzero(accepted & ~hits)),
+        coverage=float(np.average(accepted, weights=None if design is None else design.weights)),
+        effective=effective_share(~hits[accepted], None if design is None else design.at(accepted)),
     )

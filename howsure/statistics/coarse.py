@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from howsure.statistics.bins.intervals import proportion_interval
+from howsure.statistics.effective import effective_share
 from howsure.statistics.ranking import RankedSamples
 
 CHOSEN_AFTER_SEEING = (
@@ -26,11 +27,12 @@ class CoarseCell:
         None where there is no limit. Both are None if no cell reaches the target.
     count, hits : int
     weight : float
-        Share of all samples.
+        Share of all samples, weighted.
     probability : float or None
-        Plain ``hits / count``; None for an empty cell.
+        Plain share of hits, weighted; None for an empty cell.
     interval : tuple of two floats, or None
-        Clopper-Pearson interval for a cell fixed in advance; None for an empty cell.
+        Clopper-Pearson interval for a cell fixed in advance, with weights or groups of the
+        effective samples; None for an empty cell.
     """
 
     target: float | None
@@ -77,9 +79,9 @@ def fit_coarse_table(
 
     The first edge is the largest ``a`` with ``P(X = 1 | U <= a) >= targets[0]``, the next the
     largest ``b`` with ``P(X = 1 | a < U <= b) >= targets[1]``, and so on, on the plain hit rates
-    of the samples. Cells are closed on the right and hold whole blocks of equal values. An edge
-    lies half-way to the next value. A target that cannot be met has no edge and an empty cell; the
-    next cell then starts at the end of the previous one.
+    of the samples, weighted. Cells are closed on the right and hold whole blocks of equal values.
+    An edge lies half-way to the next value. A target that cannot be met has no edge and an empty
+    cell; the next cell then starts at the end of the previous one.
 
     Parameters
     ----------
@@ -104,15 +106,10 @@ def fit_coarse_table(
 
 def _largest(ranked: RankedSamples, start: int, target: float) -> int | None:
     """Return the last threshold whose samples beyond ``start`` reach the target."""
-    count, errors = _beyond(ranked, start)
+    hits, errors = (np.cumsum(weights[start + 1 :]) for weights in ranked.block_weights)
     # A rate equal to the target meets it: 99 of 100 reaches 0.99 in spite of float64 rounding.
-    enough = np.flatnonzero((count - errors) >= target * count * (1.0 - 1e-12))
+    enough = np.flatnonzero(hits >= target * (hits + errors) * (1.0 - 1e-12))
     return None if enough.size == 0 else start + 1 + int(enough[-1])
-
-
-def _beyond(ranked: RankedSamples, start: int) -> tuple[np.ndarray, np.ndarray]:
-    before = (0, 0) if start < 0 else (ranked.accepted[start], ranked.errors[start])
-    return ranked.accepted[start + 1 :] - before[0], ranked.errors[start + 1 :] - before[1]
 
 
 def _threshold(ranked: RankedSamples, end: int | None) -> float | None:
@@ -123,11 +120,14 @@ def _cells(
     ranked: RankedSamples, targets: Sequence[float], ends: Sequence[int | None], level: float
 ) -> tuple[CoarseCell, ...]:
     cells, start = [], -1
+    coverage, design = np.append(0.0, ranked.coverage), ranked.design
     for target, end in zip((*targets, None), (*ends, len(ranked.accepted) - 1), strict=True):
-        count, errors = 0, 0
-        if end is not None and end > start:
-            counts, all_errors = _beyond(ranked, start)
-            count, errors = int(counts[end - start - 1]), int(all_errors[end - start - 1])
+        last = start if end is None else end
+        rows = slice(int(ranked.ends[start]) if start >= 0 else 0, int(ranked.ends[last]))
+        hits = ranked.hits[rows] if last > start else ranked.hits[:0]
+        found = effective_share(hits, None if design is None else design.at(rows))
+        count, n_hits = hits.size, int(np.count_nonzero(hits))
+        plain = n_hits / count if count else None
         is_missing = target is not None and end is None
         cells.append(
             CoarseCell(
@@ -135,11 +135,11 @@ def _cells(
                 lower=None if is_missing else _threshold(ranked, start),
                 upper=None if target is None else _threshold(ranked, end),
                 count=count,
-                hits=count - errors,
-                weight=count / ranked.n_samples,
-                probability=None if count == 0 else (count - errors) / count,
-                interval=None if count == 0 else proportion_interval(count - errors, count, level),
+                hits=n_hits,
+                weight=float(coverage[last + 1] - coverage[start + 1]),
+                probability=plain if found is None else found.share,
+                interval=proportion_interval(n_hits, count, level, found) if count else None,
             )
         )
-        start = start if end is None else end
+        start = last
     return tuple(cells)

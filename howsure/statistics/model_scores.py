@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from howsure.statistics.arrays import Floats, Hits, Uncertainty
+from howsure.statistics.effective import EffectiveShare, effective_share
 from howsure.statistics.measures import MULTI_PASS_MEASURES
 from howsure.statistics.measures.measure import MultiPassMeasure, prefix_column
 from howsure.statistics.ranking import rank_samples
@@ -132,6 +133,8 @@ class ModelScores:
         Accuracy and count above a confidence, ascending.
     passes : dict of str to tuple of PassesRow
         Scores of fewer passes, by multi-pass measure; only measures with recorded passes.
+    effective : dict of int to EffectiveShare or None
+        Each accuracy with weights or groups, otherwise None.
     """
 
     n_samples: int
@@ -141,6 +144,7 @@ class ModelScores:
     mean_entropy: float | None
     by_confidence: tuple[ConfidenceRow, ...]
     passes: dict[str, tuple[PassesRow, ...]] = field(default_factory=dict)
+    effective: dict[int, EffectiveShare | None] = field(default_factory=dict)
 
 
 def model_scores(records: Records, *, top_k: tuple[int, ...]) -> ModelScores | None:
@@ -169,6 +173,7 @@ def model_scores(records: Records, *, top_k: tuple[int, ...]) -> ModelScores | N
         mean_entropy=None if entropy is None else mean(entropy.astype(np.float64)),
         by_confidence=_by_confidence(records),
         passes=pass_scores(records, top_k=events),
+        effective={k: effective_share(records.hits(k), records.design) for k in events},
     )
 
 

@@ -5,40 +5,41 @@ from typing import Any
 
 import numpy as np
 
-from howsure.statistics.accepted import count_accepted
+from howsure.statistics.accepted import AcceptedSamples, count_accepted
 from howsure.statistics.arrays import Hits, Uncertainty
+from howsure.statistics.bins.design import SampleDesign
 from howsure.statistics.bins.intervals import proportion_interval
+from howsure.statistics.effective import effective_share
 from howsure.statistics.ranking import RankedSamples, ranking_of
 from howsure.statistics.selective import SelectiveTarget, certifiable_risk, fit_selective
 
 ShareInterval = tuple[float, float]
 
 
-@dataclass(frozen=True)
-class Effect:
+@dataclass(frozen=True, kw_only=True)
+class Effect(AcceptedSamples):
     """How many labelled samples a threshold accepts, and how many of those are errors.
 
     Attributes
     ----------
-    n_samples, n_accepted, n_errors : int
-        All samples, samples with ``U <= threshold``, and accepted samples without a hit.
-    coverage, risk : float
-        Share of accepted samples, and their error rate; the risk is None if none is accepted.
-    coverage_interval, risk_interval : tuple of float
-        Exact binomial intervals (Clopper & Pearson 1934). If the threshold was chosen on the same
-        samples they are optimistic; the test of `fit_selective` is not.
+    risk : float or None
+        Error rate of accepted samples, weighted; None if none is accepted.
+    errors : float
+        Share of all samples that are accepted and without a hit, weighted.
+    coverage_interval, risk_interval, errors_interval : tuple of float
+        Exact binomial intervals (Clopper & Pearson 1934), with weights or groups of the effective
+        samples. If the threshold was chosen on the same samples they are optimistic; the test of
+        `fit_selective` is not.
     """
 
-    n_samples: int
-    n_accepted: int
-    n_errors: int
-    coverage: float
     coverage_interval: ShareInterval
     risk: float | None
     risk_interval: ShareInterval | None
+    errors: float
+    errors_interval: ShareInterval
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Consequences(Effect):
     """The effect of a threshold on the calibration set, and on the evaluation set if there is one.
 
@@ -57,6 +58,7 @@ def consequences(
     threshold: float,
     *,
     level: float,
+    design: SampleDesign | None = None,
     evaluation: RankedSamples | None = None,
 ) -> Consequences:
     """Return the effect of accepting ``U <= threshold`` on labelled samples.
@@ -70,28 +72,42 @@ def consequences(
         Compared as float32, as in predictions.
     level : float
         Of the intervals, in (0, 1).
+    design : SampleDesign, optional
     evaluation : RankedSamples, optional
         Other labelled samples: the effect on them is returned, too.
     """
     judged = None
     if evaluation is not None:
         values = evaluation.values.astype(np.float32, copy=False)
-        judged = effect(values, evaluation.hits, threshold, level)
-    return Consequences(**vars(effect(uncertainty, hits, threshold, level)), evaluation=judged)
+        judged = effect(values, evaluation.hits, threshold, level, evaluation.design)
+    seen = effect(uncertainty, hits, threshold, level, design)
+    return Consequences(**vars(seen), evaluation=judged)
 
 
-def effect(uncertainty: Uncertainty, hits: Hits, threshold: float, level: float) -> Effect:
+def effect(
+    uncertainty: Uncertainty,
+    hits: Hits,
+    threshold: float,
+    level: float,
+    design: SampleDesign | None = None,
+) -> Effect:
     """Return the effect of accepting ``U <= threshold`` on one set, as `consequences` does."""
-    found = count_accepted(uncertainty, hits, threshold)
+    found = count_accepted(uncertainty, hits, threshold, design)
     n_samples, n_accepted, n_errors = found.n_samples, found.n_accepted, found.n_errors
+    accepted = uncertainty <= np.float32(threshold)
+    coverage = effective_share(accepted, design)
+    errors = effective_share(accepted & ~hits, design)
+    risk, risk_interval = None, None
+    if n_accepted:
+        risk = n_errors / n_accepted if found.effective is None else found.effective.share
+        risk_interval = proportion_interval(n_errors, n_accepted, level, found.effective)
     return Effect(
-        n_samples=n_samples,
-        n_accepted=n_accepted,
-        n_errors=n_errors,
-        coverage=n_accepted / n_samples,
-        coverage_interval=proportion_interval(n_accepted, n_samples, level),
-        risk=n_errors / n_accepted if n_accepted else None,
-        risk_interval=proportion_interval(n_errors, n_accepted, level) if n_accepted else None,
+        **vars(found),
+        coverage_interval=proportion_interval(n_accepted, n_samples, level, coverage),
+        risk=risk,
+        risk_interval=risk_interval,
+        errors=n_errors / n_samples if errors is None else errors.share,
+        errors_interval=proportion_interval(n_errors, n_samples, level, errors),
     )
 
 
@@ -125,9 +141,9 @@ class ExpectedVolume:
 
 
 def expected_volume(
-    seen: Consequences, volume: int, *, level: float, max_risk: float | None = None
+    seen: Consequences, volume: int, *, max_risk: float | None = None
 ) -> ExpectedVolume:
-    """Return the expected counts for ``volume`` answers, with intervals at ``level``.
+    """Return the expected counts for ``volume`` answers, with the intervals of the shares.
 
     ``max_risk`` is the risk by which the threshold was chosen.
     """
@@ -136,7 +152,7 @@ def expected_volume(
     def amounts(shares: tuple[float, float]) -> Amounts:
         return volume * shares[0], volume * shares[1]
 
-    errors = proportion_interval(judged.n_errors, judged.n_samples, level)
+    errors = judged.errors_interval
     if max_risk is not None and judged is seen:
         errors = min(errors[0], seen.coverage * max_risk), seen.coverage * max_risk
     accepted = volume * judged.coverage
@@ -144,7 +160,7 @@ def expected_volume(
         volume=volume,
         accepted=accepted,
         accepted_interval=amounts(judged.coverage_interval),
-        errors=volume * judged.n_errors / judged.n_samples,
+        errors=volume * judged.errors,
         errors_interval=amounts(errors),
         reviewed=volume - accepted,
     )
@@ -220,7 +236,7 @@ def choose_threshold(
         If a number of the choice is out of range.
     """
     uncertainty, hits = samples.values.astype(np.float32, copy=False), samples.hits
-    ranked = ranking_of(uncertainty, hits)
+    ranked = ranking_of(uncertainty, hits, samples.design)
     missing: int | None = None
     if choice.max_risk is not None:
         found = fit_selective(ranked, SelectiveTarget(choice.max_risk, choice.delta))
@@ -233,7 +249,9 @@ def choose_threshold(
         return ChosenThreshold(
             None, None, certified=False, labels_missing=missing, max_risk=choice.max_risk
         )
-    seen = consequences(uncertainty, hits, threshold, level=level, evaluation=evaluation)
+    seen = consequences(
+        uncertainty, hits, threshold, level=level, design=samples.design, evaluation=evaluation
+    )
     max_risk = choice.max_risk
     if max_risk is None and seen.n_accepted:
         max_risk = certifiable_risk(ranked, seen.n_accepted, delta=choice.delta)
@@ -244,5 +262,5 @@ def choose_threshold(
         max_risk=max_risk,
         expected=None
         if volume is None
-        else expected_volume(seen, volume, level=level, max_risk=choice.max_risk),
+        else expected_volume(seen, volume, max_risk=choice.max_risk),
     )

@@ -14,7 +14,9 @@ from howsure.statistics.arrays import (
     Rates,
     Uncertainty,
 )
+from howsure.statistics.bins.design import SampleDesign
 from howsure.statistics.bins.edges import UNDERFLOW, midpoints
+from howsure.statistics.effective import EffectiveSums, effective_sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,23 +33,24 @@ class RankedSamples:
         In the same order.
     ends : ndarray of int64, shape (n_blocks,)
         Number of samples up to and including each block.
-    weights : ndarray of float64, shape (n_samples,), optional
-        Sampling weights in the same order. Ranks and thresholds count samples in every case.
+    design : SampleDesign, optional
+        Weights and groups in the same order. Ranks count samples in every case.
     """
 
     values: Uncertainty | Floats
     hits: Hits
     ends: Counts
-    weights: Floats | None = None
+    design: SampleDesign | None = None
 
     @cached_property
     def block_weights(self) -> tuple[Counts | Floats, Counts | Floats]:
         """Weights of the hits and of the errors in each block; their counts without weights."""
-        if self.weights is None:
+        weights = None if self.design is None else self.design.weights
+        if weights is None:
             return self.block_hits, self.block_errors
         starts = np.concatenate([[0], self.ends[:-1]])
-        hits = np.add.reduceat(self.weights * self.hits, starts)
-        return hits, np.add.reduceat(self.weights * ~self.hits, starts)
+        hits = np.add.reduceat(weights * self.hits, starts)
+        return hits, np.add.reduceat(weights * ~self.hits, starts)
 
     @property
     def n_samples(self) -> int:
@@ -99,15 +102,39 @@ class RankedSamples:
         """Samples at or below each threshold that have no hit."""
         return self.errors_before[self.ends]
 
-    @property
+    @cached_property
     def coverage(self) -> Rates:
-        """Share of the samples at or below each threshold."""
-        return np.asarray(self.accepted / self.n_samples, dtype=np.float64)
+        """Share of the samples, weighted, at or below each threshold."""
+        sums = self.error_sums
+        if sums is None:
+            return np.asarray(self.accepted / self.n_samples, dtype=np.float64)
+        return np.asarray(sums.weights[self.ends - 1] / sums.weights[-1])
 
     @property
     def risk(self) -> Rates:
-        """Share of errors among the samples at or below each threshold."""
-        return np.asarray(self.errors / self.accepted, dtype=np.float64)
+        """Share of errors, weighted, among the samples at or below each threshold."""
+        sums = self.error_sums
+        return self.errors / self.accepted if sums is None else sums.shares(self.accepted)[0]
+
+    @cached_property
+    def error_sums(self) -> EffectiveSums | None:
+        """Sums of the errors among the first samples, if they have weights or groups."""
+        return None if self.design is None else effective_sums(~self.hits, self.design)
+
+    def error_rates(self, counts: Counts, tail: float) -> tuple[Rates, Floats]:
+        """Return the error rates of the first ``counts`` samples, and how many they are worth.
+
+        Parameters
+        ----------
+        counts : ndarray of int64, shape (n_counts,)
+            At least 1.
+        tail : float
+            Level of a test, or probability of each tail of an interval.
+        """
+        if self.error_sums is not None:
+            return self.error_sums.in_tail(counts, tail)
+        worth = counts.astype(np.float64)
+        return self.errors_before[counts] / worth, worth
 
     def index_of_rank(self, ranks: Counts | Floats) -> Counts:
         """Return the index of the first threshold that accepts at least ``ranks`` samples.
@@ -130,12 +157,12 @@ class RankedSamples:
             In (0, 1].
         """
         # .7 of 10 samples is the 7th value, though .7 * 10 may be 7.000000000000001 in float64.
-        ranks = np.ceil(shares * self.n_samples * (1.0 - 1e-12))
-        return self.thresholds[self.index_of_rank(ranks)]
+        places = np.searchsorted(self.coverage, shares * (1.0 - 1e-12), side="left")
+        return self.thresholds[np.minimum(places, len(self.ends) - 1)]
 
 
 def rank_samples(
-    values: Uncertainty | Floats, hits: Hits, weights: Floats | None = None
+    values: Uncertainty | Floats, hits: Hits, design: SampleDesign | None = None
 ) -> RankedSamples:
     """Sort samples by ascending value.
 
@@ -144,14 +171,14 @@ def rank_samples(
     values : ndarray of float32 or float64, shape (n_samples,)
         Free of NaN.
     hits : ndarray of bool, shape (n_samples,)
-    weights : ndarray of float64, shape (n_samples,), optional
+    design : SampleDesign, optional
     """
     order = np.argsort(values, kind="stable")
     ranked = values[order]
     is_end = np.ones(len(ranked), dtype=np.bool_)
     is_end[:-1] = ranked[1:] != ranked[:-1]
     ends = np.flatnonzero(is_end) + 1
-    return RankedSamples(ranked, hits[order], ends, None if weights is None else weights[order])
+    return RankedSamples(ranked, hits[order], ends, None if design is None else design.at(order))
 
 
 def merge_underflow(uncertainty: Uncertainty) -> Uncertainty:
@@ -162,7 +189,9 @@ def merge_underflow(uncertainty: Uncertainty) -> Uncertainty:
     return np.where(np.abs(uncertainty) < UNDERFLOW, UNDERFLOW, uncertainty)
 
 
-def ranking_of(uncertainty: Uncertainty, hits: Hits | None = None) -> RankedSamples:
+def ranking_of(
+    uncertainty: Uncertainty, hits: Hits | None = None, design: SampleDesign | None = None
+) -> RankedSamples:
     """Sort samples by ascending uncertainty, to find thresholds between them.
 
     Values below float32's normal range are one block, as in quantile bins.
@@ -173,9 +202,10 @@ def ranking_of(uncertainty: Uncertainty, hits: Hits | None = None) -> RankedSamp
         Finite, at least one.
     hits : ndarray of bool, shape (n_samples,), optional
         All true by default, for thresholds that do not depend on hits.
+    design : SampleDesign, optional
     """
     given = np.ones(uncertainty.shape, np.bool_) if hits is None else hits
-    return rank_samples(merge_underflow(uncertainty), given)
+    return rank_samples(merge_underflow(uncertainty), given, design)
 
 
 MOST_POINTS = 200

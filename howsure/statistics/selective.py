@@ -7,6 +7,7 @@ from scipy.special import betainc
 
 from howsure.statistics.accepted import AcceptedSamples
 from howsure.statistics.arrays import Counts, Floats, Rates
+from howsure.statistics.effective import EffectiveShare, effective_share
 from howsure.statistics.ranking import RankedSamples
 
 N_STARTS = 5
@@ -57,9 +58,11 @@ class SelectiveResult:
     threshold : float or None
         Accept ``U <= threshold``; None if no rank passes.
     coverage : float or None
-        Accepted share of the calibration set.
+        Accepted share of the calibration set, weighted.
     n_accepted, n_errors : int
         Of the calibration set; 0 if no rank passes.
+    effective : EffectiveShare or None
+        The share of errors; None without weights and groups, and if no rank passes.
     labels_missing : int or None
         If no rank passes, about how many more samples would give a threshold. None if 100 times
         the samples would not, and if there is a threshold.
@@ -74,6 +77,7 @@ class SelectiveResult:
     n_errors: int
     labels_missing: int | None
     evaluation: AcceptedSamples | None = None
+    effective: EffectiveShare | None = None
 
 
 DEFAULT_TARGETS = (SelectiveTarget(0.05, 0.05), SelectiveTarget(0.01, 0.05))
@@ -87,8 +91,10 @@ def fit_selective(ranked: RankedSamples, target: SelectiveTarget) -> SelectiveRe
     small share of a large set can pass. Each shares the error probability and walks up a grid of
     200 ranks until a test first fails. The largest rank that passed is kept. A single start would
     be fragile, because wrong labels sit among the most certain samples. Each rank is tested by the
-    exact binomial test of ``risk > r`` at level ``delta / 5``. A rank inside a block of equal
-    values means the whole block.
+    exact binomial test of ``risk > r`` at level ``delta / 5``; with weights or groups, of the
+    weighted risk of the independent samples that the accepted ones are worth
+    (`howsure.statistics.effective`), which is approximate. A rank inside a block of equal values
+    means the whole block.
 
     Parameters
     ----------
@@ -98,21 +104,25 @@ def fit_selective(ranked: RankedSamples, target: SelectiveTarget) -> SelectiveRe
     best = largest_pass(ranked, target)
     if best is None:
         return SelectiveResult(target, None, None, 0, 0, _labels_missing(ranked, target))
+    n_accepted = int(ranked.accepted[best])
+    design = None if ranked.design is None else ranked.design.at(slice(n_accepted))
     return SelectiveResult(
         target=target,
         threshold=float(ranked.thresholds[best]),
         coverage=float(ranked.coverage[best]),
-        n_accepted=int(ranked.accepted[best]),
+        n_accepted=n_accepted,
         n_errors=int(ranked.errors[best]),
         labels_missing=None,
+        effective=effective_share(~ranked.hits[:n_accepted], design),
     )
 
 
 def risk_p_values(errors: Counts | Floats, counts: Counts | Floats, max_risk: float) -> Rates:
     """Return ``P(Binomial(counts, max_risk) <= errors)``, the p-value of a risk of ``max_risk``."""
     passed = np.asarray(counts - errors, dtype=np.float64)
-    # Without a hit the sum is over all outcomes; maximum() keeps the parameter above 0.
-    p_values = betainc(np.maximum(passed, 1.0), errors + 1.0, 1.0 - max_risk)
+    # Without a hit the sum is over all outcomes; 1 keeps the parameter above 0.
+    some = np.where(passed > 0.0, passed, 1.0)
+    p_values = betainc(some, errors + 1.0, 1.0 - max_risk)
     return np.where(passed > 0.0, p_values, 1.0)
 
 
@@ -124,10 +134,9 @@ def largest_pass(ranked: RankedSamples, target: SelectiveTarget) -> int | None:
     starts = np.rint(np.geomspace(least, n_samples, N_STARTS))
     ranks = np.union1d(np.rint(np.linspace(least, n_samples, N_RANKS)), starts)
     tested = ranked.index_of_rank(ranks)
-    passes = (
-        risk_p_values(ranked.errors[tested], ranked.accepted[tested], target.max_risk)
-        <= target.delta / N_STARTS
-    )
+    level = target.delta / N_STARTS
+    rates, worth = ranked.error_rates(ranked.accepted[tested], level)
+    passes = risk_p_values(rates * worth, worth, target.max_risk) <= level
     failures = np.append(np.flatnonzero(~passes), len(ranks))
     first = np.searchsorted(ranks, starts)
     last = failures[np.searchsorted(failures, first)] - 1
@@ -141,12 +150,15 @@ def _labels_missing(ranked: RankedSamples, target: SelectiveTarget) -> int | Non
     This assumes that the risk at each coverage stays as observed, and that large blocks of equal
     values grow with the set. The risk of fewer samples than the first start needs, than 100, or
     than a quarter of a small set, is taken to be theirs: that of the first few is mostly luck.
+    Weighted and grouped samples stay worth as much each.
     """
     n_samples, least = ranked.n_samples, target.least_rank
     totals = np.unique(np.ceil(max(n_samples + 1, least) * GROWTH))
     starts = np.rint(np.geomspace(np.full(len(totals), least), totals, N_STARTS))
     growth, few = totals / n_samples, min(max(float(least), FEW), n_samples / 4.0)
-    accepted, wrong = np.append(0, ranked.accepted), np.append(0, ranked.errors)
+    level = target.delta / N_STARTS
+    rates, worth = ranked.error_rates(ranked.accepted, level)
+    accepted, wrong = np.append(0, ranked.accepted), np.append(0, rates * ranked.accepted)
     places = starts / growth
     judged = np.maximum(places, few)
     errors = np.interp(judged, accepted, wrong) / judged * starts
@@ -154,7 +166,8 @@ def _labels_missing(ranked: RankedSamples, target: SelectiveTarget) -> int | Non
     is_block = accepted[ends] - accepted[ends - 1] >= max(few, 2.0)
     counts = np.where(is_block, np.rint(growth * accepted[ends]), starts)
     errors = np.ceil(np.where(is_block, growth * wrong[ends], errors) - 1e-9)
-    passes = (risk_p_values(errors, counts, target.max_risk) <= target.delta / N_STARTS).any(axis=0)
+    each = np.interp(judged, ranked.accepted, worth / ranked.accepted)
+    passes = (risk_p_values(errors * each, counts * each, target.max_risk) <= level).any(axis=0)
     return int(totals[np.argmax(passes)]) - n_samples if passes.any() else None
 
 

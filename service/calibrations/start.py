@@ -12,6 +12,7 @@ import numpy as np
 
 import models
 from howsure.statistics.bins.intervals import proportion_interval
+from howsure.statistics.effective import effective_share
 from howsure.statistics.input_ranges import (
     ComparedInputs,
     InputRange,
@@ -275,9 +276,11 @@ def _read(dataset: UploadedSet, seen: Callable[[Batch], None]) -> int:
 
 
 def _accuracy(records: Records) -> SampleAccuracy:
-    hits, n = int(records.hits(1).sum()), records.n_samples
-    interval = proportion_interval(hits, n, ACCURACY_LEVEL)
-    return SampleAccuracy(value=hits / n, interval=interval, n_samples=n)
+    hits, n = records.hits(1), records.n_samples
+    n_hits, found = int(hits.sum()), effective_share(hits, records.design)
+    interval = proportion_interval(n_hits, n, ACCURACY_LEVEL, found)
+    value = n_hits / n if found is None else found.share
+    return SampleAccuracy(value=value, interval=interval, n_samples=n)
 
 
 def _cost(

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from howsure.remedies import remedy_for_further_set
 from howsure.statistics.bins.intervals import proportion_interval
+from howsure.statistics.effective import EffectiveShare
 from howsure.statistics.plain import percent
 from service.cli.connection import service_client
 from service.cli.console import (
@@ -80,10 +81,12 @@ def accepted_in_words(found: Mapping[str, Any]) -> str:
     )
     if not n_accepted:
         return said
-    rate, promised = n_errors / n_accepted, found["target"]["max_risk"]
+    effective = None if found["effective"] is None else EffectiveShare(**found["effective"])
+    rate = n_errors / n_accepted if effective is None else effective.share
+    promised = found["target"]["max_risk"]
     more = ""
     if rate > promised:
-        is_clear = proportion_interval(n_errors, n_accepted, LEVEL)[0] > promised
+        is_clear = proportion_interval(n_errors, n_accepted, LEVEL, effective)[0] > promised
         chance = "" if is_clear else ", which may be chance"
         more = f", {'clearly ' * is_clear}more than promised{chance}"
     return f"{said}, {n_errors:,} of them wrong ({percent(rate)}{more})"

@@ -111,7 +111,7 @@ def _accepted(records: Records, row: models.BinTable) -> list[dict[str, Any]]:
     uncertainty, hits = records.uncertainty[row.column], records.hits(row.k)
     return [
         {"target": found["target"], "threshold": found["threshold"]}
-        | to_plain(count_accepted(uncertainty, hits, found["threshold"]))
+        | to_plain(count_accepted(uncertainty, hits, found["threshold"], records.design))
         for found in row.analysis.get("selective", [])
         if found["threshold"] is not None
     ]
@@ -133,7 +133,8 @@ def _by_point(
         return []
     if threshold in tested:
         return []
-    counts = count_accepted(records.uncertainty[row.column], records.hits(1), threshold)
+    values, hits = records.uncertainty[row.column], records.hits(1)
+    counts = count_accepted(values, hits, threshold, records.design)
     return [
         {"target": point.chosen_by, "threshold": threshold, "operating_point": point.name}
         | to_plain(counts)

@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from scipy.special import bdtrc
+from scipy.special import betainc
 
 import models
 from howsure.statistics.bins.intervals import proportion_interval
+from howsure.statistics.effective import EffectiveShare
 from howsure.statistics.findings import LABEL_FINDINGS, NEAR_CHANCE, OUT_OF_RANGE, REVERSED
 from howsure.statistics.fit.verdict import ERROR
 from howsure.statistics.shift.verdict import (
@@ -26,15 +27,21 @@ LEVEL = 0.95
 # Errors matter that are more than so many times those stated.
 MATERIAL = 1.1
 Counts = Mapping[str, Any]
+COUNTS = ("n_samples", "n_accepted", "n_errors", "coverage", "effective")  # of `AcceptedSamples`
 
 
-def share_of(hits: int, count: int) -> dict[str, Any] | None:
-    """Return a share with its exact interval; None of no samples."""
+def share_of(hits: int, count: int, effective: Counts | None = None) -> dict[str, Any] | None:
+    """Return a share with its exact interval; None of no samples.
+
+    ``effective`` is a stored `EffectiveShare`.
+    """
     if count == 0:
         return None
+    found = None if effective is None else EffectiveShare(**effective)
     return {
-        "value": hits / count,
-        "interval": list(proportion_interval(hits, count, LEVEL)),
+        "value": hits / count if found is None else found.share,
+        "weighted": found is not None and found.weighted,
+        "interval": list(proportion_interval(hits, count, LEVEL, found)),
         "n_samples": count,
     }
 
@@ -46,9 +53,9 @@ def error_rate(found: Counts | None) -> dict[str, Any] | None:
     """
     if found is None or not found["n_accepted"]:
         return None
-    counts = {name: found[name] for name in ("n_samples", "n_accepted", "n_errors")}
-    shares = share_of(found["n_errors"], found["n_accepted"]) or {}
-    return shares | counts | {"coverage": found["n_accepted"] / found["n_samples"]}
+    counts = {name: found[name] for name in COUNTS}
+    shares = share_of(found["n_errors"], found["n_accepted"], found["effective"]) or {}
+    return shares | counts
 
 
 def contradicts(found: Counts | None, max_risk: float) -> bool:
@@ -68,7 +75,7 @@ def rate_in_words(found: Counts, *, accepted: str = "") -> str:
     lower, upper = map(percent, judged["interval"])
     return (
         f"{count(judged['n_errors'])} of {count(judged['n_accepted'])}{accepted} are wrong, "
-        f"{percent(judged['value'])} ({lower} to {upper})"
+        f"{percent(judged['value'])} ({lower} to {upper}{', weighted' * judged['weighted']})"
     )
 
 
@@ -154,9 +161,8 @@ def _accepted(event: Event, name: str, point: models.OperatingPoint | None) -> l
     own = [one for one in known if "operating_point" in one and one["threshold"] == point.threshold]
     seen = ((point.consequences or {}).get("further") or {}).get(name)
     if not own and seen is not None:
-        names = ("n_samples", "n_accepted", "n_errors")
         about = {"target": point.chosen_by, "threshold": point.threshold}
-        own = [about | {"operating_point": point.name} | {key: seen[key] for key in names}]
+        own = [about | {"operating_point": point.name} | {key: seen[key] for key in COUNTS}]
     return [*tested, *own[:1]]
 
 
@@ -237,17 +243,22 @@ def _disproves(event: Event, n_samples: int, *, level: float) -> bool:
     if any(contradicts(found, found["target"]["max_risk"]) for found in accepted):
         return True
     served = event["measures"][event["served"]]
-    wrong = share_of(n_samples - round(event["accuracy"] * n_samples), n_samples)
-    if wrong is None or served.get("stated") is None or not _is_miscalibrated(served, level):
+    right = share_of(round(event["accuracy"] * n_samples), n_samples, event["effective"])
+    if right is None or served.get("stated") is None or not _is_miscalibrated(served, level):
         return False
-    return bool(wrong["interval"][0] > MATERIAL * (1.0 - served["stated"]))
+    return bool(1.0 - right["interval"][1] > MATERIAL * (1.0 - served["stated"]))
 
 
 def _is_broken(found: Counts, level: float) -> bool:
     """Tell whether more accepted answers are wrong than was promised, by the exact test."""
-    n_accepted, n_errors = found["n_accepted"], found["n_errors"]
-    max_risk = found["target"]["max_risk"]
-    return n_errors > 0 and bool(bdtrc(n_errors - 1, n_accepted, max_risk) < level)
+    size, errors, effective = found["n_accepted"], found["n_errors"], found["effective"]
+    if errors == 0:
+        return False
+    if effective is not None:
+        size = EffectiveShare(**effective).in_tail(level)
+        errors = effective["share"] * size
+    # P(Binomial(size, max_risk) >= errors), also of numbers that are no integers.
+    return bool(betainc(errors, size - errors + 1.0, found["target"]["max_risk"]) < level)
 
 
 def _is_miscalibrated(served: Event, level: float) -> bool:

@@ -1,6 +1,6 @@
 """Numbers and times as text for people."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -30,12 +30,6 @@ def share(value: float) -> str:
 def confidence(delta: float) -> str:
     """Return the confidence of a statement that fails with probability ``delta``, in percent."""
     return share(1.0 - delta)
-
-
-def counted_as_one(design: Sequence[str] | None) -> str:
-    """Return the end of a sentence on a test, or an interval, that ignores weights and groups."""
-    names = " or ".join(design or ())
-    return f", with each sample counted as one in spite of its {names}" if names else ""
 
 
 def number(value: float | None) -> str:
@@ -121,7 +115,6 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
         plain,
         digest,
         rough_count,
-        counted_as_one,
         moment,
         seconds,
     )

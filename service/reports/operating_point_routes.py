@@ -56,17 +56,33 @@ class PreviewQuery(Choice):
     )
 
 
+class Effective(BaseModel):
+    """The error rate of accepted samples that have weights or groups."""
+
+    share: float = Field(description="The error rate, weighted.")
+    n_effective: float = Field(description="Independent samples that tell it as precisely.")
+    n_groups: int = Field(description="Groups of accepted samples; without groups, the samples.")
+    weighted: bool = Field(description="Whether samples have weights.")
+
+
 class Effect(BaseModel):
     """The effect of a threshold on a set."""
 
     n_samples: int = Field(description="Number of samples.")
     n_accepted: int = Field(description="Samples at or below the threshold.")
     n_errors: int = Field(description="Accepted samples with a wrong Top-1 class.")
-    coverage: float = Field(description="Accepted share.")
+    coverage: float = Field(description="Accepted share, weighted.")
     coverage_interval: tuple[float, float] = Field(description="Exact, at the configured level.")
-    risk: float | None = Field(description="Error rate of accepted samples; null without any.")
+    risk: float | None = Field(
+        description="Error rate of accepted samples, weighted; null without any."
+    )
     risk_interval: tuple[float, float] | None = Field(
         description="Exact, at the configured level, for a threshold fixed beforehand."
+    )
+    errors: float = Field(description="Share of all samples that are accepted and wrong, weighted.")
+    errors_interval: tuple[float, float] = Field(description="Exact, at the configured level.")
+    effective: Effective | None = Field(
+        None, description="How weights and groups count; null without them."
     )
 
 
@@ -104,8 +120,8 @@ class Preview(BaseModel):
     threshold: float | None = Field(description="Null if no threshold meets the risk.")
     measure: str = Field(description="The measure that serves Top-1, which has the threshold.")
     design: list[str] = Field(
-        description="`weight`, `group` or both, if the calibration samples have them. The test and "
-        "the intervals count each sample as one."
+        description="`weight`, `group` or both, if the calibration samples have them. The test of "
+        "`max_risk` is then approximate."
     )
     certified: bool = Field(
         description="Whether `max_risk` was tested and holds with confidence 1 - delta; for the "

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import models
+from howsure.statistics.bins.design import joined
 from howsure.statistics.operating_point import (
     ChosenThreshold,
     ThresholdChoice,
@@ -173,11 +174,11 @@ def _labelled(workspace: Workspace, row: models.Calibration, column: str) -> Ran
     It reads shard by shard, because the whole records are about forty times as large.
     """
     parts = [
-        (part.uncertainty[column], part.hits(1)) for part in record_parts(workspace.artifacts, row)
+        (part.uncertainty[column], part.hits(1), part.design)
+        for part in record_parts(workspace.artifacts, row)
     ]
-    uncertainty = np.concatenate([values for values, _ in parts])
-    hits = np.concatenate([hits for _, hits in parts])
-    return rank_samples(uncertainty, hits)
+    values, hits = (np.concatenate([part[place] for part in parts]) for place in (0, 1))
+    return rank_samples(values, hits, joined([design for _, _, design in parts]))
 
 
 def _judging(
@@ -189,7 +190,7 @@ def _judging(
 
     def load() -> RankedSamples:
         records = load_evaluation_records(workspace, row, [table])
-        return rank_samples(records.uncertainty[table.column], records.hits(1))
+        return rank_samples(records.uncertainty[table.column], records.hits(1), records.design)
 
     return workspace.labelled.get_or_load((row.id, EVALUATION), load)
 
@@ -211,7 +212,8 @@ def _on_further_sets(
     for found in sets:
         level = row.config["interval"]["level"]  # imported tables have none, and no further sets
         records = load_further_records(workspace, found, [table])
-        seen = effect(records.uncertainty[table.column], records.hits(1), threshold, level)
+        values, hits = records.uncertainty[table.column], records.hits(1)
+        seen = effect(values, hits, threshold, level, records.design)
         counted[found.name] = to_plain(seen)
     return counted
 

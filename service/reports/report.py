@@ -38,7 +38,7 @@ def report_figures(
     return {
         "set": "evaluation" if judged else "calibration",
         "level": LEVEL,
-        "accuracy": _accuracy(k, served, model_scores["evaluation"] if judged else None),
+        "accuracy": _accuracy(k, served, model_scores, judged=judged),
         "calibration_error": {
             "score": ERROR,
             "raw": _score(raw, ERROR),
@@ -50,13 +50,14 @@ def report_figures(
 
 
 def _accuracy(
-    k: str, served: Mapping[str, Any] | None, judged: Mapping[str, Any] | None
+    k: str, served: Mapping[str, Any] | None, model_scores: Mapping[str, Any], *, judged: bool
 ) -> dict[str, Any] | None:
-    if judged is not None:
-        n_samples = judged["n_samples"]
-        return share_of(round(judged["accuracy"][k] * n_samples), n_samples)
-    bins = [] if served is None else served["bins"]
-    return share_of(sum(found["hits"] for found in bins), sum(found["count"] for found in bins))
+    found = model_scores.get("evaluation" if judged else "calibration")
+    if found is not None:
+        n_samples = found["n_samples"]
+        return share_of(round(found["accuracy"][k] * n_samples), n_samples, found["effective"][k])
+    bins = [] if served is None else served["bins"]  # of imported tables
+    return share_of(*(sum(one[name] for one in bins) for name in ("hits", "count")))
 
 
 def _score(judged: Mapping[str, Any] | None, name: str) -> dict[str, Any] | None:
@@ -85,7 +86,10 @@ def first_risk(selective: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
             name: found[name] for name in ("threshold", "coverage", "n_accepted", "n_errors")
         }
         judged = {"evaluation": error_rate(found.get("evaluation"))}
-        return target | accepted | (share_of(found["n_errors"], found["n_accepted"]) or {}) | judged
+        # Imported tables know no effective samples.
+        effective = found.get("effective")
+        shares = share_of(found["n_errors"], found["n_accepted"], effective) or {}
+        return target | accepted | shares | judged
     return None
 
 

@@ -17,7 +17,7 @@ from service.reports.further_sets import (
     excess,
     rate_in_words,
 )
-from service.reports.numbers import confidence, counted_as_one, percent, rough_count, share
+from service.reports.numbers import confidence, percent, rough_count, share
 from service.reports.verdict import calibration_sentences
 from service.storage.operating_points import FIRST
 
@@ -110,16 +110,17 @@ def _by_error_rate(report: Report, k: str) -> tuple[Status, str]:
                 f"{rate_in_words(risk['evaluation'], accepted=' accepted answers')}. "
                 f"At most {share(risk['max_risk'])} was promised."
             )
-        # The test of the learned measure is approximate: it is fitted anew to all samples.
-        known = "" if event["served"] != LEARNED else "about "
         data = report["provenance"]["data"]
-        counted = counted_as_one(data.get("design"))
+        # The test is approximate for the learned measure, which is fitted anew to all samples, and
+        # with weights and groups, whose effect is estimated.
+        is_exact = event["served"] != LEARNED and not data.get("design")
+        known = "" if is_exact else "about "
         # An evaluation set that the model has not seen would have shown it.
         unseen = data.get("evaluation_samples") is None
         return "fit", (
             f"Fit for automatic use{using} on {_answers(risk['coverage'])}: at most "
             f"{share(risk['max_risk'])} of them wrong ({known}{confidence(risk['delta'])} "
-            f"confidence{counted}){', if the model was not trained on these samples' * unseen}."
+            f"confidence){', if the model was not trained on these samples' * unseen}."
         )
     if point is not None and event["figures"]["risk"] is not None:
         return "unknown", (

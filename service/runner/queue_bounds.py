@@ -8,6 +8,7 @@ from service.errors import QueueShareTaken, TooManyRequests
 from service.runner.predict_requests import BatchRequest
 
 LONGEST_RETRY_SECONDS = 60
+FIRST_RETRY_SECONDS = 5  # while nothing is known of the speed, as when the first model loads
 # Time constant of the estimated rate of answers.
 RATE_WINDOW_SECONDS = 1.0
 
@@ -104,5 +105,7 @@ class QueueBounds:
         return min(len(request.body), max(self.max_bytes // 2, 1))
 
     def _retry_after(self) -> int:
+        if self._rate == 0.0:
+            return FIRST_RETRY_SECONDS
         seconds = math.ceil(self._rows / max(self._rate, 1.0))
         return min(max(seconds, 1), LONGEST_RETRY_SECONDS)

@@ -12,7 +12,7 @@ def verdict(n: int = 2000, outcome: str = "alike", p: float | None = 1.0, **resu
     band = None if p is None else {"consistent": False}
     served = {"scores": {}, "discarded": {}, "ece_band": band, "ece_p_value": p}
     event = {"accuracy": 0.6, "served": "entropy", "measures": {"entropy": served}}
-    event |= {"shifted": outcome != "alike", "outcome": outcome}
+    event |= {"shifted": outcome != "alike", "outcome": outcome, "effective": None}
     found = {"n_samples": n, "events": {"1": event, "5": event}, **result}
     said: str = further_events(found)["1"]["verdict"]
     return said
@@ -47,10 +47,12 @@ def test_a_broken_promise_disproves_without_a_shift(n_errors, expected) -> None:
         "n_samples": 1000,
         "n_accepted": 257,
         "n_errors": n_errors,
+        "coverage": 0.257,
+        "effective": None,
     }
     served = {"scores": {}, "discarded": {}, "ece_band": None, "ece_p_value": None}
     event = {"accuracy": 0.76, "served": "entropy", "measures": {"entropy": served}}
-    event |= {"shifted": False, "outcome": "alike", "accepted": [accepted]}
+    event |= {"shifted": False, "outcome": "alike", "effective": None, "accepted": [accepted]}
     found = {"n_samples": 1000, "events": {"1": event, "5": event}}
     events = further_events(found)
     assert (binomtest(n_errors, 257, 0.01, "greater").pvalue < 0.005) == expected
@@ -70,7 +72,7 @@ def test_clearly_more_errors_than_stated_disprove(stated, gap_p, expected) -> No
     served = {"scores": {}, "discarded": {}, "ece_band": {"consistent": True}, "ece_p_value": 0.5}
     served |= {"stated": stated, "gap_p_value": gap_p}
     event = {"accuracy": 0.55, "served": "score", "measures": {"score": served}, "accepted": []}
-    event |= {"shifted": True, "outcome": "worse"}
+    event |= {"shifted": True, "outcome": "worse", "effective": None}
     found = further_events({"n_samples": 600, "events": {"1": event}})
     assert found["1"]["disproves"] == expected
     assert found["1"]["verdict"] == "worse than stated"

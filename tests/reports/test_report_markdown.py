@@ -101,7 +101,7 @@ def test_a_model_card_gives_the_error_rate_of_the_active_operating_point(
 def test_both_documents_give_the_error_rates_of_accepted_answers_on_other_sets(report) -> None:
     """They are what a reviewer signs for."""
     (accepted,) = report["evaluations"][0]["events"]["1"]["accepted"]
-    accepted |= {"n_accepted": 500, "n_errors": 32, "coverage": 5 / 6}
+    accepted |= {"n_accepted": 500, "n_errors": 32, "coverage": 5 / 6, "effective": None}
     accepted |= {"risk": 0.064, "risk_interval": [0.0442, 0.0892]}
     line = (
         "- Top-1: For an error rate of at most 5 %, 83.3 % of answers are accepted: 32 of 500 are "

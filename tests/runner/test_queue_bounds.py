@@ -87,13 +87,16 @@ def test_retry_after_follows_from_how_fast_rows_are_answered():
     bounds = QueueBounds(max_rows=100, max_bytes=10**6)
     waiting, more = requests((100, 1), (1, 1))
     bounds.enter(waiting)
+    with pytest.raises(TooManyRequests) as unknown:
+        bounds.enter(more)
+    bounds.served(1, 1000.0)
     with pytest.raises(TooManyRequests) as slow:
         bounds.enter(more)
     for tenth in range(50):
         bounds.served(10, 1000.0 + tenth / 10)
     with pytest.raises(TooManyRequests) as fast:
         bounds.enter(more)
-    assert (slow.value.retry_after, fast.value.retry_after) == (60, 1)
+    assert [found.value.retry_after for found in (unknown, slow, fast)] == [5, 60, 1]
 
 
 @pytest.mark.parametrize("of", ["rows", "bytes"])

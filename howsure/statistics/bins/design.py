@@ -7,6 +7,7 @@ correlation of hits. Without groups, and for ``rho = 0``, it is Kish's effective
 design effect of clusters (Kish 1965, section 5.4).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -45,6 +46,11 @@ class SampleDesign:
             None if self.groups is None else self.groups[rows],
         )
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return sum(array.nbytes for array in (self.weights, self.groups) if array is not None)
+
     def size(self, n_samples: int) -> float:
         """Return how many independent samples ``n_samples`` are worth at least.
 
@@ -55,6 +61,18 @@ class SampleDesign:
             codes = np.unique(self.groups, return_inverse=True)[1].reshape(-1)
             counted = np.bincount(codes, counted)
         return float(counted.sum() ** 2 / np.square(counted).sum())
+
+
+def joined(parts: Sequence[SampleDesign | None]) -> SampleDesign | None:
+    """Return the design of the samples of several parts, all of one kind."""
+    found = [part for part in parts if part is not None]
+    weights = [part.weights for part in found if part.weights is not None]
+    groups = [part.groups for part in found if part.groups is not None]
+    if not found:
+        return None
+    return SampleDesign(
+        np.concatenate(weights) if weights else None, np.concatenate(groups) if groups else None
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ from scipy.special import betaincinv, ndtri
 
 from howsure.statistics.arrays import Counts, Floats, Rates
 from howsure.statistics.bins.prior import BetaPrior
+from howsure.statistics.effective import EffectiveShare
 
 
 def clopper_pearson(
@@ -85,9 +86,17 @@ def beta(
     return betaincinv(a, b, tail), betaincinv(a, b, 1.0 - tail)
 
 
-def proportion_interval(part: int, whole: int, level: float) -> tuple[float, float]:
-    """Return the interval of Clopper & Pearson (1934) for ``part`` out of ``whole``, at least 1."""
-    lower, upper = clopper_pearson(np.array([part]), np.array([whole]), level)
+def proportion_interval(
+    part: float, whole: float, level: float, effective: EffectiveShare | None = None
+) -> tuple[float, float]:
+    """Return the interval of Clopper & Pearson (1934) for ``part`` out of ``whole``, at least 1.
+
+    With weights or groups, that of their ``effective`` share: Korn & Graubard 1998.
+    """
+    if effective is not None:
+        whole = effective.in_tail((1.0 - level) / 2.0)
+        part = effective.share * whole
+    lower, upper = clopper_pearson(np.array([float(part)]), np.array([float(whole)]), level)
     return float(lower[0]), float(upper[0])
 
 

@@ -35,12 +35,10 @@ def roc_curve(ranked: RankedSamples) -> RocCurve | None:
     The curve runs from (0, 0), where nothing is flagged, to (1, 1). Equal values are flagged
     together, so the area under straight lines between the points counts a tie half.
     """
-    n_errors = ranked.n_errors
-    n_hits = ranked.n_samples - n_errors
-    if n_hits == 0 or n_errors == 0:
+    if ranked.n_errors in (0, ranked.n_samples):
         return None
-    kept_errors = np.append(ranked.errors[::-1], 0)
-    kept_hits = np.append((ranked.accepted - ranked.errors)[::-1], 0)
+    kept_hits, kept_errors = (np.append(0, np.cumsum(w))[::-1] for w in ranked.block_weights)
+    n_hits, n_errors = kept_hits[0], kept_errors[0]
     return RocCurve(
         threshold=np.append(ranked.thresholds[::-1].astype(np.float64), -np.inf),
         false_positive_rate=(n_hits - kept_hits) / n_hits,
@@ -75,12 +73,11 @@ def precision_recall_curve(ranked: RankedSamples) -> PrecisionRecallCurve | None
     """
     if ranked.n_errors == 0:
         return None
-    flagged = ranked.n_samples - np.append(ranked.accepted[-2::-1], 0)
-    found = ranked.n_errors - np.append(ranked.errors[-2::-1], 0)
+    hits, found = (np.cumsum(weights[::-1]) for weights in ranked.block_weights)
     return PrecisionRecallCurve(
         threshold=np.append(ranked.thresholds[-2::-1].astype(np.float64), -np.inf),
-        precision=found / flagged,
-        recall=found / ranked.n_errors,
+        precision=np.asarray(found / (hits + found), dtype=np.float64),
+        recall=found / found[-1],
     )
 
 
@@ -110,7 +107,8 @@ def risk_band(ranked: RankedSamples, *, level: float) -> RiskBand:
     """Return the band at the points that a risk-coverage curve keeps when it is downsampled."""
     kept = downsample(ranked.coverage)
     accepted, errors = ranked.accepted[kept], ranked.errors[kept]
-    lower, upper = clopper_pearson(errors, accepted, level)
+    rates, worth = ranked.error_rates(accepted, (1.0 - level) / 2.0)
+    lower, upper = clopper_pearson(rates * worth, worth, level)
     return RiskBand(level, accepted, errors, lower, upper)
 
 

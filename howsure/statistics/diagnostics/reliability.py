@@ -6,7 +6,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from howsure.statistics.arrays import BinIndex, Classes, Hits, Rates
+from howsure.statistics.bins.design import SampleDesign
 from howsure.statistics.bins.intervals import clopper_pearson
+from howsure.statistics.effective import effective_share
 from howsure.statistics.scores import Predictions
 from howsure.statistics.scores.binned_error import equal_range_bins
 
@@ -28,7 +30,7 @@ class ReliabilityRow:
     said : float
         Mean predicted probability.
     hit_rate, lower, upper : float
-        ``hits / count``, and its exact interval.
+        Share of hits, weighted, and its exact interval.
     """
 
     group: int
@@ -77,7 +79,13 @@ class Reliability:
 
 
 def reliability(
-    judged: Predictions, *, raw: Rates, predicted: Classes, held_out: HeldOut, level: float
+    judged: Predictions,
+    *,
+    raw: Rates,
+    predicted: Classes,
+    held_out: HeldOut,
+    level: float,
+    design: SampleDesign | None = None,
 ) -> Reliability:
     """Compare the probabilities of samples with their hit rates, by group.
 
@@ -93,31 +101,46 @@ def reliability(
         Origin of the samples.
     level : float
         Of each interval.
+    design : SampleDesign, optional
     """
-    by_class = _rows(predicted, judged.probability, judged.hits, level)
+
+    def rows(parts: BinIndex | Classes, probability: Rates) -> tuple[ReliabilityRow, ...]:
+        return _rows(parts, probability, judged.hits, level, design)
+
+    by_class = rows(predicted, judged.probability)
     return Reliability(
         held_out=held_out,
         n_samples=judged.n_samples,
         level=level,
-        before=_rows(equal_range_bins(raw, N_RANGES), raw, judged.hits, level),
-        after=_rows(
-            np.asarray(judged.bins, dtype=np.int64), judged.probability, judged.hits, level
-        ),
+        before=rows(equal_range_bins(raw, N_RANGES), raw),
+        after=rows(np.asarray(judged.bins, dtype=np.int64), judged.probability),
         classes=tuple(sorted(by_class, key=lambda row: -row.excess)[:MOST_CLASSES]),
     )
 
 
 def _rows(
-    groups: BinIndex | Classes, probability: Rates, hits: Hits, level: float
+    parts: BinIndex | Classes,
+    probability: Rates,
+    hits: Hits,
+    level: float,
+    design: SampleDesign | None,
 ) -> tuple[ReliabilityRow, ...]:
-    """Return the groups that hold a sample, ascending."""
-    found, place = np.unique(groups, return_inverse=True)
+    """Return the bins, ranges or classes that hold a sample, ascending."""
+    found, place = np.unique(parts, return_inverse=True)
     counts = np.bincount(place)
     n_hits = np.bincount(place[hits], minlength=len(found))
+    weights = np.ones(hits.size) if design is None or design.weights is None else design.weights
     # Computed from 1 - p, which is exact next to 1.
-    said = 1.0 - np.bincount(place, weights=1.0 - probability) / counts
-    lower, upper = clopper_pearson(n_hits, counts, level)
-    columns = (found, counts, n_hits, said, n_hits / counts, lower, upper)
+    said = 1.0 - np.bincount(place, weights * (1.0 - probability)) / np.bincount(place, weights)
+    rates, worth = n_hits / counts, counts.astype(np.float64)
+    if design is not None:
+        parted = np.split(np.argsort(place, kind="stable"), np.cumsum(counts)[:-1])
+        shares = [effective_share(hits[rows], design.at(rows)) for rows in parted]
+        rates = np.array([one.share for one in shares if one is not None])
+        tail = (1.0 - level) / 2.0
+        worth = np.array([one.in_tail(tail) for one in shares if one is not None])
+    lower, upper = clopper_pearson(rates * worth, worth, level)
+    columns = (found, counts, n_hits, said, rates, lower, upper)
     return tuple(
         ReliabilityRow(*values) for values in zip(*(c.tolist() for c in columns), strict=True)
     )

@@ -6,11 +6,13 @@ from scipy.special import bdtr, bdtrc
 from howsure.statistics.bins.design import SampleDesign
 from howsure.statistics.findings.evidence import Finding, Level, RecordedSet, finding
 from howsure.statistics.findings.scores import ABOVE_CHANCE_Z, auroc_of
+from howsure.statistics.plain import percent
 from howsure.statistics.records.records import Records
 
 CHANCE_LEVEL = 0.01  # level of the test that the accuracy is above chance
 POWER_LEVEL = 1e-3  # largest probability that a model as good as it claims fails this test
 ENOUGH_SAMPLES = 500
+TWO = 2
 
 
 def accuracy_near_chance(evidence: RecordedSet) -> Finding | None:
@@ -32,6 +34,13 @@ def accuracy_near_chance(evidence: RecordedSet) -> Finding | None:
     if _is_near(evidence, at_random):
         guess = "a random guess. Labels and inputs may belong to other rows, or the inputs may "
         guess += "differ from the training data."
+        if evidence.n_classes == TWO and bdtr(evidence.n_hits, evidence.records.n_samples, 0.5) < (
+            CHANCE_LEVEL
+        ):
+            guess = "a random guess but below it: with the two classes exchanged it would be "
+            guess += (
+                f"{percent(1.0 - evidence.accuracy)}. Check their order, in labels and outputs."
+            )
         return _near_chance(evidence, "warning", at_random, guess)
     most_frequent = float(evidence.class_counts.max() / evidence.n_samples)
     if _is_near(evidence, most_frequent) and not _knows_more(evidence):

@@ -121,7 +121,7 @@ def _fit_measure(event: EventInput, measure: str) -> MeasureFit:
     samples, options, level = event.samples, event.options, event.options.interval.level
     name = column(measure, samples.k)
     uncertainty = samples.records.uncertainty[name]
-    ranked = ranking_of(uncertainty, samples.hits)
+    ranked = ranking_of(uncertainty, samples.hits, samples.design)
     found = fit_scored_table(event, by_column(name), measure)
     evaluation_ece_band = None
     # Bands redraw the labels of independent samples, each of which counts as one.
@@ -159,8 +159,9 @@ def _selective(event: EventInput, ranked: RankedSamples, name: str) -> Iterator[
     for target in event.options.selective:
         found = fit_selective(ranked, target)
         if found.threshold is not None and event.evaluation is not None:
-            judging = event.evaluation.records.uncertainty[name]
-            accepted = count_accepted(judging, event.evaluation.hits, found.threshold)
+            judging = event.evaluation
+            values = judging.records.uncertainty[name]
+            accepted = count_accepted(values, judging.hits, found.threshold, judging.design)
             found = replace(found, evaluation=accepted)
         yield found
 
@@ -285,6 +286,7 @@ def _reliability(event: EventInput, served: MeasureFit) -> Reliability | None:
             predicted=samples.records.top_classes[rows, 0].astype(np.int64),
             held_out=held_out,
             level=event.options.interval.level,
+            design=None if samples.design is None else samples.design.at(rows),
         )
         return found if samples.records.has_classes else replace(found, classes=())
 

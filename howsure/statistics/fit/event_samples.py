@@ -44,11 +44,10 @@ class EventSamples:
         """Whether the event holds, shape (n_samples,)."""
         return self.records.hits(self.k)
 
-    @cached_property
+    @property
     def design(self) -> SampleDesign | None:
         """Weights and groups of the samples, if they have any."""
-        weights, groups = self.records.weight, self.records.group
-        return None if weights is None and groups is None else SampleDesign(weights, groups)
+        return self.records.design
 
     @property
     def weights(self) -> Floats | None:

@@ -22,29 +22,27 @@ def sample_warnings(n_samples: int, options: FitOptions) -> Iterator[str]:
 
 
 def design_warnings(design: SampleDesign | None) -> Iterator[str]:
-    """Say which results follow weights and groups, and which count each sample as one."""
+    """Say what weights and groups change, and which results count each sample as one."""
     if design is None:
         return
-    unweighted = (
-        "Out-of-distribution thresholds, coarse tables, tested error rates, the intervals of these "
-        "and of the accuracy, curves, reliability rows and the scores aurc, e_aurc, aece, amce, "
-        "ece_equal_mass and l2_debiased count each sample as one; there is no guarantee for all "
-        "bins and no consistency band."
-    )
     if design.weights is not None:
         worth = float(np.square(design.weights.sum()) / np.square(design.weights).sum())
         yield (
             f"Samples have weights: {_samples(design.weights.size)} are worth {worth:,.0f} equally "
-            "weighted ones. Probabilities and their intervals, baselines and means of losses use "
-            "weights. " + unweighted
+            "weighted ones."
         )
     if design.groups is not None:
         n_groups = np.unique(design.groups).size
         yield (
             f"Samples come in {n_groups:,} group{'s' * (n_groups != 1)}: no fold of "
-            "cross-validation splits a group, and intervals of probabilities use the design "
-            "effect. " + (unweighted if design.weights is None else "")
-        ).rstrip()
+            "cross-validation splits a group, and intervals and the test of error rates count how "
+            "alike samples of a group are."
+        )
+    yield (
+        "In spite of weights and groups, out-of-distribution thresholds, the fit of the measure "
+        "learned and the scores aurc, e_aurc, aece, amce, ece_equal_mass and l2_debiased count "
+        "each sample as one; there is no guarantee for all bins and no consistency band."
+    )
 
 
 def event_warnings(event: EventFit, options: FitOptions) -> Iterator[str]:

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from howsure.statistics.arrays import Floats, Hits, TieKeys, Uncertainty, as_uncertainty
+from howsure.statistics.bins.design import SampleDesign
 from howsure.statistics.measures import SUPPLIED, column
 from howsure.statistics.measures.passes import PassColumns
 from howsure.statistics.softmax import RankedScores
@@ -161,10 +163,11 @@ class Records:
         """Whether classes were ranked; pairs record that the one answer was correct."""
         return bool(self.top_classes.shape[1] > 1)
 
-    @property
-    def has_design(self) -> bool:
-        """Whether the samples have weights or groups."""
-        return self.weight is not None or self.group is not None
+    @cached_property
+    def design(self) -> SampleDesign | None:
+        """Weights and groups of the samples, if they have any."""
+        weights, groups = self.weight, self.group
+        return None if weights is None and groups is None else SampleDesign(weights, groups)
 
     def hits(self, k: int) -> Hits:
         """Return whether the label is among the ``k`` top classes, shape (n_samples,)."""

@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from howsure.statistics.arrays import BinIndex, Counts, Floats, Hits, Rates, Uncertainty
+from howsure.statistics.bins.design import SampleDesign
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.ranking import RankedSamples, rank_samples
 
@@ -113,7 +114,8 @@ class Predictions:
     @cached_property
     def by_uncertainty(self) -> RankedSamples:
         """Samples by ascending uncertainty."""
-        return rank_samples(self.uncertainty, self.hits, self.weights)
+        design = None if self.weights is None else SampleDesign(self.weights)
+        return rank_samples(self.uncertainty, self.hits, design)
 
     @cached_property
     def by_confidence(self) -> RankedSamples:

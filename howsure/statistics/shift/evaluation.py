@@ -11,6 +11,7 @@ from howsure.statistics.bins.design import SampleDesign
 from howsure.statistics.bins.edges import assign_bins
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.diagnostics.consistency import evaluation_band
+from howsure.statistics.effective import effective_share
 from howsure.statistics.fit.cross_validation import predict_with_table
 from howsure.statistics.measures import column
 from howsure.statistics.model_scores import model_scores
@@ -107,6 +108,7 @@ def evaluate_set(  # noqa: PLR0913 - two sets, and the choices of a calibration
             shifted=outcome != "alike",
             outcome=outcome,
             sentence=sentence,
+            effective=effective_share(further.hits(k), further.design) if labelled else None,
         )
     return EvaluationResult(
         n_samples=further.n_samples,
@@ -154,7 +156,7 @@ def _judge_measure(  # noqa: PLR0913 - as above
         scores = compute_scores(judged)
         stated, right = judged.mean(judged.probability), judged.mean(judged.hits)
         # Both redraw labels of independent samples, each of which counts as one.
-        if not (calibration.has_design or further.has_design):
+        if calibration.design is None and further.design is None:
             band = evaluation_band(table, known, values, judged.hits, seed=seed)
             rng = np.random.default_rng(seed)
             p_value = ece_permutation_test(table, judged, rng=rng, resamples=deals)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from howsure.statistics.diagnostics.consistency import ConsistencyBand
+from howsure.statistics.effective import EffectiveShare
 from howsure.statistics.model_scores import ModelScores
 from howsure.statistics.shift.population import Histogram, PopulationShift
 
@@ -75,6 +76,8 @@ class EventEvaluation:
         Which of the two it is.
     sentence : str
         The result in words.
+    effective : EffectiveShare or None
+        The accuracy with weights or groups; otherwise None, and without labels.
     """
 
     k: int
@@ -84,6 +87,7 @@ class EventEvaluation:
     shifted: bool
     outcome: Outcome
     sentence: str
+    effective: EffectiveShare | None = None
 
 
 @dataclass(frozen=True)

@@ -145,6 +145,9 @@ def _is_number(cell: str) -> bool:
     return True
 
 
+_SEPARATORS = {";": ";", "\t": "\\t", "|": "|"}
+
+
 def _read_header(file: SetFile, ctx: SetContext) -> list[str]:
     most = _MIN_HEADER_BYTES + _HEADER_BYTES_PER_CLASS * ctx.limits.max_classes
     line = file.open().readline(most + 1)
@@ -158,8 +161,13 @@ def _read_header(file: SetFile, ctx: SetContext) -> list[str]:
         raise ctx.invalid(
             "expected a header line of column names, in UTF-8 and separated by commas"
         ) from error
-    if len(header) == 1 and re.search(r"[;\t|]", header[0]):
-        raise ctx.invalid("expected columns separated by commas")
+    if len(header) == 1 and (found := re.search(r"[;\t|]", header[0])):
+        read = f'pandas.read_csv(path, sep="{_SEPARATORS[found[0]]}")'
+        raise ctx.invalid(
+            "expected columns separated by commas and numbers with decimal points; "
+            f"{read}.to_csv(new, index=False) converts the file, of decimal commas with "
+            'decimal=","'
+        )
     return header
 
 

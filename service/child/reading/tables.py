@@ -76,8 +76,9 @@ class NumberColumns:
     def read(self, record_batch: Any, start: int, target: AnyArray) -> None:  # noqa: ANN401 - as above
         """Write numbers of shape (rows, columns)."""
         stacked = np.empty(target.shape[::-1], self.dtype)
+        fix = FILL_IN if self._kind == "inputs" else ""
         for column, name in zip(stacked, self.columns, strict=True):
-            column[:] = number_column(record_batch, name, start, self._ctx)
+            column[:] = number_column(record_batch, name, start, self._ctx, fix)
         target[:] = stacked.T
         kind, place = self._kind, self._ctx.place
         if kind != "inputs":
@@ -297,10 +298,19 @@ def guarded(
         yield record_batch
 
 
-def number_column(record_batch: Any, name: str, start: int, ctx: SetContext) -> AnyArray:  # noqa: ANN401 - as above
+FILL_IN = "; fill in missing values before, as for the training of the model"
+
+
+def number_column(
+    record_batch: Any,  # noqa: ANN401 - as above
+    name: str,
+    start: int,
+    ctx: SetContext,
+    fix: str = "",
+) -> AnyArray:
     """Return a column of numbers without missing values."""
     column = record_batch.column(name)
-    refuse_null(column, "a number", start, name, ctx)
+    refuse_null(column, "a number", start, name, ctx, fix=fix)
     values: AnyArray = column.to_numpy(zero_copy_only=False)
     return values
 
@@ -313,8 +323,13 @@ def refuse_null(
     ctx: SetContext,
     *,
     per_row: int = 1,
+    fix: str = "",
 ) -> None:
-    """Refuse a column with an empty cell; ``per_row`` values of it belong to a row."""
+    """Refuse a column with an empty cell; ``per_row`` values of it belong to a row.
+
+    ``fix`` is the end of the message.
+    """
     if values.null_count:
         at = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
-        raise ctx.invalid(f"expected {expected}, got an empty cell", name, start + at // per_row)
+        message = f"expected {expected}, got an empty cell{fix}"
+        raise ctx.invalid(message, name, start + at // per_row)

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -164,9 +165,9 @@ async def _make_missing(client: AsyncClient, dataset: Dataset, parts: Parts, req
     )
     task = progress.add_task("scoring", total=manifest.n_rows, completed=parts.n_rows_made())
 
-    async def request_parts() -> None:
+    async def request_parts(most: int | None = None) -> None:
         nonlocal by_position
-        for part, batch in missing:
+        for part, batch in islice(missing, most):
             found = await client.predict(
                 manifest.calibration_id,
                 _sent_arrays(batch),
@@ -178,6 +179,8 @@ async def _make_missing(client: AsyncClient, dataset: Dataset, parts: Parts, req
             progress.advance(task, len(batch.labels))
 
     with progress:
+        # Its answer loads the model and tells the service the size of rows, by which requests wait.
+        await request_parts(1)
         # The first failure ends the command, and asyncio.run cancels the other requests.
         await asyncio.gather(*(request_parts() for _ in range(requests)))
     return by_position

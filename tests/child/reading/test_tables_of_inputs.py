@@ -164,7 +164,7 @@ CASES = {
     "null feature": (
         FEATURES | {"income": nulled(INCOME, 17)},
         ".income[17]",
-        "expected a number, got an empty cell",
+        "expected a number, got an empty cell; fill in missing values before",
     ),
     "null label": (FEATURES | {"label": nulled(LABELS, 17)}, ".label[17]", "got an empty cell"),
     "ragged": (

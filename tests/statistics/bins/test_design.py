@@ -211,6 +211,11 @@ class TestFit:
         raw, same = event.baselines["raw_softmax"].scores, other.baselines["raw_softmax"].scores
         for name in ("nll", "brier", "ece_15", "auroc"):
             assert raw[name].pooled == pytest.approx(same[name].pooled, rel=1e-6)
+        found, same = event.measures["entropy"], other.measures["entropy"]
+        np.testing.assert_allclose(found.curves.risk_coverage.risk, same.curves.risk_coverage.risk)
+        for ours_of, theirs_of in zip(found.coarse.cells, same.coarse.cells, strict=True):
+            assert ours_of.probability == pytest.approx(theirs_of.probability)
+            assert ours_of.weight == pytest.approx(theirs_of.weight)
         assert any("weights" in warning for warning in ours.warnings)
         assert event.measures["entropy"].guarantee.width is None
         assert event.measures["entropy"].ece_band is None

@@ -55,6 +55,13 @@ def test_a_model_of_rare_events_is_known_by_where_it_is_certain(shuffled):
     assert set(found) <= {NEAR_CHANCE}
 
 
+def test_two_classes_that_are_exchanged_are_named():
+    logits, labels = calibrated(400, n_classes=2, spread=4.0)
+    finding = found_in(logits, 1 - labels)[NEAR_CHANCE]
+    right = np.mean(logits.argmax(axis=1) == labels)
+    assert f"with the two classes exchanged it would be {100 * right:.1f} %" in finding.message
+
+
 def test_twenty_samples_of_an_unsure_model_prove_nothing():
     logits, labels = guesses(20, 2, spread=0.5)
     assert NEAR_CHANCE not in found_in(logits, labels)

@@ -55,7 +55,7 @@ ONE_WRONG_IN_25 = EVENLY % 25 != 7  # one in twenty-five is wrong
 
 def test_it_is_the_volume_times_the_shares_and_their_exact_intervals():
     seen = consequences(EVENLY, ONE_WRONG_IN_25, 799.0, level=0.95)
-    found = expected_volume(seen, 10_000, level=0.95)
+    found = expected_volume(seen, 10_000)
     assert (found.volume, found.accepted, found.errors, found.reviewed) == (10_000, 8000, 320, 2000)
     for interval, part in ((found.accepted_interval, 800), (found.errors_interval, 32)):
         share = binomtest(part, 1000).proportion_ci(0.95)
@@ -82,5 +82,5 @@ def test_errors_by_which_a_threshold_was_chosen_do_not_say_how_many_to_expect():
 
 def test_of_nothing_nothing_is_expected():
     seen = consequences(EVENLY, ONE_WRONG_IN_25, -1.0, level=0.95)
-    found = expected_volume(seen, 7, level=0.95)
+    found = expected_volume(seen, 7)
     assert (found.accepted, found.errors, found.reviewed) == (0, 0, 7)

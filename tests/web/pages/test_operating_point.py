@@ -12,6 +12,7 @@ from keyed_service import KeyedService, logits_of
 from model_services import HOSTILE
 from page_visitor import Visitor, elements, text_of
 from running_service import calibrated, evaluate, npz, refit
+from scipy.stats import binomtest
 
 from service.errors import Overloaded
 from service.reports import operating_points
@@ -160,14 +161,21 @@ def test_groups_are_told_where_an_error_rate_is_chosen(service, visitor) -> None
     content = npz(logits=logits, labels=labels, group=groups)
     config = {"name": "grouped", "selective": [{"max_risk": 0.1}]}
     made = calibrated(service.client(), config, calibration=content)
-    said = "with 95 % confidence, with each sample counted as one in spite of its group"
     page = text_of(visitor.open(address(made["id"], by="risk", risk=10)).text)
-    assert f"{said}, on data like the calibration set. If samples of a group" in page
+    assert "with about 95 % confidence, on data like the calibration set." in page
+    assert "The test estimates how much the group of samples reduces what they prove" in page
     report = text_of(visitor.open(f"/report?calibration={made['id']}").text)
-    assert report.count("with each sample counted as one in spite of its group") >= 3
+    assert report.count("about 95 % confidence") >= 2
+    assert "counted as one" not in report
     preview = f"/calibrations/{made['id']}/operating-points/preview"
-    answer = service.client().get(preview, params={"max_risk": 0.1})
-    assert answer.json()["design"] == ["group"]
+    answer = service.client().get(preview, params={"max_risk": 0.1}).json()
+    assert answer["design"] == ["group"]
+    seen = answer["consequences"]
+    accepted = seen["n_accepted"]
+    n_groups, n_effective = seen["effective"]["n_groups"], seen["effective"]["n_effective"]
+    assert accepted / 2 <= n_groups <= n_effective <= accepted
+    lower, upper = binomtest(seen["n_errors"], accepted).proportion_ci(0.95)
+    assert seen["risk_interval"][0] < lower < upper < seen["risk_interval"][1]
 
 
 def later_set(rng: np.random.Generator, *, n: int) -> bytes:

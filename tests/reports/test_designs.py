@@ -1,0 +1,90 @@
+"""Weights and groups in reports: rates of the population that the weights describe."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from page_visitor import text_of
+from running_service import calibrated, evaluate, npz
+
+# Of the traffic; a set has equally many samples of each class.
+SHARES = np.array([0.75, 0.2, 0.05])
+# How well the model tells the samples of a class from others.
+CLARITY = np.array([1.2, 3.0, 5.0])
+
+
+def draw(seed: int, shares: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    labels = rng.choice(3, n, p=shares)
+    logits = rng.normal(size=(n, 3))
+    logits[np.arange(n), labels] += CLARITY[labels]
+    return logits, labels
+
+
+def balanced(seed: int, n: int = 3000) -> dict[str, np.ndarray]:
+    logits, labels = draw(seed, np.full(3, 1 / 3), n)
+    return {"logits": logits, "labels": labels, "weight": 3 * SHARES[labels]}
+
+
+@pytest.fixture(scope="module")
+def weighted(client) -> dict[str, Any]:
+    config = {"name": "balanced", "selective": [{"max_risk": 0.2}], "measures": ["entropy"]}
+    made = calibrated(client, config, calibration=npz(**balanced(1)))
+    evaluate(client, made["id"], "more", npz(**balanced(2)))
+    return made
+
+
+def test_the_accuracy_is_one_number_and_that_of_the_traffic(client, weighted) -> None:
+    report = client.get(f"/report?calibration={weighted['id']}").json()
+    logits, labels = draw(3, SHARES, 100_000)
+    traffic = np.mean(logits.argmax(axis=1) == labels)
+    figure = report["events"]["1"]["figures"]["accuracy"]
+    assert figure["value"] == pytest.approx(report["events"]["1"]["accuracy"])
+    assert figure["weighted"]
+    assert figure["interval"][0] < traffic < figure["interval"][1]
+    found = balanced(1)
+    plain = np.mean(found["logits"].argmax(axis=1) == found["labels"])
+    assert plain > figure["interval"][1], "what the samples count as one would say"
+    page = client.get(f"/report?calibration={weighted['id']}", headers={"Accept": "text/html"})
+    lower, upper = (f"{100 * end:.1f} %" for end in figure["interval"])
+    assert f"({lower} to {upper}, weighted)" in text_of(page.text)
+    markdown = client.get(
+        f"/report?calibration={weighted['id']}", headers={"Accept": "text/markdown"}
+    ).text
+    assert f"{figure['value']:.4f}" in markdown
+    assert f"{plain:.4f}" not in markdown
+
+
+def test_a_tested_error_rate_holds_for_the_traffic(client, weighted) -> None:
+    report = client.get(f"/report?calibration={weighted['id']}").json()
+    risk = report["events"]["1"]["figures"]["risk"]
+    logits, labels = draw(4, SHARES, 20_000)
+    answers = client.post(
+        "/predict", json={"calibration": weighted["id"], "logits": logits[:4000].tolist()}
+    ).json()["predictions"]
+    uncertainty = np.array([answer["top1"]["uncertainty"] for answer in answers])
+    accepted = uncertainty <= risk["threshold"]
+    wrong = logits[:4000].argmax(axis=1) != labels[:4000]
+    assert wrong[accepted].mean() < 0.2
+    assert accepted.mean() == pytest.approx(risk["coverage"], abs=0.03)
+    assert risk["interval"][0] < wrong[accepted].mean() < risk["interval"][1]
+    assert risk["n_errors"] / risk["n_accepted"] < risk["interval"][0], "of samples, not of traffic"
+
+
+def test_a_preview_and_a_further_set_give_rates_of_the_traffic(client, weighted) -> None:
+    at = f"/calibrations/{weighted['id']}/operating-points/preview"
+    seen = client.get(at, params={"coverage": 0.6, "volume": 1000}).json()
+    found = seen["consequences"]
+    assert found["coverage"] == pytest.approx(0.6, abs=0.01)
+    assert found["n_accepted"] / found["n_samples"] > 0.7
+    assert seen["expected"]["accepted"] == pytest.approx(1000 * found["coverage"])
+    assert seen["expected"]["errors"] == pytest.approx(1000 * found["coverage"] * found["risk"])
+    assert found["risk"] == found["effective"]["share"] > found["n_errors"] / found["n_accepted"]
+    report = client.get(f"/report?calibration={weighted['id']}").json()
+    (more,) = report["evaluations"]
+    (accepted,) = more["events"]["1"]["accepted"]
+    assert accepted["risk"] == accepted["effective"]["share"]
+    assert accepted["risk"] == pytest.approx(
+        report["events"]["1"]["figures"]["risk"]["value"], abs=0.03
+    )
+    assert more["events"]["1"]["verdict"] == "no shift seen"
