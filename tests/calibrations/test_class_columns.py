@@ -90,6 +90,8 @@ def test_one_probability_is_that_of_class_1(client, name) -> None:
     config = CONFIG | {"name": "fraud", "classes": ["fine", "fraud"]}
     found = calibrated(client, config, calibration=csv({name: CHANCE, "label": FRAUD}))
     assert found["accuracy"]["1"] == ((CHANCE > 0.5) == FRAUD).mean()
+    alone = client.post("/predict", json={"calibration": "fraud", "probabilities": [0.75, 0.125]})
+    assert "send both classes of each row, [[1 - p, p], ...]" in alone.json()["detail"]
     body = {"calibration": "fraud", "probabilities": [[0.25, 0.75], [0.875, 0.125]]}
     expected = client.post("/predict", json=body).json()["predictions"]
     assert [row["label"] for row in expected] == ["fraud", "fine"]

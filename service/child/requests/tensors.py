@@ -308,7 +308,10 @@ def class_scores(
     given = request.arrays[kind]
     check_shape(given.shape, location=kind, max_rows=max_rows)
     if given.ndim != 2 or given.shape[1] != n_classes:  # noqa: PLR2004 - a matrix
-        raise InvalidInput.at(kind, f"expected shape [rows, {n_classes}], got {list(given.shape)}")
+        message = f"expected shape [rows, {n_classes}], got {list(given.shape)}"
+        if (kind, n_classes) == ("probabilities", 2) and given.shape[1:] in {(), (1,)}:
+            message += "; send both classes of each row, [[1 - p, p], ...]"
+        raise InvalidInput.at(kind, message)
     scores = _reals(given, kind)
     if kind == "logits":
         return kind, scores

@@ -14,10 +14,11 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 import pytest
 from dataset_files import output_columns, write_npz, write_parquet
-from howsure_command import howsure
+from howsure_command import ServedProcess, howsure
 from plain_answers import arrays_of, assert_says
-from running_service import DIGITS, WAIT, quick_config
+from running_service import DIGITS, WAIT, quick_config, scrape
 
+from howsure.client import Client
 from service.cli.connection import Address
 from service.cli.failure import CommandFailed, one_sentence
 from service.cli.scoring.score_file import Scoring, score_file
@@ -165,3 +166,17 @@ def test_the_command_without_a_server(quick, tmp_path) -> None:
     found = arrays_in(tmp_path / "answers.csv")
     assert found["class"].tolist()[:10] == list(range(10))
     assert found["out_of_distribution"].tolist() == [False] * 10 + [True] * 2
+
+
+def test_a_model_that_is_not_loaded_refuses_no_part(rows, tmp_path) -> None:
+    """The service takes numbers of a CSV, which are float64, for twice as many rows at first."""
+    inputs = rows[0].reshape(N_ROWS, -1).astype(np.float64)
+    table = pa.table({f"pixel_{k}": column for k, column in enumerate(inputs.T)})
+    source, out = tmp_path / "rows.csv", tmp_path / "answers.npz"
+    pa_csv.write_csv(pa.concat_tables([table] * 12), source)
+    (tmp_path / "data").mkdir()
+    with ServedProcess(tmp_path / "data") as cold:
+        with Client(str(cold.base_url)) as uploading:
+            uploading.calibrate(DIGITS / "model.onnx", DIGITS / "calibration.npz", name="digits")
+        assert score(cold, Scoring("digits", source, out)) == 12 * N_ROWS
+        assert scrape(cold).labels("failures_total") == []
