@@ -201,7 +201,10 @@ class ChosenThreshold:
     certified : bool
         Whether the risk is bounded with confidence ``1 - delta``: only if chosen by a risk.
     labels_missing : int or None
-        If no threshold meets the risk, about how many more labelled samples would allow one.
+        If no threshold meets the risk, about how many more labelled samples would allow one; None
+        if these do not tell a number.
+    out_of_reach : bool
+        Whether more samples would clearly not allow one.
     max_risk : float or None
         The requested risk. For other criteria, the smallest risk that could be certified at the
         same coverage; None if there is none, or nothing is accepted.
@@ -213,6 +216,7 @@ class ChosenThreshold:
     consequences: Consequences | None
     certified: bool
     labels_missing: int | None = None
+    out_of_reach: bool = False
     max_risk: float | None = None
     expected: ExpectedVolume | None = None
 
@@ -237,17 +241,23 @@ def choose_threshold(
     """
     uncertainty, hits = samples.values.astype(np.float32, copy=False), samples.hits
     ranked = ranking_of(uncertainty, hits, samples.design)
-    missing: int | None = None
+    missing, out_of_reach = None, False
     if choice.max_risk is not None:
         found = fit_selective(ranked, SelectiveTarget(choice.max_risk, choice.delta))
         threshold, missing = found.threshold, found.labels_missing
+        out_of_reach = found.out_of_reach
     elif choice.coverage is not None:
         threshold = float(ranked.thresholds_of_coverage(np.array([choice.coverage]))[0])
     else:
         threshold = choice.threshold
     if threshold is None:
         return ChosenThreshold(
-            None, None, certified=False, labels_missing=missing, max_risk=choice.max_risk
+            None,
+            None,
+            certified=False,
+            labels_missing=missing,
+            out_of_reach=out_of_reach,
+            max_risk=choice.max_risk,
         )
     seen = consequences(
         uncertainty, hits, threshold, level=level, design=samples.design, evaluation=evaluation

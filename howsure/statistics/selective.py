@@ -65,7 +65,10 @@ class SelectiveResult:
         The share of errors; None without weights and groups, and if no rank passes.
     labels_missing : int or None
         If no rank passes, about how many more samples would give a threshold. None if 100 times
-        the samples would not, and if there is a threshold.
+        the samples would not, as far as these tell, and if there is a threshold.
+    out_of_reach : bool
+        Whether every share from a twentieth on has clearly more errors, by the exact test at 5 %,
+        so that more samples would not give a threshold.
     evaluation : AcceptedSamples or None
         The same threshold on an evaluation set, which had no part in its choice.
     """
@@ -78,6 +81,7 @@ class SelectiveResult:
     labels_missing: int | None
     evaluation: AcceptedSamples | None = None
     effective: EffectiveShare | None = None
+    out_of_reach: bool = False
 
 
 DEFAULT_TARGETS = (SelectiveTarget(0.05, 0.05), SelectiveTarget(0.01, 0.05))
@@ -103,7 +107,8 @@ def fit_selective(ranked: RankedSamples, target: SelectiveTarget) -> SelectiveRe
     """
     best = largest_pass(ranked, target)
     if best is None:
-        return SelectiveResult(target, None, None, 0, 0, _labels_missing(ranked, target))
+        missing, clear = _labels_missing(ranked, target), _is_out_of_reach(ranked, target)
+        return SelectiveResult(target, None, None, 0, 0, missing, out_of_reach=clear)
     n_accepted = int(ranked.accepted[best])
     design = None if ranked.design is None else ranked.design.at(slice(n_accepted))
     return SelectiveResult(
@@ -169,6 +174,21 @@ def _labels_missing(ranked: RankedSamples, target: SelectiveTarget) -> int | Non
     each = np.interp(judged, ranked.accepted, worth / ranked.accepted)
     passes = (risk_p_values(errors * each, counts * each, target.max_risk) <= level).any(axis=0)
     return int(totals[np.argmax(passes)]) - n_samples if passes.any() else None
+
+
+LEAST_SHARE = 0.05
+CLEAR_LEVEL = 0.05
+
+
+def _is_out_of_reach(ranked: RankedSamples, target: SelectiveTarget) -> bool:
+    counts = ranked.accepted[ranked.coverage >= LEAST_SHARE]
+    # Of fewer, even errors only would not be clear.
+    counts = counts[target.max_risk**counts < CLEAR_LEVEL]
+    rates, worth = ranked.error_rates(counts, CLEAR_LEVEL)
+    errors = rates * worth
+    # P(Binomial(worth, max_risk) >= errors)
+    p_values = betainc(np.maximum(errors, 1e-9), worth - errors + 1.0, target.max_risk)
+    return counts.size > 0 and bool(np.all((errors > 0.0) & (p_values < CLEAR_LEVEL)))
 
 
 # Rates are searched in steps of 0.01 %: a finer resolution is of no practical use.

@@ -132,7 +132,10 @@ class Preview(BaseModel):
     )
     labels_missing: int | None = Field(
         description="If no threshold meets the risk: about how many more labelled samples would "
-        "allow one; null if no number would."
+        "allow one; null if these samples do not tell a number."
+    )
+    out_of_reach: bool = Field(
+        False, description="Whether more labels would clearly not allow a threshold."
     )
     max_risk: float | None = Field(
         description="The requested risk; for other choices the least risk, to 0.01 percent, that "

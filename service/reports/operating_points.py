@@ -106,7 +106,13 @@ def save_operating_point(
     _check_texts(author, reason)
     _, _, found = preview_operating_point(ctx.workspace, ctx.tenant_id, reference, choice)
     if found.threshold is None and choice.max_risk is not None:
-        message = _no_threshold(choice.max_risk, choice.delta, found.labels_missing)
+        missing = missing_labels(
+            {choice.max_risk: found.labels_missing}, out_of_reach=found.out_of_reach
+        )
+        message = (
+            f"No threshold meets risk {choice.max_risk:g} at confidence {1.0 - choice.delta:g} on "
+            f"this calibration set. {missing}"
+        )
         raise InvalidInput.at("max_risk", message)
     threshold, seen = float(np.float32(found.threshold)), found.consequences
     further = _on_further_sets(ctx.workspace, ctx.tenant_id, reference, threshold)
@@ -227,10 +233,3 @@ def _check_texts(author: str, reason: str) -> None:
             raise InvalidInput.at(
                 location, f"expected 1 to {most} printable characters, on one line"
             )
-
-
-def _no_threshold(max_risk: float, delta: float, labels_missing: int | None) -> str:
-    return (
-        f"No threshold meets risk {max_risk:g} at confidence {1.0 - delta:g} on this calibration "
-        f"set. {missing_labels({max_risk: labels_missing})}"
-    )

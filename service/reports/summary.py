@@ -134,7 +134,7 @@ def _by_error_rate(report: Report, k: str) -> tuple[Status, str]:
     asked = " or ".join(share(found["target"]["max_risk"]) for found in rates)
     return "unfit", (
         f"Not yet fit for automatic use: an error rate of at most {asked} cannot be proven. "
-        f"{missing_labels(labels_missing(event), event['accuracy'])}"
+        f"{labels_advice(event)}"
     )
 
 
@@ -174,17 +174,24 @@ def promised_rate(report: Report, k: str) -> Report | None:
     }
 
 
-def missing_labels(missing: Mapping[float, int | None], accuracy: float = 1.0) -> str:
+def missing_labels(
+    missing: Mapping[float, int | None], accuracy: float = 1.0, *, out_of_reach: bool = False
+) -> str:
     """Return what to do if no requested error rate passed its test.
 
     ``missing`` has, for each error rate, about how many labels must be added to prove it, or None
-    if no number would be enough.
+    if that is unknown. ``out_of_reach`` tells that no number would be enough.
     """
     known = {rate: n_labels for rate, n_labels in missing.items() if n_labels is not None}
     if not known and accuracy < MOSTLY_WRONG:
         return (
             f"Only {percent(accuracy)} of answers are correct: check the labels, the order of the "
             "classes and the preprocessing before anything else."
+        )
+    if not known and not out_of_reach:
+        return (
+            "These samples do not tell how many more would prove it. Add labelled samples, or "
+            "choose a larger error rate."
         )
     if not known:
         return (
@@ -199,9 +206,15 @@ def missing_labels(missing: Mapping[float, int | None], accuracy: float = 1.0) -
     )
 
 
-def labels_missing(event: Report) -> dict[float, int | None]:
-    """Return about how many labels must be added to prove each requested error rate."""
-    return {found["target"]["max_risk"]: found["labels_missing"] for found in _rates(event)}
+def labels_advice(event: Report) -> str:
+    """Return what to do if no requested error rate of an event passed its test."""
+    rates = _rates(event)
+    return missing_labels(
+        {found["target"]["max_risk"]: found["labels_missing"] for found in rates},
+        event["accuracy"],
+        # Imported tables do not have it.
+        out_of_reach=all(found.get("out_of_reach", False) for found in rates),
+    )
 
 
 def _rates(event: Report) -> list[Report]:

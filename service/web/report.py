@@ -27,7 +27,7 @@ from service.reports.learned import (
     ranked_classes,
 )
 from service.reports.located import Located
-from service.reports.summary import active_point, labels_missing, missing_labels
+from service.reports.summary import active_point, labels_advice
 from service.reports.verdict import chance_in_words
 from service.runner.messages.dataset import PAIRS
 from service.storage.operating_points import FIRST
@@ -86,7 +86,7 @@ def _event(
         "table": at["measures"][served],
         "assurance": assurance(served).capitalize(),
         "chance": chance_in_words(table),
-        "missing": missing_labels(labels_missing(event), event["accuracy"]),
+        "missing": labels_advice(event),
         "learned": _learned(table.get("learned"), config.get("classes") or []),
     }
 

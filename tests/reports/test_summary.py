@@ -73,7 +73,7 @@ def test_all_answers_are_not_a_percentage(report) -> None:
     [
         (
             [None, None],
-            "At the error rates seen here, more labels would not prove it. Choose a larger",
+            "These samples do not tell how many more would prove it. Add labelled samples, or",
         ),
         (
             [1234, None],
@@ -91,6 +91,16 @@ def test_without_a_certified_rate_it_says_what_is_missing(report, missing, said)
     assert found["status"] == "unfit"
     assert "at most 5 % or 1 % cannot be proven" in found["headline"]
     assert said in found["headline"]
+
+
+def test_a_rate_that_is_clearly_out_of_reach_is_not_told_to_need_labels(report) -> None:
+    without_thresholds(report, [None, None])
+    for found in targets_of(report):
+        found["out_of_reach"] = True
+    said = "At the error rates seen here, more labels would not prove it. Choose a larger"
+    assert said in summarise(report)["headline"]
+    targets_of(report)[0]["out_of_reach"] = False
+    assert said not in summarise(report)["headline"]
 
 
 def test_a_model_that_is_mostly_wrong_is_not_told_to_accept_more_errors(report) -> None:

@@ -133,6 +133,26 @@ def test_luck_among_the_first_samples_promises_nothing():
         ranked = ranking_of(np.arange(n_samples, dtype=np.float32), hits)
         found = fit_selective(ranked, SelectiveTarget(0.1))
         assert (found.threshold, found.labels_missing) == (None, None)
+        assert found.out_of_reach == (n_samples == 12_000)
+
+
+def test_few_samples_do_not_show_that_more_would_prove_nothing():
+    """Four classes, right in 75 of 100; the surest fifth is wrong in 26 of 1,000."""
+    target, unknown, proven = SelectiveTarget(0.05), 0, 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        logits = rng.normal(0, 2.6, (12_000, 4))
+        p = np.exp(logits)
+        p /= p.sum(axis=1, keepdims=True)
+        hits = (p.cumsum(axis=1) > rng.random((12_000, 1))).argmax(axis=1) == p.argmax(axis=1)
+        values = -np.log(p.max(axis=1)).astype(np.float32)
+        few = fit_selective(ranking_of(values[:300], hits[:300]), target)
+        assert not few.out_of_reach
+        if few.threshold is None and few.labels_missing is None:
+            unknown += 1
+            more = fit_selective(ranking_of(values, hits), target)
+            proven += more.threshold is not None
+    assert unknown == proven > 3
 
 
 def test_no_number_of_labels_helps_where_all_is_wrong():
@@ -142,6 +162,7 @@ def test_no_number_of_labels_helps_where_all_is_wrong():
 
     assert found.threshold is None
     assert found.labels_missing is None
+    assert found.out_of_reach
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0, -0.1, np.nan])
