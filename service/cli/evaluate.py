@@ -81,7 +81,8 @@ def accepted_in_words(found: Mapping[str, Any]) -> str:
     )
     if not n_accepted:
         return said
-    effective = None if found["effective"] is None else EffectiveShare(**found["effective"])
+    known = found.get("effective")  # results of earlier releases have none
+    effective = None if known is None else EffectiveShare(**known)
     rate = n_errors / n_accepted if effective is None else effective.share
     promised = found["target"]["max_risk"]
     more = ""

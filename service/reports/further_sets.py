@@ -27,7 +27,7 @@ LEVEL = 0.95
 # Errors matter that are more than so many times those stated.
 MATERIAL = 1.1
 Counts = Mapping[str, Any]
-COUNTS = ("n_samples", "n_accepted", "n_errors", "coverage", "effective")  # of `AcceptedSamples`
+COUNTS = ("n_samples", "n_accepted", "n_errors", "coverage", "effective")
 
 
 def share_of(hits: int, count: int, effective: Counts | None = None) -> dict[str, Any] | None:
@@ -53,9 +53,15 @@ def error_rate(found: Counts | None) -> dict[str, Any] | None:
     """
     if found is None or not found["n_accepted"]:
         return None
-    counts = {name: found[name] for name in COUNTS}
-    shares = share_of(found["n_errors"], found["n_accepted"], found["effective"]) or {}
+    counts = _counts(found)
+    shares = share_of(counts["n_errors"], counts["n_accepted"], counts["effective"]) or {}
     return shares | counts
+
+
+def _counts(found: Counts) -> dict[str, Any]:
+    """Return the fields of `AcceptedSamples`; results of earlier releases have only counts."""
+    known = {"coverage": found["n_accepted"] / found["n_samples"], "effective": None, **found}
+    return {name: known[name] for name in COUNTS}
 
 
 def contradicts(found: Counts | None, max_risk: float) -> bool:
@@ -162,7 +168,7 @@ def _accepted(event: Event, name: str, point: models.OperatingPoint | None) -> l
     seen = ((point.consequences or {}).get("further") or {}).get(name)
     if not own and seen is not None:
         about = {"target": point.chosen_by, "threshold": point.threshold}
-        own = [about | {"operating_point": point.name} | {key: seen[key] for key in COUNTS}]
+        own = [about | {"operating_point": point.name} | _counts(seen)]
     return [*tested, *own[:1]]
 
 
@@ -194,7 +200,7 @@ def _verdict(result: Mapping[str, Any], event: Event, level: float, *, disproves
     if is_too_small(result["n_samples"], level):
         return "too few samples to tell"
     served = event["measures"][event["served"]]
-    is_tested = served.get("ece_p_value") is not None
+    is_tested = any(served.get(name) is not None for name in ("ece_p_value", "gap_p_value"))
     return UNCLEAR if is_tested and _is_miscalibrated(served, USUAL_LEVEL) else VERDICTS[outcome]
 
 
@@ -243,7 +249,7 @@ def _disproves(event: Event, n_samples: int, *, level: float) -> bool:
     if any(contradicts(found, found["target"]["max_risk"]) for found in accepted):
         return True
     served = event["measures"][event["served"]]
-    right = share_of(round(event["accuracy"] * n_samples), n_samples, event["effective"])
+    right = share_of(round(event["accuracy"] * n_samples), n_samples, event.get("effective"))
     if right is None or served.get("stated") is None or not _is_miscalibrated(served, level):
         return False
     return bool(1.0 - right["interval"][1] > MATERIAL * (1.0 - served["stated"]))
@@ -251,7 +257,7 @@ def _disproves(event: Event, n_samples: int, *, level: float) -> bool:
 
 def _is_broken(found: Counts, level: float) -> bool:
     """Tell whether more accepted answers are wrong than was promised, by the exact test."""
-    size, errors, effective = found["n_accepted"], found["n_errors"], found["effective"]
+    size, errors, effective = found["n_accepted"], found["n_errors"], found.get("effective")
     if errors == 0:
         return False
     if effective is not None:
@@ -262,11 +268,10 @@ def _is_broken(found: Counts, level: float) -> bool:
 
 
 def _is_miscalibrated(served: Event, level: float) -> bool:
-    """Repeat the test of `shift_verdict`; assume it where samples with weights are not tested."""
+    """Repeat the test of `shift_verdict`."""
     band, ece_p, gap_p = served["ece_band"], served["ece_p_value"], served.get("gap_p_value")
-    if band is None or ece_p is None:
-        return True
-    return miscalibration_p_value(ece_p, gap_p, consistent=band["consistent"]) < level
+    consistent = band is None or band["consistent"]
+    return miscalibration_p_value(ece_p, gap_p, consistent=consistent) < level
 
 
 MOST_NAMED = 3
@@ -322,5 +327,6 @@ def details(found: Set, k: str) -> str:
         if event["scores"].get(ERROR) is not None:
             off = percent(event["scores"][ERROR])
             said.append(f"stated probabilities are off by {off} on average")
-    how = SAID[found["outcome"] or "shifted"]
+    outcome = found["outcome"] or "shifted"
+    how = "breaks the promise" if outcome == "alike" else SAID[outcome]
     return f"The further set “{text.name(found['name'])}” {how}: {'; '.join(said)}."

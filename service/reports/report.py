@@ -55,7 +55,8 @@ def _accuracy(
     found = model_scores.get("evaluation" if judged else "calibration")
     if found is not None:
         n_samples = found["n_samples"]
-        return share_of(round(found["accuracy"][k] * n_samples), n_samples, found["effective"][k])
+        effective = found.get("effective", {}).get(k)  # results of earlier releases have none
+        return share_of(round(found["accuracy"][k] * n_samples), n_samples, effective)
     bins = [] if served is None else served["bins"]  # of imported tables
     return share_of(*(sum(one[name] for one in bins) for name in ("hits", "count")))
 
@@ -86,7 +87,7 @@ def first_risk(selective: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
             name: found[name] for name in ("threshold", "coverage", "n_accepted", "n_errors")
         }
         judged = {"evaluation": error_rate(found.get("evaluation"))}
-        # Imported tables know no effective samples.
+        # Imported tables have no effective samples, and results of earlier releases.
         effective = found.get("effective")
         shares = share_of(found["n_errors"], found["n_accepted"], effective) or {}
         return target | accepted | shares | judged

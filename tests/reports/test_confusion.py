@@ -67,6 +67,7 @@ def test_an_error_as_frequent_as_another_is_not_the_most_frequent(counts, said) 
     found = {"pairs": pairs, "threshold": 0.1, "classes": classes, "n_accepted": 9, "n_errors": 9}
     found["counts"] = [[0] * len(classes) for _ in classes]
     event = {"confusion": found, "figures": {}}
-    report = {"events": {"1": event}, "provenance": {"config": {"classes": list("abcd")}}}
-    (figure,) = confusion_figures(report)
+    provenance = {"config": {"classes": list("abcd")}, "data": {"design": ["weight"]}}
+    (figure,) = confusion_figures({"events": {"1": event}, "provenance": provenance})
+    assert figure.note.endswith("Samples are counted, without their weights.")
     assert figure.title == f"Top-1: “a” is taken for “b” {said}"

@@ -7,7 +7,6 @@ import numpy as np
 from scipy.special import expit
 
 from howsure.statistics.arrays import Uncertainty
-from howsure.statistics.bins.design import SampleDesign
 from howsure.statistics.bins.edges import assign_bins
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.diagnostics.consistency import evaluation_band
@@ -19,12 +18,13 @@ from howsure.statistics.ranking import OOD_LEVELS, ood_thresholds, ranking_of
 from howsure.statistics.records.order import in_canonical_order
 from howsure.statistics.records.records import Records
 from howsure.statistics.scores import compute_scores
+from howsure.statistics.shift.gap import gap_test
 from howsure.statistics.shift.permutation import (
     RESAMPLES,
     ece_permutation_test,
     gap_permutation_test,
 )
-from howsure.statistics.shift.population import Histogram, fit_histogram, population_shift
+from howsure.statistics.shift.population import ALIKE, Histogram, fit_histogram, population_shift
 from howsure.statistics.shift.result import (
     OUTCOMES,
     ConfidenceCount,
@@ -155,8 +155,17 @@ def _judge_measure(  # noqa: PLR0913 - as above
         judged = predict_with_table(table, values, further.hits(k), further.weight)
         scores = compute_scores(judged)
         stated, right = judged.mean(judged.probability), judged.mean(judged.hits)
-        # Both redraw labels of independent samples, each of which counts as one.
-        if calibration.design is None and further.design is None:
+        # Permutations are of independent samples, each of which counts as one.
+        if calibration.design is not None or further.design is not None:
+            gap_p = gap_test(
+                table,
+                known,
+                calibration.hits(k),
+                judged,
+                design=further.design or ALIKE,
+                calibration_design=calibration.design or ALIKE,
+            )
+        else:
             band = evaluation_band(table, known, values, judged.hits, seed=seed)
             rng = np.random.default_rng(seed)
             p_value = ece_permutation_test(table, judged, rng=rng, resamples=deals)
@@ -177,8 +186,8 @@ def _judge_measure(  # noqa: PLR0913 - as above
         population=population_shift(
             values,
             refitted.get(name, known),
-            design=SampleDesign(further.weight, further.group),
-            calibration_design=SampleDesign(calibration.weight, calibration.group),
+            design=further.design or ALIKE,
+            calibration_design=calibration.design or ALIKE,
         ),
         occupancy=tuple(
             np.bincount(assign_bins(values, table.edges), minlength=table.n_bins).tolist()

@@ -28,10 +28,10 @@ class MeasureEvaluation:
         The mean probability on this set, and the share of hits; None without labels.
     ece_band : ConsistencyBand, optional
         The calibration error on this set and its distribution for a calibrated table; None without
-        labels.
+        labels, and with weights or groups.
     ece_p_value : float, optional
         The probability of a calibration error at least as large, if bins have the same
-        probabilities on this set as on the calibration set; None without labels.
+        probabilities on this set as on the calibration set; None as above.
     gap_p_value : float, optional
         The probability that the share of hits differs at least as much from what is expected, under
         the same hypothesis; None without labels.

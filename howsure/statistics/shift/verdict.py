@@ -46,13 +46,15 @@ def shift_verdict(k: int, measure: MeasureEvaluation, *, n_events: int) -> tuple
             "without labels, whether its probabilities hold is unknown: wrong answers that are as "
             "certain as right ones are not seen"
         )
-    elif measure.ece_band is None or measure.ece_p_value is None:
-        said.append("its calibration is not tested, because samples have weights or groups")
     else:
-        consistent, gap_p = measure.ece_band.consistent, measure.gap_p_value
-        p_value = miscalibration_p_value(measure.ece_p_value, gap_p, consistent=consistent)
-        error = measure.scores[ERROR] or 0.0
-        chance = measure.ece_band.explained
+        band, error = measure.ece_band, measure.scores[ERROR] or 0.0
+        consistent = band is None or band.consistent
+        p_value = miscalibration_p_value(
+            measure.ece_p_value, measure.gap_p_value, consistent=consistent
+        )
+        chance = f"and chance explains the difference of shares ({_p(p_value)})"
+        if band is not None:
+            chance = band.explained
         if p_value < level:
             outcome = "shifted" if differs else _failure(measure, error)
             chance = (
@@ -69,16 +71,18 @@ def shift_verdict(k: int, measure: MeasureEvaluation, *, n_events: int) -> tuple
     return outcome, f"Top-{k}: {opening}; {'; '.join(said)}."
 
 
-def miscalibration_p_value(ece_p: float, gap_p: float | None, *, consistent: bool) -> float:
+def miscalibration_p_value(ece_p: float | None, gap_p: float | None, *, consistent: bool) -> float:
     """Return the p-value of the hypothesis that stated probabilities hold on a set.
 
-    It is twice the smaller one of two. One is of the share of hits
-    (`permutation.gap_permutation_test`). The other is of the calibration error
-    (`ece_permutation_test`), and 1 if that is ``consistent`` with its band. Results of earlier
-    releases have only this one.
+    It is twice the smaller one of two. One is of the share of hits (`gap_permutation_test`). The
+    other is of the calibration error (`ece_permutation_test`), and 1 if that is ``consistent``
+    with its band. With weights or groups it is that of the share of hits (`gap.gap_test`), and
+    results of earlier releases have only the other one.
     """
-    of_error = 1.0 if consistent else ece_p
-    return of_error if gap_p is None else min(1.0, 2.0 * min(of_error, gap_p))
+    of_error = 1.0 if consistent or ece_p is None else ece_p
+    if gap_p is None:
+        return of_error
+    return gap_p if ece_p is None else min(1.0, 2.0 * min(of_error, gap_p))
 
 
 def _p(p_value: float) -> str:
@@ -127,7 +131,7 @@ def _population(measure: MeasureEvaluation, *, differs: bool) -> str:
         p_value = f"p = {population.p_value:.2g}"
     found = f"Kolmogorov-Smirnov distance {population.distance:.3f}, {p_value}"
     if not differs:
-        return f"{measure.measure} is distributed as in the calibration set ({found})"
+        return f"{measure.measure} shows no difference from the calibration set ({found})"
     how = "distributed differently than"
     above_half = population.auroc - 0.5
     if abs(above_half) >= CLEARLY:

@@ -18,14 +18,15 @@ def confusion_figures(report: Report) -> list[Figure]:
     """Return the figure of Top-1; none if its records were not read."""
     names = report["provenance"]["config"].get("classes") or []
     events = Located(report)["events"]
+    weighted = "weight" in report["provenance"]["data"].get("design", ())
     return [
-        _figure(k, event["confusion"], events[k]["confusion"]["pairs"], names)
+        _figure(k, event["confusion"], events[k]["confusion"]["pairs"], names, weighted=weighted)
         for k, event in report["events"].items()
         if event.get("confusion")
     ]
 
 
-def _figure(k: str, found: Row, pairs: Located, names: list[str]) -> Figure:
+def _figure(k: str, found: Row, pairs: Located, names: list[str], *, weighted: bool) -> Figure:
     shown = _unique([text.name(names[index]) for index in found["classes"]])
     shown += [OTHERS] * (len(found["counts"]) - len(shown))
     all_answers = "all" if found["threshold"] is None else "all accepted"
@@ -36,7 +37,8 @@ def _figure(k: str, found: Row, pairs: Located, names: list[str]) -> Figure:
         note=f"Confusion matrix of {all_answers} answers on the calibration set: "
         f"{text.count(found['n_accepted'])}, of which {text.count(found['n_errors'])} are wrong. "
         "Correct answers are on the grey diagonal."
-        + (" Classes with the most errors." if OTHERS in shown else ""),
+        + (" Classes with the most errors." if OTHERS in shown else "")
+        + (" Samples are counted, without their weights." if weighted else ""),
         data={"rows": list(_cells(found["counts"], shown))},
         table=Table(
             COLUMNS,

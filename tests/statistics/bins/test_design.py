@@ -229,7 +229,7 @@ class TestFit:
         fitted = fit_calibration(again, options=self.OPTIONS)
         assert any("100 groups" in warning for warning in fitted.warnings)
 
-    def test_a_further_set_is_scored_by_weight_and_not_tested(self):
+    def test_a_further_set_is_scored_by_weight(self):
         records = simulated_records(300, seed=4)
         table = fit_calibration(records, options=self.OPTIONS).events[1].measures["entropy"].table
         weights = np.where(records.hits(1), 1.0, 3.0)
@@ -242,8 +242,12 @@ class TestFit:
             n_classes=10,
         ).events[1]
         assert found.accuracy == pytest.approx(weights @ records.hits(1) / weights.sum())
-        assert found.measures["entropy"].ece_p_value is None
-        assert "not tested" in found.sentence
+        judged = found.measures["entropy"]
+        assert judged.ece_p_value is None
+        # Errors count for three, so fewer are right than stated.
+        assert judged.gap_p_value < 1e-6
+        assert found.outcome == "worse"
+        assert "more than chance explains (p =" in found.sentence
 
     def test_a_weight_that_is_not_positive_is_refused(self):
         records = simulated_records(10, seed=4)

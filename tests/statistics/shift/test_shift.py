@@ -82,7 +82,7 @@ def test_probabilities_that_fail_are_too_high_or_too_low(right, outcome):
     found, text = shift_verdict(1, measure, n_events=1)
     assert found == outcome
     assert "are right, 90.0 % stated" in text
-    assert "distributed as in the calibration set" in text
+    assert "shows no difference from the calibration set" in text
 
 
 @pytest.mark.parametrize(("observed", "p_value", "shifted"), [
