@@ -186,7 +186,6 @@ def _is_out_of_reach(ranked: RankedSamples, target: SelectiveTarget) -> bool:
     counts = counts[target.max_risk**counts < CLEAR_LEVEL]
     rates, worth = ranked.error_rates(counts, CLEAR_LEVEL)
     errors = rates * worth
-    # P(Binomial(worth, max_risk) >= errors)
     p_values = betainc(np.maximum(errors, 1e-9), worth - errors + 1.0, target.max_risk)
     return counts.size > 0 and bool(np.all((errors > 0.0) & (p_values < CLEAR_LEVEL)))
 

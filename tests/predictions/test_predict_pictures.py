@@ -66,6 +66,15 @@ def predictions(answer: httpx.Response) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.parametrize("axes", [(0, 1, 2, 3), (0, 3, 1, 2)])
+def test_pixels_as_values_are_refused(client, greys, axes) -> None:
+    """In the axes of the model, too: nothing would prepare them."""
+    arrays = npz(inputs=PIXELS.transpose(axes))
+    answer = send(client, greys, arrays, NPZ)
+    assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY
+    assert "sent as `pixels`, of shape [rows, height, width, 1]" in answer.json()["detail"]
+
+
 def test_values_are_not_pixels(client, greys) -> None:
     """Finished values have the scale that preprocessing makes; pixels sent as values have not."""
 

@@ -28,7 +28,7 @@ def by_the_book(uncertainty, hits, target):
     n_samples, best = len(values), None
     if n_samples < least:
         return None
-    starts = [round(least + i * (n_samples - least) / 4) for i in range(5)]
+    starts = [round(least * (n_samples / least) ** (i / 4)) for i in range(5)]
     grid = {round(least + i * (n_samples - least) / 199) for i in range(200)} | set(starts)
     for start in starts:
         for rank in sorted(rank for rank in grid if rank >= start):
