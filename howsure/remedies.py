@@ -188,8 +188,8 @@ def _relabelled(
         renamed = {names[index]: names[of] for index, of in meant.items() if index != of}
         return Remedy(
             "Columns and labels disagree about the names of classes. If the columns have wrong "
-            "names, rename them; if the labels have, rename these. Then calibrate again:",
-            _escaped(f"labels = labels.replace({renamed})"),
+            "names, rename them; only if the labels have, rename these. Then calibrate again:",
+            _escaped(f"labels = labels.replace({renamed})  # if the columns are right"),
         )
     option, text = "class_map", "Send the model's index of each class name"
     order: Any = {name: meant[index] for name, index in config["class_map"].items()}

@@ -211,3 +211,10 @@ def test_an_array_without_a_name_is_what_the_calibration_set_held(client, kind) 
     body = {"calibration": f"bare-{kind}", kind: given[:4].tolist()}
     named = client.post("/predict", json=body).raise_for_status().json()
     assert answer.raise_for_status().json()["predictions"] == named["predictions"]
+
+
+def test_pairs_with_other_names_are_told_theirs(client) -> None:
+    pairs = csv({"judge_score": CHANCE, "hit": FRAUD})
+    refused = calibrate(client, calibration=pairs, config=json.dumps({"name": "judge"}))
+    assert refused.status_code == httpx.codes.UNPROCESSABLE_ENTITY
+    assert "if these are pairs, rename `judge_score` to `score`" in refused.json()["detail"]
