@@ -49,11 +49,13 @@ SCORE_COLUMNS = ("score", "confidence")
 def output_table(frame: Frame, kind: str) -> Frame:
     """Return outputs under the names of a table's columns, such as ``prob_cat`` for ``cat``.
 
-    A single column of probabilities is that of class 1 of two.
+    A single column of probabilities is that of class 1 of two. All may begin with ``p_``, too.
     """
     prefix = OUTPUT_PREFIXES[kind]
     if kind == "probabilities" and len(frame.columns) == 1:
         return frame.set_axis(["prob"], axis=1)
+    if kind == "probabilities" and all(str(name).startswith("p_") for name in frame.columns):
+        return frame
     return frame.rename(columns=lambda c: c if str(c).startswith(prefix) else f"{prefix}{c}")
 
 

@@ -197,10 +197,11 @@ def findings_of_further_set(
     named = bool(data.get(NAMED_BY_MODEL))
     both = _evidence(row, records, evaluation=further)
     both = replace(both, is_same_file=_is_same(row, "sha256", data))
-    return [
-        *_of_other_labels(row, further, named_by_model=named),
-        *run_checks(both, [IN_BOTH_SETS]),
-    ]
+    # Answers to inputs on another scale tell nothing about labels.
+    of_labels = (
+        [] if findings_of_inputs(data) else _of_other_labels(row, further, named_by_model=named)
+    )
+    return [*of_labels, *run_checks(both, [IN_BOTH_SETS])]
 
 
 def _is_same(row: models.Calibration, name: str, data: Mapping[str, Any]) -> bool:

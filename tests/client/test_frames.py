@@ -138,5 +138,7 @@ def test_outputs_in_a_frame_are_found_by_the_names_of_classes(client) -> None:
     for columns in (frame.columns, frame.columns[::-1]):
         found = client.predict(made, probabilities=frame[columns])
         assert np.array_equal(found.class_, expected.class_)
+    short = client.predict(made, probabilities=frame.add_prefix("p_"))
+    assert np.array_equal(short.class_, expected.class_)
     with pytest.raises(HowsureError, match="prob_sales"):
         client.predict(made, probabilities=frame.drop(columns="sales"))

@@ -141,8 +141,8 @@ def label_column(names: Sequence[str], ctx: SetContext) -> str | None:
             )
         elif alike := [name for name in names if SCORE in name.lower()]:
             fix += (
-                f"; if these are pairs, rename {listed(alike[:1])} to `{SCORE}`, and the column that "
-                f"tells by 1 or 0 whether the answer was right to `{CORRECT_COLUMN}`"
+                f"; if these are pairs, rename {listed(alike[:1])} to `{SCORE}`, and the column of "
+                f"1 or 0, whether the answer was right, to `{CORRECT_COLUMN}`"
             )
         hint = rename_hint(names, [LABEL, SCORE, CORRECT_COLUMN]).removeprefix("; ")
         # A column of a similar name may be another one; a header of numbers is none.

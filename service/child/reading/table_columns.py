@@ -110,8 +110,8 @@ def _asked(
     by_caller = ctx.location == CALIBRATION
     if missing:
         raise ctx.invalid(
-            f"expected the {len(chosen)} columns of {listed([name])} by name, in any order; "
-            f"missing: {listed(missing)}"
+            f"expected the column{'s' * (len(chosen) > 1)} of {listed([name])} by name, in any "
+            f"order; missing: {listed(missing)}"
             + (f"; got also {listed(others)}" if others else "")
             # When calibrating, the caller names columns of the table; later tables have the names.
             + (nearest(missing, others) if by_caller else nearest(others, missing))
