@@ -1,7 +1,8 @@
-"""The middle of each column of a table, to find a whole set with a column in another unit.
+"""The middle of each column of a table, to find a whole set with a column in another unit, or lost.
 
 A unit that makes numbers smaller leaves each of them in its known range: monthly incomes lie among
-yearly ones, shares among percentages. Only many rows together show it.
+yearly ones, shares among percentages. Only many rows together show it. So it is with a column that
+is filled with zeros because its values are missing.
 """
 
 from dataclasses import dataclass
@@ -43,7 +44,7 @@ class ColumnMiddles:
     def moved(
         self, own: "ColumnMiddles", beyond: NDArray[np.int64], samples: int
     ) -> NDArray[np.int64]:
-        """Return how many rows of each column are in another unit, shape (n,).
+        """Return how many rows of each column are in another unit, or zeros, shape (n,).
 
         ``own`` is the middle of these rows; ``beyond`` counts those outside of this one.
         """
@@ -53,7 +54,10 @@ class ColumnMiddles:
         widths, known = (np.subtract(one.high, one.low) for one in (own, self))
         is_wider = (widths >= LEAST_FACTOR * known) | (known >= LEAST_FACTOR * widths)
         is_moved = found >= LEAST_BEYOND * samples
-        return np.where(is_moved & is_wider & (widths > 0.0) & (known > 0.0), found, 0)
+        is_other = is_wider & (widths > 0.0) & (known > 0.0)
+        # Other constants are ordinary: of the data of one month, the month.
+        are_zeros = (np.array(own.low) == 0.0) & (np.array(own.high) == 0.0)
+        return np.where(is_moved & (is_other | are_zeros), found, 0)
 
 
 class EvenRows:

@@ -107,8 +107,9 @@ def fit_selective(ranked: RankedSamples, target: SelectiveTarget) -> SelectiveRe
     """
     best = largest_pass(ranked, target)
     if best is None:
-        missing, clear = _labels_missing(ranked, target), _is_out_of_reach(ranked, target)
-        return SelectiveResult(target, None, None, 0, 0, missing, out_of_reach=clear)
+        missing = _labels_missing(ranked, target)
+        out_of_reach = missing is None and _is_out_of_reach(ranked, target)
+        return SelectiveResult(target, None, None, 0, 0, missing, out_of_reach=out_of_reach)
     n_accepted = int(ranked.accepted[best])
     design = None if ranked.design is None else ranked.design.at(slice(n_accepted))
     return SelectiveResult(

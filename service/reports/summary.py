@@ -19,6 +19,7 @@ from service.reports.further_sets import (
 )
 from service.reports.numbers import confidence, percent, rough_count, share
 from service.reports.verdict import calibration_sentences
+from service.runner.messages.dataset import PAIRS
 from service.storage.operating_points import FIRST
 
 Status: TypeAlias = Literal["fit", "unfit", "warned", "disproved", "shifted", "unknown"]
@@ -75,6 +76,8 @@ def _sentences(report: Report, k: str, status: Status) -> Iterator[str]:
         yield from (details(found, k) for found in disproving_sets(report["evaluations"], k))
     if report["not_evaluated"]:
         yield not_evaluated(report["not_evaluated"])
+    if status == "fit":
+        yield from _without_a_model(report, k)
     point, risk = active_point(report, k), event["figures"]["risk"]
     if point is not None:
         yield _point_in_words(point)
@@ -84,6 +87,23 @@ def _sentences(report: Report, k: str, status: Status) -> Iterator[str]:
     yield from _further_rates(report, k, status)
     yield from calibration_sentences(report, event)
     yield from _further_sets(report, k, status)
+
+
+def _without_a_model(report: Report, k: str) -> Iterator[str]:
+    """Yield that the promised error rate says little, if always naming one class keeps it, too."""
+    data, promised = report["provenance"]["data"], promised_rate(report, k)
+    # They do not tell the shares of classes that weights describe.
+    counts = None if "weight" in data.get("design", ()) else data.get("class_counts")
+    if k != FIRST or promised is None or not counts or data["kind"] == PAIRS:
+        return
+    most = max(range(len(counts)), key=counts.__getitem__)
+    errors = 1.0 - counts[most] / sum(counts)
+    if errors <= promised["max_risk"]:
+        name = text.name(report["provenance"]["config"]["classes"][most])
+        yield (
+            f"Always answering “{name}” would be wrong in {percent(errors)}: the error rate says "
+            "little about the other classes. See which errors are accepted, by class."
+        )
 
 
 def not_evaluated(names: Sequence[str]) -> str:

@@ -93,6 +93,25 @@ def test_without_a_certified_rate_it_says_what_is_missing(report, missing, said)
     assert said in found["headline"]
 
 
+@pytest.mark.parametrize(
+    ("counts", "kind", "expected"),
+    [
+        ([576, *[0] * 8, 24], "inputs", True),
+        ([560, *[0] * 8, 40], "inputs", False),
+        ([576, 24], "pairs", False),
+    ],
+)
+def test_an_error_rate_that_needs_no_model_is_told(report, counts, kind, expected) -> None:
+    """At most 5 % was promised; 4 % are of another class than the first."""
+    report["provenance"]["data"] |= {"class_counts": counts, "kind": kind}
+    found = summarise(report)
+    said = "Always answering “0” would be wrong in 4.0 %"
+    assert found["sentences"][0].startswith(said) == expected
+    assert found["status"] == "fit"
+    report["provenance"]["data"]["design"] = ["weight"]
+    assert not any(said in one for one in summarise(report)["sentences"])
+
+
 def test_a_rate_that_is_clearly_out_of_reach_is_not_told_to_need_labels(report) -> None:
     without_thresholds(report, [None, None])
     for found in targets_of(report):

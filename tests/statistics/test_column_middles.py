@@ -55,6 +55,15 @@ def test_constant_columns_do_not() -> None:
     assert moved(rows, np.column_stack([np.arange(100), np.full(100, 1e6)])) == []
 
 
+def test_columns_filled_with_zeros_do_unless_many_known_numbers_are() -> None:
+    rng = np.random.default_rng(2)
+    acidity, rain = rng.normal(6.5, 0.7, (1000, 1)), np.clip(rng.normal(0, 5, (1000, 1)), 0, None)
+    known = np.hstack([acidity, rain, -acidity])
+    assert moved(known, np.zeros((300, 3))) == [0, 2]
+    few = np.where(rng.random((300, 3)) < 0.5, 0.0, known[:300])
+    assert moved(known, few) == []
+
+
 def test_other_numbers_of_columns_are_beyond_nothing() -> None:
     assert not middles_of(np.ones((30, 2))).beyond(np.ones((30, 3))).any()
 

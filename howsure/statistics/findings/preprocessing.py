@@ -141,6 +141,17 @@ def rows_out_of_range(unlike: UnlikeRows | None) -> Finding | None:
     """
     if unlike is None or unlike.rows < SHARE_NOTICE * unlike.samples:
         return None
+    figures = {name: value for name, value in asdict(unlike).items() if name not in IN_WORDS}
+    if unlike.is_middle and unlike.least == unlike.most == 0.0:
+        return finding(
+            "inputs-out-of-range",
+            "warning",
+            "{words} is 0 in nearly all of {samples:,} samples for evaluation; in the calibration "
+            "set most of its numbers are from {known_least:g} to {known_most:g}. They may be "
+            "missing.",
+            words=f"Column `{unlike.column}`",
+            **figures,
+        )
     return finding(
         "inputs-out-of-range",
         "warning" if unlike.rows >= SHARE_WARNING * unlike.samples else "notice",
@@ -148,5 +159,5 @@ def rows_out_of_range(unlike: UnlikeRows | None) -> Finding | None:
         "set{words} from {least:g} to {most:g} instead of {known_least:g} to {known_most:g}.",
         words=(f" in column `{unlike.column}`" if unlike.column else "")
         + (": most numbers are" if unlike.is_middle else ": numbers"),
-        **{name: value for name, value in asdict(unlike).items() if name not in IN_WORDS},
+        **figures,
     )
