@@ -7,15 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from howsure.statistics.input_ranges import InputRange
 from service.child.onnx.shape_advice import (
-    IMAGE_AXES,
     MATRIX_AXES,
     count_advice,
     each_input_advice,
     made_shape,
     options_advice,
     pixels_advice,
+    refuse_pictures,
     shape_advice,
 )
 from service.child.pictures.values import keeps_pixels, model_values, pixels_in_order
@@ -263,7 +262,7 @@ class ModelInputs:
         if self.preprocessing is not None and PIXELS in arrays:
             return self._of_pixels(arrays, self.preprocessing, location, start)
         if self.preprocessing is not None:
-            _refuse_pictures(arrays, location, self.preprocessing)
+            refuse_pictures(arrays, location, self.preprocessing)
         named = by_input(arrays, self.specs)
         columns = self.table_columns or {}
         if named.keys() == {ANY_INPUT} and names_each_input(columns, self.names):
@@ -322,21 +321,6 @@ class ModelInputs:
                 place,
                 f"pictures of {pixels.shape[2]} x {pixels.shape[1]} do not suit the model, which "
                 f"takes {taken}; preprocessing.crop, or resize, brings them to one size",
-            )
-
-
-def _refuse_pictures(
-    arrays: Mapping[str, Array], location: str, preprocessing: Preprocessing
-) -> None:
-    """Refuse pictures in place of prepared numbers: no axis order makes them right."""
-    most = preprocessing.range_of_values(InputRange(0.0, 255.0, 0.0)).most
-    for name, array in arrays.items():
-        if array.dtype == np.uint8 and array.ndim == IMAGE_AXES and array.max(initial=0) > most:
-            raise InvalidInput.at(
-                f"{location}.{name}",
-                f"expected prepared numbers, got pictures of {array.dtype.name}; `preprocessing` "
-                f"prepares those sent as `{PIXELS}`, of shape [rows, height, width, "
-                f"{preprocessing.channels}]",
             )
 
 

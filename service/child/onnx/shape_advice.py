@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from howsure.statistics.input_ranges import InputRange
 from service.child.reading.columns import listed, nearest
+from service.errors import InvalidInput
 from service.graph.description import TensorSpec
 from service.runner.messages.frames import Array
 from service.runner.messages.onnx_models import ANY_INPUT
@@ -23,6 +25,21 @@ def pixels_advice(name: str, array: Array) -> str:
     if name != PIXELS or array.dtype != np.uint8:
         return ""
     return '; pixels need config.preprocessing, such as "imagenet" or "unit"'
+
+
+def refuse_pictures(
+    arrays: Mapping[str, Array], location: str, preprocessing: Preprocessing
+) -> None:
+    """Refuse pictures in place of prepared numbers: no axis order makes them right."""
+    most = preprocessing.range_of_values(InputRange(0.0, 255.0, 0.0)).most
+    for name, array in arrays.items():
+        if array.dtype == np.uint8 and array.ndim == IMAGE_AXES and array.max(initial=0) > most:
+            raise InvalidInput.at(
+                f"{location}.{name}",
+                f"expected prepared numbers, got pictures of {array.dtype.name}; `preprocessing` "
+                f"prepares those sent as `{PIXELS}`, of shape [rows, height, width, "
+                f"{preprocessing.channels}]",
+            )
 
 
 def each_input_advice(
