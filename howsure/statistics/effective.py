@@ -197,3 +197,32 @@ def effective_share(events: Hits, design: SampleDesign | None) -> EffectiveShare
     share, effective, groups = effective_sums(events, design).shares(np.array([events.size]))
     weighted = design.weights is not None
     return EffectiveShare(float(share[0]), float(effective[0]), int(groups[0]), weighted)
+
+
+def effective_size(ranks: Floats, design: SampleDesign) -> float:
+    """Return how many independent samples tell the distribution of a value as precisely.
+
+    As `EffectiveSums`, with the intra-class correlation of the ranks of the values, where one group
+    beside the ``G`` groups has one value only.
+
+    Parameters
+    ----------
+    ranks : ndarray of float64, shape (n_samples,)
+    design : SampleDesign
+    """
+    n = ranks.size
+    weights = np.ones(n) if design.weights is None else design.weights / design.weights[0]
+    variance = float(np.square(weights).sum())
+    if design.groups is not None:
+        _, places = np.unique(design.groups, return_inverse=True)
+        sizes = np.bincount(places)
+        means = np.bincount(places, ranks) / sizes
+        between = float(sizes @ np.square(means - ranks.mean())) / max(sizes.size - 1, 1)
+        within = float(np.square(ranks - means[places]).sum()) / max(n - sizes.size, 1)
+        typical = (n - float(sizes @ sizes) / n) / max(sizes.size - 1, 1)
+        spread = between + (typical - 1.0) * within
+        found = (between - within) / spread if sizes.size > 1 and spread > 0.0 else 1.0
+        rho = (sizes.size * min(max(found, 0.0), 1.0) + 1.0) / (sizes.size + 1.0)
+        together = float(np.square(np.bincount(places, weights)).sum())
+        variance = (1.0 - rho) * variance + rho * together
+    return float(weights.sum() ** 2 / variance)

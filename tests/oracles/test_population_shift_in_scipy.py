@@ -91,3 +91,25 @@ def test_sets_of_one_population_are_alike_however_they_were_sampled(by):
         plain += population_shift(given, values).p_value < 0.05
     assert alarms <= 22
     assert plain > 60
+
+
+@pytest.mark.parametrize("sizes", [(20,), (2, 60)])
+@pytest.mark.parametrize("spread", [0.0, 0.3, 1.0])
+def test_groups_count_as_much_as_their_values_differ(sizes, spread):
+    """Alarms at 5 % are false in no more sets; a move is seen unless whole groups are alike."""
+    rng = np.random.default_rng(4)
+
+    def draw(move):
+        groups = np.repeat(np.arange(60), rng.choice(sizes, 60))
+        values = rng.normal(move, 1.0, groups.size) + rng.normal(0.0, spread, 60)[groups]
+        return values.astype(np.float32), SampleDesign(groups=groups)
+
+    def p_value(move):
+        (known, calibration_design), (further, design) = draw(0.0), draw(move)
+        return population_shift(
+            further, known, design=design, calibration_design=calibration_design
+        ).p_value
+
+    assert sum(p_value(0.0) < 0.05 for _ in range(200)) <= 19
+    seen = sum(p_value(0.5) < 0.01 for _ in range(50))
+    assert (seen > 40) == (spread < 1.0)

@@ -51,17 +51,6 @@ class SampleDesign:
         """Bytes of the arrays."""
         return sum(array.nbytes for array in (self.weights, self.groups) if array is not None)
 
-    def size(self, n_samples: int) -> float:
-        """Return how many independent samples ``n_samples`` are worth at least.
-
-        Each group counts as one sample, as if its samples were all alike.
-        """
-        counted = np.ones(n_samples) if self.weights is None else self.weights / self.weights[0]
-        if self.groups is not None:
-            codes = np.unique(self.groups, return_inverse=True)[1].reshape(-1)
-            counted = np.bincount(codes, counted)
-        return float(counted.sum() ** 2 / np.square(counted).sum())
-
 
 def joined(parts: Sequence[SampleDesign | None]) -> SampleDesign | None:
     """Return the design of the samples of several parts, all of one kind."""

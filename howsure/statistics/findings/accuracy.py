@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import bdtr, bdtrc
 
-from howsure.statistics.bins.design import SampleDesign
+from howsure.statistics.effective import effective_share
 from howsure.statistics.findings.evidence import Finding, Level, RecordedSet, finding
 from howsure.statistics.findings.scores import ABOVE_CHANCE_Z, auroc_of
 from howsure.statistics.plain import percent
@@ -143,6 +143,8 @@ def accuracy_differs(evidence: RecordedSet) -> Finding | None:
 def _accuracy(records: Records) -> tuple[float, tuple[int, int]]:
     """Return the weighted accuracy; and effective samples, those that are right and all."""
     hits = records.hits(1)
-    accuracy = float(np.average(hits, weights=records.weight))
-    n = round(SampleDesign(records.weight, records.group).size(hits.size))
-    return accuracy, (round(accuracy * n), n)
+    found = effective_share(hits, records.design)
+    if found is None:
+        return float(hits.mean()), (int(np.count_nonzero(hits)), hits.size)
+    n = round(found.in_tail(DIFFERENCE_LEVEL / 2.0))
+    return found.share, (round(found.share * n), n)

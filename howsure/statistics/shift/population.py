@@ -7,6 +7,7 @@ from scipy.special import kolmogorov
 
 from howsure.statistics.arrays import Floats, Uncertainty
 from howsure.statistics.bins.design import SampleDesign
+from howsure.statistics.effective import effective_size
 from howsure.statistics.ranking import merge_underflow
 from howsure.statistics.scores.ranking import auroc
 
@@ -86,7 +87,8 @@ def population_shift(
     """Compare the uncertainties of two sets, by weight.
 
     The p-value is the limit for large sets, ``Q(sqrt(n m / (n + m)) D)``, where n and m are
-    effective samples. For small sets, ties and groups, small p-values are conservative.
+    effective samples (`effective_size`). For small sets, ties and groups, small p-values are
+    conservative.
 
     Parameters
     ----------
@@ -105,7 +107,11 @@ def population_shift(
     weights[1, further.size :] = 1.0 if of_calibration is None else of_calibration
     ours, theirs = np.cumsum(weights[:, order], axis=1)[:, ends]
     distance = float(np.abs(ours / ours[-1] - theirs / theirs[-1]).max())
-    n, m = design.size(further.size), calibration_design.size(calibration.size)
+    # Equal values have one rank, the number of samples up to them.
+    ranks = np.empty(order.size)
+    ranks[order] = np.repeat(ends + 1.0, np.diff(ends, prepend=-1))
+    n = effective_size(ranks[: further.size], design)
+    m = effective_size(ranks[further.size :], calibration_design)
     return PopulationShift(
         distance=distance,
         p_value=float(kolmogorov(np.sqrt(n * m / (n + m)) * distance)),
