@@ -131,13 +131,16 @@ def _population(measure: MeasureEvaluation, *, differs: bool) -> str:
         p_value = f"p = {population.p_value:.2g}"
     found = f"Kolmogorov-Smirnov distance {population.distance:.3f}, {p_value}"
     if not differs:
-        return f"{measure.measure} shows no difference from the calibration set ({found})"
-    how = "distributed differently than"
+        return f"no difference of certainty is seen, by {measure.measure} ({found})"
     above_half = population.auroc - 0.5
-    if abs(above_half) >= CLEARLY:
-        how = "higher than" if above_half > 0.0 else "lower than"
-    larger = percent(population.auroc, digits=0)
+    if abs(above_half) < CLEARLY:
+        return (
+            f"certainty is distributed differently than on the calibration set, by "
+            f"{measure.measure} ({found})"
+        )
+    how = "less" if above_half > 0.0 else "more"
+    share = percent(0.5 + abs(above_half), digits=0)
     return (
-        f"{measure.measure} is {how} in the calibration set: of one sample from each, that of "
-        f"this set has the larger value in {larger} of cases ({found})"
+        f"answers are {how} certain than on the calibration set, by {measure.measure}: of one "
+        f"answer from each, that of this set is the {how} certain one in {share} of cases ({found})"
     )

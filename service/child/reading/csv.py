@@ -4,6 +4,7 @@ import csv
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
@@ -35,6 +36,7 @@ from service.errors import InvalidDataset, TooLarge
 from service.runner.messages.reading import SetContext
 
 FORMAT = "csv"
+BOOLEANS = "booleans"
 # An Arrow type by its name; a whole number is a float64.
 CellType: TypeAlias = Literal["int64", "float64", "string", "whole"]
 
@@ -77,9 +79,11 @@ def open_csv(file: SetFile, ctx: SetContext) -> TableSet | PairSet:
         return read_pairs(
             header, partial(_read_columns, file, header, ctx, cells), ctx, file_format=FORMAT
         )
-    columns = table_columns(_columns(file, header, ctx), ctx)
+    found = _columns(file, header, ctx)
+    booleans = {column.name for column in found if column.type_name == BOOLEANS}
+    columns = table_columns(found, ctx)
     texts: dict[str, CellType] = {GROUP: "string"} if GROUP in columns.design else {}
-    read = partial(_read_columns, file, header, ctx)
+    read = partial(_read_columns, file, header, ctx, booleans=booleans)
     sources: dict[str, ArraySource] = {
         name: BinaryColumn(chosen[0].name, ctx)
         if columns.is_binary
@@ -116,9 +120,14 @@ def _columns(file: SetFile, header: Sequence[str], ctx: SetContext) -> list[Tabl
     """Return the columns; the first row tells their kinds."""
     refuse_duplicates(header, ctx)
     # Before any row is read: a file that is no table at all has no such column.
-    label_column(header, ctx)
+    label = label_column(header, ctx)
     cells = _first_row(file, header, ctx)
-    return [_table_column(name, cells[name]) for name in header]
+    found = [_table_column(name, cells[name]) for name in header]
+    # Labels may be names of classes.
+    return [
+        replace(one, kind="text") if one.name == label and one.type_name == BOOLEANS else one
+        for one in found
+    ]
 
 
 def _first_row(file: SetFile, header: Sequence[str], ctx: SetContext) -> dict[str, str]:
@@ -133,6 +142,8 @@ def _first_row(file: SetFile, header: Sequence[str], ctx: SetContext) -> dict[st
 def _table_column(name: str, cell: str) -> TableColumn:
     if not cell.strip() or _is_number(cell):
         return TableColumn(name, "numbers", "numbers")
+    if cell.strip().lower() in ("true", "false"):
+        return TableColumn(name, "numbers", BOOLEANS)
     kind: Literal["dates", "text"] = "dates" if _DATE.fullmatch(cell.strip()) else "text"
     return TableColumn(name, kind, kind)
 
@@ -178,13 +189,17 @@ def _read_columns(
     types: Mapping[str, CellType],
     names: Sequence[str],
     _n_rows: int,
+    booleans: Collection[str] = (),
 ) -> Iterator[Any]:
     """Stream columns as record batches; how many rows each has follows from the block size.
 
-    Cells are numbers where ``types`` does not say otherwise.
+    Cells are numbers where ``types`` does not say otherwise; ``booleans`` become numbers.
     """
     import pyarrow as pa  # noqa: PLC0415 - slow to import
     import pyarrow.csv as pa_csv  # noqa: PLC0415 - as above
+
+    arrow_types = {name: _ARROW_TYPES[types.get(name, "float64")] for name in names}
+    cast = [name for name, found in arrow_types.items() if name in booleans and found != "string"]
 
     def opened() -> Iterator[Any]:
         # In one thread the messages name the row at fault.
@@ -195,7 +210,7 @@ def _read_columns(
                 block_size=max(_MIN_BLOCK_BYTES, _BLOCK_BYTES_PER_COLUMN * len(header)),
             ),
             convert_options=pa_csv.ConvertOptions(
-                column_types={name: _ARROW_TYPES[types.get(name, "float64")] for name in names},
+                column_types=arrow_types | dict.fromkeys(cast, "bool"),
                 include_columns=list(names),
                 null_values=[""],
             ),
@@ -203,7 +218,12 @@ def _read_columns(
         return reader
 
     integers = {name for name, cells in types.items() if cells in ("int64", "whole")}
-    yield from guarded(opened, partial(_refuse_faults, header, integers, ctx))
+    for record_batch in guarded(opened, partial(_refuse_faults, header, integers, ctx)):
+        for name in cast:
+            at = record_batch.schema.get_field_index(name)
+            numbers = record_batch.column(at).cast(arrow_types[name])
+            record_batch = record_batch.set_column(at, name, numbers)  # noqa: PLW2901
+        yield record_batch
 
 
 @contextmanager

@@ -79,6 +79,22 @@ def test_booleans_are_labels_in_csv(path, written_as):
     assert read_all(path, reading=reading)[1].tolist() == (1 - labels).tolist()
 
 
+@pytest.mark.parametrize("written_as", [("False", "True"), ("false", "true"), ("FALSE", "TRUE")])
+def test_booleans_are_numbers_in_csv(path, written_as):
+    """Of a feature, and of the labels of outputs."""
+    flags = [written_as[int(age % 3 == 0)] for age in AGE]
+    rows = [f"{age},{flag},{age % 2}" for age, flag in zip(AGE, flags, strict=True)]
+    path = write_text(path, "\n".join(["age,has_fibre,label", *rows]))
+    np.testing.assert_array_equal(read_all(path)[0]["inputs"], np.c_[AGE, AGE % 3 == 0])
+    rows = [f"{age / 30},{flag}" for age, flag in zip(AGE, flags, strict=True)]
+    path = write_text(path, "\n".join(["prob,label", *rows]))
+    assert read_all(path)[1].tolist() == (AGE % 3 == 0).tolist()
+    path = write_text(path, "age,has_fibre,label\n1,True,0\n2,yes,1\n")
+    error = refusal(path)
+    assert error.violations[0].location == "calibration.has_fibre[1]"
+    assert "got 'yes'" in error.message
+
+
 @pytest.mark.parametrize(("file_format", "stored"), PLACES)
 def test_a_name_that_class_map_does_not_have_is_refused(path, file_format, stored):
     path = written(path, file_format, stored, NAMES)

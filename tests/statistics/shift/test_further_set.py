@@ -111,7 +111,7 @@ def test_an_unlabelled_set_of_other_uncertainties_is_shifted_in_words(calibratio
     found = found_of(calibration, simulated_records(1500, seed=5, spread=1.5), labelled=False)
 
     assert found.shifted
-    assert "Top-1: the set is shifted; neg_log_pmax is higher than in the" in found.sentence
+    assert "Top-1: the set is shifted; answers are less certain than on the" in found.sentence
     assert "without labels" in found.sentence
 
 

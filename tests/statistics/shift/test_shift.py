@@ -63,8 +63,8 @@ def test_events_share_the_level(p_value, n_events, shifted):
 
 
 @pytest.mark.parametrize(("auroc", "says"), [
-    (0.46, "is lower than in"), (0.48, "is distributed differently than in"),
-    (0.52, "is distributed differently than in"), (0.54, "is higher than in"),
+    (0.46, "answers are more certain than on"), (0.48, "certainty is distributed differently"),
+    (0.52, "certainty is distributed differently"), (0.54, "answers are less certain than on"),
 ])  # fmt: skip
 def test_a_shifted_set_says_in_which_direction(auroc, says):
     measure = measure_with(1e-6)
@@ -82,7 +82,7 @@ def test_probabilities_that_fail_are_too_high_or_too_low(right, outcome):
     found, text = shift_verdict(1, measure, n_events=1)
     assert found == outcome
     assert "are right, 90.0 % stated" in text
-    assert "shows no difference from the calibration set" in text
+    assert "no difference of certainty is seen" in text
 
 
 @pytest.mark.parametrize(("observed", "p_value", "shifted"), [
