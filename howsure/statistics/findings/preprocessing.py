@@ -3,7 +3,7 @@
 from dataclasses import asdict
 
 import numpy as np
-from scipy.special import stdtr
+from scipy.special import bdtrc, stdtr
 
 from howsure.statistics.arrays import Floats
 from howsure.statistics.findings.evidence import (
@@ -83,7 +83,9 @@ def _clearly_better(as_sent: Records, prepared: Records, *, level: float, more_h
 
     Three conditions must hold. The mean log-probability of the label rises by 0.1 nats, by the
     paired t-test at 0.1 %. It ends 0.1 nats above the negative entropy of the labels, the best
-    value for one constant answer. No hits are lost, by the sign test at 5 %. Samples of one class,
+    value for one constant answer; or more answers are right than of always naming the most frequent
+    label, by the binomial test at that level, as of a network that is too sure where labels are
+    wrong. No hits are lost, by the sign test at 5 %. Samples of one class,
     from a sorted set, therefore give no finding: on nearly blank inputs a network names one class
     for all. The predicted classes of networks with rectifiers hardly depend on the scale, so
     accuracy alone would miss most cases. A model on its training scale loses hits or probability on
@@ -101,7 +103,9 @@ def _clearly_better(as_sent: Records, prepared: Records, *, level: float, more_h
     mean, spread = float(gains.mean()), float(gains.std(ddof=1))
     if mean < LEAST_GAIN or spread == 0.0:
         return False
-    if float(after.mean()) <= LEAST_GAIN - _label_entropy(as_sent):
+    if float(after.mean()) <= LEAST_GAIN - _label_entropy(as_sent) and not (
+        _beats_one_class(prepared, level)
+    ):
         return False
     if more_hits:
         won = PairedHits.of(as_sent.hits(1), prepared.hits(1))
@@ -111,6 +115,13 @@ def _clearly_better(as_sent: Records, prepared: Records, *, level: float, more_h
     if lost.gain > 0 and lost.p_value < LOSS_LEVEL:
         return False
     return bool(stdtr(n - 1, -mean / (spread / np.sqrt(n))) < level)
+
+
+def _beats_one_class(records: Records, level: float) -> bool:
+    n = records.n_samples
+    most = float(np.unique_counts(records.label).counts.max() / n)
+    n_hits = int(np.count_nonzero(records.hits(1)))
+    return most < 1.0 and bool(bdtrc(n_hits - 1, n, most) < level)
 
 
 def _label_entropy(records: Records) -> float:

@@ -34,6 +34,18 @@ def test_a_network_that_minds_the_scale_by_its_confidence_alone():
     assert figures["accuracy"] == figures["rescaled_accuracy"]
 
 
+def test_wrong_labels_do_not_hide_that_a_sure_model_is_right_far_more_often():
+    """Its log-probability is below that of a constant answer, because a fifth is labelled wrong."""
+    logits, labels = calibrated(256, seed=3)
+    rng = np.random.default_rng(5)
+    given = np.where(rng.random(256) < 0.2, (labels + 1) % 10, labels)
+    garbage = rng.normal(size=logits.shape) * 40.0
+    trials = rescaled(garbage, logits * 6.0, given, 1 / 255)
+    ((_, answers),) = trials.tried
+    assert answers.label_log_probability.mean() < -np.log(10)
+    assert "inputs-not-scaled" in found_in(garbage, given, trials=trials)
+
+
 def test_a_scale_that_costs_hits_is_none():
     """Its answers are unsure, which is better than to be sure and wrong, but fewer are right."""
     logits, labels = calibrated(256, seed=4)
