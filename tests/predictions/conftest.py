@@ -31,3 +31,10 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BusyService]:
     folder = tmp_path_factory.mktemp("busy")
     with busy_service_on(folder, predict_queue_rows=10) as found:
         yield found
+
+
+@pytest.fixture(autouse=True)
+def loaded(request: pytest.FixtureRequest) -> None:
+    """Load the model again where an earlier test ended its process: held then, it would stop."""
+    if "busy" in request.fixturenames:
+        request.getfixturevalue("busy").wait_for_answer()

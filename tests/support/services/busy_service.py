@@ -78,6 +78,10 @@ class BusyService:
             assert not asked.done()
         assert asked.result().status_code == httpx.codes.OK
 
+    def wait_for_answer(self) -> None:
+        """Wait until the model is loaded; on a busy machine that may take longer than a timeout."""
+        assert wait_until(lambda: self.ask().status_code == httpx.codes.OK)
+
     def wait_for(self, *, running: int, pending: int) -> None:
         """Wait until so many requests are at the model, and so many wait for it."""
         assert wait_until(lambda: self.state() == (running, pending)), self.state()
@@ -103,7 +107,7 @@ def busy_service_on(folder: Path, **settings: Any) -> Iterator[BusyService]:
             calibration=inputs_set(),
         )
         service = BusyService(client, threads, started)
-        assert service.ask().status_code == httpx.codes.OK
+        service.wait_for_answer()
         yield service
 
 
