@@ -105,3 +105,23 @@ def test_nothing_moves_where_one_array_is_read_only():
     with pytest.raises(ValueError, match="read-only"), moved_to_canonical_order(records):
         raise AssertionError
     np.testing.assert_equal(records.to_arrays(), before)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_equal_samples_are_in_folds_by_chance(grouped):
+    """Pairs of nine scores: their hits in a fold vary as those of samples drawn at random."""
+    ratios = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        scores = rng.integers(0, 9, 1200).astype(np.float32)
+        hits = rng.random(1200) < 0.3 + 0.07 * scores
+        keys = tie_keys(scores, seed)
+        groups = np.arange(1200) if grouped else None
+        folds = stratified_folds(hits, keys, n_folds=10, groups=groups)
+        assert np.ptp(np.bincount(folds[hits])) <= 1
+        for score in np.unique(scores):
+            of_score = scores == score
+            rate, n = hits[of_score].mean(), np.bincount(folds[of_score], minlength=10)
+            counted = np.bincount(folds[of_score & hits], minlength=10)
+            ratios.append(np.mean((counted - n * rate) ** 2) / np.mean(n * rate * (1 - rate)))
+    assert 0.8 < np.mean(ratios) < 1.2
