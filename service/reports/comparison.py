@@ -10,6 +10,7 @@ from howsure.statistics.comparison import (
     Comparison,
     Served,
     accuracy_difference,
+    are_same_samples,
     compare_on_folds,
     compare_on_samples,
 )
@@ -24,6 +25,10 @@ from service.storage.fit_results import core_table, served_tables
 from service.workspace import Workspace
 
 MOST_COMPARED = 20
+# What two calibrations are compared on.
+ONE_SET = "the same evaluation set"
+SAME_LABELS = "evaluation sets with the same labels in the same order"
+ON_FOLDS = "cross-validation of each on its own data"
 
 
 def compare_calibrations(
@@ -31,8 +36,8 @@ def compare_calibrations(
 ) -> dict[str, Any]:
     """Return the reports of several calibrations, and each compared with the first.
 
-    Calibrations judged on the same evaluation set are compared sample by sample; others by their
-    cross-validated scores.
+    Calibrations judged on the same evaluation set, or on sets with the same labels in the same
+    order, are compared sample by sample; others by their cross-validated scores.
 
     Raises
     ------
@@ -63,9 +68,15 @@ def _compare(
     """Compare two reports; ``served_of`` reads what a calibration serves, by event."""
     shared = [k for k in first["events"] if k in second["events"]]
     digests = [found["provenance"]["data"].get("evaluation_sha256") for found in (first, second)]
-    paired = digests[0] is not None and digests[0] == digests[1]
-    if paired:
+    numbers = [found["provenance"]["data"].get("evaluation_samples") for found in (first, second)]
+    on = ON_FOLDS
+    if shared and numbers[0] is not None and numbers[0] == numbers[1]:
         one, other = (served_of(uuid.UUID(found["calibration"]["id"])) for found in (first, second))
+        if digests[0] == digests[1]:
+            on = ONE_SET
+        elif are_same_samples(one[shared[0]].records, other[shared[0]].records):
+            on = SAME_LABELS
+    if on != ON_FOLDS:
         comparisons = [compare_on_samples(int(k), one[k], other[k]) for k in shared]
     else:
         comparisons = [
@@ -81,7 +92,7 @@ def _compare(
     return {
         "first": names[0],
         "second": names[1],
-        "on": "the same evaluation set" if paired else "cross-validation of each on its own data",
+        "on": on,
         "events": {
             str(found.k): to_plain(found) | {"undecided": _undecided(found, warned)}
             for found in comparisons

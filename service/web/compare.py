@@ -158,13 +158,15 @@ def _heading(
 def _against(at: int, found: Json) -> dict[str, Any]:
     """Return the basis and the sentences of a comparison with the first calibration."""
     comparison = found["comparisons"][at]
-    first, second = (found["calibrations"][place]["provenance"]["data"] for place in (0, at + 1))
+    first, second = (
+        found["calibrations"][place]["provenance"]["data"]["sha256"] for place in (0, at + 1)
+    )
     return {
         "first": comparison["first"],
         "second": comparison["second"],
         "is_judged": any(event["differences"] for event in comparison["events"].values()),
         "is_paired": any(event["paired"] for event in comparison["events"].values()),
-        "is_same_set": first["sha256"] == second["sha256"],
-        "of_outputs": {first["kind"], second["kind"]} != {"inputs"},
+        "is_same_set": first == second,
+        "on": comparison["on"],
         "sentences": comparison["sentences"],
     }

@@ -322,6 +322,25 @@ def test_comparison_is_paired_on_a_shared_evaluation_set(client, digits_calibrat
     client.delete(f"/calibrations/{refitted['id']}")
 
 
+def test_comparison_is_paired_on_outputs_of_the_same_samples(client, digits_calibration) -> None:
+    """Their labels are in the same order; another order of the rows is another set."""
+    rng = np.random.default_rng(0)
+    own = {"logits": rng.normal(size=(600, 10)), "labels": LABELS}
+    own["logits"][np.arange(600), LABELS] += 2.0
+    order = rng.permutation(600)
+    for name, rows in (("same rows", slice(None)), ("other order", order)):
+        judging = npz(**{key: values[rows] for key, values in own.items()})
+        found = calibrated(
+            client, quick_config(name="own"), calibration=npz(**own), evaluation=judging
+        )
+        params = [("calibration", "digits@1"), ("calibration", found["id"])]
+        (comparison,) = client.get("/report", params=params).json()["comparisons"]
+        is_same = name == "same rows"
+        assert comparison["events"]["1"]["paired"] == is_same
+        assert ("the same labels in the same order" in comparison["on"]) == is_same
+        client.delete(f"/calibrations/{found['id']}")
+
+
 def test_comparison_without_shared_samples(client, digits_calibration) -> None:
     data = digits("calibration_logits.csv")
     calibrated(client, quick_config(name="other"), calibration=data)

@@ -12,6 +12,7 @@ from howsure.statistics.comparison import (
     PairedDifference,
     Served,
     accuracy_difference,
+    are_same_samples,
     compare_on_folds,
     compare_on_samples,
     paired_difference,
@@ -88,6 +89,17 @@ def test_samples_of_other_labels_are_refused():
     one, other = simulated_records(50, seed=2), simulated_records(50, seed=3)
     with pytest.raises(ValueError, match="their labels differ"):
         compare_on_samples(1, served_of(one, n_bins=2), served_of(other, n_bins=2))
+
+
+def test_samples_are_the_same_where_labels_are_in_one_order():
+    """Of other files, or of the outputs of other models; sorted labels tell nothing."""
+    records, other = simulated_records(300, seed=2), simulated_records(300, seed=3)
+    order = np.argsort(records.label, kind="stable")
+    assert are_same_samples(records, replace(records, tie_key=other.tie_key))
+    assert not are_same_samples(records, other)
+    assert not are_same_samples(records, records.take(np.arange(299)))
+    assert not are_same_samples(records, records.take(np.roll(np.arange(300), 1)))
+    assert not are_same_samples(records.take(order), records.take(order))
 
 
 def test_folds_are_compared_by_their_means():
