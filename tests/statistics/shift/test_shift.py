@@ -63,13 +63,14 @@ def test_events_share_the_level(p_value, n_events, shifted):
 
 
 @pytest.mark.parametrize(("auroc", "says"), [
-    (0.46, "answers are more certain than on"), (0.48, "certainty is distributed differently"),
-    (0.52, "certainty is distributed differently"), (0.54, "answers are less certain than on"),
+    (0.46, "answers are more certain than"), (0.48, "certainty is distributed differently than"),
+    (0.52, "certainty is distributed differently than"), (0.54, "answers are less certain than"),
 ])  # fmt: skip
 def test_a_shifted_set_says_in_which_direction(auroc, says):
     measure = measure_with(1e-6)
     measure = replace(measure, population=replace(measure.population, auroc=auroc))
-    assert f"entropy {says} the calibration set" in shift_verdict(1, measure, n_events=1)[1]
+    said = f"{says} on the calibration set, by entropy"
+    assert said in shift_verdict(1, measure, n_events=1)[1]
 
 
 @pytest.mark.parametrize(("right", "outcome"), [
