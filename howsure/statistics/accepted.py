@@ -18,10 +18,10 @@ class AcceptedSamples:
     n_samples, n_accepted, n_errors : int
         All samples, samples with ``U <= threshold``, and accepted samples without a hit.
     coverage : float
-        Share of accepted samples, weighted.
+        Weighted share of accepted samples.
     effective : EffectiveShare or None
-        The share of errors among accepted samples; None without weights and groups, and if none
-        is accepted.
+        Their share of errors; None if no sample is accepted, or samples have neither weights nor
+        groups.
     """
 
     n_samples: int

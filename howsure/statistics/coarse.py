@@ -27,12 +27,12 @@ class CoarseCell:
         None where there is no limit. Both are None if no cell reaches the target.
     count, hits : int
     weight : float
-        Share of all samples, weighted.
+        Weighted share of all samples.
     probability : float or None
-        Plain share of hits, weighted; None for an empty cell.
+        Weighted share of hits, not shrunk; None if the cell is empty.
     interval : tuple of two floats, or None
-        Clopper-Pearson interval for a cell fixed in advance, with weights or groups of the
-        effective samples; None for an empty cell.
+        Clopper-Pearson interval for a cell fixed in advance; None if the cell is empty. With
+        weights or groups it is the interval of the effective samples.
     """
 
     target: float | None

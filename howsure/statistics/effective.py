@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from howsure.statistics.arrays import Counts, Floats, Hits, Rates
-from howsure.statistics.bins.design import SampleDesign
+from howsure.statistics.bins.design import SampleDesign, intraclass_correlation
 
 
 @dataclass(frozen=True)
@@ -65,11 +65,11 @@ class EffectiveSums:
     Attributes
     ----------
     weights, event_weights : ndarray of float64
-        Of the samples, and of the events among them.
+        Total weight of the samples, and of the events among them.
     squares, event_squares : ndarray of float64
-        The same of squared weights.
+        The same sums of squared weights.
     clusters : GroupSums or None
-        None without groups.
+        None if samples have no groups.
     """
 
     weights: Floats
@@ -191,7 +191,10 @@ def _group_sums(events: Hits, codes: Counts, weights: Floats) -> GroupSums:
 
 
 def effective_share(events: Hits, design: SampleDesign | None) -> EffectiveShare | None:
-    """Return the share of events among samples; None without weights and groups, or samples."""
+    """Return the share of events.
+
+    None if there are no samples, or they have neither weights nor groups.
+    """
     if design is None or events.size == 0:
         return None
     share, effective, groups = effective_sums(events, design).shares(np.array([events.size]))
@@ -210,19 +213,12 @@ def effective_size(ranks: Floats, design: SampleDesign) -> float:
     ranks : ndarray of float64, shape (n_samples,)
     design : SampleDesign
     """
-    n = ranks.size
-    weights = np.ones(n) if design.weights is None else design.weights / design.weights[0]
+    weights = np.ones(ranks.size) if design.weights is None else design.weights / design.weights[0]
     variance = float(np.square(weights).sum())
     if design.groups is not None:
-        _, places = np.unique(design.groups, return_inverse=True)
-        sizes = np.bincount(places)
-        means = np.bincount(places, ranks) / sizes
-        between = float(sizes @ np.square(means - ranks.mean())) / max(sizes.size - 1, 1)
-        within = float(np.square(ranks - means[places]).sum()) / max(n - sizes.size, 1)
-        typical = (n - float(sizes @ sizes) / n) / max(sizes.size - 1, 1)
-        spread = between + (typical - 1.0) * within
-        found = (between - within) / spread if sizes.size > 1 and spread > 0.0 else 1.0
-        rho = (sizes.size * min(max(found, 0.0), 1.0) + 1.0) / (sizes.size + 1.0)
+        codes, places = np.unique(design.groups, return_inverse=True)
+        found = intraclass_correlation(places, np.zeros(codes.size, np.int64), ranks)
+        rho = (codes.size * found + 1.0) / (codes.size + 1.0)
         together = float(np.square(np.bincount(places, weights)).sum())
         variance = (1.0 - rho) * variance + rho * together
     return float(weights.sum() ** 2 / variance)

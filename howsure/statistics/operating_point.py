@@ -23,9 +23,9 @@ class Effect(AcceptedSamples):
     Attributes
     ----------
     risk : float or None
-        Error rate of accepted samples, weighted; None if none is accepted.
+        Weighted error rate of accepted samples; None if no sample is accepted.
     errors : float
-        Share of all samples that are accepted and without a hit, weighted.
+        Weighted share of all samples that are accepted and have no hit.
     coverage_interval, risk_interval, errors_interval : tuple of float
         Exact binomial intervals (Clopper & Pearson 1934), with weights or groups of the effective
         samples. If the threshold was chosen on the same samples they are optimistic; the test of

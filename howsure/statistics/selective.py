@@ -58,11 +58,11 @@ class SelectiveResult:
     threshold : float or None
         Accept ``U <= threshold``; None if no rank passes.
     coverage : float or None
-        Accepted share of the calibration set, weighted.
+        Weighted share of the calibration set that is accepted.
     n_accepted, n_errors : int
         Of the calibration set; 0 if no rank passes.
     effective : EffectiveShare or None
-        The share of errors; None without weights and groups, and if no rank passes.
+        The share of errors; None if no rank passes, or samples have neither weights nor groups.
     labels_missing : int or None
         If no rank passes, about how many more samples would give a threshold. None if 100 times
         the samples would not, as far as these tell, and if there is a threshold.

@@ -59,7 +59,7 @@ class PreviewQuery(Choice):
 class Effective(BaseModel):
     """The error rate of accepted samples that have weights or groups."""
 
-    share: float = Field(description="The error rate, weighted.")
+    share: float = Field(description="The weighted error rate.")
     n_effective: float = Field(description="Independent samples that tell it as precisely.")
     n_groups: int = Field(description="Groups of accepted samples; without groups, the samples.")
     weighted: bool = Field(description="Whether samples have weights.")
@@ -71,18 +71,18 @@ class Effect(BaseModel):
     n_samples: int = Field(description="Number of samples.")
     n_accepted: int = Field(description="Samples at or below the threshold.")
     n_errors: int = Field(description="Accepted samples with a wrong Top-1 class.")
-    coverage: float = Field(description="Accepted share, weighted.")
+    coverage: float = Field(description="Weighted share that is accepted.")
     coverage_interval: tuple[float, float] = Field(description="Exact, at the configured level.")
     risk: float | None = Field(
-        description="Error rate of accepted samples, weighted; null without any."
+        description="Weighted error rate of accepted samples; null if none is accepted."
     )
     risk_interval: tuple[float, float] | None = Field(
         description="Exact, at the configured level, for a threshold fixed beforehand."
     )
-    errors: float = Field(description="Share of all samples that are accepted and wrong, weighted.")
+    errors: float = Field(description="Weighted share of all samples that are accepted and wrong.")
     errors_interval: tuple[float, float] = Field(description="Exact, at the configured level.")
     effective: Effective | None = Field(
-        None, description="How weights and groups count; null without them."
+        None, description="How weights and groups count; null if samples have neither."
     )
 
 

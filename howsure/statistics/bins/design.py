@@ -129,30 +129,30 @@ def effective_bins(bins: BinIndex, hits: Hits, n_bins: int, design: SampleDesign
     )
 
 
-def intraclass_correlation(cells: BinIndex, bin_of_cell: BinIndex, hits: Hits) -> float:
-    """Return the correlation of hits within groups, from 0 to 1.
+def intraclass_correlation(cells: BinIndex, bin_of_cell: BinIndex, values: Hits | Floats) -> float:
+    """Return the correlation of hits, or of other values, within groups, from 0 to 1.
 
     The estimate by analysis of variance, pooled over bins: Donner 1986, section 2; Ridout et al.
-    1999, section 3.1. A cell is the part of a group in one bin. If hits do not vary within bins,
+    1999, section 3.1. A cell is the part of a group in one bin. If values do not vary within bins,
     nothing is known of the correlation, and it is 1: each group then counts as one sample.
 
     Parameters
     ----------
     cells : ndarray of int64, shape (n_samples,)
     bin_of_cell : ndarray of int64, shape (n_cells,)
-    hits : ndarray of bool, shape (n_samples,)
+    values : ndarray of bool or float64, shape (n_samples,)
     """
     sizes = np.bincount(cells)
-    cell_hits = np.bincount(cells, hits)
+    cell_sums = np.bincount(cells, values)
     counts = np.bincount(bin_of_cell, sizes)
-    bin_rates = np.bincount(bin_of_cell, cell_hits) / np.maximum(counts, 1.0)
-    rates = cell_hits / sizes
+    bin_means = np.bincount(bin_of_cell, cell_sums) / np.maximum(counts, 1.0)
+    means = cell_sums / sizes
     n_cells, n_bins = len(sizes), int(np.count_nonzero(counts))
     free_between, free_within = n_cells - n_bins, len(cells) - n_cells
     if free_between == 0 or free_within == 0:
         return 1.0 if free_within else 0.0
-    between = float(sizes @ np.square(rates - bin_rates[bin_of_cell])) / free_between
-    within = float(np.sum(cell_hits * (1.0 - rates))) / free_within
+    between = float(sizes @ np.square(means - bin_means[bin_of_cell])) / free_between
+    within = float(np.square(values - means[cells]).sum()) / free_within
     squares = np.bincount(bin_of_cell, np.square(sizes.astype(np.float64)))
     typical = (len(cells) - float(np.sum(squares / np.maximum(counts, 1.0)))) / free_between
     spread = between + (typical - 1.0) * within

@@ -12,7 +12,7 @@ from howsure.statistics.records.records import Records
 CHANCE_LEVEL = 0.01  # level of the test that the accuracy is above chance
 POWER_LEVEL = 1e-3  # largest probability that a model as good as it claims fails this test
 ENOUGH_SAMPLES = 500
-TWO = 2
+BINARY = 2  # classes
 
 
 def accuracy_near_chance(evidence: RecordedSet) -> Finding | None:
@@ -34,9 +34,9 @@ def accuracy_near_chance(evidence: RecordedSet) -> Finding | None:
     if _is_near(evidence, at_random):
         guess = "a random guess. Labels and inputs may belong to other rows, or the inputs may "
         guess += "differ from the training data."
-        if evidence.n_classes == TWO and bdtr(evidence.n_hits, evidence.records.n_samples, 0.5) < (
-            CHANCE_LEVEL
-        ):
+        if evidence.n_classes == BINARY and bdtr(
+            evidence.n_hits, evidence.records.n_samples, 0.5
+        ) < (CHANCE_LEVEL):
             guess = "a random guess but below it: with the two classes exchanged it would be "
             guess += (
                 f"{percent(1.0 - evidence.accuracy)}. Check their order, in labels and outputs."

@@ -39,9 +39,9 @@ def design_warnings(design: SampleDesign | None) -> Iterator[str]:
             "alike samples of a group are."
         )
     yield (
-        "In spite of weights and groups, out-of-distribution thresholds, the fit of the measure "
-        "learned and the scores aurc, e_aurc, aece, amce, ece_equal_mass and l2_debiased count "
-        "each sample as one; there is no guarantee for all bins and no consistency band."
+        "Out-of-distribution thresholds, the fit of the measure learned and the scores aurc, "
+        "e_aurc, aece, amce, ece_equal_mass and l2_debiased count each sample as one, whatever its "
+        "weight or group. There is no guarantee for all bins and no consistency band."
     )
 
 

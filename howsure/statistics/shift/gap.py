@@ -45,8 +45,9 @@ def gap_test(
     own = _shares(calibration_design, hits.size)
     total = np.bincount(held, own, table.n_bins)
     of_set = np.bincount(bins, weights, table.n_bins)
-    influence = own * (of_set / np.maximum(total, np.finfo(np.float64).tiny))[held]
-    rate = np.bincount(held, own * hits, table.n_bins) / np.maximum(total, 1e-300)
+    total_or_least = np.maximum(total, np.finfo(np.float64).tiny)
+    influence = own * (of_set / total_or_least)[held]
+    rate = np.bincount(held, own * hits, table.n_bins) / total_or_least
     parts = [
         _variance(weights, judged.hits, judged.probability, design, gap),
         _variance(influence, hits, rate[held], calibration_design, 0.0),

@@ -77,7 +77,7 @@ class EventEvaluation:
     sentence : str
         The result in words.
     effective : EffectiveShare or None
-        The accuracy with weights or groups; otherwise None, and without labels.
+        The accuracy; None if samples have no labels, or neither weights nor groups.
     """
 
     k: int

@@ -1,4 +1,4 @@
-"""Advice for arrays, and for preprocessing, in a shape that the model does not take."""
+"""Advice for arrays, and for preprocessing, that do not suit the model."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -199,7 +199,7 @@ def _read_columns(
     import pyarrow.csv as pa_csv  # noqa: PLC0415 - as above
 
     arrow_types = {name: _ARROW_TYPES[types.get(name, "float64")] for name in names}
-    cast = [name for name, found in arrow_types.items() if name in booleans and found != "string"]
+    cast = {name for name, found in arrow_types.items() if name in booleans and found != "string"}
 
     def opened() -> Iterator[Any]:
         # In one thread the messages name the row at fault.
@@ -219,11 +219,13 @@ def _read_columns(
 
     integers = {name for name, cells in types.items() if cells in ("int64", "whole")}
     for record_batch in guarded(opened, partial(_refuse_faults, header, integers, ctx)):
-        for name in cast:
-            at = record_batch.schema.get_field_index(name)
-            numbers = record_batch.column(at).cast(arrow_types[name])
-            record_batch = record_batch.set_column(at, name, numbers)  # noqa: PLW2901
-        yield record_batch
+        yield pa.RecordBatch.from_arrays(
+            [
+                column.cast(arrow_types[name]) if name in cast else column
+                for name, column in zip(names, record_batch.columns, strict=True)
+            ],
+            names=list(names),
+        )
 
 
 @contextmanager

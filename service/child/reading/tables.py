@@ -302,7 +302,7 @@ FILL_IN = "; fill in missing values before, as for the training of the model"
 
 
 def number_column(
-    record_batch: Any,  # noqa: ANN401 - as above
+    record_batch: Any,  # noqa: ANN401 - pyarrow has no types
     name: str,
     start: int,
     ctx: SetContext,
