@@ -47,7 +47,7 @@ def label_array(labels: ArrayLike, indices: Mapping[str, int] | None) -> NDArray
         return given
     values = given.ravel().tolist()
     for row, value in enumerate(values):
-        if _is_missing(value):
+        if is_missing(value):
             raise ValueError(
                 f"labels[{row}]: expected a class, got {value}; leave out samples without a label"
             )
@@ -69,7 +69,7 @@ def label_array(labels: ArrayLike, indices: Mapping[str, int] | None) -> NDArray
     return np.array([indices[value] for value in values]).reshape(given.shape)
 
 
-def _is_missing(value: object) -> bool:
+def is_missing(value: object) -> bool:
     """Tell whether a label is None, NaN or pandas' NA, which cannot be compared."""
     is_nan = isinstance(value, float) and math.isnan(value)
     return value is None or is_nan or type(value).__name__ == "NAType"

@@ -19,6 +19,7 @@ from howsure.client.frames import (
     parquet_bytes,
     slices,
 )
+from howsure.client.labels import is_missing
 from howsure.client.request import FilePart, Request, json_bytes
 from howsure.client.uploads import Arrays, npz_bytes
 
@@ -125,10 +126,16 @@ def _named_row_requests(
 
 
 def _numbers(row: NamedRow) -> NamedRow:
-    """Return a row with 0 and 1 for booleans, as in a table; anything else as it is."""
+    """Return a row with 0 and 1 for booleans, None for NaN; anything else as it is."""
     if not isinstance(row, Mapping):
         return row
-    return {name: int(v) if isinstance(v, bool | np.bool_) else v for name, v in row.items()}
+    return {name: _number(value) for name, value in row.items()}
+
+
+def _number(value: Any) -> Any:  # noqa: ANN401 - whatever a row has
+    if isinstance(value, bool | np.bool_):
+        return int(value)
+    return None if is_missing(value) else value
 
 
 def _picture_requests(pictures: Sequence[Picture], rows: int | None) -> Iterator[Request]:

@@ -71,6 +71,8 @@ class EvenRows:
     def middles(self) -> ColumnMiddles:
         """The middles of their columns."""
         rows = np.concatenate(self._kept)
+        if np.isnan(rows).any():
+            return _middles_of_values(rows)
         low, high = np.quantile(rows.astype(np.float64), (LOW, HIGH), axis=0).tolist()
         return ColumnMiddles(tuple(low), tuple(high))
 
@@ -81,3 +83,11 @@ class EvenRows:
         while sum(map(len, self._kept)) > MOST_KEPT:
             self._distance *= 2
             self._kept = [np.concatenate(self._kept)[::2]]
+
+
+def _middles_of_values(rows: NDArray[Any]) -> ColumnMiddles:
+    """Return the middles of the values there are; a column without any has 0 to 0."""
+    is_empty = np.isnan(rows).all(axis=0)
+    filled = np.where(is_empty, 0.0, rows.astype(np.float64))
+    low, high = np.nanquantile(filled, (LOW, HIGH), axis=0).tolist()
+    return ColumnMiddles(tuple(low), tuple(high))

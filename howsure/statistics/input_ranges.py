@@ -5,7 +5,7 @@ A model is often confident on such rows, so that no uncertainty shows them.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
 
@@ -13,7 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howsure.statistics.arrays import Floats
-from howsure.statistics.column_middles import ColumnMiddles, EvenRows
+from howsure.statistics.column_middles import (
+    LEAST_BEYOND,
+    LEAST_FACTOR,
+    ColumnMiddles,
+    EvenRows,
+)
 
 Extent = TypeVar("Extent", float, Floats)
 # Two numbers of each column.
@@ -28,9 +33,16 @@ LARGEST = float(np.finfo(np.float32).max)
 
 
 def row_extents(values: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return the least and the largest number of each row, shape (n_rows,) each."""
+    """Return the least and the largest number of each row, shape (n_rows,) each.
+
+    Missing values, NaN, are left out. A row of nothing else has the largest float32 as its least
+    number and minus that as its largest one, so it is unlike all rows.
+    """
     rows = values.reshape(len(values), -1)
     least, most = np.minimum.reduce(rows, axis=1), np.maximum.reduce(rows, axis=1)
+    if rows.dtype.kind == "f" and np.isnan(least).any():
+        least = np.nan_to_num(np.fmin.reduce(rows, axis=1), nan=LARGEST)
+        most = np.nan_to_num(np.fmax.reduce(rows, axis=1), nan=-LARGEST)
     if least.dtype != np.float32:
         least, most = (
             np.clip(found, -LARGEST, LARGEST, dtype=np.float64).astype(np.float32)
@@ -86,10 +98,15 @@ TABLE_AXES, MOST_COLUMNS = 2, 256
 
 @dataclass(frozen=True)
 class ColumnRanges:
-    """The least and the largest number of each column of an input, in its order."""
+    """The least and the largest number of each column of an input, in its order.
+
+    ``missing`` is the share of rows without a value in each column; it is empty if all have one.
+    Columns without any value have the range 0 to 0.
+    """
 
     least: tuple[float, ...]
     most: tuple[float, ...]
+    missing: tuple[float, ...] = ()
 
     @cached_property
     def scaling(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
@@ -107,7 +124,8 @@ class ColumnRanges:
     def outside(self, values: NDArray[Any]) -> NDArray[np.bool_]:
         """Return which numbers of rows lie outside their column by more than its width.
 
-        All of them, if there are more or fewer columns.
+        A missing value, NaN, is outside where the column has none in the calibration set. All
+        numbers are outside if there are more or fewer columns.
         """
         centre, factor = self.scaling
         if values.shape[1:] != centre.shape:
@@ -116,7 +134,27 @@ class ColumnRanges:
             values = np.clip(values, -LARGEST, LARGEST, dtype=np.float64).astype(np.float32)
         with np.errstate(over="ignore", invalid="ignore"):
             found = np.abs((values - centre) * factor)
-        return np.asarray(found > MOST_HALF_WIDTHS)
+        return np.asarray((found > MOST_HALF_WIDTHS) | (np.isnan(values) & self.is_complete))
+
+    def more_missing(self, rows: NDArray[np.int64], samples: int) -> NDArray[np.int64]:
+        """Return how many rows of a further set lack a value where few did before, shape (n,).
+
+        ``rows`` is how many lack one in each column. All of them count where every row of the
+        calibration set has one; else if 60 % lack one and the share before was a third or less.
+        """
+        is_more = (rows >= LEAST_BEYOND * samples) & (
+            LEAST_FACTOR * self._missing * samples <= rows
+        )
+        return np.where(self.is_complete | is_more, rows, 0)
+
+    @cached_property
+    def is_complete(self) -> NDArray[np.bool_]:
+        """Which columns have a value in every row of the calibration set, shape (n,)."""
+        return np.asarray(self._missing == 0.0)
+
+    @property
+    def _missing(self) -> Floats:
+        return np.array(self.missing or (0.0,) * len(self.least))
 
 
 class InputRanges:
@@ -125,6 +163,8 @@ class InputRanges:
     def __init__(self) -> None:
         self._found: dict[str, InputRange] = {}
         self._columns: dict[str, NDArray[np.float64]] = {}
+        self._missing: dict[str, NDArray[np.int64]] = {}
+        self._n_rows = 0
         self._rows: dict[str, EvenRows] = {}
 
     @property
@@ -135,10 +175,7 @@ class InputRanges:
     @property
     def columns(self) -> dict[str, ColumnRanges]:
         """The ranges of columns, of each input of two axes and not too many columns."""
-        return {
-            name: ColumnRanges(*(tuple(ends.tolist()) for ends in found))
-            for name, found in self._columns.items()
-        }
+        return {name: self._ranges(name, *ends) for name, ends in self._columns.items()}
 
     @property
     def middles(self) -> dict[str, ColumnMiddles]:
@@ -146,23 +183,37 @@ class InputRanges:
         return {name: found.middles for name, found in self._rows.items()}
 
     def range_of(self, name: str) -> InputRange:
-        """Return the range of an input, which may be constant."""
-        return self._found[name]
+        """Return the range of an input, which may be constant, or 0 to 0 without any value."""
+        return self._found.get(name, InputRange(0.0, 0.0, 0.0))
 
     def add(self, inputs: Mapping[str, NDArray[Any]]) -> None:
         """Add the rows of a batch, by input."""
         for name, values in inputs.items():
             if values.ndim == TABLE_AXES and values.shape[1] <= MOST_COLUMNS:
-                ends = np.stack([values.min(0), values.max(0)]).astype(np.float64)
+                ends = np.stack([np.fmin.reduce(values), np.fmax.reduce(values)]).astype(np.float64)
                 known = self._columns.get(name, ends)
                 self._columns[name] = np.stack(
-                    [np.minimum(known[0], ends[0]), np.maximum(known[1], ends[1])]
+                    [np.fmin(known[0], ends[0]), np.fmax(known[1], ends[1])]
                 )
+                missing = np.count_nonzero(np.isnan(values), axis=0)
+                self._missing[name] = self._missing.get(name, 0) + missing
                 self._rows.setdefault(name, EvenRows()).add(values)
             if values[0].size > 1:
                 self._add(name, *row_extents(values))
+        self._n_rows += len(next(iter(inputs.values()), ()))
+
+    def _ranges(self, name: str, least: Floats, most: Floats) -> ColumnRanges:
+        missing = self._missing[name]
+        shares = (missing / self._n_rows).tolist() if missing.any() else ()
+        # A column without any value is a constant.
+        low, high = (tuple(np.nan_to_num(end, nan=0.0).tolist()) for end in (least, most))
+        return ColumnRanges(low, high, tuple(shares))
 
     def _add(self, name: str, least: NDArray[np.float32], most: NDArray[np.float32]) -> None:
+        has_values = least <= most
+        if not has_values.any():
+            return
+        least, most = least[has_values], most[has_values]
         spread = most.astype(np.float64) - least
         own = InputRange(float(least.min()), float(most.max()), float(spread.min()))
         known = self._found.get(name, own)
@@ -179,7 +230,8 @@ class UnlikeRows:
 
     ``least`` and ``most`` are of one input in that set, or of its ``column`` if it has a name;
     ``known_least`` and ``known_most`` in the calibration set. If ``is_middle``, they are the ends
-    of the middle of the column.
+    of the middle of the column. If the rows lack a value in the column, ``known_missing`` is the
+    share of the calibration set that does, else None.
     """
 
     rows: int
@@ -190,11 +242,15 @@ class UnlikeRows:
     known_most: float
     column: str = ""
     is_middle: bool = False
+    known_missing: float | None = None
 
 
 @dataclass(frozen=True)
 class NamedColumns:
-    """The columns of an input: names, and ranges and middles in the calibration set, if known."""
+    """The columns of an input: names, and ranges and middles in the calibration set, if known.
+
+    Columns without names are called by their positions, from 0.
+    """
 
     names: Sequence[str]
     ranges: ColumnRanges
@@ -213,6 +269,7 @@ class ComparedInputs:
         self._rows = Counter[str]()
         self._rows_of_columns: dict[str, NDArray[np.int64]] = {}
         self._beyond: dict[str, NDArray[np.int64]] = {}
+        self._missing: dict[str, NDArray[np.int64]] = {}
         self._samples = 0
 
     @property
@@ -221,7 +278,12 @@ class ComparedInputs:
 
         A column says more than an input: half as many rows suffice.
         """
-        found = [*self._of_inputs(), *self._of_columns(), *self._of_middles()]
+        found = [
+            *self._of_inputs(),
+            *self._of_columns(),
+            *self._of_middles(),
+            *self._of_missing(),
+        ]
         return max(found, key=lambda one: one.rows * (2 if one.column else 1), default=None)
 
     def add(self, inputs: Mapping[str, NDArray[Any]]) -> None:
@@ -233,8 +295,11 @@ class ComparedInputs:
                 self._rows[name] += int(np.count_nonzero(self._known[name].is_unlike(least, most)))
             if name in self._columns:
                 known = self._columns[name]
-                counts = np.count_nonzero(known.ranges.outside(values), axis=0)
+                is_missing = np.isnan(values)
+                counts = np.count_nonzero(known.ranges.outside(values) & ~is_missing, axis=0)
                 self._rows_of_columns[name] = self._rows_of_columns.get(name, 0) + counts
+                missing = np.count_nonzero(is_missing, axis=0)
+                self._missing[name] = self._missing.get(name, 0) + missing
                 if known.middles is not None:
                     self._beyond[name] = self._beyond.get(name, 0) + known.middles.beyond(values)
         self._samples += len(next(iter(inputs.values()), ()))
@@ -265,6 +330,16 @@ class ComparedInputs:
                 counts = known.moved(own[name], beyond, self._samples)
                 ends = (own[name].low, own[name].high), (known.low, known.high)
                 yield from self._worst_column(names, counts, *ends, is_middle=True)
+
+    def _of_missing(self) -> Iterator[UnlikeRows]:
+        own = self._own.columns
+        for name, missing in self._missing.items():
+            names, known = self._columns[name].names, self._columns[name].ranges
+            ends = (own[name].least, own[name].most), (known.least, known.most)
+            counts = known.more_missing(missing, self._samples)
+            for found in self._worst_column(names, counts, *ends):
+                share = known.missing[names.index(found.column)] if known.missing else 0.0
+                yield replace(found, known_missing=share)
 
     def _worst_column(
         self,

@@ -139,14 +139,27 @@ class NumbersOfColumns(Part):
     most: list[float] = Field(
         min_length=1, max_length=MOST_COLUMNS, description="The largest number of each column."
     )
+    missing: list[Annotated[float, Field(ge=0.0, le=1.0)]] = Field(
+        [],
+        max_length=MOST_COLUMNS,
+        description="Share of rows without a value in each column; omitted if all have one.",
+    )
 
     @model_validator(mode="after")
     def _are_ranges(self) -> Self:
-        if len(self.least) != len(self.most):
-            raise ValueError("least and most must have a number for each column")
+        if len(self.least) != len(self.most) or len(self.missing) not in (0, len(self.least)):
+            raise ValueError("least, most and missing must have a number for each column")
         if any(least > most for least, most in zip(self.least, self.most, strict=True)):
             raise ValueError("most must not be below least")
         return self
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Older documents have no such key, and their digests must stay valid.
+        found: dict[str, Any] = write(self)
+        if not self.missing:
+            del found["missing"]
+        return found
 
 
 class Data(Part):
@@ -163,7 +176,9 @@ class Data(Part):
         {}, max_length=MAX_INPUTS, description="By input of the model; omitted if unknown."
     )
     column_ranges: dict[str, NumbersOfColumns] = Field(
-        {}, max_length=MAX_INPUTS, description="By input; omitted if its columns have no names."
+        {},
+        max_length=MAX_INPUTS,
+        description="By input; omitted for inputs that are no table of features.",
     )
 
     @model_serializer(mode="wrap")

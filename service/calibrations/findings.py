@@ -36,7 +36,11 @@ from service.errors import FindingRefused, Violation
 from service.jobs.recording import scores_recorder
 from service.runner.messages.dataset import PAIRS, Batch
 from service.runner.messages.preprocessing import PIXELS, Preprocessing
-from service.runner.messages.reading import EVALUATION_NAMED_BY_MODEL, NAMED_BY_MODEL
+from service.runner.messages.reading import (
+    EVALUATION_NAMED_BY_MODEL,
+    LABELS_ARE_NAMES,
+    NAMED_BY_MODEL,
+)
 from service.workspace import Workspace
 
 MOST_ROWS = 256
@@ -75,9 +79,13 @@ def findings_of_sample(
 
 
 def _merged_by_code(*sources: Iterable[Finding]) -> list[Finding]:
-    """Return one finding per code, in the order of the registry; later sources take precedence."""
+    """Return one finding per code, in the order of the registry; later sources take precedence.
+
+    Where inputs are prepared wrongly, nothing is said about labels: some classes look like others.
+    """
     found = {finding.code: finding for source in sources for finding in source}
-    return [found[code] for code in FINDINGS if code in found]
+    left_out = LABEL_FINDINGS if found.keys() & set(PREPARATION_FINDINGS) else ()
+    return [found[code] for code in FINDINGS if code in found and code not in left_out]
 
 
 def _evidence(
@@ -165,7 +173,7 @@ def findings_of_records(
     """Return the findings made at the start, and those of the records, which take precedence."""
     evidence = _evidence(row, records, evaluation=evaluation)
     found = run_checks(replace(evidence, is_same_file=_is_same(row, "evaluation_sha256", row.data)))
-    of_evaluation = [] if evaluation is None else _of_evaluation_labels(row, evaluation)
+    of_evaluation = [] if evaluation is None else _of_evaluation_labels(row, records, evaluation)
     merged = _merged_by_code((Finding(**known) for known in row.findings), of_evaluation, found)
     explained = (OUT_OF_RANGE, *PREPARATION_FINDINGS, *(one.code for one in of_evaluation))
     if any(one.code in explained and one.level == "warning" for one in merged):
@@ -174,7 +182,9 @@ def findings_of_records(
     return merged
 
 
-def _of_evaluation_labels(row: models.Calibration, evaluation: Records) -> list[Finding]:
+def _of_evaluation_labels(
+    row: models.Calibration, records: Records, evaluation: Records
+) -> list[Finding]:
     """Return the findings about the labels of the evaluation set."""
     named = bool(row.data.get(EVALUATION_NAMED_BY_MODEL))
     return [
@@ -183,7 +193,7 @@ def _of_evaluation_labels(row: models.Calibration, evaluation: Records) -> list[
             message=f"Evaluation set: {one.message}",
             figures={**one.figures, OF_EVALUATION: 1},
         )
-        for one in _of_other_labels(row, evaluation, named_by_model=named)
+        for one in _of_other_labels(row, records, evaluation, are_known=named)
     ]
 
 
@@ -194,12 +204,16 @@ def findings_of_further_set(
 
     ``records`` are of the calibration set.
     """
-    named = bool(data.get(NAMED_BY_MODEL))
     both = _evidence(row, records, evaluation=further)
     both = replace(both, is_same_file=_is_same(row, "sha256", data))
+    # The calibration shows what the names mean, unless its own labels are in doubt.
+    is_proven = both.names_of_labels and not any(
+        known["code"] in LABEL_FINDINGS for known in row.findings
+    )
+    named = bool(data.get(NAMED_BY_MODEL) or (is_proven and data.get(LABELS_ARE_NAMES)))
     # Answers to inputs on another scale tell nothing about labels.
     of_labels = (
-        [] if findings_of_inputs(data) else _of_other_labels(row, further, named_by_model=named)
+        [] if findings_of_inputs(data) else _of_other_labels(row, records, further, are_known=named)
     )
     return [*of_labels, *run_checks(both, [IN_BOTH_SETS])]
 
@@ -210,12 +224,20 @@ def _is_same(row: models.Calibration, name: str, data: Mapping[str, Any]) -> boo
 
 
 def _of_other_labels(
-    row: models.Calibration, records: Records, *, named_by_model: bool
+    row: models.Calibration, records: Records, other: Records, *, are_known: bool
 ) -> list[Finding]:
-    """Return the findings about labels, or scores, of another set than the calibration set."""
-    evidence = _evidence(row, records)
-    counts = np.bincount(records.label, minlength=evidence.n_classes)
-    evidence = replace(evidence, class_counts=counts, names_of_model=named_by_model)
+    """Return the findings about labels, or scores, of another set than the calibration set.
+
+    ``records`` are of the calibration set; ``are_known`` tells that the labels are names whose
+    meaning is known.
+    """
+    evidence = _evidence(row, other)
+    evidence = replace(
+        evidence,
+        class_counts=np.bincount(other.label, minlength=evidence.n_classes),
+        names_of_model=are_known,
+        known_accuracy=float(records.hits(1).mean()),
+    )
     if evidence.source == PAIRS:
         return run_checks(evidence, SCORE_FINDINGS)
     # Labels in another order are why an accuracy is near chance.

@@ -6,24 +6,20 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
-from howsure.statistics.column_middles import ColumnMiddles
 from howsure.statistics.findings.evidence import Finding
 from howsure.statistics.findings.outputs import said_to_be_logits
-from howsure.statistics.input_ranges import ColumnRanges, InputRange, NamedColumns
 from howsure.statistics.measures import output_names
 from service.calibrations.config import CalibrationConfig, pass_plans
 from service.calibrations.fit_config import DEFAULT_TOP_K
 from service.calibrations.upload_form import CalibrationUpload
 from service.errors import DeadlineExceeded, InvalidOnnxModel, ModelRule, OnnxModelCrashed
 from service.graph.description import LIKE_PROBABILITIES, quote_all
-from service.runner.messages.dataset import AnyArray, Batch
+from service.runner.messages.dataset import Batch
 from service.runner.messages.onnx_models import (
     LoadedOnnxModel,
     OnnxModelFiles,
-    read_table_columns,
     with_table_columns,
 )
-from service.runner.messages.preprocessing import PIXELS, Preprocessing
 from service.runner.messages.set_messages import TRIAL_ROWS
 from service.runner.model_description import costs_of
 from service.workspace import Workspace
@@ -199,60 +195,3 @@ def _duplicate_warnings(upload: CalibrationUpload) -> list[str]:
         "a member that is there twice counts twice and adds no variance."
     )
     return [warning]
-
-
-def by_input(
-    arrays: Mapping[str, AnyArray], model: Mapping[str, Any] | None
-) -> dict[str, AnyArray]:
-    """Return the arrays of a batch by input of the model; pictures by `PIXELS`.
-
-    ``model`` is its stored description, None where outputs were uploaded.
-    """
-    if model is None:
-        return {}
-    inputs = model["inputs"]
-    if model["resolved"].get("preprocessing") and PIXELS in arrays:
-        return {PIXELS: arrays[PIXELS]}
-    if len(inputs) == len(arrays) == 1:
-        arrays = {inputs[0]["name"]: next(iter(arrays.values()))}
-    return {one["name"]: arrays[one["name"]] for one in inputs if one["name"] in arrays}
-
-
-def model_ranges(
-    found: Mapping[str, InputRange], model: Mapping[str, Any] | None
-) -> dict[str, InputRange]:
-    """Return the ranges of inputs of floats, for those of a set; of pixels as the model takes them.
-
-    Integers are names of things more often than amounts.
-    """
-    if model is None:
-        return {}
-    if PIXELS not in found or not model["resolved"].get("preprocessing"):
-        floats = {one["name"] for one in model["inputs"] if one["dtype"].startswith("float")}
-        return {name: own for name, own in found.items() if name in floats}
-    (own,) = model["inputs"]
-    if not own["dtype"].startswith("float"):
-        return {}
-    preprocessing = Preprocessing.from_dict(model["resolved"]["preprocessing"])
-    return {own["name"]: preprocessing.range_of_values(found[PIXELS])}
-
-
-def named_columns(
-    found: Mapping[str, ColumnRanges],
-    middles: Mapping[str, ColumnMiddles],
-    model: Mapping[str, Any] | None,
-) -> dict[str, NamedColumns]:
-    """Return the columns of those inputs whose columns have names."""
-    if model is None:
-        return {}
-    names = read_table_columns(model["resolved"]) or {}
-    is_only = len(model["inputs"]) == 1
-    named = {
-        one["name"]: names.get(one["name"]) or (names.get("inputs", ()) if is_only else ())
-        for one in model["inputs"]
-    }
-    return {
-        name: NamedColumns(named[name], own, middles.get(name))
-        for name, own in found.items()
-        if len(named.get(name, ())) == len(own.least)
-    }

@@ -4,22 +4,15 @@ A refit is a calibration job as well: see `service.bins.refit`.
 """
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 import models
 from howsure.statistics.bins.intervals import proportion_interval
 from howsure.statistics.effective import effective_share
-from howsure.statistics.input_ranges import (
-    ComparedInputs,
-    InputRange,
-    InputRanges,
-    NamedColumns,
-    UnlikeRows,
-)
 from howsure.statistics.plain import to_plain
 from howsure.statistics.records.records import Records
 from service.access.quotas import enforce_storage_quota
@@ -30,15 +23,13 @@ from service.calibrations.findings import (
     findings_of_sample,
 )
 from service.calibrations.manage import library_versions
-from service.calibrations.onnx_model import by_input, model_ranges, named_columns
 from service.calibrations.schemas import DryRun, RunCost, SampleAccuracy, rendered_findings
+from service.calibrations.seen_inputs import SeenInputs
 from service.calibrations.upload import CheckedUpload, check_upload
 from service.calibrations.upload_form import CalibrationUpload
 from service.http.uploads import SpooledFile
 from service.jobs.acceptance import CallContext, accepted, deleted_on_failure
 from service.runner.messages.dataset import Batch, join_batches, shard_rows
-from service.runner.messages.preprocessing import PIXELS
-from service.runner.messages.reading import COLUMN_MIDDLES, COLUMN_RANGES, INPUT_RANGES
 from service.runner.model_description import ModelRuns
 from service.runner.set_reader import UploadedSet
 from service.storage.artifact_keys import JobFiles, keys_of
@@ -79,7 +70,7 @@ def _queue(ctx: CallContext, checked: CheckedUpload) -> uuid.UUID:
     calibration_id, artifacts = uuid.uuid4(), ctx.workspace.artifacts
     with deleted_on_failure(artifacts, keys_of(calibration_id)):
         spread = _SpreadRows(checked.sets["calibration"], examined_rows(checked))
-        inputs = _SeenInputs(checked.onnx_model)
+        inputs = SeenInputs(checked.onnx_model)
         seen: _Seen = {"calibration": _both(spread.add, inputs.add), "evaluation": inputs.compare}
         files = _stored(artifacts, calibration_id, checked, seen)
         kept = list(enforce_storage_quota(ctx.workspace.database, ctx.tenant_id, ctx.limits, files))
@@ -92,7 +83,7 @@ def _queue(ctx: CallContext, checked: CheckedUpload) -> uuid.UUID:
             data=dict(checked.data) | inputs.described(),
             onnx_model=checked.onnx_model,
             versions=library_versions(),
-            warnings=list(checked.warnings),
+            warnings=[*checked.warnings, *inputs.notes],
             findings=to_plain(findings),
         )
         with accepted(ctx, calibration_id) as session:
@@ -172,7 +163,7 @@ def dry_run(workspace: Workspace, tenant_id: uuid.UUID, upload: CalibrationUploa
     with ExitStack() as stack:
         checked = check_upload(workspace, tenant_id, upload, stack)
         spread = _SpreadRows(checked.sets["calibration"], examined_rows(checked))
-        inputs = _SeenInputs(checked.onnx_model)
+        inputs = SeenInputs(checked.onnx_model)
         n_bytes = _read(checked.sets["calibration"], _both(spread.add, inputs.add))
         if "evaluation" in checked.sets:
             n_bytes += _read(checked.sets["evaluation"], inputs.compare)
@@ -209,52 +200,6 @@ class _SpreadRows:
     def rows(self) -> Batch:
         """The samples, once the whole set was added."""
         return join_batches(self._parts)
-
-
-class _SeenInputs:
-    """The inputs of the calibration set, with which those of the evaluation set are compared."""
-
-    def __init__(self, model: Mapping[str, Any] | None) -> None:
-        self._model = model
-        self._seen = InputRanges()
-        self._compared: ComparedInputs | None = None
-
-    @property
-    def ranges(self) -> dict[str, InputRange]:
-        """The ranges of the model's inputs in the calibration set."""
-        return model_ranges(self._seen.found, self._model)
-
-    @property
-    def _pixels(self) -> dict[str, InputRange]:
-        return {name: found for name, found in self._seen.found.items() if name == PIXELS}
-
-    @property
-    def _named(self) -> dict[str, NamedColumns]:
-        return named_columns(self._seen.columns, self._seen.middles, self._model)
-
-    def described(self) -> dict[str, Any]:
-        """Return what the description of the calibration set says about its inputs."""
-        named = self._named
-        return {
-            INPUT_RANGES: to_plain(self.ranges),
-            COLUMN_RANGES: {name: to_plain(found.ranges) for name, found in named.items()},
-            COLUMN_MIDDLES: {name: to_plain(found.middles) for name, found in named.items()},
-        }
-
-    @property
-    def unlike(self) -> UnlikeRows | None:
-        """Rows of the evaluation set on another scale, if there are any."""
-        return None if self._compared is None else self._compared.worst
-
-    def add(self, batch: Batch) -> None:
-        """Add samples of the calibration set."""
-        self._seen.add(by_input(batch.arrays, self._model))
-
-    def compare(self, batch: Batch) -> None:
-        """Compare samples of the evaluation set with the whole calibration set."""
-        if self._compared is None:
-            self._compared = ComparedInputs(self.ranges | self._pixels, self._named)
-        self._compared.add(by_input(batch.arrays, self._model))
 
 
 def _both(*calls: Callable[[Batch], None]) -> Callable[[Batch], None]:

@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 
 from models import ArtifactRole
 from service.calibrations.config import MAX_CONFIG_BYTES, CalibrationConfig
-from service.calibrations.config_keys import keys_table
+from service.calibrations.config_errors import keys_table
 from service.calibrations.routes import calibration_response, start_once
 from service.calibrations.schemas import Calibration, DryRun
 from service.calibrations.start import dry_run as try_upload

@@ -147,7 +147,8 @@ class Requests:
             return BatchQueue(self._scores, ScoresDecoder(self._scores.spec))
         model = self._loaded()
         inputs = replace(model.inputs, table_columns=self._table_columns)
-        return BatchQueue(model, BodyDecoder(inputs))
+        may_lack = {name for name, own in model.found.column_ranges.items() if own.missing}
+        return BatchQueue(model, BodyDecoder(inputs, may_lack))
 
     def _read(self, request: LoadRequest) -> Bytes:
         if request.preprocessing is not None:

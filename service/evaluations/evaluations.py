@@ -13,8 +13,8 @@ from service.access.quotas import enforce_storage_quota
 from service.calibrations.class_indices import settle_class_indices
 from service.calibrations.config import CalibrationConfig
 from service.calibrations.findings import UNLIKE_ROWS
-from service.calibrations.onnx_model import by_input, named_columns
 from service.calibrations.pass_limits import check_rows
+from service.calibrations.seen_inputs import by_input, named_columns
 from service.calibrations.set_checks import (
     check_label_range,
     check_no_percentages,
@@ -35,7 +35,12 @@ from service.predictions.load_calibration import (
     load_served,
 )
 from service.runner.messages.dataset import Batch
-from service.runner.messages.reading import NAMED_BY_MODEL, SCORE_RANGE, TAKES_OTHER_COLUMNS
+from service.runner.messages.reading import (
+    LABELS_ARE_NAMES,
+    NAMED_BY_MODEL,
+    SCORE_RANGE,
+    TAKES_OTHER_COLUMNS,
+)
 from service.runner.messages.set_messages import SetToRead
 from service.runner.model_description import ModelDescription
 from service.runner.set_reader import UploadedSet
@@ -118,6 +123,8 @@ def start_evaluation(
                     UNLIKE_ROWS: to_plain(compared.worst),
                     NAMED_BY_MODEL: bool(row.data.get(NAMED_BY_MODEL))
                     and info.class_map is not None,
+                    LABELS_ARE_NAMES: info.class_map is not None
+                    and info.labels_of_named_columns != "positions",
                 },
             )
             return EvaluationRepository(session, ctx.tenant_id).add(further, kept)

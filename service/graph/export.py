@@ -156,10 +156,16 @@ def _flags(
 
 def _known(build: GraphBuilder, spec: ExportSpec) -> Iterator[str]:
     """Yield which rows are within the bounds of an input, and of its columns, shape (n, 1)."""
+    may_lack = {name for name, columns in spec.column_ranges if columns.missing}
     for name, found in spec.input_ranges:
         rows = build.add("Flatten", build.add("Cast", name, to=TensorProto.FLOAT), axis=1)
-        most = build.largest(rows, [1])
-        below = build.largest(build.add("Neg", rows), [1])
+        below = build.add("Neg", rows)
+        if name in may_lack:
+            is_missing, lowest = build.add("IsNaN", rows), build.number(-LARGEST)
+            rows, below = (
+                build.add("Where", is_missing, lowest, values) for values in (rows, below)
+            )
+        most, below = build.largest(rows, [1]), build.largest(below, [1])
         least, highest, narrowest = found.bounds
         for value, limit in ((most, highest), (below, -least)):
             yield build.add("Not", build.add("Greater", value, build.number(limit)))
@@ -167,8 +173,11 @@ def _known(build: GraphBuilder, spec: ExportSpec) -> Iterator[str]:
         yield build.add("Not", build.add("Less", spread, build.number(narrowest)))
     for name, columns in spec.column_ranges:
         centre, factor = map(build.numbers, columns.scaling)
-        rows = build.add("Sub", build.add("Cast", name, to=TensorProto.FLOAT), centre)
-        most = build.largest(build.add("Abs", build.add("Mul", rows, factor)), [1])
+        rows = build.add("Cast", name, to=TensorProto.FLOAT)
+        apart = build.add("Abs", build.add("Mul", build.add("Sub", rows, centre), factor))
+        # Missing values are far outside where the calibration set has none.
+        empty = build.numbers(np.where(columns.is_complete, LARGEST, 0.0))
+        most = build.largest(build.add("Where", build.add("IsNaN", rows), empty, apart), [1])
         yield build.add("Not", build.add("Greater", most, build.number(MOST_HALF_WIDTHS)))
 
 

@@ -141,7 +141,7 @@ def column_ranges(row: models.Calibration) -> dict[str, ColumnRanges]:
     """Return the known ranges of the columns of inputs."""
     names, found = _inputs_of(row), row.data.get(COLUMN_RANGES, {})
     return {
-        name: ColumnRanges(tuple(own["least"]), tuple(own["most"]))
+        name: ColumnRanges(tuple(own["least"]), tuple(own["most"]), tuple(own.get("missing", ())))
         for name, own in found.items()
         if name in names
     }

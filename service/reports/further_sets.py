@@ -208,7 +208,7 @@ def doubted_part(found: Mapping[str, Any]) -> str | None:
     """Return which part of a further set is probably wrong: inputs, scores or labels, or None."""
     findings = found.get("findings", ())
     warnings = {one["code"] for one in findings if one["level"] == "warning"}
-    if OUT_OF_RANGE in warnings:
+    if any(one["code"] == OUT_OF_RANGE and _concerns_most(one) for one in findings):
         return "inputs"
     if REVERSED in warnings:
         return "scores"
@@ -216,6 +216,12 @@ def doubted_part(found: Mapping[str, Any]) -> str | None:
     if not warnings.isdisjoint(LABEL_FINDINGS) or (is_near_chance and _is_as_certain(found)):
         return "labels"
     return None
+
+
+def _concerns_most(found: Mapping[str, Any]) -> bool:
+    """Tell whether a finding is about half of the samples or more: few rows spoil no set."""
+    figures = found["figures"]
+    return bool(figures["rows"] >= figures["samples"] / 2)
 
 
 def _is_as_certain(found: Mapping[str, Any]) -> bool:

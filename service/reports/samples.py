@@ -11,6 +11,7 @@ import models
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.error_samples import posterior_of_others
 from howsure.statistics.measures import SCORE
+from howsure.statistics.plain import to_plain
 from service.errors import InvalidInput
 from service.jobs.record_set import require_records
 from service.jobs.samples import KeptSamples, PickedSample
@@ -132,7 +133,7 @@ def _shown(sample: PickedSample | None) -> dict[str, Any] | None:
     if PAIRS in sample.inputs:  # stored as the logits of a wrong and a correct answer
         return {SCORE: {"shape": [], "first": [-sample.supplied[SCORE]]}}
     return {
-        name: {"shape": list(values.shape), "first": values.ravel()[:SHOWN_NUMBERS].tolist()}
+        name: {"shape": list(values.shape), "first": to_plain(values.ravel()[:SHOWN_NUMBERS])}
         for name, values in sample.inputs.items()
     }
 

@@ -299,8 +299,7 @@ def row(**changes: Any) -> str:
     [
         (f"[{row()}, {row(bmi='')}]", "inputs[1]", "missing: `bmi`"),
         (f"[{row(label=1)}]", "inputs[0]", "unknown: `label`; leave other names out"),
-        (f"[{row(bmi=None)}]", "inputs[0].bmi", "expected a number, got null"),
-        (f"[{row(bmi=True)}]", "inputs[0].bmi", "got a boolean"),
+        (f"[{row(bmi=None)}]", "inputs[0].bmi", "calibration set has none in this input"),
         (f"[{row(bmi='22')}]", "inputs[0].bmi", "got a string"),
         (f"[{row(bmi=[22])}]", "inputs[0].bmi", "got a list"),
         (f"[{row(bmi={'a': 1})}]", "inputs[0].bmi", "got an object"),

@@ -200,7 +200,7 @@ def test_bins_of_pairs_move_to_another_service(client) -> None:
     ("columns", "location", "message"),
     [
         ({"score": np.where(np.arange(ROWS) == 3, np.nan, SCORES), "correct": CORRECT},
-         "calibration.score[3]", "finite"),
+         "calibration.score[3]", "expected a number, got an empty cell or NaN"),
         ({"score": SCORES, "correct": np.where(np.arange(ROWS) == 4, 2, CORRECT)},
          "calibration.correct[4]", "expected 1 or 0"),
         ({"score": SCORES, "correct": np.where(np.arange(ROWS) == 4, "maybe", "1")},

@@ -5,6 +5,7 @@ import json
 
 import httpx
 import numpy as np
+import pandas as pd
 import pytest
 from running_service import calibrated, digits, evaluate, kept_files, npz, quick_config, refit
 
@@ -12,8 +13,8 @@ CALIBRATION = np.load(io.BytesIO(digits("calibration.npz")))
 EVALUATION = np.load(io.BytesIO(digits("evaluation.npz")))
 INPUTS, LABELS = EVALUATION["inputs"], EVALUATION["labels"]
 UNLABELLED = npz(inputs=INPUTS)
-LATE_NAN = INPUTS.astype(np.float32)
-LATE_NAN[-1, 3] = np.nan
+LATE_INFINITY = INPUTS.astype(np.float32)
+LATE_INFINITY[-1, 3] = np.inf
 
 
 @pytest.fixture(scope="module")
@@ -206,7 +207,7 @@ def test_every_name_has_an_address(client, digits_calibration, name: str) -> Non
         ("no file", None, 422, "evaluation"),
         ("other kind", npz(logits=np.zeros((9, 10))), 422, "evaluation"),
         ("bad labels", npz(inputs=INPUTS, labels=LABELS + 1), 422, "evaluation.labels"),
-        ("late NaN", npz(inputs=LATE_NAN), 422, "evaluation.inputs[599]"),
+        ("late infinity", npz(inputs=LATE_INFINITY), 422, "evaluation.inputs[599]"),
         ("clean half", digits("evaluation.npz"), 409, ""),
     ],
 )
@@ -369,3 +370,20 @@ def test_flags_follow_their_thresholds(client, digits_calibration) -> None:
         for risk, limit in accept.items():
             expected = None if limit is None else uncertainty > limit
             assert prediction["abstain"][risk] == expected
+
+
+def test_names_that_the_calibration_has_shown_are_not_doubted(client) -> None:
+    """Turned or recoloured pictures make some classes look like others; the labels are right."""
+    names = np.array([f"digit {number}" for number in range(10)])
+
+    def table(inputs) -> bytes:
+        frame = pd.DataFrame(inputs, columns=[f"pixel {number}" for number in range(64)])
+        return frame.assign(label=names[LABELS]).to_csv(index=False).encode()
+
+    config = quick_config(name="by-name")
+    calibrated(client, config, model=digits("model.onnx"), calibration=table(INPUTS))
+    result = evaluate(client, "by-name", "turned", table(INPUTS[:, ::-1])).json()["result"]
+    assert not {"labels-permuted", "labels-shifted"} & {one["code"] for one in result["findings"]}
+    assert result["outcome"] == "shifted"
+    page = client.get("/report", params={"calibration": "by-name", "format": "html"}).text
+    assert "Do not use for data like “turned”" in page

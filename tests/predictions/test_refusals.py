@@ -62,7 +62,7 @@ RULES = {
     "another width": Rule(ROWS[:, 1:], "inputs.inputs", "64"),
     "another rank": Rule(ROWS[None], "inputs.inputs", "64"),
     "too many rows": Rule(np.zeros((10_001, 1), np.uint8), "inputs", "10000 rows", 413, 413),
-    "NaN": Rule(changed(ROWS, (2, 5), np.nan), "inputs[2][5]", "nan", media_types=BINARY),
+    "NaN": Rule(changed(ROWS, (2, 5), np.nan), "inputs[2][5]", "NaN", media_types=BINARY),
     "beyond float32": Rule(changed(ROWS.astype(float), (2, 5), 1e39), "inputs[2][5]", "32-bit"),
     "a truth value of 7": Rule(
         np.full((1, 64), 7, "u1").view("?"), "inputs[0][0]", "true or", media_types=BINARY
@@ -186,7 +186,7 @@ OUTPUTS = {
     "infinite": ("logits", ROW_OF_INF, OWN, "logits[0][1]", "-inf"),
     "no column": ("logits", LOGITS[:5], None, "supplied.own", "one a row"),
     "a short column": ("logits", LOGITS[:5], OWN[:1], "supplied.own", "5 numbers"),
-    "NaN in a column": ("logits", LOGITS[:5], changed(OWN, 4, np.nan), "supplied.own[4]", "nan"),
+    "NaN in a column": ("logits", LOGITS[:5], changed(OWN, 4, np.nan), "supplied.own[4]", "NaN"),
 }
 
 

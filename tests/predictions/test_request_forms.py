@@ -86,7 +86,7 @@ def test_several_inputs_by_name(client, two_inputs) -> None:
         ({"right": rows(19)}, "inputs", "same number of rows"),
         ({"middle": rows(20)}, "inputs.middle", "'left', 'right'"),
         ({"left": None, "right": None, "inputs": rows(20)}, "inputs", "name them"),
-        ({"right": np.full((20, 6), np.nan)}, "inputs.right[0][0]", "nan"),
+        ({"right": np.full((20, 6), np.nan)}, "inputs.right[0][0]", "NaN"),
     ],
 )
 def test_wrong_inputs_by_name(client, two_inputs, change: dict, place: str, says: str) -> None:

@@ -18,8 +18,8 @@ def verdict(n: int = 2000, outcome: str = "alike", p: float | None = 1.0, **resu
     return said
 
 
-def warning(code: str) -> dict[str, str]:
-    return {"code": code, "level": "warning"}
+def warning(code: str, rows: int = 50) -> dict[str, Any]:
+    return {"code": code, "level": "warning", "figures": {"rows": rows, "samples": 100}}
 
 
 @pytest.mark.parametrize(
@@ -33,6 +33,7 @@ def warning(code: str) -> dict[str, str]:
         ({"p": None}, "no shift seen"),
         ({"outcome": "worse", "findings": [warning("labels-shifted")]}, "labels look wrong"),
         ({"outcome": "worse", "findings": [warning("inputs-out-of-range")]}, "inputs look wrong"),
+        ({"outcome": "shifted", "findings": [warning("inputs-out-of-range", 49)]}, "shifted"),
     ],
 )
 def test_the_outcome_of_an_event_is_said_in_a_few_words(given, says) -> None:

@@ -184,3 +184,74 @@ def test_new_rows_with_long_tails_are_marked_more_often() -> None:
         known, new = (rng.lognormal(0, 2, (n, 10)) for n in (200, 1000))
         found.append(columns_of(known).outside(new).any(axis=1).mean())
     assert 0.01 < np.mean(found) < 0.03
+
+
+GAP = np.nan
+WITH_GAPS = np.array([[1.0, GAP, 30.0, GAP], [2.0, 20.0, GAP, GAP], [GAP, 10.0, 10.0, GAP]])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("at", [(), (1,), (1, 2)])
+def test_missing_values_are_left_out_of_all_numbers(dtype, at) -> None:
+    ranges = InputRanges()
+    for batch in np.split(WITH_GAPS.astype(dtype), at):
+        ranges.add({"x": batch})
+    columns = ranges.columns["x"]
+    assert (columns.least, columns.most) == ((1, 10, 10, 0), (2, 20, 30, 0))
+    np.testing.assert_allclose(columns.missing, [1 / 3, 1 / 3, 1 / 3, 1])
+    assert ranges.found["x"] == InputRange(1.0, 30.0, 0.0)
+    middles = ranges.middles["x"]
+    expected = np.nanquantile(WITH_GAPS[:, :3], [0.1, 0.9], axis=0)
+    np.testing.assert_allclose([middles.low[:3], middles.high[:3]], expected)
+    assert (middles.low[3], middles.high[3]) == (0, 0)
+
+
+def test_a_set_with_all_values_says_nothing_about_missing_ones() -> None:
+    assert columns_of(np.ones((3, 2))).missing == ()
+
+
+def test_the_extent_of_a_row_is_that_of_its_values() -> None:
+    least, most = row_extents(WITH_GAPS)
+    assert least.tolist() == [1, 2, 10]
+    assert most.tolist() == [30, 20, 10]
+    empty = row_extents(np.full((1, 3), GAP))
+    assert InputRange(0.0, 1.0, 0.0).is_unlike(*(end.astype(np.float64) for end in empty))
+
+
+def test_rows_of_nothing_do_not_widen_a_range() -> None:
+    rows = np.array([[1.0, 3.0], [GAP, GAP]])
+    assert range_of(rows) == range_of(rows[:1]) == InputRange(1.0, 3.0, 2.0)
+    ranges = InputRanges()
+    ranges.add({"x": rows[1:]})
+    assert ranges.found == {}
+
+
+def test_a_missing_value_is_outside_where_the_set_has_none() -> None:
+    rows = np.column_stack([WITH_GAPS[:, :3], [1.0, 2.0, 3.0]])
+    known = columns_of(rows)
+    outside = known.outside(np.full((1, 4), GAP))
+    assert outside.tolist() == [[False, False, False, True]]
+    assert not known.outside(rows).any()
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "is_found"),
+    [(0.0, 0.01, True), (0.1, 0.5, False), (0.1, 0.7, True), (0.3, 0.7, False), (0.3, 0.9, True)],
+)
+def test_a_column_that_lost_its_values_is_named(before, now, is_found) -> None:
+    draw = np.random.default_rng(3).normal(size=(1000, 2))
+
+    def lacking(share) -> np.ndarray:
+        rows = draw.copy()
+        rows[: int(share * 1000), 1] = GAP
+        return rows
+
+    known = columns_of(lacking(before))
+    compared = ComparedInputs({}, {"x": NamedColumns(("age", "income"), known)})
+    for batch in np.split(lacking(now), 4):
+        compared.add({"x": batch})
+    found = compared.worst
+    if not is_found:
+        assert found is None
+        return
+    assert (found.column, found.rows, found.known_missing) == ("income", 1000 * now, before)

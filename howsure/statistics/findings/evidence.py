@@ -196,6 +196,8 @@ class RecordedSet(LabelCounts):
         Whether the labels are names that the model itself gives its classes.
     is_same_file : bool
         Whether the evaluation set is the file of the calibration set.
+    known_accuracy : float, optional
+        Of the calibration set, if this is another set of the same model.
     """
 
     records: Records
@@ -209,6 +211,7 @@ class RecordedSet(LabelCounts):
     names_of_labels: bool = False
     names_of_model: bool = False
     is_same_file: bool = False
+    known_accuracy: float | None = None
 
     @property
     def is_whole(self) -> bool:

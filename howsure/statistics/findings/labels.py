@@ -55,6 +55,15 @@ class PairedHits:
 LEVEL = 1e-3
 LEAST_GAIN = 0.1
 LEAST_RATIO = 2.0
+# Other labels win back this share of the accuracy that a set lacks, or they are not why: inputs
+# that are turned or recoloured make some classes look like others.
+LEAST_REGAINED = 0.8
+
+
+def _explains(hits: PairedHits, evidence: RecordedSet) -> bool:
+    """Tell whether the model with other labels is about as right as on the calibration set."""
+    known = evidence.known_accuracy
+    return known is None or hits.gain >= LEAST_REGAINED * (known - hits.before / hits.n_samples)
 
 
 @dataclass(frozen=True)
@@ -117,13 +126,14 @@ def labels_shifted(evidence: RecordedSet) -> Finding | None:
     than not, practically none. For a model that is always right, 20 samples of 10 classes suffice.
     A permutation that fits 5 points better is reported by ``labels-permuted`` instead. Labels that
     are the model's own names of its classes are never doubted, nor are labels beside a model that
-    predicts one class for 95 % of the samples.
+    predicts one class for 95 % of the samples. Beside a known accuracy, the shift must win back
+    four fifths of what is lacking.
     """
     if evidence.names_of_model or _names_one_class(evidence):
         return None
     best = best_shift(evidence)
     hits = best.hits
-    if not _is_shifted(hits, evidence.n_classes):
+    if not _is_shifted(hits, evidence.n_classes) or not _explains(hits, evidence):
         return None
     if _hits_of_permutation(evidence, better_than=best) is not None:
         return None
@@ -165,7 +175,7 @@ def labels_permuted(evidence: RecordedSet) -> Finding | None:
         return None
     shift = best_shift(evidence)
     hits = _hits_of_permutation(evidence, better_than=shift)
-    if hits is None:
+    if hits is None or not _explains(hits, evidence):
         return None
     is_found = hits.gain >= LEAST_GAIN and hits.p_value <= LEVEL
     if not is_found and not _is_shifted(shift.hits, evidence.n_classes):

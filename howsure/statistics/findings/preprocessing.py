@@ -9,6 +9,7 @@ from howsure.statistics.arrays import Floats
 from howsure.statistics.findings.evidence import (
     Figure,
     Finding,
+    Level,
     Preparation,
     PreparationTrials,
     RecordedSet,
@@ -142,7 +143,7 @@ def inputs_out_of_range(evidence: RecordedSet) -> Finding | None:
     return rows_out_of_range(evidence.unlike)
 
 
-IN_WORDS = ("column", "is_middle")  # of unlike rows, which are no figures
+IN_WORDS = ("column", "is_middle", "known_missing")  # of unlike rows, which are no figures
 
 
 def rows_out_of_range(unlike: UnlikeRows | None) -> Finding | None:
@@ -153,6 +154,19 @@ def rows_out_of_range(unlike: UnlikeRows | None) -> Finding | None:
     if unlike is None or unlike.rows < SHARE_NOTICE * unlike.samples:
         return None
     figures = {name: value for name, value in asdict(unlike).items() if name not in IN_WORDS}
+    level: Level = "warning" if unlike.rows >= SHARE_WARNING * unlike.samples else "notice"
+    if unlike.known_missing is not None:
+        return finding(
+            "inputs-out-of-range",
+            level,
+            "{words} is empty in {rows:,} of {samples:,} samples for evaluation; in the "
+            "calibration set it "
+            + ("is in {missing:percent} of them." if unlike.known_missing else "never is."),
+            words=f"Column `{unlike.column}`",
+            missing=unlike.known_missing,
+            rows=unlike.rows,
+            samples=unlike.samples,
+        )
     if unlike.is_middle and unlike.least == unlike.most == 0.0:
         return finding(
             "inputs-out-of-range",
@@ -165,7 +179,7 @@ def rows_out_of_range(unlike: UnlikeRows | None) -> Finding | None:
         )
     return finding(
         "inputs-out-of-range",
-        "warning" if unlike.rows >= SHARE_WARNING * unlike.samples else "notice",
+        level,
         "{rows:,} of {samples:,} samples for evaluation are on another scale than the calibration "
         "set{words} from {least:g} to {most:g} instead of {known_least:g} to {known_most:g}.",
         words=(f" in column `{unlike.column}`" if unlike.column else "")

@@ -145,11 +145,12 @@ class LoadedModel:
         """
         fitted = self.inputs.fitted(inputs, location=location, start=start)
         as_sent = self.inputs.as_sent(inputs)
+        lacking = _lack_values(fitted)
 
         def records_of(batch: tuple[int, dict[str, Array]]) -> Records:
             first, seen = batch
-            refuse_non_finite(seen, location, start + first)
             rows = slice(first, first + len(seen[SCORES]))
+            refuse_non_finite(seen, location, start + first, lacking[rows])
             keys = tie_keys(as_sent[rows], seed)
             return self.answering.record(seen, labels[rows], keys=keys, top_k=self.found.top_k)
 
@@ -176,8 +177,22 @@ class LoadedModel:
         )
 
 
-def refuse_non_finite(answer: Mapping[str, Array], location: str, start: int) -> None:
+def _lack_values(rows: Mapping[str, Array]) -> NDArray[np.bool_]:
+    """Return which rows lack a value."""
+    lines = [values.reshape(len(values), -1) for values in rows.values()]
+    found: NDArray[np.bool_] = np.any([np.isnan(values).any(axis=1) for values in lines], axis=0)
+    return found
+
+
+def refuse_non_finite(
+    answer: Mapping[str, Array],
+    location: str,
+    start: int,
+    lacking: NDArray[np.bool_] | None = None,
+) -> None:
     """Refuse rows whose output is not finite; ``start`` is the number of the first row.
+
+    ``lacking`` tells which rows lack a value.
 
     Raises
     ------
@@ -196,10 +211,16 @@ def refuse_non_finite(answer: Mapping[str, Array], location: str, start: int) ->
         elif values.dtype.kind == "f":
             bad |= ~np.isfinite(lines).all(axis=1)
     if bad.any():
-        row = start + int(np.argmax(bad))
+        first = int(np.argmax(bad))
+        row, fix = start + first, ""
+        if lacking is not None and lacking[first]:
+            fix = (
+                ": the row lacks a value, and the model does not handle missing values; fill them "
+                "in as for its training, or export it with the step that does"
+            )
         raise InvalidInput.at(
             f"{location}[{row}]",
-            f"the ONNX model's output for row {row} is not finite",
+            f"the ONNX model's output for row {row} is not finite{fix}",
             rule=ModelRule.NOT_FINITE,
         )
 

@@ -160,7 +160,9 @@ def _cast(array: Array, dtype: np.dtype[Any], place: str, start: int) -> Array:
     if wrong.any():
         index = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), wrong.shape))
         position = "".join(f"[{i}]" for i in (start + index[0], *index[1:]))
-        raise InvalidInput.at(place + position, f"expected {rule}, got {array[index]!s}")
+        is_missing = array.dtype.kind == "f" and np.isnan(array[index])
+        got = f"a missing value, which {dtype.name} does not have" if is_missing else array[index]
+        raise InvalidInput.at(place + position, f"expected {rule}, got {got}")
     return cast
 
 

@@ -17,7 +17,7 @@ from service.child.reading.pairs import check_score_range, pair_rows
 from service.child.requests.body_decoder import Decoded, read_request, supplied_column
 from service.child.requests.limits import BodyLimits
 from service.child.requests.media_types import NPY, SET_ROWS
-from service.child.requests.named_rows import NamedRows
+from service.child.requests.named_rows import CLASSES, NamedRows
 from service.child.requests.tensors import (
     SCORE_KINDS,
     SCORES,
@@ -94,7 +94,7 @@ class ScoresDecoder:
     def __init__(self, spec: ScoresModelSpec) -> None:
         self._spec = spec
         self._named_rows = {
-            kind: NamedRows({kind: spec.class_names}, place=kind, of="classes")
+            kind: NamedRows({kind: spec.class_names}, place=kind, of=CLASSES)
             for kind in SCORE_KINDS
         }
 

@@ -1,11 +1,12 @@
 """Checks of values, the same for all file formats. Rows count from 0."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from howsure.statistics.arrays import Floats, Labels
+from howsure.statistics.input_ranges import MOST_COLUMNS, TABLE_AXES
 from service.errors import InvalidDataset, TooLarge
 from service.runner.messages.dataset import AnyArray, DatasetInfo
 from service.runner.messages.limits import DatasetLimits
@@ -114,17 +115,26 @@ def is_finite(array: AnyArray) -> bool:
         return bool(np.isfinite(np.vdot(flat, flat)) or np.isfinite(flat).all())
 
 
-def check_inputs(values: AnyArray, *, place: str, start: int) -> None:
-    """Refuse a batch of inputs with NaN or infinity."""
+def may_lack_values(shape: Sequence[int], dtype: str) -> bool:
+    """Tell whether NaN means a missing value: in floats of a table of features, (rows, columns)."""
+    is_table = len(shape) == TABLE_AXES and shape[1] <= MOST_COLUMNS
+    return is_table and np.dtype(dtype).kind == "f"
+
+
+def check_inputs(values: AnyArray, *, place: str, start: int, may_lack: bool = False) -> None:
+    """Refuse a batch of inputs with infinity, and with NaN unless it ``may_lack`` values."""
     if not np.issubdtype(values.dtype, np.floating) or is_finite(values):
         return
-    bad = ~np.isfinite(values)
+    bad = np.isinf(values) if may_lack else ~np.isfinite(values)
     if bad.any():
         row, *position = (int(i) for i in np.unravel_index(np.argmax(bad), bad.shape))
         where = f" at {position}" if position else ""
+        fix = ""
+        if np.isnan(values[(row, *position)]):
+            fix = f"; missing values are read in tables of at most {MOST_COLUMNS} columns only"
         raise InvalidDataset.at(
             f"{place}[{start + row}]",
-            f"expected finite numbers, got {values[(row, *position)]}{where}",
+            f"expected finite numbers, got {values[(row, *position)]}{where}{fix}",
         )
 
 

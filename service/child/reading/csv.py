@@ -54,6 +54,8 @@ _BLOCK_BYTES_PER_COLUMN = 64
 _FIRST_ROW = 2
 _BAD_CELL = re.compile(r"In CSV column #(\d+): Row #(\d+): [^']*(?:'([^']{0,40}))?", re.DOTALL)
 _BAD_ROW = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
+# How tools write a cell without a value; text stays as it is.
+_EMPTY = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T].*)?|[0-9]{1,2}[./][0-9]{1,2}[./][0-9]{2,4}")
 
 
@@ -123,11 +125,17 @@ def _columns(file: SetFile, header: Sequence[str], ctx: SetContext) -> list[Tabl
     label = label_column(header, ctx)
     cells = _first_row(file, header, ctx)
     found = [_table_column(name, cells[name]) for name in header]
-    # Labels may be names of classes.
+    # Labels may be names of classes, such as "true" or "None".
     return [
-        replace(one, kind="text") if one.name == label and one.type_name == BOOLEANS else one
+        replace(one, kind="text")
+        if one.name == label and one.kind == "numbers" and _is_name(cells[label])
+        else one
         for one in found
     ]
+
+
+def _is_name(cell: str) -> bool:
+    return bool(cell.strip()) and not _is_number(cell)
 
 
 def _first_row(file: SetFile, header: Sequence[str], ctx: SetContext) -> dict[str, str]:
@@ -140,7 +148,7 @@ def _first_row(file: SetFile, header: Sequence[str], ctx: SetContext) -> dict[st
 
 
 def _table_column(name: str, cell: str) -> TableColumn:
-    if not cell.strip() or _is_number(cell):
+    if cell.strip() in _EMPTY or _is_number(cell):
         return TableColumn(name, "numbers", "numbers")
     if cell.strip().lower() in ("true", "false"):
         return TableColumn(name, "numbers", BOOLEANS)
@@ -212,7 +220,7 @@ def _read_columns(
             convert_options=pa_csv.ConvertOptions(
                 column_types=arrow_types | dict.fromkeys(cast, "bool"),
                 include_columns=list(names),
-                null_values=[""],
+                null_values=list(_EMPTY),
             ),
         )
         return reader

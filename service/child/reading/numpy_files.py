@@ -20,6 +20,7 @@ from service.child.reading.checks import (
     check_sizes,
     check_supplied,
     is_plain_name,
+    may_lack_values,
     supplied_names,
 )
 from service.child.reading.class_indices import labels_of_numbers
@@ -208,7 +209,12 @@ class ArraySet:
         place = self._ctx.place
         kind = self.info.kind
         if kind == "inputs":
-            check_inputs(values, place=place(name), start=start)
+            check_inputs(
+                values,
+                place=place(name),
+                start=start,
+                may_lack=may_lack_values(values.shape, values.dtype.name),
+            )
         elif kind != PAIRS:  # which have a set of their own
             check_outputs(
                 values,

@@ -70,7 +70,10 @@ def open_parquet(file: SetFile, ctx: SetContext) -> TableSet | PairSet:
     labels: ClassLabels | int = metadata.num_rows
     if label is not None:
         labels = _labels(label, columns, read, schema.metadata, ctx)
-    sources = {name: _source(chosen, columns, read, ctx) for name, chosen in columns.arrays.items()}
+    sources = {
+        name: _source(chosen, columns, read, metadata, ctx)
+        for name, chosen in columns.arrays.items()
+    }
     return TableSet(columns, sources, labels, read, ctx, file_format=FORMAT)
 
 
@@ -99,7 +102,11 @@ def _labels(
 
 
 def _source(
-    chosen: Sequence[TableColumn], columns: TableColumns, read: ReadColumns, ctx: SetContext
+    chosen: Sequence[TableColumn],
+    columns: TableColumns,
+    read: ReadColumns,
+    metadata: Any,  # noqa: ANN401 - pyarrow has no types
+    ctx: SetContext,
 ) -> ArraySource:
     first = chosen[0]
     if columns.is_binary:
@@ -110,7 +117,21 @@ def _source(
         values = _first_row(read, [first.name], ctx).column(first.name)
         return ListColumn(first.name, first.dtype, _lengths(values, first.name, ctx), ctx)
     dtype = np.result_type(*(np.dtype(column.dtype) for column in chosen))
+    if columns.kind == "inputs" and dtype.kind != "f" and _may_have_empty_cells(metadata, chosen):
+        dtype = np.dtype(np.float64)  # integers have no NaN
     return NumberColumns(chosen, columns.kind, dtype.name, ctx)
+
+
+def _may_have_empty_cells(metadata: Any, chosen: Sequence[TableColumn]) -> bool:  # noqa: ANN401 - as above
+    """Tell whether a cell of these columns is empty, or the footer does not say so."""
+    names = {column.name for column in chosen}
+    groups = (metadata.row_group(group) for group in range(metadata.num_row_groups))
+    for found in (group.column(at) for group in groups for at in range(group.num_columns)):
+        if found.path_in_schema in names:
+            statistics = found.statistics
+            if statistics is None or not statistics.has_null_count or statistics.null_count:
+                return True
+    return False
 
 
 def _first_row(read: ReadColumns, names: Sequence[str], ctx: SetContext) -> Any:  # noqa: ANN401 - as above

@@ -26,6 +26,9 @@ LABELS_PER_READ = 65_536
 _DATASETS_KEY = b"huggingface"
 
 
+NO_LABEL = "; leave out samples without a label, or the column if none has one"
+
+
 def read_indices(
     name: str,
     read_columns: ReadColumns,
@@ -39,7 +42,7 @@ def read_indices(
     The indices are kept, unless the caller gives these names other indices.
     """
     column = _whole_column(name, read_columns, ctx)
-    refuse_null(column, "a number", 0, name, ctx)
+    refuse_null(column, "a number", 0, name, ctx, fix=NO_LABEL)
     found = np.concatenate([chunk.to_numpy(zero_copy_only=False) for chunk in column.chunks])
     place, most = ctx.place(name), ctx.limits.max_classes
     if names is None:
@@ -75,7 +78,7 @@ def read_names(
             return values.dictionary_encode()
 
     chunks = _whole_column(name, read_columns, ctx, encoded)
-    refuse_null(chunks, "the name of a class", 0, name, ctx)
+    refuse_null(chunks, "the name of a class", 0, name, ctx, fix=NO_LABEL)
     column = chunks.unify_dictionaries().combine_chunks()
     used, codes = np.unique(column.indices.to_numpy(), return_inverse=True)
     # Integers may be names too.
@@ -84,7 +87,7 @@ def read_names(
         if not 0 < len(found) <= MAX_NAME_LENGTH:
             raise ctx.invalid(
                 f"expected the name of a class, of at most {MAX_NAME_LENGTH} characters, got "
-                + (f"{len(found)}" if found else "an empty cell"),
+                + (f"{len(found)}" if found else f"an empty cell{NO_LABEL}"),
                 name,
                 int(np.argmax(codes == at)),
             )

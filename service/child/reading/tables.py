@@ -14,6 +14,7 @@ from service.child.reading.checks import (
     check_sizes,
     check_supplied,
     is_finite,
+    may_lack_values,
 )
 from service.child.reading.class_indices import ClassLabels
 from service.child.reading.columns import TableColumn, TableColumns, TableKind, labels_are_names
@@ -76,9 +77,9 @@ class NumberColumns:
     def read(self, record_batch: Any, start: int, target: AnyArray) -> None:  # noqa: ANN401 - as above
         """Write numbers of shape (rows, columns)."""
         stacked = np.empty(target.shape[::-1], self.dtype)
-        fix = FILL_IN if self._kind == "inputs" else ""
+        may_lack = self._kind == "inputs" and may_lack_values(target.shape, self.dtype)
         for column, name in zip(stacked, self.columns, strict=True):
-            column[:] = number_column(record_batch, name, start, self._ctx, fix)
+            column[:] = number_column(record_batch, name, start, self._ctx, may_lack=may_lack)
         target[:] = stacked.T
         kind, place = self._kind, self._ctx.place
         if kind != "inputs":
@@ -92,7 +93,7 @@ class NumberColumns:
             )
         elif not is_finite(target):
             for name, values in zip(self.columns, target.T, strict=True):
-                check_inputs(values, place=place(name), start=start)
+                check_inputs(values, place=place(name), start=start, may_lack=may_lack)
 
 
 class BinaryColumn:
@@ -298,19 +299,20 @@ def guarded(
         yield record_batch
 
 
-FILL_IN = "; fill in missing values before, as for the training of the model"
-
-
 def number_column(
     record_batch: Any,  # noqa: ANN401 - pyarrow has no types
     name: str,
     start: int,
     ctx: SetContext,
-    fix: str = "",
+    *,
+    may_lack: bool = False,
 ) -> AnyArray:
-    """Return a column of numbers without missing values."""
+    """Return a column of numbers; empty cells are refused, or with ``may_lack`` become NaN."""
     column = record_batch.column(name)
-    refuse_null(column, "a number", start, name, ctx, fix=fix)
+    if may_lack and column.null_count:
+        column = column.cast("float64", safe=False)
+    else:
+        refuse_null(column, "a number", start, name, ctx)
     values: AnyArray = column.to_numpy(zero_copy_only=False)
     return values
 
@@ -325,11 +327,12 @@ def refuse_null(
     per_row: int = 1,
     fix: str = "",
 ) -> None:
-    """Refuse a column with an empty cell; ``per_row`` values of it belong to a row.
+    """Refuse a column with an empty cell, or NaN as text; ``per_row`` values belong to a row.
 
     ``fix`` is the end of the message.
     """
     if values.null_count:
         at = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
-        message = f"expected {expected}, got an empty cell{fix}"
+        got = "an empty cell or NaN" if expected == "a number" else "an empty cell"
+        message = f"expected {expected}, got {got}{fix}"
         raise ctx.invalid(message, name, start + at // per_row)

@@ -1,7 +1,7 @@
 """Decoding of request bodies to rows for a model."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from math import prod
 
 import msgspec
@@ -130,16 +130,20 @@ class Decoded(msgspec.Struct, frozen=True, eq=False):
 
 
 class BodyDecoder:
-    """Reads bodies and checks them against a model's inputs."""
+    """Reads bodies and checks them against a model's inputs.
 
-    def __init__(self, inputs: ModelInputs) -> None:
+    Those that ``may_lack`` values may have NaN.
+    """
+
+    def __init__(self, inputs: ModelInputs, may_lack: Collection[str] = ()) -> None:
         self._inputs = inputs
+        self._may_lack = may_lack
         self._specs = specs = inputs.specs
         self._names = inputs.names
         self._json_rows = None
         if len(specs) == 1:
             self._json_rows = JsonRows.of(specs[0].dtype, specs[0].shape)
-        self._named_rows = NamedRows(inputs.columns)
+        self._named_rows = NamedRows(inputs.columns, may_lack=may_lack)
         self._has_names = bool(inputs.columns)
         # Pixels may come in any size; they are resized for the model.
         numbers = None if inputs.preprocessing else _numbers_a_row(specs)
@@ -185,7 +189,7 @@ class BodyDecoder:
         return _by_layout(layout, bodies) if layout.begins_all(bodies) else None
 
     def check(self, rows: Mapping[str, Array]) -> None:
-        """Refuse rows with a number that is not finite.
+        """Refuse rows with a number that is not finite, missing values aside.
 
         Raises
         ------
@@ -194,7 +198,7 @@ class BodyDecoder:
         """
         for array in rows.values():
             if not is_surely_finite(array):
-                check_finite(rows, self._names)
+                check_finite(rows, self._names, self._may_lack)
                 return
 
     def _plain(self, sent: SentBodies, body: Buffer, limits: BodyLimits) -> Decoded | None:
@@ -221,7 +225,7 @@ class BodyDecoder:
     ) -> tuple[Decoded, PredictRequest]:
         request, wanted = read_request(sent, bytes(body), limits, inputs=self._metadata)
         arrays = self._arrays(request, limits)
-        check_finite(arrays, self._names)
+        check_finite(arrays, self._names, self._may_lack)
         rows = self._inputs.fitted(arrays, location=LOCATION, start=0)
         n_rows = len(next(iter(rows.values())))
         supplied = {

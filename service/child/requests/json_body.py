@@ -276,7 +276,7 @@ def _outer(body: bytes) -> JsonBody:
             raise MalformedRequest.at(
                 "body",
                 f"expected finite numbers, got {no_number[2].decode()}{column}, which JSON does "
-                "not have; fill in the value or leave the row out",
+                "not have; write null for a missing value",
             ) from error
         name, _ = other_format(body) or ("JSON", "")
         got = f"expected a JSON object: {error}"

@@ -4,18 +4,19 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain, product
 from operator import itemgetter
 from typing import Any, NoReturn
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from service.child.reading.columns import listed, nearest
 from service.child.reading.output_columns import PREFIXES
 from service.child.requests.limits import BodyLimits
-from service.child.requests.tensors import Array
+from service.child.requests.tensors import NEVER_MISSING, Array
 from service.errors import InvalidInput, TooLarge, shown
 from service.runner.messages.onnx_models import ANY_INPUT
 
@@ -31,11 +32,15 @@ RECORDS = (
     'send rows by column name as a list, [{"age": 41, …}], as DataFrame.to_dict(orient="records") '
     "gives it"
 )
-COLUMNS = "columns"
+COLUMNS, CLASSES = "columns", "classes"
 _ESCAPE = re.compile(rb"\\.", re.DOTALL)
 _KINDS = {str: "a string", bool: "a boolean", type(None): "null", list: "a list"}
 _rows = msgspec.json.Decoder(list[msgspec.Raw])
-_row = msgspec.json.Decoder(dict[str, float])
+# By what the names are of: features may be missing, or booleans, which count as 0 and 1.
+_row_decoders: dict[str, "msgspec.json.Decoder[Any]"] = {
+    COLUMNS: msgspec.json.Decoder(dict[str, float | bool | None]),
+    CLASSES: msgspec.json.Decoder(dict[str, float]),
+}
 
 
 class NamedRows:
@@ -49,12 +54,22 @@ class NamedRows:
         The location of the rows in errors.
     of
         What the names are of, in errors.
+    may_lack
+        The inputs that may lack values.
     """
 
     def __init__(
-        self, columns: Mapping[str, Sequence[str]], *, place: str = ANY_INPUT, of: str = COLUMNS
+        self,
+        columns: Mapping[str, Sequence[str]],
+        *,
+        place: str = ANY_INPUT,
+        of: str = COLUMNS,
+        may_lack: Collection[str] = (),
     ) -> None:
         self._place, self._of = place, of
+        self._complete = {
+            column for name, own in columns.items() if name not in may_lack for column in own
+        }
         self._names = list(dict.fromkeys(chain.from_iterable(columns.values())))
         place_of = {name: place for place, name in enumerate(self._names)}
         self._places = {name: [place_of[one] for one in of] for name, of in columns.items()}
@@ -62,13 +77,13 @@ class NamedRows:
         self.n_commas = sum(name.count(",") for name in self._names)
 
     def read(self, text: bytes, limits: BodyLimits) -> dict[str, Array]:
-        """Return the arrays of the inputs.
+        """Return the arrays of the inputs; null becomes NaN, and booleans 0 and 1.
 
         Raises
         ------
         InvalidInput
             If the calibration knows no names, or a row has not just these names, each once with a
-            number.
+            number, of columns also null or a boolean.
         TooLarge
             If there are more rows than is allowed.
         """
@@ -81,17 +96,28 @@ class NamedRows:
                 self._place, f"expected at most {limits.max_rows} rows, got {len(rows)}"
             )
         values_of, names = itemgetter(*self._names), set(self._names)
+        decoder = _row_decoders[self._of]
         values = []
         for number, raw in enumerate(rows):
             try:
-                row = _row.decode(raw)
+                row = decoder.decode(raw)
             except (msgspec.DecodeError, UnicodeDecodeError):
                 row = {}
             if row.keys() != names or _n_keys(bytes(raw)) != len(names):
                 self._refuse(bytes(raw), f"{self._place}[{number}]")
             values.append(values_of(row))
         matrix = np.array(values, np.float64).reshape(len(rows), len(names))
+        self._refuse_missing(np.isnan(matrix))
         return {name: matrix.take(places, axis=1) for name, places in self._places.items()}
+
+    def _refuse_missing(self, is_missing: NDArray[np.bool_]) -> None:
+        if not is_missing.any():
+            return
+        for row, column in np.argwhere(is_missing).tolist():
+            name = self._names[column]
+            if name in self._complete:
+                place = f"{self._place}[{row}].{shown(name)[1:-1]}"
+                raise InvalidInput.at(place, NEVER_MISSING)
 
     def _refuse(self, text: bytes, place: str) -> NoReturn:
         """Refuse a row that breaks a rule."""
@@ -123,6 +149,8 @@ class NamedRows:
             )
         for name, value in row:
             at = f"{place}.{shown(name)[1:-1]}"
+            if self._of == COLUMNS and (value is None or isinstance(value, bool)):
+                continue
             if type(value) not in (int, float):
                 got = _KINDS.get(type(value), "an object")
                 raise InvalidInput.at(at, f"expected a number, got {got}")

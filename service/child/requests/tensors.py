@@ -1,7 +1,7 @@
 """Arrays of prediction requests: reading from JSON, and checks."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -23,6 +23,7 @@ _WHITESPACE = b" \t\r\n"
 _OPENING = ord("[")
 _WORDS = {
     "Expected": "expected",
+    "`float | null`": "a number",
     "`float`": "a number",
     "`int`": "a number",
     "`str`": "a string",
@@ -36,13 +37,13 @@ _WORDS = {
 
 
 def read_list(text: bytes, *, location: str, max_rows: int | None = None) -> NDArray[np.float64]:
-    """Return the nested JSON list as a float64 array of the same rank.
+    """Return the nested JSON list as a float64 array of the same rank; null becomes NaN.
 
     Raises
     ------
     InvalidInput
-        If a value is not a number (a string, a boolean, null), or the lists are ragged or empty.
-        The violation names the element.
+        If a value is neither a number nor null, or the lists are ragged or empty. The violation
+        names the element.
     TooLarge
         If there are too many rows, which are counted before any list is made.
     """
@@ -80,8 +81,17 @@ def check_shape(shape: Sequence[int], *, location: str, max_rows: int | None = N
         _refuse_rows(shape[0], location, max_rows)
 
 
-def check_numbers(array: NDArray[Any], *, location: str) -> None:
+NO_VALUE = "expected a number, got a missing value (null or NaN)"
+NEVER_MISSING = (
+    f"{NO_VALUE}; the calibration set has none in this input, so nothing is known about such rows: "
+    "fill it in as for the training of the model, or calibrate with samples that lack values"
+)
+
+
+def check_numbers(array: NDArray[Any], *, location: str, lacking: str = NO_VALUE) -> None:
     """Refuse numbers that are not finite in float32, and booleans other than 0 and 1.
+
+    ``lacking`` is the message about missing values, NaN; if it is empty, they are allowed.
 
     Raises
     ------
@@ -92,6 +102,8 @@ def check_numbers(array: NDArray[Any], *, location: str) -> None:
         bad, rule = array.view(np.uint8) > 1, "expected true or false, a byte of 1 or 0"
     elif array.dtype.kind == "f":
         bad, rule = _not_finite(array), ""
+        if not lacking:
+            bad &= ~np.isnan(array)
     else:
         return
     if not bad.any():
@@ -99,7 +111,9 @@ def check_numbers(array: NDArray[Any], *, location: str) -> None:
     index = np.unravel_index(int(np.argmax(bad)), bad.shape)
     if not rule:
         rule = "the number does not fit a 32-bit float"
-        if not np.isfinite(array[index]):
+        if np.isnan(array[index]):
+            rule = lacking
+        elif not np.isfinite(array[index]):
             rule = f"expected a finite number, got {array[index]}"
     raise InvalidInput.at(location + "".join(f"[{i}]" for i in index), rule)
 
@@ -134,7 +148,7 @@ def _count_rows(text: bytes, rank: int) -> int:
 
 @lru_cache(maxsize=MAX_RANK)
 def _decoder(rank: int) -> "msgspec.json.Decoder[Any]":
-    nested: Any = float
+    nested: Any = float | None
     for _ in range(rank):
         nested = list[nested]
     return msgspec.json.Decoder(nested)
@@ -276,8 +290,12 @@ def model_inputs(
     return arrays
 
 
-def check_finite(arrays: Mapping[str, Array], names: Sequence[str]) -> None:
-    """Refuse inputs with numbers that are not finite in float32; ``names`` are the model's inputs.
+def check_finite(
+    arrays: Mapping[str, Array], names: Sequence[str], may_lack: Collection[str]
+) -> None:
+    """Refuse inputs with numbers that are not finite in float32.
+
+    ``names`` are the model's inputs; those that ``may_lack`` values may have NaN.
 
     Raises
     ------
@@ -285,7 +303,8 @@ def check_finite(arrays: Mapping[str, Array], names: Sequence[str]) -> None:
         The violation names the element.
     """
     for name, array in arrays.items():
-        check_numbers(array, location=_place(name, names))
+        lacking = "" if name in may_lack else NEVER_MISSING
+        check_numbers(array, location=_place(name, names), lacking=lacking)
 
 
 def class_scores(

@@ -16,6 +16,8 @@ TAKES_OTHER_COLUMNS = "takes_other_columns"
 # Whether the labels are names that the model itself gives its classes.
 NAMED_BY_MODEL = "labels_named_by_model"
 EVALUATION_NAMED_BY_MODEL = f"evaluation_{NAMED_BY_MODEL}"
+# Whether the labels of a further set are names of classes.
+LABELS_ARE_NAMES = "labels_are_names"
 # The key of the range of scores in it.
 SCORE_RANGE = "score_range"
 # The key of the ranges of the inputs of a model.

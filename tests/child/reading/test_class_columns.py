@@ -120,7 +120,7 @@ WRONG = {
     "only class 1": ("label,prob_1\n1,0.5\n", {}, ".prob_0", "call the column `prob`"),
     "two of one": ("label,p,prob\n1,0.5,0.5\n", {}, "", "one column of the probability"),
     "percentage": ("label,p\n1,50\n", {}, ".p[0]", "got 50.0; divide percentages by 100"),
-    "not a number": ("label,p\n1,0.5\n1,nan\n", {}, ".p[1]", "got nan"),
+    "not a number": ("label,p\n1,0.5\n1,nan\n", {}, ".p[1]", "empty cell or NaN"),
     "third class": ("label,p\n2,0.5\n", {}, ".label[0]", "from 0 to 1, got 2"),
     "counted from one": (
         "label,p\n1,0.5\n2,0.5\n",
@@ -173,7 +173,7 @@ def test_whole_numbers_are_labels_in_csv(path, header, labels, expected):
     ("label", "message"),
     [
         ("8.5", "an integer, got '8.5'"),
-        ("nan", "an integer, got 'nan'"),
+        ("nan", "a number, got an empty cell or NaN; leave out samples without a label"),
         ("inf", "an integer, got 'inf'"),
         ("9007199254740994.0", "an integer, got"),
         ("-1.0", "got -1"),

@@ -42,7 +42,7 @@ CSV_CASES = {
     "huge label": (HEADER + "9" * 30 + ",1,2,3\n", ".label[0]", "an integer"),
     "empty label": (HEADER + ROWS + ",1,2,3\n", ".label[3]", "empty cell"),
     "empty cell": (HEADER + ROWS + "0,1,,3\n", ".logit_1[3]", "empty cell"),
-    "nan": (HEADER + ROWS + "0,1,nan,3\n", ".logit_1[3]", "got nan"),
+    "nan": (HEADER + ROWS + "0,1,nan,3\n", ".logit_1[3]", "got an empty cell or NaN"),
     "overflow": (HEADER + ROWS + "0,1,1e999,3\n", ".logit_1[3]", "got inf"),
     "too few values": (HEADER + ROWS + "0,1,2\n", "[3]", "expected 4 values, got 3"),
     "newline in a cell": (HEADER + '0,"1\n",2,3\n', "", "expected"),

@@ -161,12 +161,11 @@ CASES = {
     ),
     "a struct": (FEATURES | {"box": [{"x": 1}] * N}, ".box", "got struct<x: int64> in `box`"),
     "index of pandas": (FEATURES | {"__index_level_0__": AGE}, "", "(index=False)"),
-    "null feature": (
-        FEATURES | {"income": nulled(INCOME, 17)},
-        ".income[17]",
-        "expected a number, got an empty cell; fill in missing values before",
+    "null label": (
+        FEATURES | {"label": nulled(LABELS, 17)},
+        ".label[17]",
+        "or the column if none has",
     ),
-    "null label": (FEATURES | {"label": nulled(LABELS, 17)}, ".label[17]", "got an empty cell"),
     "ragged": (
         replaced("input_ids", 17, [1] * 9),
         ".input_ids[17]",
@@ -226,8 +225,7 @@ CSV_CASES = {
     "text alone": ("text,label\ngood,1\n", ".text", "tokenise text first"),
     "text": ("age,city,label\n1,Oslo,1\n", ".city", "got text in `city`; encode"),
     "text further down": ("age,label\n1,0\nold,1\n", ".age[1]", "got 'old'"),
-    "empty cell": ("a,age,label\n1,1,0\n2,,1\n", ".age[1]", "got an empty cell"),
-    "nan": ("age,label\n1,0\nnan,1\n", ".age[1]", "got nan"),
+    "infinity": ("age,label\n1,0\ninf,1\n", ".age[1]", "got inf"),
     "index": (",age,label\n0,1,0\n", "", "(index=False)"),
     "no rows": ("age,label\n", "", "at least one sample"),
     "float label": ("age,label\n1,1.5\n", ".label[0]", "an integer, got '1.5'"),
