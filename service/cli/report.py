@@ -52,6 +52,10 @@ def _is_screen() -> bool:
 
 # Baselines have no bins, so calibration errors are over 15 equal ranges for all.
 SHOWN = ("ece_15", "brier", "nll", "auroc", "aurc")
+FOOTNOTE = (
+    "* serves /predict. ece_15: calibration error, how far probabilities are off on average over "
+    "15 equal ranges."
+)
 
 
 def print_calibration(client: Client, made: Calibration, typed: TypedWords | None = None) -> None:
@@ -67,34 +71,16 @@ def print_scores(report: dict[str, Any], typed: TypedWords | None = None) -> Non
     To standard error: notes and findings, and whether the calibration is fit for automatic use.
     ``typed`` has the words of the command that made it.
     """
-    said = set()
+    said, footnotes = set(), [FOOTNOTE]
     for k, event in report["events"].items():
-        table = Table(title=_title(k, event), title_justify="left", box=SIMPLE_HEAD)
-        table.add_column("")
-        for column in ("bins", *SHOWN):
-            table.add_column(column, justify="right", no_wrap=True)
-        for name, found in event["measures"].items():
-            served = name == event["served"]
-            add_row(
-                table,
-                f"{name} *" if served else name,
-                str(len(found["bins"])),
-                *_cells(found),
-                style="bold" if served else "",
-            )
-        table.add_section()
-        for name, found in event["baselines"].items():
-            add_row(table, name, "", *_cells(found), style="dim")
-        print_table(table)
-        if event["verdict"] is not None:
-            say(f"{event['verdict']['sentence']}\n")
-            said.add(event["verdict"]["sentence"])
-    Console().print(
-        "* serves /predict. ece_15: calibration error, how far probabilities are off on average "
-        "over 15 equal ranges.",
-        style="dim",
-        soft_wrap=True,
-    )
+        print_table(_methods(k, event))
+        verdict = event["verdict"]
+        if verdict is not None:
+            say(f"{verdict['sentence']}\n")
+            said.add(verdict["sentence"])
+            footnotes.append(verdict.get("fitted_on", ""))
+    notes = "\n".join(filter(None, dict.fromkeys(footnotes)))
+    Console().print(notes, style="dim", highlight=False, soft_wrap=True)
     found = report["calibration"]
     reference, summary = f"{found['name']}@{found['version']}", report["summary"]
     lines = [summary["headline"], *summary["sentences"]]
@@ -108,6 +94,27 @@ def print_scores(report: dict[str, Any], typed: TypedWords | None = None) -> Non
         typed=typed,
         headline="\n  ".join(lines),
     )
+
+
+def _methods(k: str, event: Mapping[str, Any]) -> Table:
+    """Return the scores of an event: a row for each measure, then for each baseline."""
+    table = Table(title=_title(k, event), title_justify="left", box=SIMPLE_HEAD)
+    table.add_column("")
+    for column in ("bins", *SHOWN):
+        table.add_column(column, justify="right", no_wrap=True)
+    for name, found in event["measures"].items():
+        served = name == event["served"]
+        add_row(
+            table,
+            f"{name} *" if served else name,
+            str(len(found["bins"])),
+            *_cells(found),
+            style="bold" if served else "",
+        )
+    table.add_section()
+    for name, found in event["baselines"].items():
+        add_row(table, name, "", *_cells(found), style="dim")
+    return table
 
 
 RATES = (0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
@@ -126,7 +133,7 @@ def _other_rates(events: Mapping[str, Any]) -> str:
     return ",".join(f"{rate:g}" for rate in found)
 
 
-def _title(k: str, event: dict[str, Any]) -> str:
+def _title(k: str, event: Mapping[str, Any]) -> str:
     """Return the accuracy, the set that it and the scores are of, and how many samples it has."""
     figures = event["figures"]
     found = figures["accuracy"]

@@ -36,6 +36,12 @@ def test_numbers_are_whole_in_a_pipe(service, command, long_names) -> None:
     assert long_names in command("list").stdout
 
 
+def test_what_the_baselines_are_fitted_on_is_said_once_for_all_events(command) -> None:
+    shown = command("report", "digits").stdout
+    assert shown.count("Top-5") > 0
+    assert shown.count("isotonic are fitted on the probability of raw_softmax.") == 1
+
+
 def on_terminal(command, columns: int, *words: str) -> str:
     """Return what a command prints on a terminal of this width, without styles."""
     shown = command(*words, TTY_COMPATIBLE="1", COLUMNS=str(columns)).stdout

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sample_strategies import records_with_ranks, simulated_records
+from sample_strategies import calibrated, records_of, records_with_ranks, simulated_records
 
 from howsure.statistics.fit.baselines import BASELINES
 from howsure.statistics.fit.event_samples import EventSamples
@@ -29,6 +29,21 @@ def test_says_probabilities_and_what_ranks_them(name, k, records):
     order = np.argsort(said.uncertainty, kind="stable")
     assert (np.diff(said.probability[order]) <= 1e-9).all()
     assert all(np.isfinite(value) for value in fitted.parameters.values())
+
+
+@EACH
+def test_names_of_two_classes_may_be_exchanged(name):
+    """They are fitted on the probability of class 1, whichever class that is."""
+    logits, labels = calibrated(N_SAMPLES, n_classes=2, seed=5)
+    logits = 2.0 * logits + [1.5, 0.0]  # too sure of class 0
+    found = []
+    for scores, truth in ((logits, labels), (logits[:, ::-1], 1 - labels)):
+        samples = EventSamples(records_of(scores, truth), 1)
+        found.append(BASELINES[name].fit(samples, np.arange(N_SAMPLES))(samples))
+    one, other = found
+    np.testing.assert_allclose(one.probability, other.probability, atol=1e-6)
+    order = np.argsort(one.uncertainty, kind="stable")
+    assert (np.diff(one.probability[order]) <= 1e-9).all()
 
 
 @EACH

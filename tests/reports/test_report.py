@@ -110,6 +110,7 @@ def test_markdown_has_the_verdict_and_the_decisions(client, report) -> None:
     for event in report["events"].values():
         found = event["measures"][event["served"]]
         assert event["verdict"]["sentence"] in markdown
+        assert event["verdict"]["fitted_on"] in markdown
         assert found["guarantee"]["sentence"] in markdown
         assert found["coarse"]["note"] in markdown
         for threshold in found["ood_thresholds"].values():

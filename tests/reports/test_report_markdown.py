@@ -46,6 +46,11 @@ def test_rows_of_tables_have_as_many_cells_as_their_header(report) -> None:
             n_cells = cells
 
 
+def test_a_verdict_without_what_baselines_are_fitted_on_can_be_rendered(report) -> None:
+    said = report["events"]["1"]["verdict"].pop("fitted_on")
+    assert said not in report_markdown(report)
+
+
 def test_names_of_scores_stay_as_they_are(report) -> None:
     text = report_markdown(report)
     assert "conditional_entropy" in text

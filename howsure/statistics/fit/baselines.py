@@ -1,14 +1,12 @@
 """The methods that every report compares with the bin tables, by name."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import get_args
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.special import expit
 
-from howsure.statistics.arrays import BinIndex, Floats, Rates, Uncertainty
-from howsure.statistics.bins.lookup import Lookup
+from howsure.statistics.arrays import Floats, Rates, Uncertainty
 from howsure.statistics.calibrators.isotonic import fit_isotonic
 from howsure.statistics.calibrators.logistic import (
     LogisticFit,
@@ -18,21 +16,9 @@ from howsure.statistics.calibrators.logistic import (
     quadratic_features,
 )
 from howsure.statistics.calibrators.temperature import fit_temperature, scaled_neg_log_mass
-from howsure.statistics.comparison import PairedDifference, paired_differences
-from howsure.statistics.diagnostics.consistency import confidence_band
-from howsure.statistics.fit.cross_validation import (
-    FoldScore,
-    by_column,
-    cross_validate,
-    fit_scored_table,
-    predict_with_table,
-)
-from howsure.statistics.fit.event_samples import ALL, EventInput, EventSamples, Rows
-from howsure.statistics.fit.result import BaselineFit, MeasureFit
+from howsure.statistics.fit.event_samples import ALL, EventSamples, Rows
+from howsure.statistics.fit.outcome import BinaryOutcome
 from howsure.statistics.ranking import merge_underflow
-from howsure.statistics.records.records import Records
-from howsure.statistics.scores import Predictions, compute_scores
-from howsure.statistics.scores.proper import sample_losses
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,11 +70,14 @@ class BaselineMethod:
         ``fit(samples, rows)`` uses only the samples at positions ``rows``.
     learns : bool
         Whether it uses labels.
+    is_binary : bool
+        Whether it is fitted on the probability of one outcome: `EventSamples.outcome`.
     """
 
     name: str
     fit: Callable[[EventSamples, Rows], FittedBaseline]
     learns: bool = True
+    is_binary: bool = False
 
 
 def _raw_softmax(_samples: EventSamples, _rows: Rows) -> FittedBaseline:
@@ -117,18 +106,21 @@ def _temperature(samples: EventSamples, rows: Rows) -> FittedBaseline:
 
 
 def _logistic(
-    features: Callable[[EventSamples, Rows], tuple[Floats, ...]],
+    features: Callable[[BinaryOutcome, Rows], tuple[Floats, ...]],
     design: Callable[..., Floats],
     fit: Callable[..., LogisticFit],
 ) -> Callable[[EventSamples, Rows], FittedBaseline]:
     """Return the fit of log-odds that are linear in a design of the features."""
 
     def learn(samples: EventSamples, rows: Rows) -> FittedBaseline:
-        fitted = fit(*features(samples, rows), samples.hits[rows], samples.weights_at(rows))
+        outcome = samples.outcome
+        fitted = fit(*features(outcome, rows), outcome.holds[rows], samples.weights_at(rows))
 
         def predict(samples: EventSamples, rows: Rows) -> CalibratedPrediction:
-            log_odds = fitted.log_odds(design(*features(samples, rows)))
-            return CalibratedPrediction(expit(log_odds), -log_odds)
+            outcome = samples.outcome
+            log_odds = fitted.log_odds(design(*features(outcome, rows)))
+            of_event = np.where(outcome.is_event[rows], log_odds, -log_odds)
+            return CalibratedPrediction(expit(of_event), -of_event)
 
         a, b = fitted.slopes.tolist()
         return FittedBaseline(predict, {"a": a, "b": b, "c": fitted.intercept})
@@ -137,10 +129,13 @@ def _logistic(
 
 
 def _isotonic(samples: EventSamples, rows: Rows) -> FittedBaseline:
-    fitted = fit_isotonic(samples.log_odds[rows], samples.hits[rows], samples.weights_at(rows))
+    outcome = samples.outcome
+    fitted = fit_isotonic(outcome.log_odds[rows], outcome.holds[rows], samples.weights_at(rows))
 
     def predict(samples: EventSamples, rows: Rows) -> CalibratedPrediction:
-        probability = fitted.probability(samples.log_odds[rows])
+        outcome = samples.outcome
+        found = fitted.probability(outcome.log_odds[rows])
+        probability = np.where(outcome.is_event[rows], found, 1.0 - found)
         return CalibratedPrediction(probability, -probability)
 
     return FittedBaseline(predict)
@@ -165,152 +160,22 @@ BASELINES: dict[str, BaselineMethod] = {
         BaselineMethod(
             "beta_calibration",
             _logistic(
-                lambda samples, rows: (-samples.neg_log_mass[rows], samples.log_rest[rows]),
+                lambda outcome, rows: (outcome.log_probability[rows], outcome.log_rest[rows]),
                 beta_features,
                 fit_beta_calibration,
             ),
+            is_binary=True,
         ),
         BaselineMethod(
             "quadratic_logistic",
             _logistic(
-                lambda samples, rows: (samples.log_odds[rows],),
+                lambda outcome, rows: (outcome.log_odds[rows],),
                 quadratic_features,
                 fit_quadratic_logistic,
             ),
+            is_binary=True,
         ),
-        BaselineMethod("isotonic", _isotonic),
+        BaselineMethod("isotonic", _isotonic, is_binary=True),
         BaselineMethod("constant", _constant),
     )
 }
-
-
-ORACLE = "loss"
-COMPARED = ("nll", "brier")
-
-
-def fit_baselines(event: EventInput, served: MeasureFit) -> dict[str, BaselineFit]:
-    """Fit and score every baseline, and the served bins with the other lookups."""
-    baselines = {name: _fit_baseline(event, method, served) for name, method in BASELINES.items()}
-    others = [
-        _fit_other_lookup(event, served, lookup)
-        for lookup in get_args(Lookup)
-        if lookup != event.options.lookup
-    ]
-    return {**baselines, **{other.name: other for other in others}}
-
-
-def fit_oracle(event: EventInput, n_bins: int) -> BaselineFit:
-    """Fit and score bins of ``-log p_y``: Finlay & Oberman, Table 2.
-
-    It needs the label of the sample, so it is reported but never served. The loss is at least
-    ``-log p_(1)``, with equality if the prediction is right, so no measure predicts the Top-1 event
-    better.
-    """
-    found = fit_scored_table(event, loss, ORACLE, replace(event.options, bins=n_bins))
-    return BaselineFit(name=ORACLE, log_floor=0.0, scores=found.scores, evaluation=found.evaluation)
-
-
-def loss(records: Records) -> Uncertainty:
-    """Return ``-log p_y`` in float32; an infinite loss is replaced by the largest number."""
-    largest = float(np.finfo(np.float32).max)
-    return np.minimum(-records.label_log_probability, largest).astype(np.float32)
-
-
-def fold_differences(
-    one: dict[str, FoldScore], other: dict[str, FoldScore]
-) -> dict[str, PairedDifference]:
-    """Return ``nll`` and ``brier`` of ``one`` minus those of ``other``, fold by fold."""
-    return paired_differences(
-        {name: one[name].by_fold for name in COMPARED},
-        {name: other[name].by_fold for name in COMPARED},
-    )
-
-
-def _fit_baseline(event: EventInput, method: BaselineMethod, served: MeasureFit) -> BaselineFit:
-    """Fit and score one method.
-
-    For logarithms its probabilities are clipped to ``[1 / (2 n), 1 - 1 / (2 n)]``, because a
-    softmax of exactly 1 on an error has an infinite loss; bin tables are regularised instead.
-    """
-    samples, seed = event.samples, event.options.seed
-    log_floor = 0.5 / samples.n_samples
-
-    def fit(rows: Rows) -> Callable[[BinIndex], Predictions]:
-        fitted = method.fit(samples, rows)
-        return lambda others: _judge(fitted, samples, others, log_floor)
-
-    fitted = method.fit(samples, ALL)
-    whole = _judge(fitted, samples, ALL, log_floor)
-    scores = cross_validate(fit, event.folds, whole, learned=method.learns)
-    found = BaselineFit(
-        name=method.name,
-        log_floor=log_floor,
-        scores=scores,
-        parameters=fitted.parameters,
-        difference=fold_differences(scores, served.scores),
-        ece_band=None
-        if method.learns or samples.design is not None
-        else confidence_band(whole.probability, scores["ece_15"].pooled, seed=seed),
-    )
-    if event.evaluation is None:
-        return found
-    judged = _judge(fitted, event.evaluation, ALL, log_floor)
-    evaluated = compute_scores(judged)
-    return replace(
-        found,
-        evaluation=evaluated,
-        evaluation_difference=_evaluation_difference(judged, event.evaluation, served),
-        evaluation_ece_band=None
-        if event.evaluation.design is not None
-        else confidence_band(judged.probability, evaluated["ece_15"], seed=seed),
-    )
-
-
-def _judge(
-    fitted: FittedBaseline, samples: EventSamples, rows: Rows, log_floor: float
-) -> Predictions:
-    predicted = fitted(samples, rows)
-    return Predictions(
-        uncertainty=predicted.uncertainty,
-        hits=samples.hits[rows],
-        probability=predicted.probability,
-        log_floor=log_floor,
-        weights=samples.weights_at(rows),
-    )
-
-
-def _fit_other_lookup(event: EventInput, served: MeasureFit, lookup: Lookup) -> BaselineFit:
-    """Fit the bins of the served measure with another lookup."""
-    options = replace(event.options, lookup=lookup, bins=served.table.requested_bins)
-    ranking = by_column(served.column)
-    found = fit_scored_table(event, ranking, served.measure, options)
-    difference = {}
-    if event.evaluation is not None:
-        judging = event.evaluation
-        judged = predict_with_table(
-            found.table, ranking(judging.records), judging.hits, judging.weights
-        )
-        difference = _evaluation_difference(judged, judging, served)
-    curve = found.table.curve
-    return BaselineFit(
-        name=f"{lookup}_bins" if lookup != "smooth" else "smooth_curve",
-        log_floor=0.0,
-        scores=found.scores,
-        evaluation=found.evaluation,
-        parameters={"bins": float(found.table.n_bins)}
-        if curve is None
-        else {"knots": float(len(curve.uncertainty))},
-        difference=fold_differences(found.scores, served.scores),
-        evaluation_difference=difference,
-    )
-
-
-def _evaluation_difference(
-    judged: Predictions, evaluation: EventSamples, served: MeasureFit
-) -> dict[str, PairedDifference]:
-    """Return ``nll`` and ``brier`` minus those of the served table, sample by sample."""
-    values = evaluation.records.uncertainty[served.column]
-    other = predict_with_table(served.table, values, evaluation.hits, evaluation.weights)
-    return paired_differences(
-        sample_losses(judged), sample_losses(other), weights=evaluation.weights
-    )

@@ -16,7 +16,6 @@ from howsure.statistics.diagnostics.curves import fit_curves
 from howsure.statistics.diagnostics.loss_scatter import loss_scatter
 from howsure.statistics.diagnostics.rank_grid import fit_rank_grid
 from howsure.statistics.diagnostics.reliability import HeldOut, Reliability, reliability
-from howsure.statistics.fit.baselines import fit_baselines, fit_oracle, fold_differences
 from howsure.statistics.fit.cross_validation import (
     ScoredTable,
     by_column,
@@ -27,6 +26,7 @@ from howsure.statistics.fit.cross_validation import (
 from howsure.statistics.fit.event_samples import ALL, EventInput, EventSamples, Rows
 from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.fit.result import BaselineFit, EventFit, Fit, MeasureFit
+from howsure.statistics.fit.scored_baselines import fit_baselines, fit_oracle, fold_differences
 from howsure.statistics.fit.verdict import reach_verdict
 from howsure.statistics.fit.warnings import design_warnings, event_warnings, sample_warnings
 from howsure.statistics.learned.fit import fit_learned, n_classes_of

@@ -10,6 +10,7 @@ from howsure.statistics.arrays import BinIndex, Floats, Hits, Uncertainty
 from howsure.statistics.bins.design import SampleDesign
 from howsure.statistics.bins.edges import UNDERFLOW
 from howsure.statistics.fit.options import FitOptions
+from howsure.statistics.fit.outcome import BinaryOutcome
 from howsure.statistics.measures import column
 from howsure.statistics.records.records import Records
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 Rows: TypeAlias = BinIndex | slice
 ALL = slice(None)
+N_BINARY = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +87,26 @@ class EventSamples:
     def log_odds(self) -> Floats:
         """``log(s / (1 - s)) = -log(expm1(U_k))``, from about -85 to 85."""
         return -np.log(np.expm1(self.neg_log_mass))
+
+    @cached_property
+    def outcome(self) -> BinaryOutcome:
+        """The outcome that calibrators of one probability are fitted on.
+
+        With two classes it is class 1: a model may be too sure of one class and not sure enough of
+        the other, as after training on fewer samples of one. The confidence ``max(p, 1 - p)``
+        merges both errors into one. Otherwise it is the event.
+        """
+        event = BinaryOutcome(
+            name="event",
+            holds=self.hits,
+            log_probability=-self.neg_log_mass,
+            log_rest=self.log_rest,
+            log_odds=self.log_odds,
+            is_event=np.ones(self.n_samples, dtype=np.bool_),
+        )
+        top = self.records.top_classes
+        # Five classes or more are recorded, unless there are fewer; pairs record one.
+        return event.as_class_1(top[:, 0]) if top.shape[1] == N_BINARY else event
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ from howsure.statistics.diagnostics.loss_scatter import LossScatter
 from howsure.statistics.diagnostics.rank_grid import RankGrid
 from howsure.statistics.diagnostics.reliability import Reliability
 from howsure.statistics.fit.cross_validation import Scored, ScoredTable
+from howsure.statistics.fit.outcome import OutcomeName
 from howsure.statistics.learned.fit import LearnedFit
 from howsure.statistics.measures import LEARNED
 from howsure.statistics.model_scores import ModelScores
@@ -54,12 +55,16 @@ class Verdict:
         In words: the calibration error of the served probability, ``ece_15``, and whether it may be
         chance; then the best method. On the evaluation set, if there is one.
     cross_validation, evaluation : BestMethod or None
+    fitted_on : str
+        In words: the probability that the binary methods among the baselines are fitted on. Empty
+        without such methods.
     """
 
     best: str | None
     sentence: str
     cross_validation: BestMethod | None = None
     evaluation: BestMethod | None = None
+    fitted_on: str = ""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -119,6 +124,8 @@ class BaselineFit(Scored):
     log_floor : float
         For logarithms the probability is clipped to ``[log_floor, 1 - log_floor]``; ``1 / (2 n)``,
         with ``n`` the samples of the calibration set.
+    fitted_on : str or None
+        The `BinaryOutcome` whose probability it is fitted on; None if it is not fitted on one.
     parameters : dict of str to float
         Fitted to all samples: a temperature, slopes.
     difference, evaluation_difference : dict of str to PairedDifference
@@ -131,6 +138,7 @@ class BaselineFit(Scored):
 
     name: str
     log_floor: float
+    fitted_on: OutcomeName | None = None
     parameters: dict[str, float] = field(default_factory=dict)
     difference: dict[str, PairedDifference] = field(default_factory=dict)
     evaluation_difference: dict[str, PairedDifference] = field(default_factory=dict)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.comparison import PairedDifference
+from howsure.statistics.fit.outcome import OutcomeName
 from howsure.statistics.fit.result import BaselineFit, BestMethod, MeasureFit, Verdict
 from howsure.statistics.plain import percent
 
@@ -27,7 +28,7 @@ def reach_verdict(
     validated = _validated(served, baselines)
     if validated is None:
         sentence = f"Top-{k}: no cross-validation, so methods cannot be compared."
-        return Verdict(None, sentence, None, None)
+        return Verdict(None, sentence, None, None, fitted_on(baselines))
     evaluated = _evaluated(served, baselines)
     sentence = _sentence(
         k,
@@ -37,7 +38,7 @@ def reach_verdict(
         evaluated=evaluated is not None,
         folds=folds,
     )
-    return Verdict(validated.best, sentence, validated, evaluated)
+    return Verdict(validated.best, sentence, validated, evaluated, fitted_on(baselines))
 
 
 def _validated(served: MeasureFit, baselines: Mapping[str, BaselineFit]) -> BestMethod | None:
@@ -100,6 +101,27 @@ NAMES = {
     "interpolated_bins": "interpolation between bins",
     "step_bins": "one probability for each bin",
 }
+
+
+FITTED_ON: dict[OutcomeName, str] = {
+    "event": "the probability of raw_softmax.",
+    "class_1": (
+        "the model's probability of class 1, and compared by their probability of the predicted "
+        "class."
+    ),
+}
+
+
+def fitted_on(baselines: Mapping[str, BaselineFit]) -> str:
+    """Return the probability that the binary methods are fitted on, in a sentence for each."""
+    said = []
+    for outcome, words in FITTED_ON.items():
+        names = [name for name, found in baselines.items() if found.fitted_on == outcome]
+        if names:
+            *others, last = names
+            subject = f"{', '.join(others)} and {last} are" if others else f"{last} is"
+            said.append(f"{subject} fitted on {words}")
+    return " ".join(said)
 
 
 def rarer_outcome(table: BinTable) -> tuple[int, str]:

@@ -9,10 +9,11 @@ from sample_strategies import records_with_ranks, simulated_records
 from howsure.statistics.bins.fit import fit_bin_table
 from howsure.statistics.bins.intervals import IntervalOptions
 from howsure.statistics.coarse import fit_coarse_table
-from howsure.statistics.fit.baselines import BASELINES, loss
+from howsure.statistics.fit.baselines import BASELINES
 from howsure.statistics.fit.calibration import fit_calibration
 from howsure.statistics.fit.cross_validation import predict_with_table
 from howsure.statistics.fit.options import FitOptions
+from howsure.statistics.fit.scored_baselines import loss
 from howsure.statistics.learned.recorded import with_learned
 from howsure.statistics.measures import LEARNED
 from howsure.statistics.ranking import ood_thresholds, ranking_of

@@ -56,6 +56,19 @@ def test_the_bins_and_the_next_best(event):
     )
 
 
+def test_what_the_baselines_are_fitted_on(event):
+    assert event.verdict.fitted_on == (
+        "beta_calibration, quadratic_logistic and isotonic are fitted on the probability of "
+        "raw_softmax."
+    )
+    options = FitOptions(top_k=(1,), bins=4, measures=("entropy",))
+    records = simulated_records(200, seed=2, top_k=(1,), n_classes=2)
+    found = fit_calibration(records, options=options).events[1]
+    names = [name for name, one in found.baselines.items() if one.fitted_on == "class_1"]
+    assert names == ["beta_calibration", "quadratic_logistic", "isotonic"]
+    assert "on the model's probability of class 1, " in found.verdict.fitted_on
+
+
 def test_a_better_baseline_and_by_how_much(event):
     served, baselines = with_losses(event, [0.3, 0.3], platt=([0.2, 0.2], 0.06))
     verdict = reach_verdict(5, served, baselines, folds=2)
