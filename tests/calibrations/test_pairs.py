@@ -374,3 +374,25 @@ def test_sets_whose_scores_all_lie_elsewhere_are_refused(client) -> None:
     refused = evaluate(client, "percent", "shares", shares)
     assert refused.json()["errors"] == [error]
     assert evaluate(client, "percent", "same", percent).is_success
+
+
+def test_columns_that_are_not_read_are_named(client) -> None:
+    ids = np.arange(ROWS) // 5
+    columns = {"score": SCORES, "correct": CORRECT.astype(int), "confidence": SCORES}
+    table = csv(doc_id=ids, **columns)
+    (note,) = (n for n in calibrated(client, CONFIG, calibration=table)["warnings"] if "not r" in n)
+    assert note == (
+        "Other columns are not read: `doc_id`, `confidence`. If answers belong together, as those "
+        "about one document, call the column that tells which `group`."
+    )
+    table = csv(group=ids, **columns)
+    (note,) = (n for n in calibrated(client, CONFIG, calibration=table)["warnings"] if "not r" in n)
+    assert note == "Other columns are not read: `confidence`."
+
+
+def test_columns_of_pairs_have_names_of_their_own(client) -> None:
+    config = json.dumps(CONFIG | {"columns": {"group": ["doc_id"]}})
+    table = csv(doc_id=np.arange(ROWS), score=SCORES, correct=CORRECT.astype(int))
+    answer = calibrate(client, calibration=table, config=config)
+    assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY
+    assert "rename them to `score`, `correct`, `group` and `weight`" in answer.text

@@ -149,7 +149,8 @@ def _first_row(file: SetFile, header: Sequence[str], ctx: SetContext) -> dict[st
 
 def _table_column(name: str, cell: str) -> TableColumn:
     if cell.strip() in _EMPTY or _is_number(cell):
-        return TableColumn(name, "numbers", "numbers")
+        dtype = "int64" if cell.strip().lstrip("+-").isdecimal() else "float64"
+        return TableColumn(name, "numbers", "numbers", dtype)
     if cell.strip().lower() in ("true", "false"):
         return TableColumn(name, "numbers", BOOLEANS)
     kind: Literal["dates", "text"] = "dates" if _DATE.fullmatch(cell.strip()) else "text"

@@ -130,7 +130,8 @@ def _pairs(arrays: Mapping[str, ArrayFile], ctx: SetContext) -> PairSet:
         else:
             values = check_design(values, name, start=0, ctx=ctx)
         columns[name] = values
-    return PairSet(columns, ctx, file_format=NPZ_FORMAT, n_left=len(arrays) - len(wanted))
+    left = [name for name in arrays if name not in wanted]
+    return PairSet(columns, ctx, file_format=NPZ_FORMAT, left=left)
 
 
 def open_npy(file: SetFile, ctx: SetContext, labels_file: SetFile | None = None) -> "ArraySet":

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from service.child.reading.checks import SUPPLIED_PREFIX, check_n_classes, supplied_names
 from service.child.reading.columns import (
     TableColumn,
@@ -24,6 +26,8 @@ _BY_NAME = re.compile(r"(logit_|prob_|p_)(.+)", re.DOTALL)
 # One column with the probability of class 1 of two.
 _BINARY = re.compile("p|prob|probability")
 _BINARY_CLASSES = 2
+# Numbers of rows, also as pandas writes them, and of things.
+_ID = re.compile(r"|Unnamed: 0|__index_level_[0-9]+__|(.*[_ ])?(id|index|row|number)|.*(Id|ID)")
 
 
 def reads_outputs(names: Iterable[str], reading: Reading) -> bool:
@@ -67,11 +71,16 @@ def output_columns(columns: Mapping[str, TableColumn], ctx: SetContext) -> Table
     # A column may be called "", as the row numbers that pandas writes.
     label = None if label_name is None else columns[label_name]
     found = _by_index(names, ctx) or _by_name(names, ctx) or _binary(names, ctx)
-    unknown = other_columns(names, [*found.columns, *([label.name] if label else [])])
+    others = other_columns(names, [*found.columns, *([label.name] if label else [])])
+    unknown = [
+        name
+        for name in others
+        if _may_be_class(columns[name]) or (label is None and _may_be_label(columns[name]))
+    ]
     if unknown:
         raise ctx.invalid(
             f"expected `label`, {_expected(found)}, `{SUPPLIED_PREFIX}<name>`, `weight` and "
-            f"`group`, got also {listed(unknown)}; leave other columns out",
+            f"`group`, got also {listed(unknown)}; leave other columns of numbers out",
         )
     n_classes = _BINARY_CLASSES if not found.prefix else len(found.columns)
     check_n_classes(n_classes, place=ctx.location, limits=ctx.limits)
@@ -84,11 +93,29 @@ def output_columns(columns: Mapping[str, TableColumn], ctx: SetContext) -> Table
         {kind: [columns[name] for name in found.columns]},
         label,
         supplied_names(names, location=ctx.location),
-        notes=(found.note,) if found.note else (),
+        notes=_notes(found, others),
         design=design_columns(names),
         class_names=class_names,
         has_named_classes=found.names is not None,
     )
+
+
+def _may_be_class(column: TableColumn) -> bool:
+    """Tell whether a column may be that of a class under another name: text and integers are not.
+
+    So ids, dates and answers in words may stay beside the outputs.
+    """
+    return column.kind in ("numbers", "lists") and np.dtype(column.dtype).kind == "f"
+
+
+def _may_be_label(column: TableColumn) -> bool:
+    """Tell whether a column of integers is not called as ids and row numbers are."""
+    return column.kind == "numbers" and _ID.fullmatch(column.name) is None
+
+
+def _notes(found: _Classes, others: Sequence[str]) -> tuple[str, ...]:
+    left = f"Other columns are not read: {listed(others)}." if others else None
+    return tuple(note for note in (found.note, left) if note is not None)
 
 
 def _expected(found: _Classes) -> str:
@@ -130,6 +157,12 @@ def _by_name(names: Sequence[str], ctx: SetContext) -> _Classes | None:
         return None
     prefix = _one_prefix(matches, ctx)
     found = [match[2] for match in matches]
+    if len(found) == 1 and prefix != PREFIXES["logits"]:
+        raise ctx.invalid(
+            f"expected a column for each class, got `{prefix}` and a name once; call the column "
+            "`prob` if it is the probability of class 1 of two",
+            f"{prefix}{found[0]}",
+        )
     long = next((name for name in found if len(name) > MAX_NAME_LENGTH), None)
     if long is not None:
         raise ctx.invalid(

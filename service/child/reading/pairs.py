@@ -13,12 +13,13 @@ from howsure.statistics.records.pairs import (
     score_log_odds,
 )
 from service.child.reading.checks import check_n_samples, check_sizes, check_supplied
-from service.child.reading.columns import CONFIDENCE, CORRECT_COLUMN, rename_hint
-from service.child.reading.sampling_design import design_columns, read_design
+from service.child.reading.columns import CONFIDENCE, CORRECT_COLUMN, listed, rename_hint
+from service.child.reading.sampling_design import GROUP, design_columns, read_design
 from service.child.reading.set_file import refuse_damage
 from service.child.reading.tables import ReadColumns, number_column
 from service.errors import InvalidInput
 from service.runner.messages.dataset import (
+    DESIGN_DTYPES,
     PAIRS,
     AnyArray,
     ArrayInfo,
@@ -31,6 +32,7 @@ from service.runner.messages.reading import SetContext
 READ_ROWS = 65_536
 _TEXTS = dict.fromkeys(("1", "1.0", "true", "yes"), True)
 _TEXTS |= dict.fromkeys(("0", "0.0", "false", "no"), False)
+_ROLES = {SCORE, CONFIDENCE, CORRECT_COLUMN, *DESIGN_DTYPES}
 _EXPECTED = "expected 1 or 0, true or false, or yes or no"
 
 
@@ -42,7 +44,15 @@ def reads_pairs(names: Collection[str], ctx: SetContext) -> bool:
     if ctx.reading.kind in (PAIRS, "inputs"):
         return ctx.reading.kind == PAIRS
     has_label = "label" in names or "labels" in names
-    return CORRECT_COLUMN in names and not has_label and ctx.reading.columns is None
+    asked = ctx.reading.columns
+    if CORRECT_COLUMN not in names or has_label or asked is None:
+        return CORRECT_COLUMN in names and not has_label
+    if asked.keys() <= _ROLES and not {SCORE, CONFIDENCE}.isdisjoint(names):
+        raise ctx.invalid(
+            "config.columns (--columns) names columns of a model's inputs; columns of pairs are "
+            "read by their names: rename them to `score`, `correct`, `group` and `weight`"
+        )
+    return False
 
 
 def require_columns(names: Sequence[str], ctx: SetContext) -> list[str]:
@@ -103,7 +113,8 @@ def read_pairs(
             break
     check_n_samples(start, place=ctx.location, limits=ctx.limits)
     columns = {name: np.concatenate(found) for name, found in parts.items()}
-    return PairSet(columns, ctx, file_format=file_format, n_left=len(names) - len(wanted))
+    left = [name for name in names if name not in column_of.values()]
+    return PairSet(columns, ctx, file_format=file_format, left=left)
 
 
 def _column(record_batch: object, name: str, start: int, ctx: SetContext) -> AnyArray:
@@ -185,7 +196,7 @@ class PairSet:
         ctx: SetContext,
         *,
         file_format: str,
-        n_left: int = 0,
+        left: Sequence[str] = (),
     ) -> None:
         scores: Floats = columns[SCORE]
         known = columns.get(CORRECT_COLUMN)
@@ -201,8 +212,13 @@ class PairSet:
         notes = [f"Scores are read as {scale} by the baselines; bins take them as they are."]
         if own_range[0] >= 0.0 and 1.0 < own_range[1] <= PERCENT:
             notes[0] += " Divide them by 100 if they are percentages."
-        if n_left:
-            notes.append(f"Other columns are not read: {n_left}.")
+        if left:
+            notes.append(f"Other columns are not read: {listed(left)}.")
+        if left and GROUP not in self._design:
+            notes[-1] += (
+                f" If answers belong together, as those about one document, call the column that "
+                f"tells which `{GROUP}`."
+            )
         self.info = DatasetInfo(
             kind=PAIRS,
             format=file_format,

@@ -94,9 +94,9 @@ WRONG = {
     "unknown label": ("label,p_a,p_b\na,1,0\nbb,1,0\n", {}, ".label[1]", "`a`, `b`, got `bb`"),
     "near label": ("label,p_cat,p_dog\ncta,1,0\n", {}, ".label[0]", "did you mean `cat`?"),
     "index beyond": ("label,p_a,p_b\n2,1,0\n", {}, ".label[0]", "from 0 to 1, got 2"),
-    "another column": ("label,id,p_a,p_b\na,1,1,0\n", {}, "", "got also `id`"),
+    "another column": ("label,c,p_a,p_b\na,1.0,1,0\n", {}, "", "got also `c`"),
     "both kinds": ("label,p_a,logit_b\na,1,0\n", {}, "", "columns of both"),
-    "one class": ("label,p_a\na,1\n", {}, "", "at least 2 classes, got 1"),
+    "one class": ("label,p_a\na,1\n", {}, ".p_a", "call the column `prob`"),
     "twice": ("label,p_a,p_a\na,1,0\n", {}, ".p_a", "twice"),
     "no sum": ("label,p_a,p_b\na,1,1\n", {}, ".p_*[0]", "sum to 1"),
     "rounded": (

@@ -34,7 +34,7 @@ CSV_CASES = {
     "no outputs": ("label\n1\n", "", "`logit_1`, …, or `prob_0`, `prob_1`, …, got `label`"),
     "gap": ("label,logit_0,logit_2\n0,1,2\n", ".logit_1", "none for class 1"),
     "column twice": ("label,logit_0,logit_1,logit_1\n0,1,2,3\n", ".logit_1", "twice"),
-    "index column": (",label,logit_0,logit_1\n0,0,1,2\n", "", "leave other columns out"),
+    "other column": ("label,x,logit_0,logit_1\n0,.5,1,2\n", "", "leave other columns of numbers"),
     "semicolons": (HEADER.replace(",", ";") + "0;1;2;3\n", "", "by commas"),
     "hexadecimal": (HEADER + "0,1,0x10,3\n", ".logit_1[0]", "got '0x10'"),
     "text after blank lines": (HEADER + "0,1,2,3\n\n\n0,1,x,3\n", ".logit_1[1]", "'x'"),

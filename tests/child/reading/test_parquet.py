@@ -36,7 +36,7 @@ PARQUET_CASES = {
         "empty cell",
     ),
     "nan": (TABLE | {"logit_2": np.append(LOGITS[:-1, 2], np.nan)}, ".logit_2[39]", "got nan"),
-    "other columns": (TABLE | {"path": LABELS}, "", "got also `path`"),
+    "other columns": (TABLE | {"path": LABELS / 2}, "", "got also `path`"),
 }
 
 

@@ -15,6 +15,7 @@ from dataset_files import (
     write_logits,
     write_npz,
     write_parquet,
+    write_text,
 )
 
 from service.errors import InvalidDataset, TooLarge
@@ -92,3 +93,27 @@ def test_a_column_that_looks_like_a_label_is_refused(path, name):
     table[name] = table.pop("label")
     error = refusal(write_parquet(path, table), labels_required=False)
     assert f"`{name}`" in error.message
+
+
+@pytest.mark.parametrize(
+    "name", ["", "id", "transaction_id", "Customer ID", "orderId", "row", "__index_level_0__"]
+)
+def test_ids_beside_outputs_are_not_read(path, name):
+    table = output_columns(LOGITS, LABELS)
+    del table["label"]
+    texts = {"answer": [f"answer {label}" for label in LABELS]}
+    others = {name: np.arange(len(LABELS))} | texts
+    info = info_of(write_parquet(path, others | table), labels_required=False)
+    assert not info.labelled
+    assert info.notes[-1] == f"Other columns are not read: `{name}`, `answer`."
+    arrays, _ = read_all(path, labels_required=False)
+    np.testing.assert_array_equal(arrays["logits"], LOGITS)
+
+
+def test_integers_beside_labelled_outputs_are_not_read(tmp_path):
+    text = "account,label,when,prob_a,prob_b\n17,b,2024-01-31,0.25,0.75\n18,a,2024-02-01,1,0\n"
+    path = write_text(tmp_path / "set.csv", text)
+    arrays, labels = read_all(path)
+    assert labels.tolist() == [1, 0]
+    np.testing.assert_array_equal(arrays["probabilities"], [[0.25, 0.75], [1, 0]])
+    assert info_of(path).notes[-1] == "Other columns are not read: `account`, `when`."
