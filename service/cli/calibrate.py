@@ -12,7 +12,7 @@ from rich.console import Console
 from howsure.calibrate_command import TypedWords, path_word
 from howsure.client import Calibration, Client
 from howsure.client.uploads import pack_folder
-from howsure.statistics.plain import percent
+from howsure.statistics.plain import percent, percent_with_interval
 from service.cli.config_options import (
     BinsOption,
     ClassesOption,
@@ -87,11 +87,8 @@ def print_dry_run(tried: dict[str, Any], typed: TypedWords | None = None) -> Non
     stored = ", ".join(f"{name} {_bytes(n)}" for name, n in cost["stored_bytes"].items() if n)
     say(f"A calibration would store {stored}; this dry run stored nothing.")
     found = tried["accuracy"]
-    lower, upper = map(percent, found["interval"])
-    say(
-        f"Top-1 accuracy on {found['n_samples']:,} samples: {percent(found['value'])} "
-        f"({lower} to {upper})"
-    )
+    rate = percent_with_interval(found["value"], found["interval"])
+    say(f"Top-1 accuracy on {found['n_samples']:,} samples: {rate}")
     print_findings(tried, Console(), typed=typed)
     if not tried["findings"]:
         more = found["n_samples"] < tried["data"]["samples"]

@@ -14,7 +14,7 @@ from rich.text import Text
 from howsure.remedies import remedy_for_further_set
 from howsure.statistics.bins.intervals import proportion_interval
 from howsure.statistics.effective import EffectiveShare
-from howsure.statistics.plain import percent
+from howsure.statistics.plain import measured_percents, requested_percent
 from service.cli.connection import service_client
 from service.cli.console import (
     UrlOption,
@@ -76,7 +76,7 @@ def accepted_in_words(found: Mapping[str, Any]) -> str:
     """Return how many answers a requested error rate accepts, and how many of them are wrong."""
     n_accepted, n_errors = found["n_accepted"], found["n_errors"]
     said = (
-        f"accepted for an error rate of at most {percent(found['target']['max_risk'])}: "
+        f"accepted for an error rate of at most {requested_percent(found['target']['max_risk'])}: "
         f"{n_accepted:,} of {found['n_samples']:,} answers"
     )
     if not n_accepted:
@@ -84,13 +84,14 @@ def accepted_in_words(found: Mapping[str, Any]) -> str:
     known = found.get("effective")  # results of earlier releases have none
     effective = None if known is None else EffectiveShare(**known)
     rate = n_errors / n_accepted if effective is None else effective.share
+    interval = proportion_interval(n_errors, n_accepted, LEVEL, effective)
     promised = found["target"]["max_risk"]
     more = ""
     if rate > promised:
-        is_clear = proportion_interval(n_errors, n_accepted, LEVEL, effective)[0] > promised
+        is_clear = interval[0] > promised
         chance = "" if is_clear else ", which may be chance"
         more = f", {'clearly ' * is_clear}more than promised{chance}"
-    return f"{said}, {n_errors:,} of them wrong ({percent(rate)}{more})"
+    return f"{said}, {n_errors:,} of them wrong ({measured_percents(rate, interval)[0]}{more})"
 
 
 def _table(resource: Mapping[str, Any], calibration: str) -> Table:

@@ -97,7 +97,7 @@ def accept_thresholds(
 ) -> dict[str, float | None]:
     """Return the largest accepted uncertainty by maximal risk."""
     return {
-        f"{target['max_risk']:g}": None if found is None else found["threshold"]
+        repr(float(target["max_risk"])): None if found is None else found["threshold"]
         for target, found in accept_results(served, targets)
     }
 

@@ -10,6 +10,7 @@ from howsure.statistics.bins.intervals import proportion_interval
 from howsure.statistics.effective import EffectiveShare
 from howsure.statistics.findings import LABEL_FINDINGS, NEAR_CHANCE, OUT_OF_RANGE, REVERSED
 from howsure.statistics.fit.verdict import ERROR
+from howsure.statistics.plain import percent_with_interval
 from howsure.statistics.shift.verdict import (
     OPENINGS,
     SHIFT_LEVEL,
@@ -71,17 +72,16 @@ def contradicts(found: Counts | None, max_risk: float) -> bool:
 
 
 def rate_in_words(found: Counts, *, accepted: str = "") -> str:
-    """Return an error rate like ``3 of 527 are wrong, 0.6 % (0.1 % to 1.7 %)``.
+    """Return an error rate like ``3 of 527 are wrong, 0.57 % (0.12 % to 1.65 %)``.
 
     ``accepted`` follows the counts.
     """
     judged = error_rate(found)
     if judged is None:
         return "no answers are accepted"
-    lower, upper = map(percent, judged["interval"])
+    rate = percent_with_interval(judged["value"], judged["interval"], weighted=judged["weighted"])
     return (
-        f"{count(judged['n_errors'])} of {count(judged['n_accepted'])}{accepted} are wrong, "
-        f"{percent(judged['value'])} ({lower} to {upper}{', weighted' * judged['weighted']})"
+        f"{count(judged['n_errors'])} of {count(judged['n_accepted'])}{accepted} are wrong, {rate}"
     )
 
 

@@ -1,6 +1,6 @@
 """What the learned measure learned: its part of the report, and its sentences."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import models
@@ -20,6 +20,15 @@ def assurance(measure: str) -> str:
     samples is served.
     """
     return "estimated with cross-fitting" if measure == LEARNED else "certified"
+
+
+def is_exact_test(measure: str, design: Collection[str] | None) -> bool:
+    """Tell whether the confidence of a tested error rate is exact.
+
+    It is approximate for the learned measure, which is fitted anew to all samples, and with the
+    weights and groups of ``design``, whose effect is estimated.
+    """
+    return measure != LEARNED and not design
 
 
 def learned_part(table: models.BinTable) -> dict[str, Any]:

@@ -6,7 +6,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from service.reports.numbers import FILTERS, moment
+from howsure.statistics.plain import measured_percents
+from service.reports.numbers import FILTERS, moment, percent
 
 
 def pointer(*parts: object) -> str:
@@ -84,9 +85,39 @@ def shown(value: Any, form: str) -> str:  # noqa: ANN401 -- any JSON
     if not isinstance(value, Located):
         return str(show(value))
     text = show(value_of(value))
-    if show is moment or value._value is _MISSING:  # noqa: SLF001 -- same module
+    return str(text) if show is moment else _marked(value, text)
+
+
+def _marked(value: Any, text: str) -> str:  # noqa: ANN401 -- any JSON
+    """Return the text of a value; of a located one as HTML with its pointer."""
+    if not isinstance(value, Located) or value._value is _MISSING:  # noqa: SLF001 -- same module
         return str(text)
     return _NUMBER.format(value._path, json.dumps(value._value), text)  # noqa: SLF001 -- same module
+
+
+def rate(value: Any, interval: Any) -> str:  # noqa: ANN401 -- any JSON
+    """Return a measured share in percent with as many digits as beside its interval."""
+    found, ends = _values(value), _values(interval)
+    if found is None or ends is None:
+        return _marked(value, percent(found))
+    return _marked(value, measured_percents(found, ends)[0])
+
+
+def bounds(interval: Any, value: Any) -> str:  # noqa: ANN401 -- any JSON
+    """Return the interval of a measured share, such as ``0.05 % to 0.28 %``."""
+    _, *ends = measured_percents(_values(value), _values(interval))
+    lower, upper = (_marked(interval[end], text) for end, text in enumerate(ends))
+    return Markup("{} to {}").format(lower, upper)
+
+
+def with_interval(value: Any, interval: Any, *, weighted: object = False) -> str:  # noqa: ANN401 -- any JSON
+    """Return a measured share with its interval, such as ``0.14 % (0.05 % to 0.28 %)``."""
+    more = ", weighted" if weighted else ""
+    return Markup("{} ({}{})").format(rate(value, interval), bounds(interval, value), more)
+
+
+def _values(found: Any) -> Any:  # noqa: ANN401 -- any JSON
+    return value_of(found) if isinstance(found, Located) else found
 
 
 def _filter(form: str) -> Callable[[Any], str]:
@@ -95,5 +126,8 @@ def _filter(form: str) -> Callable[[Any], str]:
 
 LOCATED_FILTERS: Mapping[str, Callable[..., str]] = {
     "shown": shown,
+    "rate": rate,
+    "bounds": bounds,
+    "with_interval": with_interval,
     **{form: _filter(form) for form in FILTERS},
 }

@@ -14,6 +14,7 @@ from markupsafe import Markup
 from howsure.remedies import remedy_of
 from service.reports.further_sets import accepted_in_words
 from service.reports.learned import classes_sentence, learned_sentence
+from service.reports.numbers import confidence, share
 from service.reports.report import COMPARED
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~])")
@@ -164,6 +165,8 @@ _TEMPLATES.globals |= {
 _TEMPLATES.filters |= {
     "number": number,
     "edge": edge,
+    "share": share,
+    "confidence": confidence,
     "signed": "{:+.5f}".format,
     "short": lambda value: "" if value is None else f"{value:.3g}",
     "phases": _phases,

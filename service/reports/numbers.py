@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
+from howsure.statistics import plain as shares
+
 _NONE = "–"  # noqa: RUF001 - the sign of a cell without a number
 _MINUS = "\u2212"
 _TEN = 10
@@ -13,23 +15,18 @@ _DIGEST = 12
 
 
 def percent(value: float | None) -> str:
-    """Return a share in percent, with one to three digits so that it differs from 0 and 1."""
-    if value is None:
-        return _NONE
-    for digits in (1, 2, 3):
-        if value in (0.0, 1.0) or 10.0**-digits / 2 <= 100 * min(value, 1 - value):
-            return f"{100 * value:.{digits}f} %"
-    return "above 99.999 %" if value > 1 / 2 else "below 0.001 %"
+    """Return a measured share in percent, with one to three digits: it differs from 0 and 1."""
+    return _NONE if value is None else shares.percent(value)
 
 
 def share(value: float) -> str:
-    """Return a requested share in percent with all its digits."""
-    return f"{100 * value:.6g} %"
+    """Return a requested or promised share in percent, never rounded."""
+    return shares.requested_percent(value)
 
 
 def confidence(delta: float) -> str:
     """Return the confidence of a statement that fails with probability ``delta``, in percent."""
-    return share(1.0 - delta)
+    return shares.confidence_percent(delta)
 
 
 def number(value: float | None) -> str:

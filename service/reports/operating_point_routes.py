@@ -97,6 +97,11 @@ class Consequences(Effect):
         description="The same on each labelled further set that was finished at the activation, by "
         "its name.",
     )
+    activated_despite: list[str] = Field(
+        [],
+        description="Why the calibration should not have been used, as known at the activation; "
+        "empty if nothing was known against it.",
+    )
 
 
 class Expected(BaseModel):

@@ -27,6 +27,8 @@ from service.jobs.record_set import (
     require_records,
 )
 from service.reports.error_samples import record_parts
+from service.reports.fitness import fitness_of
+from service.reports.numbers import confidence, share
 from service.reports.summary import missing_labels
 from service.storage.calibrations import CalibrationRepository
 from service.storage.evaluations import EvaluationRepository
@@ -110,17 +112,20 @@ def save_operating_point(
             {choice.max_risk: found.labels_missing}, out_of_reach=found.out_of_reach
         )
         message = (
-            f"No threshold meets risk {choice.max_risk:g} at confidence {1.0 - choice.delta:g} on "
-            f"this calibration set. {missing}"
+            f"No threshold passes the test for an error rate of at most {share(choice.max_risk)} "
+            f"with {confidence(choice.delta)} confidence on this calibration set. {missing}"
         )
         raise InvalidInput.at("max_risk", message)
     threshold, seen = float(np.float32(found.threshold)), found.consequences
-    further = _on_further_sets(ctx.workspace, ctx.tenant_id, reference, threshold)
+    known = {
+        "further": _on_further_sets(ctx.workspace, ctx.tenant_id, reference, threshold),
+        "activated_despite": _warnings(ctx.workspace, ctx.tenant_id, reference),
+    }
     row = models.OperatingPoint(
         name=name,
         threshold=threshold,
         chosen_by=choice.as_dict(),
-        consequences=None if seen is None else to_plain(seen) | {"further": further},
+        consequences=None if seen is None else to_plain(seen) | known,
         author=author,
         reason=reason,
     )
@@ -222,6 +227,13 @@ def _on_further_sets(
         seen = effect(values, hits, threshold, level, records.design)
         counted[found.name] = to_plain(seen)
     return counted
+
+
+def _warnings(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> list[str]:
+    """Return why the calibration should not be used, as its pages say before the decision."""
+    with workspace.database.reading(tenant_id) as session:
+        found = CalibrationRepository(session, tenant_id).find(reference, with_files=False).id
+    return list(fitness_of(workspace, tenant_id, [found])[found].reasons)
 
 
 def _check_texts(author: str, reason: str) -> None:

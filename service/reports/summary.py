@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
-from howsure.statistics.measures import LEARNED
 from howsure.statistics.shift.verdict import OPENINGS
 from service.reports.charts import text
 from service.reports.further_sets import (
@@ -17,6 +16,7 @@ from service.reports.further_sets import (
     excess,
     rate_in_words,
 )
+from service.reports.learned import is_exact_test
 from service.reports.numbers import confidence, percent, rough_count, share
 from service.reports.verdict import calibration_sentences
 from service.runner.messages.dataset import PAIRS
@@ -131,10 +131,7 @@ def _by_error_rate(report: Report, k: str) -> tuple[Status, str]:
                 f"At most {share(risk['max_risk'])} was promised."
             )
         data = report["provenance"]["data"]
-        # The test is approximate for the learned measure, which is fitted anew to all samples, and
-        # with weights and groups, whose effect is estimated.
-        is_exact = event["served"] != LEARNED and not data.get("design")
-        known = "" if is_exact else "about "
+        known = "" if is_exact_test(event["served"], data.get("design")) else "about "
         # An evaluation set that the model has not seen would have shown it.
         unseen = data.get("evaluation_samples") is None
         return "fit", (

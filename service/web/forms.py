@@ -18,7 +18,8 @@ from service.reports.fitness import fitness_of
 from service.web.api_calls import Answer, Sent, handed_on
 from service.web.csrf import FIELD, require_token
 from service.web.home import home_page
-from service.web.operating_point import Chosen, operating_point_page
+from service.web.operating_point.choice import Chosen
+from service.web.operating_point.page import operating_point_page
 from service.web.page import page, tab_address
 from service.web.page_route import documents_of, subject_of, tenant_of, workspace_of
 

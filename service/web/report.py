@@ -23,6 +23,7 @@ from service.reports.confusion import collect_full_report
 from service.reports.learned import (
     assurance,
     classes_sentence,
+    is_exact_test,
     learned_sentence,
     ranked_classes,
 )
@@ -62,7 +63,7 @@ def report_content(report: Mapping[str, Any], chart: RenderedFigures) -> dict[st
         ],
         "active_point": active_point(report, FIRST),
         "events": [
-            _event(k, event, shown["events"][k], report["provenance"]["config"])
+            _event(k, event, shown["events"][k], report["provenance"])
             for k, event in report["events"].items()
         ],
         "fewest": _fewest(report["provenance"]),
@@ -74,7 +75,7 @@ def report_content(report: Mapping[str, Any], chart: RenderedFigures) -> dict[st
 
 
 def _event(
-    k: str, event: Mapping[str, Any], at: Located, config: Mapping[str, Any]
+    k: str, event: Mapping[str, Any], at: Located, provenance: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the context of the section of an event."""
     served = event["served"]
@@ -85,9 +86,10 @@ def _event(
         "served": served,
         "table": at["measures"][served],
         "assurance": assurance(served).capitalize(),
+        "is_approximate": not is_exact_test(served, provenance["data"].get("design")),
         "chance": chance_in_words(table),
         "missing": labels_advice(event),
-        "learned": _learned(table.get("learned"), config.get("classes") or []),
+        "learned": _learned(table.get("learned"), provenance["config"].get("classes") or []),
     }
 
 

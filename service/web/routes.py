@@ -7,13 +7,13 @@ from service.web import (
     home,
     integrate,
     measures,
-    operating_point,
     report,
     samples,
     session,
     static_files,
     try_prediction,
 )
+from service.web.operating_point import outcome, page
 from service.web.page_route import PageRoute, SharedRoute, in_lane
 
 _OF = "/pages/calibrations/{calibration_id}"
@@ -24,8 +24,8 @@ ROUTES: tuple[BaseRoute, ...] = (
     SharedRoute("/report", in_lane(report.report)),
     PageRoute(f"{_OF}/delete", home.deletion),
     PageRoute(f"{_OF}/measures", in_lane(measures.measures)),
-    PageRoute(f"{_OF}/operating-point", in_lane(operating_point.operating_point)),
-    PageRoute(f"{_OF}/operating-point/outcome", in_lane(operating_point.outcome)),
+    PageRoute(f"{_OF}/operating-point", in_lane(page.operating_point)),
+    PageRoute(f"{_OF}/operating-point/outcome", in_lane(outcome.outcome)),
     PageRoute(f"{_OF}/samples", in_lane(samples.samples)),
     PageRoute(f"{_OF}/samples/{{row}}.png", samples.sample_file),
     PageRoute(f"{_OF}/try", try_prediction.show),

@@ -247,7 +247,7 @@ def test_the_headline_is_about_the_active_operating_point(report) -> None:
     )
     assert found["sentences"][0] == (
         "The active operating point “night-shift” accepts 87.8 % of answers: on the calibration "
-        "set, 3 of 527 are wrong, 0.6 % (0.1 % to 1.7 %); on the evaluation set, 10 of 537 are "
+        "set, 3 of 527 are wrong, 0.57 % (0.12 % to 1.65 %); on the evaluation set, 10 of 537 are "
         "wrong, 1.9 % (0.9 % to 3.4 %), more than promised, which may be chance."
     )
     assert "For an error rate of at most 5 %, 94.8 % of answers can" in found["sentences"][1]
@@ -285,7 +285,7 @@ def test_a_further_set_that_disproves_it_comes_first(report) -> None:
     )
     assert "For data like the calibration set: Fit for automatic use" in found["sentences"][0]
     accepted = "answers accepted for an error rate of at most 5 %"
-    assert f"480 of 480 {accepted} are wrong, 100.0 %" in found["sentences"][1]
+    assert f"480 of 480 {accepted} are wrong, 100.00 %" in found["sentences"][1]
     assert "probabilities are off by 40.0 %" in found["sentences"][2]
     assert "“other camera” differs" in found["sentences"][-1]
 

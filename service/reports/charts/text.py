@@ -30,8 +30,8 @@ def percent(value: float | None) -> str:
 
 
 def asked(share: float) -> str:
-    """Return a requested share with all its digits."""
-    return f"{100 * share:.6g}\u00a0%"
+    """Return a requested share with all its digits, on one line."""
+    return numbers.share(share).replace(" ", "\u00a0")
 
 
 def figures(value: float | None, most: int) -> str:

@@ -147,6 +147,9 @@ def test_an_operating_point_that_is_put_in_force_decides_what_answers_say(shown)
     seen = shown["operating_point"]
     (point,) = seen["history"]
     assert "Active: automatic" in seen["inForce"]
+    printed = seen["printed"].partition("Decisions")[2]
+    assert "error rate, 5 %" in printed
+    assert "A. Reviewer" in printed
     assert (point["author"], point["reason"]) == ("A. Reviewer", "to see")
     assert all("automatic" not in abstain for _, abstain in seen["before"])
     above = [uncertainty > point["threshold"] for uncertainty, _ in seen["after"]]

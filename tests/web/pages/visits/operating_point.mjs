@@ -85,6 +85,9 @@ export async function use(page, { address, key, id, look, picture }) {
   await page.getByRole("button", { name: "Activate" }).click();
   await page.locator("#in-force h2").waitFor();
   shown.inForce = await page.locator("#in-force").innerText();
+  await page.emulateMedia({ media: "print" });
+  shown.printed = await page.locator("main").innerText();
+  await page.emulateMedia({ media: null });
   shown.history = (await (await page.request.get(`${address}${path}`)).json()).operating_points;
   shown.after = await predictions();
   await picture("operating-point-in-force");

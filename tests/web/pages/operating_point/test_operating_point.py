@@ -2,15 +2,13 @@
 
 import io
 import re
-from collections.abc import Iterator
-from typing import Any
 
 import httpx
 import numpy as np
 import pytest
-from keyed_service import KeyedService, logits_of
-from model_services import HOSTILE
-from page_visitor import Visitor, elements, text_of
+from keyed_service import logits_of
+from operating_point_page import SIGNED, address, history, save
+from page_visitor import elements, text_of
 from running_service import calibrated, evaluate, npz, refit
 from scipy.stats import binomtest
 
@@ -19,52 +17,6 @@ from service.reports import operating_points
 
 OK, SEE_OTHER = httpx.codes.OK, httpx.codes.SEE_OTHER
 CONFLICT, UNPROCESSABLE = httpx.codes.CONFLICT, httpx.codes.UNPROCESSABLE_ENTITY
-SIGNED = {"author": HOSTILE, "reason": HOSTILE}
-
-
-@pytest.fixture(scope="module")
-def calibration(service: KeyedService) -> str:
-    """Make a calibration of a model that errs where it is least sure, every other time."""
-    lines = ["label,logit_0,logit_1,logit_2"]
-    for row in range(600):
-        sure = 0.01 * (row * 37 % 600 + 1)
-        lines.append(f"{1 if sure < 1.2 and row % 2 else 0},{sure:.4f},0,0")
-    content = "\n".join(lines).encode()
-    return calibrated(service.client(), {"name": "point", "bins": 6}, calibration=content)["id"]
-
-
-@pytest.fixture
-def undecided(service: KeyedService, calibration: str) -> Iterator[str]:
-    """Yield a version of which nothing was decided."""
-    client = service.client()
-    made = refit(client, calibration, bins=5).json()
-    assert made["status"] == "succeeded"
-    yield made["id"]
-    assert client.delete(f"/calibrations/{made['id']}").is_success
-
-
-def address(calibration: str, **chosen: Any) -> str:
-    """Return the address of the page with something chosen."""
-    query = f"?{httpx.QueryParams(chosen)}" if chosen else ""
-    return f"/pages/calibrations/{calibration}/operating-point{query}"
-
-
-def save(visitor: Visitor, calibration: str, **fields: str) -> httpx.Response:
-    """Send the form of the page that was opened last, as it is but for what is typed."""
-    assert visitor.seen is not None
-    hidden = {
-        str(a["name"]): str(a["value"])
-        for tag, a in elements(visitor.seen.text)
-        if tag == "input" and a.get("form") == "save"
-    }
-    named = {"form": "save", "name": "automatic", "despite": "yes"}
-    typed = hidden | named | SIGNED | fields
-    return visitor.send(address(calibration) + "s", **typed)
-
-
-def history(service: KeyedService, calibration: str) -> list[dict[str, Any]]:
-    answer = service.client().get(f"/calibrations/{calibration}/operating-points")
-    return answer.json()["operating_points"]
 
 
 def test_the_sentence_counts_in_the_chosen_unit(service, visitor, calibration) -> None:
@@ -95,7 +47,7 @@ def test_the_page_says_how_the_error_rate_is_known_or_what_is_missing(
         found = re.search(r'<p class="certificate">(.*?)</p>', page, re.DOTALL)
         return " ".join(text_of(found[1]).split())
 
-    assert told(by="risk", risk="5").startswith(f"{known} most 5.0 % of accepted answers are wrong")
+    assert told(by="risk", risk="5").startswith(f"{known} most 5 % of accepted answers are wrong")
     assert ("values of the learned measure from other folds" in visitor.seen.text) == (
         measure == "learned"
     )
@@ -143,6 +95,13 @@ def test_a_calibration_with_warnings_says_so_before_anything_else(service, visit
         assert save(visitor, made["id"]).status_code == SEE_OTHER
     (point,) = history(service, made["id"])
     assert bool(point["warnings"]) == bool(shift)
+    # The decision keeps what was known, and a withdrawal does not remove it.
+    despite = point["consequences"]["activated_despite"]
+    assert [said[:30] for said in despite[:1]] == ["Do not use this calibration ye"] * shift
+    visitor.send(address(made["id"]) + "s/withdraw", form="withdraw", **SIGNED)
+    assert history(service, made["id"])[1]["consequences"] == point["consequences"]
+    decisions = text_of(visitor.open(address(made["id"])).text).partition("Decisions")[2]
+    assert ("Activated despite the warning: Do not use" in decisions) == bool(shift)
 
 
 def test_an_address_that_is_not_understood_says_so(visitor, calibration) -> None:
@@ -345,9 +304,16 @@ STRICT = {"by": "risk", "risk": "0.5"}
 @pytest.mark.parametrize(
     ("chosen", "fields", "said"),
     [
-        (HALF, {"name": "No Name"}, r"<code>(body\.)?name</code>"),
-        (HALF, {"reason": " "}, r"<code>(body\.)?reason</code>"),
-        (HALF, {"coverage": "many"}, r"<code>(body\.)?coverage</code>"),
+        (HALF, {"name": "No Name"}, "<strong>Name:</strong> expected a lowercase letter"),
+        (HALF, {"reason": " "}, "<strong>Reason:</strong> expected 1 to 2000 printable"),
+        (HALF, {"reason": ""}, "<strong>Reason:</strong> expected 1 to 2000 printable"),
+        (HALF, {"coverage": "many"}, "<strong>share to accept:</strong> expected a percentage"),
+        (
+            STRICT,
+            STRICT,
+            "<strong>largest error rate:</strong> No threshold passes the test for an",
+        ),
+        (STRICT, STRICT, "error rate of at most 0.5&nbsp;% with 95&nbsp;% confidence on this"),
         (
             STRICT,
             STRICT,
@@ -384,13 +350,14 @@ def test_a_long_reason_in_any_letters_is_accepted(service, visitor, undecided) -
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("by=coverage&coverage=800", "coverage"),
-        ("by=coverage&coverage=many", "coverage"),
-        ("by=risk&risk=", "max_risk"),
-        ("by=risk&risk=NaN", "max_risk"),
-        ("by=risk&risk=5&failing=1e999", "delta"),
-        ("by=threshold&threshold=1e39", "threshold"),
-        ("by=coverage&coverage=8&volume=0.5", "volume"),
+        ("by=coverage&coverage=800", "share to accept: expected a percentage above 0, at most 100"),
+        ("by=coverage&coverage=many", "share to accept: expected a percentage"),
+        ("by=risk&risk=", "largest error rate: expected a percentage above 0 and below 100"),
+        ("by=risk&risk=0", "largest error rate: expected a percentage above 0 and below 100"),
+        ("by=risk&risk=NaN", "largest error rate: expected a percentage"),
+        ("by=risk&risk=5&failing=1e999", "Fails for at most: expected a percentage"),
+        ("by=threshold&threshold=1e39", "largest uncertainty: expected a number"),
+        ("by=coverage&coverage=8&volume=0.5", "Answers a day: expected a whole number from 1"),
     ],
 )
 def test_an_invalid_choice_replaces_the_outcome(visitor, calibration, query, said) -> None:
@@ -398,7 +365,8 @@ def test_an_invalid_choice_replaces_the_outcome(visitor, calibration, query, sai
     for part, status in (("", UNPROCESSABLE), ("/outcome", OK)):
         page = visitor.open(f"{address(calibration)}{part}?{query}")
         assert page.status_code == status
-        assert said in page.text[page.text.index('role="alert"') :]
+        alert = page.text[page.text.index('role="alert">') + len('role="alert">') :]
+        assert text_of(alert[: alert.index("</li>")]).strip().startswith(said)
         assert 'form="save"' not in page.text
 
 

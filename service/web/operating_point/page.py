@@ -1,0 +1,131 @@
+"""``/pages/calibrations/{id}/operating-point``: choose a threshold and see its consequences."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import Response
+
+from service.reports.charts.drawing import Renderer, add_marker
+from service.reports.charts.figure import figure_html
+from service.reports.charts.thresholds import risk_coverage_figures
+from service.reports.learned import assurance, is_exact_test
+from service.reports.located import Located
+from service.reports.operating_point_routes import list_operating_points
+from service.reports.operating_points import MAX_AUTHOR_CHARACTERS, MAX_REASON_CHARACTERS, NAME
+from service.reports.report import collect_report
+from service.web.api_calls import Answer
+from service.web.operating_point.choice import CONTROLS, LABELS, MOST_OF_UNIT, Chosen, typed
+from service.web.operating_point.configured_rates import abstain_without_point
+from service.web.operating_point.field_errors import on_page
+from service.web.operating_point.outcome import Outcome, outcome_of
+from service.web.page import calibration_page
+from service.web.page_route import charts_of, may_write, subject_of
+
+MOST = {"author": MAX_AUTHOR_CHARACTERS, "reason": MAX_REASON_CHARACTERS, "unit": MOST_OF_UNIT}
+STEPS = 1000
+Range = tuple[float, float, float]
+Row = Mapping[str, Any]
+
+
+def operating_point(request: Request) -> Response:
+    """Show the choice in the address, or the active operating point."""
+    return operating_point_page(request, Chosen.of(request.query_params))
+
+
+def operating_point_page(
+    request: Request,
+    chosen: Chosen | None,
+    *,
+    refused: Answer | None = None,
+    given: Mapping[str, str] | None = None,
+) -> Response:
+    """Render the page; ``refused`` is the problem of a form, and ``given`` its fields."""
+    workspace, tenant_id, reference = subject_of(request)
+    report = collect_report(workspace, tenant_id, reference)
+    about = report["calibration"]
+    history = list_operating_points(workspace, tenant_id, about["id"]).model_dump(mode="json")
+    active = next((p for p in history["operating_points"] if p["in_force"]), None)
+    event = report["events"].get("1")
+    served = "" if event is None else event["served"]
+    table = {} if event is None else event["measures"].get(served, {})
+    by = request.query_params.get("by", "")
+    if chosen is None:
+        chosen = _first(table, active)
+    found = outcome_of(request, about["id"], chosen)
+    everything = Chosen("coverage", "100", chosen.failing)
+    whole = outcome_of(request, about["id"], everything)
+    return calibration_page(
+        request,
+        "operating_point.html",
+        "operating-point",
+        about,
+        status=found.status if refused is None else refused.status,
+        outcome=found,
+        served=served,
+        assurance=assurance(served).capitalize(),
+        ranges=_ranges(table, whole.preview.get("max_risk")),
+        chart=_chart(charts_of(request), report, found),
+        history=Located(history)["operating_points"],
+        is_active=active is not None,
+        is_approximate=not is_exact_test(served, report["provenance"]["data"].get("design")),
+        without=abstain_without_point(table.get("selective")),
+        withdrawn=abstain_without_point(table.get("selective"), then=True),
+        labels=LABELS,
+        unread=None if by in ("", *CONTROLS) else by,
+        refused=None if refused is None else on_page(refused.body),
+        given=dict.fromkeys(("form", "name", "author", "reason", "despite"), "")
+        | dict(given or {}),
+        name_pattern=NAME.pattern.replace("-]", r"\-]"),  # as browsers read patterns
+        most=MOST,
+        may_write=may_write(request),
+    )
+
+
+def _first(table: Row, active: Row | None) -> Chosen:
+    """Return the first choice: the active operating point, or the risk of the configuration."""
+    if active is not None:
+        return Chosen.again(active["chosen_by"])
+    if _curve(table) is None:
+        # Imported tables have no samples, so only a threshold can be chosen.
+        edges = [found["upper"] for found in table.get("bins", []) if found["upper"] is not None]
+        return Chosen("threshold", typed("threshold", edges[0] if edges else 0.0))
+    if table["selective"]:
+        return Chosen.again(table["selective"][0]["target"])
+    return Chosen("coverage", "80")
+
+
+def _curve(table: Row) -> Row | None:
+    found: Row | None = (table.get("curves") or {}).get("risk_coverage")
+    return found
+
+
+def _ranges(table: Row, max_risk: float | None) -> dict[str, Range]:
+    """Return minimum, maximum and step of each slider; rates and shares in percent.
+
+    Beyond ``max_risk`` everything is accepted.
+    """
+    curve = _curve(table)
+    if curve is None:
+        return {}
+    most = 100.0 if max_risk is None else 100.0 * max_risk
+    step = min(10.0 ** math.floor(math.log10(most / 50)), 0.1)
+    least, greatest = curve["threshold"][0], curve["threshold"][-1]
+    return {
+        "risk": (step, round(math.ceil(round(most / step, 6)) * step, 6), step),
+        "coverage": (0.1, 100.0, 0.1),
+        "threshold": (least, greatest, ((greatest - least) or 1.0) / STEPS),
+    }
+
+
+def _chart(renderer: Renderer, report: Row, outcome: Outcome) -> Markup:
+    """Return the curve with a mark at the choice; empty if no curve was kept."""
+    figure = next((f for f in risk_coverage_figures(report) if f.key == "1"), None)
+    if figure is None:
+        return Markup()
+    (picture,) = renderer.draw([figure])
+    if picture is not None:
+        picture = add_marker(picture, most=figure.parameters["most"], at=outcome.place)
+    return figure_html(figure, picture, f"/pages{outcome.address}/charts")
