@@ -9,7 +9,7 @@ import numpy as np
 from howsure.statistics.arrays import Floats
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.fit.cross_validation import FoldScore, predict_with_table
-from howsure.statistics.records.records import Records
+from howsure.statistics.records.records import Int32s, Records
 from howsure.statistics.scores.proper import sample_losses
 
 Values: TypeAlias = Sequence[float | None] | Floats
@@ -129,15 +129,14 @@ class Served:
 LEAST_CHANGES = 20
 
 
-def are_same_samples(first: Records, second: Records) -> bool:
-    """Tell whether two sets have the same labels in the same order, which hardly is by chance.
+def are_same_samples(first: Int32s, second: Int32s) -> bool:
+    """Tell whether labels of two sets are the same in the same order, which hardly is by chance.
 
-    They may be another file of the same samples, or the outputs of another model. Labels that
+    The sets may be another file of the same samples, or the outputs of another model. Labels that
     change fewer than 20 times from row to row, as in sorted sets, do not tell.
     """
-    labels = first.label
-    same = labels.shape == second.label.shape and bool(np.array_equal(labels, second.label))
-    return same and int(np.count_nonzero(labels[1:] != labels[:-1])) >= LEAST_CHANGES
+    same = first.shape == second.shape and bool(np.array_equal(first, second))
+    return same and int(np.count_nonzero(first[1:] != first[:-1])) >= LEAST_CHANGES
 
 
 def compare_on_samples(k: int, first: Served, second: Served) -> Comparison:

@@ -37,7 +37,7 @@ COMMANDS = {
             "Print the scores of a calibration, write them to a file, or show them in a browser.",
         ),
         "compare": (
-            "report:compare",
+            "compare:compare",
             "Compare the served scores of calibrations with those of the first.",
         ),
         "bins": (

@@ -1,4 +1,4 @@
-"""``howsure report`` and ``howsure compare``: the scores of calibrations."""
+"""``howsure report``: the scores of a calibration."""
 
 import os
 import sys
@@ -193,47 +193,3 @@ def report(
         print_scores(found)
     else:
         typer.echo(answer.content.decode())
-
-
-COMPARED_SCORES = ("ece_15", "brier", "nll")
-
-
-def compare(
-    first: Annotated[str, typer.Argument(help="Calibration to compare the others with.")],
-    others: Annotated[list[str], typer.Argument(help="Ids, names, or name@version.")],
-    url: UrlOption = None,
-) -> None:
-    """Compare the served scores of calibrations with those of the first."""
-    with service_client(url) as client:
-        params = {"calibration": [first, *others]}
-        answer = client.send(Request("GET", "/report", params)).json()
-    reports = answer["calibrations"]
-    for k in dict.fromkeys(k for report in reports for k in report["events"]):
-        print_table(_table(k, [report for report in reports if k in report["events"]]))
-    for comparison in answer["comparisons"]:
-        say(f"On {comparison['on']}:", style="dim")
-        for sentence in comparison["sentences"]:
-            say(sentence)
-
-
-def _table(k: str, reports: list[dict[str, Any]]) -> Table:
-    table = Table(title=f"Top-{k}", title_justify="left", box=SIMPLE_HEAD)
-    for column in ("calibration", "served by", "scores on"):
-        table.add_column(column)
-    for column in ("accuracy", *COMPARED_SCORES):
-        table.add_column(column, justify="right", no_wrap=True)
-    for report in reports:
-        event, found = report["events"][k], report["calibration"]
-        served = event["measures"][event["served"]]
-        source = "cross-validation" if served["evaluation"] is None else "evaluation"
-        scores = _scores(served)
-        accuracy = event["figures"]["accuracy"]
-        values = [accuracy and accuracy["value"], *(scores.get(score) for score in COMPARED_SCORES)]
-        add_row(
-            table,
-            f"{found['name']}@{found['version']}",
-            event["served"],
-            source,
-            *map(number, values),
-        )
-    return table

@@ -3,16 +3,18 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 import models
 from howsure.statistics.learned.recorded import with_learned
-from howsure.statistics.records.records import Records
+from howsure.statistics.records.records import Int32s, Records
 from service.errors import Conflict
 from service.jobs.progress import Progress
 from service.jobs.recording import ShardTask
 from service.storage.artifact_keys import JobFiles, first_row, recorded
 from service.storage.artifact_rows import NewArtifact
 from service.storage.fit_results import learned_models
-from service.storage.shards import StoredRecords, join_records, usable
+from service.storage.shards import StoredRecords, join_records, read_records, usable
 from service.workspace import Workspace
 
 MODEL_ROLES = ("model", "model_data")
@@ -150,6 +152,23 @@ def load_records(
     parts.sort(key=lambda part: part.position)
     n_samples = row.data[SAMPLES[role]]
     return join_records(workspace.artifacts, parts, n_samples=n_samples)
+
+
+def load_labels(
+    workspace: Workspace, stored: Iterable[models.Artifact], role: models.ArtifactRole
+) -> Int32s:
+    """Return the labels of a set, shape (n_samples,), from its records among the stored files.
+
+    Without such files it is empty.
+
+    Raises
+    ------
+    ArtifactDamaged
+        As `load_records`.
+    """
+    parts = sorted((part for part in stored if part.role == role), key=lambda part: part.position)
+    found = [read_records(workspace.artifacts, part.key, part.sha256).label for part in parts]
+    return np.concatenate([np.empty(0, np.int32), *found])
 
 
 def load_evaluation_records(

@@ -16,7 +16,7 @@ from service.http.dependencies import ServicesDep, TenantDep, WorkspaceDep
 from service.http.negotiation import chosen_format
 from service.http.problems import problems
 from service.json_pieces import LargeJSONResponse
-from service.reports.comparison import compare_calibrations
+from service.reports.comparison.compare import compare_calibrations
 from service.reports.confusion import collect_full_report
 from service.reports.csv_table import report_csv
 from service.reports.markdown import model_card, report_markdown
@@ -253,7 +253,8 @@ class Comparisons(BaseModel):
 
     calibrations: list[Report] = Field(description="Reports in the requested order.")
     comparisons: list[dict[str, Any]] = Field(
-        description="Paired differences by event, with a sentence each."
+        description="How each compares with the first: the set, the scores on it, differences by "
+        "event, and sentences."
     )
 
 

@@ -8,10 +8,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from service.reports.charts.registry import render_figures
-from service.reports.comparison import compare_calibrations
+from service.reports.comparison.compare import compare_calibrations
 from service.reports.further_sets import disproving_sets
 from service.reports.located import Located, value_of
+from service.reports.numbers import share
+from service.reports.summary import active_point
 from service.reports.verdict import compared_verdict
+from service.storage.operating_points import FIRST
 from service.web.measures import VERDICTS
 from service.web.page import page
 from service.web.page_route import charts_of, tenant_of, workspace_of
@@ -47,12 +50,27 @@ def _event(k: str, found: Json) -> dict[str, Any]:
         "k": k,
         "columns": columns,
         "accepted": _accepted(columns),
+        "common": _common(k, found["comparisons"], comparisons),
         "differences": [
             (heading, [_difference(at["events"][k], score) for at in comparisons])
             for score, heading in DIFFERENCES.items()
             if any(event and score in event["differences"] for event in compared)
         ],
     }
+
+
+def _common(
+    k: str, comparisons: Sequence[Json], shown: Located
+) -> list[tuple[str, list[Located | None]]]:
+    """Return the name of each common further set, and the scores of each calibration on it."""
+    found: dict[str, list[Located | None]] = {}
+    for at, one in enumerate(comparisons):
+        if one["basis"] != "further" or k not in one["events"]:
+            continue
+        first, second = (shown[at]["judged"][place]["events"][k] for place in (0, 1))
+        cells = found.setdefault(one["on"], [first, *[None] * len(comparisons)])
+        cells[at + 1] = second
+    return list(found.items())
 
 
 def _accepted(columns: Sequence[Json | None]) -> list[tuple[float, list[Json | None]]]:
@@ -78,7 +96,34 @@ def _column(k: str, report: Located) -> dict[str, Any] | None:
         "bins": table["quantile_bins"],
         "scores": table["scores"],
         "selective": list(table["selective"] or ()),
+        "in_use": _in_use(k, report),
         "evaluation": table["evaluation"] or None,
+        "evaluation_sha256": value_of(report["provenance"]["data"]["evaluation_sha256"]),
+    }
+
+
+def _in_use(k: str, report: Located) -> dict[str, Any]:
+    """Return the rule by which answers are accepted, and what it accepts on the calibration set.
+
+    It is the active operating point, or else the first requested error rate with a threshold.
+    """
+    found: Json = value_of(report)
+    risk, point = report["events"][k]["figures"]["risk"], found["operating_point"]
+    if k == FIRST and point is not None:
+        target = point["chosen_by"].get("max_risk")
+        promise = "not tested" if target is None else f"at most {share(target)} wrong"
+        seen = report["operating_point"]["consequences"]
+        return {
+            "rule": f"operating point “{point['name']}”, {promise}",
+            "at": seen if active_point(found, k) else None,
+            "rate": seen["risk"],
+            "interval": seen["risk_interval"],
+        }
+    return {
+        "rule": f"requested: at most {share(value_of(risk['max_risk']))} wrong" if risk else "",
+        "at": risk or None,
+        "rate": risk["value"],
+        "interval": risk["interval"],
     }
 
 
@@ -117,9 +162,16 @@ def compare(request: Request, references: Sequence[str]) -> Response:
 
 
 def _bases(found: Json) -> dict[str, bool]:
-    """Return which losses the differences are computed from; the cross-validated ones at least."""
-    paired = [event["paired"] for one in found["comparisons"] for event in one["events"].values()]
-    return {"paired": any(paired), "unpaired": not all(paired) or not paired}
+    """Return which losses of the own sets are shown: those that differences are computed from.
+
+    Without any such difference they are the cross-validated ones, which most calibrations have.
+    """
+    bases = {one["basis"] for one in found["comparisons"]}
+    return {
+        "evaluation": "evaluation" in bases,
+        "cross_validated": bases != {"evaluation"},
+        "differ": not bases <= {"evaluation", "cross-validation"},
+    }
 
 
 def _address(ids: Sequence[str]) -> str:
@@ -159,14 +211,7 @@ def _against(at: int, found: Json) -> dict[str, Any]:
     """Return the basis and the sentences of a comparison with the first calibration."""
     comparison = found["comparisons"][at]
     first, second = (
-        found["calibrations"][place]["provenance"]["data"]["sha256"] for place in (0, at + 1)
+        found["calibrations"][place]["provenance"]["data"].get("sha256") for place in (0, at + 1)
     )
-    return {
-        "first": comparison["first"],
-        "second": comparison["second"],
-        "is_judged": any(event["differences"] for event in comparison["events"].values()),
-        "is_paired": any(event["paired"] for event in comparison["events"].values()),
-        "is_same_set": first == second,
-        "on": comparison["on"],
-        "sentences": comparison["sentences"],
-    }
+    names = ("first", "second", "basis", "on", "sentences", "to_decide")
+    return {name: comparison[name] for name in names} | {"is_same_set": first == second}

@@ -18,7 +18,7 @@ from service.errors import InvalidInput, NotFound, Overloaded
 from service.reports.charts.drawing import Renderer
 from service.reports.charts.palette import Theme, painted
 from service.reports.charts.registry import RenderedFigures, figures_of, render_figures
-from service.reports.comparison import MOST_COMPARED
+from service.reports.comparison.compare import MOST_COMPARED
 from service.reports.confusion import collect_full_report
 from service.reports.learned import (
     assurance,

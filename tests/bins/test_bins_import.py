@@ -200,7 +200,11 @@ def test_the_report_says_that_nothing_was_judged(client, digits_calibration) -> 
         assert "None" not in answer.text
     both = {"calibration": [there["id"], digits_calibration["id"]]}
     compared = client.get("/report", params=both).json()["comparisons"][0]
-    assert all("share no score" in sentence for sentence in compared["sentences"])
+    *by_event, last = compared["sentences"]
+    assert len(by_event) == len(compared["events"])
+    assert all("share no score" in sentence for sentence in by_event)
+    assert "Both run the same model" in last
+    assert compared["to_decide"] is None
 
 
 def test_what_needs_samples_is_refused(client, digits_calibration) -> None:

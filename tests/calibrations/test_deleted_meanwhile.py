@@ -24,7 +24,7 @@ from service.calibrations.manage import delete_calibration
 from service.errors import ArtifactDamaged, NotFound
 from service.exports.export import exported_file
 from service.jobs.acceptance import CallContext
-from service.reports.comparison import compare_calibrations
+from service.reports.comparison.compare import compare_calibrations
 from service.storage.artifact_store import ArtifactStore
 
 NAME = "calibration"

@@ -175,9 +175,42 @@ def test_further_sets_refits_promotion_and_comparison(tmp_path, service, command
         assert sentence in shown
     event = answer["calibrations"][1]["events"]["1"]
     judged = event["measures"][event["served"]]["evaluation"]
+    assert "Top-1 on the same evaluation set, 600 samples" in shown
     lines = [line.split() for line in shown.splitlines() if line.split()[:1] == ["judged@2"]]
-    assert lines[0][1:3] == [event["served"], "evaluation"]
-    assert lines[0][4:] == [f"{judged[name]:.4f}" for name in ("ece_15", "brier", "nll")]
+    assert lines[0][1] == event["served"]
+    assert lines[0][3:] == [f"{judged[name]:.4f}" for name in ("ece_15", "brier", "nll")]
+
+
+def test_compare_names_the_set_once_or_says_how_to_find_one(tmp_path, service, command) -> None:
+    with np.load(DIGITS / "calibration.npz") as data:
+        for part in (0, 1, 2):
+            np.savez(tmp_path / f"{part}.npz", **{key: data[key][part::3] for key in data.files})
+    for part in (0, 1, 2):
+        files = [DIGITS / "model.onnx", tmp_path / f"{part}.npz"]
+        command("calibrate", *files, "--name", "months")
+    names = ("months@1", "months@2", "months@3")
+    shown = command("compare", *names).stdout
+    assert "Top-1 on different sets" in shown
+    assert "right more often" not in shown
+    found = service.get("/calibrations/months@2").json()["data"]
+    assert f"its calibration set {found['sha256'][:12]}, {found['samples']:,} samples" in shown
+    for name in names:
+        assert f"howsure evaluate {name} SET --name NAME" in shown
+
+    for name in names:
+        command("evaluate", name, DIGITS / "evaluation.npz", "--name", "later")
+    shown = command("compare", *names).stdout
+    assert shown.count("Top-1 on the further set “later”, 600 samples") == 1
+    assert "Top-1, on the further set “later”: " in shown
+    assert shown.count("Both run the same model") == 1
+    assert "SET --name" not in shown
+    for name in names:
+        resource = service.get(f"/calibrations/{name}/evaluations/later").json()
+        event = resource["result"]["events"]["1"]
+        scores = event["measures"][event["served"]]["scores"]
+        shown_scores = [event["accuracy"], *(scores[one] for one in ("ece_15", "brier", "nll"))]
+        cells = next(one.split() for one in shown.splitlines() if one.split()[:1] == [name])
+        assert cells[2:] == [f"{value:.4f}" for value in shown_scores]
 
 
 def test_a_running_service_by_url(tmp_path, service) -> None:

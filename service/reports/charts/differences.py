@@ -124,6 +124,8 @@ def _comparison_figure(at: int, found: Row, rows: list[Row]) -> Figure:
     undecided = {event["undecided"] for event in found["events"].values()}
     if "warnings" in undecided:
         said = f"{second} and {first} are not compared, because of warnings"
+    elif "doubtful-set" in undecided:
+        said = f"{second} and {first} are not compared, because the set looks wrong"
     elif undecided == {"accuracy"} and len(verdicts) == 1:
         said = (
             f"{second} is right {'more' if verdicts == {'better'} else 'less'} often than {first}"
@@ -136,7 +138,7 @@ def _comparison_figure(at: int, found: Row, rows: list[Row]) -> Figure:
         chart=COMPARISON,
         key=str(at),
         title=said,
-        note=f"{second} minus {first}, on {text.name(found['on'])}. Bars are two standard errors "
+        note=f"{second} minus {first}, on {found['on']}. Bars are two standard errors "
         "either way; a difference whose bar includes 0 may be chance.",
         data={
             "rows": [

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from keyed_service import KeyedService
 from page_visitor import Visitor, elements, numbers_of, text_of
-from running_service import calibrated, npz
+from running_service import calibrated, evaluate, npz
 
 from service.reports.verdict import compared_verdict
 from service.web.measures import VERDICTS
@@ -68,12 +68,29 @@ def test_warnings_of_a_compared_calibration_come_before_its_numbers(service, sho
     assert "Do not use this calibration yet" not in text_of(shown)
 
 
-@pytest.mark.parametrize("names", [("warned", "scores"), ("scores", "warned")])
-def test_nothing_is_better_or_worse_than_a_calibration_with_warnings(service, names) -> None:
+@pytest.fixture(scope="module")
+def same_sets(service: KeyedService) -> dict[str, str]:
+    """Return by name another calibration on the same calibration set."""
+    client, rng = service.client(), np.random.default_rng(7)
+    labels = np.arange(600) % 3
+    logits = 3.0 * np.eye(3)[labels] + 2.0 * rng.normal(size=(600, 3))
+    for shift, name in ((0, "fine"), (1, "bad")):
+        content = npz(logits=logits, labels=(labels + shift) % 3)
+        calibrated(client, {"name": name}, calibration=content)
+        config = {"name": f"{name}-flat", "bins": 1, "lookup": "step"}
+        calibrated(client, config, calibration=content)
+    return {"fine": "fine-flat", "bad": "bad-flat"}
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_nothing_is_better_or_worse_than_a_calibration_with_warnings(
+    service, same_sets, order
+) -> None:
+    names = ("bad", same_sets["bad"])[::order]
     [compared] = service.client().get(address(*names)).json()["comparisons"]
     assert {event["undecided"] for event in compared["events"].values()} == {"warnings"}
     for sentence in compared["sentences"]:
-        assert "no comparison, because of the warnings of warned@1" in sentence
+        assert "no comparison, because of the warnings of" in sentence
     page = text_of(Visitor(service).open(address(*names)).text)
     assert "are not compared, because of warnings" in page
     assert "not judged" in page
@@ -100,11 +117,11 @@ def test_losses_of_models_of_other_accuracy_are_not_judged(service) -> None:
     assert "clearly better" not in page
 
 
-def test_the_losses_shown_are_those_of_the_differences(service, shown, comparison) -> None:
+def test_the_losses_shown_are_those_of_the_differences(service, shown, same_sets) -> None:
     """One number for each name: the difference is that of two numbers of one row."""
-    for name, is_paired in (("digits@2", True), ("scores", False)):
-        page = Visitor(service).open(address("digits@1", name)).text
-        [compared] = service.client().get(address("digits@1", name)).json()["comparisons"]
+    for *names, is_paired in (("digits@1", "digits@2", True), ("fine", same_sets["fine"], False)):
+        page = Visitor(service).open(address(*names)).text
+        [compared] = service.client().get(address(*names)).json()["comparisons"]
         event = compared["events"]["1"]
         assert event["paired"] is is_paired
         on = ("evaluation set", "cross-validated")[:: 1 if is_paired else -1]
@@ -127,7 +144,12 @@ def test_sentences_are_those_of_the_json(shown, comparison) -> None:
             assert sentence in card_of(shown, compared["second"])
 
 
-def test_each_difference_has_its_verdict(shown, comparison) -> None:
+@pytest.mark.parametrize(
+    ("names", "seen"), [(NAMES, "the same"), (("fine", "fine-flat"), "clearly worse")]
+)
+def test_each_difference_has_its_verdict(service, same_sets, names, seen) -> None:
+    shown = Visitor(service).open(address(*names)).text
+    comparison = service.client().get(address(*names)).json()
     words = dict(
         re.findall(
             r'data-path="(/comparisons/\d+/events/\d+/differences/\w+)/mean"'
@@ -144,7 +166,7 @@ def test_each_difference_has_its_verdict(shown, comparison) -> None:
         for k, event in compared["events"].items()
         for score in event["differences"]
     }
-    assert {"the same", "clearly worse"} <= set(words.values())
+    assert seen in words.values()
 
 
 def test_an_event_of_one_alone_is_shown(shown, comparison) -> None:
@@ -163,3 +185,48 @@ def test_as_many_as_may_be_compared_are_a_small_page(service) -> None:
     page = Visitor(service).open(address(*("digits@1", "digits@2") * 10))
     assert page.status_code == httpx.codes.OK
     assert len(page.content) < 1_000_000
+
+
+def test_scores_on_a_common_further_set_are_under_its_name(service) -> None:
+    client, rng = service.client(), np.random.default_rng(11)
+    for at, name in enumerate(("july", "november", "december")):
+        labels = rng.integers(0, 3, 600)
+        content = npz(logits=rng.normal(size=(600, 3)) + at * np.eye(3)[labels], labels=labels)
+        if name != "december":
+            calibrated(client, {"name": name}, calibration=content)
+    page = Visitor(service).open(address("july", "november")).text
+    assert "howsure evaluate july@1 SET --name NAME" in text_of(page)
+    assert "Scores, each on its own set" in page
+    assert "clearly" not in card_of(page, "november@1")
+    for name in ("july", "november"):
+        evaluate(client, name, "december", content)
+    page = Visitor(service).open(address("july", "november")).text
+    assert "Paired: both were judged on the further set “december”" in card_of(page, "november@1")
+    group = page.partition("Scores on the further set “december”")[2].partition("</tbody>")[0]
+    compared = client.get(address("july", "november")).json()["comparisons"][0]
+    shown = re.findall(r'data-path="([^"]+)" data-value="([^"]+)"', group)
+    assert {(path, json.loads(value)) for path, value in shown} == {
+        (f"/comparisons/0/judged/{at}/events/1/{score}", value)
+        for at, one in enumerate(compared["judged"])
+        for score, value in one["events"]["1"].items()
+    }
+
+
+def test_the_error_rate_in_use_is_that_of_the_operating_point(service) -> None:
+    client, rng = service.client(), np.random.default_rng(12)
+    labels = rng.integers(0, 3, 3000)
+    logits = 2.0 * rng.normal(size=(3000, 3)) + 4.0 * np.eye(3)[labels]
+    content = npz(logits=logits, labels=labels)
+    for name, risk in (("decided", 0.2), ("requested", 0.1)):
+        config = {"name": name, "selective": [{"max_risk": risk, "delta": 0.05}]}
+        calibrated(client, config, calibration=content)
+    chosen = {"name": "review", "max_risk": 0.05, "author": "Ann", "reason": "agreed"}
+    made = client.post("/calibrations/decided/operating-points", json=chosen)
+    assert made.status_code == httpx.codes.CREATED, made.text
+    page = Visitor(service).open(address("decided", "requested")).text
+    row = page.partition(">Error rate of accepted answers")[2].partition("</tr>")[0]
+    first, second = row.replace("&nbsp;", " ").split("<td")[1:]
+    assert "/calibrations/0/operating_point/consequences/risk" in first
+    assert "/calibrations/1/events/1/figures/risk/value" in second
+    assert "operating point “review”, at most 5 % wrong" in first
+    assert "requested: at most 10 % wrong" in second

@@ -1,0 +1,188 @@
+"""Several calibrations side by side."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
+from typing import Any
+
+from howsure.statistics.comparison import (
+    Comparison,
+    accuracy_difference,
+    compare_on_folds,
+    compare_on_samples,
+)
+from howsure.statistics.fit.cross_validation import FoldScore
+from howsure.statistics.plain import to_plain
+from service.errors import InvalidInput
+from service.reports.comparison.labelled_sets import (
+    Pair,
+    calibration_set,
+    common_name,
+    common_sets,
+    labelled_sets,
+    own_set,
+)
+from service.reports.comparison.sentences import (
+    Basis,
+    Decision,
+    closing_sentences,
+    decision,
+    event_sentence,
+    is_imported,
+    reference,
+)
+from service.reports.comparison.stored_sets import StoredSets
+from service.reports.report import collect_report
+from service.reports.verdict import Undecided
+from service.workspace import Workspace
+
+Report = Mapping[str, Any]
+MOST_COMPARED = 20
+ON_FOLDS = "the same calibration set, by cross-validation"
+DIFFERENT = "different sets"
+
+
+def compare_calibrations(
+    workspace: Workspace, tenant_id: uuid.UUID, references: Sequence[str]
+) -> dict[str, Any]:
+    """Return the reports of several calibrations, and each compared with the first.
+
+    Calibrations are compared sample by sample on the newest labelled set that they have in common,
+    or else by cross-validation if their calibration sets are the same. Otherwise only their own
+    scores are returned, because a difference may be one of the sets.
+
+    Raises
+    ------
+    NotFound, Conflict
+        If one does not exist or has not succeeded.
+    InvalidInput
+        If too many are asked for.
+    """
+    if len(references) > MOST_COMPARED:
+        raise InvalidInput.at("calibration", f"expected at most {MOST_COMPARED} to compare")
+    # A reference that is repeated costs no more than once.
+    report_of = cache(partial(collect_report, workspace, tenant_id))
+    stored = StoredSets(workspace, tenant_id)
+    first, *others = references
+    distinct = list(dict.fromkeys(others))
+    sets = common_sets(
+        labelled_sets(report_of(first)),
+        [labelled_sets(report_of(name)) for name in distinct],
+        stored.are_same,
+    )
+    compared = {
+        name: _compare(report_of(first), report_of(name), common, stored)
+        for name, common in zip(distinct, sets, strict=True)
+    }
+    return {
+        "calibrations": [report_of(name) for name in references],
+        "comparisons": [compared[name] for name in others],
+    }
+
+
+def _compare(
+    first: Report, second: Report, common: Pair | None, stored: StoredSets
+) -> dict[str, Any]:
+    """Compare two reports, on the set that they have in common."""
+    names = reference(first), reference(second)
+    warned = [reference(one) for one in (first, second) if one["summary"]["status"] == "warned"]
+    basis, judged, on = _basis(first, second, common, names, stored)
+    ks = [k for k in first["events"] if k in second["events"]]
+    if basis in ("further", "evaluation"):
+        served = [stored.served(one) for one in judged]
+        comparisons = [compare_on_samples(int(k), *(one[k] for one in served)) for k in ks]
+    elif basis == "cross-validation":
+        comparisons = [_on_folds(k, first, second) for k in ks]
+    else:
+        comparisons = [Comparison(k=int(k), paired=False, differences={}) for k in ks]
+    decided = Decision(
+        basis=basis,
+        on=on,
+        names=names,
+        judged=judged,
+        warned=list(dict.fromkeys(warned)),
+        same_model=_is_same_model(first, second, comparisons),
+    )
+    return {
+        "first": names[0],
+        "second": names[1],
+        "basis": basis,
+        "on": on,
+        "same_model": decided.same_model,
+        "judged": [one.to_plain() for one in judged],
+        "events": {
+            str(found.k): to_plain(found) | {"undecided": _undecided(found, decided)}
+            for found in comparisons
+        },
+        "sentences": [
+            *(event_sentence(found, _undecided(found, decided), decided) for found in comparisons),
+            *closing_sentences(decided),
+        ],
+        "to_decide": decision(first, second) if basis == "none" else None,
+    }
+
+
+def _basis(
+    first: Report, second: Report, common: Pair | None, names: Sequence[str], stored: StoredSets
+) -> tuple[Basis, Pair, str]:
+    """Return what two calibrations are compared on, the set of each, and what to call it."""
+    if common is not None:
+        is_own = all(one.kind == "evaluation" for one in common)
+        return ("evaluation" if is_own else "further"), common, common_name(common, names)
+    fitted = calibration_set(first), calibration_set(second)
+    has_scores = not any(is_imported(report) for report in (first, second))
+    if has_scores and (fitted[0].sha256 == fitted[1].sha256 or stored.are_same(*fitted)):
+        return "cross-validation", fitted, ON_FOLDS
+    return "none", (own_set(first), own_set(second)), DIFFERENT
+
+
+def _undecided(found: Comparison, decided: Decision) -> Undecided | None:
+    """Return why no calibration is called better than the other; None if one may be."""
+    if decided.doubt is not None:
+        return "doubtful-set"
+    # What looks wrong with a calibration is no fault of a further set.
+    if decided.warned and decided.basis != "further":
+        return "warnings"
+    if decided.basis == "none":
+        return "different-sets"
+    return None if found.rates_the_same else "accuracy"
+
+
+def _is_same_model(first: Report, second: Report, found: Sequence[Comparison]) -> bool:
+    """Tell whether both run the same model on the same inputs, and so predict the same classes."""
+    models = [_model(report) for report in (first, second)]
+    accuracies = [one.differences["accuracy"] for one in found if "accuracy" in one.differences]
+    return (
+        models[0] is not None
+        and models[0] == models[1]
+        and all(accuracy.mean == 0.0 for accuracy in accuracies)
+    )
+
+
+# Options that change which classes a model predicts.
+OPTIONS = ("preprocessing", "output", "ensemble", "dropout")
+
+
+def _model(report: Report) -> list[Any] | None:
+    """Return what classes depend on; None without a model, or if its weights have no digest."""
+    model, config = report["provenance"]["model"], report["provenance"]["config"]
+    if model is None or report["provenance"]["data"].get("files", {}).get("model_data"):
+        return None
+    resolved = model["resolved"]
+    return [
+        model["sha256"],
+        [one["sha256"] for one in model.get("members") or ()],
+        [config.get(name) for name in OPTIONS],
+        resolved.get("averaged"),
+        (resolved.get("table_columns") or {}).get("inputs"),
+    ]
+
+
+def _on_folds(k: str, first: Report, second: Report) -> Comparison:
+    scores, accuracies = [], []
+    for report in (first, second):
+        event = report["events"][k]
+        found = event["measures"][event["served"]]["scores"]
+        scores.append({name: FoldScore(**values) for name, values in found.items()})
+        accuracies.append((event["accuracy"], report["provenance"]["data"]["samples"]))
+    return compare_on_folds(int(k), *scores, accuracy=accuracy_difference(*accuracies))
