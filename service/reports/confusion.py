@@ -2,14 +2,19 @@
 
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from operator import itemgetter
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from howsure.statistics.bins.intervals import proportion_interval
+from howsure.statistics.plain import percent_with_interval
 from howsure.statistics.records.records import Records
 from service.errors import ArtifactDamaged
+from service.reports import numbers
+from service.reports.charts import text
 from service.reports.error_samples import record_parts
 from service.reports.report import collect_report
 from service.runner.messages.dataset import PAIRS
@@ -104,6 +109,7 @@ def collect_full_report(
     """Return `collect_report` with ``confusion`` of Top-1, which reads the records.
 
     It is null if the calibration keeps no readable records, has no Top-1 event, or has no classes.
+    The summary says which class the accepted answers name wrongly far more often than promised.
 
     Raises
     ------
@@ -113,7 +119,42 @@ def collect_full_report(
     report = collect_report(workspace, tenant_id, reference)
     for k, event in report["events"].items():
         event["confusion"] = _of_event(workspace, tenant_id, report, event) if k == "1" else None
+    summary = report["summary"]
+    if summary["status"] == "fit" and summary["event"] == "1":
+        summary["sentences"][1:1] = _worst_class(report, report["events"]["1"])
     return report
+
+
+# A class is told if this multiple of the promised rate is below its interval, as of all classes.
+FAR_ABOVE, LEVEL = 2.0, 0.95
+# The lower end of an interval; the class, its errors, its answers, and the upper end.
+_Rate: TypeAlias = tuple[float, tuple[int, int, int, float] | None]
+
+
+def _worst_class(report: Mapping[str, Any], event: Mapping[str, Any]) -> Iterator[str]:
+    """Yield which class is wrong far more often than promised where it is the accepted answer."""
+    found, risk = event["confusion"], event["figures"]["risk"]
+    # The counts know neither weights nor groups.
+    if found is None or risk is None or report["provenance"]["data"].get("design"):
+        return
+    counts = np.array(found["counts"])
+    level = 1.0 - (1.0 - LEVEL) / len(found["classes"])
+    worst: _Rate = (FAR_ABOVE * risk["max_risk"], None)
+    for place, index in enumerate(found["classes"]):
+        n_answers = int(counts[:, place].sum())
+        n_errors = n_answers - int(counts[place, place])
+        if n_errors:
+            lower, upper = proportion_interval(n_errors, n_answers, level)
+            worst = max(worst, (lower, (index, n_errors, n_answers, upper)), key=itemgetter(0))
+    lower, at = worst
+    if at is not None:
+        index, n_errors, n_answers, upper = at
+        rate = percent_with_interval(n_errors / n_answers, (lower, upper))
+        name = text.name(report["provenance"]["config"]["classes"][index])
+        yield (
+            "The error rate is that of all accepted answers together: where they name "
+            f"“{name}”, {numbers.count(n_errors)} of {numbers.count(n_answers)} are wrong, {rate}."
+        )
 
 
 def _of_event(

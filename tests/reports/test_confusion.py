@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from running_service import calibrated, npz, quick_config
 
 from service.reports.charts.confusion import confusion_figures
 from service.reports.confusion import confusion_matrix, count_confusion
@@ -71,3 +72,38 @@ def test_an_error_as_frequent_as_another_is_not_the_most_frequent(counts, said) 
     (figure,) = confusion_figures({"events": {"1": event}, "provenance": provenance})
     assert figure.note.endswith("Samples are counted, without their weights.")
     assert figure.title == f"Top-1: “a” is taken for “b” {said}"
+
+
+def rare(n: int, wrong: float) -> dict[str, np.ndarray]:
+    """Logits of a model that finds a rare class; a share of these answers is wrong."""
+    rng = np.random.default_rng(5)
+    says = rng.random(n) < 0.06
+    labels = np.where(says, rng.random(n) >= wrong, False).astype(int)
+    margin = rng.uniform(3, 5, n)
+    logits = np.stack([np.where(says, 0, margin), np.where(says, margin, 0)], axis=1)
+    return {"logits": logits.astype(np.float32), "labels": labels}
+
+
+def test_a_class_that_is_often_wrong_where_it_is_accepted_is_told(client) -> None:
+    sent = rare(8000, 0.3)
+    found = calibrated(
+        client, quick_config(name="rare", classes=["fine", "fraud"]), calibration=npz(**sent)
+    )
+    report = client.get("/report", params={"calibration": found["id"]}).json()
+    assert report["summary"]["headline"].startswith("Fit for automatic use on")
+    (said,) = (line for line in report["summary"]["sentences"] if "of all accepted" in line)
+    event = report["events"]["1"]
+    accepted = event["confusion"]["counts"]
+    n_answers = accepted[0][1] + accepted[1][1]
+    assert f"they name “fraud”, {accepted[0][1]} of {n_answers} are wrong, " in said
+    assert (
+        "“fraud”"
+        in client.get("/report", params={"calibration": found["id"], "format": "html"}).text
+    )
+
+
+def test_classes_that_are_wrong_alike_are_not_told(client) -> None:
+    found = calibrated(client, quick_config(name="alike"), calibration=npz(**rare(8000, 0.02)))
+    report = client.get("/report", params={"calibration": found["id"]}).json()
+    assert report["summary"]["status"] == "fit"
+    assert not [line for line in report["summary"]["sentences"] if "of all accepted" in line]
