@@ -63,6 +63,10 @@ def evaluate(
         say(event["sentence"])
         for one in event.get("accepted", ()):
             say(f"  Top-{k}, {accepted_in_words(one)}")
+    if resource["result"].get("outcome") == "shifted" and not resource["result"].get("findings"):
+        model = "" if found.resource["model"] is None else "MODEL "
+        say("For such data, calibrate on new labelled samples of it, as the next version:")
+        say(f"  howsure calibrate {model}NEW_SET --name {found.resource['name']}")
     for finding in resource["result"].get("findings", ()):
         fix = remedy_for_further_set(finding, found.resource["config"])
         # The name is taken by this evaluation.

@@ -153,7 +153,8 @@ def _worst_class(report: Mapping[str, Any], event: Mapping[str, Any]) -> Iterato
         name = text.name(report["provenance"]["config"]["classes"][index])
         yield (
             "The error rate is that of all accepted answers together: where they name "
-            f"“{name}”, {numbers.count(n_errors)} of {numbers.count(n_answers)} are wrong, {rate}."
+            f"“{name}”, {numbers.count(n_errors)} of {numbers.count(n_answers)} are wrong "
+            f"on the calibration set, {rate}."
         )
 
 

@@ -300,3 +300,15 @@ def test_one_bin_cannot_be_fewer():
     few = {"code": CODE, "figures": {"bins": 1, "samples": 20, "least_samples": 50}}
     about = {"data": {"kind": "inputs"}, "config": {}}
     assert remedy_of(few, about) == ("Add labelled samples.", "")
+
+
+def test_a_shifted_set_has_a_next_step(command, tmp_path):
+    rng = np.random.default_rng(3)
+    command("calibrate", DIGITS / "model.onnx", DIGITS / "calibration.npz", "--name", "moving")
+    with np.load(DIGITS / "evaluation.npz") as stored:
+        inputs, labels = stored["inputs"], stored["labels"]
+    noisy = np.clip(inputs + rng.normal(0, 6, inputs.shape), 0, 16)
+    for name, own in (("alike", inputs), ("noisy", noisy)):
+        np.savez(tmp_path / f"{name}.npz", inputs=own, labels=labels)
+        told = command("evaluate", "moving", tmp_path / f"{name}.npz", "--name", name).stdout
+        assert ("howsure calibrate MODEL NEW_SET --name moving" in told) == (name == "noisy")
