@@ -26,7 +26,7 @@ from howsure.statistics.findings.evidence import (
     PreparationTrials,
     RecordedSet,
 )
-from howsure.statistics.findings.preprocessing import rows_out_of_range
+from howsure.statistics.findings.preprocessing import OTHER_LABELS, PREPARED, rows_out_of_range
 from howsure.statistics.input_ranges import UnlikeRows
 from howsure.statistics.measures import parse_measure
 from howsure.statistics.records.records import Records
@@ -47,6 +47,7 @@ MOST_ROWS = 256
 MOST_RUNS = 4096  # rows times passes
 MOST_VALUES = 2**24  # of all rows: 64 MiB of float32
 LEAST_ROWS = 32
+LEAST_DIFFERENCE = 0.02  # of two accuracies, one of them on some of the samples
 
 
 def findings_at_start(
@@ -81,11 +82,22 @@ def findings_of_sample(
 def _merged_by_code(*sources: Iterable[Finding]) -> list[Finding]:
     """Return one finding per code, in the order of the registry; later sources take precedence.
 
-    Where inputs are prepared wrongly, nothing is said about labels: some classes look like others.
+    Labels are not doubted where inputs that are prepared in another way fit them, and better than
+    other labels would fit the inputs as sent.
     """
     found = {finding.code: finding for source in sources for finding in source}
-    left_out = LABEL_FINDINGS if found.keys() & set(PREPARATION_FINDINGS) else ()
-    return [found[code] for code in FINDINGS if code in found and code not in left_out]
+    for one in [found[code] for code in PREPARATION_FINDINGS if code in found]:
+        if one.figures.get(OTHER_LABELS) == 0:
+            right = max(_accuracy(one, f"{kind}_accuracy") for kind in PREPARED)
+            for code, name in LABEL_FINDINGS.items():
+                if code in found and _accuracy(found[code], name) < right - LEAST_DIFFERENCE:
+                    del found[code]
+    return [found[code] for code in FINDINGS if code in found]
+
+
+def _accuracy(found: Finding, name: str) -> float:
+    value = found.figures.get(name)
+    return float(value) if isinstance(value, int | float) else 0.0
 
 
 def _evidence(
@@ -241,7 +253,7 @@ def _of_other_labels(
     if evidence.source == PAIRS:
         return run_checks(evidence, SCORE_FINDINGS)
     # Labels in another order are why an accuracy is near chance.
-    return run_checks(evidence, LABEL_FINDINGS) or run_checks(evidence, [NEAR_CHANCE])
+    return run_checks(evidence, tuple(LABEL_FINDINGS)) or run_checks(evidence, [NEAR_CHANCE])
 
 
 # The key of the rows of a further set that are on another scale, in its stored description.

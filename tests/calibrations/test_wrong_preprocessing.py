@@ -133,3 +133,38 @@ def test_the_remedy_mends_arrays(client, change, most):
     mended_inputs = followed(remedy_of(found, made).code, inputs=sent)["inputs"]
     np.testing.assert_allclose(mended_inputs, inputs, atol=1e-6)
     assert findings(client, model, npz(inputs=inputs, labels=labels))[1] == []
+
+
+# Red, green and blue; with orange, reversed channels are no other order of the classes.
+@pytest.mark.parametrize(
+    ("colours", "codes"),
+    [
+        ([[1, 0, 0], [0, 1, 0], [0, 0, 1]], ["wrong-preprocessing", "labels-permuted"]),
+        ([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0.9, 0.7, 0]], ["wrong-preprocessing"]),
+    ],
+)
+def test_labels_are_doubted_only_where_they_explain_as_much(client, colours, codes):
+    rng = np.random.default_rng(4)
+    labels = rng.integers(0, len(colours), 1200)
+    seen = np.array(colours)[labels] + rng.normal(0, 0.1, (1200, 3))
+    pictures = np.broadcast_to(seen[:, ::-1, None, None], (1200, 3, 4, 4)).astype(np.float32)
+    centres = np.array(colours, np.float32)
+    model = make_model(
+        [
+            node("ReduceMean", ["x"], ["colour"], axes=[2, 3], keepdims=0),
+            node("Gemm", ["colour", "w", "b"], ["y"]),
+        ],
+        inputs=[value("x", ("N", 3, 4, 4))],
+        outputs=[value("y", ("N", len(colours)))],
+        initializers=[
+            constant("w", 40 * centres.T),
+            constant("b", -20 * (centres**2).sum(axis=1)),
+        ],
+    )
+    made = calibrated(
+        client,
+        quick_config(),
+        model=model.SerializeToString(),
+        calibration=npz(x=pictures, labels=labels),
+    )
+    assert [c for one in made["findings"] if (c := one["code"]) != "accuracy-near-chance"] == codes

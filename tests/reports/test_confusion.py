@@ -95,7 +95,10 @@ def test_a_class_that_is_often_wrong_where_it_is_accepted_is_told(client) -> Non
     event = report["events"]["1"]
     accepted = event["confusion"]["counts"]
     n_answers = accepted[0][1] + accepted[1][1]
-    assert f"they name “fraud”, {accepted[0][1]} of {n_answers} are wrong on the calibration set, " in said
+    assert (
+        f"they name “fraud”, {accepted[0][1]} of {n_answers} are wrong on the calibration set, "
+        in said
+    )
     assert (
         "“fraud”"
         in client.get("/report", params={"calibration": found["id"], "format": "html"}).text

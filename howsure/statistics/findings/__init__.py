@@ -62,8 +62,9 @@ FINDINGS: Mapping[str, Callable[[RecordedSet], Finding | None]] = {
 }
 # Findings that need the model and the inputs of the upload: records alone cannot repeat them.
 UPLOAD_FINDINGS = frozenset({*PREPARATION_FINDINGS, SOFTMAX_TWICE, OUT_OF_RANGE})
-# Findings about the labels, and about the scores, of any labelled set.
-LABEL_FINDINGS = ("labels-shifted", "labels-permuted")
+# Findings about the labels, with the figure of the accuracy with other labels, and about the
+# scores, of any labelled set.
+LABEL_FINDINGS = {"labels-shifted": "shifted_accuracy", "labels-permuted": "matched_accuracy"}
 SCORE_FINDINGS = (REVERSED, "score-near-chance")
 # Findings about a set of pairs, which has no classes.
 PAIR_FINDINGS = (

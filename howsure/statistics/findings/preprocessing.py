@@ -1,6 +1,6 @@
 """Findings about inputs that are prepared in another way than the training data."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 from scipy.special import bdtrc, stdtr
@@ -15,11 +15,13 @@ from howsure.statistics.findings.evidence import (
     RecordedSet,
     finding,
 )
-from howsure.statistics.findings.labels import PairedHits
+from howsure.statistics.findings.labels import PairedHits, labels_permuted, labels_shifted
 from howsure.statistics.findings.preparations import WRONG_PREPROCESSING
 from howsure.statistics.input_ranges import UnlikeRows
 from howsure.statistics.records.records import Records
 
+OTHER_LABELS = "other_labels"
+PREPARED = ("prepared", "rescaled")  # in the names of figures
 LEVEL = 1e-3
 SHARE_NOTICE, SHARE_WARNING = 0.005, 0.05
 LEAST_GAIN = 0.1
@@ -31,20 +33,23 @@ LOSS_LEVEL = 0.05  # of the test that no hits are lost
 def wrong_preparation(evidence: RecordedSet, *, code: str) -> Finding | None:
     """Find inputs that the model wants prepared in another way, if ``code`` reports this way.
 
-    The rule is that of `_clearly_better`.
+    The rule is that of `_clearly_better`. The figure ``other_labels`` is 1 if the
+    labels of inputs prepared so still seem to be others, and 0 if not.
     """
     trial = evidence.trials
     best = None if trial is None else _best_trial(trial)
     if trial is None or best is None or best[0].code != code:
         return None
     how, records = best
-    kind = "prepared" if code == WRONG_PREPROCESSING else "rescaled"
+    prepared = replace(evidence, records=records)
+    kind = PREPARED[code != WRONG_PREPROCESSING]
     figures: dict[str, Figure] = {
         "accuracy": float(trial.as_sent.hits(1).mean()),
         f"{kind}_accuracy": float(records.hits(1).mean()),
         "mean_log_probability": _mean_log_probability(trial.as_sent),
         f"{kind}_mean_log_probability": _mean_log_probability(records),
         "samples": trial.as_sent.n_samples,
+        OTHER_LABELS: int(bool(labels_shifted(prepared) or labels_permuted(prepared))),
         **how.figures,
     }
     return finding(
