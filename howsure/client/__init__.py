@@ -11,6 +11,7 @@ from howsure.client.errors import (
     JobFailed,
     ServiceUnreachable,
 )
+from howsure.client.operating_points import OperatingPoint, OperatingPointPreview
 from howsure.client.predictions import EventPredictions, Predictions
 from howsure.client.resources import Calibration, Evaluation, Finding, Progress
 
@@ -25,6 +26,8 @@ __all__ = [
     "Finding",
     "HowsureError",
     "JobFailed",
+    "OperatingPoint",
+    "OperatingPointPreview",
     "Predictions",
     "Progress",
     "ServiceUnreachable",

@@ -120,6 +120,10 @@ class Client:
     evaluate = _waits(Methods.evaluate)
     refit = _waits(Methods.refit)
     promote = _waits(Methods.promote)
+    preview_operating_point = _waits(Methods.preview_operating_point)
+    activate_operating_point = _waits(Methods.activate_operating_point)
+    withdraw_operating_point = _waits(Methods.withdraw_operating_point)
+    operating_points = _waits(Methods.operating_points)
     cancel = _waits(Methods.cancel)
     delete = _waits(Methods.delete)
 

@@ -38,6 +38,7 @@ INTERRUPTS = (KeyboardInterrupt, asyncio.CancelledError)
 
 Resource: TypeAlias = Mapping[str, Any]
 OnProgress: TypeAlias = Callable[[Progress], None] | None
+Wait: TypeAlias = bool | float
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,17 @@ class WaitOptions:
     seconds: float | None = None
     on_progress: OnProgress = None
     cancel_on_interrupt: bool = False
+
+
+def wait_options(
+    wait: Wait,
+    on_progress: OnProgress,
+    cancels: bool,  # noqa: FBT001 - always named by its value
+) -> WaitOptions | None:
+    """Return how to wait: until the end, for some seconds, or, as None, not at all."""
+    if wait is False:
+        return None
+    return WaitOptions(None if wait is True else float(wait), on_progress, cancels)
 
 
 async def wait_for_job(

@@ -11,22 +11,27 @@ from numpy.typing import ArrayLike
 from howsure.client import jobs, predictions
 from howsure.client.errors import EvaluationFailed
 from howsure.client.frames import SCORES
-from howsure.client.jobs import OnProgress, Upload, WaitOptions
+from howsure.client.jobs import OnProgress, Upload, Wait, WaitOptions
+from howsure.client.operating_point_methods import OperatingPointMethods
 from howsure.client.predictions import Predictions
 from howsure.client.request import Answer, Request, address_of, json_request
-from howsure.client.resources import Calibration, CalibrationList, Evaluation, reference_of
+from howsure.client.resources import (
+    Calibration,
+    CalibrationList,
+    Evaluation,
+    Reference,
+    reference_of,
+)
 from howsure.client.rows import Inputs, Picture, requests_of
 from howsure.client.transport import Sender, Transport
 from howsure.client.uploads import Companions, LabelsGiven, Models, Samples
 
-Reference: TypeAlias = Calibration | str
-Wait: TypeAlias = bool | float
 Status: TypeAlias = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 TextFormat: TypeAlias = Literal["csv", "markdown", "model-card", "html"]
 PAGE = 200
 
 
-class Methods:
+class Methods(OperatingPointMethods):
     """Methods that send requests to a service, over either transport."""
 
     def __init__(self, transport: Transport, timeout: float | None, retries: int) -> None:
@@ -100,7 +105,7 @@ class Methods:
         upload = Upload(
             model, calibration, labels, outputs, evaluation, evaluation_labels, model_data, given
         )
-        waiting = _wait_options(wait, on_progress, cancel_on_interrupt)
+        waiting = jobs.wait_options(wait, on_progress, cancel_on_interrupt)
         with ExitStack() as files:
             answer = await self.sender.send(upload.request(files))
         return await jobs.wait_for_calibration(self.sender, answer.json(), waiting)
@@ -272,7 +277,7 @@ class Methods:
         EvaluationFailed
             If the evaluation ends without success during the wait.
         """
-        waiting = _wait_options(wait, on_progress, cancel_on_interrupt)
+        waiting = jobs.wait_options(wait, on_progress, cancel_on_interrupt)
         # By id, so that a newer version is not used instead.
         found = await self.get(calibration)
         with ExitStack() as files:
@@ -301,7 +306,7 @@ class Methods:
     ) -> Calibration:
         """Fit the next version to the stored records, for example with ``bins=20``."""
         changes = {**(config or {}), **options}
-        waiting = _wait_options(wait, on_progress, cancels=False)
+        waiting = jobs.wait_options(wait, on_progress, cancels=False)
         path = address_of(reference_of(calibration), "refit")
         answer = await self.sender.send(json_request(path, changes, headers=jobs.new_key()))
         return await jobs.wait_for_calibration(self.sender, answer.json(), waiting)
@@ -324,13 +329,3 @@ class Methods:
 
     async def _get(self, path: str, **params: str | int | None) -> Answer:
         return await self.sender.send(Request("GET", path, params))
-
-
-def _wait_options(
-    wait: Wait,
-    on_progress: OnProgress,
-    cancels: bool,  # noqa: FBT001 - private, and always named by its value
-) -> WaitOptions | None:
-    if wait is False:
-        return None
-    return WaitOptions(None if wait is True else float(wait), on_progress, cancels)

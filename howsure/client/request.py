@@ -94,11 +94,13 @@ def _plain(value: object) -> Any:  # noqa: ANN401 - any JSON
     raise TypeError(f"expected values for JSON, such as numbers, texts and lists, got {kind}")
 
 
-def json_request(path: str, body: object, *, headers: Mapping[str, str]) -> Request:
+def json_request(
+    path: str, body: object, *, headers: Mapping[str, str], repeatable: bool = True
+) -> Request:
     """Return a POST request with a JSON body."""
     content = json_bytes(body)
     typed = {"Content-Type": "application/json", **headers}
-    return Request("POST", path, headers=typed, content=content)
+    return Request("POST", path, headers=typed, content=content, repeatable=repeatable)
 
 
 def address_of(calibration: str, *more: str) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 from howsure.client.frames import Frame, data_frame, html_table
 from howsure.remedies import remedy_of
@@ -210,7 +210,10 @@ class Evaluation:
         return None if self.result is None else str(self.result["sentence"])
 
 
-def reference_of(calibration: "Calibration | str") -> str:
+Reference: TypeAlias = Calibration | str
+
+
+def reference_of(calibration: Reference) -> str:
     """Return the id or the reference of a calibration."""
     return calibration.id if isinstance(calibration, Calibration) else calibration
 

@@ -58,6 +58,10 @@ COMMANDS = {
             "calibrations:promote",
             "Make this version the one that its name means, until another is promoted.",
         ),
+        "operating-point": (
+            "operating_point:app",
+            "Preview, activate or withdraw the uncertainty up to which answers are accepted.",
+        ),
         "import": (
             "calibrations:import_bins",
             "Create a calibration from exported bin tables; its model must be stored here.",

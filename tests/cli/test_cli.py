@@ -35,6 +35,10 @@ def test_the_whole_job_without_a_server(tmp_path) -> None:
     assert len(rows) == len(json.loads((DIGITS / "request.json").read_text())["inputs"])
     assert all(0 < row["top1"]["probability"] < 1 for row in rows)
 
+    choice = ("--coverage", "0.8", "--activate", "--author", "A", "--reason", "R")
+    decided = howsure("operating-point", "digits", *choice, folder=tmp_path)
+    assert decided.stdout.startswith("digits@1: automatic is active"), decided.stderr
+
     deleted = howsure("delete", "digits@1", "--yes", folder=tmp_path)
     assert deleted.stdout.strip() == "deleted digits@1"
 

@@ -44,7 +44,8 @@ def test_help_imports_little(word) -> None:
 
 def test_a_command_with_an_address_imports_no_service(service) -> None:
     url = ("--url", service.base_url)
-    for words in (("predict", "digits", DIGITS / "request.json"), ("list",)):
+    rows = DIGITS / "request.json"
+    for words in (("predict", "digits", rows), ("list",), ("operating-point", "digits")):
         assert not imported_by(*words, *url) & (HEAVY | WITH_SETTINGS)
 
 

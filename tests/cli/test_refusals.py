@@ -5,6 +5,8 @@ from howsure_command import Done, howsure
 from running_service import DIGITS
 
 LOGITS = ("calibrate", DIGITS / "calibration_logits.csv")
+POINT, RISK = ("operating-point", "logits"), ("--max-risk", "0.1")
+SIGNED = ("--author", "A", "--reason", "R")
 SERVE = ("serve", "--port", "0")
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - what is to be refused
 NO_SUCH_TENANT = "there is no tenant 'nobody'"
@@ -68,6 +70,16 @@ ON_A_SERVICE = [
     (("predict", "logits", "row.json", "--json", "-o", "x.csv"), "choose one"),
     (("predict", "logits", "row.json", "--restart"), "need -o FILE"),
     (("predict", "digits", "row.json"), "no column names"),
+    ((*POINT, "--activate"), "--activate needs --max-risk, --coverage or --threshold and --author"),
+    ((*POINT, *RISK, "--activate", "--author", "A"), "--activate needs --reason"),
+    ((*POINT, *RISK, "--activate", "--withdraw"), "choose one"),
+    ((*POINT, *RISK, "--coverage", "0.5"), "--max-risk and --coverage: choose one"),
+    ((*POINT, *RISK, "--author", "A"), "--author belongs to --activate or --withdraw"),
+    ((*POINT, "--volume", "10"), "--volume belongs to a preview (--max-risk, --coverage or"),
+    ((*POINT, "--withdraw"), "--withdraw needs --author and --reason"),
+    ((*POINT, "--withdraw", *SIGNED), "has no active operating point"),
+    ((*POINT, "--max-risk", "0.00001", "--activate", *SIGNED), "No threshold meets risk 1e-05"),
+    ((*POINT, "--max-risk", "2"), "query.max_risk: Input should be less than 1"),
 ]
 
 

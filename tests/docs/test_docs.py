@@ -37,7 +37,7 @@ def test_every_route_is_documented() -> None:
 
 
 def test_every_command_is_documented() -> None:
-    documented = set(re.findall(r"^## `howsure ([a-z ]+)", document("cli.md"), re.MULTILINE))
+    documented = set(re.findall(r"^## `howsure ([a-z -]+)", document("cli.md"), re.MULTILINE))
     names = set()
     for name in (name for commands in COMMANDS.values() for name in commands):
         subcommands = getattr(load_command(name), "commands", {})

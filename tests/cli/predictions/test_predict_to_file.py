@@ -128,7 +128,7 @@ def test_rows_without_the_names_of_the_calibration_are_told(service, rows, logit
         ("nobody", "rows.npz", "answers.csv", "Not found"),
         ("digits", "words.npz", "answers.csv", "input"),
         ("digits", "wide.npz", "answers.csv", "64"),
-        ("digits", "late.npz", "answers.csv", "input.inputs"),
+        ("digits", "late.npz", "answers.csv", "got a missing value"),
         ("digits", "rows.npz", "nowhere/answers.csv", "No such file"),
     ],
 )

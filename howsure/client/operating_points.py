@@ -1,0 +1,207 @@
+"""Thresholds up to which answers are accepted, as the service represents them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Self, TypeAlias
+
+Interval: TypeAlias = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a threshold accepts on a labelled set.
+
+    Attributes
+    ----------
+    n_samples, n_accepted, n_errors
+        Samples of the set, those that are accepted, and those of them that are wrong.
+    coverage, risk, errors
+        Accepted share of the samples, error rate of the accepted ones (None if none is accepted),
+        and share of all samples that are accepted and wrong, each in 0 to 1 with its interval.
+    weighted
+        Whether the samples have weights, which the shares follow.
+    """
+
+    n_samples: int
+    n_accepted: int
+    n_errors: int
+    coverage: float
+    coverage_interval: Interval
+    risk: float | None
+    risk_interval: Interval | None
+    errors: float
+    errors_interval: Interval
+    weighted: bool
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> Self:
+        """Read the JSON of the service."""
+        return cls(**_effect(told))
+
+
+@dataclass(frozen=True)
+class Consequences(Effect):
+    """What a threshold accepts on the calibration set, and on other labelled sets.
+
+    ``evaluation`` is None without an evaluation set. ``further`` has the further sets by name; a
+    preview has none.
+    """
+
+    evaluation: Effect | None
+    further: Mapping[str, Effect]
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> Self:
+        """Read the JSON of the service."""
+        judged = told.get("evaluation")
+        return cls(
+            **_effect(told),
+            evaluation=None if judged is None else Effect.of(judged),
+            further={name: Effect.of(one) for name, one in (told.get("further") or {}).items()},
+        )
+
+
+def _effect(told: Mapping[str, Any]) -> dict[str, Any]:
+    risk_interval = told["risk_interval"]
+    return {
+        **{name: told[name] for name in ("n_samples", "n_accepted", "n_errors")},
+        **{name: told[name] for name in ("coverage", "risk", "errors")},
+        **{name: tuple(told[name]) for name in ("coverage_interval", "errors_interval")},
+        "risk_interval": None if risk_interval is None else tuple(risk_interval),
+        "weighted": bool((told.get("effective") or {}).get("weighted")),
+    }
+
+
+@dataclass(frozen=True)
+class ExpectedVolume:
+    """Of ``volume`` answers, how many are accepted, wrong among these, and left for review."""
+
+    volume: int
+    accepted: float
+    accepted_interval: Interval
+    errors: float
+    errors_interval: Interval
+    reviewed: float
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> Self:
+        """Read the JSON of the service."""
+        intervals = {name: tuple(told[name]) for name in ("accepted_interval", "errors_interval")}
+        return cls(**{**told, **intervals})
+
+
+@dataclass(frozen=True)
+class OperatingPointPreview:
+    """The threshold of a choice and its effect; ``resource`` is the JSON of the service.
+
+    Attributes
+    ----------
+    threshold
+        Answers up to this uncertainty of Top-1 would be accepted; None if no threshold meets the
+        error rate.
+    measure
+        The uncertainty measure that has the threshold.
+    design
+        ``weight``, ``group`` or both, if the calibration samples have them; the error rate is then
+        tested approximately.
+    certified
+        Whether the threshold was chosen by an error rate, which was tested and holds with
+        confidence ``1 - delta``.
+    max_risk
+        The requested error rate; for another choice the smallest that would pass the test with as
+        many accepted answers, None if there is none.
+    consequences
+        None without a threshold, and for an imported calibration, which has no samples.
+    labels_missing
+        If no threshold meets the error rate, about how many more labelled samples would allow one;
+        None if these samples do not tell.
+    out_of_reach
+        Whether more labelled samples would clearly not allow one.
+    expected
+        Expected counts, if ``volume`` was given.
+    """
+
+    threshold: float | None
+    measure: str
+    design: tuple[str, ...]
+    certified: bool
+    max_risk: float | None
+    delta: float
+    consequences: Consequences | None
+    labels_missing: int | None
+    out_of_reach: bool
+    expected: ExpectedVolume | None
+    resource: Mapping[str, Any] = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, resource: Mapping[str, Any]) -> Self:
+        """Read the JSON of the service."""
+        expected = resource["expected"]
+        return cls(
+            threshold=resource["threshold"],
+            measure=resource["measure"],
+            design=tuple(resource["design"]),
+            certified=resource["certified"],
+            max_risk=resource["max_risk"],
+            delta=resource["delta"],
+            consequences=_consequences(resource),
+            labels_missing=resource["labels_missing"],
+            out_of_reach=resource["out_of_reach"],
+            expected=None if expected is None else ExpectedVolume.of(expected),
+            resource=resource,
+        )
+
+
+@dataclass(frozen=True)
+class OperatingPoint:
+    """One decision about a calibration; ``resource`` is the JSON of the service.
+
+    Attributes
+    ----------
+    number
+        Decisions of a calibration are numbered from 1.
+    active
+        Whether answers follow it now.
+    name, threshold, chosen_by, consequences
+        Its name in ``abstain``, the largest accepted uncertainty of Top-1, what it was chosen by,
+        and its effect; None for a withdrawal.
+    author, reason, created_at
+        Who decided, why, and when, in UTC.
+    warnings
+        Why the calibration should not be used, in sentences; only of the active one.
+    """
+
+    number: int
+    active: bool
+    name: str | None
+    threshold: float | None
+    chosen_by: Mapping[str, float] | None
+    consequences: Consequences | None = field(repr=False)
+    author: str
+    reason: str
+    created_at: datetime
+    warnings: tuple[str, ...]
+    resource: Mapping[str, Any] = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, resource: Mapping[str, Any]) -> Self:
+        """Read the JSON of the service."""
+        return cls(
+            number=resource["number"],
+            active=resource["in_force"],
+            name=resource["name"],
+            threshold=resource["threshold"],
+            chosen_by=resource["chosen_by"],
+            consequences=_consequences(resource),
+            author=resource["author"],
+            reason=resource["reason"],
+            created_at=datetime.fromisoformat(resource["created_at"]),
+            warnings=tuple(resource["warnings"]),
+            resource=resource,
+        )
+
+
+def _consequences(resource: Mapping[str, Any]) -> Consequences | None:
+    found = resource["consequences"]
+    return None if found is None else Consequences.of(found)

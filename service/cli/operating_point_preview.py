@@ -1,0 +1,120 @@
+"""What a preview of an operating point prints: the threshold, what is known, and the effect."""
+
+import shlex
+from collections.abc import Mapping
+
+import numpy as np
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+from howsure.client import Calibration, OperatingPointPreview
+from howsure.client.operating_points import Consequences, ExpectedVolume
+from service.cli.console import add_row, print_table, say
+from service.reports.numbers import amount, confidence, count, percent, rough_count, share
+
+IMPORTED = "Its effect is unknown: this calibration was imported and stores no samples."
+
+
+def print_preview(
+    calibration: Calibration, found: OperatingPointPreview, choice: Mapping[str, float]
+) -> None:
+    """Print the outcome of a choice, which has the names of the options, and how to activate it."""
+    if found.threshold is None:
+        say(
+            f"{calibration.reference}: no threshold passes the test for an error rate of at most "
+            f"{share(found.max_risk or 0.0)}.\n{_missing(found)}"
+        )
+        return
+    say(
+        f"{calibration.reference}: accepts answers with an uncertainty ({found.measure}) of up to "
+        f"{exact(found.threshold)}"
+    )
+    if found.consequences is None:
+        say(IMPORTED)
+    else:
+        say(_assurance(found, found.consequences))
+        print_effects(calibration, found.consequences)
+    if found.expected is not None:
+        say(_expected(found, found.expected))
+    options = [w for name, value in choice.items() for w in (option(name), f"{value!r}")]
+    words = shlex.join(["howsure", "operating-point", calibration.reference, *options])
+    say(f"Nothing was stored. To activate it: {words} --activate --author NAME --reason TEXT")
+
+
+def _missing(found: OperatingPointPreview) -> str:
+    if found.labels_missing is not None:
+        return (
+            f"Add about {rough_count(found.labels_missing)} labelled samples like these, better "
+            "twice as many, or choose a larger error rate."
+        )
+    if found.out_of_reach:
+        return (
+            "At the error rates seen here, more labels would not prove it. Choose a larger error "
+            "rate."
+        )
+    return (
+        "These samples do not tell how many more would prove it. Add labelled samples, or choose a "
+        "larger error rate."
+    )
+
+
+def _assurance(found: OperatingPointPreview, seen: Consequences) -> str:
+    """Return what is known of the error rate."""
+    if found.certified:
+        # A threshold of the learned measure is tested on values of other folds.
+        is_learned = found.measure == "learned"
+        known = "Estimated with cross-fitting" if is_learned else "Certified"
+        about = "about " if is_learned or found.design else ""
+        return (
+            f"{known}: at most {share(found.max_risk or 0.0)} of accepted answers are wrong, with "
+            f"{about}{confidence(found.delta)} confidence, on data like the calibration set."
+        )
+    said = (
+        "Not tested: the error rates are observed. Only a threshold chosen by --max-risk is tested"
+    )
+    if found.max_risk is not None:
+        return f"{said}; --max-risk {found.max_risk!r} accepts as many answers."
+    return f"{said}{'; no error rate passes with as many answers' * (seen.n_accepted > 0)}."
+
+
+def _expected(found: OperatingPointPreview, of: ExpectedVolume) -> str:
+    seen, (lower, upper) = found.consequences, of.errors_interval
+    # A choice by error rate is made by the errors of the calibration set.
+    is_judged = found.certified and seen is not None and seen.evaluation is not None
+    return (
+        f"Of {count(of.volume)} answers: {amount(of.accepted)} accepted, about "
+        f"{amount(of.errors)} of them wrong ({amount(lower)} to {amount(upper)}), "
+        f"{amount(of.reviewed)} to review{', by the evaluation set' * is_judged}."
+    )
+
+
+def print_effects(calibration: Calibration, seen: Consequences) -> None:
+    """Print a row for each labelled set."""
+    level = share(calibration.resource["config"]["interval"]["level"])
+    table = Table("set", box=SIMPLE_HEAD)
+    for column in ("samples", "accepted", "wrong", f"{level} interval"):
+        table.add_column(column, justify="right", no_wrap=True)
+    sets = [("calibration set", seen), ("evaluation set", seen.evaluation), *seen.further.items()]
+    for name, found in sets:
+        if found is not None:
+            add_row(
+                table,
+                name,
+                count(found.n_samples),
+                f"{count(found.n_accepted)} ({percent(found.coverage)})",
+                f"{count(found.n_errors)} ({percent(found.risk)})",
+                " to ".join(map(percent, found.risk_interval or ())),
+            )
+    print_table(table)
+    if seen.weighted:
+        say("Percentages are weighted; counts are numbers of samples.", style="dim")
+
+
+def exact(threshold: float | None) -> str:
+    """Return a threshold, which is a float32, with the digits that --threshold needs."""
+    return str(np.float32(threshold))
+
+
+def option(name: str) -> str:
+    """Return the name of an option as it is typed."""
+    return f"--{name.replace('_', '-')}"

@@ -1,0 +1,142 @@
+"""Both clients preview, activate, withdraw and list operating points as the service does."""
+
+from datetime import UTC, datetime
+
+import httpx
+import numpy as np
+import pytest
+from running_service import DIGITS
+from scripted_server import KINDS, client_of, scripted
+
+from howsure.client import Client, HowsureError, OperatingPoint, OperatingPointPreview
+
+QUICK = {"measures": ["entropy"], "bins": 5, "folds": 2}
+SIGNED = {"author": "A. Reviewer", "reason": "agreed with the clinic"}
+
+
+@pytest.fixture(scope="module")
+def judged(url: str) -> str:
+    """A calibration with an evaluation set and a further set: its ``name@version``."""
+    sets = [DIGITS / f"{part}.npz" for part in ("calibration", "evaluation")]
+    with Client(url) as client:
+        made = client.calibrate(
+            DIGITS / "model.onnx", sets[0], evaluation=sets[1], name="judged", **QUICK
+        )
+        with np.load(sets[1]) as archive:
+            half = {name: values[:300] for name, values in archive.items()}
+        client.evaluate(made, half, name="half")
+    return made.reference
+
+
+@pytest.fixture(params=KINDS)
+def client(request, url):
+    with client_of(request.param, url) as made:
+        yield made
+
+
+def test_a_preview_is_that_of_the_service(client, url, judged) -> None:
+    address = f"{url}/calibrations/{judged}/operating-points"
+    for choice in (
+        {"max_risk": 0.1, "delta": 0.1, "volume": 10_000},
+        {"coverage": np.float32(0.75)},
+        {"threshold": 0.25},
+    ):
+        found = client.preview_operating_point(judged, **choice)
+        raw = httpx.get(f"{address}/preview", params=choice).json()
+        assert found == OperatingPointPreview.of(raw)
+        assert found.resource == raw
+        assert found.certified is ("max_risk" in choice)
+        for name in ("threshold", "measure", "max_risk", "delta", "labels_missing", "out_of_reach"):
+            assert getattr(found, name) == raw[name]
+        seen, told = found.consequences, raw["consequences"]
+        for effect, counts in ((seen, told), (seen.evaluation, told["evaluation"])):
+            for name in ("n_samples", "n_accepted", "n_errors", "coverage", "risk", "errors"):
+                assert getattr(effect, name) == counts[name]
+            assert effect.risk_interval == tuple(counts["risk_interval"])
+        assert (found.expected is None) == ("volume" not in choice)
+    expected = client.preview_operating_point(judged, coverage=0.97, volume=100).expected
+    assert expected.accepted + expected.reviewed == pytest.approx(100)
+    assert expected.errors_interval[0] < expected.errors < expected.errors_interval[1]
+    assert httpx.get(address).json() == {"operating_points": []}
+
+
+def test_an_error_rate_that_no_threshold_keeps_tells_what_is_missing(client, judged) -> None:
+    found = client.preview_operating_point(judged, max_risk=1e-5)
+    assert (found.threshold, found.consequences, found.certified) == (None, None, False)
+    assert found.labels_missing > 600
+    with pytest.raises(
+        HowsureError, match="No threshold passes the test for an error rate"
+    ) as refused:
+        client.activate_operating_point(judged, max_risk=1e-5, **SIGNED)
+    assert refused.value.status == 422
+
+
+def test_decisions_are_made_listed_and_withdrawn(client, url, judged) -> None:
+    calibration = client.refit(judged, bins=4)
+    try:
+        assert client.operating_points(calibration) == []
+        with pytest.raises(HowsureError, match="no active operating point") as refused:
+            client.withdraw_operating_point(calibration, **SIGNED)
+        assert refused.value.status == 409
+
+        first = client.activate_operating_point(calibration, max_risk=0.1, **SIGNED)
+        assert (first.number, first.active, first.name) == (1, True, "automatic")
+        assert first.chosen_by == {"max_risk": 0.1, "delta": 0.05}
+        assert first.consequences.evaluation.n_samples == 600
+        assert abs(first.created_at - datetime.now(UTC)).total_seconds() < 60
+        second = client.activate_operating_point(
+            calibration.id, coverage=0.5, name="pilot", **SIGNED
+        )
+        with np.load(DIGITS / "evaluation.npz") as archive:
+            found = client.predict(calibration, archive["inputs"][:50])
+        above = found.top1.uncertainty > second.threshold
+        assert 0 < above.sum() < 50
+        assert found.abstain["pilot"].tolist() == above.tolist()
+
+        withdrawn = client.withdraw_operating_point(calibration, **SIGNED)
+        assert (withdrawn.number, withdrawn.active, withdrawn.threshold) == (3, False, None)
+        address = f"{url}/calibrations/{calibration.id}/operating-points"
+        raw = httpx.get(address).json()["operating_points"]
+        listed = client.operating_points(calibration)
+        assert listed == [OperatingPoint.of(resource) for resource in raw]
+        assert [point.number for point in listed] == [3, 2, 1]
+        assert not any(point.active for point in listed)
+        assert {(point.author, point.reason) for point in listed} == {tuple(SIGNED.values())}
+    finally:
+        client.delete(calibration)
+
+
+def test_an_activation_counts_further_sets_and_warns(url, judged) -> None:
+    with Client(url) as client:
+        made = client.activate_operating_point(judged, threshold=0.5, **SIGNED)
+        client.withdraw_operating_point(judged, **SIGNED)
+        assert made.consequences.further["half"].n_samples == 300
+        assert made.warnings == ()
+        rng = np.random.default_rng(0)
+        labels = np.arange(40) % 4
+        logits = np.eye(4)[labels] * 3 + rng.random((40, 4))
+        few = client.calibrate(logits=logits, labels=labels, name="few", **QUICK | {"bins": 8})
+        warned = client.activate_operating_point(few, coverage=0.5, **SIGNED)
+    assert any("bins" in sentence for sentence in warned.warnings)
+
+
+@pytest.mark.parametrize("choice", [{}, {"max_risk": 0.1, "coverage": 0.5}])
+def test_a_choice_is_one_of_three(client, judged, choice) -> None:
+    message = f"exactly one of max_risk, coverage and threshold, got {len(choice)}"
+    with pytest.raises(ValueError, match=message):
+        client.preview_operating_point(judged, **choice)
+    with pytest.raises(ValueError, match=message):
+        client.activate_operating_point(judged, **choice, **SIGNED)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_decision_with_an_unknown_outcome_is_not_sent_again(kind) -> None:
+    unknown = b'{"title": "T", "detail": "d", "type": "urn:howsure:problem:outcome-unknown"}'
+    with scripted((503, {}, unknown)) as server, client_of(kind, server.url) as client:
+        for decide, choice in (
+            (client.activate_operating_point, {"coverage": 0.5}),
+            (client.withdraw_operating_point, {}),
+        ):
+            with pytest.raises(HowsureError):
+                decide("digits", **choice, **SIGNED)
+    assert len(server.asked) == 2
