@@ -156,7 +156,17 @@ def _picture(picture: Picture, number: int) -> tuple[str, bytes]:
     """Return a picture's name, which errors mention, and its bytes."""
     if isinstance(picture, bytes):
         return f"picture {number}", picture
+    if not isinstance(picture, str | os.PathLike):
+        kind = type(picture).__name__
+        raise TypeError(
+            f"picture {number}: expected a path or the bytes of a file, got {kind}; "
+            "send arrays of pixels as pixels"
+        )
     path = Path(picture)
+    if path.is_dir():
+        raise ValueError(
+            f"picture {number}: expected a file, got the folder {path}; list its files"
+        )
     return path.name, path.read_bytes()
 
 
@@ -184,6 +194,9 @@ def _arrays(sent: Mapping[str, Any], supplied: Mapping[str, ArrayLike] | None) -
                 f"{name}: expected rows as an array, a list or a data frame, "
                 f"got {type(found).__name__}"
             )
+        if array.dtype.kind == "U":
+            fix = "; send picture files as pictures" if kind == "inputs" else ""
+            raise ValueError(f"{name}: expected numbers, got text{fix}")
     lengths = {name: len(array) for name, array in arrays.items()}
     if len(set(lengths.values())) != 1:
         raise ValueError(f"expected arrays with the same number of rows, got {lengths}")

@@ -9,6 +9,7 @@ import numpy as np
 
 import models
 from howsure.remedies import LABELS_OF_NAMED_COLUMNS, OF_EVALUATION
+from howsure.statistics.compared_inputs import UnlikeRows
 from howsure.statistics.findings import (
     FINDINGS,
     IN_BOTH_SETS,
@@ -27,7 +28,6 @@ from howsure.statistics.findings.evidence import (
     RecordedSet,
 )
 from howsure.statistics.findings.preprocessing import OTHER_LABELS, PREPARED, rows_out_of_range
-from howsure.statistics.input_ranges import UnlikeRows
 from howsure.statistics.measures import parse_measure
 from howsure.statistics.records.records import Records
 from service.calibrations.input_trials import run_trials, trials_of

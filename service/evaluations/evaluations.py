@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import models
+from howsure.statistics.compared_inputs import ComparedInputs
 from howsure.statistics.findings import SOFTMAX_TWICE
-from howsure.statistics.input_ranges import ComparedInputs
 from howsure.statistics.plain import to_plain
 from service.access.audit_log import evaluation_subject, record_success
 from service.access.quotas import enforce_storage_quota

@@ -84,6 +84,14 @@ def test_what_is_no_picture_is_told_by_its_name(http, folder, tmp_path) -> None:
         Client(http=http).predict("pictures", pictures=[])
     with pytest.raises(ValueError, match="send arrays as pixels"):
         Client(http=http).predict("pictures", pictures=np.zeros((2, 8, 8, 3), np.uint8))
+    with pytest.raises(
+        TypeError, match=r"picture 1: .* got ndarray; send arrays of pixels as pixels"
+    ):
+        Client(http=http).predict("pictures", pictures=[good, np.zeros((8, 8, 3), np.uint8)])
+    with pytest.raises(ValueError, match="picture 0: expected a file, got the folder"):
+        Client(http=http).predict("pictures", pictures=str(folder))
+    with pytest.raises(ValueError, match="got text; send picture files as pictures"):
+        Client(http=http).predict("pictures", [str(good)])
     with pytest.raises(ValueError, match="exactly one"):
         Client(http=http).predict("pictures", [[1.0]], pictures=[good])
 

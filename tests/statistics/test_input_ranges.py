@@ -7,14 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 
-from howsure.statistics.input_ranges import (
-    ColumnRanges,
-    ComparedInputs,
-    InputRange,
-    InputRanges,
-    NamedColumns,
-    row_extents,
-)
+from howsure.statistics.compared_inputs import ComparedInputs, NamedColumns
+from howsure.statistics.input_ranges import ColumnRanges, InputRange, InputRanges, row_extents
 from service.child.pictures.values import model_values
 from service.runner.messages.preprocessing import PRESETS
 

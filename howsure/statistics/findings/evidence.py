@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from howsure.statistics.arrays import Counts, Floats, Labels
-from howsure.statistics.input_ranges import UnlikeRows
+from howsure.statistics.compared_inputs import UnlikeRows
 from howsure.statistics.plain import percent
 from howsure.statistics.records.records import Records
 

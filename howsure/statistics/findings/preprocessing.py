@@ -6,6 +6,7 @@ import numpy as np
 from scipy.special import bdtrc, stdtr
 
 from howsure.statistics.arrays import Floats
+from howsure.statistics.compared_inputs import UnlikeRows
 from howsure.statistics.findings.evidence import (
     Figure,
     Finding,
@@ -17,7 +18,6 @@ from howsure.statistics.findings.evidence import (
 )
 from howsure.statistics.findings.labels import PairedHits, labels_permuted, labels_shifted
 from howsure.statistics.findings.preparations import WRONG_PREPROCESSING
-from howsure.statistics.input_ranges import UnlikeRows
 from howsure.statistics.records.records import Records
 
 OTHER_LABELS = "other_labels"
