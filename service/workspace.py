@@ -71,7 +71,9 @@ class Workspace:
     missed: LruCache[tuple[UUID, Kind, int], ErrorSamples] = field(
         default_factory=lambda: LruCache(64)
     )
-    confusions: LruCache[UUID, dict[str, Any]] = field(default_factory=lambda: LruCache(256))
+    confusions: LruCache[tuple[UUID, float | None], dict[str, Any]] = field(
+        default_factory=lambda: LruCache(256)
+    )
     metrics: Metrics = field(default_factory=Metrics)
     job_available: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
 

@@ -44,19 +44,25 @@ def with_labels(frame: Frame, labels: ArrayLike) -> Frame:
 
 OUTPUT_PREFIXES = {"logits": "logit_", "probabilities": "prob_"}
 SCORE_COLUMNS = ("score", "confidence")
+# Names of the only column of probabilities.
+BINARY = ("prob", "p", "probability")
 
 
 def output_table(frame: Frame, kind: str) -> Frame:
     """Return outputs under the names of a table's columns, such as ``prob_cat`` for ``cat``.
 
     A single column of probabilities is that of class 1 of two. All may begin with ``p_``, too.
+    Columns of ids and text, and all columns beside outputs that have such names, keep theirs.
     """
     prefix = OUTPUT_PREFIXES[kind]
+    if any(str(name).startswith(prefix) or str(name) in BINARY for name in frame.columns):
+        return frame
     if kind == "probabilities" and len(frame.columns) == 1:
         return frame.set_axis(["prob"], axis=1)
     if kind == "probabilities" and all(str(name).startswith("p_") for name in frame.columns):
         return frame
-    return frame.rename(columns=lambda c: c if str(c).startswith(prefix) else f"{prefix}{c}")
+    floats = {name for name in frame.columns if str(frame[name].dtype).lower().startswith("float")}
+    return frame.rename(columns=lambda name: f"{prefix}{name}" if name in floats else name)
 
 
 def output_array(rows: Any, kind: str) -> NDArray[Any]:  # noqa: ANN401 - arrays, lists, frames
@@ -109,15 +115,20 @@ def slices(frame: Frame, rows: int) -> Iterator[Frame]:
         yield frame.iloc[start : start + rows]
 
 
-def data_frame(columns: Mapping[str, Any]) -> Frame:
-    """Return a data frame of these columns.
+def index_of(rows: object) -> Any:  # noqa: ANN401 - pandas has no types here
+    """Return the index of a data frame or series of pandas; None of anything else."""
+    return rows.index if hasattr(rows, "iloc") and hasattr(rows, "index") else None
+
+
+def data_frame(columns: Mapping[str, Any], index: Any = None) -> Frame:  # noqa: ANN401 - as above
+    """Return a data frame of these columns, numbered from 0 without an index.
 
     Raises
     ------
     ImportError
         If pandas is not installed.
     """
-    return import_module("pandas").DataFrame(columns)
+    return import_module("pandas").DataFrame(columns, index=index)
 
 
 def html_table(columns: Mapping[str, list[str]], caption: str) -> str:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -10,7 +11,8 @@ from numpy.typing import ArrayLike
 
 from howsure.client import jobs, predictions
 from howsure.client.errors import EvaluationFailed
-from howsure.client.frames import SCORES
+from howsure.client.exports import export_model
+from howsure.client.frames import SCORES, index_of
 from howsure.client.jobs import OnProgress, Upload, Wait, WaitOptions
 from howsure.client.operating_point_methods import OperatingPointMethods
 from howsure.client.predictions import Predictions
@@ -209,9 +211,11 @@ class Methods(OperatingPointMethods):
             "pictures": pictures,
         }
         requests = requests_of(given, supplied, rows_per_request)
-        return await predictions.predict(
+        found = await predictions.predict(
             self.sender, calibration, requests, self._class_names, timeout
         )
+        (rows,) = (sent for sent in given.values() if sent is not None)
+        return replace(found, index=index_of(rows))
 
     async def get(self, calibration: Reference) -> Calibration:
         """Return the current state of a calibration, by id, name or ``name@version``."""
@@ -254,10 +258,17 @@ class Methods(OperatingPointMethods):
         return dict((await self._get(address_of(reference_of(calibration), "bins"))).json())
 
     async def export(self, calibration: Reference, to: str | os.PathLike[str]) -> Path:
-        """Write the calibrated model as one ONNX file, and return its path."""
-        address = address_of(reference_of(calibration), "model.onnx")
-        path, _ = await self.sender.download(Request("GET", address, patient=True), Path(to))
-        return path
+        """Write the calibrated model as an ONNX file, and return its path.
+
+        Files with external weights are written beside it, under the names that it has for them.
+
+        Raises
+        ------
+        ValueError
+            If there is another file of such a name beside it.
+        """
+        found = await self.get(calibration)
+        return (await export_model(self.sender, found, Path(to))).path
 
     async def evaluate(
         self,

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -58,6 +58,8 @@ class Predictions:
     by_position
         Whether the calibration has column names and the rows came without: they were read in the
         order of the calibration table.
+    index
+        The index of the data frame or series of pandas that was sent; None for other rows.
     """
 
     arrays: Arrays
@@ -65,6 +67,7 @@ class Predictions:
     reference: str
     classes: Sequence[str]
     by_position: bool = False
+    index: Any = field(default=None, compare=False)
 
     def __len__(self) -> int:
         return len(next(iter(self.arrays.values())))
@@ -92,7 +95,9 @@ class Predictions:
     def to_pandas(self) -> Frame:
         """Return a data frame with a row each: the label, and the arrays by their names.
 
-        An array of several values a row becomes several columns, ``topk_class_1`` and so on.
+        An array of several values a row becomes several columns, ``topk_class_1`` and so on. It has
+        the index of the data frame that was sent, so ``frame.join(predictions.to_pandas())`` puts
+        each answer beside its row.
 
         Raises
         ------
@@ -105,7 +110,7 @@ class Predictions:
                 columns[name] = array
             else:
                 columns |= {f"{name}_{i}": values for i, values in enumerate(array.T, start=1)}
-        return data_frame(columns)
+        return data_frame(columns, index=self.index)
 
     @property
     def class_(self) -> Array:

@@ -1,6 +1,6 @@
 """Calibrations and evaluations, as the service represents them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any, Self, TypeAlias
@@ -203,6 +203,14 @@ class Evaluation:
     def shifted(self) -> bool | None:
         """Whether the set differs from the calibration set; None until it succeeded."""
         return None if self.result is None else bool(self.result["shifted"])
+
+    @property
+    def findings(self) -> Sequence[Mapping[str, Any]]:
+        """What looks wrong with the set, such as a column in another unit, see docs/findings.md.
+
+        A set that was prepared in another way need not be `shifted`: look at both.
+        """
+        return () if self.result is None else self.result.get("findings", ())
 
     @property
     def sentence(self) -> str | None:

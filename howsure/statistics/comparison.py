@@ -100,11 +100,25 @@ class Comparison:
     differences : dict of str to PairedDifference
         ``nll``, ``brier`` and ``accuracy`` of the second minus those of the first. Negative losses
         and a positive accuracy favour the second. Infinite differences are left out.
+    n_right, n_wrong : int
+        How often the event holds and fails, for the calibration for which it does so less often; 0
+        where nothing is compared.
     """
 
     k: int
     paired: bool
     differences: dict[str, PairedDifference]
+    n_right: int = 0
+    n_wrong: int = 0
+
+    @property
+    def is_too_rare(self) -> bool:
+        """Whether too few answers are right, or wrong, to compare losses.
+
+        Without errors the calibration with larger probabilities has the smaller loss, and the
+        standard error knows nothing of errors to come.
+        """
+        return min(self.n_right, self.n_wrong) < LEAST_ANSWERS
 
     @property
     def rates_the_same(self) -> bool:
@@ -127,6 +141,7 @@ class Served:
 
 
 LEAST_CHANGES = 20
+LEAST_ANSWERS = 10  # right ones, and wrong ones, to compare losses
 
 
 def are_same_samples(first: Int32s, second: Int32s) -> bool:
@@ -152,7 +167,9 @@ def compare_on_samples(k: int, first: Served, second: Served) -> Comparison:
     differences = paired_differences(
         _losses(k, second), _losses(k, first), weights=second.records.weight
     )
-    return Comparison(k=k, paired=True, differences=differences)
+    hits = [int(np.count_nonzero(one.records.hits(k))) for one in (first, second)]
+    n_right, n_wrong = min(hits), second.records.n_samples - max(hits)
+    return Comparison(k=k, paired=True, differences=differences, n_right=n_right, n_wrong=n_wrong)
 
 
 def accuracy_difference(first: tuple[float, int], second: tuple[float, int]) -> PairedDifference:
@@ -173,11 +190,12 @@ def compare_on_folds(
     first: dict[str, FoldScore],
     second: dict[str, FoldScore],
     *,
-    accuracy: PairedDifference | None = None,
+    accuracies: Sequence[tuple[float, int]],
 ) -> Comparison:
-    """Compare cross-validated scores of two calibrations that share no samples.
+    """Compare cross-validated scores of two calibrations, by the means of their folds.
 
-    ``accuracy`` is added if there is any other difference.
+    The difference of ``accuracies``, each with its number of samples, is added if there is any
+    other difference.
     """
     differences = {}
     for name in COMPARED:
@@ -189,9 +207,15 @@ def compare_on_folds(
             standard_error=_joint_error(ours, theirs),
             pairs=min(ours.folds, theirs.folds),
         )
-    if differences and accuracy is not None:
-        differences["accuracy"] = accuracy
-    return Comparison(k=k, paired=False, differences=differences)
+    if differences:
+        differences["accuracy"] = accuracy_difference(*accuracies)
+    return Comparison(
+        k=k,
+        paired=False,
+        differences=differences,
+        n_right=min(round(accuracy * n) for accuracy, n in accuracies),
+        n_wrong=min(round((1.0 - accuracy) * n) for accuracy, n in accuracies),
+    )
 
 
 def _joint_error(ours: FoldScore, theirs: FoldScore) -> float | None:

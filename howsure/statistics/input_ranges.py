@@ -137,11 +137,14 @@ class ColumnRanges:
         """Return how many rows of a further set lack a value where few did before, shape (n,).
 
         ``rows`` is how many lack one in each column. All of them count where every row of the
-        calibration set has one; else if 60 % lack one and the share before was a third or less.
+        calibration set has one; else if 60 % lack one, and the share of those that lack one was a
+        third or less, or that of those that have one is a third or less of what it was.
         """
-        is_more = (rows >= LEAST_BEYOND * samples) & (
-            LEAST_FACTOR * self._missing * samples <= rows
+        missing, share = self._missing, rows / max(samples, 1)
+        is_other = (LEAST_FACTOR * missing <= share) | (
+            LEAST_FACTOR * (1.0 - share) <= 1.0 - missing
         )
+        is_more = (share >= LEAST_BEYOND) & (missing < 1.0) & is_other
         return np.where(self.is_complete | is_more, rows, 0)
 
     @cached_property

@@ -81,7 +81,7 @@ def _renaming(info: DatasetInfo) -> str:
     names = list(chain.from_iterable(info.columns.values()))
     if not names:
         return ""
-    first = names[0]
+    first = names[-1]  # ids are usually in front
     if len(names) == 1:
         return (
             " in a column for each class, `logit_0`, `logit_1`, … or `prob_0`, `prob_1`, …: of two "

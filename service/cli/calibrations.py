@@ -1,8 +1,5 @@
 """Commands on one calibration, and ``howsure list``."""
 
-import filecmp
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,7 +7,7 @@ import typer
 from rich.table import Table
 
 from howsure.client.request import Request, address_of
-from service.cli.connection import ServiceClient, service_client
+from service.cli.connection import service_client
 from service.cli.console import (
     UrlOption,
     add_row,
@@ -96,9 +93,6 @@ def delete(
     typer.echo(f"deleted {found.reference if evaluation is None else about}")
 
 
-WEIGHTS = "model_data"  # the part and the path of files with external weights
-
-
 def export(
     calibration: Annotated[str, typer.Argument(help="An id, a name, or name@version.")],
     output: Annotated[
@@ -113,49 +107,15 @@ def export(
 
     Files with external weights are written beside it.
     """
-    folder = Path() if output is None else output.parent
     with service_client(url) as client:
-        found = client.get(calibration)
-        beside = found.resource["data"].get("files", {}).get(WEIGHTS, ())
-        with _weights(client, found.id, folder, beside):
-            request = Request("GET", address_of(found.id, "model.onnx"), patient=True)
-            path, answer = client.download(request, output)
-    checked = dict(part.split("=") for part in answer.headers["Howsure-Parity"].split("; "))
+        exported = client.export_model(client.get(calibration), output)
+    checked = dict(part.split("=") for part in exported.parity.split("; "))
     typer.echo(
-        f"{path}: on {checked['samples']} samples its classes and bins are those of the service, "
-        f"and no probability differs by more than {checked['probability']}"
+        f"{exported.path}: on {checked['samples']} samples its classes and bins are those of the "
+        f"service, and no probability differs by more than {checked['probability']}"
     )
-    if beside:
-        typer.echo(f"keep beside it: {', '.join(beside)}")
-
-
-@contextmanager
-def _weights(
-    client: ServiceClient, calibration: str, folder: Path, names: Sequence[str]
-) -> Iterator[None]:
-    """Write files with weights once the block is done, under the names that the model has for them.
-
-    Raises
-    ------
-    CommandFailed
-        If there is another file of such a name, whose weights the model would answer with.
-    """
-    new = {folder / Path(name).name: folder / f"{Path(name).name}.new" for name in names}
-    try:
-        for target, unfinished in new.items():
-            address = address_of(calibration, WEIGHTS, target.name)
-            client.download(Request("GET", address), unfinished)
-            if target.exists() and not filecmp.cmp(target, unfinished, shallow=False):
-                raise CommandFailed(
-                    f"{target} has other weights than this calibration, and the exported model "
-                    "needs that name: write it to another folder"
-                )
-        yield
-        for target, unfinished in new.items():
-            unfinished.replace(target)
-    finally:
-        for unfinished in new.values():
-            unfinished.unlink(missing_ok=True)
+    if exported.beside:
+        typer.echo(f"keep beside it: {', '.join(exported.beside)}")
 
 
 def bins(

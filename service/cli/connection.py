@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from howsure.client import Client
+from howsure.client import Calibration, Client
+from howsure.client.exports import ExportedModel, export_model
 from howsure.client.request import Answer, Request
 from howsure.client.transport import headers_of, run_blocking, url_of
 from service.cli.failure import EMBEDDED_URL, CommandFailed
@@ -36,6 +37,10 @@ class ServiceClient(Client):
     def download(self, request: Request, to: Path | None) -> tuple[Path, Answer]:
         """Save a response body, by default under the file name that the service gives it."""
         return run_blocking(self._methods.sender.download(request, to))
+
+    def export_model(self, calibration: Calibration, to: Path | None) -> ExportedModel:
+        """Write the calibrated model, and files with external weights beside it."""
+        return run_blocking(export_model(self._methods.sender, calibration, to))
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,8 @@ def evaluate(
         say(event["sentence"])
         for one in event.get("accepted", ()):
             say(f"  Top-{k}, {accepted_in_words(one)}")
-    if resource["result"].get("outcome") == "shifted" and not resource["result"].get("findings"):
+    is_off = resource["result"].get("outcome") in ("shifted", "worse", "miscalibrated")
+    if is_off and not resource["result"].get("findings"):
         model = "" if found.resource["model"] is None else "MODEL "
         say("For such data, calibrate on new labelled samples of it, as the next version:")
         say(f"  howsure calibrate {model}NEW_SET --name {found.resource['name']}")

@@ -17,9 +17,11 @@ from service.reports import numbers
 from service.reports.charts import text
 from service.reports.error_samples import record_parts
 from service.reports.report import collect_report
+from service.reports.summary import active_point
 from service.runner.messages.dataset import PAIRS
 from service.storage.calibrations import CalibrationRepository
 from service.storage.fit_results import served_tables
+from service.storage.operating_points import FIRST
 from service.workspace import Workspace
 
 MOST_CLASSES = 12
@@ -133,13 +135,13 @@ _Rate: TypeAlias = tuple[float, tuple[int, int, int, float] | None]
 
 def _worst_class(report: Mapping[str, Any], event: Mapping[str, Any]) -> Iterator[str]:
     """Yield which class is wrong far more often than promised where it is the accepted answer."""
-    found, risk = event["confusion"], event["figures"]["risk"]
+    found = event["confusion"]
     # The counts know neither weights nor groups.
-    if found is None or risk is None or report["provenance"]["data"].get("design"):
+    if found is None or report["provenance"]["data"].get("design") or not found["max_risk"]:
         return
     counts = np.array(found["counts"])
     level = 1.0 - (1.0 - LEVEL) / len(found["classes"])
-    worst: _Rate = (FAR_ABOVE * risk["max_risk"], None)
+    worst: _Rate = (FAR_ABOVE * found["max_risk"], None)
     for place, index in enumerate(found["classes"]):
         n_answers = int(counts[:, place].sum())
         n_errors = n_answers - int(counts[place, place])
@@ -161,13 +163,19 @@ def _worst_class(report: Mapping[str, Any], event: Mapping[str, Any]) -> Iterato
 def _of_event(
     workspace: Workspace, tenant_id: uuid.UUID, report: Mapping[str, Any], event: Mapping[str, Any]
 ) -> dict[str, Any] | None:
-    """Return the counts at the first tested threshold, or of all answers without one."""
+    """Return the counts at the active operating point, else at the first tested threshold.
+
+    Of all answers without either. ``max_risk`` is the promised error rate, if there is one, and
+    ``operating_point`` the name of the operating point.
+    """
     data = report["provenance"]["data"]
     if "imported" in data or data.get("kind") == PAIRS:
         return None
     calibration_id = uuid.UUID(report["calibration"]["id"])
-    risk = event["figures"]["risk"]
-    threshold = None if risk is None else risk["threshold"]
+    rule, point = event["figures"]["risk"] or {}, active_point(report, FIRST)
+    if point is not None:
+        rule = {"threshold": point["threshold"], "max_risk": point["chosen_by"].get("max_risk")}
+    threshold = rule.get("threshold")
 
     def counted() -> dict[str, Any]:
         with workspace.database.reading(tenant_id) as session:
@@ -178,7 +186,12 @@ def _of_event(
         return confusion_matrix(found, len(row.config["classes"]))
 
     try:
-        counts = workspace.confusions.get_or_load(calibration_id, counted)
+        counts = workspace.confusions.get_or_load((calibration_id, threshold), counted)
     except ArtifactDamaged:
         return None  # the rest of the report needs no records
-    return {"threshold": threshold, **counts}
+    return {
+        "threshold": threshold,
+        "max_risk": rule.get("max_risk"),
+        "operating_point": None if point is None else point["name"],
+        **counts,
+    }

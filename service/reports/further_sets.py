@@ -281,13 +281,26 @@ def _is_miscalibrated(served: Event, level: float) -> bool:
 
 
 MOST_NAMED = 3
+FAR_MORE = 1.25  # errors than on the calibration set, which then say enough
 Set = Mapping[str, Any]
 
 
 def disproving_sets(evaluations: Sequence[Set], k: str) -> list[Set]:
-    """Return the further sets that disprove the calibration for an event, the worst first."""
+    """Return the further sets that disprove the calibration for an event, the worst first.
+
+    Those on which a promised error rate is broken come before those that are not as stated.
+    """
     found = [one for one in evaluations if one["events"].get(k, {}).get("disproves")]
-    return sorted(found, key=lambda one: float(one["events"][k]["accuracy"]))
+    return sorted(
+        found,
+        key=lambda one: (_broken(one["events"][k]) is None, float(one["events"][k]["accuracy"])),
+    )
+
+
+def _broken(event: Event) -> Counts | None:
+    """Return the first counts of accepted answers that break their promised rate."""
+    accepted = _signed_first(event)
+    return next((one for one in accepted if contradicts(one, one["target"]["max_risk"])), None)
 
 
 def disproof(sets: Sequence[Set], accuracy: float, k: str) -> str:
@@ -300,18 +313,21 @@ def disproof(sets: Sequence[Set], accuracy: float, k: str) -> str:
         names.append(f"{len(sets) - MOST_NAMED} more further sets")
     on = "" if len(sets) == 1 else f" on {names[0]}"
     first = sets[0]["events"][k]
-    if not first.get("shifted", True):
-        broken = next(b for b in _signed_first(first) if contradicts(b, b["target"]["max_risk"]))
-        return (
-            f"Do not use for data like {text.enumerated(names)}: "
-            f"{rate_in_words(broken, accepted=' accepted answers')}{on}. At most "
-            f"{share(broken['target']['max_risk'])} was promised."
-        )
-    return (
-        f"Do not use for data like {text.enumerated(names)}: "
-        f"{percent(1.0 - sets[0]['events'][k]['accuracy'])} of answers are wrong{on}, "
-        f"{percent(1.0 - accuracy)} on the calibration set."
-    )
+    return f"Do not use for data like {text.enumerated(names)}: {_reason(first, accuracy, on)}"
+
+
+def _reason(event: Event, accuracy: float, on: str) -> str:
+    """Return what speaks against an event on a set: more errors, a broken promise, or neither."""
+    errors, known, broken = 1.0 - event["accuracy"], 1.0 - accuracy, _broken(event)
+    if event.get("shifted", True) and errors > FAR_MORE * known:
+        wrong, before = percent(errors), percent(known)
+        return f"{wrong} of answers are wrong{on}, {before} on the calibration set."
+    if broken is not None:
+        rate = rate_in_words(broken, accepted=" accepted answers")
+        return f"{rate}{on}. At most {share(broken['target']['max_risk'])} was promised."
+    stated = event.get("stated")
+    said = "" if stated is None else f", and {percent(stated)} are stated"
+    return f"{percent(event['accuracy'])} of answers are right{on}{said}."
 
 
 def _signed_first(event: Event) -> list[Counts]:
@@ -323,16 +339,14 @@ def details(found: Set, k: str) -> str:
     """Return the figures of a set that disproves the calibration."""
     event = found["events"][k]
     said = [f"{percent(1.0 - event['accuracy'])} of answers are wrong"]
-    for one in _signed_first(event):
-        max_risk = one["target"]["max_risk"]
-        if contradicts(one, max_risk):
-            accepted = f" answers accepted for an error rate of at most {share(max_risk)}"
-            said.append(rate_in_words(one, accepted=accepted))
-            break
-    else:
-        if event["scores"].get(ERROR) is not None:
-            off = percent(event["scores"][ERROR])
-            said.append(f"stated probabilities are off by {off} on average")
+    broken = _broken(event)
+    if broken is not None:
+        max_risk = share(broken["target"]["max_risk"])
+        accepted = f" answers accepted for an error rate of at most {max_risk}"
+        said.append(rate_in_words(broken, accepted=accepted))
+    elif event["scores"].get(ERROR) is not None:
+        off = percent(event["scores"][ERROR])
+        said.append(f"stated probabilities are off by {off} on average")
     outcome = found["outcome"] or "shifted"
     how = "breaks the promise" if outcome == "alike" else SAID[outcome]
     return f"The further set “{text.name(found['name'])}” {how}: {'; '.join(said)}."

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
+from howsure.statistics.fit.verdict import ERROR
 from howsure.statistics.shift.verdict import OPENINGS
 from service.reports.charts import text
 from service.reports.further_sets import (
@@ -26,6 +27,7 @@ Status: TypeAlias = Literal["fit", "unfit", "warned", "disproved", "shifted", "u
 Report: TypeAlias = Mapping[str, Any]
 
 ALL = 1.0
+ALIKE = 0.01  # two shares that say nothing of a difference
 MOSTLY_WRONG = 0.5  # below it a larger error rate is no advice
 WARNED = "Fix the findings and calibrate again. Do not rely on any number of it until then."
 
@@ -299,7 +301,10 @@ def _difference(found: Report, event: Report) -> Iterator[str]:
     """Yield what a shifted set, or one that may be, means for the numbers of the report."""
     name, verdict = text.name(found["name"]), event.get("verdict")
     if verdict in MISCALIBRATED or verdict == UNCLEAR:
-        shares = f"{percent(event['accuracy'])} are right, {percent(event['stated'])} stated"
+        right, stated, off = event["accuracy"], event["stated"], event["scores"].get(ERROR)
+        shares = f"{percent(right)} are right, {percent(stated)} stated"
+        if off is not None and abs(right - stated) < ALIKE:
+            shares = f"stated probabilities are off by {percent(off)} on average"
     if verdict in MISCALIBRATED:
         yield f"On the further set “{name}”, answers are {MISCALIBRATED[verdict]}: {shares}."
     elif found["shifted"]:

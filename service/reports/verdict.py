@@ -8,7 +8,7 @@ from service.reports.numbers import count, percent
 
 Verdict: TypeAlias = Literal["same", "tie", "better", "worse"]
 # Why a comparison of two calibrations names no better one.
-Undecided: TypeAlias = Literal["warnings", "accuracy", "different-sets", "doubtful-set"]
+Undecided: TypeAlias = Literal["warnings", "accuracy", "too-rare", "different-sets", "doubtful-set"]
 
 TIES: frozenset[Verdict] = frozenset({"same", "tie"})
 LARGER_IS_BETTER = frozenset({"accuracy"})
@@ -32,7 +32,8 @@ def compared_verdict(event: Mapping[str, Any], score: str) -> Verdict | None:
     ``event`` is one of a comparison's ``events``.
     """
     undecided: Undecided | None = event["undecided"]
-    if undecided is not None and (undecided != "accuracy" or score not in LARGER_IS_BETTER):
+    of_accuracy = undecided in ("accuracy", "too-rare") and score in LARGER_IS_BETTER
+    if undecided is not None and not of_accuracy:
         return None
     return verdict(event["differences"][score], score)
 

@@ -142,3 +142,31 @@ def test_outputs_in_a_frame_are_found_by_the_names_of_classes(client) -> None:
     assert np.array_equal(short.class_, expected.class_)
     with pytest.raises(HowsureError, match="prob_sales"):
         client.predict(made, probabilities=frame.drop(columns="sales"))
+
+
+def test_answers_stand_beside_their_rows_in_a_frame(client, framed) -> None:
+    """After a sort, a split or a filter the index does not count from 0."""
+    inputs, _ = frame_of("evaluation")
+    some = inputs[inputs["pixel2"] > 2]
+    found = client.predict(framed, some, rows_per_request=100)
+    joined = some.join(found.to_pandas())
+    assert joined["class"].tolist() == found.class_.tolist()
+    assert found.to_pandas().index.equals(some.index)
+    assert client.predict(framed, some.to_numpy()).to_pandas().index.tolist() == [*range(len(some))]
+
+
+def test_ids_beside_outputs_in_a_frame_are_not_read(client) -> None:
+    rng = np.random.default_rng(2)
+    p = rng.uniform(size=400)
+    frame = pd.DataFrame(
+        {"loan_id": np.arange(400), "prob": p, "branch": rng.integers(9, size=400)}
+    )
+    labels = (rng.random(400) < p).astype(int)
+    made = client.calibrate(probabilities=frame, labels=labels, name="loans", bins=5)
+    again = client.predict(made, probabilities=frame)
+    assert again.top1.probability == pytest.approx(
+        client.predict(made, probabilities=p).top1.probability
+    )
+    named = pd.DataFrame({"id": np.arange(400), "no": 1 - p, "yes": p, "why": "text"})
+    found = client.calibrate(probabilities=named, labels=labels, name="named-loans", bins=5)
+    assert client.predict(found, probabilities=named).label[:1] == [["no", "yes"][int(p[0] > 0.5)]]

@@ -124,7 +124,8 @@ def test_an_archive_is_scored_picture_by_picture(http, folder, tmp_path, write) 
     expected = Client(http=http).predict("pictures", pictures=paths)
     assert [line["label"] for line in lines] == expected.label
     assert [line["file"] for line in lines] == list(members)
-    assert [int(line["true_label"]) for line in lines] == [n % N_CLASSES for n in range(60)]
+    assert [int(line["true_class"]) for line in lines] == [n % N_CLASSES for n in range(60)]
+    assert [line["true_label"] for line in lines] == [CLASSES[n % N_CLASSES] for n in range(60)]
     assert [int(line["top1_bin"]) for line in lines] == expected.top1.bin.tolist()
 
 

@@ -190,3 +190,25 @@ def test_what_cannot_be_sent_is_told_before(method, given, message) -> None:
     calibration = ["digits"] if method == "predict" else []
     with Client("http://127.0.0.1:9") as client, pytest.raises(ValueError, match=message):
         getattr(client, method)(*calibration, **given)
+
+
+def test_weights_are_written_beside_an_exported_model(url, tmp_path) -> None:
+    folder = DIGITS.parents[1] / "tests" / "data" / "digits"
+    name = "model_external.onnx.data"
+    inputs, _ = arrays("calibration")
+    rows = inputs[:9].astype(np.float32)
+    with Client(url) as client:
+        samples = DIGITS / "calibration.npz"
+        made = client.calibrate(folder / "model_external.onnx", samples, name="outside", **QUICK)
+        (tmp_path / "new").mkdir()
+        exported = client.export(made, tmp_path / "new" / "calibrated.onnx")
+        assert sorted(path.name for path in exported.parent.iterdir()) == ["calibrated.onnx", name]
+        session = onnxruntime.InferenceSession(exported)
+        (classes,) = session.run(["class"], {session.get_inputs()[0].name: rows})
+        assert classes.tolist() == client.predict(made, rows).class_.tolist()
+        # Beside the weights of a model that was trained again since.
+        (tmp_path / name).write_bytes(b"other weights")
+        with pytest.raises(ValueError, match="has other weights than this calibration"):
+            client.export(made, tmp_path / "calibrated.onnx")
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == [name]
+    assert (tmp_path / name).read_bytes() == b"other weights"

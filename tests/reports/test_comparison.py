@@ -167,3 +167,13 @@ def test_versions_of_one_model_give_the_same_classes(client) -> None:
         assert (found["basis"], found["same_model"]) == (basis, True)
         assert "they give the same classes" in found["sentences"][-1]
     assert not compared(client, *versions(client, "no-model"))["same_model"]
+
+
+def test_a_set_without_errors_names_no_better_version(client) -> None:
+    names = versions(client, "no-errors")
+    judge(client, names, "easy", month(right=1.0, seed=5))
+    found = compared(client, *names)
+    assert found["on"] == "the further set “easy”"
+    event = found["events"]["1"]
+    assert (event["undecided"], event["n_wrong"], event["n_right"]) == ("too-rare", 0, 1500)
+    assert "too few wrong answers (0) to tell which" in found["sentences"][0]

@@ -110,3 +110,27 @@ def test_classes_that_are_wrong_alike_are_not_told(client) -> None:
     report = client.get("/report", params={"calibration": found["id"]}).json()
     assert report["summary"]["status"] == "fit"
     assert not [line for line in report["summary"]["sentences"] if "of all accepted" in line]
+
+
+def test_the_matrix_is_of_the_active_operating_point(client) -> None:
+    made = calibrated(client, quick_config(name="point"), calibration=npz(**rare(4000, 0.02)))
+    about = {"calibration": made["id"]}
+    for chosen, said in (
+        ({"coverage": 0.9}, "the answers that the operating point “review” accepts"),
+        ({"max_risk": 0.02}, "the answers that the operating point “review” accepts"),
+    ):
+        decision = {"name": "review", "author": "A", "reason": "R", **chosen}
+        address = f"/calibrations/{made['id']}/operating-points"
+        point = client.post(address, json=decision).raise_for_status().json()
+        report = client.get("/report", params=about).json()
+        found, seen = report["events"]["1"]["confusion"], point["consequences"]
+        assert (found["threshold"], found["operating_point"]) == (point["threshold"], "review")
+        assert found["max_risk"] == chosen.get("max_risk")
+        assert (found["n_accepted"], found["n_errors"]) == (seen["n_accepted"], seen["n_errors"])
+        assert said in client.get("/report", params={**about, "format": "html"}).text
+    withdrawn = {"author": "A", "reason": "R"}
+    client.post(f"{address}/withdraw", json=withdrawn).raise_for_status()
+    event = client.get("/report", params=about).json()["events"]["1"]
+    assert event["confusion"]["threshold"] == event["figures"]["risk"]["threshold"]
+    page = client.get("/report", params={**about, "format": "html"}).text
+    assert "the answers accepted for an error rate of at most 5&nbsp;%" in page

@@ -270,6 +270,9 @@ def further(name: str, **event: Any) -> dict[str, Any]:
     return {"name": name, "shifted": True, "outcome": "shifted", "events": {"1": found | event}}
 
 
+BROKEN = {"target": {"max_risk": 0.05, "delta": 0.05}, **counts(60)}
+
+
 def test_a_further_set_that_disproves_it_comes_first(report) -> None:
     promised = {"target": {"max_risk": 0.05, "delta": 0.05}, **counts(480, 480)}
     report["evaluations"] = [
@@ -337,3 +340,40 @@ def test_a_shifted_further_set_is_named(report) -> None:
     sentence = summarise(report)["sentences"][-1]
     assert "after\ufffd the move" in sentence
     assert "may not hold" in sentence
+
+
+@pytest.mark.parametrize(
+    ("event", "reason"),
+    [
+        (
+            {"accuracy": 0.946, "stated": 0.989},
+            "94.6 % of answers are right, and 98.9 % are stated.",
+        ),
+        ({"accuracy": 0.946}, "94.6 % of answers are right."),
+        ({"accuracy": 0.9, "stated": 0.95}, "10.0 % of answers are wrong, 5.3 % on the calibr"),
+        (
+            {"accuracy": 0.946, "stated": 0.989, "accepted": [BROKEN]},
+            "60 of 500 accepted answers are wrong, 12.0 % (9.3 % to 15.2 %). At most 5 % was promi",
+        ),
+    ],
+)
+def test_the_reason_is_what_went_wrong(report, event, reason) -> None:
+    report["evaluations"] = [further("later", disproves=True, **event)]
+    assert f"Do not use for data like “later”: {reason}" in summarise(report)["headline"]
+
+
+def test_a_broken_promise_comes_before_other_reasons(report) -> None:
+    report["evaluations"] = [
+        further("stated", disproves=True, accuracy=0.94, stated=0.99),
+        further("broken", disproves=True, accuracy=0.945, accepted=[BROKEN]),
+    ]
+    found = summarise(report)["headline"]
+    assert found.startswith("Do not use for data like “broken” and “stated”: 60 of 500 accepted")
+
+
+def test_equal_shares_are_no_reason(report) -> None:
+    scores = {"ece_15": 0.051}
+    off = {"accuracy": 0.63, "stated": 0.629, "scores": scores, "verdict": "not as stated"}
+    report["evaluations"] = [further("later", **off)]
+    (said,) = (line for line in summarise(report)["sentences"] if "“later”" in line)
+    assert said.endswith("stated probabilities are off by 5.1 % on average.")

@@ -101,12 +101,15 @@ def test_samples_are_the_same_where_labels_are_in_one_order():
     assert not are_same_samples(np.sort(labels), np.sort(labels))
 
 
+ALIKE = ((0.9, 1000), (0.9, 1000))
+
+
 def test_folds_are_compared_by_their_means():
     first = {"nll": FoldScore(0.30, 0.05, 10, None), "brier": FoldScore(0.1, 0.02, 10, None)}
     second = {"nll": FoldScore(0.27, 0.08, 5, None), "brier": FoldScore(None, None, 0, None)}
-    found = compare_on_folds(5, first, second)
+    found = compare_on_folds(5, first, second, accuracies=ALIKE)
 
-    assert (found.k, found.paired, set(found.differences)) == (5, False, {"nll"})
+    assert (found.k, found.paired, set(found.differences)) == (5, False, {"nll", "accuracy"})
     difference = found.differences["nll"]
     expected = ttest_ind_from_stats(0.27, 0.08, 5, 0.30, 0.05, 10, equal_var=False).statistic
     assert difference.mean == pytest.approx(-0.03)
@@ -115,9 +118,8 @@ def test_folds_are_compared_by_their_means():
 
 def test_a_single_fold_has_no_error():
     one, many = FoldScore(0.2, None, 1, None), FoldScore(0.3, 0.1, 10, None)
-    assert (
-        compare_on_folds(1, {"nll": one}, {"nll": many}).differences["nll"].standard_error is None
-    )
+    found = compare_on_folds(1, {"nll": one}, {"nll": many}, accuracies=ALIKE)
+    assert found.differences["nll"].standard_error is None
 
 
 def test_a_model_that_is_always_wrong_does_not_win():
@@ -136,10 +138,32 @@ def test_a_model_that_is_always_wrong_does_not_win():
 def test_accuracies_of_two_sets_are_compared_by_their_samples():
     one, same = {"nll": FoldScore(0.3, 0.05, 10, None)}, (0.9, 1000)
     for other, rates_the_same in (((0.89, 1000), True), ((0.85, 1000), False), ((0.85, 100), True)):
-        accuracy = accuracy_difference(same, other)
-        assert accuracy.mean == pytest.approx(other[0] - 0.9)
-        found = compare_on_folds(1, one, one, accuracy=accuracy)
+        accuracies = same, other
+        found = compare_on_folds(1, one, one, accuracies=accuracies)
+        assert found.differences["accuracy"].mean == pytest.approx(other[0] - 0.9)
         assert found.rates_the_same == rates_the_same
     assert accuracy_difference((1.0, 50), (1.0, 50)).standard_error > 0
     # Without any other score there is nothing to compare.
-    assert not compare_on_folds(1, {}, one, accuracy=accuracy).differences
+    assert not compare_on_folds(1, {}, one, accuracies=accuracies).differences
+
+
+@pytest.mark.parametrize(
+    ("n_wrong", "is_too_rare"), [(0, True), (9, True), (10, False), (391, True)]
+)
+def test_losses_are_not_compared_without_errors(n_wrong, is_too_rare):
+    """The larger probabilities have the smaller loss, with hardly any standard error."""
+    records = simulated_records(400, seed=2)
+    records = replace(records, label_rank=(np.arange(400) < n_wrong).astype(np.int32))
+    rng = np.random.default_rng(1)
+    tables = [
+        fit_bin_table(records.uncertainty[COLUMN], rng.random(400) < rate, n_bins=2)
+        for rate in (0.9, 0.99)
+    ]
+    found = compare_on_samples(1, *(Served(table, COLUMN, records) for table in tables))
+    assert (found.n_wrong, found.n_right) == (n_wrong, 400 - n_wrong)
+    assert found.is_too_rare == is_too_rare
+    if n_wrong == 0:
+        assert found.differences["nll"].clear
+    folds = {"nll": FoldScore(0.3, 0.05, 10, None)}
+    accuracies = ((1.0 - n_wrong / 400, 400), (0.5, 400))
+    assert compare_on_folds(1, folds, folds, accuracies=accuracies).is_too_rare == is_too_rare

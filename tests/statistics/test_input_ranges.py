@@ -230,7 +230,16 @@ def test_a_missing_value_is_outside_where_the_set_has_none() -> None:
 
 @pytest.mark.parametrize(
     ("before", "now", "is_found"),
-    [(0.0, 0.01, True), (0.1, 0.5, False), (0.1, 0.7, True), (0.3, 0.7, False), (0.3, 0.9, True)],
+    [
+        (0.0, 0.01, True),
+        (0.1, 0.5, False),
+        (0.1, 0.7, True),
+        (0.3, 0.7, False),
+        (0.3, 0.9, True),
+        (0.5, 0.8, False),
+        (0.5, 1.0, True),
+        (1.0, 1.0, False),
+    ],
 )
 def test_a_column_that_lost_its_values_is_named(before, now, is_found) -> None:
     draw = np.random.default_rng(3).normal(size=(1000, 2))

@@ -14,10 +14,11 @@ from service.child.reading.columns import (
     listed,
     nearest,
     other_columns,
+    rename_hint,
 )
 from service.child.reading.sampling_design import design_columns
 from service.runner.messages.dataset import MAX_NAME_LENGTH, OutputKind
-from service.runner.messages.reading import Reading, SetContext
+from service.runner.messages.reading import LABEL, Reading, SetContext
 
 # What the names of class columns begin with; an index or the name of the class follows.
 PREFIXES: Mapping[OutputKind, str] = {"logits": "logit_", "probabilities": "prob_"}
@@ -26,8 +27,7 @@ _BY_NAME = re.compile(r"(logit_|prob_|p_)(.+)", re.DOTALL)
 # One column with the probability of class 1 of two.
 _BINARY = re.compile("p|prob|probability")
 _BINARY_CLASSES = 2
-# Numbers of rows, also as pandas writes them, and of things.
-_ID = re.compile(r"|Unnamed: 0|__index_level_[0-9]+__|(.*[_ ])?(id|index|row|number)|.*(Id|ID)")
+_LABELS = ("y", "y_true", "target", "class", "truth")
 
 
 def reads_outputs(names: Iterable[str], reading: Reading) -> bool:
@@ -75,7 +75,7 @@ def output_columns(columns: Mapping[str, TableColumn], ctx: SetContext) -> Table
     unknown = [
         name
         for name in others
-        if _may_be_class(columns[name]) or (label is None and _may_be_label(columns[name]))
+        if _may_be_class(columns[name]) or (label is None and _may_be_label(name))
     ]
     if unknown:
         raise ctx.invalid(
@@ -108,9 +108,9 @@ def _may_be_class(column: TableColumn) -> bool:
     return column.kind in ("numbers", "lists") and np.dtype(column.dtype).kind == "f"
 
 
-def _may_be_label(column: TableColumn) -> bool:
-    """Tell whether a column of integers is not called as ids and row numbers are."""
-    return column.kind == "numbers" and _ID.fullmatch(column.name) is None
+def _may_be_label(name: str) -> bool:
+    """Tell whether a column is called as labels are, nearly `label` included."""
+    return name.casefold() in _LABELS or bool(rename_hint([name], [LABEL]))
 
 
 def _notes(found: _Classes, others: Sequence[str]) -> tuple[str, ...]:

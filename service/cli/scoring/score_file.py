@@ -33,7 +33,7 @@ from service.cli.calibrate import one_file
 from service.cli.connection import Address
 from service.cli.failure import CommandFailed
 from service.cli.scoring.parts import Manifest, Parts
-from service.cli.scoring.writers import FILE, TRUE_LABEL, Result, writer_of
+from service.cli.scoring.writers import FILE, TRUE_CLASS, Result, writer_of
 from service.errors import ServiceError
 from service.runner.messages.dataset import PAIRS, Batch, Dataset
 from service.runner.messages.limits import DatasetLimits
@@ -208,7 +208,7 @@ def _input_columns(dataset: Dataset, batch: Batch) -> Arrays:
     if dataset.info.labelled and dataset.info.kind == PAIRS:
         found[CORRECT_COLUMN] = batch.labels == CORRECT
     elif dataset.info.labelled:
-        found[TRUE_LABEL] = batch.labels
+        found[TRUE_CLASS] = batch.labels
     return found
 
 

@@ -17,7 +17,9 @@ from service.reports.csv_table import csv_cell
 
 Column = NDArray[Any]
 Columns = dict[str, Column]
-ROW, FILE, TRUE_LABEL, CLASS, LABEL = "row", "file", "true_label", "class", "label"
+ROW, FILE = "row", "file"
+CLASS, LABEL = "class", "label"  # the predicted one: its index and its name
+TRUE_CLASS, TRUE_LABEL = "true_class", "true_label"
 OUT_OF_DISTRIBUTION = "out_of_distribution"
 WORDS = np.array(["false", "true"])
 
@@ -38,13 +40,15 @@ class Result:
     def names(self) -> list[str]:
         """The arrays of every part, in the order they are written in.
 
-        First ``row``, what the input says of it (``file``, ``true_label``, of pairs ``correct``),
-        ``class`` and ``label``, which pairs do not have; then the others, in the order of the
-        service.
+        First ``row``, what the input says of it (``file``, ``true_class`` and ``true_label``, of
+        pairs ``correct``), ``class`` and ``label``, which pairs do not have; then the others, in
+        the order of the service.
         """
         with self.parts.reading(0) as stored:
-            front = [name for name in (FILE, TRUE_LABEL, CORRECT_COLUMN) if name in stored]
+            front = [name for name in (FILE, TRUE_CLASS, CORRECT_COLUMN) if name in stored]
             rest = [name for name in stored if name not in {*front, CLASS}]
+            if TRUE_CLASS in front:
+                front.insert(front.index(TRUE_CLASS) + 1, TRUE_LABEL)
             classes = [CLASS, LABEL] if CLASS in stored else []
         return [ROW, *front, *classes, *rest]
 
@@ -62,9 +66,10 @@ class Result:
             with self.parts.reading(part) as stored:
                 if name == ROW:
                     yield np.arange(rows.start, rows.stop, dtype=np.int64)
-                elif name == LABEL:
+                elif name in (LABEL, TRUE_LABEL):
+                    index = stored[CLASS if name == LABEL else TRUE_CLASS]
                     # All parts get the width of the widest name.
-                    yield np.array(self.classes, dtype=np.str_)[stored[CLASS]]
+                    yield np.array(self.classes, dtype=np.str_)[index]
                 else:
                     yield stored[name]
 

@@ -3,6 +3,7 @@
 from service.reports.charts import text
 from service.reports.charts.figure import Column, Figure, Report, Row, Table
 from service.reports.located import Located
+from service.reports.numbers import share
 
 CONFUSION = "confusion"
 OTHERS = "others"
@@ -29,12 +30,11 @@ def confusion_figures(report: Report) -> list[Figure]:
 def _figure(k: str, found: Row, pairs: Located, names: list[str], *, weighted: bool) -> Figure:
     shown = _unique([text.name(names[index]) for index in found["classes"]])
     shown += [OTHERS] * (len(found["counts"]) - len(shown))
-    all_answers = "all" if found["threshold"] is None else "all accepted"
     return Figure(
         chart=CONFUSION,
         key=k,
         title=_title(k, found, names),
-        note=f"Confusion matrix of {all_answers} answers on the calibration set: "
+        note=f"Confusion matrix of {_answers(found)} on the calibration set: "
         f"{text.count(found['n_accepted'])}, of which {text.count(found['n_errors'])} are wrong. "
         "Correct answers are on the grey diagonal."
         + (" Classes with the most errors." if OTHERS in shown else "")
@@ -48,6 +48,19 @@ def _figure(k: str, found: Row, pairs: Located, names: list[str], *, weighted: b
             ],
         ),
     )
+
+
+def _answers(found: Row) -> str:
+    """Return which answers are counted."""
+    if found["threshold"] is None:
+        return "all answers"
+    if found.get("operating_point") is not None:
+        return (
+            f"the answers that the operating point “{text.name(found['operating_point'])}” accepts"
+        )
+    if found.get("max_risk") is None:
+        return "all accepted answers"
+    return f"the answers accepted for an error rate of at most {share(found['max_risk'])}"
 
 
 def _cells(counts: list[list[int]], shown: list[str]) -> list[Row]:

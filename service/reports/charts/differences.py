@@ -126,6 +126,8 @@ def _comparison_figure(at: int, found: Row, rows: list[Row]) -> Figure:
         said = f"{second} and {first} are not compared, because of warnings"
     elif "doubtful-set" in undecided:
         said = f"{second} and {first} are not compared, because the set looks wrong"
+    elif undecided == {"too-rare"} and not verdicts:
+        said = f"{second} and {first} are not compared, because errors are too few"
     elif undecided == {"accuracy"} and len(verdicts) == 1:
         said = (
             f"{second} is right {'more' if verdicts == {'better'} else 'less'} often than {first}"

@@ -7,7 +7,6 @@ from typing import Any
 
 from howsure.statistics.comparison import (
     Comparison,
-    accuracy_difference,
     compare_on_folds,
     compare_on_samples,
 )
@@ -145,7 +144,9 @@ def _undecided(found: Comparison, decided: Decision) -> Undecided | None:
         return "warnings"
     if decided.basis == "none":
         return "different-sets"
-    return None if found.rates_the_same else "accuracy"
+    if not found.rates_the_same:
+        return "accuracy"
+    return "too-rare" if found.is_too_rare else None
 
 
 def _is_same_model(first: Report, second: Report, found: Sequence[Comparison]) -> bool:
@@ -185,4 +186,4 @@ def _on_folds(k: str, first: Report, second: Report) -> Comparison:
         found = event["measures"][event["served"]]["scores"]
         scores.append({name: FoldScore(**values) for name, values in found.items()})
         accuracies.append((event["accuracy"], report["provenance"]["data"]["samples"]))
-    return compare_on_folds(int(k), *scores, accuracy=accuracy_difference(*accuracies))
+    return compare_on_folds(int(k), *scores, accuracies=accuracies)

@@ -68,6 +68,12 @@ def event_sentence(found: Comparison, undecided: Undecided | None, decided: Deci
         return f"Top-{found.k}: {_different(str(found.k), decided)}"
     if undecided == "accuracy":
         return f"{opening} {_accuracies(found, *decided.names)}"
+    if undecided == "too-rare":
+        how = "wrong" if found.n_wrong <= found.n_right else "right"
+        return (
+            f"{opening} too few {how} answers ({count(min(found.n_wrong, found.n_right))}) to tell "
+            "which probabilities are better."
+        )
     return f"{opening} {_losses(found, *decided.names)}"
 
 

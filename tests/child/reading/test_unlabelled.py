@@ -117,3 +117,10 @@ def test_integers_beside_labelled_outputs_are_not_read(tmp_path):
     assert labels.tolist() == [1, 0]
     np.testing.assert_array_equal(arrays["probabilities"], [[0.25, 0.75], [1, 0]])
     assert info_of(path).notes[-1] == "Other columns are not read: `account`, `when`."
+
+
+def test_integers_beside_outputs_to_predict_are_not_read(path):
+    table = output_columns(LOGITS, LABELS)
+    del table["label"]
+    info = info_of(write_parquet(path, {"branch": LABELS} | table), labels_required=False)
+    assert info.notes[-1] == "Other columns are not read: `branch`."

@@ -62,7 +62,9 @@ def assert_answers(
     answer = service.post("/predict", json={"calibration": calibration, **rows})
     predictions = answer.raise_for_status().json()["predictions"]
     added = {"row": range(N_ROWS), "label": [row["label"] for row in predictions]}
-    added |= {} if labels is None else {"true_label": labels}
+    if labels is not None:
+        names = service.get(f"/calibrations/{calibration}").json()["config"]["classes"]
+        added |= {"true_class": labels, "true_label": np.array(names)[labels].tolist()}
     found = arrays_in(path)
     assert found.keys() == arrays_of(predictions).keys() | added.keys()
     assert_says(found, predictions)
