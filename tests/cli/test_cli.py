@@ -149,7 +149,7 @@ def test_further_sets_refits_promotion_and_comparison(tmp_path, service, command
         assert cells == [f"{number:.4f}" for number in numbers]
         for one in event["accepted"]:
             counts = f"{one['n_accepted']} of 600 answers, {one['n_errors']} of them wrong"
-            rate = f"an error rate of at most {100 * one['target']['max_risk']:.1f} %"
+            rate = f"an error rate of at most {100 * one['target']['max_risk']:g} %"
             assert f"Top-{k}, accepted for {rate}: {counts}" in shown
 
     shown = command("evaluate", "judged", tmp_path / "unlabelled.npz", "--name", "later").stdout
