@@ -165,9 +165,11 @@ def test_percentages_are_told_alike_in_json_and_csv(client, intents) -> None:
 
 
 def test_columns_called_as_classes_are_told_the_prefix(client) -> None:
-    table = csv({**{name: OUTPUTS[:, k] for k, name in enumerate(NAMES)}, "label": LABELS})
+    ids = {"ticket_id": np.arange(len(LABELS))}
+    named = {name: OUTPUTS[:, k] for k, name in enumerate(NAMES)}
+    table = csv({**ids, **named, "label": LABELS})
     answer = calibrate(client, calibration=table, config=json.dumps(CONFIG))
-    assert f"(rename `{NAMES[0]}` to `prob_{NAMES[0]}`)" in answer.json()["detail"]
+    assert f"(rename `{NAMES[-1]}` to `prob_{NAMES[-1]}`)" in answer.json()["detail"]
 
 
 def test_the_one_score_of_a_binary_classifier_is_told_its_columns(client) -> None:

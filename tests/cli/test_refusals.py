@@ -78,7 +78,10 @@ ON_A_SERVICE = [
     ((*POINT, "--volume", "10"), "--volume belongs to a preview (--max-risk, --coverage or"),
     ((*POINT, "--withdraw"), "--withdraw needs --author and --reason"),
     ((*POINT, "--withdraw", *SIGNED), "has no active operating point"),
-    ((*POINT, "--max-risk", "0.00001", "--activate", *SIGNED), "No threshold meets risk 1e-05"),
+    (
+        (*POINT, "--max-risk", "0.00001", "--activate", *SIGNED),
+        "No threshold passes the test for an error rate of at most 0.001 %",
+    ),
     ((*POINT, "--max-risk", "2"), "query.max_risk: Input should be less than 1"),
 ]
 

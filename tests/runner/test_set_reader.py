@@ -106,7 +106,7 @@ def test_every_format_is_read_where_nothing_can_be_reached(reader, tmp_path):
 
 def test_a_rule_is_broken_where_it_was_before(reader, tmp_path):
     inputs = INPUTS.copy()
-    inputs[7000, 1] = np.nan
+    inputs[7000, 1] = np.inf
     path = write_npz(tmp_path / "set.npz", inputs=inputs, labels=LABELS)
     with reader.read([asked(path)], LIMITS) as (dataset,):
         rows = dataset.shards()
