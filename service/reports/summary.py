@@ -6,17 +6,8 @@ from typing import Any, Literal, TypeAlias
 from howsure.statistics.fit.verdict import ERROR
 from howsure.statistics.shift.verdict import OPENINGS
 from service.reports.charts import text
-from service.reports.further_sets import (
-    MOST_NAMED,
-    UNCLEAR,
-    contradicts,
-    details,
-    disproof,
-    disproving_sets,
-    doubted_part,
-    excess,
-    rate_in_words,
-)
+from service.reports.disproof import MOST_NAMED, details, disproof, disproving_sets
+from service.reports.further_sets import UNCLEAR, contradicts, doubted_part, excess, rate_in_words
 from service.reports.learned import is_exact_test
 from service.reports.numbers import confidence, percent, rough_count, share
 from service.reports.verdict import calibration_sentences

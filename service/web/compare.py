@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from service.reports.charts.registry import render_figures
 from service.reports.comparison.compare import compare_calibrations
-from service.reports.further_sets import disproving_sets
+from service.reports.disproof import disproving_sets
 from service.reports.located import Located, value_of
 from service.reports.numbers import share
 from service.reports.summary import active_point

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from scipy.stats import binomtest
 
-from service.reports.further_sets import disproof, further_events
+from service.reports.disproof import disproof
+from service.reports.further_sets import further_events
 
 
 def verdict(n: int = 2000, outcome: str = "alike", p: float | None = 1.0, **result: Any) -> str:
