@@ -96,8 +96,8 @@ class Predictions:
         """Return a data frame with a row each: the label, and the arrays by their names.
 
         An array of several values a row becomes several columns, ``topk_class_1`` and so on. It has
-        the index of the data frame that was sent, so ``frame.join(predictions.to_pandas())`` puts
-        each answer beside its row.
+        the index of the data frame that was sent, so that ``frame.join`` puts each answer beside
+        its row; ``rsuffix`` keeps a column ``label`` of the frame apart.
 
         Raises
         ------

@@ -124,8 +124,16 @@ def label_column(names: Sequence[str], ctx: SetContext) -> str | None:
                 f"expected config.columns.{LABEL} to name one column, got {listed(asked)}; "
                 f"there are {listed(names, most=MANY)}{nearest(asked, names)}",
             )
-        is_input = any(LABEL in of for of in ctx.reading.input_columns.values())
-        return LABEL if LABEL in names and not is_input else None
+        inputs = {name for of in ctx.reading.input_columns.values() for name in of}
+        others = [name for name in names if name not in inputs]
+        if LABEL in others:
+            return LABEL
+        if hint := rename_hint(others, asked):
+            raise ctx.invalid(
+                f"expected the labels in {listed(asked)}, as in the calibration set, or none{hint}",
+                asked[0],
+            )
+        return None
     if ctx.labels_required and LABEL not in names:
         fix = (
             f'if it is called otherwise, say so in config.columns: {{"{LABEL}": ["its name"]}} '

@@ -20,6 +20,7 @@ from dataset_files import (
 
 from service.errors import InvalidDataset, TooLarge
 from service.runner.messages.limits import DatasetLimits
+from service.runner.messages.reading import Reading
 
 N_SAMPLES = 100
 LABELS = np.arange(N_SAMPLES) % 3
@@ -124,3 +125,17 @@ def test_integers_beside_outputs_to_predict_are_not_read(path):
     del table["label"]
     info = info_of(write_parquet(path, {"branch": LABELS} | table), labels_required=False)
     assert info.notes[-1] == "Other columns are not read: `branch`."
+
+
+@pytest.mark.parametrize(
+    ("name", "is_refused"), [("Outcome", True), ("outcme", True), ("x", False)]
+)
+def test_labels_that_are_nearly_called_as_before_are_refused(path, name, is_refused):
+    """Else the set would be judged as one without labels."""
+    reading = Reading(columns={"inputs": ["age"], "label": ["outcome"]})
+    path = write_parquet(path, {"age": HUMAN, name: LABELS})
+    if not is_refused:
+        assert not info_of(path, labels_required=False, reading=reading).labelled
+        return
+    error = refusal(path, labels_required=False, reading=reading)
+    assert f"rename `{name}` to `outcome`" in error.message
