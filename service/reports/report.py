@@ -173,7 +173,9 @@ def collect_report(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -
         further = evaluations.of_calibration(row.id)
         elsewhere = evaluations.only_of_other_versions(row)
         export = ExportRepository(session, tenant_id).find(row.id)
-        point = OperatingPointRepository(session, tenant_id).active([row.id]).get(row.id)
+        points = OperatingPointRepository(session, tenant_id)
+        point = points.active([row.id]).get(row.id)
+        earlier = None if point is not None else points.of_earlier_version(row)
     accuracy = row.accuracy or {}
     report = {
         "calibration": {
@@ -186,6 +188,7 @@ def collect_report(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -
         "events": {k: _event(k, row, tables, scores) for k in sorted(accuracy, key=int)},
         "model_scores": row.model_scores or {},
         "operating_point": None if point is None else operating_point(point),
+        "earlier_operating_point": None if earlier is None else _earlier(*earlier),
         "export": None if export is None else _export(export),
         "evaluations": [further_set(found, point) for found in further if found.result is not None],
         "not_evaluated": elsewhere,
@@ -240,6 +243,12 @@ def operating_point(found: models.OperatingPoint) -> dict[str, Any]:
     """Return the active operating point of a report."""
     names = ("name", "threshold", "chosen_by", "consequences", "author", "reason")
     return {name: getattr(found, name) for name in names} | {"created_at": _time(found.created_at)}
+
+
+def _earlier(version: int, found: models.OperatingPoint) -> dict[str, Any]:
+    """Return the active operating point of an earlier version, which has none itself."""
+    names = ("name", "chosen_by", "author")
+    return {"version": version} | {name: getattr(found, name) for name in names}
 
 
 def _export(found: KeptExport) -> dict[str, Any]:

@@ -236,6 +236,11 @@ class Report(BaseModel):
         description="The active one: name, threshold, its choice and consequences, author, "
         "reason, time; null without one.",
     )
+    earlier_operating_point: dict[str, Any] | None = Field(
+        None,
+        description="Without an active one: that of the newest earlier version of the name with "
+        "one: version, name, its choice, author; null if there is none.",
+    )
     export: ExportReport | None = Field(
         None, description="The exported file; null until the first request for it."
     )

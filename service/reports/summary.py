@@ -67,6 +67,8 @@ def _sentences(report: Report, k: str, status: Status) -> Iterator[str]:
         status, headline = _by_error_rate(report, k)
         yield f"For data like the calibration set: {headline}"
         yield from (details(found, k) for found in disproving_sets(report["evaluations"], k))
+    if report.get("earlier_operating_point") is not None:
+        yield earlier_point(report)
     if report["not_evaluated"]:
         yield not_evaluated(report["not_evaluated"])
     if status == "fit":
@@ -97,6 +99,18 @@ def _without_a_model(report: Report, k: str) -> Iterator[str]:
             f"Always answering “{name}” would be wrong in {percent(errors)}: the error rate says "
             "little about the other classes. See which errors are accepted, by class."
         )
+
+
+def earlier_point(report: Report) -> str:
+    """Return that an earlier version has an operating point, which this one does not follow."""
+    found, name = report["earlier_operating_point"], report["calibration"]["name"]
+    target = found["chosen_by"].get("max_risk")
+    promise = "" if target is None else f"at most {share(target)} wrong, "
+    return (
+        f"{name}@{found['version']} has the operating point “{text.name(found['name'])}” "
+        f"({promise}by {text.name(found['author'])}). This version does not follow it: activate "
+        f"one here before callers of “{name}” rely on it."
+    )
 
 
 def not_evaluated(names: Sequence[str]) -> str:

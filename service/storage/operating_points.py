@@ -45,6 +45,21 @@ class OperatingPointRepository:
         )
         return {row.calibration_id: row for row in rows}
 
+    def of_earlier_version(self, row: Calibration) -> tuple[int, OperatingPoint] | None:
+        """Return the newest earlier version of the name with an active operating point, and it."""
+        versions = self._session.execute(
+            select(Calibration.id, Calibration.version)
+            .where(
+                Calibration.tenant_id == self._tenant_id,
+                Calibration.name == row.name,
+                Calibration.version < row.version,
+                Calibration.status == "succeeded",
+            )
+            .order_by(Calibration.version.desc())
+        ).all()
+        active = self.active([found.id for found in versions])
+        return next(((v.version, active[v.id]) for v in versions if v.id in active), None)
+
     def history(self, calibration_id: UUID) -> Sequence[OperatingPoint]:
         """Return all decisions of a calibration, newest first."""
         return self._session.scalars(self._newest_first(calibration_id)).all()

@@ -250,3 +250,34 @@ def test_a_threshold_is_judged_on_the_evaluation_set(client, address) -> None:
     for target in event["measures"][event["served"]]["selective"]:
         seen = client.get(f"{address}/preview", params=target["target"]).json()["consequences"]
         assert target["evaluation"].items() <= seen["evaluation"].items()
+
+
+def test_a_new_version_says_that_it_does_not_follow_an_earlier_decision(client) -> None:
+    config = QUICK | {"name": "signed"}
+    made = calibrated(
+        client, config, model=digits("model.onnx"), calibration=digits("evaluation.npz")
+    )
+    first = f"/calibrations/{made['id']}/operating-points"
+    save(client, first, max_risk=0.05)
+    newer = refit(client, "signed", bins=7).json()["id"]
+
+    def told(reference: str) -> list[str]:
+        report = client.get("/report", params={"calibration": reference}).json()
+        found = [s for s in report["summary"]["sentences"] if "does not follow it" in s]
+        assert bool(found) == (report["earlier_operating_point"] is not None)
+        return found
+
+    said = (
+        "signed@1 has the operating point “automatic” (at most 5 % wrong, by A. Reviewer). This "
+        "version does not follow it: activate one here before callers of “signed” rely on it."
+    )
+    assert told("signed@1") == []
+    assert told("signed@2") == [said]
+    page = client.get(f"/pages/calibrations/{newer}/operating-point").raise_for_status().text
+    assert said in page.replace("&nbsp;", " ")
+    save(client, f"/calibrations/{newer}/operating-points", coverage=0.9)
+    assert told("signed@2") == []
+    client.post(f"{first}/withdraw", json=SIGNED).raise_for_status()
+    refit(client, "signed", bins=8)
+    (said,) = told("signed@3")
+    assert said.startswith("signed@2 has the operating point “automatic” (by A. Reviewer). This")

@@ -16,6 +16,7 @@ from service.reports.located import Located
 from service.reports.operating_point_routes import list_operating_points
 from service.reports.operating_points import MAX_AUTHOR_CHARACTERS, MAX_REASON_CHARACTERS, NAME
 from service.reports.report import collect_report
+from service.reports.summary import earlier_point
 from service.web.api_calls import Answer
 from service.web.operating_point.choice import CONTROLS, LABELS, MOST_OF_UNIT, Chosen, typed
 from service.web.operating_point.configured_rates import abstain_without_point
@@ -70,6 +71,7 @@ def operating_point_page(
         chart=_chart(charts_of(request), report, found),
         history=Located(history)["operating_points"],
         is_active=active is not None,
+        earlier=earlier_point(report) if report["earlier_operating_point"] else "",
         is_approximate=not is_exact_test(served, report["provenance"]["data"].get("design")),
         without=abstain_without_point(table.get("selective")),
         withdrawn=abstain_without_point(table.get("selective"), then=True),
