@@ -6,7 +6,7 @@ from html import escape
 from typing import Any, Self, TypeAlias
 
 from howsure.client.frames import Frame, data_frame, html_table
-from howsure.remedies import remedy_of
+from howsure.remedies import remedy_for_further_set, remedy_of
 from howsure.remedy_texts import Remedy
 
 FINISHED = frozenset({"succeeded", "failed", "cancelled"})
@@ -51,6 +51,12 @@ class Finding:
     def of(cls, found: Mapping[str, Any], resource: Mapping[str, Any]) -> Self:
         """Read a finding of the service, about a calibration."""
         remedy = remedy_of(found, resource, f"{resource['name']}@{resource['version']}")
+        return cls(found["code"], found["level"], found["message"], found["figures"], remedy)
+
+    @classmethod
+    def of_further_set(cls, found: Mapping[str, Any]) -> Self:
+        """Read a finding of the service, about a further set."""
+        remedy = remedy_for_further_set(found, {})
         return cls(found["code"], found["level"], found["message"], found["figures"], remedy)
 
 
@@ -205,12 +211,13 @@ class Evaluation:
         return None if self.result is None else bool(self.result["shifted"])
 
     @property
-    def findings(self) -> Sequence[Mapping[str, Any]]:
-        """What looks wrong with the set, such as a column in another unit, see docs/findings.md.
+    def findings(self) -> Sequence[Finding]:
+        """What looks wrong with the set, such as a column in another unit.
 
         A set that was prepared in another way need not be `shifted`: look at both.
         """
-        return () if self.result is None else self.result.get("findings", ())
+        found = () if self.result is None else self.result.get("findings", ())
+        return tuple(Finding.of_further_set(one) for one in found)
 
     @property
     def sentence(self) -> str | None:

@@ -170,3 +170,11 @@ def test_ids_beside_outputs_in_a_frame_are_not_read(client) -> None:
     named = pd.DataFrame({"id": np.arange(400), "no": 1 - p, "yes": p, "why": "text"})
     found = client.calibrate(probabilities=named, labels=labels, name="named-loans", bins=5)
     assert client.predict(found, probabilities=named).label[:1] == [["no", "yes"][int(p[0] > 0.5)]]
+
+
+def test_findings_of_a_further_set_have_remedies(client, framed) -> None:
+    inputs, labels = frame_of("evaluation")
+    (found,) = client.evaluate(framed, (inputs * 255, labels), name="not scaled").findings
+    assert (found.code, found.level) == ("inputs-out-of-range", "warning")
+    assert found.remedy.text == "Prepare the set as the calibration set."
+    assert client.evaluate(framed, (inputs, labels), name="same again").findings == ()
