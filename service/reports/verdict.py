@@ -81,6 +81,14 @@ def calibration_sentences(report: Mapping[str, Any], event: Mapping[str, Any]) -
     raw = event["baselines"]["raw_softmax"]
     if is_chance(raw):
         off, limit = percent(_observed(raw)), percent(chance_limit(raw))
+        where = _worse_in(raw)
+        if where is not None:
+            yield (
+                "Stated probabilities are clearly better than the model's own, by the loss "
+                f"(negative log-likelihood, {where}), although the model's own are off by {off} on "
+                f"average, no more than chance explains ({_together(event, report)})."
+            )
+            return
         if chance_limit(raw) > SHOWS_LITTLE:
             yield (
                 "Too few samples to tell whether the model's own probabilities are calibrated: "
@@ -100,6 +108,18 @@ def calibration_sentences(report: Mapping[str, Any], event: Mapping[str, Any]) -
         f"{opening} probabilities are off by {after} on average after calibration, {before} before "
         f"({on}). {'The remaining' if gains else 'An error of'} {after} is {explained}."
     )
+
+
+PHASES = {"evaluation": "on the evaluation set", "cross_validation": "in cross-validation"}
+
+
+def _worse_in(raw: Mapping[str, Any]) -> str | None:
+    """Return where the loss of the model's own probabilities is clearly larger; None if nowhere."""
+    for phase, where in PHASES.items():
+        difference = raw["difference"].get(phase, {}).get("nll")
+        if difference is not None and verdict(difference) == "worse":
+            return where
+    return None
 
 
 def chance_in_words(judged: Mapping[str, Any]) -> str:

@@ -154,7 +154,8 @@ def test_a_warning_outweighs_a_certificate(report) -> None:
 )
 def test_the_calibration_error_is_told_from_chance(report, raw, served, after, said) -> None:
     event = report["events"]["1"]
-    event["baselines"]["raw_softmax"]["evaluation_ece_band"] = {"consistent": raw, "observed": 0.03}
+    own = event["baselines"]["raw_softmax"]
+    own |= {"evaluation_ece_band": {"consistent": raw, "observed": 0.03}, "difference": {}}
     band = None if served is None else {"consistent": served}
     event["measures"][event["served"]]["evaluation_ece_band"] = band
     event["figures"]["calibration_error"]["served"]["mean"] = after
@@ -167,6 +168,7 @@ def test_the_calibration_error_is_told_from_chance(report, raw, served, after, s
 def test_few_samples_do_not_show_that_a_model_is_calibrated(report, upper, few) -> None:
     raw = report["events"]["1"]["baselines"]["raw_softmax"]
     raw["evaluation_ece_band"] = {"consistent": True, "upper": upper, "observed": 0.034}
+    raw["difference"] = {}
     (sentence,) = [s for s in summarise(report)["sentences"] if "calibration error" in s]
     assert sentence.startswith("Too few samples to tell whether the model's own") == few
     # The error and its limit are of the same samples: without a fit, of all together.
@@ -377,3 +379,17 @@ def test_equal_shares_are_no_reason(report) -> None:
     report["evaluations"] = [further("later", **off)]
     (said,) = (line for line in summarise(report)["sentences"] if "“later”" in line)
     assert said.endswith("stated probabilities are off by 5.1 % on average.")
+
+
+@pytest.mark.parametrize("phase", ["evaluation", "cross_validation"])
+def test_a_model_whose_loss_is_clearly_larger_is_not_called_calibrated(report, phase) -> None:
+    """The calibration error of some hundred samples shows less than paired losses."""
+    raw = report["events"]["1"]["baselines"]["raw_softmax"]
+    raw["evaluation_ece_band"] = {"consistent": True, "upper": 0.04, "observed": 0.026}
+    for error, is_clear in ((0.001, True), (0.003, False)):
+        nll = {"mean": 0.004, "standard_error": error, "pairs": 600}
+        raw["difference"] = {phase: {"nll": nll}}
+        (sentence,) = [s for s in summarise(report)["sentences"] if "calibration error" in s]
+        assert ("already well calibrated" in sentence) != is_clear
+        assert sentence.startswith("Stated probabilities are clearly better than") == is_clear
+        assert "off by 2.6 % on average, no more than chance explains" in sentence
