@@ -116,7 +116,7 @@ def slices(frame: Frame, rows: int) -> Iterator[Frame]:
 
 
 def index_of(rows: object) -> Any:  # noqa: ANN401 - pandas has no types here
-    """Return the index of a data frame or series of pandas; None of anything else."""
+    """Return the index of a data frame or series of pandas; None for anything else."""
     return rows.index if hasattr(rows, "iloc") and hasattr(rows, "index") else None
 
 

@@ -60,11 +60,7 @@ class WaitOptions:
     cancel_on_interrupt: bool = False
 
 
-def wait_options(
-    wait: Wait,
-    on_progress: OnProgress,
-    cancels: bool,  # noqa: FBT001 - always named by its value
-) -> WaitOptions | None:
+def wait_options(wait: Wait, on_progress: OnProgress, *, cancels: bool) -> WaitOptions | None:
     """Return how to wait: until the end, for some seconds, or, as None, not at all."""
     if wait is False:
         return None

@@ -107,7 +107,7 @@ class Methods(OperatingPointMethods):
         upload = Upload(
             model, calibration, labels, outputs, evaluation, evaluation_labels, model_data, given
         )
-        waiting = jobs.wait_options(wait, on_progress, cancel_on_interrupt)
+        waiting = jobs.wait_options(wait, on_progress, cancels=cancel_on_interrupt)
         with ExitStack() as files:
             answer = await self.sender.send(upload.request(files))
         return await jobs.wait_for_calibration(self.sender, answer.json(), waiting)
@@ -288,7 +288,7 @@ class Methods(OperatingPointMethods):
         EvaluationFailed
             If the evaluation ends without success during the wait.
         """
-        waiting = jobs.wait_options(wait, on_progress, cancel_on_interrupt)
+        waiting = jobs.wait_options(wait, on_progress, cancels=cancel_on_interrupt)
         # By id, so that a newer version is not used instead.
         found = await self.get(calibration)
         with ExitStack() as files:
