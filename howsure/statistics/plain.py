@@ -1,7 +1,7 @@
 """Results of the statistics as plain data, for storage and for JSON, and shares as text."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 MOST_DIGITS = 3  # after the point of a measured percentage
+BARELY = 1.01  # times a promised rate: both may look the same when rounded
 SMALL = 0.01  # shares below it, and above one minus it, need more digits
 
 
@@ -49,6 +50,15 @@ def percent_with_interval(
     """Return a measured share with its interval, such as ``0.14 % (0.05 % to 0.28 %)``."""
     shown, lower, upper = measured_percents(share, interval)
     return f"{shown} ({lower} to {upper}{', weighted' * weighted})"
+
+
+def excess_in_words(share: float, interval: Sequence[float], promised: float) -> str:
+    """Return what to say of an error rate above the promised one; empty of any other."""
+    if share <= promised:
+        return ""
+    if interval[0] > promised:
+        return ", clearly more than promised"
+    return f", {'barely ' * (share < BARELY * promised)}more than promised, which may be chance"
 
 
 def percentage(share: float) -> str:

@@ -14,7 +14,7 @@ from rich.text import Text
 from howsure.remedies import remedy_for_further_set
 from howsure.statistics.bins.intervals import proportion_interval
 from howsure.statistics.effective import EffectiveShare
-from howsure.statistics.plain import measured_percents, requested_percent
+from howsure.statistics.plain import excess_in_words, measured_percents, requested_percent
 from service.cli.connection import service_client
 from service.cli.console import (
     UrlOption,
@@ -61,7 +61,8 @@ def evaluate(
     print_table(_table(resource, found.reference))
     for k, event in resource["result"]["events"].items():
         say(event["sentence"])
-        for one in event.get("accepted", ()):
+        own = event.get("unpromised")
+        for one in [*event.get("accepted", ()), *([] if own is None else [own])]:
             say(f"  Top-{k}, {accepted_in_words(one)}")
     is_off = resource["result"].get("outcome") in ("shifted", "worse", "miscalibrated")
     if is_off and not resource["result"].get("findings"):
@@ -80,22 +81,18 @@ def evaluate(
 def accepted_in_words(found: Mapping[str, Any]) -> str:
     """Return how many answers a requested error rate accepts, and how many of them are wrong."""
     n_accepted, n_errors = found["n_accepted"], found["n_errors"]
-    said = (
-        f"accepted for an error rate of at most {requested_percent(found['target']['max_risk'])}: "
-        f"{n_accepted:,} of {found['n_samples']:,} answers"
-    )
+    promised = found["target"].get("max_risk")
+    by = f"by “{found.get('operating_point')}”"
+    if promised is not None:
+        by = f"for an error rate of at most {requested_percent(promised)}"
+    said = f"accepted {by}: {n_accepted:,} of {found['n_samples']:,} answers"
     if not n_accepted:
         return said
     known = found.get("effective")  # results of earlier releases have none
     effective = None if known is None else EffectiveShare(**known)
     rate = n_errors / n_accepted if effective is None else effective.share
     interval = proportion_interval(n_errors, n_accepted, LEVEL, effective)
-    promised = found["target"]["max_risk"]
-    more = ""
-    if rate > promised:
-        is_clear = interval[0] > promised
-        chance = "" if is_clear else ", which may be chance"
-        more = f", {'clearly ' * is_clear}more than promised{chance}"
+    more = "" if promised is None else excess_in_words(rate, interval, promised)
     return f"{said}, {n_errors:,} of them wrong ({measured_percents(rate, interval)[0]}{more})"
 
 

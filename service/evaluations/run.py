@@ -1,6 +1,6 @@
 """Run of an evaluation: record a further set and judge it by the calibration's tables."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any
 
 import models
@@ -88,8 +88,8 @@ def run_evaluation(
             with workspace.database.reading(job.tenant_id) as session:
                 points = OperatingPointRepository(session, job.tenant_id)
                 point = points.active([calibration.id]).get(calibration.id)
-            tested = {one["threshold"] for one in first}
-            first += _by_point(further, tables[FIRST], point, tested=tested)
+            if point is not None:
+                _add_point(found["events"][FIRST], further, tables[FIRST], point)
     queue.publish(
         job,
         rows=[],
@@ -117,25 +117,19 @@ def _accepted(records: Records, row: models.BinTable) -> list[dict[str, Any]]:
     ]
 
 
-def _by_point(
-    records: Records,
-    row: models.BinTable,
-    point: models.OperatingPoint | None,
-    *,
-    tested: Collection[float],
-) -> list[dict[str, Any]]:
-    """Return what the active operating point accepts, if it was chosen by an error rate.
+def _add_point(
+    event: dict[str, Any], records: Records, row: models.BinTable, point: models.OperatingPoint
+) -> None:
+    """Add what the active operating point accepts to an event.
 
-    Empty if its threshold is among those ``tested``, which are counted already.
+    Nothing is added if its error rate is promised and its threshold is counted already.
     """
-    threshold = None if point is None else point.threshold
-    if point is None or threshold is None or "max_risk" not in (point.chosen_by or {}):
-        return []
-    if threshold in tested:
-        return []
-    values, hits = records.uncertainty[row.column], records.hits(1)
-    counts = count_accepted(values, hits, threshold, records.design)
-    return [
-        {"target": point.chosen_by, "threshold": threshold, "operating_point": point.name}
-        | to_plain(counts)
-    ]
+    if point.threshold is None:
+        return
+    values, hits, by = records.uncertainty[row.column], records.hits(1), point.chosen_by or {}
+    counts = to_plain(count_accepted(values, hits, point.threshold, records.design))
+    found = {"target": by, "threshold": point.threshold, "operating_point": point.name} | counts
+    if "max_risk" not in by:
+        event["unpromised"] = found
+    elif all(one["threshold"] != point.threshold for one in event["accepted"]):
+        event["accepted"].append(found)

@@ -77,5 +77,5 @@ def details(found: Set, k: str) -> str:
         off = percent(event["scores"][ERROR])
         said.append(f"stated probabilities are off by {off} on average")
     outcome = found["outcome"] or "shifted"
-    how = "breaks the promise" if outcome == "alike" else SAID[outcome]
+    how = "breaks a promise" if outcome == "alike" else SAID[outcome]
     return f"The further set “{text.name(found['name'])}” {how}: {'; '.join(said)}."

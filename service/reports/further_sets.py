@@ -9,7 +9,7 @@ import models
 from howsure.statistics.bins.intervals import proportion_interval
 from howsure.statistics.effective import EffectiveShare
 from howsure.statistics.findings import LABEL_FINDINGS, NEAR_CHANCE, OUT_OF_RANGE, REVERSED
-from howsure.statistics.plain import percent_with_interval
+from howsure.statistics.plain import excess_in_words, percent_with_interval
 from howsure.statistics.shift.verdict import (
     OPENINGS,
     SHIFT_LEVEL,
@@ -85,20 +85,21 @@ def rate_in_words(found: Counts, *, accepted: str = "") -> str:
 def excess(found: Counts | None, max_risk: float | None) -> str:
     """Return what to say of an error rate above the promised one; empty of any other."""
     judged = error_rate(found)
-    if judged is None or max_risk is None or judged["value"] <= max_risk:
+    if judged is None or max_risk is None:
         return ""
-    if contradicts(found, max_risk):
-        return ", clearly more than promised"
-    return ", more than promised, which may be chance"
+    return excess_in_words(judged["value"], judged["interval"], max_risk)
 
 
 def accepted_in_words(found: Counts) -> str:
-    """Return what a requested error rate accepts on a set, and how much of that is wrong."""
-    max_risk = found["target"]["max_risk"]
+    """Return what an error rate or operating point accepts on a set, and what of it is wrong."""
+    max_risk = found["target"].get("max_risk")
     judged = error_rate(found) or {"coverage": 0.0}
+    by = f"By “{found.get('operating_point')}”"
+    if max_risk is not None:
+        by = f"For an error rate of at most {share(max_risk)}"
     return (
-        f"For an error rate of at most {share(max_risk)}, {percent(judged['coverage'])} of answers "
-        f"are accepted: {rate_in_words(found)}{excess(found, max_risk)}."
+        f"{by}, {percent(judged['coverage'])} of answers are accepted: {rate_in_words(found)}"
+        f"{excess(found, max_risk)}."
     )
 
 
@@ -136,12 +137,15 @@ def further_events(
     events = {}
     level = SHIFT_LEVEL / len(result["events"])
     for k, found in result["events"].items():
-        event = {**found, "accepted": _accepted(found, name, point if k == FIRST else None)}
+        own = point if k == FIRST else None
+        event = {**found, "accepted": _accepted(found, name, own)}
+        unpromised = _unpromised(found, name, own)
         served = event["measures"][event["served"]]
         events[k] = {name: event[name] for name in ("accuracy", "served", "shifted")}
         events[k] |= {name: served[name] for name in ("scores", "discarded")}
         events[k] |= {name: served.get(name) for name in ("population", "stated")}
         events[k]["accepted"] = [found | _rates(found) for found in event["accepted"]]
+        events[k]["unpromised"] = None if unpromised is None else unpromised | _rates(unpromised)
         disproves = doubted_part(result) is None and _disproves(
             event, result["n_samples"], level=level
         )
@@ -153,7 +157,7 @@ def further_events(
 def _accepted(event: Event, name: str, point: models.OperatingPoint | None) -> list[dict[str, Any]]:
     """Return the counts at each tested threshold, and last at that of the operating point.
 
-    They were counted with the set if the point was active then, otherwise at its activation.
+    A point that was not chosen by an error rate has none: see `_unpromised`.
     """
     known = event.get("accepted", [])
     tested = [one for one in known if "operating_point" not in one]
@@ -161,12 +165,33 @@ def _accepted(event: Event, name: str, point: models.OperatingPoint | None) -> l
         return tested
     if any(one["threshold"] == point.threshold for one in tested):
         return tested
-    own = [one for one in known if "operating_point" in one and one["threshold"] == point.threshold]
+    own = _at_point([one for one in known if "operating_point" in one], name, point)
+    return tested if own is None else [*tested, own]
+
+
+def _unpromised(
+    event: Event, name: str, point: models.OperatingPoint | None
+) -> dict[str, Any] | None:
+    """Return the counts at an active operating point that was not chosen by an error rate."""
+    if point is None or "max_risk" in (point.chosen_by or {}):
+        return None
+    known = event.get("unpromised")
+    return _at_point([] if known is None else [known], name, point)
+
+
+def _at_point(
+    known: Sequence[Event], name: str, point: models.OperatingPoint
+) -> dict[str, Any] | None:
+    """Return the counts at an operating point on a set.
+
+    They were counted with the set if the point was active then, otherwise at its activation.
+    """
+    for one in known:
+        if one["threshold"] == point.threshold:
+            return dict(one)
     seen = ((point.consequences or {}).get("further") or {}).get(name)
-    if not own and seen is not None:
-        about = {"target": point.chosen_by, "threshold": point.threshold}
-        own = [about | {"operating_point": point.name} | _counts(seen)]
-    return [*tested, *own[:1]]
+    about = {"target": point.chosen_by, "threshold": point.threshold}
+    return None if seen is None else about | {"operating_point": point.name} | _counts(seen)
 
 
 def _rates(found: Counts) -> dict[str, Any]:

@@ -188,7 +188,7 @@ def collect_report(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -
         "events": {k: _event(k, row, tables, scores) for k in sorted(accuracy, key=int)},
         "model_scores": row.model_scores or {},
         "operating_point": None if point is None else operating_point(point),
-        "earlier_operating_point": None if earlier is None else _earlier(*earlier),
+        "earlier_operating_point": None if earlier is None else earlier_operating_point(*earlier),
         "export": None if export is None else _export(export),
         "evaluations": [further_set(found, point) for found in further if found.result is not None],
         "not_evaluated": elsewhere,
@@ -245,7 +245,7 @@ def operating_point(found: models.OperatingPoint) -> dict[str, Any]:
     return {name: getattr(found, name) for name in names} | {"created_at": _time(found.created_at)}
 
 
-def _earlier(version: int, found: models.OperatingPoint) -> dict[str, Any]:
+def earlier_operating_point(version: int, found: models.OperatingPoint) -> dict[str, Any]:
     """Return the active operating point of an earlier version, which has none itself."""
     names = ("name", "chosen_by", "author")
     return {"version": version} | {name: getattr(found, name) for name in names}

@@ -169,6 +169,11 @@ class FurtherEvent(BaseModel):
         description="Accepted answers and errors at each tested threshold, their share and error "
         "rate with its interval; empty without labels.",
     )
+    unpromised: dict[str, Any] | None = Field(
+        None,
+        description="The same at the active operating point, if it was not chosen by an error "
+        "rate; its `target` has its share or threshold.",
+    )
     disproves: bool = Field(
         False,
         description="Whether clearly more answers are wrong than promised or stated.",

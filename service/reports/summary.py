@@ -7,7 +7,14 @@ from howsure.statistics.fit.verdict import ERROR
 from howsure.statistics.shift.verdict import OPENINGS
 from service.reports.charts import text
 from service.reports.disproof import MOST_NAMED, details, disproof, disproving_sets
-from service.reports.further_sets import UNCLEAR, contradicts, doubted_part, excess, rate_in_words
+from service.reports.further_sets import (
+    UNCLEAR,
+    accepted_in_words,
+    contradicts,
+    doubted_part,
+    excess,
+    rate_in_words,
+)
 from service.reports.learned import is_exact_test
 from service.reports.numbers import confidence, percent, rough_count, share
 from service.reports.verdict import calibration_sentences
@@ -68,7 +75,7 @@ def _sentences(report: Report, k: str, status: Status) -> Iterator[str]:
         yield f"For data like the calibration set: {headline}"
         yield from (details(found, k) for found in disproving_sets(report["evaluations"], k))
     if report.get("earlier_operating_point") is not None:
-        yield earlier_point(report)
+        yield earlier_point(report["calibration"]["name"], report["earlier_operating_point"])
     if report["not_evaluated"]:
         yield not_evaluated(report["not_evaluated"])
     if status == "fit":
@@ -101,9 +108,8 @@ def _without_a_model(report: Report, k: str) -> Iterator[str]:
         )
 
 
-def earlier_point(report: Report) -> str:
+def earlier_point(name: str, found: Report) -> str:
     """Return that an earlier version has an operating point, which this one does not follow."""
-    found, name = report["earlier_operating_point"], report["calibration"]["name"]
     target = found["chosen_by"].get("max_risk")
     promise = "" if target is None else f"at most {share(target)} wrong, "
     return (
@@ -292,6 +298,9 @@ def _further_sets(report: Report, k: str, status: Status) -> Iterator[str]:
             if more and promised and _are_equal(one["target"], promised):
                 rate = rate_in_words(one, accepted=" accepted answers")
                 yield f"On the further set “{name}”, {rate}{more}."
+        if event.get("unpromised") is not None:
+            seen = accepted_in_words(event["unpromised"])
+            yield f"On the further set “{name}”: {seen[0].lower()}{seen[1:]}"
 
 
 # What answers of a further set are, by the verdict on the event.

@@ -47,18 +47,25 @@ class OperatingPointRepository:
 
     def of_earlier_version(self, row: Calibration) -> tuple[int, OperatingPoint] | None:
         """Return the newest earlier version of the name with an active operating point, and it."""
-        versions = self._session.execute(
-            select(Calibration.id, Calibration.version)
+        return self.of_earlier_versions({row.name: row.version}).get(row.name)
+
+    def of_earlier_versions(
+        self, names: Mapping[str, int]
+    ) -> Mapping[str, tuple[int, OperatingPoint]]:
+        """Return the same for several names, each with the version that is not the earlier one."""
+        found = self._session.execute(
+            select(Calibration.id, Calibration.name, Calibration.version)
             .where(
                 Calibration.tenant_id == self._tenant_id,
-                Calibration.name == row.name,
-                Calibration.version < row.version,
+                Calibration.name.in_(names),
                 Calibration.status == "succeeded",
             )
-            .order_by(Calibration.version.desc())
+            .order_by(Calibration.version)
         ).all()
-        active = self.active([found.id for found in versions])
-        return next(((v.version, active[v.id]) for v in versions if v.id in active), None)
+        versions = [one for one in found if one.version < names[one.name]]
+        active = self.active([one.id for one in versions])
+        # The last of a name is its newest.
+        return {one.name: (one.version, active[one.id]) for one in versions if one.id in active}
 
     def history(self, calibration_id: UUID) -> Sequence[OperatingPoint]:
         """Return all decisions of a calibration, newest first."""

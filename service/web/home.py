@@ -1,6 +1,6 @@
 """``/``: the calibrations by name, the running jobs and the upload form."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from starlette.requests import Request
@@ -10,8 +10,11 @@ from service.calibrations.findings import with_docs
 from service.calibrations.manage import get_calibration, jobs_under_way, overview
 from service.errors import NotFound
 from service.reports.fitness import fitness_of
-from service.reports.summary import Status
+from service.reports.report import earlier_operating_point
+from service.reports.summary import Status, earlier_point
 from service.runner.messages.preprocessing import PRESETS
+from service.storage.operating_points import OperatingPointRepository
+from service.storage.overview import NameRow
 from service.web.page import page
 from service.web.page_route import (
     charts_of,
@@ -54,6 +57,7 @@ def home_page(
         found=found,
         fitness=fitness_of(workspace_of(request), tenant_of(request), ids),
         words=WORDS,
+        ended=_ended_points(request, found.names),
         search=search,
         jobs=found.jobs,
         made=_made(request),
@@ -62,6 +66,18 @@ def home_page(
         presets=list(PRESETS),
         origin=origin_of(request),
     )
+
+
+def _ended_points(request: Request, rows: Sequence[NameRow]) -> dict[str, tuple[int, str]]:
+    """Return the version whose operating point a name no longer follows, and a sentence."""
+    names = {row.name: row.version for row in rows}
+    with workspace_of(request).database.reading(tenant_of(request)) as session:
+        points = OperatingPointRepository(session, tenant_of(request))
+        found = points.of_earlier_versions(names)
+    return {
+        name: (version, earlier_point(name, earlier_operating_point(version, point)))
+        for name, (version, point) in found.items()
+    }
 
 
 def _made(request: Request) -> dict[str, Any] | None:

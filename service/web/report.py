@@ -71,6 +71,9 @@ def report_content(report: Mapping[str, Any], chart: RenderedFigures) -> dict[st
         "warnings": _warnings(report),
         "inputs": INPUTS,
         "further_rates": lambda k: _tested_rates(report, k),
+        "unpromised_point": next(
+            (one["operating_point"] for one in _unpromised(report["evaluations"])), None
+        ),
     }
 
 
@@ -108,6 +111,12 @@ def _tested_rates(report: Mapping[str, Any], k: str) -> list[float]:
         if "operating_point" in one
     ]
     return [*rates, *of_point[:1]]
+
+
+def _unpromised(further: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return what an operating point without an error rate accepts on each set that it knows."""
+    found = [one["events"].get(FIRST, {}).get("unpromised") for one in further]
+    return [one for one in found if one is not None]
 
 
 def _learned(learned: Mapping[str, Any] | None, names: Sequence[str]) -> dict[str, Any] | None:

@@ -1,6 +1,8 @@
 """Somebody decides on a threshold; answers are held against it, and the decision can be read."""
 
+import html
 import io
+import re
 
 import httpx
 import numpy as np
@@ -271,12 +273,17 @@ def test_a_new_version_says_that_it_does_not_follow_an_earlier_decision(client) 
         "signed@1 has the operating point “automatic” (at most 5 % wrong, by A. Reviewer). This "
         "version does not follow it: activate one here before callers of “signed” rely on it."
     )
+    home = client.get("/").raise_for_status().text.replace("&nbsp;", " ")
+    mark = re.search(r'title="([^"]*)">operating point only of @1</a>', home)
+    assert mark is not None
+    assert html.unescape(mark[1]) == said
     assert told("signed@1") == []
     assert told("signed@2") == [said]
     page = client.get(f"/pages/calibrations/{newer}/operating-point").raise_for_status().text
     assert said in page.replace("&nbsp;", " ")
     save(client, f"/calibrations/{newer}/operating-points", coverage=0.9)
     assert told("signed@2") == []
+    assert "operating point only of" not in client.get("/").text
     client.post(f"{first}/withdraw", json=SIGNED).raise_for_status()
     refit(client, "signed", bins=8)
     (said,) = told("signed@3")

@@ -5,6 +5,7 @@ from service.reports.charts.figure import Column, Figure, Report, Row, Table, se
 from service.reports.learned import assurance
 from service.reports.located import Located
 from service.reports.numbers import rough_count
+from service.reports.summary import active_point
 
 RISK_COVERAGE = "risk_coverage"
 MIN_COVERAGE = 0.1  # below it the band is as wide as the picture
@@ -21,13 +22,13 @@ COLUMNS = (
 def risk_coverage_figures(report: Report) -> list[Figure]:
     """Return one figure an event, of the measure that is served, where curves were kept."""
     return [
-        _figure(k, event, table, at["curves"])
+        _figure(k, event, table, at["curves"], active_point(report, k))
         for k, event, table, at in served_events(report)
         if table["curves"].get("risk_band")
     ]
 
 
-def _figure(k: str, event: Row, found: Row, shown: Located) -> Figure:
+def _figure(k: str, event: Row, found: Row, shown: Located, point: Row | None) -> Figure:
     curve, band = found["curves"]["risk_coverage"], found["curves"]["risk_band"]
     drawn = [
         dict(zip(("coverage", "risk", "lower", "upper"), values, strict=True))
@@ -38,19 +39,24 @@ def _figure(k: str, event: Row, found: Row, shown: Located) -> Figure:
     step = max(len(drawn) // SHOWN_POINTS, 1)
     places = sorted({*range(0, len(drawn), step), len(drawn) - 1})
     points = [target for target in found["selective"] if target["threshold"] is not None]
+    marks = [(target, f"≤ {text.asked(target['target']['max_risk'])}") for target in points]
+    tested = {target["threshold"] for target in points}
+    diamonds = f"error rates {assurance(event['served'])}"
+    if point is not None and point["threshold"] not in tested:
+        diamonds += ", and the active operating point"
+        marks.append((point["consequences"], text.name(point["name"])))
     return Figure(
         chart=RISK_COVERAGE,
         key=k,
-        title=_title(k, found["selective"]),
+        title=_title(k, found["selective"]) if point is None else _title_of_point(k, point),
         note=f"{text.count(band['accepted'][-1])} calibration samples, the most certain first by "
         f"{text.name(event['served'])}. Band: {text.asked(band['level'])} interval of each point. "
-        f"Diamonds: error rates {assurance(event['served'])}.",
+        f"Diamonds: {diamonds}.",
         data={
             "rows": drawn,
             "points": [
-                {key: target[key] for key in ("coverage", "n_errors", "n_accepted")}
-                | {"_text": f"≤ {text.asked(target['target']['max_risk'])}"}
-                for target in points
+                {key: mark[key] for key in ("coverage", "n_errors", "n_accepted")} | {"_text": said}
+                for mark, said in marks
             ],
         },
         table=Table(COLUMNS, [_cells(shown, at) for at in places]),
@@ -77,6 +83,19 @@ def _title(k: str, targets: list[Row]) -> str:
     missing = target["labels_missing"]
     labels = "" if missing is None else f"; about {rough_count(missing)} more labels are needed"
     return f"{text.event(k)}: an error rate of at most {bound} cannot be proven{labels}"
+
+
+def _title_of_point(k: str, point: Row) -> str:
+    seen, max_risk = point["consequences"], point["chosen_by"].get("max_risk")
+    said = (
+        f"{text.event(k)}: “{text.name(point['name'])}”, the active operating point, accepts "
+        f"{text.percent(seen['coverage'])}"
+    )
+    if max_risk is not None:
+        return f"{said} with an error rate of at most {text.asked(max_risk)}"
+    return (
+        said if seen["risk"] is None else f"{said}; {text.percent(seen['risk'])} of these are wrong"
+    )
 
 
 def _most(drawn: list[dict[str, float]], targets: list[Row]) -> float:

@@ -71,7 +71,9 @@ def operating_point_page(
         chart=_chart(charts_of(request), report, found),
         history=Located(history)["operating_points"],
         is_active=active is not None,
-        earlier=earlier_point(report) if report["earlier_operating_point"] else "",
+        earlier=""
+        if report["earlier_operating_point"] is None
+        else earlier_point(about["name"], report["earlier_operating_point"]),
         is_approximate=not is_exact_test(served, report["provenance"]["data"].get("design")),
         without=abstain_without_point(table.get("selective")),
         withdrawn=abstain_without_point(table.get("selective"), then=True),

@@ -29,7 +29,7 @@ def test_the_sentence_counts_in_the_chosen_unit(service, visitor, calibration) -
     assert (
         f"Of 200,000 letters a day: {expected['accepted']:,.0f} automatic, about "
         f"{expected['errors']:,.0f} of them wrong ({ends[0]} to {ends[1]}), "
-        f"{expected['reviewed']:,.0f} to review."
+        f"{expected['reviewed']:,.0f} to review, by the calibration set."
     ) in text_of(page)
 
 
@@ -181,6 +181,48 @@ def test_an_active_operating_point_is_judged_on_further_sets(service, visitor, i
     assert client.post(f"{points}/withdraw", json=SIGNED).is_success
     report = client.get("/report", params={"calibration": name}).json()
     assert report["evaluations"][0]["events"]["1"]["accepted"] == []
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_point_without_an_error_rate_is_counted_on_further_sets(
+    service, visitor, is_first
+) -> None:
+    """A share promises nothing, so its counts disprove nothing."""
+    rng = np.random.default_rng(7)
+    client, name = service.client(), f"share-{is_first}"
+    made = calibrated(client, {"name": name}, calibration=later_set(rng, n=2000))
+    points = f"/calibrations/{made['id']}/operating-points"
+    asked = {"name": "by-share", "coverage": 0.7, **SIGNED}
+    if is_first:
+        client.post(points, json=asked).raise_for_status()
+    content = later_set(rng, n=500)
+    evaluate(client, name, "january", content)
+    if not is_first:
+        client.post(points, json=asked).raise_for_status()
+    found = np.load(io.BytesIO(content))
+    answers = client.post(
+        "/predict", json={"calibration": name, "logits": found["logits"].tolist()}
+    ).json()["predictions"]
+    kept = [not one["abstain"]["by-share"] for one in answers]
+    wrong = (found["logits"].argmax(axis=1) != found["labels"])[kept].sum()
+    report = client.get("/report", params={"calibration": name}).json()
+    event = report["evaluations"][0]["events"]["1"]
+    counted = event["unpromised"]
+    assert (counted["n_errors"], counted["n_accepted"]) == (wrong, sum(kept))
+    assert counted["operating_point"] == "by-share"
+    assert counted["target"] == {"coverage": 0.7}
+    assert counted["risk_interval"][0] < counted["risk"] < counted["risk_interval"][1]
+    assert "by-share" not in [one.get("operating_point") for one in event["accepted"]]
+    said = f"{wrong} of {sum(kept)} are wrong"
+    (sentence,) = [one for one in report["summary"]["sentences"] if said in one]
+    assert sentence.startswith("On the further set “january”: by “by-share”, ")
+    page = text_of(visitor.open(f"/report?calibration={made['id']}").text)
+    assert "Accepted by by-share" in page
+    assert "“by-share”, the active operating point, accepts 70.0\u00a0%; " in page
+    assert said in client.get(f"/report?calibration={made['id']}&format=markdown").text
+    client.post(f"{points}/withdraw", json=SIGNED).raise_for_status()
+    report = client.get("/report", params={"calibration": name}).json()
+    assert report["evaluations"][0]["events"]["1"]["unpromised"] is None
 
 
 def test_a_point_at_a_requested_error_rate_is_counted_once(service) -> None:
