@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import structlog
 
-from service.child.requests.tensors import Array, PredictRequest, supplied_columns
+from service.child.requests.predict_request import Array, PredictRequest, supplied_columns
 from service.errors import InferenceFailed, ServiceError
 from service.metrics.answers import AnswerCounts
 from service.predictions.json_answers import JsonAnswers

@@ -17,7 +17,7 @@ from howsure.statistics.column_middles import ColumnMiddles
 from howsure.statistics.findings import SOFTMAX_TWICE
 from howsure.statistics.input_ranges import ColumnRanges, InputRange
 from howsure.statistics.measures import parse_measure, supplied_names
-from service.child.requests.tensors import SCORES
+from service.child.requests.predict_request import SCORES
 from service.errors import ArtifactDamaged, NotFound
 from service.predictions.provider_check import ProviderCheck
 from service.predictions.served_calibration import (

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from service.child.requests.limits import BodyLimits
 from service.child.requests.media_types import NUMBERED_SET_ROWS, SET_ROWS
-from service.child.requests.tensors import PLACE, SCORE_KINDS, as_input
+from service.child.requests.predict_request import SCORE_KINDS
+from service.child.requests.tensors import PLACE, as_input
 from service.errors import TooLarge
 from service.http.uploads import full_storage
 from service.predictions.served_calibration import ServedCalibration

@@ -10,7 +10,7 @@ import numpy as np
 
 import models
 from howsure.statistics.measures import supplied_names
-from service.child.requests.tensors import SCORES
+from service.child.requests.predict_request import SCORES
 from service.errors import Conflict, NotFound
 from service.exports.export import exportable_model
 from service.jobs.samples import KeptSamples

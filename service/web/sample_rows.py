@@ -14,7 +14,7 @@ import models
 from howsure.statistics.measures import SCORE, supplied_names
 from service.child.reading.checks import SUPPLIED_PREFIX
 from service.child.requests.media_types import JSON, NPZ
-from service.child.requests.tensors import SCORE_KINDS, SCORES
+from service.child.requests.predict_request import SCORE_KINDS, SCORES
 from service.errors import InvalidInput, NotFound
 from service.jobs.samples import ROLE, KeptSamples, PickedSample
 from service.predictions.load_calibration import RowInput, row_inputs

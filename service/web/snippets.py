@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from service.child.requests.tensors import SCORES
+from service.child.requests.predict_request import SCORES
 from service.web.integration import Integration, RowInput
 
 MAX_INLINE = 100  # numbers of a row; the snippet makes longer rows

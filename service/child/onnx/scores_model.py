@@ -18,7 +18,7 @@ from service.child.requests.body_decoder import Decoded, read_request, supplied_
 from service.child.requests.limits import BodyLimits
 from service.child.requests.media_types import NPY, SET_ROWS
 from service.child.requests.named_rows import CLASSES, NamedRows
-from service.child.requests.tensors import (
+from service.child.requests.predict_request import (
     SCORE_KINDS,
     SCORES,
     ScoreKind,

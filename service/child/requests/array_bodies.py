@@ -12,12 +12,8 @@ from service.child.reading.set_file import LimitedReader
 from service.child.reading.zip_archive import MAGIC as ZIP_MAGIC
 from service.child.reading.zip_archive import is_torch
 from service.child.requests.limits import BodyLimits
-from service.child.requests.tensors import (
-    PLACE,
-    PredictRequest,
-    as_input,
-    check_claims,
-)
+from service.child.requests.predict_request import PredictRequest
+from service.child.requests.tensors import PLACE, as_input, check_claims
 from service.errors import InvalidInput, MalformedRequest
 from service.runner.messages.onnx_models import ANY_INPUT
 

@@ -13,14 +13,13 @@ from service.child.requests.limits import BodyLimits
 from service.child.requests.media_types import BODIES, JSON, ROWS_OF_SETS, SET_ROWS
 from service.child.requests.named_rows import RECORDS, NamedRows
 from service.child.requests.open_inference import read_infer
-from service.child.requests.tensors import (
+from service.child.requests.predict_request import (
     PredictRequest,
     SentPicture,
     check_finite,
-    check_shape,
-    is_surely_finite,
     model_inputs,
 )
+from service.child.requests.tensors import check_shape, is_surely_finite
 from service.errors import InvalidInput
 from service.graph.description import TensorSpec
 from service.runner.messages.dataset import batch_of

@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 from service.child.magic_bytes import other_format
 from service.child.requests.limits import BodyLimits
 from service.child.requests.named_rows import RECORDS
-from service.child.requests.tensors import (
+from service.child.requests.predict_request import (
     SCORE_KINDS,
     SCORES,
     Array,
     PredictRequest,
+)
+from service.child.requests.tensors import (
     check_shape,
     is_surely_finite,
     read_list,

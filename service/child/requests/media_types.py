@@ -7,7 +7,7 @@ from service.child.requests.array_bodies import read_npy_body, read_npz_body
 from service.child.requests.json_body import read_json_body
 from service.child.requests.limits import BodyLimits
 from service.child.requests.picture_bodies import read_multipart_body, read_picture_body
-from service.child.requests.tensors import PredictRequest
+from service.child.requests.predict_request import PredictRequest
 
 JSON = "application/json"
 NPY = "application/x-npy"

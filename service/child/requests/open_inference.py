@@ -10,7 +10,8 @@ import numpy as np
 
 from service.child.reading.checks import SUPPLIED_PREFIX
 from service.child.requests.limits import BodyLimits
-from service.child.requests.tensors import Array, PredictRequest, check_shape, read_list
+from service.child.requests.predict_request import Array, PredictRequest
+from service.child.requests.tensors import check_shape, read_list
 from service.errors import InvalidInput, MalformedRequest, TooLarge, UnsupportedFormat, shown
 from service.runner.messages.open_inference import (
     BF16,

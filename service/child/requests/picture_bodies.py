@@ -4,7 +4,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
 from service.child.requests.limits import BodyLimits
-from service.child.requests.tensors import PredictRequest, SentPicture
+from service.child.requests.predict_request import PredictRequest, SentPicture
 from service.errors import InvalidInput, MalformedRequest, TooLarge, shown
 
 PLACE = "body"

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from service.child.pictures.claims import MOST_PIXELS
 from service.child.pictures.decode import claimed_pixels, read_picture
-from service.child.requests.tensors import SentPicture
+from service.child.requests.predict_request import SentPicture
 from service.errors import InvalidInput, TooLarge
 from service.runner.messages.preprocessing import Preprocessing
 

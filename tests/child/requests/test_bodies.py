@@ -13,7 +13,7 @@ from running_service import encoded, npy, npz
 
 from service.child.requests.limits import BodyLimits
 from service.child.requests.media_types import BODIES, JSON, NPY, NPZ
-from service.child.requests.tensors import PredictRequest
+from service.child.requests.predict_request import PredictRequest
 from service.errors import InvalidInput, TooLarge
 
 MEBIBYTE = 2**20

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from service.child.requests.json_body import JsonRows
 from service.child.requests.limits import BodyLimits
 from service.child.requests.media_types import read_json_body
-from service.child.requests.tensors import check_finite
+from service.child.requests.predict_request import check_finite
 from service.errors import ServiceError
 
 LIMITS = BodyLimits(max_bytes=2**20, max_rows=4)
