@@ -7,11 +7,14 @@ HowsureError
     └── EvaluationFailed
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from howsure.client.request import Answer
 
+# The row in a location: the first index of an array, `inputs.x[7][0]`, or of rows, `inputs[7].age`.
+_ROW = re.compile(r"(?<=^inputs\[)\d+(?=\]\.)|(?<=[^\]]\[)\d+(?=\](?:\[\d+\])*$)")
 OUTCOME_UNKNOWN = "urn:howsure:problem:outcome-unknown"
 
 
@@ -57,6 +60,14 @@ class HowsureError(Exception):
             type_=str(problem.get("type", "about:blank")),
             errors=problem.get("errors") or (),
         )
+
+    def of_rows_from(self, first_row: int) -> None:
+        """Count rows from the first that was given; ``first_row`` was the first one sent."""
+        for entry in self.errors:
+            moved = _ROW.sub(lambda n: str(int(n[0]) + first_row), entry["location"], count=1)
+            self.detail = self.detail.replace(entry["location"], moved)
+            entry["location"] = moved
+        self.args = (f"{self.title}: {self.detail}",)
 
 
 class ServiceUnreachable(HowsureError):

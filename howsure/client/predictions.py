@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from howsure.client.errors import HowsureError
 from howsure.client.frames import Frame, data_frame, html_table
 from howsure.client.request import Answer, Request, address_of
 from howsure.client.resources import Calibration, reference_of
@@ -223,7 +224,11 @@ async def predict(
             named = replace(named, content=head + b", " + (request.content or b"")[1:])
         else:
             named = replace(named, params={"calibration": reference})
-        answer = await sender.send(named)
+        try:
+            answer = await sender.send(named)
+        except HowsureError as error:
+            error.of_rows_from(request.first_row)
+            raise
         served = _served_calibration(answer)
         # The same version answers all rows, even if a newer one appears meanwhile.
         reference = served["id"]

@@ -26,6 +26,8 @@ class Request:
         Whether the request may be sent again if it is unknown whether it arrived.
     patient
         Whether the response may take any time.
+    first_row
+        The number of its first row among all that were given, for messages.
     """
 
     method: Literal["GET", "POST", "DELETE"]
@@ -36,6 +38,7 @@ class Request:
     parts: Sequence[FilePart] | None = None
     repeatable: bool = True
     patient: bool = False
+    first_row: int = 0
 
     def as_arguments(self, timeout: float | None) -> dict[str, Any]:
         """Return the arguments for httpx; ``timeout`` is in seconds, for each step."""

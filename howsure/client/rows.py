@@ -85,7 +85,8 @@ def _array_requests(arrays: Arrays, rows: int | None) -> Iterator[Request]:
     headers = {"Content-Type": NPZ, "Accept": NPZ}
     for start in range(0, max(count, 1), size):
         part = {name: array[start : start + size] for name, array in arrays.items()}
-        yield Request("POST", "/predict", headers=headers, content=npz_bytes(part))
+        content = npz_bytes(part)
+        yield Request("POST", "/predict", headers=headers, content=content, first_row=start)
 
 
 def _frame_requests(frame: Frame, rows: int | None) -> Iterator[Request]:
@@ -93,8 +94,9 @@ def _frame_requests(frame: Frame, rows: int | None) -> Iterator[Request]:
     row_bytes = int(frame.memory_usage(index=False).sum()) // max(len(frame), 1)
     size = rows or max(1, min(MOST_TABLE_ROWS, MOST_BYTES // max(row_bytes, 1)))
     headers = {"Content-Type": PARQUET, "Accept": NPZ}
-    for part in slices(frame, size):
-        yield Request("POST", "/predict", headers=headers, content=parquet_bytes(part))
+    for number, part in enumerate(slices(frame, size)):
+        content, start = parquet_bytes(part), number * size
+        yield Request("POST", "/predict", headers=headers, content=content, first_row=start)
 
 
 def _named_rows(given: object) -> Sequence[NamedRow]:
@@ -122,7 +124,8 @@ def _named_row_requests(
         body: dict[str, Any] = {"inputs": [_numbers(row) for row in rows[part]]}
         if columns:
             body["supplied"] = {name: column[part].tolist() for name, column in columns.items()}
-        yield Request("POST", "/predict", headers=headers, content=json_bytes(body))
+        content = json_bytes(body)
+        yield Request("POST", "/predict", headers=headers, content=content, first_row=start)
 
 
 def _numbers(row: NamedRow) -> NamedRow:

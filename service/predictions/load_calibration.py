@@ -36,6 +36,7 @@ from service.runner.messages.reading import (
     COLUMN_MIDDLES,
     COLUMN_RANGES,
     INPUT_RANGES,
+    LABEL,
     SCORE_RANGE,
     TAKES_OTHER_COLUMNS,
 )
@@ -245,3 +246,15 @@ def row_inputs(row: models.Calibration) -> tuple[RowInput, ...]:
         RowInput(found["name"], found["dtype"], tuple((found["shape"] or [None])[1:]))
         for found in row.onnx_model["inputs"]
     )
+
+
+def row_columns(row: models.Calibration, n_numbers: int) -> Sequence[str]:
+    """Return the names by which rows are read, if each of the numbers of a row has one."""
+    config = row.config
+    if row.onnx_model is None:
+        # Classes that the set named; others are only shown.
+        found = config["classes"] if config["class_map"] is not None else []
+    else:
+        columns = config["columns"] or {}
+        found = [name for key, names in columns.items() if key != LABEL for name in names]
+    return found if len(found) == n_numbers and row.data["kind"] != PAIRS else []

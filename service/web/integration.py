@@ -14,11 +14,10 @@ from service.child.requests.predict_request import SCORES
 from service.errors import Conflict, NotFound
 from service.exports.export import exportable_model
 from service.jobs.samples import KeptSamples
-from service.predictions.load_calibration import load_served, row_inputs
+from service.predictions.load_calibration import load_served, row_columns, row_inputs
 from service.predictions.served_calibration import ServedCalibration
 from service.runner.messages.dataset import PAIRS
 from service.runner.messages.open_inference import datatype_of
-from service.runner.messages.reading import LABEL
 from service.storage.calibrations import CalibrationRepository
 from service.workspace import Workspace
 
@@ -115,7 +114,7 @@ def describe_integration(workspace: Workspace, tenant_id: uuid.UUID, reference: 
         reference=row.name if is_meant else f"{row.name}@{row.version}",
         kind=_kind(row),
         inputs=inputs,
-        columns=_columns(row, sum(one.count for one in inputs)),
+        columns=row_columns(row, sum(one.count for one in inputs)),
         supplied=_supplied(served) if served.has_classes else (),
         classes=served.class_names,
         events=tuple(event.k for event in served.events),
@@ -132,18 +131,6 @@ def _kind(row: models.Calibration) -> str:
     if row.onnx_model is not None:
         return "inputs"
     return SCORES if row.data["kind"] == PAIRS else cast("str", row.data["kind"])
-
-
-def _columns(row: models.Calibration, n_numbers: int) -> Sequence[str]:
-    """Return the names by which rows are read, if each number of a row has one."""
-    config = row.config
-    if row.onnx_model is None:
-        # Classes that the set named; others are only shown.
-        found = config["classes"] if config["class_map"] is not None else []
-    else:
-        columns = config["columns"] or {}
-        found = [name for key, names in columns.items() if key != LABEL for name in names]
-    return found if len(found) == n_numbers and row.data["kind"] != PAIRS else []
 
 
 def _supplied(served: ServedCalibration) -> tuple[str, ...]:

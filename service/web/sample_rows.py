@@ -1,9 +1,10 @@
 """Samples on pages: stored ones, and those that a user enters."""
 
 import json
+import math
 import secrets
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self, TypeAlias
 
@@ -17,7 +18,7 @@ from service.child.requests.media_types import JSON, NPZ
 from service.child.requests.predict_request import SCORE_KINDS, SCORES
 from service.errors import InvalidInput, NotFound
 from service.jobs.samples import ROLE, KeptSamples, PickedSample
-from service.predictions.load_calibration import RowInput, row_inputs
+from service.predictions.load_calibration import RowInput, row_columns, row_inputs
 from service.reports.thumbnail import looks_like_picture, png, shown_pixels
 from service.runner.messages.dataset import PAIRS
 from service.runner.messages.onnx_models import ANY_INPUT
@@ -54,7 +55,8 @@ class TakenSample:
     """The inputs of one sample of a calibration.
 
     ``has_pictures`` tells whether it may be a picture file. ``supplied`` names the required
-    columns. ``keeps_samples`` tells whether samples are stored.
+    uncertainties. ``keeps_samples`` tells whether samples are stored. ``columns`` are the names by
+    which the numbers of a sample are read; empty without names.
     """
 
     kind: Taken
@@ -62,25 +64,29 @@ class TakenSample:
     has_pictures: bool
     supplied: tuple[str, ...]
     keeps_samples: bool
+    columns: Sequence[str]
 
     @classmethod
     def by(cls, row: models.Calibration) -> Self:
         """Return the inputs of a succeeded calibration."""
         is_pairs = row.data["kind"] == PAIRS
         kind: Taken = SCORES if is_pairs else row.data["kind"]
+        inputs = row_inputs(row)
+        n_numbers = sum(math.prod(size or 1 for size in one.shape) for one in inputs)
         return cls(
             kind=kind,
-            inputs=row_inputs(row),
+            inputs=inputs,
             has_pictures=row.config.get("preprocessing") is not None,
             supplied=() if is_pairs else supplied_names((row.serve or {}).values()),
             keeps_samples=any(found.role == ROLE for found in row.artifacts),
+            columns=row_columns(row, n_numbers),
         )
 
     def json_body(self, calibration: str, text: str) -> bytes:
         """Return the body of a request from the JSON of one sample.
 
-        The JSON is a list of numbers, an object of inputs by name, or the body of a request without
-        the name of the calibration.
+        The JSON is a list of numbers, an object of numbers by column name or of inputs by name, a
+        list of such rows, or the body of a request without the name of the calibration.
 
         Raises
         ------
@@ -93,15 +99,25 @@ class TakenSample:
             raise InvalidInput.at(_PLACE, "expected JSON, like [0.5, 1, 2]") from error
         if isinstance(given, Mapping) and given.keys() <= BODY_KEYS:
             asked = dict(given)
+        elif _is_named_row(given):
+            asked = {self.kind: [given]}
         elif isinstance(given, Mapping):
             asked = {ANY_INPUT: {name: [values] for name, values in given.items()}}
         elif self.kind == SCORES:
             asked = {SCORES: given if isinstance(given, list) else [given]}
         elif isinstance(given, list):
-            asked = {self.kind: [given]}
+            has_names = bool(given) and all(_is_named_row(row) for row in given)
+            asked = {self.kind: given if has_names else [given]}
         else:
             raise InvalidInput.at(_PLACE, "expected a list of numbers, or an object of inputs")
         return json.dumps({"calibration": calibration, **asked}).encode()
+
+
+def _is_named_row(given: object) -> bool:
+    """Tell whether a value has a number, or none, for each name."""
+    return isinstance(given, Mapping) and not any(
+        isinstance(value, list | Mapping | str) for value in given.values()
+    )
 
 
 def ready_calibration(

@@ -121,6 +121,7 @@ def _of_file(content: bytes, name: str, taken: TakenSample, calibration: str) ->
 
 SIDE = 224
 MOST_SHOWN = 20_000
+MOST_COLUMNS = 30  # that are named beside the form
 _TOP = "top"
 
 
@@ -241,6 +242,7 @@ async def _page(
         about,
         status=200 if tried is None else tried.answer.status,
         taken=TakenSample.by(row),
+        most_columns=MOST_COLUMNS,
         may_predict=may_predict(request),
         may_read=may_read(request),
         written=written,

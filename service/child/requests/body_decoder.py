@@ -197,7 +197,7 @@ class BodyDecoder:
         """
         for array in rows.values():
             if not is_surely_finite(array):
-                check_finite(rows, self._names, self._may_lack)
+                check_finite(rows, self._names, self._may_lack, self._inputs.columns)
                 return
 
     def _plain(self, sent: SentBodies, body: Buffer, limits: BodyLimits) -> Decoded | None:
@@ -224,7 +224,7 @@ class BodyDecoder:
     ) -> tuple[Decoded, PredictRequest]:
         request, wanted = read_request(sent, bytes(body), limits, inputs=self._metadata)
         arrays = self._arrays(request, limits)
-        check_finite(arrays, self._names, self._may_lack)
+        check_finite(arrays, self._names, self._may_lack, self._inputs.columns)
         rows = self._inputs.fitted(arrays, location=LOCATION, start=0)
         n_rows = len(next(iter(rows.values())))
         supplied = {

@@ -93,11 +93,15 @@ def model_inputs(
 
 
 def check_finite(
-    arrays: Mapping[str, Array], names: Sequence[str], may_lack: Collection[str]
+    arrays: Mapping[str, Array],
+    names: Sequence[str],
+    may_lack: Collection[str],
+    columns: Mapping[str, Sequence[str]],
 ) -> None:
     """Refuse inputs with numbers that are not finite in float32.
 
-    ``names`` are the model's inputs; those that ``may_lack`` values may have NaN.
+    ``names`` are the model's inputs; those that ``may_lack`` values may have NaN. ``columns`` are
+    the names of each input's columns, where they have names.
 
     Raises
     ------
@@ -106,7 +110,8 @@ def check_finite(
     """
     for name, array in arrays.items():
         lacking = "" if name in may_lack else NEVER_MISSING
-        check_numbers(array, location=_place(name, names), lacking=lacking)
+        known = columns.get(name, ())
+        check_numbers(array, location=_place(name, names), lacking=lacking, columns=known)
 
 
 def class_scores(

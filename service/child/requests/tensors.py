@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.child.reading.npy_header import NpyHeader
-from service.errors import InvalidDataset, InvalidInput, TooLarge
+from service.errors import InvalidDataset, InvalidInput, TooLarge, shown
 
 MAX_RANK = 16
 _WHITESPACE = b" \t\r\n"
@@ -83,10 +83,13 @@ NEVER_MISSING = (
 )
 
 
-def check_numbers(array: NDArray[Any], *, location: str, lacking: str = NO_VALUE) -> None:
+def check_numbers(
+    array: NDArray[Any], *, location: str, lacking: str = NO_VALUE, columns: Sequence[str] = ()
+) -> None:
     """Refuse numbers that are not finite in float32, and booleans other than 0 and 1.
 
     ``lacking`` is the message about missing values, NaN; if it is empty, they are allowed.
+    ``columns`` names those of a table, if they have names.
 
     Raises
     ------
@@ -110,6 +113,8 @@ def check_numbers(array: NDArray[Any], *, location: str, lacking: str = NO_VALUE
             rule = lacking
         elif not np.isfinite(array[index]):
             rule = f"expected a finite number, got {array[index]}"
+    if array.ndim == 2 and len(columns) == array.shape[1] > 1:  # noqa: PLR2004 - a table
+        rule = f"column {shown(columns[int(index[1])])}: {rule}"
     raise InvalidInput.at(location + "".join(f"[{i}]" for i in index), rule)
 
 

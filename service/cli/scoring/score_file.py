@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from http import HTTPStatus
 from itertools import islice
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from howsure.client import AsyncClient
+from howsure.client import AsyncClient, HowsureError
 from howsure.client.resources import Calibration
 from howsure.client.uploads import Arrays
 from howsure.statistics.records.pairs import CORRECT
@@ -168,11 +169,18 @@ async def _make_missing(client: AsyncClient, dataset: Dataset, parts: Parts, req
     async def request_parts(most: int | None = None) -> None:
         nonlocal by_position
         for part, batch in islice(missing, most):
-            found = await client.predict(
-                manifest.calibration_id,
-                _sent_arrays(batch),
-                rows_per_request=manifest.rows_per_part,
-            )
+            try:
+                found = await client.predict(
+                    manifest.calibration_id,
+                    _sent_arrays(batch),
+                    rows_per_request=manifest.rows_per_part,
+                )
+            except HowsureError as error:
+                error.of_rows_from(batch.start)
+                if error.status == HTTPStatus.UNPROCESSABLE_ENTITY:
+                    # Another file will be sent, whose parts these are not.
+                    parts.remove()
+                raise
             parts.keep(part, {**_input_columns(dataset, batch), **found.arrays})
             # Tables were read by the names of their columns before their rows were sent.
             by_position |= found.by_position and dataset.info.format not in TABLES

@@ -77,7 +77,7 @@ def test_no_number_is_read_that_the_general_reader_refuses(number):
     found = read(text, (2,))
     try:
         arrays = read_json_body(text, limits=LIMITS).arrays
-        check_finite(arrays, ["x"], may_lack=())
+        check_finite(arrays, ["x"], may_lack=(), columns={})
     except ServiceError:
         assert found is None
     else:

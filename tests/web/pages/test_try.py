@@ -7,12 +7,15 @@ from typing import Any
 
 import httpx
 import numpy as np
+import pandas as pd
 import pytest
+from graph_models import constant, make_model, node, value
 from keyed_service import KeyedService
 from model_services import calibrate_pictures, picture_set
+from onnx import TensorProto
 from page_visitor import Visitor, numbers_of, pointed_to, text_of
 from picture_files import encoded
-from running_service import npy, npz
+from running_service import calibrated, npy, npz
 
 OK, SEE_OTHER, UNPROCESSABLE = httpx.codes.OK, httpx.codes.SEE_OTHER, 422
 EMPTY = ("", b"", "application/octet-stream")
@@ -157,6 +160,52 @@ def test_the_operating_point_is_part_of_the_answer(service, visitor) -> None:
     left = f"Operating point <code>automatic</code>: {said}" in page.text
     assert left == first["abstain"]["automatic"]
     assert "<code>automatic</code>" in page.text
+
+
+NAMES = ("age", "income", "a, “b”")
+
+
+def named_model(*, has_an_input_each: bool) -> bytes:
+    names = NAMES if has_an_input_each else ("x",)
+    width = 3 // len(names)
+    return make_model(
+        [node("Concat", names, ["all"], axis=1), node("Mul", ["all", "scale"], ["logits"])],
+        inputs=[value(name, ("N", width), TensorProto.FLOAT) for name in names],
+        outputs=[value("logits", ("N", 3), TensorProto.FLOAT)],
+        initializers=[constant("scale", [4.0, 4.0, 4.0], np.float32)],
+    ).SerializeToString()
+
+
+@pytest.mark.parametrize("has_an_input_each", [False, True])
+def test_a_sample_by_column_name_is_answered(service, visitor, has_an_input_each) -> None:
+    """Also in the forms that messages and the code on *Integrate* show."""
+    draw, name = np.random.default_rng(8), f"named-{has_an_input_each}"
+    rows = draw.uniform(size=(300, 3)).astype(np.float32)
+    table = pd.DataFrame(rows, columns=NAMES)
+    table["label"] = (4 * rows + draw.gumbel(size=rows.shape)).argmax(axis=1)
+    calibrated(
+        service.client(),
+        {"name": name, "measures": ["entropy"], "bins": 5},
+        model=named_model(has_an_input_each=has_an_input_each),
+        calibration=table.to_csv(index=False).encode(),
+    )
+    row = dict(zip(NAMES, (0.9, 0.1, 0.5), strict=True))
+    expected = predicted(service, name, inputs=[row])
+    by_input = {key: [number] for key, number in row.items()}
+    last = by_input if has_an_input_each else list(row.values())
+    for way in (row, [row], {"inputs": [row]}, last):
+        page = sent(visitor, name, numbers=json.dumps(way))
+        assert page.status_code == OK, page.text
+        assert answer_on(page)["predictions"] == expected["predictions"]
+    form = visitor.open(f"/pages/calibrations/{name}/try").text
+    hint = text_of(form.partition('id="numbers-hint">')[2].partition("</p>")[0])
+    assert hint.startswith("One sample as an object by column name")
+    assert ", ".join(NAMES) in hint
+    example = html.unescape(form.partition('spellcheck="false" placeholder="')[2].partition('"')[0])
+    assert json.loads(example) == dict.fromkeys(NAMES, 0)
+    refused = sent(visitor, name, numbers='{"age": 0.5}')
+    assert refused.status_code == UNPROCESSABLE
+    assert "missing: income" in text_of(refused.text).replace("`", "")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,102 @@
+"""A refusal names the row of what the caller gave, in however many requests it was sent."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from graph_models import constant, make_model, node, value
+from onnx import TensorProto
+
+from howsure.client import Client, HowsureError
+from service.cli.connection import Address
+from service.cli.scoring.score_file import Scoring, score_file
+
+NAMES = ["age", "income", "depth"]
+ROW, N_ROWS, N_SENT = 37, 50, 10
+QUICK = {"measures": ["entropy"], "bins": 5, "folds": 2}
+
+
+def scaling() -> bytes:
+    return make_model(
+        [node("Mul", ["x", "scale"], ["logits"])],
+        inputs=[value("x", ("N", 3), TensorProto.FLOAT)],
+        outputs=[value("logits", ("N", 3), TensorProto.FLOAT)],
+        initializers=[constant("scale", [4.0, 4.0, 4.0], np.float32)],
+    ).SerializeToString()
+
+
+def table(n: int, seed: int) -> pd.DataFrame:
+    draw = np.random.default_rng(seed)
+    return pd.DataFrame(draw.uniform(size=(n, 3)).astype(np.float32), columns=NAMES)
+
+
+@pytest.fixture(scope="module")
+def client(url: str) -> Any:
+    rows = table(300, 1)
+    labels = (4 * rows + np.random.default_rng(2).gumbel(size=rows.shape)).to_numpy().argmax(axis=1)
+    with Client(url) as client:
+        client.calibrate(scaling(), rows, labels=labels, name="rows", config=QUICK)
+        client.calibrate(None, {"logits": 4 * rows.to_numpy()}, labels=labels, name="outputs")
+        yield client
+
+
+def lacking() -> pd.DataFrame:
+    rows = table(N_ROWS, 3)
+    rows.loc[ROW, "income"] = np.nan
+    return rows
+
+
+def without_a_name() -> list[dict[str, Any]]:
+    records: list[dict[str, Any]] = table(N_ROWS, 3).to_dict("records")
+    del records[ROW]["depth"]
+    return records
+
+
+GIVEN: dict[str, tuple[dict[str, Any], str]] = {
+    "array": ({"inputs": lacking().to_numpy()}, f"inputs[{ROW}][1]"),
+    "array by name": ({"inputs": {"x": lacking().to_numpy()}}, f"inputs[{ROW}][1]"),
+    "frame": ({"inputs": lacking()}, f"inputs[{ROW}][1]"),
+    "infinite frame": ({"inputs": lacking().fillna(np.inf)}, f"body.income[{ROW}]"),
+    "records": ({"inputs": lacking().to_dict("records")}, f"inputs[{ROW}].income"),
+    "record without a name": ({"inputs": without_a_name()}, f"inputs[{ROW}]"),
+    "logits": ({"logits": lacking().to_numpy()}, f"logits[{ROW}][1]"),
+}
+
+
+@pytest.mark.parametrize("given", GIVEN)
+def test_the_client_names_the_row_that_was_given(client, given) -> None:
+    rows, location = GIVEN[given]
+    calibration = "outputs" if "logits" in rows else "rows"
+    for size in (N_SENT, None):
+        with pytest.raises(HowsureError) as refused:
+            client.predict(calibration, rows_per_request=size, **rows)
+        (error,) = refused.value.errors
+        assert error["location"] == location
+        assert f"{location}: " in str(refused.value)
+        if given in ("array", "array by name", "frame"):
+            assert error["message"].startswith("column 'income': expected a number, got a missing")
+
+
+WRITERS: dict[str, Callable[[pd.DataFrame, Path], None]] = {
+    ".csv": lambda rows, path: rows.to_csv(path, index=False),
+    ".parquet": lambda rows, path: rows.to_parquet(path, index=False),
+    ".npz": lambda rows, path: np.savez(path, x=rows.to_numpy()),
+}
+
+
+@pytest.mark.parametrize("ending", WRITERS)
+def test_a_file_that_was_refused_names_its_row_and_can_be_mended(
+    client, url, tmp_path, ending
+) -> None:
+    source = tmp_path / f"rows{ending}"
+    WRITERS[ending](lacking(), source)
+    scoring = Scoring("rows", source, tmp_path / "answers.csv", rows=N_SENT)
+    with pytest.raises(HowsureError) as refused:
+        score_file(Address(url), scoring)
+    assert refused.value.errors[0]["location"] == f"inputs[{ROW}][1]"
+    assert [path.name for path in tmp_path.iterdir()] == [source.name]
+    WRITERS[ending](lacking().fillna(0.5), source)
+    assert score_file(Address(url), scoring).n_rows == N_ROWS
