@@ -9,8 +9,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from howsure.statistics.bins.design import joined
 from howsure.statistics.bins.intervals import proportion_interval
-from howsure.statistics.plain import percent_with_interval
+from howsure.statistics.effective import EffectiveShare, effective_share
+from howsure.statistics.plain import percent_with_interval, to_plain
 from howsure.statistics.records.records import Records
 from service.errors import ArtifactDamaged
 from service.reports import numbers
@@ -90,6 +92,30 @@ def confusion_matrix(found: Confusion, n_classes: int) -> dict[str, Any]:
     }
 
 
+def answers_by_class(
+    parts: Iterable[Records], column: str, threshold: float | None, classes: Sequence[int]
+) -> list[EffectiveShare | None]:
+    """Return the share of errors among the accepted answers that name each class.
+
+    None for a class that no accepted answer names. Samples have weights or groups.
+    """
+    predicted, wrong, designs = [], [], []
+    for records in parts:
+        uncertainty = records.uncertainty[column]
+        accepted = np.full(len(uncertainty), True)
+        if threshold is not None:
+            accepted = uncertainty <= np.float32(threshold)
+        predicted.append(records.top_classes[accepted, 0])
+        wrong.append(~records.hits(TOP_1)[accepted])
+        if records.design is not None:
+            designs.append(records.design.at(accepted))
+    named, events, design = np.concatenate(predicted), np.concatenate(wrong), joined(designs)
+    return [
+        None if design is None else effective_share(events[named == one], design.at(named == one))
+        for one in classes
+    ]
+
+
 def _classes(found: Confusion, n_classes: int) -> list[int]:
     if n_classes <= MOST_CLASSES:
         return list(range(n_classes))
@@ -129,15 +155,14 @@ def collect_full_report(
 
 # A class is told if this multiple of the promised rate is below its interval, as of all classes.
 FAR_ABOVE, LEVEL = 2.0, 0.95
-# The lower end of an interval; the class, its errors, its answers, and the upper end.
-_Rate: TypeAlias = tuple[float, tuple[int, int, int, float] | None]
+# The lower end of an interval; the class, its errors, its answers, and the rate in words.
+_Rate: TypeAlias = tuple[float, tuple[int, int, int, str] | None]
 
 
 def _worst_class(report: Mapping[str, Any], event: Mapping[str, Any]) -> Iterator[str]:
     """Yield which class is wrong far more often than promised where it is the accepted answer."""
     found = event["confusion"]
-    # The counts know neither weights nor groups.
-    if found is None or report["provenance"]["data"].get("design") or not found["max_risk"]:
+    if found is None or not found["max_risk"]:
         return
     counts = np.array(found["counts"])
     level = 1.0 - (1.0 - LEVEL) / len(found["classes"])
@@ -146,17 +171,21 @@ def _worst_class(report: Mapping[str, Any], event: Mapping[str, Any]) -> Iterato
         n_answers = int(counts[:, place].sum())
         n_errors = n_answers - int(counts[place, place])
         if n_errors:
-            lower, upper = proportion_interval(n_errors, n_answers, level)
-            worst = max(worst, (lower, (index, n_errors, n_answers, upper)), key=itemgetter(0))
-    lower, at = worst
+            known = found["effective"][place] if found["effective"] else None
+            effective = None if known is None else EffectiveShare(**known)
+            rate = n_errors / n_answers if effective is None else effective.share
+            interval = proportion_interval(n_errors, n_answers, level, effective)
+            is_weighted = effective is not None and effective.weighted
+            said = percent_with_interval(rate, interval, weighted=is_weighted)
+            worst = max(worst, (interval[0], (index, n_errors, n_answers, said)), key=itemgetter(0))
+    _, at = worst
     if at is not None:
-        index, n_errors, n_answers, upper = at
-        rate = percent_with_interval(n_errors / n_answers, (lower, upper))
+        index, n_errors, n_answers, rate_said = at
         name = text.name(report["provenance"]["config"]["classes"][index])
         yield (
             "The error rate is that of all accepted answers together: where they name "
             f"“{name}”, {numbers.count(n_errors)} of {numbers.count(n_answers)} are wrong "
-            f"on the calibration set, {rate}."
+            f"on the calibration set, {rate_said}."
         )
 
 
@@ -183,7 +212,12 @@ def _of_event(
             tables = served_tables(session, tenant_id, calibration_id)
         column = next(table.column for table in tables if table.k == TOP_1)
         found = count_confusion(record_parts(workspace.artifacts, row), column, threshold)
-        return confusion_matrix(found, len(row.config["classes"]))
+        matrix = confusion_matrix(found, len(row.config["classes"]))
+        effective = None
+        if data.get("design"):
+            again = record_parts(workspace.artifacts, row)
+            effective = answers_by_class(again, column, threshold, matrix["classes"])
+        return matrix | {"effective": to_plain(effective)}
 
     try:
         counts = workspace.confusions.get_or_load((calibration_id, threshold), counted)

@@ -1,10 +1,13 @@
 """Counts of accepted answers by label and predicted class, against a plain loop."""
 
+import re
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from running_service import calibrated, npz, quick_config
+from scipy.stats import binomtest
 
 from service.reports.charts.confusion import confusion_figures
 from service.reports.confusion import confusion_matrix, count_confusion
@@ -103,6 +106,48 @@ def test_a_class_that_is_often_wrong_where_it_is_accepted_is_told(client) -> Non
         "“fraud”"
         in client.get("/report", params={"calibration": found["id"], "format": "html"}).text
     )
+
+
+DESIGNS: dict[str, Callable[[int], dict[str, np.ndarray]]] = {
+    "equal weights": lambda n: {"weight": np.full(n, 3.0)},
+    "a group each": lambda n: {"group": np.arange(n)},
+    "rare answers count twice": lambda n: {"weight": np.ones(n)},
+    "groups of four": lambda n: {"group": np.arange(n) // 4},
+}
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_a_class_that_is_often_wrong_is_told_with_weights_and_groups(client, design) -> None:
+    """Where samples count alike and alone, with the numbers of samples without a design."""
+    sent = rare(8000, 0.3)
+    says = sent["logits"].argmax(axis=1)
+    wrong = says != sent["labels"]
+    own = DESIGNS[design](8000)
+    if design == "rare answers count twice":
+        own["weight"][wrong] = 2.0
+    config = quick_config(
+        name=f"design-{design.replace(' ', '-')}",
+        classes=["fine", "fraud"],
+        selective=[{"max_risk": 0.1}],
+    )
+    found = calibrated(client, config, calibration=npz(**sent, **own))
+    report = client.get("/report", params={"calibration": found["id"]}).json()
+    (said,) = (line for line in report["summary"]["sentences"] if "of all accepted" in line)
+    event = report["events"]["1"]
+    counts = event["confusion"]["counts"]
+    n_errors, n_answers = counts[0][1], counts[0][1] + counts[1][1]
+    assert f"they name “fraud”, {n_errors} of {n_answers} are wrong on the calibration" in said
+    (share,) = re.findall(r"calibration set, ([0-9.]+) % \(([0-9.]+) % to ([0-9.]+) %", said)
+    rate, lower, upper = (float(number) for number in share)
+    plain = binomtest(n_errors, n_answers).proportion_ci(0.975, method="exact")
+    if design in ("equal weights", "a group each"):
+        assert rate == pytest.approx(100 * n_errors / n_answers, abs=0.05)
+        assert lower == pytest.approx(100 * plain.low, abs=0.3)
+        assert upper == pytest.approx(100 * plain.high, abs=0.3)
+    if design == "rare answers count twice":
+        right = n_answers - n_errors
+        assert rate == pytest.approx(200 * n_errors / (2 * n_errors + right), abs=0.05)
+    assert ("weighted" in said) == ("weight" in own)
 
 
 def test_classes_that_are_wrong_alike_are_not_told(client) -> None:
