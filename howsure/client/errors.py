@@ -14,7 +14,10 @@ from typing import Any, Self
 from howsure.client.request import Answer
 
 # The row in a location: the first index of an array, `inputs.x[7][0]`, or of rows, `inputs[7].age`.
-_ROW = re.compile(r"(?<=^inputs\[)\d+(?=\]\.)|(?<=[^\]]\[)\d+(?=\](?:\[\d+\])*$)")
+_ROW = re.compile(
+    r"(?:(?<=^inputs\[)|(?<=^logits\[)|(?<=^probabilities\[))\d+(?=\]\.)"
+    r"|(?<=[^\]]\[)\d+(?=\](?:\[\d+\])*$)"
+)
 OUTCOME_UNKNOWN = "urn:howsure:problem:outcome-unknown"
 
 

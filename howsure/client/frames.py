@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 Frame: TypeAlias = Any
 LABEL = "label"
-SCORES = "scores"
+INPUTS, SCORES = "inputs", "scores"
 PARQUET = "application/vnd.apache.parquet"
 
 

@@ -4,18 +4,17 @@ import asyncio
 import json
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, TypeAlias
 
 import httpx
-import numpy as np
 from numpy.typing import ArrayLike
 
 from howsure.client.errors import CalibrationFailed, HowsureError, JobFailed
-from howsure.client.frames import SCORES, as_pandas, is_frame, output_array, output_table
+from howsure.client.frames import INPUTS, SCORES, as_pandas, is_frame
 from howsure.client.labels import class_indices_of, positions_of
 from howsure.client.request import FilePart, Request, address_of, json_bytes
 from howsure.client.resources import FINISHED, Calibration, Progress
@@ -27,6 +26,7 @@ from howsure.client.uploads import (
     Samples,
     companion_parts,
     model_parts,
+    rows_of_kind,
     set_parts,
 )
 
@@ -190,8 +190,9 @@ class Upload:
             given.append(("evaluation", self.evaluation, self.evaluation_labels))
         elif self.evaluation_labels is not None:
             raise ValueError("expected evaluation beside evaluation_labels")
+        kind = next((name for name, rows in self.outputs.items() if rows is not None), INPUTS)
         for part, samples, labels in given:
-            parts += set_parts(part, samples, labels, files, indices)
+            parts += set_parts(part, samples, labels, files, indices, kind)
         parts.append(("config", (None, json_bytes(self.config))))
         return Request(
             "POST", "/calibrate", params=params, headers=new_key(), parts=parts, patient=True
@@ -210,11 +211,7 @@ class Upload:
                 "expected a calibration set, calibration=…, or in its place logits, probabilities "
                 "or scores, one of them, with labels"
             )
-        if kind == SCORES:
-            return {"score": output_array(rows, kind), "correct": np.asarray(self.labels)}
-        if is_frame(rows):
-            return output_table(rows, kind), self.labels
-        return {kind: output_array(rows, kind), "labels": self.labels}
+        return rows_of_kind(rows, self.labels, kind)
 
 
 def evaluation_parts(
@@ -222,12 +219,13 @@ def evaluation_parts(
     samples: Samples,
     labels: LabelsGiven | None,
     files: ExitStack,
-    classes: Sequence[str],
+    calibration: Calibration,
 ) -> list[FilePart]:
     """Return the parts of POST /calibrations/{id}/evaluations; ``files`` closes what it opens."""
-    indices = positions_of(classes)
+    indices, kind = positions_of(calibration.classes), calibration.resource["data"].get("kind")
     parts: list[FilePart] = [("name", (None, name.encode()))]
-    return parts + set_parts("evaluation", samples, labels, files, indices)
+    kind = {"pairs": SCORES}.get(kind, kind)
+    return parts + set_parts("evaluation", samples, labels, files, indices, kind)
 
 
 async def wait_for_calibration(

@@ -295,7 +295,7 @@ class Methods(OperatingPointMethods):
             request = Request(
                 "POST",
                 address_of(found.id, "evaluations"),
-                parts=jobs.evaluation_parts(name, evaluation, labels, files, found.classes),
+                parts=jobs.evaluation_parts(name, evaluation, labels, files, found),
                 repeatable=False,
                 patient=True,
             )

@@ -35,6 +35,8 @@ MOST_PICTURES = 128
 SUM_TOLERANCE = 1e-3
 ONE_OF = "expected exactly one of inputs, logits, probabilities, pixels, scores and pictures"
 
+NAMED_KINDS = ("inputs", *OUTPUT_PREFIXES)
+
 NamedRow: TypeAlias = Mapping[str, float]
 Inputs: TypeAlias = ArrayLike | Mapping[str, ArrayLike] | Sequence[NamedRow] | None
 Picture: TypeAlias = bytes | str | os.PathLike[str]
@@ -69,8 +71,8 @@ def requests_of(
         return _frame_requests(rows, size)
     if supplied is None and is_frame(rows) and kind in OUTPUT_PREFIXES:
         return _frame_requests(output_table(rows, kind), size)
-    if kind == "inputs" and (named := _named_rows(rows)):
-        return _named_row_requests(named, supplied, size)
+    if kind in NAMED_KINDS and (named := _named_rows(rows)):
+        return _named_row_requests(kind, named, supplied, size)
     return _array_requests(_arrays(sent, supplied), size)
 
 
@@ -112,6 +114,7 @@ def _named_rows(given: object) -> Sequence[NamedRow]:
 
 
 def _named_row_requests(
+    kind: str,
     rows: Sequence[NamedRow],
     supplied: Mapping[str, ArrayLike] | None,
     size: int | None,
@@ -121,7 +124,7 @@ def _named_row_requests(
     headers = {"Content-Type": JSON, "Accept": NPZ}
     for start in range(0, len(rows), size or MOST_ROWS):
         part = slice(start, start + (size or MOST_ROWS))
-        body: dict[str, Any] = {"inputs": [_numbers(row) for row in rows[part]]}
+        body: dict[str, Any] = {kind: [_numbers(row) for row in rows[part]]}
         if columns:
             body["supplied"] = {name: column[part].tolist() for name, column in columns.items()}
         content = json_bytes(body)

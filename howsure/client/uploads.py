@@ -17,7 +17,18 @@ from typing import IO, Any, Protocol, TypeAlias, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from howsure.client.frames import Frame, as_pandas, is_frame, parquet_bytes, with_labels
+from howsure.client.frames import (
+    INPUTS,
+    OUTPUT_PREFIXES,
+    SCORES,
+    Frame,
+    as_pandas,
+    is_frame,
+    output_array,
+    output_table,
+    parquet_bytes,
+    with_labels,
+)
 from howsure.client.labels import label_array
 from howsure.client.request import FilePart
 
@@ -245,11 +256,11 @@ def samples_part(
         inputs, labels = _pair(part, samples)
         inputs = as_pandas(inputs)
         is_table = is_frame(inputs)
-        samples = with_labels(inputs, labels) if is_table else {"inputs": inputs, LABELS: labels}
+        samples = with_labels(inputs, labels) if is_table else {INPUTS: inputs, LABELS: labels}
     if is_frame(samples):
         return part, (f"{part}.parquet", parquet_bytes(samples))
     if hasattr(samples, "__array__"):
-        samples = {"inputs": samples}
+        samples = {INPUTS: samples}
     if isinstance(samples, Mapping):
         if LABELS in samples:
             samples = {**samples, LABELS: label_array(samples[LABELS], indices)}
@@ -279,10 +290,16 @@ def set_parts(
     labels: LabelsGiven | None,
     files: ExitStack,
     indices: ClassIndices = None,
+    kind: str = INPUTS,
 ) -> list[FilePart]:
-    """Return the parts of a set: of arrays or a data frame one, with the labels inside."""
+    """Return the parts of a set: of arrays or a data frame one, with the labels inside.
+
+    ``kind`` is that of the calibration: arrays without a name, alone or in a pair, are of it.
+    """
     samples = as_pandas(samples)
     is_file = isinstance(labels, FILES) or hasattr(labels, "read")
+    if kind != INPUTS and not is_file:
+        samples, labels = _outputs_of_kind(part, samples, labels, kind)
     if labels is not None and not is_file:
         if is_frame(samples) or hasattr(samples, "__array__"):
             samples, labels = (samples, labels), None
@@ -292,6 +309,31 @@ def set_parts(
     if labels is not None:
         parts.append(labels_part(f"{part}_labels", labels, files, indices))
     return parts
+
+
+def _outputs_of_kind(
+    part: str, samples: Samples, labels: LabelsGiven | None, kind: str
+) -> tuple[Samples, LabelsGiven | None]:
+    """Return outputs under their names; files and named arrays as they are."""
+    if isinstance(samples, tuple) and labels is None:
+        rows, found = _pair(part, samples)
+        return rows_of_kind(as_pandas(rows), found, kind), None
+    if is_frame(samples) and kind in OUTPUT_PREFIXES:
+        return output_table(samples, kind), labels
+    if hasattr(samples, "__array__") and not is_frame(samples):
+        return rows_of_kind(samples, labels, kind), None
+    return samples, labels
+
+
+def rows_of_kind(rows: Any, labels: Any, kind: str) -> Samples:  # noqa: ANN401 - arrays, lists, frames
+    """Return the labelled outputs of a model, or scores of pairs, as a set."""
+    if kind == SCORES:
+        found = {"score": output_array(rows, kind)}
+        return found if labels is None else {**found, "correct": np.asarray(labels)}
+    if is_frame(rows):
+        return output_table(rows, kind), labels
+    found = {kind: output_array(rows, kind)}
+    return found if labels is None else {**found, LABELS: labels}
 
 
 def labels_part(

@@ -112,6 +112,58 @@ def test_probabilities_of_class_1_are_enough(client, binary, given) -> None:
     assert found.top1.probability == pytest.approx(expected.top1.probability)
 
 
+FRAME = pd.DataFrame(BOTH, columns=NAMES)
+OTHER_SETS = {
+    "a pair": ((BOTH, HIT.astype(int)), None),
+    "a pair of a column": ((P, HIT.astype(int)), None),
+    "an array": (BOTH, HIT.astype(int)),
+    "a list and labels": ((BOTH.tolist(), HIT.astype(int).tolist()), None),
+    "a pair of a frame": ((FRAME, BY_NAME), None),
+    "a frame": (FRAME, BY_NAME),
+    "a frame of both": (FRAME.assign(label=BY_NAME), None),
+    "arrays by name": ({"probabilities": BOTH, "labels": HIT.astype(int)}, None),
+}
+
+
+@pytest.mark.parametrize("form", OTHER_SETS)
+def test_other_sets_of_outputs_are_as_the_calibration_set(client, form) -> None:
+    samples, labels = OTHER_SETS[form]
+    named = f"other-{form.replace(' ', '-')}"
+    made = client.calibrate(
+        probabilities=FRAME,
+        labels=BY_NAME,
+        evaluation=samples,
+        evaluation_labels=labels,
+        classes=NAMES,
+        name=named,
+        **QUICK,
+    )
+    figures = client.report(made)["events"]["1"]["figures"]
+    assert figures["set"] == "evaluation"
+    assert figures["accuracy"]["value"] == pytest.approx(EXPECTED)
+    found = client.evaluate(made, samples, labels=labels, name="later")
+    assert found.resource["result"]["events"]["1"]["accuracy"] == pytest.approx(EXPECTED)
+
+
+def test_pairs_are_evaluated_as_they_were_calibrated(client) -> None:
+    made = client.calibrate(scores=P, labels=HIT, evaluation=(P, HIT), name="scored", **QUICK)
+    assert client.report(made)["events"]["1"]["figures"]["set"] == "evaluation"
+    for name, samples, labels in (("pair", (P, HIT), None), ("array", P, HIT)):
+        found = client.evaluate(made, samples, labels=labels, name=name)
+        assert found.resource["result"]["events"]["1"]["accuracy"] == pytest.approx(HIT.mean())
+
+
+def test_outputs_of_a_row_by_class_name_are_found(client) -> None:
+    made = client.calibrate(probabilities=FRAME, labels=BY_NAME, name="by-class", **QUICK)
+    expected = client.predict(made, probabilities=BOTH)
+    found = client.predict(made, probabilities=FRAME[["yes", "no"]].to_dict("records"))
+    assert np.array_equal(found.top1.probability, expected.top1.probability)
+    rows = FRAME.to_dict("records")
+    rows[3]["yes"] = None
+    with pytest.raises(HowsureError, match=r"probabilities\[3\].yes: expected a number"):
+        client.predict(made, probabilities=rows, rows_per_request=2)
+
+
 def test_a_row_is_not_taken_for_a_column_of_probabilities(client, binary) -> None:
     with pytest.raises(ValueError, match=r"for one row write \[\[…\]\]"):
         client.predict(binary, probabilities=[0.3, 0.7])
