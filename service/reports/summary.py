@@ -84,8 +84,11 @@ def _sentences(report: Report, k: str, status: Status) -> Iterator[str]:
     if point is not None:
         yield _point_in_words(point)
     elif status == "fit" and risk["evaluation"] is not None:
-        rate = rate_in_words(risk["evaluation"], accepted=" accepted answers")
-        yield f"On the evaluation set, {rate}{excess(risk['evaluation'], risk['max_risk'])}."
+        seen = risk["evaluation"]
+        yield (
+            f"On the evaluation set, {percent(seen['coverage'])} of answers are accepted: "
+            f"{rate_in_words(seen)}{excess(seen, risk['max_risk'])}."
+        )
     yield from _further_rates(report, k, status)
     yield from calibration_sentences(report, event)
     yield from _further_sets(report, k, status)

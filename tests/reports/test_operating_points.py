@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from running_service import NPY, QUICK, calibrated, digits, npy, refit, service_on
 
-from service.reports.numbers import edge, rough_count
+from service.reports.numbers import rough_count
 
 CREATED, OK, CONFLICT = httpx.codes.CREATED, httpx.codes.OK, httpx.codes.CONFLICT
 UNPROCESSABLE, NOT_FOUND = httpx.codes.UNPROCESSABLE_ENTITY, httpx.codes.NOT_FOUND
@@ -247,7 +247,7 @@ def test_a_threshold_is_judged_on_the_evaluation_set(client, address) -> None:
     said = f"on the evaluation set, {judged['n_errors']} of {judged['n_accepted']} are wrong"
     assert said in report["summary"]["sentences"][0]
     assert "“automatic”" in report["summary"]["headline"]
-    decided = f"at most {edge(found['threshold'])}, for at most 2 % wrong, since "
+    decided = f"at most {found['threshold']:.6g}, for at most 2 % wrong, since "
     for form in ("markdown", "model-card"):
         text = client.get("/report", params={"calibration": calibration, "format": form}).text
         assert f"- {report['summary']['sentences'][0]}\n" in text
