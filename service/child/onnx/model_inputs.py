@@ -95,7 +95,9 @@ def fit_inputs(
     for spec in specs:
         place = f"{location}.{spec.name}"
         if spec.name not in arrays:
-            raise InvalidInput.at(place, f"this input of the ONNX model is missing: {spec}")
+            is_set = location != ANY_INPUT and bool(columns)
+            rest = "; config.columns must name the columns of every input" * is_set
+            raise InvalidInput.at(place, f"this input of the ONNX model is missing: {spec}{rest}")
         own = _columns_of(spec, columns, is_only=len(specs) == 1)
         _check_shape(arrays[spec.name], spec, place, of_rows, own)
         fitted[spec.name] = _cast(arrays[spec.name], np.dtype(spec.dtype), place, start)

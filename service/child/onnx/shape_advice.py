@@ -15,6 +15,7 @@ from service.runner.messages.onnx_models import ANY_INPUT
 from service.runner.messages.preprocessing import PIXELS, Layout, Preprocessing
 
 IMAGE_AXES = 4
+MOST_NAMED = 12
 MATRIX_AXES = 2
 # Columns that number the samples, such as customer_id.
 _IDENTIFIER = re.compile(r"(?:.*[_ ])?(?:(?i:id|idx|index|key|uuid))|.*[a-z]I[dD]")
@@ -59,8 +60,10 @@ def each_input_advice(
     return (
         f"; each is read from the column of its name, and there is none for {listed(missing)}"
         + (f", but {listed(others)}" if others else "")
-        + f"{nearest(missing, others)}; rename columns, or name the column of each input in "
-        f"config.columns (--columns {missing[0]}='its column')"
+        + f"{nearest(missing, others)}; rename columns, or name the column of every input in "
+        f"config.columns (--columns {missing[0]}='its column'"
+        + "".join(f" --columns {name}={name}" for name in names[:MOST_NAMED] if name in found)
+        + (" …)" if len(names) > MOST_NAMED else ")")
     )
 
 

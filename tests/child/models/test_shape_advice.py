@@ -86,7 +86,7 @@ def test_other_shapes_have_none():
         (1, None, "; send an array of shape [rows, 1] for each of them, or a table with these"),
         (1, ["age", "heigth"], "none for `height`, but `heigth`; did you mean `heigth`?; rename"),
         (1, ["age", "height"], "; each is read from the column of its name: leave `inputs` out of"),
-        (1, ["age"], "there is none for `height`; rename columns, or name the column of each"),
+        (1, ["age"], "there is none for `height`; rename columns, or name the column of every"),
         (2, None, "it has 'age', 'height'"),
     ],
 )
@@ -101,7 +101,7 @@ def test_a_model_with_an_input_for_each_column_has_advice(width, columns, said):
     assert said in message
     assert width == 1 or message.endswith(said)
     if columns is not None and "height" not in columns:
-        assert "(--columns height='its column')" in message
+        assert "(--columns height='its column' --columns age=age)" in message
 
 
 def test_a_model_of_text_is_named_as_unsupported():
