@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from howsure.statistics.ranking import RankedSamples
+from howsure.statistics.errors_by_class import LabelledSamples
 from service.child.requests.limits import BodyLimits
 from service.jobs.queue import JobQueue, JobTable
 from service.jobs.samples import KeepInputs
@@ -21,11 +21,6 @@ from service.storage.database import Database
 from service.storage.file_locks import SpoolFolder
 
 LABELLED_BYTES = 64 * 2**20
-
-
-def _labelled_bytes(found: RankedSamples) -> int:
-    design = 0 if found.design is None else found.design.nbytes
-    return int(found.values.nbytes + found.hits.nbytes + found.ends.nbytes + design)
 
 
 @dataclass(frozen=True)
@@ -65,8 +60,8 @@ class Workspace:
     lease_seconds: float
     limits: Limits
     served: LruCache[UUID, ServedCalibration] = field(default_factory=lambda: LruCache(256))
-    labelled: LruCache[tuple[UUID, str], RankedSamples] = field(
-        default_factory=lambda: LruCache(LABELLED_BYTES, _labelled_bytes)
+    labelled: LruCache[tuple[UUID, str], LabelledSamples] = field(
+        default_factory=lambda: LruCache(LABELLED_BYTES, lambda found: found.nbytes)
     )
     missed: LruCache[tuple[UUID, Kind, int], ErrorSamples] = field(
         default_factory=lambda: LruCache(64)

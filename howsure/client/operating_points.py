@@ -9,6 +9,40 @@ Interval: TypeAlias = tuple[float, float]
 
 
 @dataclass(frozen=True)
+class ClassShare:
+    """Accepted samples of some kind, the errors among them, and their share with its interval.
+
+    Without samples, ``share`` and ``interval`` are None.
+    """
+
+    n_samples: int
+    n_errors: int
+    share: float | None
+    interval: Interval | None
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> Self:
+        """Read the JSON of the service."""
+        interval = told["interval"]
+        return cls(**{**told, "interval": None if interval is None else tuple(interval)})
+
+
+@dataclass(frozen=True)
+class ClassErrors:
+    """Errors that concern the class with an index: of answers that name it, and of its samples."""
+
+    index: int
+    named: ClassShare
+    labelled: ClassShare
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> Self:
+        """Read the JSON of the service."""
+        shares = {name: ClassShare.of(told[name]) for name in ("named", "labelled")}
+        return cls(told["index"], **shares)
+
+
+@dataclass(frozen=True)
 class Effect:
     """What a threshold accepts on a labelled set.
 
@@ -21,6 +55,9 @@ class Effect:
         and share of all samples that are accepted and wrong, each in 0 to 1 with its interval.
     weighted
         Whether the samples have weights, which the shares follow.
+    by_class
+        The five classes with the largest shares of errors among accepted samples, the worst first;
+        empty for pairs, further sets, and decisions of earlier releases.
     """
 
     n_samples: int
@@ -33,6 +70,7 @@ class Effect:
     errors: float
     errors_interval: Interval
     weighted: bool
+    by_class: tuple[ClassErrors, ...]
 
     @classmethod
     def of(cls, told: Mapping[str, Any]) -> Self:
@@ -70,6 +108,7 @@ def _effect(told: Mapping[str, Any]) -> dict[str, Any]:
         **{name: tuple(told[name]) for name in ("coverage_interval", "errors_interval")},
         "risk_interval": None if risk_interval is None else tuple(risk_interval),
         "weighted": bool((told.get("effective") or {}).get("weighted")),
+        "by_class": tuple(ClassErrors.of(one) for one in told.get("by_class") or ()),
     }
 
 

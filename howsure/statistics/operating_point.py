@@ -1,6 +1,6 @@
 """Choose a threshold on the uncertainty, and report its effect on labelled samples."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from howsure.statistics.arrays import Hits, Uncertainty
 from howsure.statistics.bins.design import SampleDesign
 from howsure.statistics.bins.intervals import proportion_interval
 from howsure.statistics.effective import effective_share
+from howsure.statistics.errors_by_class import ClassErrors, LabelledSamples
 from howsure.statistics.ranking import RankedSamples, ranking_of
 from howsure.statistics.selective import SelectiveTarget, certifiable_risk, fit_selective
 
@@ -30,6 +31,8 @@ class Effect(AcceptedSamples):
         Exact binomial intervals (Clopper & Pearson 1934), with weights or groups of the effective
         samples. If the threshold was chosen on the same samples they are optimistic; the test of
         `fit_selective` is not.
+    by_class : tuple of ClassErrors
+        The classes with the largest shares of errors, if they are known.
     """
 
     coverage_interval: ShareInterval
@@ -37,6 +40,7 @@ class Effect(AcceptedSamples):
     risk_interval: ShareInterval | None
     errors: float
     errors_interval: ShareInterval
+    by_class: tuple[ClassErrors, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -274,3 +278,21 @@ def choose_threshold(
         if volume is None
         else expected_volume(seen, volume, max_risk=choice.max_risk),
     )
+
+
+def told_by_class(
+    found: ChosenThreshold,
+    samples: LabelledSamples,
+    evaluation: LabelledSamples | None,
+    *,
+    level: float,
+) -> ChosenThreshold:
+    """Return a choice that also tells the errors by class, on each set; of pairs as it is."""
+    seen = found.consequences
+    if seen is None or found.threshold is None:
+        return found
+    judged = seen.evaluation
+    if judged is not None and evaluation is not None:
+        judged = replace(judged, by_class=evaluation.errors_by_class(found.threshold, level))
+    by_class = samples.errors_by_class(found.threshold, level)
+    return replace(found, consequences=replace(seen, by_class=by_class, evaluation=judged))

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Mapping
+from itertools import chain
 
 import numpy as np
 from rich.box import SIMPLE_HEAD
@@ -106,8 +107,23 @@ def print_effects(calibration: Calibration, seen: Consequences) -> None:
                 " to ".join(map(percent, found.risk_interval or ())),
             )
     print_table(table)
+    if seen.by_class:
+        print_table(_errors_by_class(calibration, seen))
     if seen.weighted:
         say("Percentages are weighted; counts are numbers of samples.", style="dim")
+
+
+def _errors_by_class(calibration: Calibration, seen: Consequences) -> Table:
+    """Return the errors among accepted calibration samples, by class."""
+    table = Table("class", box=SIMPLE_HEAD)
+    for column in ("answers that name it", "of these wrong", "samples of it", "of these missed"):
+        table.add_column(column, justify="right")
+    for one in seen.by_class:
+        shares = (
+            (count(kind.n_samples), percent(kind.share)) for kind in (one.named, one.labelled)
+        )
+        add_row(table, calibration.classes[one.index], *chain.from_iterable(shares))
+    return table
 
 
 def exact(threshold: float | None) -> str:

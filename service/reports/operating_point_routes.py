@@ -65,6 +65,25 @@ class Effective(BaseModel):
     weighted: bool = Field(description="Whether samples have weights.")
 
 
+class ClassShare(BaseModel):
+    """How many accepted samples of some kind are errors."""
+
+    n_samples: int = Field(description="Accepted samples.")
+    n_errors: int = Field(description="Errors among them.")
+    share: float | None = Field(description="Weighted share of errors; null without samples.")
+    interval: tuple[float, float] | None = Field(description="Exact, at the configured level.")
+
+
+class ClassErrors(BaseModel):
+    """The errors among accepted answers that concern one class."""
+
+    index: int = Field(description="Index of the class.")
+    named: ClassShare = Field(description="Answers that name it; errors have another label.")
+    labelled: ClassShare = Field(
+        description="Samples with this label; errors are answered with another class."
+    )
+
+
 class Effect(BaseModel):
     """The effect of a threshold on a set."""
 
@@ -83,6 +102,9 @@ class Effect(BaseModel):
     errors_interval: tuple[float, float] = Field(description="Exact, at the configured level.")
     effective: Effective | None = Field(
         None, description="How weights and groups count; null if samples have neither."
+    )
+    by_class: list[ClassErrors] = Field(
+        [], description="The classes with the largest shares of errors, at most 5, the worst first."
     )
 
 

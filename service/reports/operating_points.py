@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 import models
-from howsure.statistics.bins.design import joined
+from howsure.statistics.errors_by_class import LabelledSamples
 from howsure.statistics.operating_point import (
     ChosenThreshold,
     ThresholdChoice,
     choose_threshold,
     effect,
+    told_by_class,
 )
 from howsure.statistics.plain import to_plain
-from howsure.statistics.ranking import RankedSamples, rank_samples
 from service.access.audit_log import record_success
 from service.errors import Conflict, InvalidInput
 from service.jobs.acceptance import CallContext
@@ -30,6 +30,7 @@ from service.reports.error_samples import record_parts
 from service.reports.fitness import fitness_of
 from service.reports.numbers import confidence, share
 from service.reports.summary import missing_labels
+from service.runner.messages.dataset import PAIRS
 from service.storage.calibrations import CalibrationRepository
 from service.storage.evaluations import EvaluationRepository
 from service.storage.fit_results import served_tables
@@ -73,18 +74,23 @@ def preview_operating_point(
         if choice.threshold is None:
             require_records(row)
         return table.measure, [], ChosenThreshold(choice.threshold, None, certified=False)
-    column = table.column
+    column, level = table.column, row.config["interval"]["level"]
     samples = workspace.labelled.get_or_load(
         (row.id, "records"), lambda: _labelled(workspace, row, column)
     )
+    judging = _judging(workspace, row, table)
     found = choose_threshold(
         choice,
-        samples,
-        level=row.config["interval"]["level"],
+        samples.ranked,
+        level=level,
         volume=volume,
-        evaluation=_judging(workspace, row, table),
+        evaluation=None if judging is None else judging.ranked,
     )
-    return table.measure, list(row.data.get("design") or ()), found
+    return (
+        table.measure,
+        list(row.data.get("design") or ()),
+        told_by_class(found, samples, judging, level=level),
+    )
 
 
 def save_operating_point(
@@ -179,29 +185,28 @@ def _keep(ctx: CallContext, reference: str, row: models.OperatingPoint) -> model
     return row
 
 
-def _labelled(workspace: Workspace, row: models.Calibration, column: str) -> RankedSamples:
+def _labelled(workspace: Workspace, row: models.Calibration, column: str) -> LabelledSamples:
     """Return all samples by ascending uncertainty, which makes later sorts fast.
 
     It reads shard by shard, because the whole records are about forty times as large.
     """
-    parts = [
-        (part.uncertainty[column], part.hits(1), part.design)
-        for part in record_parts(workspace.artifacts, row)
-    ]
-    values, hits = (np.concatenate([part[place] for part in parts]) for place in (0, 1))
-    return rank_samples(values, hits, joined([design for _, _, design in parts]))
+    has_classes = row.data.get("kind") != PAIRS
+    return LabelledSamples.of(
+        record_parts(workspace.artifacts, row), column, has_classes=has_classes
+    )
 
 
 def _judging(
     workspace: Workspace, row: models.Calibration, table: models.BinTable
-) -> RankedSamples | None:
+) -> LabelledSamples | None:
     """Return the samples of the evaluation set, if the calibration has one."""
     if not any(found.role == EVALUATION for found in row.artifacts):
         return None
 
-    def load() -> RankedSamples:
+    def load() -> LabelledSamples:
         records = load_evaluation_records(workspace, row, [table])
-        return rank_samples(records.uncertainty[table.column], records.hits(1), records.design)
+        has_classes = row.data.get("kind") != PAIRS
+        return LabelledSamples.of([records], table.column, has_classes=has_classes)
 
     return workspace.labelled.get_or_load((row.id, EVALUATION), load)
 

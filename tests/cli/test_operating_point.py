@@ -52,6 +52,12 @@ def test_a_preview_prints_the_effect_and_how_to_activate_it(service, command, po
         assert f"{found['n_errors']} ({100 * found['risk']:.1f} %)" in row
         lower, upper = (f"{100 * end:.1f} %" for end in found["risk_interval"])
         assert f"{lower} to {upper}" in row
+    worst = of["by_class"][0]
+    (row,) = [line for line in lines if line.split()[:1] == [str(worst["index"])]]
+    for kind in ("named", "labelled"):
+        share = worst[kind]
+        assert f"{share['n_samples']} " in row
+        assert f" {100 * share['share']:.1f} %" in row
     expected = seen["expected"]
     assert f"Of 10,000 answers: {expected['accepted']:,.0f} accepted, about" in shown
     assert f"{expected['reviewed']:,.0f} to review, by the evaluation set." in shown

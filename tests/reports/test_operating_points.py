@@ -260,6 +260,44 @@ def test_a_threshold_is_judged_on_the_evaluation_set(client, address) -> None:
         assert target["evaluation"].items() <= seen["evaluation"].items()
 
 
+def test_errors_are_told_by_class(client, address) -> None:
+    """As the answers to the evaluation set are: by the class they name, and by the label."""
+    labels = np.load(io.BytesIO(digits("evaluation.npz")))["labels"]
+    found = save(client, address, coverage=0.95)
+    answers = predictions(client, address)
+    accepted = np.array([not answer["abstain"]["automatic"] for answer in answers])
+    named = np.array([answer["class"] for answer in answers])
+    judged = found["consequences"]["evaluation"]["by_class"]
+    assert len(judged) == 5
+    for one in judged:
+        for kind, of in (("named", named), ("labelled", labels)):
+            chosen, seen = accepted & (of == one["index"]), one[kind]
+            n_errors = (chosen & (named != labels)).sum()
+            assert (seen["n_samples"], seen["n_errors"]) == (chosen.sum(), n_errors)
+            assert seen["share"] == pytest.approx(n_errors / chosen.sum())
+    (listed,) = client.get(address).json()["operating_points"]
+    assert listed["consequences"]["by_class"] == found["consequences"]["by_class"]
+    page = client.get(f"/pages{address.removesuffix('s')}/outcome?by=coverage&coverage=95")
+    worst = found["consequences"]["by_class"][0]
+    table = page.raise_for_status().text.partition("among accepted calibration samples")[2]
+    assert f"<bdi>{worst['index']}</bdi>" in table.partition("</tr>")[2].partition("</tr>")[0]
+    for kind in ("named", "labelled"):
+        path = f'data-path="/consequences/by_class/0/{kind}/share"'
+        assert f'{path} data-value="{worst[kind]["share"]!r}"' in table
+
+
+def test_pairs_have_no_errors_by_class(client) -> None:
+    draw = np.random.default_rng(3)
+    score = draw.random(400)
+    pairs = "score,correct\n" + "".join(
+        f"{one},{int(right)}\n" for one, right in zip(score, draw.random(400) < score, strict=True)
+    )
+    made = calibrated(client, {"name": "judged", "folds": 2}, calibration=pairs.encode())
+    address = f"/calibrations/{made['id']}/operating-points/preview"
+    seen = client.get(address, params={"coverage": 0.5}).raise_for_status().json()
+    assert seen["consequences"]["by_class"] == []
+
+
 def test_a_new_version_says_that_it_does_not_follow_an_earlier_decision(client) -> None:
     config = QUICK | {"name": "signed"}
     made = calibrated(

@@ -1,6 +1,6 @@
 """``/pages/calibrations/{id}/operating-point/outcome``: the consequences of a choice."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -10,11 +10,12 @@ from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
+from service.calibrations.manage import get_calibration
 from service.errors import ServiceError
 from service.http.problems import problem_on_page
 from service.reports.further_sets import excess
 from service.reports.learned import assurance, is_exact_test
-from service.reports.located import Located
+from service.reports.located import Located, value_of
 from service.reports.operating_point_routes import PreviewQuery, preview_operating_point
 from service.web.operating_point.choice import PERCENT, Chosen, typed
 from service.web.operating_point.field_errors import on_page
@@ -57,6 +58,8 @@ class Outcome:
         As the API returns it; empty if there is a problem.
     status : int
         Of the preview.
+    classes : sequence of str
+        Names of the calibration's classes.
     problem : mapping or None
         Why there is no preview.
     """
@@ -65,6 +68,7 @@ class Outcome:
     source: str
     chosen: Chosen
     preview: Mapping[str, Any]
+    classes: Sequence[str] = ()
     status: int = _OK
     problem: Mapping[str, object] | None = None
 
@@ -133,6 +137,10 @@ class Outcome:
             return None
         return self._page_of(replace(self.chosen, by="risk", value=typed("risk", max_risk)))
 
+    def name_of(self, index: Located) -> str:
+        """Return the name of a class."""
+        return str(self.classes[value_of(index)])
+
     def _page_of(self, chosen: Chosen) -> str:
         return f"/pages{self.address}/operating-point?{urlencode(chosen.fields())}"
 
@@ -146,8 +154,9 @@ def outcome_of(request: Request, reference: str, chosen: Chosen) -> Outcome:
         preview = _preview(request, reference, asked)
     except (ServiceError, RequestValidationError) as error:
         status, problem = problem_on_page(request.scope, error)
-        return Outcome(address, source, chosen, {}, status, on_page(problem))
-    return Outcome(address, source, chosen, preview)
+        return Outcome(address, source, chosen, {}, (), status, on_page(problem))
+    row = get_calibration(workspace_of(request), tenant_of(request), reference)
+    return Outcome(address, source, chosen, preview, row.config.get("classes") or ())
 
 
 def _preview(request: Request, reference: str, asked: Mapping[str, str]) -> dict[str, Any]:
