@@ -1,5 +1,7 @@
 """Both clients preview, activate, withdraw and list operating points as the service does."""
 
+import json
+from dataclasses import asdict
 from datetime import UTC, datetime
 
 import httpx
@@ -53,6 +55,8 @@ def test_a_preview_is_that_of_the_service(client, url, judged) -> None:
             for name in ("n_samples", "n_accepted", "n_errors", "coverage", "risk", "errors"):
                 assert getattr(effect, name) == counts[name]
             assert effect.risk_interval == tuple(counts["risk_interval"])
+            by_class = [asdict(one) for one in effect.by_class]
+            assert json.loads(json.dumps(by_class)) == counts["by_class"] != []
         assert (found.expected is None) == ("volume" not in choice)
     expected = client.preview_operating_point(judged, coverage=0.97, volume=100).expected
     assert expected.accepted + expected.reviewed == pytest.approx(100)
