@@ -24,7 +24,8 @@ def accuracy_near_chance(evidence: RecordedSet) -> Finding | None:
     accurate and still be useful.
 
     Few samples prove little. The finding therefore needs either 500 samples, or so many that a
-    model as good as its mean confidence would fail the test at most one time in 1,000. For a
+    model as good as its mean confidence would fail the test at most one time in 1,000, or an
+    accuracy so far below the guess that a guess has it at most one time in 1,000. For a
     calibrated model with fewer than 500 samples, false alarms are therefore at most 0.1 %: a sum of
     unequal Bernoulli trials has lighter tails than the binomial with their mean (Hoeffding 1956).
     With 500 samples of 10 classes, a model with an accuracy of 17 % passes in 99 of 100 cases; with
@@ -81,7 +82,7 @@ def _is_near(evidence: RecordedSet, chance: float) -> bool:
     # P(hits or more): at most 0.01 for an accuracy that is clearly above chance.
     if bdtrc(hits - 1, n, chance) <= CHANCE_LEVEL:
         return False
-    if n >= ENOUGH_SAMPLES:
+    if n >= ENOUGH_SAMPLES or bdtr(hits, n, chance) <= POWER_LEVEL:
         return True
     needed = int(np.argmax(bdtrc(np.arange(-1, n + 1), n, chance) <= CHANCE_LEVEL))
     return bool(bdtr(needed - 1, n, float(evidence.confidence.mean())) <= POWER_LEVEL)

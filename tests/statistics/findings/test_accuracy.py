@@ -55,6 +55,18 @@ def test_a_model_of_rare_events_is_known_by_where_it_is_certain(shuffled):
     assert set(found) <= {NEAR_CHANCE}
 
 
+@pytest.mark.parametrize("shuffled", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_less_than_the_most_frequent_class_needs_few_samples(seed, shuffled):
+    """As many as a dry run examines, with labels of other rows."""
+    rng = np.random.default_rng(seed)
+    labels = rng.choice(4, 256, p=[0.55, 0.2, 0.15, 0.1])
+    logits = rng.normal(size=(256, 4)) + 1.6 * np.eye(4)[labels]
+    given = rng.permutation(labels) if shuffled else labels
+    found = found_in(logits, given)
+    assert (NEAR_CHANCE in found) == shuffled
+
+
 def test_two_classes_that_are_exchanged_are_named():
     logits, labels = calibrated(400, n_classes=2, spread=4.0)
     finding = found_in(logits, 1 - labels)[NEAR_CHANCE]
