@@ -4,20 +4,17 @@ import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from howsure.statistics.bins.design import joined
-from howsure.statistics.bins.intervals import proportion_interval
-from howsure.statistics.effective import EffectiveShare, effective_share
 from howsure.statistics.plain import percent_with_interval, to_plain
 from howsure.statistics.records.records import Records
 from service.errors import ArtifactDamaged
 from service.reports import numbers
 from service.reports.charts import text
 from service.reports.error_samples import record_parts
+from service.reports.operating_points import labelled_samples
 from service.reports.report import collect_report
 from service.reports.summary import active_point
 from service.runner.messages.dataset import PAIRS
@@ -29,6 +26,8 @@ from service.workspace import Workspace
 MOST_CLASSES = 12
 MOST_PAIRS = 20
 TOP_1 = 1
+# What `by_class` has, with intervals that hold for all classes together; no part of a report.
+CERTAIN = "certain"
 
 
 @dataclass
@@ -92,30 +91,6 @@ def confusion_matrix(found: Confusion, n_classes: int) -> dict[str, Any]:
     }
 
 
-def answers_by_class(
-    parts: Iterable[Records], column: str, threshold: float | None, classes: Sequence[int]
-) -> list[EffectiveShare | None]:
-    """Return the share of errors among the accepted answers that name each class.
-
-    None for a class that no accepted answer names. Samples have weights or groups.
-    """
-    predicted, wrong, designs = [], [], []
-    for records in parts:
-        uncertainty = records.uncertainty[column]
-        accepted = np.full(len(uncertainty), True)
-        if threshold is not None:
-            accepted = uncertainty <= np.float32(threshold)
-        predicted.append(records.top_classes[accepted, 0])
-        wrong.append(~records.hits(TOP_1)[accepted])
-        if records.design is not None:
-            designs.append(records.design.at(accepted))
-    named, events, design = np.concatenate(predicted), np.concatenate(wrong), joined(designs)
-    return [
-        None if design is None else effective_share(events[named == one], design.at(named == one))
-        for one in classes
-    ]
-
-
 def _classes(found: Confusion, n_classes: int) -> list[int]:
     if n_classes <= MOST_CLASSES:
         return list(range(n_classes))
@@ -137,7 +112,7 @@ def collect_full_report(
     """Return `collect_report` with ``confusion`` of Top-1, which reads the records.
 
     It is null if the calibration keeps no readable records, has no Top-1 event, or has no classes.
-    The summary says which class the accepted answers name wrongly far more often than promised.
+    The summary says which class is wrong, or missed, far more often than promised.
 
     Raises
     ------
@@ -148,44 +123,42 @@ def collect_full_report(
     for k, event in report["events"].items():
         event["confusion"] = _of_event(workspace, tenant_id, report, event) if k == "1" else None
     summary = report["summary"]
-    if summary["status"] == "fit" and summary["event"] == "1":
-        summary["sentences"][1:1] = _worst_class(report, report["events"]["1"])
+    if summary["status"] in ("fit", "shifted") and summary["event"] == "1":
+        summary["sentences"][1:1] = _worst_classes(report, report["events"]["1"])
+    for event in report["events"].values():
+        (event["confusion"] or {}).pop(CERTAIN, None)
     return report
 
 
 # A class is told if this multiple of the promised rate is below its interval, as of all classes.
 FAR_ABOVE, LEVEL = 2.0, 0.95
-# The lower end of an interval; the class, its errors, its answers, and the rate in words.
-_Rate: TypeAlias = tuple[float, tuple[int, int, int, str] | None]
+KINDS = {
+    "named": "{} of {} answers “{}” are wrong",
+    "labelled": "{} of {} samples of “{}” are missed",
+}
 
 
-def _worst_class(report: Mapping[str, Any], event: Mapping[str, Any]) -> Iterator[str]:
-    """Yield which class is wrong far more often than promised where it is the accepted answer."""
+def _worst_classes(report: Mapping[str, Any], event: Mapping[str, Any]) -> Iterator[str]:
+    """Yield which class is far more often wrong than promised: as an answer, and as a label."""
     found = event["confusion"]
     if found is None or not found["max_risk"]:
         return
-    counts = np.array(found["counts"])
-    level = 1.0 - (1.0 - LEVEL) / len(found["classes"])
-    worst: _Rate = (FAR_ABOVE * found["max_risk"], None)
-    for place, index in enumerate(found["classes"]):
-        n_answers = int(counts[:, place].sum())
-        n_errors = n_answers - int(counts[place, place])
-        if n_errors:
-            known = found["effective"][place] if found["effective"] else None
-            effective = None if known is None else EffectiveShare(**known)
-            rate = n_errors / n_answers if effective is None else effective.share
-            interval = proportion_interval(n_errors, n_answers, level, effective)
-            is_weighted = effective is not None and effective.weighted
-            said = percent_with_interval(rate, interval, weighted=is_weighted)
-            worst = max(worst, (interval[0], (index, n_errors, n_answers, said)), key=itemgetter(0))
-    _, at = worst
-    if at is not None:
-        index, n_errors, n_answers, rate_said = at
-        name = text.name(report["provenance"]["config"]["classes"][index])
+    said = []
+    for kind, words in KINDS.items():
+        known = [one for one in found[CERTAIN] if one[kind]["n_samples"]]
+        worst = max(known, key=lambda one: one[kind]["interval"][0], default=None)
+        if worst is None or worst[kind]["interval"][0] <= FAR_ABOVE * found["max_risk"]:
+            continue
+        shown = next((one for one in found["by_class"] if one["index"] == worst["index"]), worst)
+        share, weighted = shown[kind], "weight" in report["provenance"]["data"].get("design", ())
+        rate = percent_with_interval(share["share"], share["interval"], weighted=weighted)
+        name = text.name(report["provenance"]["config"]["classes"][worst["index"]])
+        counts = (numbers.count(share[key]) for key in ("n_errors", "n_samples"))
+        said.append(f"{words.format(*counts, name)}, {rate}")
+    if said:
         yield (
-            "The error rate is that of all accepted answers together: where they name "
-            f"“{name}”, {numbers.count(n_errors)} of {numbers.count(n_answers)} are wrong "
-            f"on the calibration set, {rate_said}."
+            "The error rate is that of all accepted answers together: of those of the calibration "
+            f"set, {', and '.join(said)}."
         )
 
 
@@ -213,11 +186,14 @@ def _of_event(
         column = next(table.column for table in tables if table.k == TOP_1)
         found = count_confusion(record_parts(workspace.artifacts, row), column, threshold)
         matrix = confusion_matrix(found, len(row.config["classes"]))
-        effective = None
-        if data.get("design"):
-            again = record_parts(workspace.artifacts, row)
-            effective = answers_by_class(again, column, threshold, matrix["classes"])
-        return matrix | {"effective": to_plain(effective)}
+        samples = labelled_samples(workspace, row, column)
+        most = np.inf if threshold is None else threshold
+        levels = {
+            "by_class": row.config["interval"]["level"],
+            CERTAIN: 1.0 - (1.0 - LEVEL) / len(row.config["classes"]),
+        }
+        told = {name: samples.errors_by_class(most, level) for name, level in levels.items()}
+        return {**matrix, **to_plain(told)}
 
     try:
         counts = workspace.confusions.get_or_load((calibration_id, threshold), counted)

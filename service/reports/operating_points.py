@@ -75,9 +75,7 @@ def preview_operating_point(
             require_records(row)
         return table.measure, [], ChosenThreshold(choice.threshold, None, certified=False)
     column, level = table.column, row.config["interval"]["level"]
-    samples = workspace.labelled.get_or_load(
-        (row.id, "records"), lambda: _labelled(workspace, row, column)
-    )
+    samples = labelled_samples(workspace, row, column)
     judging = _judging(workspace, row, table)
     found = choose_threshold(
         choice,
@@ -185,14 +183,18 @@ def _keep(ctx: CallContext, reference: str, row: models.OperatingPoint) -> model
     return row
 
 
-def _labelled(workspace: Workspace, row: models.Calibration, column: str) -> LabelledSamples:
-    """Return all samples by ascending uncertainty, which makes later sorts fast.
+def labelled_samples(workspace: Workspace, row: models.Calibration, column: str) -> LabelledSamples:
+    """Return all samples by ascending uncertainty of Top-1, which makes later sorts fast.
 
     It reads shard by shard, because the whole records are about forty times as large.
     """
-    has_classes = row.data.get("kind") != PAIRS
-    return LabelledSamples.of(
-        record_parts(workspace.artifacts, row), column, has_classes=has_classes
+    return workspace.labelled.get_or_load(
+        (row.id, "records"),
+        lambda: LabelledSamples.of(
+            record_parts(workspace.artifacts, row),
+            column,
+            has_classes=row.data.get("kind") != PAIRS,
+        ),
     )
 
 

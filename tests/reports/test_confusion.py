@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from running_service import calibrated, npz, quick_config
+from running_service import calibrated, evaluate, npz, quick_config
 from scipy.stats import binomtest
 
 from service.reports.charts.confusion import confusion_figures
@@ -98,10 +98,8 @@ def test_a_class_that_is_often_wrong_where_it_is_accepted_is_told(client) -> Non
     event = report["events"]["1"]
     accepted = event["confusion"]["counts"]
     n_answers = accepted[0][1] + accepted[1][1]
-    assert (
-        f"they name “fraud”, {accepted[0][1]} of {n_answers} are wrong on the calibration set, "
-        in said
-    )
+    assert f"{accepted[0][1]} of {n_answers} answers “fraud” are wrong, " in said
+    assert "missed" not in said
     assert (
         "“fraud”"
         in client.get("/report", params={"calibration": found["id"], "format": "html"}).text
@@ -136,10 +134,10 @@ def test_a_class_that_is_often_wrong_is_told_with_weights_and_groups(client, des
     event = report["events"]["1"]
     counts = event["confusion"]["counts"]
     n_errors, n_answers = counts[0][1], counts[0][1] + counts[1][1]
-    assert f"they name “fraud”, {n_errors} of {n_answers} are wrong on the calibration" in said
-    (share,) = re.findall(r"calibration set, ([0-9.]+) % \(([0-9.]+) % to ([0-9.]+) %", said)
+    assert f"{n_errors} of {n_answers} answers “fraud” are wrong, " in said
+    (share,) = re.findall(r"are wrong, ([0-9.]+) % \(([0-9.]+) % to ([0-9.]+) %", said)
     rate, lower, upper = (float(number) for number in share)
-    plain = binomtest(n_errors, n_answers).proportion_ci(0.975, method="exact")
+    plain = binomtest(n_errors, n_answers).proportion_ci(0.95, method="exact")
     if design in ("equal weights", "a group each"):
         assert rate == pytest.approx(100 * n_errors / n_answers, abs=0.05)
         assert lower == pytest.approx(100 * plain.low, abs=0.3)
@@ -148,6 +146,34 @@ def test_a_class_that_is_often_wrong_is_told_with_weights_and_groups(client, des
         right = n_answers - n_errors
         assert rate == pytest.approx(200 * n_errors / (2 * n_errors + right), abs=0.05)
     assert ("weighted" in said) == ("weight" in own)
+
+
+def test_a_class_that_is_often_missed_is_told_everywhere(client) -> None:
+    """A model that hardly ever names a rare class, on data that also has a shifted set."""
+    rng = np.random.default_rng(8)
+    labels = np.where(rng.random(6000) < 0.03, 1, 0)
+    margin = rng.uniform(1, 4, 6000) - 2.5 * labels * (rng.random(6000) < 0.4)
+    logits = np.stack([margin, np.zeros(6000)], axis=1)
+    found = calibrated(
+        client,
+        quick_config(name="missed", classes=["sound", "crack"]),
+        calibration=npz(logits=logits, labels=labels),
+    )
+    about = {"calibration": found["id"]}
+    report = client.get("/report", params=about).json()
+    (said,) = (line for line in report["summary"]["sentences"] if "of all accepted" in line)
+    counts = report["events"]["1"]["confusion"]["counts"]
+    n_missed, n_samples = counts[1][0], counts[1][0] + counts[1][1]
+    assert f"{n_missed} of {n_samples} samples of “crack” are missed, " in said
+    crack = next(one for one in report["events"]["1"]["confusion"]["by_class"] if one["index"])
+    assert (crack["labelled"]["n_errors"], crack["labelled"]["n_samples"]) == (n_missed, n_samples)
+    for form in ("markdown", "model-card"):
+        assert said in client.get("/report", params={**about, "format": form}).text
+    harder = np.where(rng.random(6000) < 0.3, 1, labels)
+    evaluate(client, "missed", "moved", npz(logits=0.6 * logits, labels=harder))
+    report = client.get("/report", params=about).json()
+    assert report["summary"]["status"] == "shifted"
+    assert said in report["summary"]["sentences"]
 
 
 def test_classes_that_are_wrong_alike_are_not_told(client) -> None:
