@@ -105,6 +105,21 @@ def test_all_are_compared_on_one_set_if_there_is_one(client) -> None:
     assert [one["on"] for one in found] == ["the further set “december”"] * 2
 
 
+def test_other_common_sets_are_told_beside_the_newest(client) -> None:
+    names = versions(client, "several")
+    judge(client, names, "december", DECEMBER)
+    judge(client, names, "january", JANUARY)
+    judge(client, names, "labels in another order", month(right=0.97, seed=9, shift=1))
+    found = compared(client, *names)
+    assert found["on"] == "the further set “january”"
+    (also,) = (said for said in found["sentences"] if said.startswith("Also: "))
+    client.delete(f"/calibrations/{names[0]}/evaluations/january").raise_for_status()
+    alone = compared(client, *names)
+    assert alone["on"] == "the further set “december”"
+    assert also == f"Also: {alone['sentences'][0]}"
+    assert not [said for said in alone["sentences"] if said.startswith("Also: ")]
+
+
 def test_a_finding_of_a_version_does_not_forbid_a_common_further_set(client) -> None:
     names = versions(client, "warned-version", JANUARY, JANUARY)
     report = client.get("/report", params={"calibration": names[1]}).json()

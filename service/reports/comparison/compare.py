@@ -1,8 +1,9 @@
 """Several calibrations side by side."""
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
+from itertools import islice
 from typing import Any
 
 from howsure.statistics.comparison import (
@@ -20,6 +21,7 @@ from service.reports.comparison.labelled_sets import (
     common_sets,
     labelled_sets,
     own_set,
+    pairs_of_sets,
 )
 from service.reports.comparison.sentences import (
     Basis,
@@ -37,6 +39,7 @@ from service.workspace import Workspace
 
 Report = Mapping[str, Any]
 MOST_COMPARED = 20
+MOST_ELSEWHERE = 3  # common sets that are told beside the one that decides
 ON_FOLDS = "the same calibration set, by cross-validation"
 DIFFERENT = "different sets"
 
@@ -115,10 +118,41 @@ def _compare(
         },
         "sentences": [
             *(event_sentence(found, _undecided(found, decided), decided) for found in comparisons),
+            *_elsewhere(first, second, common, stored),
             *closing_sentences(decided),
         ],
         "to_decide": decision(first, second) if basis == "none" else None,
     }
+
+
+def _elsewhere(
+    first: Report, second: Report, common: Pair | None, stored: StoredSets
+) -> Iterator[str]:
+    """Yield what the other sets say that two calibrations have in common, the newest first."""
+    ks = [k for k in first["events"] if k in second["events"]][:1]
+    names = reference(first), reference(second)
+    sets = pairs_of_sets(labelled_sets(first), labelled_sets(second), stored.are_same)
+    is_warned = "warned" in [one["summary"]["status"] for one in (first, second)]
+    others = (
+        pair
+        for pair in sets
+        if pair != common
+        and None in [one.doubt for one in pair]
+        and not (is_warned and {one.kind for one in pair} == {"evaluation"})
+    )
+    for pair in islice(others, MOST_ELSEWHERE * len(ks)):
+        decided = Decision(
+            basis="further",
+            on=common_name(pair, names),
+            names=names,
+            judged=pair,
+            warned=(),
+            same_model=False,
+        )
+        served = [stored.served(one) for one in pair]
+        for k in ks:
+            found = compare_on_samples(int(k), *(one[k] for one in served))
+            yield f"Also: {event_sentence(found, _undecided(found, decided), decided)}"
 
 
 def _basis(

@@ -137,17 +137,26 @@ def common_sets(
         Tells whether two sets have the same samples in the same order; it is asked only where
         their descriptions allow it.
     """
-    together = _common_set(first, others, are_same)
+    together = next(_common_sets(first, others, are_same), None)
     if together is not None:
         return list(together)
-    return [next(iter(_common_set(first, [other], are_same) or ()), None) for other in others]
+    return [next(iter(pairs_of_sets(first, other, are_same)), None) for other in others]
 
 
-def _common_set(
+def pairs_of_sets(
+    first: Sequence[JudgedSet],
+    other: Sequence[JudgedSet],
+    are_same: Callable[[JudgedSet, JudgedSet], bool],
+) -> Iterator[Pair]:
+    """Yield all sets that two calibrations have in common, in the order of `common_sets`."""
+    yield from (pair for (pair,) in _common_sets(first, [other], are_same))
+
+
+def _common_sets(
     first: Sequence[JudgedSet],
     others: Sequence[Sequence[JudgedSet]],
     are_same: Callable[[JudgedSet, JudgedSet], bool],
-) -> list[Pair] | None:
+) -> Iterator[list[Pair]]:
     everywhere = [one for sets in (first, *others) for one in sets]
 
     def rank(one: JudgedSet) -> tuple[bool, str]:
@@ -164,8 +173,7 @@ def _common_set(
         ]
         pairs = [(one, other) for other in found if other is not None]
         if len(pairs) == len(others):
-            return pairs
-    return None
+            yield pairs
 
 
 def _candidates(one: JudgedSet, sets: Sequence[JudgedSet]) -> Iterator[JudgedSet]:
