@@ -68,14 +68,18 @@ def home_page(
     )
 
 
-def _ended_points(request: Request, rows: Sequence[NameRow]) -> dict[str, tuple[int, str]]:
-    """Return the version whose operating point a name no longer follows, and a sentence."""
+def _ended_points(request: Request, rows: Sequence[NameRow]) -> dict[str, dict[str, Any]]:
+    """Return the operating point that a name no longer follows, its version, and a sentence."""
     names = {row.name: row.version for row in rows}
     with workspace_of(request).database.reading(tenant_of(request)) as session:
         points = OperatingPointRepository(session, tenant_of(request))
         found = points.of_earlier_versions(names)
     return {
-        name: (version, earlier_point(name, earlier_operating_point(version, point)))
+        name: {
+            "name": point.name,
+            "version": version,
+            "sentence": earlier_point(name, earlier_operating_point(version, point)),
+        }
         for name, (version, point) in found.items()
     }
 

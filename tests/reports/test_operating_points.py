@@ -318,7 +318,7 @@ def test_a_new_version_says_that_it_does_not_follow_an_earlier_decision(client) 
         "version does not follow it: activate one here before callers of “signed” rely on it."
     )
     home = client.get("/").raise_for_status().text.replace("&nbsp;", " ")
-    mark = re.search(r'title="([^"]*)">operating point only of @1</a>', home)
+    mark = re.search(r'title="([^"]*)">automatic: only @1</a>', home)
     assert mark is not None
     assert html.unescape(mark[1]) == said
     assert told("signed@1") == []
@@ -327,7 +327,7 @@ def test_a_new_version_says_that_it_does_not_follow_an_earlier_decision(client) 
     assert said in page.replace("&nbsp;", " ")
     save(client, f"/calibrations/{newer}/operating-points", coverage=0.9)
     assert told("signed@2") == []
-    assert "operating point only of" not in client.get("/").text
+    assert ": only @" not in client.get("/").text
     client.post(f"{first}/withdraw", json=SIGNED).raise_for_status()
     refit(client, "signed", bins=8)
     (said,) = told("signed@3")

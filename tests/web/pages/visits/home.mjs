@@ -5,7 +5,7 @@ export const pages = () => [];
 
 export async function use(page, { address }) {
   const shown = { deleted: "moved" };
-  const names = () => page.locator("tr[data-name] th a, tr[data-name] th > bdi").allInnerTexts();
+  const names = () => page.locator("tr[data-name] th > a:not(.point), tr[data-name] th > bdi").allInnerTexts();
   await page.goto(address);
   shown.came = await names();
   shown.heights = await page
