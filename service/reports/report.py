@@ -145,7 +145,8 @@ def _cell(found: Mapping[str, Any], score: str, folds: int) -> dict[str, Any]:
         "value": over["pooled"] if pooled else over["mean"],
         "std": None if pooled else over["std"],
         "pooled": pooled,
-        "evaluation": (found["evaluation"] or {}).get(score),
+        # A score of the table says nothing about the evaluation set.
+        "evaluation": None if score == OF_THE_TABLE else (found["evaluation"] or {}).get(score),
     }
 
 

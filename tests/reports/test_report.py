@@ -28,6 +28,10 @@ def test_all_that_was_fitted_is_in_it(report, digits_calibration) -> None:
         for name in set(DEFAULT_MEASURES) - {"learned"}:
             found = differences[name]
             assert found["mean"] > -2 * found["standard_error"]
+        for row in event["comparison"]:
+            # It is of the fitted table, so no set has a value of its own.
+            assert row["eor"]["evaluation"] is None
+            assert row["nll"]["evaluation"] is not None
         for found in event["measures"].values():
             assert sum(row["count"] for row in found["bins"]) == 600
             assert found["evaluation"] is not None
