@@ -222,7 +222,7 @@ def active(report: dict[str, Any], chosen_by: dict[str, float], **evaluation: in
 @pytest.mark.parametrize(
     ("n_errors", "status", "said"),
     [
-        (20, "fit", "20 of 500 accepted answers are wrong, 4.0 % (2.5 % to 6.1 %)."),
+        (20, "fit", "83.3 % of answers are accepted: 20 of 500 are wrong, 4.0 % (2.5 % to 6.1 %)."),
         (30, "fit", "6.0 % (4.1 % to 8.5 %), more than promised, which may be chance."),
         (
             40,
