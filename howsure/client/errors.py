@@ -13,11 +13,9 @@ from typing import Any, Self
 
 from howsure.client.request import Answer
 
-# The row in a location: the first index of an array, `inputs.x[7][0]`, or of rows, `inputs[7].age`.
-_ROW = re.compile(
-    r"(?:(?<=^inputs\[)|(?<=^logits\[)|(?<=^probabilities\[))\d+(?=\]\.)"
-    r"|(?<=[^\]]\[)\d+(?=\](?:\[\d+\])*$)"
-)
+# The row in a location, `inputs.x[7][0]` or `inputs[7].age`: the first index; of a table's column,
+# whose name may have brackets, `body.x[2][7]`, the last one.
+_ROW = re.compile(r"^(body\..*\[|[^\[]*\[)(\d+)\]")
 OUTCOME_UNKNOWN = "urn:howsure:problem:outcome-unknown"
 
 
@@ -64,10 +62,10 @@ class HowsureError(Exception):
             errors=problem.get("errors") or (),
         )
 
-    def of_rows_from(self, first_row: int) -> None:
-        """Count rows from the first that was given; ``first_row`` was the first one sent."""
+    def renumber_rows(self, first_row: int) -> None:
+        """Add the number of the first row that was sent to the rows in locations."""
         for entry in self.errors:
-            moved = _ROW.sub(lambda n: str(int(n[0]) + first_row), entry["location"], count=1)
+            moved = _ROW.sub(lambda at: f"{at[1]}{int(at[2]) + first_row}]", entry["location"])
             self.detail = self.detail.replace(entry["location"], moved)
             entry["location"] = moved
         self.args = (f"{self.title}: {self.detail}",)

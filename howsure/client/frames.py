@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 Frame: TypeAlias = Any
 LABEL = "label"
 INPUTS, SCORES = "inputs", "scores"
+PAIRS = "pairs"  # a calibration of scores
 PARQUET = "application/vnd.apache.parquet"
 
 

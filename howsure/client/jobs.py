@@ -14,7 +14,7 @@ import httpx
 from numpy.typing import ArrayLike
 
 from howsure.client.errors import CalibrationFailed, HowsureError, JobFailed
-from howsure.client.frames import INPUTS, SCORES, as_pandas, is_frame
+from howsure.client.frames import INPUTS, PAIRS, SCORES, as_pandas, is_frame
 from howsure.client.labels import class_indices_of, positions_of
 from howsure.client.request import FilePart, Request, address_of, json_bytes
 from howsure.client.resources import FINISHED, Calibration, Progress
@@ -222,9 +222,9 @@ def evaluation_parts(
     calibration: Calibration,
 ) -> list[FilePart]:
     """Return the parts of POST /calibrations/{id}/evaluations; ``files`` closes what it opens."""
-    indices, kind = positions_of(calibration.classes), calibration.resource["data"].get("kind")
+    indices, kind = positions_of(calibration.classes), calibration.resource["data"]["kind"]
     parts: list[FilePart] = [("name", (None, name.encode()))]
-    kind = {"pairs": SCORES}.get(kind, kind)
+    kind = SCORES if kind == PAIRS else kind
     return parts + set_parts("evaluation", samples, labels, files, indices, kind)
 
 

@@ -227,7 +227,7 @@ async def predict(
         try:
             answer = await sender.send(named)
         except HowsureError as error:
-            error.of_rows_from(request.first_row)
+            error.renumber_rows(request.first_row)
             raise
         served = _served_calibration(answer)
         # The same version answers all rows, even if a newer one appears meanwhile.

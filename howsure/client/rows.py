@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from howsure.client.frames import (
+    INPUTS,
     OUTPUT_PREFIXES,
     PARQUET,
     Frame,
@@ -34,8 +35,8 @@ MOST_PICTURES = 128
 # As the service allows.
 SUM_TOLERANCE = 1e-3
 ONE_OF = "expected exactly one of inputs, logits, probabilities, pixels, scores and pictures"
-
-NAMED_KINDS = ("inputs", *OUTPUT_PREFIXES)
+# What rows by column or class name may hold.
+NAMED_KINDS = (INPUTS, *OUTPUT_PREFIXES)
 
 NamedRow: TypeAlias = Mapping[str, float]
 Inputs: TypeAlias = ArrayLike | Mapping[str, ArrayLike] | Sequence[NamedRow] | None

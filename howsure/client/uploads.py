@@ -316,16 +316,16 @@ def _outputs_of_kind(
 ) -> tuple[Samples, LabelsGiven | None]:
     """Return outputs under their names; files and named arrays as they are."""
     if isinstance(samples, tuple) and labels is None:
-        rows, found = _pair(part, samples)
-        return rows_of_kind(as_pandas(rows), found, kind), None
-    if is_frame(samples) and kind in OUTPUT_PREFIXES:
-        return output_table(samples, kind), labels
-    if hasattr(samples, "__array__") and not is_frame(samples):
+        rows, labels = _pair(part, samples)
+        return rows_of_kind(as_pandas(rows), labels, kind), None
+    if is_frame(samples) and labels is None:  # they are in one of its columns
+        return (output_table(samples, kind) if kind in OUTPUT_PREFIXES else samples), None
+    if hasattr(samples, "__array__"):
         return rows_of_kind(samples, labels, kind), None
     return samples, labels
 
 
-def rows_of_kind(rows: Any, labels: Any, kind: str) -> Samples:  # noqa: ANN401 - arrays, lists, frames
+def rows_of_kind(rows: ArrayLike | Frame, labels: LabelsGiven | None, kind: str) -> Samples:
     """Return the labelled outputs of a model, or scores of pairs, as a set."""
     if kind == SCORES:
         found = {"score": output_array(rows, kind)}

@@ -15,6 +15,7 @@ from howsure.statistics.ranking import RankedSamples, rank_samples
 from howsure.statistics.records.records import Records
 
 MOST_CLASSES = 5
+ORDER_LEVEL = 0.95  # of the intervals that order classes
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,9 @@ def errors_by_class(
 ) -> tuple[ClassErrors, ...]:
     """Return the classes with the largest shares of errors among accepted samples, at most five.
 
-    They are ordered by the lower end of the larger share, without weights and groups: a class with
-    few samples comes after one that is surely as bad.
+    They are ordered by the lower end of a 95 % interval, the larger of the two shares', so that a
+    class with few samples does not come before one whose errors are certain. Weights and groups do
+    not change the order.
 
     Parameters
     ----------
@@ -79,7 +81,7 @@ def errors_by_class(
     labels, answers = labels[accepted], answers[accepted]
     wrong = labels != answers
     n_classes = int(max(labels.max(initial=-1), answers.max(initial=-1))) + 1
-    ends = (_lower_ends(classes, wrong, n_classes, level) for classes in (answers, labels))
+    ends = (_lower_ends(classes, wrong, n_classes) for classes in (answers, labels))
     least = np.maximum(*ends)
     worst = np.argsort(-least, kind="stable")[:MOST_CLASSES]
     return tuple(
@@ -92,11 +94,11 @@ def errors_by_class(
     )
 
 
-def _lower_ends(classes: BinIndex, wrong: Hits, n_classes: int, level: float) -> Rates:
+def _lower_ends(classes: BinIndex, wrong: Hits, n_classes: int) -> Rates:
     """Return the lower end of the share of errors of each class, -1 without samples."""
     counts = np.bincount(classes, minlength=n_classes)
     errors = np.bincount(classes[wrong], minlength=n_classes)
-    lower, _ = clopper_pearson(errors, np.maximum(counts, 1), level)
+    lower, _ = clopper_pearson(errors, np.maximum(counts, 1), ORDER_LEVEL)
     return np.where(counts > 0, lower, -1.0)
 
 

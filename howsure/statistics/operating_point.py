@@ -280,14 +280,14 @@ def choose_threshold(
     )
 
 
-def told_by_class(
+def with_errors_by_class(
     found: ChosenThreshold,
     samples: LabelledSamples,
     evaluation: LabelledSamples | None,
     *,
     level: float,
 ) -> ChosenThreshold:
-    """Return a choice that also tells the errors by class, on each set; of pairs as it is."""
+    """Return the choice with the errors by class on each set; pairs have none."""
     seen = found.consequences
     if seen is None or found.threshold is None:
         return found

@@ -67,8 +67,8 @@ def evaluate(
     is_off = resource["result"].get("outcome") in ("shifted", "worse", "miscalibrated")
     if is_off and not resource["result"].get("findings"):
         model = "" if found.resource["model"] is None else "MODEL "
-        say("First check that it was prepared and labelled as the calibration set was. Then, for")
-        say("such data, calibrate on new labelled samples of it, as the next version:")
+        say("First check that the set was prepared and labelled like the calibration set.")
+        say("For such data, calibrate on new labelled samples as the next version:")
         say(f"  howsure calibrate {model}NEW_SET --name {found.resource['name']}")
     for finding in resource["result"].get("findings", ()):
         fix = remedy_for_further_set(finding, found.resource["config"])

@@ -122,7 +122,7 @@ def _add_point(
 ) -> None:
     """Add what the active operating point accepts to an event.
 
-    Nothing is added if its error rate is promised and its threshold is counted already.
+    A threshold that was tested is counted already, so it is not added again.
     """
     if point.threshold is None:
         return

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from howsure.statistics.errors_by_class import ClassErrors
 from howsure.statistics.plain import percent_with_interval, to_plain
 from howsure.statistics.records.records import Records
 from service.errors import ArtifactDamaged
@@ -21,13 +22,11 @@ from service.runner.messages.dataset import PAIRS
 from service.storage.calibrations import CalibrationRepository
 from service.storage.fit_results import served_tables
 from service.storage.operating_points import FIRST
-from service.workspace import Workspace
+from service.workspace import CountedErrors, Workspace
 
 MOST_CLASSES = 12
 MOST_PAIRS = 20
 TOP_1 = 1
-# What `by_class` has, with intervals that hold for all classes together; no part of a report.
-CERTAIN = "certain"
 
 
 @dataclass
@@ -120,58 +119,65 @@ def collect_full_report(
         As `collect_report`.
     """
     report = collect_report(workspace, tenant_id, reference)
-    for k, event in report["events"].items():
-        event["confusion"] = _of_event(workspace, tenant_id, report, event) if k == "1" else None
-    summary = report["summary"]
-    if summary["status"] in ("fit", "shifted") and summary["event"] == "1":
-        summary["sentences"][1:1] = _worst_classes(report, report["events"]["1"])
     for event in report["events"].values():
-        (event["confusion"] or {}).pop(CERTAIN, None)
+        event["confusion"] = None
+    counted = _count(workspace, tenant_id, report)
+    if counted is None:
+        return report
+    report["events"][FIRST]["confusion"], certain = counted
+    summary = report["summary"]
+    if summary["status"] in ("fit", "shifted"):
+        summary["sentences"][1:1] = _worst_classes(report, certain)
     return report
 
 
 # A class is told if this multiple of the promised rate is below its interval, as of all classes.
 FAR_ABOVE, LEVEL = 2.0, 0.95
 KINDS = {
-    "named": "{} of {} answers “{}” are wrong",
-    "labelled": "{} of {} samples of “{}” are missed",
+    "named": "{} of {} accepted answers “{}” are wrong",
+    "labelled": "{} of {} accepted samples of “{}” are missed",
 }
 
 
-def _worst_classes(report: Mapping[str, Any], event: Mapping[str, Any]) -> Iterator[str]:
-    """Yield which class is far more often wrong than promised: as an answer, and as a label."""
-    found = event["confusion"]
-    if found is None or not found["max_risk"]:
+def _worst_classes(report: Mapping[str, Any], certain: Sequence[ClassErrors]) -> Iterator[str]:
+    """Yield which class is far more often wrong than promised: as an answer, and as a label.
+
+    The intervals of ``certain`` hold for all classes together.
+    """
+    found = report["events"][FIRST]["confusion"]
+    if not found["max_risk"] or not certain:
         return
+    names = report["provenance"]["config"]["classes"]
+    weighted = "weight" in report["provenance"]["data"].get("design", ())
     said = []
     for kind, words in KINDS.items():
-        known = [one for one in found[CERTAIN] if one[kind]["n_samples"]]
-        worst = max(known, key=lambda one: one[kind]["interval"][0], default=None)
-        if worst is None or worst[kind]["interval"][0] <= FAR_ABOVE * found["max_risk"]:
+        ends = [(getattr(one, kind).interval or (0.0,))[0] for one in certain]
+        if max(ends) <= FAR_ABOVE * found["max_risk"]:
             continue
-        shown = next((one for one in found["by_class"] if one["index"] == worst["index"]), worst)
-        share, weighted = shown[kind], "weight" in report["provenance"]["data"].get("design", ())
+        shown = found["by_class"][ends.index(max(ends))]
+        share = shown[kind]
         rate = percent_with_interval(share["share"], share["interval"], weighted=weighted)
-        name = text.name(report["provenance"]["config"]["classes"][worst["index"]])
-        counts = (numbers.count(share[key]) for key in ("n_errors", "n_samples"))
-        said.append(f"{words.format(*counts, name)}, {rate}")
+        counts = (numbers.count(share[name]) for name in ("n_errors", "n_samples"))
+        said.append(f"{words.format(*counts, text.name(names[shown['index']]))}, {rate}")
     if said:
         yield (
-            "The error rate is that of all accepted answers together: of those of the calibration "
-            f"set, {', and '.join(said)}."
+            "The error rate is that of all accepted answers together. On the calibration set, "
+            f"{', and '.join(said)}."
         )
 
 
-def _of_event(
-    workspace: Workspace, tenant_id: uuid.UUID, report: Mapping[str, Any], event: Mapping[str, Any]
-) -> dict[str, Any] | None:
+def _count(
+    workspace: Workspace, tenant_id: uuid.UUID, report: Mapping[str, Any]
+) -> CountedErrors | None:
     """Return the counts at the active operating point, else at the first tested threshold.
 
     Of all answers without either. ``max_risk`` is the promised error rate, if there is one, and
-    ``operating_point`` the name of the operating point.
+    ``operating_point`` the name of the operating point. Beside them are the errors by class, with
+    intervals that hold for all classes together.
     """
     data = report["provenance"]["data"]
-    if "imported" in data or data.get("kind") == PAIRS:
+    event = report["events"].get(FIRST)
+    if event is None or "imported" in data or data.get("kind") == PAIRS:
         return None
     calibration_id = uuid.UUID(report["calibration"]["id"])
     rule, point = event["figures"]["risk"] or {}, active_point(report, FIRST)
@@ -179,29 +185,27 @@ def _of_event(
         rule = {"threshold": point["threshold"], "max_risk": point["chosen_by"].get("max_risk")}
     threshold = rule.get("threshold")
 
-    def counted() -> dict[str, Any]:
+    def counted() -> CountedErrors:
         with workspace.database.reading(tenant_id) as session:
             row = CalibrationRepository(session, tenant_id).get(calibration_id)
             tables = served_tables(session, tenant_id, calibration_id)
         column = next(table.column for table in tables if table.k == TOP_1)
         found = count_confusion(record_parts(workspace.artifacts, row), column, threshold)
-        matrix = confusion_matrix(found, len(row.config["classes"]))
+        n_classes, level = len(row.config["classes"]), row.config["interval"]["level"]
         samples = labelled_samples(workspace, row, column)
         most = np.inf if threshold is None else threshold
-        levels = {
-            "by_class": row.config["interval"]["level"],
-            CERTAIN: 1.0 - (1.0 - LEVEL) / len(row.config["classes"]),
-        }
-        told = {name: samples.errors_by_class(most, level) for name, level in levels.items()}
-        return {**matrix, **to_plain(told)}
+        by_class = to_plain(samples.errors_by_class(most, level))
+        certain = samples.errors_by_class(most, 1.0 - (1.0 - LEVEL) / n_classes)
+        return confusion_matrix(found, n_classes) | {"by_class": by_class}, certain
 
     try:
-        counts = workspace.confusions.get_or_load((calibration_id, threshold), counted)
+        counts, certain = workspace.confusions.get_or_load((calibration_id, threshold), counted)
     except ArtifactDamaged:
         return None  # the rest of the report needs no records
-    return {
+    confusion = {
         "threshold": threshold,
         "max_risk": rule.get("max_risk"),
         "operating_point": None if point is None else point["name"],
         **counts,
     }
+    return confusion, certain

@@ -14,7 +14,7 @@ from howsure.statistics.operating_point import (
     ThresholdChoice,
     choose_threshold,
     effect,
-    told_by_class,
+    with_errors_by_class,
 )
 from howsure.statistics.plain import to_plain
 from service.access.audit_log import record_success
@@ -87,7 +87,7 @@ def preview_operating_point(
     return (
         table.measure,
         list(row.data.get("design") or ()),
-        told_by_class(found, samples, judging, level=level),
+        with_errors_by_class(found, samples, judging, level=level),
     )
 
 

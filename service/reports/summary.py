@@ -7,14 +7,7 @@ from howsure.statistics.fit.verdict import ERROR
 from howsure.statistics.shift.verdict import OPENINGS
 from service.reports.charts import text
 from service.reports.disproof import MOST_NAMED, details, disproof, disproving_sets
-from service.reports.further_sets import (
-    UNCLEAR,
-    accepted_in_words,
-    contradicts,
-    doubted_part,
-    excess,
-    rate_in_words,
-)
+from service.reports.further_sets import UNCLEAR, contradicts, doubted_part, excess, rate_in_words
 from service.reports.learned import is_exact_test
 from service.reports.numbers import confidence, percent, rough_count, share
 from service.reports.verdict import calibration_sentences
@@ -302,8 +295,11 @@ def _further_sets(report: Report, k: str, status: Status) -> Iterator[str]:
                 rate = rate_in_words(one, accepted=" accepted answers")
                 yield f"On the further set “{name}”, {rate}{more}."
         if event.get("unpromised") is not None:
-            seen = accepted_in_words(event["unpromised"])
-            yield f"On the further set “{name}”: {seen[0].lower()}{seen[1:]}"
+            own = event["unpromised"]
+            yield (
+                f"On the further set “{name}”, “{own['operating_point']}” accepts "
+                f"{_answers(own['coverage'])}: {rate_in_words(own)}."
+            )
 
 
 # What answers of a further set are, by the verdict on the event.

@@ -52,7 +52,7 @@ class OperatingPointRepository:
     def of_earlier_versions(
         self, names: Mapping[str, int]
     ) -> Mapping[str, tuple[int, OperatingPoint]]:
-        """Return the same for several names, each with the version that is not the earlier one."""
+        """Return the same by name; ``names`` has the version before which to look for each."""
         found = self._session.execute(
             select(Calibration.id, Calibration.name, Calibration.version)
             .where(

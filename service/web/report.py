@@ -71,9 +71,7 @@ def report_content(report: Mapping[str, Any], chart: RenderedFigures) -> dict[st
         "warnings": _warnings(report),
         "inputs": INPUTS,
         "further_rates": lambda k: _tested_rates(report, k),
-        "unpromised_point": next(
-            (one["operating_point"] for one in _unpromised(report["evaluations"])), None
-        ),
+        "unpromised_point": _unpromised_point(report["operating_point"]),
     }
 
 
@@ -113,10 +111,11 @@ def _tested_rates(report: Mapping[str, Any], k: str) -> list[float]:
     return [*rates, *of_point[:1]]
 
 
-def _unpromised(further: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return what an operating point without an error rate accepts on each set that it knows."""
-    found = [one["events"].get(FIRST, {}).get("unpromised") for one in further]
-    return [one for one in found if one is not None]
+def _unpromised_point(point: Mapping[str, Any] | None) -> str | None:
+    """Return the name of an active operating point that was not chosen by an error rate."""
+    if point is None or "max_risk" in point["chosen_by"]:
+        return None
+    return str(point["name"])
 
 
 def _learned(learned: Mapping[str, Any] | None, names: Sequence[str]) -> dict[str, Any] | None:

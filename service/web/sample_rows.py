@@ -99,7 +99,7 @@ class TakenSample:
             raise InvalidInput.at(_PLACE, "expected JSON, like [0.5, 1, 2]") from error
         if isinstance(given, Mapping) and given.keys() <= BODY_KEYS:
             asked = dict(given)
-        elif _is_named_row(given):
+        elif self.columns and _is_named_row(given):
             asked = {self.kind: [given]}
         elif isinstance(given, Mapping):
             asked = {ANY_INPUT: {name: [values] for name, values in given.items()}}

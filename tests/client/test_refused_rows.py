@@ -39,6 +39,8 @@ def client(url: str) -> Any:
     labels = (4 * rows + np.random.default_rng(2).gumbel(size=rows.shape)).to_numpy().argmax(axis=1)
     with Client(url) as client:
         client.calibrate(scaling(), rows, labels=labels, name="rows", config=QUICK)
+        bracketed = rows.set_axis([f"x[{k}]" for k in range(3)], axis=1)
+        client.calibrate(scaling(), bracketed, labels=labels, name="brackets", config=QUICK)
         client.calibrate(None, {"logits": 4 * rows.to_numpy()}, labels=labels, name="outputs")
         yield client
 
@@ -78,6 +80,14 @@ def test_the_client_names_the_row_that_was_given(client, given) -> None:
         assert f"{location}: " in str(refused.value)
         if given in ("array", "array by name", "frame"):
             assert error["message"].startswith("column 'income': expected a number, got a missing")
+
+
+def test_a_column_with_brackets_in_its_name_is_no_row(client) -> None:
+    rows = lacking().fillna(np.inf).set_axis([f"x[{k}]" for k in range(3)], axis=1)
+    for size in (N_SENT, None):
+        with pytest.raises(HowsureError) as refused:
+            client.predict("brackets", rows, rows_per_request=size)
+        assert refused.value.errors[0]["location"] == f"body.x[1][{ROW}]"
 
 
 WRITERS: dict[str, Callable[[pd.DataFrame, Path], None]] = {

@@ -148,7 +148,10 @@ def test_other_sets_of_outputs_are_as_the_calibration_set(client, form) -> None:
 def test_pairs_are_evaluated_as_they_were_calibrated(client) -> None:
     made = client.calibrate(scores=P, labels=HIT, evaluation=(P, HIT), name="scored", **QUICK)
     assert client.report(made)["events"]["1"]["figures"]["set"] == "evaluation"
-    for name, samples, labels in (("pair", (P, HIT), None), ("array", P, HIT)):
+    table = pd.DataFrame({"score": P})
+    forms = (("pair", (P, HIT), None), ("array", P, HIT), ("frame", table, HIT))
+    forms += (("whole frame", table.assign(correct=HIT), None),)
+    for name, samples, labels in forms:
         found = client.evaluate(made, samples, labels=labels, name=name)
         assert found.resource["result"]["events"]["1"]["accuracy"] == pytest.approx(HIT.mean())
 

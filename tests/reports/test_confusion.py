@@ -98,7 +98,7 @@ def test_a_class_that_is_often_wrong_where_it_is_accepted_is_told(client) -> Non
     event = report["events"]["1"]
     accepted = event["confusion"]["counts"]
     n_answers = accepted[0][1] + accepted[1][1]
-    assert f"{accepted[0][1]} of {n_answers} answers “fraud” are wrong, " in said
+    assert f"{accepted[0][1]} of {n_answers} accepted answers “fraud” are wrong, " in said
     assert "missed" not in said
     assert (
         "“fraud”"
@@ -106,11 +106,12 @@ def test_a_class_that_is_often_wrong_where_it_is_accepted_is_told(client) -> Non
     )
 
 
-DESIGNS: dict[str, Callable[[int], dict[str, np.ndarray]]] = {
-    "equal weights": lambda n: {"weight": np.full(n, 3.0)},
-    "a group each": lambda n: {"group": np.arange(n)},
-    "rare answers count twice": lambda n: {"weight": np.ones(n)},
-    "groups of four": lambda n: {"group": np.arange(n) // 4},
+# By which answers are wrong.
+DESIGNS: dict[str, Callable[[np.ndarray], dict[str, np.ndarray]]] = {
+    "equal weights": lambda wrong: {"weight": np.full(len(wrong), 3.0)},
+    "a group each": lambda wrong: {"group": np.arange(len(wrong))},
+    "errors count twice": lambda wrong: {"weight": np.where(wrong, 2.0, 1.0)},
+    "groups of four": lambda wrong: {"group": np.arange(len(wrong)) // 4},
 }
 
 
@@ -118,11 +119,7 @@ DESIGNS: dict[str, Callable[[int], dict[str, np.ndarray]]] = {
 def test_a_class_that_is_often_wrong_is_told_with_weights_and_groups(client, design) -> None:
     """Where samples count alike and alone, with the numbers of samples without a design."""
     sent = rare(8000, 0.3)
-    says = sent["logits"].argmax(axis=1)
-    wrong = says != sent["labels"]
-    own = DESIGNS[design](8000)
-    if design == "rare answers count twice":
-        own["weight"][wrong] = 2.0
+    own = DESIGNS[design](sent["logits"].argmax(axis=1) != sent["labels"])
     config = quick_config(
         name=f"design-{design.replace(' ', '-')}",
         classes=["fine", "fraud"],
@@ -134,7 +131,7 @@ def test_a_class_that_is_often_wrong_is_told_with_weights_and_groups(client, des
     event = report["events"]["1"]
     counts = event["confusion"]["counts"]
     n_errors, n_answers = counts[0][1], counts[0][1] + counts[1][1]
-    assert f"{n_errors} of {n_answers} answers “fraud” are wrong, " in said
+    assert f"{n_errors} of {n_answers} accepted answers “fraud” are wrong, " in said
     (share,) = re.findall(r"are wrong, ([0-9.]+) % \(([0-9.]+) % to ([0-9.]+) %", said)
     rate, lower, upper = (float(number) for number in share)
     plain = binomtest(n_errors, n_answers).proportion_ci(0.95, method="exact")
@@ -142,7 +139,7 @@ def test_a_class_that_is_often_wrong_is_told_with_weights_and_groups(client, des
         assert rate == pytest.approx(100 * n_errors / n_answers, abs=0.05)
         assert lower == pytest.approx(100 * plain.low, abs=0.3)
         assert upper == pytest.approx(100 * plain.high, abs=0.3)
-    if design == "rare answers count twice":
+    if design == "errors count twice":
         right = n_answers - n_errors
         assert rate == pytest.approx(200 * n_errors / (2 * n_errors + right), abs=0.05)
     assert ("weighted" in said) == ("weight" in own)
@@ -164,7 +161,7 @@ def test_a_class_that_is_often_missed_is_told_everywhere(client) -> None:
     (said,) = (line for line in report["summary"]["sentences"] if "of all accepted" in line)
     counts = report["events"]["1"]["confusion"]["counts"]
     n_missed, n_samples = counts[1][0], counts[1][0] + counts[1][1]
-    assert f"{n_missed} of {n_samples} samples of “crack” are missed, " in said
+    assert f"{n_missed} of {n_samples} accepted samples of “crack” are missed, " in said
     crack = next(one for one in report["events"]["1"]["confusion"]["by_class"] if one["index"])
     assert (crack["labelled"]["n_errors"], crack["labelled"]["n_samples"]) == (n_missed, n_samples)
     for form in ("markdown", "model-card"):

@@ -1,6 +1,7 @@
 """Advice for arrays, and for preprocessing, that do not suit the model."""
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -62,7 +63,11 @@ def each_input_advice(
         + (f", but {listed(others)}" if others else "")
         + f"{nearest(missing, others)}; rename columns, or name the column of every input in "
         f"config.columns (--columns {missing[0]}='its column'"
-        + "".join(f" --columns {name}={name}" for name in names[:MOST_NAMED] if name in found)
+        + "".join(
+            f" --columns {shlex.quote(f'{name}={name}')}"
+            for name in names[:MOST_NAMED]
+            if name in found
+        )
         + (" …)" if len(names) > MOST_NAMED else ")")
     )
 

@@ -14,7 +14,7 @@ from service.errors import InvalidInput, shown
 from service.runner.messages.dataset import PAIRS
 from service.runner.messages.onnx_models import ANY_INPUT
 
-# Of any dtype of numbers; numpy's stubs allow no arithmetic on NDArray[np.generic].
+# Arrays of any type of number: numpy's stubs allow no arithmetic on NDArray[np.generic].
 Array: TypeAlias = NDArray[Any]
 ScoreKind: TypeAlias = Literal["logits", "probabilities"]
 
@@ -133,7 +133,7 @@ def class_scores(
         )
     given = request.arrays[kind]
     check_shape(given.shape, location=kind, max_rows=max_rows)
-    if given.ndim != 2 or given.shape[1] != n_classes:  # noqa: PLR2004 - a matrix
+    if given.shape[1:] != (n_classes,):
         message = f"expected shape [rows, {n_classes}], got {list(given.shape)}"
         if (kind, n_classes) == ("probabilities", 2) and given.shape[1:] in {(), (1,)}:
             message += "; send both classes of each row, [[1 - p, p], ...]"

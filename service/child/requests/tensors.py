@@ -113,7 +113,7 @@ def check_numbers(
             rule = lacking
         elif not np.isfinite(array[index]):
             rule = f"expected a finite number, got {array[index]}"
-    if array.ndim == 2 and len(columns) == array.shape[1] > 1:  # noqa: PLR2004 - a table
+    if len(columns) > 1 and array.shape[1:] == (len(columns),):
         rule = f"column {shown(columns[int(index[1])])}: {rule}"
     raise InvalidInput.at(location + "".join(f"[{i}]" for i in index), rule)
 

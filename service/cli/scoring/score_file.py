@@ -176,7 +176,7 @@ async def _make_missing(client: AsyncClient, dataset: Dataset, parts: Parts, req
                     rows_per_request=manifest.rows_per_part,
                 )
             except HowsureError as error:
-                error.of_rows_from(batch.start)
+                error.renumber_rows(batch.start)
                 if error.status == HTTPStatus.UNPROCESSABLE_ENTITY:
                     # Another file will be sent, whose parts these are not.
                     parts.remove()

@@ -87,7 +87,6 @@ def _compare(
 ) -> dict[str, Any]:
     """Compare two reports, on the set that they have in common."""
     names = reference(first), reference(second)
-    warned = [reference(one) for one in (first, second) if one["summary"]["status"] == "warned"]
     basis, judged, on = _basis(first, second, common, names, stored)
     ks = [k for k in first["events"] if k in second["events"]]
     if basis in ("further", "evaluation"):
@@ -102,7 +101,7 @@ def _compare(
         on=on,
         names=names,
         judged=judged,
-        warned=list(dict.fromkeys(warned)),
+        warned=_warned(first, second),
         same_model=_is_same_model(first, second, comparisons),
     )
     return {
@@ -118,7 +117,7 @@ def _compare(
         },
         "sentences": [
             *(event_sentence(found, _undecided(found, decided), decided) for found in comparisons),
-            *_elsewhere(first, second, common, stored),
+            *islice(_elsewhere(first, second, common, stored), MOST_ELSEWHERE),
             *closing_sentences(decided),
         ],
         "to_decide": decision(first, second) if basis == "none" else None,
@@ -128,31 +127,36 @@ def _compare(
 def _elsewhere(
     first: Report, second: Report, common: Pair | None, stored: StoredSets
 ) -> Iterator[str]:
-    """Yield what the other sets say that two calibrations have in common, the newest first."""
-    ks = [k for k in first["events"] if k in second["events"]][:1]
+    """Yield what each other set says that two calibrations have in common, the newest first.
+
+    Of the first event that both have.
+    """
+    k = next((k for k in first["events"] if k in second["events"]), None)
+    if k is None:
+        return
     names = reference(first), reference(second)
-    sets = pairs_of_sets(labelled_sets(first), labelled_sets(second), stored.are_same)
-    is_warned = "warned" in [one["summary"]["status"] for one in (first, second)]
-    others = (
-        pair
-        for pair in sets
-        if pair != common
-        and None in [one.doubt for one in pair]
-        and not (is_warned and {one.kind for one in pair} == {"evaluation"})
-    )
-    for pair in islice(others, MOST_ELSEWHERE * len(ks)):
+    for pair in pairs_of_sets(labelled_sets(first), labelled_sets(second), stored.are_same):
+        if pair == common:
+            continue
+        basis, judged, on = _basis(first, second, pair, names, stored)
         decided = Decision(
-            basis="further",
-            on=common_name(pair, names),
+            basis=basis,
+            on=on,
             names=names,
-            judged=pair,
-            warned=(),
+            judged=judged,
+            warned=_warned(first, second),
             same_model=False,
         )
-        served = [stored.served(one) for one in pair]
-        for k in ks:
-            found = compare_on_samples(int(k), *(one[k] for one in served))
-            yield f"Also: {event_sentence(found, _undecided(found, decided), decided)}"
+        found = compare_on_samples(int(k), *(stored.served(one)[k] for one in pair))
+        undecided = _undecided(found, decided)
+        if undecided not in ("doubtful-set", "warnings"):
+            yield f"Also: {event_sentence(found, undecided, decided)}"
+
+
+def _warned(first: Report, second: Report) -> list[str]:
+    """Return the names of those that have warnings."""
+    found = [reference(one) for one in (first, second) if one["summary"]["status"] == "warned"]
+    return list(dict.fromkeys(found))
 
 
 def _basis(

@@ -56,10 +56,10 @@ class Outcome:
     chosen : Chosen
     preview : mapping
         As the API returns it; empty if there is a problem.
-    status : int
-        Of the preview.
     classes : sequence of str
         Names of the calibration's classes.
+    status : int
+        Of the preview.
     problem : mapping or None
         Why there is no preview.
     """

@@ -76,6 +76,7 @@ def test_weights_count_for_several_samples() -> None:
     weights = np.where(labels == answers, 1.0, 3.0)
     found = errors_by_class(labels, answers, accepted, LEVEL, SampleDesign(weights))
     plain = {one.index: one for one in errors_by_class(labels, answers, accepted, LEVEL)}
+    assert len(found) == 3
     for one in found:
         for kind in ("named", "labelled"):
             seen, alone = getattr(one, kind), getattr(plain[one.index], kind)
@@ -87,9 +88,12 @@ def test_weights_count_for_several_samples() -> None:
 def test_samples_of_one_group_tell_no_more_than_one() -> None:
     labels, answers, accepted = (np.repeat(part, 6) for part in drawn(80, 3, 2))
     grouped = SampleDesign(groups=np.arange(len(labels)) // 6)
+    compared = 0
     for one in errors_by_class(labels, answers, accepted, LEVEL, grouped):
         plain = expected(labels, answers, accepted, labels, one.index)
         if 0 < plain.n_errors < plain.n_samples:
             lower, upper = one.labelled.interval
             assert lower < plain.interval[0]
             assert upper > plain.interval[1]
+            compared += 1
+    assert compared >= 2

@@ -17,6 +17,9 @@ from page_visitor import Visitor, numbers_of, pointed_to, text_of
 from picture_files import encoded
 from running_service import calibrated, npy, npz
 
+from service.predictions.load_calibration import RowInput
+from service.web.sample_rows import TakenSample
+
 OK, SEE_OTHER, UNPROCESSABLE = httpx.codes.OK, httpx.codes.SEE_OTHER, 422
 EMPTY = ("", b"", "application/octet-stream")
 ADDRESS = "/pages/calibrations/digits@1/try"
@@ -160,6 +163,14 @@ def test_the_operating_point_is_part_of_the_answer(service, visitor) -> None:
     left = f"Operating point <code>automatic</code>: {said}" in page.text
     assert left == first["abstain"]["automatic"]
     assert "<code>automatic</code>" in page.text
+
+
+def test_numbers_of_inputs_without_column_names_are_inputs() -> None:
+    """As of a model whose inputs are one number a row."""
+    inputs = tuple(RowInput(name, "float32", ()) for name in ("a", "b"))
+    taken = TakenSample("inputs", inputs, False, (), False, columns=())
+    body = json.loads(taken.json_body("some", '{"a": 1, "b": 2}'))
+    assert body == {"calibration": "some", "inputs": {"a": [1], "b": [2]}}
 
 
 NAMES = ("age", "income", "a, “b”")

@@ -215,7 +215,7 @@ def test_a_point_without_an_error_rate_is_counted_on_further_sets(
     assert "by-share" not in [one.get("operating_point") for one in event["accepted"]]
     said = f"{wrong} of {sum(kept)} are wrong"
     (sentence,) = [one for one in report["summary"]["sentences"] if said in one]
-    assert sentence.startswith("On the further set “january”: by “by-share”, ")
+    assert sentence.startswith("On the further set “january”, “by-share” accepts ")
     page = text_of(visitor.open(f"/report?calibration={made['id']}").text)
     assert "Accepted by by-share" in page
     assert "“by-share”, the active operating point, accepts 70.0\u00a0%; " in page
