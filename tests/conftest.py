@@ -20,11 +20,17 @@ from running_service import (  # noqa: F401 - fixtures of all rooms
     digits_calibration,
     service,
 )
+from shelf import shelf  # noqa: F401
 
 from service.storage.database import Database, open_database
 
+pytest_plugins = ["golden_texts", "no_processes", "price_list"]
+
 # Examples are slow on a busy machine for reasons that are not the example's: no deadline.
-hypothesis.settings.register_profile("quick", deadline=None, max_examples=25, print_blob=True)
+# The same examples in each run: new ones are for the long form, and each that fails becomes a case.
+hypothesis.settings.register_profile(
+    "quick", deadline=None, max_examples=25, print_blob=True, derandomize=True
+)
 hypothesis.settings.register_profile("long", deadline=None, max_examples=100, print_blob=True)
 # `--hypothesis-profile=long` is for `make test-slow` and `make test-all`.
 hypothesis.settings.load_profile("quick")

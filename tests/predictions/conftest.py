@@ -1,28 +1,9 @@
 """Services for all modules that only ask them."""
 
-import shutil
 from collections.abc import Iterator
 
-import httpx
 import pytest
 from busy_service import BusyService, busy_service_on
-from running_service import Calibrated, Service, service_on
-
-
-@pytest.fixture(scope="session")
-def service(
-    calibrated_digits: Calibrated, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Service]:
-    """A service with the digits calibration."""
-    folder = tmp_path_factory.mktemp("service")
-    shutil.copytree(calibrated_digits.folder, folder, dirs_exist_ok=True)
-    with service_on(folder) as client:
-        yield Service(client, folder)
-
-
-@pytest.fixture(scope="session")
-def client(service: Service) -> httpx.Client:
-    return service.client
 
 
 @pytest.fixture(scope="session")

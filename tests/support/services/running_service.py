@@ -156,15 +156,23 @@ def quick_config(**config: Any) -> str:
 
 
 def calibrated(
-    client: httpx.Client, config: Mapping[str, Any] | str = "{}", **parts: Any
+    client: httpx.Client,
+    config: Mapping[str, Any] | str = "{}",
+    *,
+    full: bool = False,
+    **parts: Any,
 ) -> dict[str, Any]:
-    """Calibrate and return the resource, which has succeeded."""
-    text = config if isinstance(config, str) else json.dumps(dict(config))
-    answer = calibrate(client, config=text, **parts)
-    assert answer.status_code == httpx.codes.CREATED, answer.text
-    found: dict[str, Any] = answer.json()
-    assert found["status"] == "succeeded", found["error"]
-    return found
+    """Calibrate and return the resource, which has succeeded.
+
+    It takes little time: what ``config`` leaves open is as in `QUICK`. With ``full`` it is the
+    default of the service, for tests whose subject that is.
+    """
+    options = dict(json.loads(config) if isinstance(config, str) else config)
+    response = calibrate(client, config=json.dumps(options if full else QUICK | options), **parts)
+    assert response.status_code == httpx.codes.CREATED, response.text
+    resource: dict[str, Any] = response.json()
+    assert resource["status"] == "succeeded", resource["error"]
+    return resource
 
 
 def refit(client: httpx.Client, reference: str, **changes: Any) -> httpx.Response:
@@ -189,6 +197,11 @@ class Service:
     client: httpx.Client
     folder: Path
 
+    @property
+    def url(self) -> str:
+        """The address that commands and other clients are given."""
+        return str(self.client.base_url)
+
 
 @dataclass(frozen=True)
 class Calibrated:
@@ -200,11 +213,13 @@ class Calibrated:
 
 @pytest.fixture(scope="session")
 def calibrated_digits(tmp_path_factory: pytest.TempPathFactory) -> Calibrated:
+    """The digits with everything that is measured by default, for services of a test's own."""
     folder = tmp_path_factory.mktemp("digits")
     with service_on(folder) as client:
         resource = calibrated(
             client,
             {"name": "digits", "bins": 10},
+            full=True,
             model=digits("model.onnx"),
             calibration=digits("calibration.npz"),
             evaluation=digits("evaluation.npz"),
@@ -212,27 +227,27 @@ def calibrated_digits(tmp_path_factory: pytest.TempPathFactory) -> Calibrated:
     return Calibrated(folder, resource)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def service(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    calibrated_digits: Calibrated, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Service]:
-    """A service of a module's own; where its tests use `digits_calibration`, it has that."""
+    """The service of this worker, on a port, without keys: all tests that only use one share it.
+
+    It holds the calibration ``digits``, which nobody changes. A test that makes something gives
+    it a name of its own; one that lists everything, or that needs settings, starts its own.
+    """
     folder = tmp_path_factory.mktemp("service")
-    of_module = [item for item in request.session.items if item.path == request.path]
-    if any("digits_calibration" in item.fixturenames for item in of_module):
-        shutil.copytree(
-            request.getfixturevalue("calibrated_digits").folder, folder, dirs_exist_ok=True
-        )
-    with service_on(folder) as client:
+    shutil.copytree(calibrated_digits.folder, folder, dirs_exist_ok=True)
+    with service_on(folder, on_port=True) as client:
         yield Service(client, folder)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def client(service: Service) -> httpx.Client:
     return service.client
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def digits_calibration(service: Service, calibrated_digits: Calibrated) -> dict[str, Any]:
     return calibrated_digits.resource
 

@@ -1,0 +1,116 @@
+"""Price list of the tests: CPU seconds of each file, with all processes that its tests start.
+
+A pytest plugin. Every run prints its dearest files. With ``--price-limit`` a run fails when a
+file costs more than that many CPU seconds, but for the files of ``EXCEPTIONS``. What fixtures of
+the session cost is a row of its own: the first test that needs one did not choose its price.
+"""
+
+import math
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+TICKS = os.sysconf("SC_CLK_TCK")
+SESSION = "(fixtures of the session)"
+# Files that may cost more, with their limit in CPU seconds and the reason.
+EXCEPTIONS: dict[str, float] = {}
+
+
+def cpu_of_tree() -> float:
+    """Return the CPU seconds of this process, of its ended children and of living descendants."""
+    own = os.times()
+    seconds = own.user + own.system + own.children_user + own.children_system
+    return seconds + sum(_cpu_of(child) for child in _children(os.getpid()))
+
+
+def _cpu_of(process: int) -> float:
+    try:
+        fields = Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return 0.0
+    # utime, stime, cutime and cstime of proc(5): fields 14 to 17, counted from the third here.
+    seconds = sum(int(ticks) for ticks in fields[11:15]) / TICKS
+    return seconds + sum(_cpu_of(child) for child in _children(process))
+
+
+def _children(process: int) -> list[int]:
+    try:
+        threads = os.listdir(f"/proc/{process}/task")
+        lists = [Path(f"/proc/{process}/task/{thread}/children").read_text() for thread in threads]
+    except OSError:
+        return []
+    return [int(child) for children in lists for child in children.split()]
+
+
+class PriceList:
+    """The prices of one worker, and in the process that prints, of all."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._seconds: Counter[str] = Counter()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef):
+        """Charge a fixture of the session, with those that it asks for, to the session."""
+        if fixturedef.scope != "session":
+            return (yield)
+        before, inner = cpu_of_tree(), self._seconds[SESSION]
+        try:
+            return (yield)
+        finally:
+            self._seconds[SESSION] = inner + cpu_of_tree() - before
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item):
+        """Charge a test, with its set-up and tear-down, to its file."""
+        before, session = cpu_of_tree(), self._seconds[SESSION]
+        try:
+            return (yield)
+        finally:
+            seconds = cpu_of_tree() - before
+            file = item.nodeid.partition("::")[0]
+            self._seconds[file] += seconds - (self._seconds[SESSION] - session)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node) -> None:
+        """Add the prices of a worker."""
+        self._seconds.update(getattr(node, "workeroutput", {}).get("prices", {}))
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Hand a worker's prices to the process that prints; fail there for a file too dear."""
+        output = getattr(self._config, "workeroutput", None)
+        if output is not None:
+            output["prices"] = dict(self._seconds)
+        elif self._too_dear() and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter) -> None:
+        """Print the dearest files."""
+        terminalreporter.section(f"CPU seconds: {self._seconds.total():.0f}; the dearest files")
+        for file, seconds in self._seconds.most_common(self._config.getoption("--prices")):
+            terminalreporter.write_line(f"{seconds:8.1f}  {file}")
+        for file in self._too_dear():
+            terminalreporter.write_line(f"more than {self._limit(file):g} CPU seconds: {file}")
+
+    def _limit(self, file: str) -> float:
+        limit = self._config.getoption("--price-limit")
+        return EXCEPTIONS.get(file, math.inf if limit is None else limit)
+
+    def _too_dear(self) -> list[str]:
+        if self._config.getoption("--price-limit") is None:
+            return []
+        files = set(self._seconds) - {SESSION}
+        return sorted(file for file in files if self._seconds[file] > self._limit(file))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of the price list."""
+    parser.addoption("--price-limit", type=float, metavar="SECONDS", help="Fail above it.")
+    parser.addoption("--prices", type=int, default=10, metavar="N", help="Print N files.")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Start counting."""
+    config.pluginmanager.register(PriceList(config), "price-list")
