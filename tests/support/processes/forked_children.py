@@ -2,7 +2,7 @@
 
 A child that starts by itself imports numpy, onnx and onnxruntime, which is nearly all of its
 start. A fork skips that, and with it the empty environment and the new program: tests of these
-start real children.
+start real children. A fork may also run a program of this folder, as `scripted_child`.
 """
 
 import array
@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import traceback
+from importlib import import_module
 
 from service.runner.launch import environment, removed_folder
 from service.runner.messages.channel import Channel
@@ -22,7 +23,8 @@ from service.runner.process import RunnerProcess, RunnerStartFailed
 NAME = b"forked_children.py"
 PR_SET_CHILD_SUBREAPER = 36
 REFUSED = b"0"
-LONGEST_MESSAGE = 64
+LONGEST_MESSAGE = 4096
+RUNNER = "service.child.__main__"
 
 
 class ForkedProcess(subprocess.Popen):
@@ -53,10 +55,19 @@ class ForkServer:
 
     def start_child(self):
         """Do what `RunnerProcess.start` does."""
+        return self.start_program(RUNNER)
+
+    def start_program(self, module, *arguments):
+        """Run ``main(FD, *arguments)`` of a module in a fork; without arguments, ``main(FD, PID)``.
+
+        No argument holds a line break.
+        """
         ours, theirs = socket.socketpair()
+        words = [str(os.getpid()), module, *map(str, arguments)]
         with theirs:
             try:
-                return RunnerProcess(self._fork(theirs.fileno()), Channel(ours))
+                process = self._fork("\n".join(words).encode(), theirs.fileno())
+                return RunnerProcess(process, Channel(ours))
             except OSError as error:
                 ours.close()
                 raise RunnerStartFailed(f"no process: {error}") from error
@@ -68,23 +79,23 @@ class ForkServer:
                 self._process.wait()
                 self._process = None
 
-    def _fork(self, channel):
+    def _fork(self, words, channel):
         with self._lock, removed_folder() as folder:
             self._start()
             printed, out = os.pipe()
             here = os.open(folder, os.O_RDONLY)
             try:
-                pid = self._ask(channel, out, here)
+                pid = self._ask(words, channel, out, here)
             finally:
                 os.close(out)
                 os.close(here)
         return ForkedProcess(pid, os.fdopen(printed, "rb"))
 
-    def _ask(self, *descriptors):
+    def _ask(self, words, *descriptors):
         # The kernel gives the orphan that the other process makes to this one, and later no others.
         _adopt_orphans(True)
         try:
-            socket.send_fds(self._control, [str(os.getpid()).encode()], descriptors)
+            socket.send_fds(self._control, [words], descriptors)
             answer = self._control.recv(LONGEST_MESSAGE)
         finally:
             _adopt_orphans(False)
@@ -124,7 +135,7 @@ def serve_forks(control):
         if not message:
             return
         try:
-            answer = _fork_orphan(control, int(message), descriptors)
+            answer = _fork_orphan(control, message.decode().split("\n"), descriptors)
         except OSError:
             answer = REFUSED
         for descriptor in descriptors:
@@ -132,7 +143,7 @@ def serve_forks(control):
         control.send(answer)
 
 
-def _fork_orphan(control, parent, descriptors):
+def _fork_orphan(control, words, descriptors):
     """Fork twice, the first of the two ends at once; return the other's process id."""
     said, saying = os.pipe()
     with os.fdopen(said, "rb") as answer:
@@ -143,18 +154,18 @@ def _fork_orphan(control, parent, descriptors):
                     os._exit(0)
                 answer.close()
                 control.close()
-                _be_child(parent, file, *array.array("i", descriptors))
+                _be_child(words, file, *array.array("i", descriptors))
         os.waitpid(first, 0)
         return answer.read() or REFUSED
 
 
-def _be_child(parent, file, channel, out, folder):
+def _be_child(words, file, channel, out, folder):
     """Become what `service.runner.process` starts; never return."""
-    from service.child.__main__ import main  # noqa: PLC0415 - there already
-
+    parent, module, *arguments = words
+    status = 1
     try:
         os.setsid()
-        while os.getppid() != parent:
+        while os.getppid() != int(parent):
             os.sched_yield()
         for number in (1, 2):
             os.dup2(out, number)
@@ -163,11 +174,13 @@ def _be_child(parent, file, channel, out, folder):
         os.close(folder)
         file.write(str(os.getpid()).encode())
         file.close()
-        main(channel, parent)
+        import_module(module).main(channel, *arguments or [int(parent)])
+    except SystemExit as exited:
+        status = exited.code
     except BaseException:  # noqa: BLE001 - the loop of the other process must not go on here
         traceback.print_exc()
     finally:
-        os._exit(1)
+        os._exit(status)
 
 
 SERVER = ForkServer()

@@ -1,4 +1,4 @@
-"""The process that reads sets, in the wrong hands: ``python lying_reader.py FD HOW``.
+"""The process that reads sets, in the wrong hands, forked from the server of `forked_children`.
 
 Where it would look at a stranger's file it does what HOW names, or it changes what it answers.
 """
@@ -6,7 +6,6 @@ Where it would look at a stranger's file it does what HOW names, or it changes w
 import os
 import signal
 import socket
-import sys
 import threading
 import time
 from dataclasses import replace
@@ -71,7 +70,3 @@ def main(fd, how):
         read_sets.SetReading._next = lambda self: reads(self).rows(slice(0, 3))
     serve(fd)
     os._exit(0)
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2])

@@ -1,4 +1,4 @@
-"""A child process that follows a script: ``python scripted_child.py FD SCRIPT [ARGUMENTS]``.
+"""A child process that follows a script, forked from the server of `forked_children`.
 
 It says that it is ready, loads whatever it is asked to, and answers requests as its script says:
 honestly, with lies, or not at all. ``probed LOG DEVICE…`` is a child of a machine with these
@@ -14,6 +14,7 @@ from itertools import count
 from pathlib import Path
 
 import numpy as np
+from forked_children import SERVER
 
 from service.graph.description import OnnxModelDescription, OutputChoice, TensorSpec
 from service.runner.launch import environment
@@ -71,7 +72,7 @@ def loaded_model(*passes, n_classes=10, top_k=(1, 5), class_labels=None, **chang
 
 def start_scripted(*arguments):
     """Start a child with a script of this module; the caller closes it."""
-    return start_program(__file__, *arguments)
+    return SERVER.start_program("scripted_child", *arguments)
 
 
 def start_program(program, *arguments):
@@ -236,7 +237,3 @@ def main(fd, script, *arguments):
                 answer(channel, script, asked, n_answered)
     except ChannelClosed:
         pass
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]), *sys.argv[2:])
