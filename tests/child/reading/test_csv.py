@@ -1,80 +1,141 @@
-"""CSV of outputs: its dialects, and what is refused with the cell at fault."""
+"""CSV: its dialects, and what is refused with the cell at fault."""
 
 import numpy as np
 import pytest
-from dataset_files import read_all, refusal, write_text
+from dataset_files import check_refused, read_all, refusal, write_text
 
-from service.errors import InvalidDataset, TooLarge
+from service.errors import TooLarge
+from service.runner.messages.reading import Reading
 
-HEADER = "label,logit_0,logit_1,logit_2\n"
+H = "label,logit_0,logit_1,logit_2\n"
 ROWS = "0,0.5,-1,2\n2,1e-3,4,5\n1,6,7,8\n"
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "\ufeff" + HEADER + ROWS,
-        (HEADER + ROWS).replace("\n", "\r\n"),
-        (HEADER + ROWS).rstrip("\n"),
-        HEADER + ROWS.replace("\n", "\n\n"),
-        HEADER.replace("label", '"label"') + ROWS.replace("0.5", '"0.5"'),
-        HEADER + ROWS.replace(",", ", "),
+        "\ufeff" + H + ROWS,
+        (H + ROWS).replace("\n", "\r\n"),
+        (H + ROWS).rstrip("\n"),
+        H + ROWS.replace("\n", "\n\n"),
+        H.replace("label", '"label"') + ROWS.replace("0.5", '"0.5"'),
+        H + ROWS.replace(",", ", "),
     ],
     ids=["byte order mark", "CRLF", "no last newline", "blank lines", "quotes", "spaces"],
 )
 def test_dialects_of_csv(path, text):
-    found, labels = read_all(write_text(path, text))
-    np.testing.assert_array_equal(found["logits"], [[0.5, -1, 2], [1e-3, 4, 5], [6, 7, 8]])
+    arrays, labels = read_all(write_text(path, text))
+    np.testing.assert_array_equal(arrays["logits"], [[0.5, -1, 2], [1e-3, 4, 5], [6, 7, 8]])
     np.testing.assert_array_equal(labels, [0, 2, 1])
 
 
-CSV_CASES = {
-    "header alone": (HEADER, "", "at least one sample"),
-    "no label": ("logit_0,logit_1\n1,2\n", ".label", "a column `label`"),
+# The text, where it is refused, and what the message names: the cell, the figure, or the fix.
+CASES = {
+    # Outputs.
+    "header alone": (H, "", "sample"),
+    "no label": ("logit_0,logit_1\n1,2\n", ".label", "`label`"),
     "no outputs": ("label\n1\n", "", "`logit_1`, …, or `prob_0`, `prob_1`, …, got `label`"),
-    "gap": ("label,logit_0,logit_2\n0,1,2\n", ".logit_1", "none for class 1"),
+    "gap": ("label,logit_0,logit_2\n0,1,2\n", ".logit_1", "class 1"),
     "column twice": ("label,logit_0,logit_1,logit_1\n0,1,2,3\n", ".logit_1", "twice"),
-    "other column": ("label,x,logit_0,logit_1\n0,.5,1,2\n", "", "leave other columns of numbers"),
-    "semicolons": (HEADER.replace(",", ";") + "0;1;2;3\n", "", "by commas"),
-    "hexadecimal": (HEADER + "0,1,0x10,3\n", ".logit_1[0]", "got '0x10'"),
-    "text after blank lines": (HEADER + "0,1,2,3\n\n\n0,1,x,3\n", ".logit_1[1]", "'x'"),
-    "float label": (HEADER + ROWS + "1.5,1,2,3\n", ".label[3]", "an integer, got '1.5'"),
-    "huge label": (HEADER + "9" * 30 + ",1,2,3\n", ".label[0]", "an integer"),
-    "empty label": (HEADER + ROWS + ",1,2,3\n", ".label[3]", "empty cell"),
-    "empty cell": (HEADER + ROWS + "0,1,,3\n", ".logit_1[3]", "empty cell"),
-    "nan": (HEADER + ROWS + "0,1,nan,3\n", ".logit_1[3]", "got an empty cell or NaN"),
-    "overflow": (HEADER + ROWS + "0,1,1e999,3\n", ".logit_1[3]", "got inf"),
-    "too few values": (HEADER + ROWS + "0,1,2\n", "[3]", "expected 4 values, got 3"),
-    "newline in a cell": (HEADER + '0,"1\n",2,3\n', "", "expected"),
+    "other column": ("label,x,logit_0,logit_1\n0,.5,1,2\n", "", "`x`"),
+    "semicolons": (H.replace(",", ";") + "0;1;2;3\n", "", "commas"),
+    "hexadecimal": (H + "0,1,0x10,3\n", ".logit_1[0]", "'0x10'"),
+    "text after blank lines": (H + "0,1,2,3\n\n\n0,1,x,3\n", ".logit_1[1]", "'x'"),
+    "empty cell": (H + ROWS + "0,1,,3\n", ".logit_1[3]", "empty cell"),
+    "nan": (H + ROWS + "0,1,nan,3\n", ".logit_1[3]", "NaN"),
+    "overflow": (H + ROWS + "0,1,1e999,3\n", ".logit_1[3]", "got inf"),
+    "too few values": (H + ROWS + "0,1,2\n", "[3]", "4 values, got 3"),
+    "newline in a cell": (H + '0,"1\n",2,3\n', ".logit_0[0]", "number"),
     "open quote in the header": ('label,"logit_0,logit_1\n0,1,2\n', "", "header line"),
     "prob sum": ("label,prob_0,prob_1\n0,0.5,0.5\n0,0.5,0.6\n", ".prob_*[1]", "got 1.1"),
+    # Labels of outputs.
+    "half": (H + "1.0,1,2,3\n8.5,1,2,3\n", ".label[1]", "'8.5'"),
+    "NaN": (H + "1.0,1,2,3\nnan,1,2,3\n", ".label[1]", "NaN"),
+    "infinity": (H + "1.0,1,2,3\ninf,1,2,3\n", ".label[1]", "'inf'"),
+    "beyond exact floats": (H + "1.0,1,2,3\n9007199254740994.0,1,2,3\n", ".label[1]", "integer"),
+    "negative": (H + "1.0,1,2,3\n-1.0,1,2,3\n", ".label[1]", "got -1"),
+    "fourth class": (H + "1.0,1,2,3\n3.0,1,2,3\n", ".label[1]", "from 0 to 2, got 3"),
+    "a name": (H + "1.0,1,2,3\ncat,1,2,3\n", ".label[1]", "'cat'"),
+    "empty": (H + ROWS + ",1,2,3\n", ".label[3]", "empty cell"),
+    "beyond 64 bits": (H + "9" * 30 + ",1,2,3\n", ".label[0]", "integer"),
+    # Columns that name classes.
+    "unknown label": ("label,p_a,p_b\na,1,0\nbb,1,0\n", ".label[1]", "`a`, `b`, got `bb`"),
+    "near label": ("label,p_cat,p_dog\ncta,1,0\n", ".label[0]", "`cat`?"),
+    "index beyond": ("label,p_a,p_b\n2,1,0\n", ".label[0]", "from 0 to 1, got 2"),
+    "another column": ("label,c,p_a,p_b\na,1.0,1,0\n", "", "`c`"),
+    "both kinds": ("label,p_a,logit_b\na,1,0\n", "", "both"),
+    "one class": ("label,p_a\na,1\n", ".p_a", "`prob`"),
+    "class twice": ("label,p_a,p_a\na,1,0\n", ".p_a", "twice"),
+    "no sum": ("label,p_a,p_b\na,1,1\n", ".p_*[0]", "sum to 1"),
+    "rounded": ("label,p_a,p_b,p_c\na,.34,.34,.33\n", ".p_*[0]", "2 decimals"),
+    # One column of the probability of class 1.
+    "only class 1": ("label,prob_1\n1,0.5\n", ".prob_0", "`prob`"),
+    "two of one": ("label,p,prob\n1,0.5,0.5\n", "", "one column"),
+    "percentage": ("label,p\n1,50\n", ".p[0]", "got 50.0; divide percentages by 100"),
+    "not a number": ("label,p\n1,0.5\n1,nan\n", ".p[1]", "NaN"),
+    "third class": ("label,p\n2,0.5\n", ".label[0]", "from 0 to 1, got 2"),
+    "counted from one": ("label,p\n1,0.5\n2,0.5\n", ".label[1]", "from 1 to 2: subtract 1"),
+    "text beside one": ("label,p\nyes,0.5\n", ".label[0]", "'yes'; if labels are names of classes"),
+    # Inputs.
+    "text alone": ("text,label\ngood,1\n", ".text", "tokenise"),
+    "text": ("age,city,label\n1,Oslo,1\n", ".city", "`city`"),
+    "text further down": ("age,label\n1,0\nold,1\n", ".age[1]", "'old'"),
+    "no boolean": ("age,has_fibre,label\n1,True,0\n2,yes,1\n", ".has_fibre[1]", "'yes'"),
+    "infinite input": ("age,label\n1,0\ninf,1\n", ".age[1]", "got inf"),
+    "index of pandas": (",age,label\n0,1,0\n", "", "(index=False)"),
+    "no rows": ("age,label\n", "", "sample"),
+    "float label": ("age,label\n1,1.5\n", ".label[0]", "'1.5'"),
+    "name below indices": ("age,label\n1,1\n1,cat\n", ".label[1]", "'cat'"),
+    "empty name": ("age,label\n1,cat\n1,\n", ".label[1]", "empty cell"),
+    "long name": (f"age,label\n1,{'c' * 201}\n", ".label[0]", "got 201"),
+    # Supplied uncertainties.
+    "no uncertainty": ("label,prob,uncertainty_a\n0,1,1\n1,1,\n", ".uncertainty_a[1]", "empty"),
+    "uncertainty NA": ("label,prob,uncertainty_a\n0,1,1\n1,1,NA\n", ".uncertainty_a[1]", "NaN"),
+    "low": ("label,prob,uncertainty_a\n0,1,1\n1,1,low\n", ".uncertainty_a[1]", "'low'"),
 }
 
 
-@pytest.mark.parametrize("case", CSV_CASES)
-def test_a_broken_rule_of_csv_is_named_with_its_place(path, case):
-    text, location, message = CSV_CASES[case]
-    error = refusal(write_text(path, text))
-    assert type(error) is InvalidDataset
-    assert error.violations[0].location.startswith(f"calibration{location}")
-    assert message in error.violations[0].message
+@pytest.mark.parametrize("case", CASES)
+def test_a_broken_rule_is_named_with_its_place(path, case):
+    text, location, named = CASES[case]
+    check_refused(write_text(path, text), location, named)
 
 
-def test_rows_of_csv_are_counted_over_blocks(path):
-    text = HEADER + "0,1.000000001,2.000000001,3.000000001\n" * 100_000
-    path = write_text(path, text + "0,1,two,3\n")
-    assert refusal(path).violations[0].location == "calibration.logit_1[100000]"
-    path = write_text(path, text + "0,1,nan,3\n")
-    assert refusal(path, batch_size=5000).violations[0].location == "calibration.logit_1[100000]"
+@pytest.mark.parametrize(
+    ("reading", "named"),
+    [
+        (Reading(classes=["a", "b", "c"]), "missing: `p_b`, `p_c`; got also `p_bb`"),
+        (Reading(class_map={"a": 1, "b": 2}), "from 0 to 1"),
+    ],
+)
+def test_columns_agree_with_the_known_classes(path, reading, named):
+    text = "label,p_a,p_bb\na,1,0\n" if reading.classes else "label,p_a,p_b\na,1,0\n"
+    check_refused(write_text(path, text), "", named, reading=reading)
 
 
-def test_a_csv_of_a_million_columns_is_refused_by_its_header(tmp_path):
+@pytest.mark.parametrize("header", ["label,logit_0,logit_1,logit_2", "label,a,b,c"])
+def test_whole_numbers_are_labels(path, header):
+    for labels in (["0.0", "2.0", "1."], ["0", "2.0", "1"], ["0e0", "2", "1"]):
+        lines = [header, *(f"{label},1,2,3" for label in labels)]
+        assert read_all(write_text(path, "\n".join(lines)))[1].tolist() == [0, 2, 1]
+
+
+def test_three_decimals_may_miss_one_by_a_thousandth(path):
+    """1 - 0.999 is more than 0.001 as a float."""
+    text = "label,p_a,p_b,p_c\na,.333,.333,.333\nb,.334,.333,.334\n"
+    assert read_all(write_text(path, text))[0]["probabilities"].shape == (2, 3)
+
+
+def test_rows_are_counted_over_blocks(path):
+    text = H + "0,1.000000001,2.000000001,3.000000001\n" * 100_000
+    for cell in ("two", "nan"):
+        error = refusal(write_text(path, f"{text}0,1,{cell},3\n"), batch_size=5000)
+        assert error.violations[0].location == "calibration.logit_1[100000]"
+
+
+def test_a_csv_of_a_million_columns_is_refused_by_its_header(path):
     names = ",".join(f"logit_{k}" for k in range(1_000_000))
-    path = write_text(tmp_path / "long.csv", f"label,{names}\n")
-    error = refusal(path)
-    assert type(error) is TooLarge
-    assert "header line" in error.message
-    path = write_text(tmp_path / "short.csv", "label" + "," * 1_000_000 + "\n")
-    error = refusal(path)
-    assert type(error) is TooLarge
-    assert "got 1000001" in error.message
+    for header, named in ((f"label,{names}", "header line"), ("label" + "," * 10**6, "1000001")):
+        error = refusal(write_text(path, header + "\n"))
+        assert type(error) is TooLarge
+        assert named in error.message

@@ -4,7 +4,7 @@ import csv
 import io
 import struct
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -172,21 +172,33 @@ def check_refused(path: Path, location: str, message: str, **options: object) ->
     assert message in error.violations[0].message
 
 
-def check_mutations(path: Path, *, step: int, times: int) -> None:
-    """Cut a file off and change single bytes of it: each time it is read or refused."""
+def check_mutations(
+    path: Path,
+    *,
+    step: int,
+    times: int,
+    end: int | None = None,
+    check: Callable[..., object] = lambda *_: None,
+    **options: object,
+) -> None:
+    """Cut a file off, where it is refused, and change it, where it may be read as ``check`` allows.
+
+    It is cut at each ``step`` up to ``end``; a change replaces up to 8 bytes by up to 8 others.
+    """
     whole = path.read_bytes()
-    for size in range(5, len(whole), step):
+    for size in range(5, len(whole) if end is None else end, step):
         path.write_bytes(whole[:size])
-        refusal(path)
+        refusal(path, **options)
     rng = np.random.default_rng(0)
     for _ in range(times):
-        data = bytearray(whole)
-        data[rng.integers(4, len(data))] = rng.integers(256)
-        path.write_bytes(data)
+        at, removed, added = rng.integers([len(whole), 9, 9])
+        path.write_bytes(whole[:at] + rng.bytes(added) + whole[at + removed :])
         try:
-            read_all(path)
+            arrays, labels = read_all(path, **options)
         except InvalidInput as error:
             assert error.violations  # noqa: PT017 - either outcome is right, any other exception wrong
+        else:
+            check(arrays, labels)
 
 
 def read_to_its_end(path: Path, reading: Reading = AS_IT_IS) -> None:
