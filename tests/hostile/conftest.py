@@ -14,23 +14,24 @@ file it belongs to::
         hostile(case)
 
 ``hostile`` runs each case twice. *Plainly*: a set is read in this process, everything else is sent
-to a `howsure serve`, and the refusal must be the expected one. *Under attack* (in the long form;
-`make test` runs the first case of each module): the same service has two tenants with keys, the
-attacker, whose key the case has, and a neighbour whose /predict another thread keeps asking. Then
+to a service with keys in this process, and the refusal must be the expected one. *Under attack* (in
+the long form; test_harness.py has a sample): a `howsure serve` has two tenants with keys, the
+attacker, whose key the case has, and a neighbour whose /predict another thread keeps calling. Then
 
-- the answer is the expected one with the id of the request, never a 5xx (504 `deadline-exceeded` of
-  /predict apart), and tells nothing but what is wrong with the request: no path, no traceback, no
-  library's words, and not all that was sent;
+- the response is the expected one with the id of the request, never a 5xx (504 `deadline-exceeded`
+  of /predict apart), and tells nothing but what is wrong with the request: no path, no traceback,
+  no library's words, and not all that was sent;
 - the service computed for less than a second while each good predict waited, and for no longer
   than the case may take in all, and each said what it said before;
 - the neighbour's list and prediction are the same, byte for byte, and so is the report, which is
-  looked at after every tenth case and at the end;
+  read after every tenth case and at the end;
 - the process is the one it was, has grown by no more than the case may take, and logged no
   unexpected error and no key;
 - nothing is left on disk, once what the attacker was given to keep is deleted.
 
-A case whose answer is 2xx of something to keep (a calibration that fails is one) is cleared away by
-the harness; nothing else is to be undone. Run one with ``pytest tests/hostile -k NAME``.
+In both forms the neighbour sees the same at the end, and no file is left. A case whose response is
+2xx of something to keep (a calibration that fails is one) is cleared away by the harness. Run one
+with ``pytest tests/hostile -k NAME``.
 """
 
 import re
@@ -41,12 +42,19 @@ import httpx
 import pytest
 from dataset_files import read_to_its_end
 from hostile_case import MEBIBYTE, HostileCase, SetCase
-from hostile_service import GOOD_SECONDS, HostileService, Watch, hostile_service
+from hostile_service import (
+    GOOD_SECONDS,
+    HostileService,
+    TwoTenants,
+    Watch,
+    hostile_service,
+    two_tenants,
+)
 
 from service.errors import InvalidInput
 
 CREATED = httpx.codes.CREATED
-ATTACK = "under attack"
+PLAINLY, ATTACK = "plainly", "under attack"
 # Of a refusal: what a caller sent is told in part, however long it was.
 MOST_CHARACTERS = 4000
 TOLD_CHARACTERS = 600
@@ -62,35 +70,33 @@ TELLTALE = re.compile(
 
 
 @pytest.fixture(scope="session")
+def tenants(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoTenants]:
+    """The service of the plain form."""
+    with two_tenants(tmp_path_factory.mktemp("tenants")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
 def hostile_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostileService]:
-    """One service for all cases of this test process."""
-    with hostile_service(tmp_path_factory.mktemp("hostile")) as service:
-        yield service
-        assert service.neighbour.view() == service.expected
+    """One process for all attacks of this test process."""
+    with hostile_service(tmp_path_factory.mktemp("hostile")) as running:
+        yield running
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave all but the first attack of each module to the long form."""
-    seen: set[object] = set()
-    for item in items:
-        if getattr(item, "callspec", None) and item.callspec.params.get("hostile") == ATTACK:
-            if item.path in seen:
-                item.add_marker(pytest.mark.slow)
-            seen.add(item.path)
-
-
-@pytest.fixture(params=["plainly", ATTACK])
+@pytest.fixture(params=[PLAINLY, pytest.param(ATTACK, marks=pytest.mark.slow)])
 def hostile(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> Callable[[HostileCase | SetCase], httpx.Response | None]:
-    """Send a case, and check all that must hold of the answer and of everybody else."""
+    """Send a case, and check all that must hold of the response and of everybody else."""
 
     def run(case: HostileCase | SetCase) -> httpx.Response | None:
-        if request.param != ATTACK and isinstance(case, SetCase):
+        is_set = isinstance(case, SetCase)
+        if request.param == ATTACK:
+            process = request.getfixturevalue("hostile_process")
+            return attack(process, case.sent() if is_set else case)
+        if is_set:
             return assert_refused(case, tmp_path / "set")
-        service = request.getfixturevalue("hostile_process")
-        sent = case.sent() if isinstance(case, SetCase) else case
-        return (attack if request.param == ATTACK else send)(service, sent)
+        return send(request.getfixturevalue("tenants"), case)
 
     return run
 
@@ -107,13 +113,14 @@ def assert_refused(case: SetCase, path: Path) -> None:
     assert len(violation.message) < TOLD_CHARACTERS
 
 
-def send(service: HostileService, case: HostileCase) -> httpx.Response:
-    """Send a case and look at the answer alone."""
+def send(service: TwoTenants, case: HostileCase) -> httpx.Response:
+    """Send a case and look at the response alone."""
     built = () if case.build is None else (case.build(),)
-    answer = case.send(service.attacker, *built)
-    service.clear()
-    assert_answered(answer, case)
-    return answer
+    response = case.send(service.attacker, *built)
+    if response.is_success:
+        service.clear()
+    assert_answered(response, case)
+    return response
 
 
 def attack(service: HostileService, case: HostileCase) -> httpx.Response:
@@ -123,51 +130,51 @@ def attack(service: HostileService, case: HostileCase) -> httpx.Response:
     before, logged = service.reset_peak(), len(service.log())
     began = service.all_processor_seconds()
     with Watch(service.neighbour, service.expected, service.processor_seconds) as watch:
-        answer = case.send(service.attacker, *built)
+        response = case.send(service.attacker, *built)
     peak, computed = service.peak(), service.all_processor_seconds() - began
     service.clear()
-    assert_answered(answer, case)
+    assert_answered(response, case)
     assert_undisturbed(service, watch)
     assert computed <= case.seconds, f"it computed for {computed:.2f} s"
     assert peak - before <= case.memory, f"it took {(peak - before) // MEBIBYTE} MiB"
     assert_quiet(service.log()[logged:], service)
     assert service.leftovers() == []
-    return answer
+    return response
 
 
-def assert_answered(answer: httpx.Response, case: HostileCase) -> None:
+def assert_answered(response: httpx.Response, case: HostileCase) -> None:
     """The expected status and problem, and not a word more than what is wrong."""
-    told = answer.text[:TOLD_CHARACTERS]
-    assert answer.status_code == case.status, told
-    request_id = answer.headers["x-request-id"]
+    start = response.text[:TOLD_CHARACTERS]
+    assert response.status_code == case.status, start
+    request_id = response.headers["x-request-id"]
     if case.status == CREATED:
-        found = answer.json()
-        assert found["status"] == ("failed" if case.code else "succeeded"), told
-        problem = found["error"]
-    elif answer.is_success:
+        calibration = response.json()
+        assert calibration["status"] == ("failed" if case.code else "succeeded"), start
+        problem = calibration["error"]
+    elif response.is_success:
         assert not case.code
         return
-    elif case.code == "" and answer.headers["content-type"] == "application/json":
-        problem = {"detail": answer.json()["error"]}  # the Open Inference Protocol's
+    elif case.code == "" and response.headers["content-type"] == "application/json":
+        problem = {"detail": response.json()["error"]}  # the Open Inference Protocol's
     else:
-        assert answer.headers["content-type"] == "application/problem+json"
-        problem = answer.json()
+        assert response.headers["content-type"] == "application/problem+json"
+        problem = response.json()
         assert problem["request_id"] == request_id
     if problem is None:
         return
     if case.code:
-        assert problem["type"] == f"urn:howsure:problem:{case.code}", told
-    assert case.says in str(problem), told
+        assert problem["type"] == f"urn:howsure:problem:{case.code}", start
+    assert case.says in str(problem), start
     assert len(str(problem)) <= MOST_CHARACTERS, f"it says {len(str(problem))} characters"
-    found = TELLTALE.search(str(problem))
-    assert found is None, (found, problem)
+    telltale = TELLTALE.search(str(problem))
+    assert telltale is None, (telltale, problem)
 
 
 def assert_undisturbed(service: HostileService, watch: Watch) -> None:
     """The neighbour was answered as ever, by the process that was there before."""
     assert service.is_alive(), "the service ended"
     assert watch.wrong == []
-    waited = [round(s, 2) for s in watch.seconds]
+    waited = [round(seconds, 2) for seconds in watch.seconds]
     assert max(waited) < GOOD_SECONDS, f"the neighbour waited for {waited}"
     assert service.seen() == service.expected
 

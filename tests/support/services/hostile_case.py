@@ -1,7 +1,7 @@
 """Hostile requests, and what must hold after each."""
 
 import select
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,10 +50,9 @@ class Attacker:
         headers = {"Content-Type": kind}
         return self.client.post("/predict", content=body, params=query, headers=headers)
 
-    def infer(self, body: bytes, **headers: str) -> httpx.Response:
+    def infer(self, body: bytes, headers: Mapping[str, str] = {}) -> httpx.Response:
         """POST bytes to the Open Inference Protocol's route of the digits calibration."""
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return self.client.post("/v2/models/digits/infer", content=body, headers=named)
+        return self.client.post("/v2/models/digits/infer", content=body, headers=headers)
 
     def calibrate(
         self, calibration: bytes | None = None, *, config: str | bytes = "{}", **parts: Any
@@ -204,8 +203,8 @@ def sized(size: int) -> bytes:
     return b"Content-Length: %d" % size
 
 
-def said(attacker: Attacker, pieces: Iterable[bytes], *, skip: int = 0) -> httpx.Response:
-    """Send pieces, as far as they are taken; return the answer behind ``skip`` others."""
+def send_pieces(attacker: Attacker, pieces: Iterable[bytes], *, skip: int = 0) -> httpx.Response:
+    """Send pieces, as far as they are taken; return the response after ``skip`` others."""
     with attacker.connect() as connection:
         for piece in pieces:
             try:

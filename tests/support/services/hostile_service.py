@@ -1,6 +1,7 @@
-"""A `howsure serve` of two tenants: one that attacks it, and a neighbour who is to notice nothing.
+"""A service with keys and two tenants: one attacks it, the other is a neighbour.
 
-Keys are asked for. Deadlines and limits are short, so that a case that runs into one does so soon.
+It runs in this process, or as a `howsure serve` whose memory, processor time and log are measured
+as well. Deadlines and limits are short, so that a case that reaches one does so soon.
 """
 
 import hashlib
@@ -18,9 +19,9 @@ import pytest
 from databases import put_sqlite_file
 from hostile_case import MEBIBYTE, Attacker
 from howsure_command import Command, ServedProcess
-from keyed_service import KeyedService, logits_of
+from keyed_service import KeyedService, keyed_service, logits_of
 from runner_children import children, wait_until
-from running_service import calibrated, digits
+from running_service import DIGITS_PARTS, calibrated
 
 from service.settings import Settings
 
@@ -127,29 +128,32 @@ class Watch:
                 return
 
 
-class HostileService:
-    """The running service, with a look at its process, its files and its log."""
+class TwoTenants:
+    """The running service, with a look at its files."""
 
-    def __init__(self, folder: Path, process: Command) -> None:
+    def __init__(self, folder: Path, address: tuple[str, int], keys: list[str]) -> None:
         self.data, self.temporary = folder / "data", folder / "tmp"
-        self.process = process
-        self.attacker: Attacker
-        self.neighbour: Neighbour
-        self.expected: View
-        self._kept: list[str] = []
+        self.attacker, neighbour = (Attacker(address, key) for key in keys)
+        self.neighbour = Neighbour(neighbour.client)
         self._n_looks = 0
-        self._calibrations: set[str] = set()
 
-    def settle(self) -> None:
-        """Take what there is now for what has to be there after each case."""
-        self.expected = self.neighbour.view()
+    def furnish(self) -> None:
+        """Calibrate for both; the neighbour's own is the digits model."""
+        neighbour, attacker = self.neighbour, self.attacker
+        neighbour.calibration = calibrated(neighbour.client, {"name": "ours"}, **DIGITS_PARTS)["id"]
+        neighbour.body = {"calibration": neighbour.calibration, "inputs": [[1.0] * 64]}
+        attacker.calibration = calibrated(attacker.client, {"name": "digits"}, **DIGITS_PARTS)["id"]
+        outputs = calibrated(attacker.client, {"name": "outputs"}, calibration=logits_of())
+        attacker.outputs = outputs["id"]
+        # What there is now has to be there after each case.
+        self.expected = neighbour.view()
         self._kept = self.files()
         self._calibrations = set(self._of_attacker())
 
     def seen(self) -> View:
-        """Return what the neighbour sees; the report, which takes long, is asked for now and then.
+        """Return what the neighbour sees; the report, which takes long, is read now and then.
 
-        Whoever ends the service looks at all of it again.
+        All of it is compared once more when the service ends.
         """
         self._n_looks += 1
         report = self.expected.report
@@ -157,18 +161,40 @@ class HostileService:
             report = self.neighbour.report()
         return View(self.neighbour.listed(), report, self.neighbour.predict().content)
 
-    def is_alive(self) -> bool:
-        return self.process.poll() is None
-
     def files(self) -> list[str]:
         """Return every file that requests have left behind, here and in the temporary folder."""
-        found = [
+        names = [
             path.relative_to(root).as_posix()
             for root in (self.data, self.temporary)
             for path in root.rglob("*")
             if not path.is_dir() or path.is_symlink()
         ]
-        return sorted(name for name in found if not OWN_FILES.fullmatch(name))
+        return sorted(name for name in names if not OWN_FILES.fullmatch(name))
+
+    def clear(self) -> None:
+        """Remove the calibrations that the attacker has made."""
+        for calibration in self._of_attacker():
+            if calibration not in self._calibrations:
+                self.attacker.client.delete(f"/calibrations/{calibration}").raise_for_status()
+
+    def leftovers(self) -> list[str]:
+        """Return the files that are too many, or missing, once there was time to remove them."""
+        wait_until(lambda: self.files() == self._kept, seconds=LEFTOVER_SECONDS)
+        return sorted(set(self.files()) ^ set(self._kept))
+
+    def _of_attacker(self) -> list[str]:
+        answer = self.attacker.client.get("/calibrations", params={"limit": 100})
+        assert answer.status_code == OK, answer.text
+        return [calibration["id"] for calibration in answer.json()["calibrations"]]
+
+
+class HostileService(TwoTenants):
+    """The same in a process of its own, with a look at what that process takes and logs."""
+
+    process: Command
+
+    def is_alive(self) -> bool:
+        return self.process.poll() is None
 
     def log(self) -> str:
         return (self.data / "serve.log").read_text()
@@ -195,29 +221,20 @@ class HostileService:
                 ticks += sum(_ticks(child)[:2])
         return ticks / TICKS_A_SECOND
 
-    def clear(self) -> list[str]:
-        """Remove what the attacker was given to keep; return the ids."""
-        made = [found for found in self._of_attacker() if found not in self._calibrations]
-        for found in made:
-            gone = self.attacker.client.delete(f"/calibrations/{found}")
-            assert gone.status_code == httpx.codes.NO_CONTENT, gone.text
-        return made
-
-    def leftovers(self) -> list[str]:
-        """Return the files that are too many, or missing, once there was time to remove them."""
-        wait_until(lambda: self.files() == self._kept, seconds=LEFTOVER_SECONDS)
-        return sorted(set(self.files()) ^ set(self._kept))
-
-    def _of_attacker(self) -> list[str]:
-        answer = self.attacker.client.get("/calibrations", params={"limit": 100})
-        assert answer.status_code == OK, answer.text
-        return [found["id"] for found in answer.json()["calibrations"]]
-
 
 def _ticks(pid: int) -> list[int]:
     """Return what a process, and those of its children that were waited for, have computed."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return [int(field) for field in fields[11:15]]
+
+
+@contextmanager
+def two_tenants(folder: Path, **settings: Any) -> Iterator[TwoTenants]:
+    """Run the service in this process; what is left of each tenant is checked at the end."""
+    with keyed_service(folder / "data", **SETTINGS | settings) as keyed:
+        keys = [keyed.first.text, keyed.make_known("neighbour").text]
+        with _furnished(TwoTenants(folder, keyed.address, keys)) as tenants:
+            yield tenants
 
 
 @contextmanager
@@ -228,28 +245,23 @@ def hostile_service(folder: Path, **settings: Any) -> Iterator[HostileService]:
         made.mkdir()
     keyed = KeyedService(Settings(_env_file=None, data_dir=data))
     put_sqlite_file(keyed.settings.resolved_database_url())
-    keys = [keyed.make(tenant).text for tenant in ("attacker", "neighbour")]
+    keys = [keyed.make(tenant).text for tenant in ("default", "neighbour")]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", str(temporary))
         options = {name: str(value) for name, value in (SETTINGS | settings).items()}
         served = ServedProcess(data, **options)
     with served as client:
-        service = HostileService(folder, served.process)
         address = (client.base_url.host, client.base_url.port)
-        service.attacker, other = (Attacker(address, key) for key in keys)
-        service.neighbour = Neighbour(other.client)
-        with service.attacker.client, other.client:
-            _furnish(service)
+        service = HostileService(folder, address, keys)
+        service.process = served.process
+        with _furnished(service):
             yield service
 
 
-def _furnish(service: HostileService) -> None:
-    """Calibrate for both; the neighbour's own is the digits model."""
-    sets = {"model": digits("model.onnx"), "calibration": digits("calibration.npz")}
-    neighbour, attacker = service.neighbour, service.attacker
-    neighbour.calibration = calibrated(neighbour.client, {"name": "ours"}, **sets)["id"]
-    neighbour.body = {"calibration": neighbour.calibration, "inputs": [[1.0] * 64]}
-    attacker.calibration = calibrated(attacker.client, {"name": "digits"}, **sets)["id"]
-    outputs = calibrated(attacker.client, {"name": "outputs"}, calibration=logits_of())
-    attacker.outputs = outputs["id"]
-    service.settle()
+@contextmanager
+def _furnished(tenants: TwoTenants) -> Iterator[TwoTenants]:
+    with tenants.attacker.client, tenants.neighbour.client:
+        tenants.furnish()
+        yield tenants
+        assert tenants.neighbour.view() == tenants.expected
+        assert tenants.leftovers() == []
