@@ -7,7 +7,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
-from dataset_files import info_of, read_all, refusal, write_parquet, write_text
+from dataset_files import (
+    TABLE_FORMATS,
+    info_of,
+    read_all,
+    refusal,
+    write_columns,
+    write_parquet,
+    write_text,
+)
 
 from service.errors import InvalidDataset, TooLarge
 from service.runner.messages.limits import DatasetLimits
@@ -15,118 +23,90 @@ from service.runner.messages.reading import Reading
 
 NAMES = ["eel", "cat", "dog", "cat", "eel", "eel"] * 5
 AGE = np.arange(30)
-PLACES = [("csv", None), ("parquet", "strings"), ("parquet", "large"), ("parquet", "dictionary")]
+INDICES = (AGE % 3).tolist()
+EEL_FIRST = {"eel": 0, "cat": 1, "dog": 2}
+CAT_FIRST = {"cat": 0, "dog": 1, "eel": 2}
 
 
-def written(path: Path, file_format: str, stored: str | None, names: list[str]) -> Path:
-    if file_format == "csv":
-        rows = (f"{age},{name}\n" for age, name in zip(AGE, names, strict=True))
-        return write_text(path, "age,label\n" + "".join(rows))
-    arrow = {
-        "strings": pa.array(names),
-        "large": pa.array(names, pa.large_string()),
-        # Categories of pandas: one that no row has, too.
-        "dictionary": pa.DictionaryArray.from_arrays(
-            pa.array([["bee", *sorted(set(names))].index(name) for name in names], pa.int8()),
-            pa.array(["bee", *sorted(set(names))]),
-        ),
-    }
-    return write_parquet(path, {"age": AGE, "label": arrow[stored]}, row_group_size=11)
+def dictionary(names: list[str]) -> pa.Array:
+    """Return categories of pandas: one that no row has, too."""
+    categories = ["bee", *sorted(set(names))]
+    places = pa.array([categories.index(name) for name in names], pa.int8())
+    return pa.DictionaryArray.from_arrays(places, pa.array(categories))
 
 
-@pytest.mark.parametrize(("file_format", "stored"), PLACES)
-@pytest.mark.parametrize(
-    ("reading", "indices", "inferred"),
-    [
-        (Reading(), {"cat": 0, "dog": 1, "eel": 2}, True),
-        (Reading(class_map={"eel": 0, "dog": 7, "cat": 2, "fox": 3}), None, False),
-        (Reading(classes=["eel", "fox", "dog", "cat"]), {"eel": 0, "dog": 2, "cat": 3}, False),
-    ],
-    ids=["by their order", "class_map", "classes"],
-)
-def test_names_of_classes(path, file_format, stored, reading, indices, *, inferred):
-    indices = indices or reading.class_map
-    path = written(path, file_format, stored, NAMES)
-    found, labels = read_all(path, reading=reading)
-    assert labels.tolist() == [indices[name] for name in NAMES]
-    np.testing.assert_array_equal(found["inputs"], AGE[:, None])
-    info = info_of(path, reading=reading)
-    assert {name: info.class_map[name] for name in set(NAMES)} == {
-        name: indices[name] for name in set(NAMES)
-    }
-    assert info.is_numbered_by_name is inferred
+STORED = {
+    "strings": pa.array,
+    "large strings": lambda names: pa.array(names, pa.large_string()),
+    "dictionary": dictionary,
+}
 
 
-@pytest.mark.parametrize("dtype", ["f2", "f8", "?", "u1"])
-@pytest.mark.parametrize("kind", ["inputs", "outputs"])
-def test_whole_numbers_and_booleans_are_labels_in_parquet(path, kind, dtype):
-    labels = AGE % 2
-    rows = {"age": AGE} if kind == "inputs" else {"prob_0": AGE / 30, "prob_1": 1 - AGE / 30}
-    path = write_parquet(path, rows | {"label": labels.astype(dtype)}, row_group_size=11)
-    _, found = read_all(path)
-    assert found.dtype == np.int64
-    assert found.tolist() == labels.tolist()
+@pytest.fixture(params=["csv", *STORED])
+def write(request, path):
+    """Return a function that writes a table of these labels."""
+    if request.param == "csv":
+        return lambda names: write_columns(path, "csv", {"age": AGE, "label": names})
+    stored = STORED[request.param]
+    return lambda names: write_columns(path, "parquet", {"age": AGE, "label": stored(names)})
 
 
-@pytest.mark.parametrize("written_as", [("False", "True"), ("false", "true"), ("FALSE", "TRUE")])
-def test_booleans_are_labels_in_csv(path, written_as):
-    """As pandas and others write them; a class may have such a name."""
-    labels = AGE % 2
-    rows = [f"1,{written_as[label]}" for label in labels]
-    path = write_text(path, "\n".join(["age,label", *rows]))
-    assert read_all(path)[1].tolist() == labels.tolist()
-    reading = Reading(classes=(written_as[1], written_as[0]))
-    assert read_all(path, reading=reading)[1].tolist() == (1 - labels).tolist()
+def test_names_of_classes(write):
+    path = write(NAMES)
+    readings = (Reading(), CAT_FIRST), (Reading(class_map=EEL_FIRST), EEL_FIRST)
+    for reading, indices in readings:
+        arrays, labels = read_all(path, reading=reading)
+        assert labels.tolist() == [indices[name] for name in NAMES]
+        np.testing.assert_array_equal(arrays["inputs"], AGE[:, None])
+        info = info_of(path, reading=reading)
+        assert indices.items() <= info.class_map.items()
+        assert info.is_numbered_by_name is (indices is CAT_FIRST)
 
 
-@pytest.mark.parametrize("written_as", [("False", "True"), ("false", "true"), ("FALSE", "TRUE")])
-def test_booleans_are_numbers_in_csv(path, written_as):
-    """Of a feature, and of the labels of outputs."""
-    flags = [written_as[int(age % 3 == 0)] for age in AGE]
-    rows = [f"{age},{flag},{age % 2}" for age, flag in zip(AGE, flags, strict=True)]
-    path = write_text(path, "\n".join(["age,has_fibre,label", *rows]))
-    np.testing.assert_array_equal(read_all(path)[0]["inputs"], np.c_[AGE, AGE % 3 == 0])
-    rows = [f"{age / 30},{flag}" for age, flag in zip(AGE, flags, strict=True)]
-    path = write_text(path, "\n".join(["prob,label", *rows]))
-    assert read_all(path)[1].tolist() == (AGE % 3 == 0).tolist()
-    path = write_text(path, "age,has_fibre,label\n1,True,0\n2,yes,1\n")
-    error = refusal(path)
-    assert error.violations[0].location == "calibration.has_fibre[1]"
-    assert "got 'yes'" in error.message
-
-
-@pytest.mark.parametrize(("file_format", "stored"), PLACES)
-def test_a_name_that_class_map_does_not_have_is_refused(path, file_format, stored):
-    path = written(path, file_format, stored, NAMES)
+def test_names_are_held_to_the_class_map_and_to_limits(write):
+    path = write(NAMES)
     error = refusal(path, reading=Reading(class_map={"cat": 0, "dog": 1}))
     assert error.violations[0].location == "calibration.label"
     assert "'eel'" in error.message
-    error = refusal(path, limits=DatasetLimits(max_classes=2))
-    assert type(error) is TooLarge
+    assert type(refusal(path, limits=DatasetLimits(max_classes=2))) is TooLarge
 
 
-@pytest.mark.parametrize(("file_format", "stored"), PLACES)
-def test_names_that_are_integers_are_indices(path, file_format, stored):
-    names = [str(k % 4) for k in range(30)]
-    path = written(path, file_format, stored, names)
-    assert read_all(path)[1].tolist() == [k % 4 for k in range(30)]
+def test_names_that_are_integers_are_indices(write):
+    assert read_all(write([str(index) for index in INDICES]))[1].tolist() == INDICES
 
 
-@pytest.mark.parametrize("file_format", ["csv", "parquet"])
+@pytest.mark.parametrize("file_format", TABLE_FORMATS)
 def test_integers_are_names_where_the_caller_maps_integers(path, file_format):
-    counted = (np.arange(30) % 3 + 1).tolist()
-    if file_format == "csv":
-        written(path, "csv", None, list(map(str, counted)))
-    else:
-        write_parquet(path, {"age": AGE, "label": counted})
-    _, labels = read_all(path, reading=Reading(class_map={"1": 0, "2": 1, "3": 2}))
-    assert labels.tolist() == [label - 1 for label in counted]
+    write_columns(path, file_format, {"age": AGE, "label": AGE % 3 + 1})
     # A map of names says nothing of indices.
-    _, labels = read_all(path, reading=Reading(class_map={"cat": 0, "dog": 1}))
-    assert labels.tolist() == counted
+    for class_map, first in (({"1": 0, "2": 1, "3": 2}, 0), ({"cat": 0, "dog": 1}, 1)):
+        labels = read_all(path, reading=Reading(class_map=class_map))[1]
+        assert labels.tolist() == [index + first for index in INDICES]
 
 
-LABELS = (np.arange(30) % 3).tolist()
+@pytest.mark.parametrize("dtype", ["f2", "f8", "?", "u1"])
+def test_whole_numbers_and_booleans_are_labels_in_parquet(path, dtype):
+    for rows in ({"age": AGE}, {"prob_0": AGE / 30, "prob_1": 1 - AGE / 30}):
+        write_parquet(path, rows | {"label": (AGE % 2).astype(dtype)}, row_group_size=11)
+        labels = read_all(path)[1]
+        assert labels.dtype == np.int64
+        assert labels.tolist() == (AGE % 2).tolist()
+
+
+@pytest.mark.parametrize("booleans", [("False", "True"), ("false", "true"), ("FALSE", "TRUE")])
+def test_booleans_of_csv_are_labels_and_numbers(path, booleans):
+    """As pandas and others write them; a class may have such a name."""
+    flags = (AGE % 3 == 0).astype(int)
+    words = [booleans[flag] for flag in flags]
+    write_columns(path, "csv", {"age": AGE, "has_fibre": words, "label": words})
+    arrays, labels = read_all(path)
+    np.testing.assert_array_equal(arrays["inputs"], np.c_[AGE, flags])
+    assert labels.tolist() == flags.tolist()
+    assert (
+        read_all(path, reading=Reading(classes=booleans[::-1]))[1].tolist() == (1 - flags).tolist()
+    )
+    write_columns(path, "csv", {"prob": AGE / 30, "label": words})
+    assert read_all(path)[1].tolist() == flags.tolist()
 
 
 def with_class_label(path: Path, names: object, *, column: str = "label") -> Path:
@@ -135,76 +115,69 @@ def with_class_label(path: Path, names: object, *, column: str = "label") -> Pat
         "age": {"dtype": "int64", "_type": "Value"},
         column: {"names": names, "_type": "ClassLabel"},
     }
-    table = pa.table({"age": AGE, column: LABELS})
+    table = pa.table({"age": AGE, column: INDICES})
     metadata = {"huggingface": json.dumps({"info": {"features": features}})}
     pa_parquet.write_table(table.replace_schema_metadata(metadata), path)
     return path
 
 
-def test_class_labels_keep_their_numbers_and_names(path):
-    with_class_label(path, ["eel", "cat", "dog"])
-    for reading in (Reading(), Reading(class_map={"eel": 0, "cat": 1, "dog": 2})):
-        assert read_all(path, reading=reading)[1].tolist() == LABELS
-        info = info_of(path, reading=reading)
-        assert info.class_map == {"eel": 0, "cat": 1, "dog": 2}
-        assert not info.is_numbered_by_name
-        assert not any("renumbered" in note for note in info.notes)
+@pytest.mark.parametrize(
+    ("reading", "indices"),
+    [
+        ({}, EEL_FIRST),
+        ({"class_map": EEL_FIRST}, EEL_FIRST),
+        ({"class_map": CAT_FIRST | {"fox": 3}}, CAT_FIRST),
+        ({"classes": ["cat", "dog", "eel"]}, CAT_FIRST),
+        ({"columns": {"label": ["fine_label"]}}, EEL_FIRST),
+    ],
+)
+def test_class_labels_keep_their_numbers_unless_the_caller_says_otherwise(path, reading, indices):
+    column = reading.get("columns", {"label": ["label"]})["label"][0]
+    with_class_label(path, list(EEL_FIRST), column=column)
+    reading = Reading(**reading)
+    names = list(EEL_FIRST)
+    assert read_all(path, reading=reading)[1].tolist() == [indices[names[i]] for i in INDICES]
+    info = info_of(path, reading=reading)
+    assert indices.items() <= info.class_map.items()
+    assert not info.is_numbered_by_name
+    assert any("renumbered" in note for note in info.notes) == (indices is CAT_FIRST)
 
 
 @pytest.mark.parametrize(
-    "reading",
+    ("names", "class_map", "location", "named"),
     [
-        Reading(class_map={"cat": 0, "dog": 1, "eel": 2, "fox": 3}),
-        Reading(classes=["cat", "dog", "eel"]),
+        (["eel", "cat"], None, ".label[2]", "from 0 to 1, got 2"),
+        (["eel", "eel", "cat"], None, "", "twice"),
+        (["eel", "cat", "dog"], {"cat": 0, "dog": 1}, "", "'eel'"),
     ],
-    ids=["class_map", "classes"],
 )
-def test_class_labels_are_renumbered_where_the_caller_says_otherwise(path, reading):
-    path = with_class_label(path, ["eel", "cat", "dog"])
-    assert read_all(path, reading=reading)[1].tolist() == [[2, 0, 1][label] for label in LABELS]
-    info = info_of(path, reading=reading)
-    assert {info.class_map[name] for name in ("cat", "dog", "eel")} == {0, 1, 2}
-    assert "Labels were renumbered" in info.notes[-1]
-
-
-def test_a_class_label_without_a_name_is_refused(path):
-    error = refusal(with_class_label(path, ["eel", "cat"]))
-    assert error.violations[0].location == "calibration.label[2]"
-    assert "from 0 to 1, got 2" in error.message
-    error = refusal(with_class_label(path, ["eel", "eel", "cat"]))
+def test_class_labels_without_one_name_each_are_refused(path, names, class_map, location, named):
+    error = refusal(with_class_label(path, names), reading=Reading(class_map=class_map))
     assert type(error) is InvalidDataset
-    error = refusal(
-        with_class_label(path, ["eel", "cat", "dog"]),
-        reading=Reading(class_map={"cat": 0, "dog": 1}),
-    )
-    assert "'eel'" in error.message
-
-
-def test_class_labels_of_a_column_of_another_name(path):
-    path = with_class_label(path, ["eel", "cat", "dog"], column="fine_label")
-    reading = Reading(columns={"label": ["fine_label"]})
-    assert read_all(path, reading=reading)[1].tolist() == LABELS
-    assert info_of(path, reading=reading).class_map == {"eel": 0, "cat": 1, "dog": 2}
+    assert error.violations[0].location.startswith(f"calibration{location}")
+    assert named in error.message
 
 
 @pytest.mark.parametrize(
     "metadata",
     [
-        b"",
-        b"\xff",
-        b"[" * 100_000,
-        b'{"info": []}',
+        *(b"", b"\xff", b"[" * 100_000, b'{"info": []}'),
         b'{"info": {"features": {"label": {"names": [1, 2, 3]}}}}',
     ],
 )
 def test_other_metadata_are_ignored(path, metadata):
-    table = pa.table({"age": AGE, "label": LABELS})
+    table = pa.table({"age": AGE, "label": INDICES})
     pa_parquet.write_table(table.replace_schema_metadata({b"huggingface": metadata}), path)
-    assert read_all(path)[1].tolist() == LABELS
+    assert read_all(path)[1].tolist() == INDICES
     assert info_of(path).class_map is None
 
 
 def test_names_of_classes_are_utf_8(path):
     wrong = pa.array([b"\xff\xfe"] * 30).cast(pa.binary()).view(pa.string())
-    path = write_parquet(path, {"age": AGE, "label": wrong})
-    assert type(refusal(path)) is InvalidDataset
+    assert type(refusal(write_parquet(path, {"age": AGE, "label": wrong}))) is InvalidDataset
+
+
+def test_classes_may_be_called_as_missing_values_are(path):
+    arrays, labels = read_all(write_text(path, "a,label\n1,NA\n,None\n3,NA\n"))
+    assert labels.tolist() == [0, 1, 0]
+    np.testing.assert_array_equal(arrays["inputs"], [[1], [np.nan], [3]])

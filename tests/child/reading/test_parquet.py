@@ -1,83 +1,129 @@
-"""Parquet of outputs: its types, and footers that claim what is not so."""
+"""Parquet: what is refused with the cell at fault, and footers that claim what is not so."""
 
 import struct
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from dataset_files import (
-    check_refused,
-    output_columns,
-    read_all,
-    refusal,
-    write_parquet,
-)
+from dataset_files import check_refused, output_columns, read_all, refusal, write_parquet
 
 from service.child.reading.parquet import MAX_FOOTER_BYTES
 from service.errors import InvalidDataset, TooLarge
 from service.runner.messages.limits import DatasetLimits
+from service.runner.messages.reading import Reading
 
-LABELS = np.arange(40) % 3
-LOGITS = np.linspace(-1, 1, 120, dtype=np.float32).reshape(40, 3)
-TABLE = output_columns(LOGITS, LABELS)
-PARQUET_CASES = {
-    "broken label": (TABLE | {"label": LABELS + 0.5}, ".label[0]", "an integer, got '"),
-    "date of a label": (TABLE | {"label": LABELS.astype("M8[s]")}, ".label", "cast the column to"),
-    "integer logits": (TABLE | {"logit_1": LABELS}, ".logit_1", "cast the column to float32"),
-    "list of logits": (TABLE | {"logit_1": [[1.0]] * 40}, ".logit_1", "expected floats"),
-    "missing label": (
-        {name: values for name, values in TABLE.items() if name != "label"},
-        ".label",
-        "a column `label`",
-    ),
-    "null label": (
-        TABLE | {"label": pa.array([*LABELS[:-1].tolist(), None])},
-        ".label[39]",
-        "empty cell",
-    ),
-    "nan": (TABLE | {"logit_2": np.append(LOGITS[:-1, 2], np.nan)}, ".logit_2[39]", "got nan"),
-    "other columns": (TABLE | {"path": LABELS / 2}, "", "got also `path`"),
+N = 30
+LABELS = np.arange(N) % 3
+LOGITS = np.linspace(-1, 1, 3 * N, dtype=np.float32).reshape(N, 3)
+OUTPUTS = output_columns(LOGITS, LABELS)
+AGE = np.arange(N)
+FEATURES = {"age": AGE, "label": LABELS, "income": AGE / 7}
+IDS = np.random.default_rng(0).integers(0, 30_000, (N, 8)).tolist()
+
+
+def with_nan(values: np.ndarray, row: int) -> np.ndarray:
+    return np.where(np.arange(N) == row, np.nan, values)
+
+
+def with_null(values: np.ndarray, row: int) -> pa.Array:
+    return pa.array(values, mask=np.arange(N) == row)
+
+
+def with_list(entry: list | None) -> dict[str, object]:
+    """Return tokens and labels, with another list in row 17."""
+    rows = [*IDS[:17], entry, *IDS[18:]]
+    return {"input_ids": pa.array(rows, pa.list_(pa.int64())), "label": LABELS}
+
+
+def with_uncertainty(values: object) -> dict[str, object]:
+    return OUTPUTS | {"uncertainty_a": values}
+
+
+BEYOND_64_BITS = pa.array([[0, 1]] * 29 + [[0, 2**63]], pa.list_(pa.uint64()))
+# The columns, where they are refused, and what the message names: the figure, the type, the fix.
+CASES = {
+    # Outputs.
+    "broken label": (OUTPUTS | {"label": LABELS + 0.5}, ".label[0]", "'0.5'"),
+    "date of a label": (OUTPUTS | {"label": LABELS.astype("M8[s]")}, ".label", "cast"),
+    "integer logits": (OUTPUTS | {"logit_1": LABELS}, ".logit_1", "float32"),
+    "list of logits": (OUTPUTS | {"logit_1": [[1.0]] * N}, ".logit_1", "floats"),
+    "null label": (OUTPUTS | {"label": with_null(LABELS, 29)}, ".label[29]", "empty cell"),
+    "nan": (OUTPUTS | {"logit_2": with_nan(LOGITS[:, 2], 29)}, ".logit_2[29]", "got nan"),
+    "other columns": (OUTPUTS | {"path": LABELS / 2}, "", "`path`"),
+    "integer uncertainties": (with_uncertainty(LABELS), ".uncertainty_a", "float32"),
+    "text of uncertainties": (with_uncertainty(["low"] * N), ".uncertainty_a", "string"),
+    "no uncertainty": (with_uncertainty(with_null(AGE / 9, 4)), ".uncertainty_a[4]", "empty cell"),
+    # Inputs.
+    "nothing but the label": ({"label": LABELS}, "", "`label`"),
+    "text": (FEATURES | {"city": ["Oslo"] * N}, ".city", "`city`"),
+    "dates": (FEATURES | {"day": pa.array([0] * N, pa.date32())}, ".day", "`day`"),
+    "a struct": (FEATURES | {"box": [{"x": 1}] * N}, ".box", "struct<x: int64> in `box`"),
+    "index of pandas": (FEATURES | {"__index_level_0__": AGE}, "", "(index=False)"),
+    "null label of inputs": (FEATURES | {"label": with_null(LABELS, 17)}, ".label[17]", "column"),
+    "ragged": (with_list([1] * 9), ".input_ids[17]", "8 values as in the rows before, got 9; pad"),
+    "null list": (with_list(None), ".input_ids[17]", "list"),
+    "null in a list": (with_list([1] * 7 + [None]), ".input_ids[17]", "empty cell"),
+    "64 bits": ({"x": BEYOND_64_BITS, "label": LABELS}, ".x[29]", "got 9223372036854775808"),
+    "inf in a list": ({"x": [[0.0]] * 29 + [[np.inf]], "label": LABELS}, ".x[29]", "inf at [0]"),
 }
 
 
-@pytest.mark.parametrize("case", PARQUET_CASES)
-def test_a_broken_rule_of_parquet_is_named_with_its_place(path, case):
-    table, location, message = PARQUET_CASES[case]
-    check_refused(write_parquet(path, table, row_group_size=16), location, message)
+@pytest.mark.parametrize("case", CASES)
+def test_a_broken_rule_is_named_with_its_place(path, case):
+    columns, location, named = CASES[case]
+    check_refused(write_parquet(path, columns, row_group_size=7), location, named)
+
+
+@pytest.mark.parametrize(
+    ("columns", "named"),
+    [
+        ({"x": ["years"]}, "missing: `years`; got also `age`, `income`, `city`"),
+        ({"x": ["age", "incme"]}, "`income`?"),
+        ({"label": ["lable"]}, "`label`?"),
+        ({"x": []}, "`x`"),
+        ({"label": ["y"]}, "got `y`; there are `age`, `label`, `income`"),
+        ({"label": ["age", "income"]}, "got `age`, `income`"),
+        ({"x": ["city", "age"]}, "text in `city`"),
+        ({"x": ["ids", "age"]}, "one column of lists, got `ids`, `age`"),
+    ],
+)
+def test_columns_that_cannot_be_read_as_the_caller_says_are_refused(path, columns, named):
+    path = write_parquet(path, FEATURES | {"city": ["Oslo"] * N, "ids": IDS})
+    error = refusal(path, reading=Reading(columns=columns))
+    assert type(error) is InvalidDataset
+    assert named in error.message
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-def test_parquet_keeps_the_precision_of_its_output_columns(path, dtype):
+def test_the_precision_of_outputs_is_kept(path, dtype):
     table = output_columns(LOGITS.astype(dtype), LABELS.astype(np.int8))
-    found, labels = read_all(write_parquet(path, table))
-    np.testing.assert_array_equal(found["logits"], LOGITS.astype(dtype))
-    assert (found["logits"].dtype, labels.dtype) == (dtype, np.int64)
+    arrays, labels = read_all(write_parquet(path, table))
+    np.testing.assert_array_equal(arrays["logits"], LOGITS.astype(dtype))
+    assert (arrays["logits"].dtype, labels.dtype) == (dtype, np.int64)
 
 
-def test_a_parquet_of_too_many_columns_is_refused(path):
-    table = output_columns(np.zeros((1, 1200), np.float32), np.zeros(1, int))
-    path = write_parquet(path, table)
-    error = refusal(path, limits=DatasetLimits(max_classes=100))
+ZEROS = pa.array(np.zeros(2_000_000, np.float32))
+NO_BYTES = {"label": ZEROS.cast(pa.int32()), "logit_0": ZEROS, "logit_1": ZEROS}
+WIDE = output_columns(np.zeros((1, 1200), np.float32), np.zeros(1, int))
+
+
+@pytest.mark.parametrize(
+    ("columns", "limits", "figure"),
+    [
+        (WIDE, DatasetLimits(max_classes=100), "got 1201"),
+        (NO_BYTES, DatasetLimits(max_samples=99_999), "got 2000000"),
+        (NO_BYTES, DatasetLimits(max_inflated_bytes=1000), "1000 bytes"),
+    ],
+)
+def test_columns_and_rows_are_counted_before_they_are_decoded(path, columns, limits, figure):
+    assert write_parquet(path, columns).stat().st_size < 400_000
+    error = refusal(path, limits=limits)
     assert type(error) is TooLarge
-    assert "columns, got 1201" in error.message
-
-
-def test_rows_that_cost_no_bytes_are_counted_before_they_are_decoded(path):
-    n_samples = 2_000_000
-    zeros = pa.array(np.zeros(n_samples, np.float32))
-    table = {"label": zeros.cast(pa.int32()), "logit_0": zeros, "logit_1": zeros}
-    path = write_parquet(path, table)
-    assert path.stat().st_size < 100_000
-    error = refusal(path, limits=DatasetLimits(max_samples=99_999))
-    assert type(error) is TooLarge
-    assert "got 2000000" in error.message
-    error = refusal(path, limits=DatasetLimits(max_inflated_bytes=1000))
-    assert type(error) is TooLarge
-    assert "bytes" in error.message
+    assert figure in error.message
 
 
 @pytest.mark.parametrize("claim", [MAX_FOOTER_BYTES + 1, 2**32 - 1, 10_000, 0])
 def test_a_footer_of_another_length_is_refused(path, claim):
-    path = write_parquet(path, TABLE)
+    path = write_parquet(path, OUTPUTS)
     path.write_bytes(path.read_bytes()[:-8] + struct.pack("<L", claim) + b"PAR1")
     assert type(refusal(path)) is (TooLarge if claim > MAX_FOOTER_BYTES else InvalidDataset)
