@@ -2,11 +2,10 @@
 
 import gzip
 import json
-import zlib
 from collections.abc import Callable
 
 import pytest
-from hostile_case import CRLF, MEBIBYTE, Attacker, HostileCase, dripped, raw, said, sized
+from hostile_case import CRLF, MEBIBYTE, Attacker, HostileCase, dripped, raw, send_pieces, sized
 
 CHUNKED = b"Transfer-Encoding: chunked"
 ENDED = b"2\r\n{}\r\n0\r\n\r\n"
@@ -17,25 +16,18 @@ POST = b"POST /predict HTTP/1.1\r\nHost: h\r\n"
 BEARER, LONG_KEY = b"Authorization: Bearer ", b"x" * 60_000
 # A route that takes no body, and one that is read.
 PROMOTE = {"target": b"/calibrations/none/promote"}
-REPORT = {"target": b"/report", "method": b"GET"}
 MALFORMED, TOO_LONG, TOO_LARGE = "malformed-request", "headers-too-large", "too-large"
 SLOW, PACKED, ABSENT = "request-timeout", "unsupported-format", "not-found"
-STATUS = {
-    "": 200,
-    MALFORMED: 400,
-    TOO_LONG: 431,
-    TOO_LARGE: 413,
-    SLOW: 408,
-    PACKED: 415,
-    ABSENT: 404,
-}
 OTHER_METHOD, KEYLESS, INVALID = "method-not-allowed", "unauthenticated", "invalid-input"
-STATUS |= {OTHER_METHOD: 405, KEYLESS: 401, INVALID: 422, "invalid-dataset": 422}
+STATUS = {"": 200, MALFORMED: 400, KEYLESS: 401, ABSENT: 404, OTHER_METHOD: 405, SLOW: 408}
+STATUS |= {TOO_LARGE: 413, PACKED: 415, INVALID: 422, "invalid-dataset": 422, TOO_LONG: 431}
 
 
 def refused(name: str, code: str, write: Callable[[Attacker], bytes]) -> HostileCase:
     """Return a case of one piece; the status follows from the code."""
-    return HostileCase(name, lambda attacker: said(attacker, [write(attacker)]), STATUS[code], code)
+    return HostileCase(
+        name, lambda attacker: send_pieces(attacker, [write(attacker)]), STATUS[code], code
+    )
 
 
 def with_headers(name: str, code: str, *headers: bytes, **options) -> HostileCase:
@@ -58,10 +50,8 @@ SMUGGLED = [
     with_headers("length_and_chunks", MALFORMED, sized(2), CHUNKED, body=ENDED),
     with_headers("chunks_and_length", MALFORMED, CHUNKED, sized(2), body=ENDED),
     with_headers("two_lengths", MALFORMED, sized(2), sized(3), body=b"{}x"),
-    with_headers("the_same_length_twice", MALFORMED, sized(2), sized(2), body=b"{}"),
     with_headers("a_list_of_lengths", MALFORMED, b"Content-Length: 2, 2", body=b"{}"),
     with_headers("negative_length", MALFORMED, sized(-1)),
-    with_headers("length_with_plus", MALFORMED, b"Content-Length: +2", body=b"{}"),
     with_headers("length_in_hex", MALFORMED, b"Content-Length: 0x2", body=b"{}"),
     with_headers("length_beyond_64_bits", MALFORMED, sized(2**70)),
     with_headers("length_of_63_bits", TOO_LARGE, sized(2**63 - 1)),
@@ -69,7 +59,6 @@ SMUGGLED = [
     with_headers("chunks_twice", MALFORMED, CHUNKED, CHUNKED, body=ENDED),
     with_headers("unknown_transfer", MALFORMED, b"Transfer-Encoding: xchunked", body=ENDED),
     with_headers("packed_chunks", MALFORMED, b"Transfer-Encoding: gzip, chunked", body=ENDED),
-    with_headers("chunks_packed", MALFORMED, b"Transfer-Encoding: chunked, gzip", body=ENDED),
     with_headers("tab_before_chunked", MALFORMED, b"Transfer-Encoding: \x0bchunked", body=ENDED),
     with_headers("chunks_in_1_0", MALFORMED, CHUNKED, body=ENDED, version=b"HTTP/1.0"),
     with_headers("two_hosts", MALFORMED, b"Host: other.example", sized(0)),
@@ -81,18 +70,11 @@ WRITTEN = [
     with_headers("bare_cr_in_header", MALFORMED, b"X: a\rY: b", sized(0)),
     with_headers("folded_header", MALFORMED, b"X: a\r\n b", sized(0)),
     with_headers("nul_in_value", MALFORMED, b"X: a\x00b", sized(0)),
-    with_headers("nul_in_name", MALFORMED, b"X\x00: a", sized(0)),
-    with_headers("escape_code_in_value", MALFORMED, b"X: \x1b[2J", sized(0)),
     with_headers("no_colon", MALFORMED, b"Xa", sized(0)),
-    with_headers("no_name", MALFORMED, b": a", sized(0)),
     with_headers("header_of_1_mb", TOO_LONG, b"X: " + b"x" * MEBIBYTE),
-    with_headers("10_000_headers", TOO_LONG, *(b"x%d: y" % n for n in range(10_000))),
     with_headers("200_headers", TOO_LONG, *(b"x%d: y" % n for n in range(200)), sized(0)),
     with_headers("long_target", TOO_LONG, target=b"/" + b"x" * 100_000),
     with_headers("unknown_version", MALFORMED, sized(0), version=b"HTTP/3.0"),
-    with_headers("version_2_0", MALFORMED, sized(0), version=b"HTTP/2.0"),
-    by_itself("http_0_9", MALFORMED, b"GET /healthz\r\n\r\n"),
-    by_itself("preface_of_http_2", MALFORMED, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
     by_itself("hello_of_tls", MALFORMED, bytes.fromhex("16030100c8010000c40303") + bytes(190)),
     with_headers("connect", MALFORMED, target=b"example.org:443", method=b"CONNECT"),
     with_headers("unknown_method", MALFORMED, sized(0), method=b"BREW"),
@@ -102,27 +84,21 @@ WRITTEN = [
 CHUNKS = [
     chunked("negative_chunk", MALFORMED, b"-2\r\n{}\r\n0\r\n\r\n"),
     chunked("chunk_beyond_64_bits", MALFORMED, b"F" * 17 + b"\r\n{}"),
-    chunked("chunk_with_0x", MALFORMED, b"0x2\r\n{}\r\n0\r\n\r\n"),
     chunked("chunk_behind_lf", MALFORMED, b"2\n{}\r\n0\r\n\r\n"),
-    chunked("chunk_with_blank", MALFORMED, b"2 \r\n{}\r\n0\r\n\r\n"),
     chunked("extension_of_20_mb", TOO_LONG, b"2;" + b"x" * 20_000_000),
-    chunked("many_extensions", TOO_LONG, (b"1;" + b"x" * 10_000 + b"\r\n \r\n") * 100),
     chunked("flood_of_trailers", TOO_LONG, ENDED[:-2] + b"x: y\r\n" * 300_000),
     by_itself("key_in_a_trailer", KEYLESS, POST + CHUNKED + b"\r\n\r\n" + ENDED[:-2]),
     chunked("beyond_the_limit", TOO_LARGE, (b"100000\r\n" + bytes(MEBIBYTE) + b"\r\n") * 33),
     chunked("unread_chunks", TOO_LARGE, (b"ffff\r\n" + bytes(2**16 - 1) + b"\r\n") * 20, **PROMOTE),
     with_headers("length_to_a_route_that_takes_none", TOO_LARGE, sized(10**10), **PROMOTE),
-    with_headers("length_to_a_route_that_reads", TOO_LARGE, sized(10**7), **REPORT),
 ]
 PATHS = [
     with_headers("asterisk", ABSENT, target=b"*", method=b"OPTIONS"),
     get("line_breaks", ABSENT, b"/healthz%0d%0aX-Evil:%20yes"),
     get("traversal", ABSENT, b"/static/%2e%2e/%2e%2e/settings.py"),
-    get("traversal_at_once", ABSENT, b"/static/..%2f..%2fapp.py"),
     get("nul", ABSENT, b"/static/swagger-ui.css%00.png"),
     get("long_name_of_a_file", ABSENT, b"/static/" + b"x" * 5000),
     get("no_utf_8", ABSENT, b"/calibrations/%ff%fe"),
-    get("wrong_method", OTHER_METHOD, b"/predict"),
     with_headers("trace", OTHER_METHOD, method=b"TRACE"),
     with_headers("preflight", OTHER_METHOD, b"Origin: https://evil.example", method=b"OPTIONS"),
     get("parameter_of_nul", ABSENT, b"/report?calibration=%00"),
@@ -143,10 +119,7 @@ def packed(name: str, encoding: bytes, body: bytes, **route: bytes) -> HostileCa
 
 ENCODED = [
     packed("gzip", b"gzip", gzip.compress(bytes(10_000_000))),
-    packed("deflate", b"deflate", zlib.compress(bytes(10_000_000))),
     packed("brotli", b"br", b"\x0b\x02\x80{}\x03"),
-    packed("gzip_of_gzip", b"gzip, gzip", b"x"),
-    packed("gzip_to_calibrate", b"gzip", b"x", target=b"/calibrate"),
     packed("gzip_to_a_route_that_takes_none", b"gzip", b"x", **PROMOTE),
 ]
 
@@ -156,13 +129,15 @@ def form(*parts: bytes) -> bytes:
 
 
 def part(name: bytes, content: bytes = b"", header: bytes = b"") -> bytes:
-    said = b'Content-Disposition: form-data; name="%b"; filename="f"\r\n' % name
-    return said + header + b"\r\n" + content
+    disposition = b'Content-Disposition: form-data; name="%b"; filename="f"\r\n' % name
+    return disposition + header + b"\r\n" + content
 
 
 def sent_form(name: str, code: str, body: Callable[[], bytes]) -> HostileCase:
     def send(attacker: Attacker, built: bytes):
-        return said(attacker, [raw(attacker, FORM, sized(len(built)), target=b"/calibrate"), built])
+        return send_pieces(
+            attacker, [raw(attacker, FORM, sized(len(built)), target=b"/calibrate"), built]
+        )
 
     return HostileCase(name, send, STATUS[code], code, build=body)
 
@@ -171,14 +146,10 @@ FIELD = b'Content-Disposition: form-data; name="x"\r\n\r\n'
 NESTED = part(
     b"calibration", b"--c\r\n\r\nx\r\n--c--", b"Content-Type: multipart/mixed; boundary=c\r\n"
 )
-LONG_HEADER, MANY_HEADERS = b"X: " + b"x" * MEBIBYTE + b"\r\n", b"x: y\r\n" * 10_000
 FORMS = [
     sent_form("100_000_parts", TOO_LARGE, lambda: form(*[part(b"model")] * 100_000)),
     sent_form("100_000_fields", INVALID, lambda: form(*[FIELD] * 100_000)),
     sent_form("form_within_a_part", "invalid-dataset", lambda: form(NESTED)),
-    sent_form("long_header_of_a_part", TOO_LARGE, lambda: form(part(b"model", b"", LONG_HEADER))),
-    sent_form("many_headers_of_a_part", MALFORMED, lambda: form(part(b"model", b"", MANY_HEADERS))),
-    sent_form("endless_part", MALFORMED, lambda: b"--b\r\n" + part(b"calibration", b"x" * 99)),
 ]
 
 
@@ -189,7 +160,7 @@ def slow(
 
     def send(attacker: Attacker):
         if drop is None:
-            answer = said(attacker, [head(attacker)], skip=skip)
+            answer = send_pieces(attacker, [head(attacker)], skip=skip)
         else:
             answer = dripped(attacker, head(attacker), drop)
         # What a client sends on would be taken for the rest of the body.
@@ -205,33 +176,28 @@ def upload(attacker: Attacker, *headers: bytes) -> bytes:
 
 EXPECT = b"Expect: 100-continue"
 SLOWLY = [
-    slow("head_that_stands_still", lambda a: raw(a)[:-2], None),
     slow("head_that_drips", lambda a: raw(a)[:-2], b"x: y\r\n"),
-    slow("short_body", lambda a: raw(a, sized(1000), body=b"{"), None),
     slow("body_that_drips", lambda a: raw(a, sized(10**6)), b" "),
     slow("chunks_that_drip", lambda a: raw(a, CHUNKED), b"1\r\n \r\n"),
     slow("upload_that_stands_still", lambda a: upload(a) + b"--b\r\n", None),
-    slow("upload_that_drips", upload, b"x"),
-    slow("small_body_that_drips", lambda a: raw(a, sized(9999), **PROMOTE), b"x"),
     slow("expected_and_never_sent", lambda a: raw(a, sized(99), EXPECT), None, skip=1),
-    slow("upload_expected_and_never_sent", lambda a: upload(a, EXPECT), None, skip=1),
 ]
 CASES = [*SMUGGLED, *WRITTEN, *CHUNKS, *PATHS, *KEYS, *ENCODED, *FORMS, *SLOWLY]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_it_is_refused(hostile, case: HostileCase) -> None:
-    answer = hostile(case)
-    assert not any("evil" in name or "access-control" in name for name in answer.headers)
+    response = hostile(case)
+    assert not any("evil" in name or "access-control" in name for name in response.headers)
     if case.code in (MALFORMED, TOO_LONG, SLOW):
-        assert answer.headers.get("connection") == "close" or case in FORMS
+        assert response.headers.get("connection") == "close"
 
 
 def pipelined(attacker: Attacker):
     """Two hundred at once; the last is answered as the first is."""
     body = json.dumps({"calibration": attacker.outputs, "logits": [[3, 0, 0]]}).encode()
     one = raw(attacker, JSON, sized(len(body)), body=body)
-    return said(attacker, [one * 200], skip=199)
+    return send_pieces(attacker, [one * 200], skip=199)
 
 
 HARMLESS = [
