@@ -5,45 +5,29 @@ import hashlib
 import io
 import json
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import httpx
 import numpy as np
-from running_service import digits
+from running_service import DIGITS, digits
 
 Document = dict[str, Any]
 
+# Documents of the first schema, step and interpolated, with predictions of their calibrations.
+EARLIER = json.loads(
+    (DIGITS.parents[1] / "tests" / "data" / "earlier" / "bins_documents.json").read_text()
+)
+
 # Every real number of the schema; all other numbers are integers.
 REALS = {
-    "level",
-    "threshold",
-    "max_risk",
-    "delta",
-    "coverage",
-    "accuracy",
-    "strength",
-    "lower",
-    "upper",
-    "probability",
-    "mean_uncertainty",
-    "rate",
-    "step",
-    "scales",
+    *("level", "threshold", "max_risk", "delta", "coverage", "accuracy", "strength"),
+    *("lower", "upper", "probability", "mean_uncertainty", "rate", "step", "scales"),
     # Of curves and learned formulas.
-    "uncertainty",
-    "intercept",
-    "saturated",
-    "linear",
-    "square",
-    "offset",
-    "slope",
-    "second",
+    *("uncertainty", "intercept", "saturated", "linear", "square", "offset", "slope", "second"),
     "effective_counts",
     # Of inputs.
-    "least",
-    "most",
-    "least_spread",
+    *("least", "most", "least_spread"),
 }
 N_TEMPERATURES = 24
 
@@ -79,6 +63,20 @@ def changed(document: Document, change: Callable[[Document], object], *, sign: b
     if sign:
         made["content_sha256"] = content_digest(made)
     return made
+
+
+def put(values: Mapping[str, Any]) -> Callable[[Document], None]:
+    """Return the change that puts values at paths, such as ``tables.0.event``."""
+
+    def change(document: Document) -> None:
+        for path, value in values.items():
+            *above, last = [int(key) if key.isdigit() else key for key in path.split(".")]
+            place: Any = document
+            for key in above:
+                place = place[key if isinstance(place, list) else str(key)]
+            place[last if isinstance(place, list) else str(last)] = value
+
+    return change
 
 
 def digits_set(name: str = "evaluation") -> dict[str, Any]:
