@@ -1,15 +1,16 @@
 """The process that reads sets: what it answers, and what becomes of hostile files."""
 
+import re
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-import lying_reader
 import numpy as np
 import pytest
 from dataset_files import write_npz, write_parquet, write_text
+from forked_children import SERVER
 from picture_files import class_folders, write_zip
 from runner_children import children
-from scripted_child import start_program
 
 from service.errors import InvalidDataset, Overloaded, TooLarge
 from service.runner.messages.convert import FieldError
@@ -31,9 +32,8 @@ LIMITS = DatasetLimits()
 
 @pytest.fixture(scope="module")
 def reader():
-    spawner = Spawner()
-    yield SetReader(spawner, sandbox=SandboxRules(), timeout=60, threads=1)
-    spawner.close()
+    with closing(Spawner(SERVER.start_child)) as spawner:
+        yield SetReader(spawner, sandbox=SandboxRules(), timeout=60, threads=1)
 
 
 @pytest.fixture
@@ -50,58 +50,55 @@ def read_by_liar(how, path, *, timeout=30.0):
     started = []
 
     def start():
-        started.append(start_program(lying_reader.__file__, how))
+        started.append(SERVER.start_program("lying_reader", how))
         return started[-1]
 
     spawner = Spawner(start)
-    found = SetReader(spawner, sandbox=SandboxRules(), timeout=timeout, threads=1)
+    liar = SetReader(spawner, sandbox=SandboxRules(), timeout=timeout, threads=1)
     try:
-        with found.read([asked(path)], LIMITS) as (dataset,):
+        with liar.read([asked(path)], LIMITS) as (dataset,):
             return sum(len(batch.labels) for batch in dataset.shards())
     finally:
         assert not started[0].is_alive()
         spawner.close()
 
 
-def test_a_relative_path_means_the_folder_of_the_parent(reader, path, monkeypatch):
-    monkeypatch.chdir(path.parent)
-    with reader.read([asked(Path(path.name))], LIMITS) as (dataset,):
-        assert dataset.info.n_samples == ROWS
-
-
-def test_both_sets_of_an_upload_are_read_by_one_process(reader, path, tmp_path):
+def test_both_sets_of_an_upload_are_read_by_one_process(reader, path, tmp_path, monkeypatch):
+    monkeypatch.chdir(path.parent)  # a relative path means the folder of the parent
     other = write_npz(tmp_path / "other.npz", inputs=INPUTS[:50], labels=LABELS[:50])
+    sets = [asked(Path(path.name)), SetToRead(other, "evaluation")]
     before = set(children())
-    with reader.read([asked(path), SetToRead(other, "evaluation")], LIMITS) as (first, second):
+    with reader.read(sets, LIMITS) as (first, second):
         assert len(set(children()) - before) <= 2  # and the next one in reserve
         assert (first.info.n_samples, second.info.n_samples) == (ROWS, 50)
         np.testing.assert_array_equal(first.labels(), LABELS)
         np.testing.assert_array_equal(first.trial.arrays["inputs"], INPUTS[:256])
-        for _ in range(2):  # any number of times over
+        for _ in range(2):  # any number of times over, also after a part of the other
             batches = list(first.shards())
             assert [batch.start for batch in batches] == [0, 4096, 8192]
-            found = np.concatenate([batch.arrays["inputs"] for batch in batches])
-            np.testing.assert_array_equal(found, INPUTS)
-        assert next(first.shards()).start == 0
-        assert [len(batch.labels) for batch in second.shards()] == [50]
-        assert [batch.start for batch in first.shards()] == [0, 4096, 8192]
+            inputs = np.concatenate([batch.arrays["inputs"] for batch in batches])
+            np.testing.assert_array_equal(inputs, INPUTS)
+            assert next(first.shards()).start == 0
+            assert [len(batch.labels) for batch in second.shards()] == [50]
 
 
-def test_every_format_is_read_where_nothing_can_be_reached(reader, tmp_path):
-    """What reads them may be loaded after the process has given up its rights."""
+def test_every_format_is_read_where_nothing_can_be_reached(tmp_path):
+    """What reads them may be loaded after a real process has given up its rights."""
     columns = {"label": LABELS[:40], "a": INPUTS[:40, 0], "b": INPUTS[:40, 1]}
     lines = ["label,a,b", *(f"{k % 4},{k}.5,2" for k in range(40))]
     pictures = Reading(preprocessing=PRESETS["imagenet"])
-    files = {
-        "parquet": (write_parquet(tmp_path / "a", columns), Reading()),
-        "csv": (write_text(tmp_path / "b", "\n".join(lines)), Reading()),
-        "zip": (write_zip(tmp_path / "c", class_folders()), pictures),
-    }
-    for name, (path, reading) in files.items():
-        with reader.read([asked(path, reading=reading)], LIMITS) as (dataset,):
-            assert dataset.info.format == name
-            found = sum(len(batch.labels) for batch in dataset.shards())
-            assert found == dataset.info.n_samples
+    sets = [
+        asked(write_parquet(tmp_path / "a", columns)),
+        asked(write_text(tmp_path / "b", "\n".join(lines))),
+        asked(write_zip(tmp_path / "c", class_folders()), reading=pictures),
+    ]
+    with closing(Spawner()) as spawner:
+        reader = SetReader(spawner, sandbox=SandboxRules(), timeout=60, threads=1)
+        with reader.read(sets, LIMITS) as datasets:
+            assert [dataset.info.format for dataset in datasets] == ["parquet", "csv", "zip"]
+            for dataset in datasets:
+                n_read = sum(len(batch.labels) for batch in dataset.shards())
+                assert n_read == dataset.info.n_samples
 
 
 def test_a_rule_is_broken_where_it_was_before(reader, tmp_path):
@@ -116,49 +113,29 @@ def test_a_rule_is_broken_where_it_was_before(reader, tmp_path):
     assert refused.value.violations[0].location == "calibration.inputs[7000]"
 
 
-@pytest.mark.parametrize("how", ["abort", "segmentation fault"])
-def test_a_file_that_crashes_its_reader(path, how):
-    with pytest.raises(InvalidDataset) as refused:
-        read_by_liar(how, path)
-    assert refused.value.violations[0].location == "calibration"
-    assert refused.value.violations[0].message == CRASHED
-
-
-def test_a_reader_that_somebody_kills_is_no_fault_of_the_file(path):
-    with pytest.raises(Overloaded, match=STOPPED):
-        read_by_liar("killed", path)
-
-
-@pytest.mark.parametrize("how", ["memory", "arrow memory"])
-def test_a_file_that_takes_too_much_memory(path, how):
-    with pytest.raises(TooLarge, match="Reading the file needs more than 2 GiB of memory"):
-        read_by_liar(how, path)
-
-
-def test_a_file_that_takes_too_long(path):
-    with pytest.raises(InvalidDataset, match=r"Reading the file took longer than 0\.5 s"):
-        read_by_liar("sleep", path, timeout=0.5)
-
-
-def test_the_text_of_a_library_is_not_passed_on(path):
-    with pytest.raises(InvalidDataset) as refused:
-        read_by_liar("library", path)
-    assert "damaged" in refused.value.message
-    assert "thrift" not in refused.value.message
-
-
-def test_nothing_can_be_reached_where_a_file_is_read(path):
+@pytest.mark.parametrize(
+    ("how", "error", "words"),
+    [
+        ("abort", InvalidDataset, CRASHED),
+        ("segmentation fault", InvalidDataset, CRASHED),
+        ("another format", InvalidDataset, CRASHED),
+        ("fewer rows", InvalidDataset, CRASHED),
+        ("killed", Overloaded, STOPPED),
+        ("memory", TooLarge, "2 GiB"),
+        ("arrow memory", TooLarge, "2 GiB"),
+        ("sleep", InvalidDataset, "0.5 s"),
+        ("library", InvalidDataset, "damaged"),
+        ("look around", InvalidDataset, "reached []"),
+    ],
+)
+def test_a_file_or_a_reader_that_fails(path, how, error, words):
     before = path.read_bytes()
-    with pytest.raises(InvalidDataset, match=r"reached \[\]"):
-        read_by_liar("look around", path)
+    with pytest.raises(error, match=re.escape(words)) as refused:
+        read_by_liar(how, path, timeout=0.5 if how == "sleep" else 30.0)
+    assert "thrift" not in refused.value.message  # the text of a library is not passed on
+    if error is InvalidDataset:
+        assert refused.value.violations[0].location == "calibration"
     assert path.read_bytes() == before
-
-
-@pytest.mark.parametrize("lie", ["another format", "fewer rows"])
-def test_a_reader_that_lies_is_treated_as_crashed(path, lie):
-    with pytest.raises(InvalidDataset) as refused:
-        read_by_liar(lie, path)
-    assert refused.value.violations[0].message == CRASHED
 
 
 N = 1000
@@ -184,10 +161,6 @@ def opened(found):
     return received
 
 
-def test_a_valid_report_of_a_set_is_taken():
-    assert opened(OPENED).info == INFO
-
-
 @pytest.mark.parametrize(
     "found",
     [
@@ -211,6 +184,7 @@ def test_a_valid_report_of_a_set_is_taken():
     ],
 )
 def test_an_invalid_report_of_a_set_is_refused(found):
+    assert opened(OPENED).info == INFO
     with pytest.raises(ValueError, match=r"."):
         opened(found)
 
