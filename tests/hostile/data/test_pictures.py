@@ -4,10 +4,9 @@ import struct
 import zlib
 from collections.abc import Callable
 
-import httpx
 import pytest
 from hostile_archives import deflated_zeros, tar_file, tar_member
-from hostile_case import TOO_LARGE, Attacker, HostileCase, SetCase
+from hostile_case import TOO_LARGE, HostileCase, SetCase
 from picture_files import jpeg, plain_png
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -48,10 +47,6 @@ def picture(name: str, build: Callable[[], bytes], *expected, says: str = "aaa.p
     return SetCase(name, archive, *expected, says=says, preset="imagenet")
 
 
-def predicted(attacker: Attacker) -> httpx.Response:
-    return attacker.predict(png(50_000, 50_000), "image/png", calibration=attacker.calibration)
-
-
 # A name, and 80 MiB of zeros in the form of zlib.
 BOMB = b"k\0\0\x78\x9c" + deflated_zeros(80) + bytes(4)
 SVG = b'<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b SYSTEM "file:///secret">]><svg>&b;</svg>'
@@ -60,13 +55,20 @@ CASES = [
     picture("png_bomb", lambda: png(30_000, 30_000, bits=1, n_mebibytes=110), TOO_LARGE),
     picture("png_of_no_size", lambda: png(0, 0)),
     picture("png_of_text_bombs", lambda: png(8, 8, more=chunk(b"zTXt", BOMB) * 2)),
-    picture("png_of_a_profile_bomb", lambda: png(8, 8, more=chunk(b"iCCP", BOMB))),
     picture("png_chunk_of_4_gib", lambda: PNG + b"\xff\xff\xff\xffIHDR" + bytes(64)),
     picture("png_animated", lambda: png(8, 8, more=chunk(b"acTL", bytes(8))), says="animated"),
     picture("jpeg_of_no_size", lambda: jpeg_of(0, 0)),
     picture("svg_of_a_file", lambda: SVG, says="XML"),
     picture("postscript", lambda: b"%!PS-Adobe-3.0 EPSF-3.0\n(secret) (r) file", says="PostScript"),
-    HostileCase("picture_at_predict_of_a_model_of_numbers", predicted, 422, "invalid-input"),
+    HostileCase(
+        "picture_at_predict_of_a_model_of_numbers",
+        lambda attacker, built: attacker.predict(
+            built, "image/png", calibration=attacker.calibration
+        ),
+        422,
+        "invalid-input",
+        build=lambda: png(50_000, 50_000),
+    ),
 ]
 
 
