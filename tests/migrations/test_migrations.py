@@ -1,16 +1,18 @@
+"""Migrations: each step keeps tables and rows, and the last one writes what the models declare."""
+
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from itertools import pairwise
+from types import MappingProxyType
 
 import pytest
+import sqlalchemy as sa
 from alembic import command
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
-from howsure_command import FORKS
-from sqlalchemy import CheckConstraint, Inspector, create_engine, inspect, select, text
+from schema_rows import HEAD_ROWS, connected, fill, go_to, held, in_order, revision
 
 import models
-from service.storage.database import make_engine, open_database
+from service.storage.database import open_database
 from service.storage.schema import is_current, migration_config, upgrade
 from service.storage.tenants import ALL_TENANTS
 
@@ -18,129 +20,192 @@ from service.storage.tenants import ALL_TENANTS
 REVISIONS = sorted(
     script.revision for script in ScriptDirectory.from_config(migration_config("")).walk_revisions()
 )
+SQLITE = pytest.mark.parametrize("dialect", ["sqlite"])
+# What the schema before a revision has no room for.
+ROWS_WITHOUT_ROOM = {
+    "0002": lambda table, row: (
+        (table == "artifact" and row["evaluation_id"] is not None)
+        or (table == "score" and row["subject_kind"] == "oracle")
+    ),
+    "0003": lambda table, row: table == "artifact" and row["role"] == "export",
+    "0004": lambda table, row: table == "artifact" and row["role"] == "samples",
+    "0012": lambda table, row: (
+        (table == "artifact" and row["role"] == "learned")
+        or (table == "bin_table" and row["measure"] == "learned")
+        or (table == "bin" and row["bin_table_id"] == 11)
+    ),
+}
+# Values that the schema before a revision has others for.
+VALUES_BEFORE = {"0012": {"bin_table": {"lookup": {"smooth": "step"}}}}
+
+# What a revision fills in for rows that were there: any other column begins as a null. How many
+# bins a table had before some were pooled is known if none were; else they were as many as asked
+# for at most.
+FILLED_IN = {
+    "0002": {
+        "bin_table": {
+            "quantile_bins": lambda row: {3: 3}.get(row["id"], row["requested_bins"]),
+            "analysis": lambda _: {},
+            "curves": lambda _: {},
+        }
+    },
+    "0005": {
+        "calibration": {"claimed_at": lambda row: row["started_at"]},
+        "evaluation": {"claimed_at": lambda row: row["started_at"]},
+    },
+    "0006": {"calibration": {"findings": lambda _: []}},
+}
 
 
-@contextmanager
-def inspected(url: str) -> Iterator[Inspector]:
-    engine = make_engine(url)
-    try:
-        yield inspect(engine)
-    finally:
-        engine.dispose()
-
-
-def tables(url: str) -> set[str]:
-    with inspected(url) as found:
-        return set(found.get_table_names()) - {"alembic_version"}
-
-
-def form(url: str) -> dict[str, str]:
+def form_of(url):
     """Return columns, keys, indexes and rules of every table, in no order."""
-    with inspected(url) as found:
-        rules = (
-            found.get_columns,
-            found.get_foreign_keys,
-            found.get_unique_constraints,
-            found.get_indexes,
-            found.get_check_constraints,
-        )
+    with connected(url) as connection:
+        inspector = sa.inspect(connection)
+        rules = [
+            inspector.get_multi_pk_constraint(),
+            inspector.get_multi_columns(),
+            inspector.get_multi_foreign_keys(),
+            inspector.get_multi_unique_constraints(),
+            inspector.get_multi_indexes(),
+        ]
         return {
-            table: f"{found.get_pk_constraint(table)} {[in_order(of(table)) for of in rules]}"
-            for table in found.get_table_names()
+            table: [json.dumps(of[key], default=str, sort_keys=True) for of in rules[:1]]
+            + [sorted(json.dumps(one, default=str) for one in of[key]) for of in rules[1:]]
+            + [checks]
+            for key, checks in inspector.get_multi_check_constraints().items()
+            for table in key[1:]
         }
 
 
-def checks(url: str, table: str) -> dict[str, str]:
-    with inspected(url) as found:
-        rules = found.get_check_constraints(table)
-    return {check["name"]: " ".join(check["sqltext"].split()) for check in rules}
+def checks_of(url):
+    """Return the CHECK constraints of every table of the models, by name."""
+    return {
+        table: {check["name"]: " ".join(check["sqltext"].split()) for check in form[-1]}
+        for table, form in form_of(url).items()
+        if table in models.Base.metadata.tables
+    }
 
 
-def in_order(rules: list[dict]) -> list[str]:
-    return sorted(json.dumps(rule, default=str, sort_keys=True) for rule in rules)
+def rows_of(url):
+    """Return the rows of the tables that have any."""
+    return {name: of for name, of in held(url).items() if of and name != "alembic_version"}
 
 
-def test_each_step_down_leaves_the_tables_that_its_step_up_found(empty_database_url):
+def projected(rows, onto, is_lost=lambda *_: False, changed=MappingProxyType({})):
+    """Return what of the rows there are tables and columns for in another state of the schema."""
+
+    def value_of(table, column, value):
+        of_column = changed.get(table, {}).get(column)
+        return value if of_column is None else of_column.get(value, value)
+
+    return {
+        name: in_order(
+            [
+                {
+                    column: value_of(name, column, value)
+                    for column, value in row.items()
+                    if column in onto[name][0]
+                }
+                for row in of
+                if not is_lost(name, row)
+            ]
+        )
+        for name, of in rows.items()
+        if name in onto
+    }
+
+
+def assert_new_columns_are_filled_in(before, after, filled_in):
+    for table, rows in before.items():
+        for column in set(after[table][0]) - set(rows[0]):
+            fill_in = filled_in.get(table, {}).get(column, lambda _: None)
+            for row in after[table]:
+                value = row[column]
+                value = json.loads(value) if value in ("{}", "[]") else value
+                assert value == fill_in(row), (table, column)
+
+
+def serve_learned(url, *, served):
+    with connected(url) as connection:
+        update = sa.text("UPDATE bin_table SET served = :served WHERE id = 12")
+        assert connection.execute(update, {"served": served}).rowcount == 1
+
+
+def test_each_step_down_and_up_keeps_the_tables_and_every_row_that_there_is_room_for(
+    empty_database_url,
+):
     """SQLite alters a table by making it anew: nothing of it is lost on the way."""
-    config, forms = migration_config(empty_database_url), []
-    for revision in REVISIONS:
-        forms.append(form(empty_database_url))
-        command.upgrade(config, revision)
-    assert tables(empty_database_url) == set(models.Base.metadata.tables)
-    command.check(config)
-    newest = form(empty_database_url)
-    for before in reversed(forms[1:]):
-        command.downgrade(config, "-1")
-        assert form(empty_database_url) == before
-    command.downgrade(config, "base")
-    assert tables(empty_database_url) == set()
-    upgrade(empty_database_url)
-    assert form(empty_database_url) == newest
+    url, forms, steps = empty_database_url, {}, list(pairwise(REVISIONS))
+    command.upgrade(migration_config(url), REVISIONS[0])
+    made_first = form_of(url)
+    upgrade(url)
+    forms[REVISIONS[-1]] = form_of(url)
+    fill(url)
+    rows = rows_of(url)
+    in_number = {name: len(of) + (name == "tenant") for name, of in HEAD_ROWS.items()}
+    assert {name: len(of) for name, of in rows.items()} == in_number
+
+    serve_learned(url, served=True)
+    with pytest.raises(CommandError, match="digits@1"):  # no older version could serve it
+        go_to(url, "0010")
+    serve_learned(url, served=False)
+    assert (revision(url), rows_of(url)) == (REVISIONS[-1], rows)
+
+    for older, newer in reversed(steps):
+        before = rows
+        go_to(url, older)
+        forms[older], rows = form_of(url), rows_of(url)
+        is_lost = ROWS_WITHOUT_ROOM.get(newer, lambda *_: False)
+        assert rows == projected(before, rows, is_lost, VALUES_BEFORE.get(newer, {})), newer
+    assert forms[REVISIONS[0]] == made_first
+    for _, newer in steps:
+        before = rows
+        go_to(url, newer)
+        assert form_of(url) == forms[newer], newer
+        rows = rows_of(url)
+        assert projected(rows, before) == before, newer
+        assert_new_columns_are_filled_in(before, rows, FILLED_IN.get(newer, {}))
+
+    command.check(migration_config(url))
+    command.downgrade(migration_config(url), "base")
+    assert set(form_of(url)) <= {"alembic_version"}
 
 
-def test_check_notices_a_missing_column(empty_database_url):
-    upgrade(empty_database_url)
-    engine = make_engine(empty_database_url)
-    with engine.begin() as connection:
-        connection.execute(text("ALTER TABLE bin DROP COLUMN mean_uncertainty"))
-    engine.dispose()
-    with pytest.raises(CommandError, match="mean_uncertainty"):
-        command.check(migration_config(empty_database_url))
-
-
-def test_the_migrations_write_the_checks_of_the_models(empty_database_url):
+def test_a_new_database_is_as_the_models_declare(empty_database_url):
     """Alembic compares tables, columns, keys and indexes; CHECK constraints are left to this."""
-    of_models = models.Base.metadata.tables
-    upgrade(empty_database_url)
-    migrated = {table: checks(empty_database_url, table) for table in of_models}
-    command.downgrade(migration_config(empty_database_url), "base")
-    with inspected(empty_database_url) as found:
-        models.Base.metadata.create_all(found.engine)
-    for name, table in of_models.items():
-        assert migrated[name] == checks(empty_database_url, name)
-        declared = [rule for rule in table.constraints if isinstance(rule, CheckConstraint)]
-        assert len(migrated[name]) == len(declared)
-
-
-def test_a_fresh_database_has_the_default_tenant(database):
-    with database.reading(ALL_TENANTS) as session:
-        assert session.scalars(select(models.Tenant.name)).all() == [models.DEFAULT_TENANT]
-
-
-def test_is_current_tells_an_empty_database_from_a_migrated_one(empty_database_url):
+    with connected(empty_database_url) as connection:
+        models.Base.metadata.create_all(connection)
+    declared = checks_of(empty_database_url)
+    with connected(empty_database_url) as connection:
+        models.Base.metadata.drop_all(connection)
     database = open_database(empty_database_url)
     assert not is_current(database)
     upgrade(empty_database_url)
     assert is_current(database)
+    assert checks_of(empty_database_url) == declared
+    for name, table in models.Base.metadata.tables.items():
+        rules = [rule for rule in table.constraints if isinstance(rule, sa.CheckConstraint)]
+        assert len(declared[name]) == len(rules)
+    with database.reading(ALL_TENANTS) as session:
+        assert session.scalars(sa.select(models.Tenant.name)).all() == [models.DEFAULT_TENANT]
     database.dispose()
 
 
-def _upgrade_at_once(url, barrier):
-    barrier.wait(30)
-    upgrade(url)
+@SQLITE
+def test_a_missing_column_is_noticed(database_url):
+    with connected(database_url) as connection:
+        connection.execute(sa.text("ALTER TABLE bin DROP COLUMN mean_uncertainty"))
+    with pytest.raises(CommandError, match="mean_uncertainty"):
+        command.check(migration_config(database_url))
 
 
-def test_processes_that_migrate_at_once_wait_for_one_another(empty_database_url):
-    barrier = FORKS.Barrier(3)
-    arguments = (empty_database_url, barrier)
-    processes = [FORKS.Process(target=_upgrade_at_once, args=arguments) for _ in range(3)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join(60)
-    assert [process.exitcode for process in processes] == [0, 0, 0]
-    database = open_database(empty_database_url)
-    assert is_current(database)
-    database.dispose()
-
-
-def test_alembics_command_line_takes_the_url_from_the_settings(tmp_path, monkeypatch):
-    url = f"sqlite:///{tmp_path / 'from_settings.sqlite3'}"
-    monkeypatch.setenv("HOWSURE_DATABASE_URL", url)
+@SQLITE
+def test_alembics_command_line_takes_the_url_from_the_settings(empty_database_url, monkeypatch):
+    monkeypatch.setenv("HOWSURE_DATABASE_URL", empty_database_url)
     config = migration_config("unused")
     del config.attributes["url"]
-    command.upgrade(config, "head")
-    assert "calibration" in tables(url)
+    command.upgrade(config, REVISIONS[0])
+    assert "calibration" in form_of(empty_database_url)
 
 
 def test_the_sql_of_a_migration_can_be_printed(capsys):
@@ -151,13 +216,12 @@ def test_the_sql_of_a_migration_can_be_printed(capsys):
     assert "INSERT INTO tenant" in printed
 
 
-def test_a_migration_that_orphans_rows_is_undone(tmp_path):
-    url = f"sqlite:///{tmp_path / 'orphans.sqlite3'}"
-    upgrade(url)
-    engine = create_engine(url)  # foreign keys are off by default
+@SQLITE
+def test_a_migration_that_orphans_rows_is_undone(database_url):
+    engine = sa.create_engine(database_url)  # foreign keys are off by default
     with engine.begin() as connection:
-        orphan = text("INSERT INTO calibration_name VALUES (:tenant, 'x', 1, NULL)")
+        orphan = sa.text("INSERT INTO calibration_name VALUES (:tenant, 'x', 1, NULL)")
         connection.execute(orphan, {"tenant": "0" * 32})
     engine.dispose()
     with pytest.raises(RuntimeError, match="without their parents"):
-        upgrade(url)
+        upgrade(database_url)

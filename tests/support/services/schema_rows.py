@@ -1,6 +1,8 @@
 """Rows of every table, as a service in use has them, and what a database holds at any revision."""
 
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,7 +11,7 @@ from alembic import command
 
 import models
 from service.storage.database import make_engine
-from service.storage.schema import migration_config
+from service.storage.schema import migration_config, revision_of
 from service.storage.tenants import ALL_TENANTS, set_tenant
 
 TENANT_ID = uuid.UUID("00000000-0000-4000-8000-000000000001")
@@ -165,28 +167,42 @@ HEAD_ROWS: Rows = {
 def fill(url: str) -> None:
     """Put rows into each table of a database that is up to date."""
     assert set(HEAD_ROWS) == set(models.Base.metadata.tables), "a table has no rows here"
-    engine = make_engine(url)
-    with engine.begin() as connection:
-        set_tenant(connection, ALL_TENANTS)
+    with connected(url) as connection:
         for table in models.Base.metadata.sorted_tables:
             for row in HEAD_ROWS[table.name]:
                 connection.execute(sa.insert(table).values(row))
-    engine.dispose()
+
+
+@contextmanager
+def connected(url: str) -> Iterator[sa.Connection]:
+    """Open a transaction of all tenants."""
+    engine = make_engine(url)
+    try:
+        with engine.begin() as connection:
+            set_tenant(connection, ALL_TENANTS)
+            yield connection
+    finally:
+        engine.dispose()
 
 
 def held(url: str) -> Rows:
-    """Return all rows of a database at whatever revision, in no order."""
-    engine = make_engine(url)
-    with engine.connect() as connection:
-        set_tenant(connection, ALL_TENANTS)
-        found = sa.MetaData()
-        found.reflect(connection)
-        rows = {
-            name: [dict(row) for row in connection.execute(sa.select(table)).mappings()]
-            for name, table in found.tables.items()
-        }
-    engine.dispose()
-    return {name: in_order(of) for name, of in rows.items()}
+    """Return all rows of a database at whatever revision, in no order, as its driver reads them."""
+    with connected(url) as connection:
+        return rows_within(connection)
+
+
+def rows_within(connection: sa.Connection) -> Rows:
+    """Return the same of a connection."""
+    every_column = sa.select(sa.text("*"))
+    return {
+        name: in_order(
+            [
+                dict(row)
+                for row in connection.execute(every_column.select_from(sa.table(name))).mappings()
+            ]
+        )
+        for name in sa.inspect(connection).get_table_names()
+    }
 
 
 def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -195,8 +211,8 @@ def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def revision(url: str) -> str | None:
-    rows = held(url).get("alembic_version", [])
-    return rows[0]["version_num"] if rows else None
+    with connected(url) as connection:
+        return revision_of(connection)
 
 
 def go_to(url: str, wanted: str) -> None:

@@ -4,7 +4,7 @@ import hashlib
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from runner_children import wait_until
 from schema_rows import HEAD_ROWS, fill, in_order
-from sqlalchemy import Engine, event, text
+from sqlalchemy import URL, Engine, event, text
 from sqlalchemy.orm import Session
 
 import models
@@ -253,9 +253,10 @@ class EvaluationJobs(Jobs):
 JOB_KINDS = (CalibrationJobs, EvaluationJobs)
 
 
-BLOCKED = """
+WAITING = """
     SELECT EXISTS (
-        SELECT FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))
+        SELECT FROM pg_locks WHERE NOT granted
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
     )
 """
 Result = TypeVar("Result")
@@ -294,24 +295,36 @@ def held_up(
     with ThreadPoolExecutor(1) as pool:
         with transaction as session:
             first(session)
-            with waiting_for(session) as somebody_waits:
-                future = pool.submit(second)
-                assert wait_until(lambda: future.done() or somebody_waits())
-            assert not future.done(), "nothing held it up"
+            future = submit_held_up(pool, second, session.get_bind().engine.url)
             then(session)
         return future.result()
 
 
+def submit_held_up(
+    pool: ThreadPoolExecutor, work: Callable[[], Result], url: URL
+) -> Future[Result]:
+    """Begin a work that must wait for a transaction which somebody holds; return once it waits."""
+    with waiting_for(url) as somebody_waits:
+        future = pool.submit(work)
+        assert wait_until(lambda: future.done() or somebody_waits())
+    assert not future.done(), "nothing held it up"
+    return future
+
+
 @contextmanager
-def waiting_for(session: Session) -> Iterator[Callable[[], bool]]:
-    """Yield what tells whether another transaction waits for that of this session."""
-    if session.get_bind().dialect.name == "postgresql":
-        yield lambda: bool(session.scalar(text(BLOCKED)))
+def waiting_for(url: URL) -> Iterator[Callable[[], bool]]:
+    """Yield what tells whether a transaction of this database waits for another."""
+    if url.get_backend_name() == "postgresql":
+        engine = sa.create_engine(url)
+        with engine.connect() as connection:
+            yield lambda: bool(connection.scalar(text(WAITING)))
+        engine.dispose()
         return
     begun = threading.Event()
 
-    def begins(_connection: object, _cursor: object, statement: str, *_: object) -> None:
-        if statement == "BEGIN IMMEDIATE":  # SQLite has one writer, which is this session
+    def begins(connection: sa.Connection, _cursor: object, statement: str, *_: object) -> None:
+        # SQLite has one writer, and that is somebody else.
+        if statement == "BEGIN IMMEDIATE" and connection.engine.url.database == url.database:
             begun.set()
 
     event.listen(Engine, "before_cursor_execute", begins)
