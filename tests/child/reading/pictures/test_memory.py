@@ -5,7 +5,7 @@ import threading
 import large_pictures
 import pytest
 from own_process import read_apart
-from picture_files import AS_THEY_ARE, opened, plain_png, png, write_tar
+from picture_files import opened, plain_png, png, write_tar
 
 from service.child.pictures.decode import claimed_pixels
 from service.child.reading.pictures.picture_dataset import in_order
@@ -15,6 +15,7 @@ MIB = 2**20
 CROP = (64, 64)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("write", [large_pictures.write_tar, large_pictures.write_zip])
 def test_an_archive_takes_less_memory_than_it_is_large(path, write):
     write(path, 60 * MIB)
@@ -23,6 +24,7 @@ def test_an_archive_takes_less_memory_than_it_is_large(path, write):
     assert grown < 40
 
 
+@pytest.mark.process
 def test_pictures_that_claim_much_are_decoded_few_at_a_time(path):
     """Four pictures of 30 megapixels in 2 MB: 480 MB if all were decoded at once."""
     black = png(6_000, 5_000, 8, bytes(5_000 * (1 + 3 * 6_000)))
@@ -35,8 +37,7 @@ def test_pictures_that_claim_much_are_decoded_few_at_a_time(path):
 
 def test_later_batches_are_not_read_in_advance(path):
     members = {f"{k % 2}/{k:03d}.png": plain_png(k % 250) for k in range(300)}
-    members["1/299.png"] = b"broken"
-    with opened(write_tar(path, members), AS_THEY_ARE) as dataset:
+    with opened(write_tar(path, members | {"1/299.png": b"broken"})) as dataset:
         batches = dataset.batches(4)
         assert next(batches).start == 0
         batches.close()

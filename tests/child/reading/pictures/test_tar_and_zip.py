@@ -1,0 +1,156 @@
+"""Archives of pictures: the forms that are read, headers about headers, bombs that cost no memory.
+
+Members that are no files, and archives that lie, are in tests/hostile/data.
+"""
+
+import struct
+import tarfile
+import zipfile
+
+import pytest
+from hostile_archives import DEFLATED, Member, zip_file
+from own_process import peak_of
+from picture_files import (
+    class_folders,
+    opened,
+    plain_png,
+    refusal,
+    refused_at,
+    shades_and_labels,
+    write_tar,
+    write_zip,
+)
+
+from service.child.reading.pictures.archives import MAX_DIRECTORY_BYTES
+from service.errors import TooLarge
+
+GOOD = class_folders()
+PICTURE = plain_png(200)
+EXTENSIONS = [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE, tarfile.XGLTYPE]
+
+
+@pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+def test_all_forms_of_tar_are_read(path, form):
+    long = f"{'d' * 60}/{'e' * 60}"
+    names = [f"{long}/{'cat' if k % 2 else 'dög'}/{k}.png" for k in range(9)]
+    write_tar(path, {name: plain_png(k) for k, name in enumerate(names)}, form)
+    with opened(path) as dataset:
+        assert shades_and_labels(dataset)[1] == [1, 0] * 4 + [1]
+
+
+def header(name: str, size: int, kind: bytes = tarfile.REGTYPE) -> bytes:
+    member = tarfile.TarInfo(name)
+    member.size, member.type = size, kind
+    return member.tobuf(tarfile.GNU_FORMAT)
+
+
+def block(content: bytes) -> bytes:
+    return content + bytes(-len(content) % 512)
+
+
+def test_archives_older_than_ustar_are_read(path):
+    blocks = []
+    for name, content in GOOD.items():
+        head = bytearray(header(name, len(content)))
+        head[257:] = bytes(255)
+        head[148:156] = b" " * 8
+        head[148:156] = b"%06o\0 " % sum(head)
+        blocks += [bytes(head), block(content)]
+    path.write_bytes(b"".join([*blocks, bytes(1024)]))
+    with opened(path) as dataset:
+        assert shades_and_labels(dataset)[0] == list(range(len(GOOD)))
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("kind", EXTENSIONS)
+def test_a_long_name_of_gigabytes_is_never_read(path, kind):
+    size = 3 * 1024**3
+    for present in (False, True):
+        with path.open("wb") as file:
+            file.write(header("x", size, kind))
+            if present:
+                file.truncate(512 + size + 1024)
+        assert peak_of(lambda: refusal(path)) < 5_000_000
+
+
+@pytest.mark.parametrize("kind", EXTENSIONS)
+@pytest.mark.parametrize("size", [-512, -1024, -(2**40)])
+def test_extended_headers_of_negative_size_are_refused(path, kind, size):
+    picture = header("cat/1.png", len(PICTURE)) + block(PICTURE)
+    path.write_bytes(picture + header("x", size, kind) + picture + bytes(1024))
+    assert refused_at(path) == "calibration"
+
+
+def test_a_size_that_is_too_small_is_found_by_the_next_header(path):
+    path.write_bytes(header("cat/1.png", 512) + block(bytes([1]) * 1500) + bytes(1024))
+    error = refusal(path)
+    assert error.violations[0].location == "calibration"
+    assert "byte 1024 after calibration[cat/1.png]" in error.message
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        *(b"999 path=x\n", b"3 p\n", b"0 path=x\n", b"-9 path=x\n", b"path=x\n", b"11 path=xyz"),
+        *(b"17 size=-5120000\n", b"30 GNU.sparse.size=1000000000\n"),
+    ],
+)
+def test_odd_pax_records_are_refused(path, records):
+    start = header("x", len(records), tarfile.XHDTYPE) + block(records)
+    path.write_bytes(start + header("cat/1.png", 10**6) + bytes(1024))
+    refusal(path)
+
+
+def test_the_size_in_a_pax_record_overrides_the_header(path):
+    record = b"%d size=%d\n" % (len(b"00 size=%d\n" % len(PICTURE)), len(PICTURE))
+    start = header("x", len(record), tarfile.XHDTYPE) + block(record)
+    pictures = [start + header(f"{name}/1.png", 0) + block(PICTURE) for name in ("cat", "dog")]
+    path.write_bytes(b"".join([*pictures, bytes(1024)]))
+    with opened(path) as dataset:
+        assert shades_and_labels(dataset) == ([200, 200], [0, 1])
+
+
+@pytest.mark.parametrize("flag", [0x1, 0x20, 0x40])
+def test_encrypted_members_are_refused(path, flag):
+    path.write_bytes(zip_file([Member("cat/1.png", PICTURE, flags=flag)]))
+    assert "encryption" in refusal(path).message
+
+
+def test_deflated_pictures_are_read(path):
+    with opened(write_zip(path, GOOD, zipfile.ZIP_DEFLATED)) as dataset:
+        assert shades_and_labels(dataset)[0] == list(range(len(GOOD)))
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("claimed", [len(PICTURE), len(PICTURE) + 70_000_000])
+def test_a_bomb_takes_no_memory(path, claimed):
+    """One claims to be small, the other is larger than a file may be."""
+    bomb = Member("cat/0.png", PICTURE + bytes(70_000_000), DEFLATED, size=claimed)
+    others = [Member(name, GOOD[name]) for name in GOOD if name != "cat/0.png"]
+    path.write_bytes(zip_file([bomb, *others]))
+    error = refusal(path)
+    assert (type(error) is TooLarge) == (claimed > len(PICTURE))
+    assert error.violations[0].location == "calibration[cat/0.png]"
+    assert peak_of(lambda: refusal(path)) < 5_000_000
+
+
+def test_links_in_zip_archives_are_refused(path):
+    write_zip(path, GOOD)
+    with zipfile.ZipFile(path, "a") as archive:
+        link = zipfile.ZipInfo("cat/link.png")
+        link.external_attr = 0o120777 << 16
+        archive.writestr(link, "/etc/passwd")
+    assert refused_at(path) == "calibration[cat/link.png]"
+
+
+def test_a_directory_that_is_too_long_is_never_read(path):
+    """Its first member tells who refuses it, and what to do about it."""
+    head = zip_file([Member("cat/1.png", PICTURE)])[:100]
+    size = MAX_DIRECTORY_BYTES + 1
+    with path.open("wb") as file:
+        file.write(head)
+        file.seek(len(head) + size)
+        file.write(struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 1, 1, size, len(head), 0))
+    error = refusal(path)
+    assert type(error) is TooLarge
+    assert ".tar" in error.message
