@@ -8,34 +8,28 @@ from howsure.statistics.fit.calibration import fit_calibration
 from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.learned.recorded import with_learned
 
-SHARPNESS = (1.0, 3.0)
+WORLDS = [  # sharpness of the model, lookup, measures
+    (1.0, "smooth", ("learned", "neg_log_topk_mass")),
+    (3.0, "smooth", ("learned", "neg_log_topk_mass")),
+    (3.0, "step", ("entropy",)),
+    (3.0, "interpolated", ("margin",)),
+]
 
 
-@pytest.fixture(scope="module", params=["smooth", "step", "interpolated"])
-def lookup(request):
-    return request.param
-
-
-@pytest.fixture(scope="module")
-def evaluation():
-    """Evaluation sets by sharpness."""
-    return {factor: simulated_records(6000, seed=12, sharpness=factor) for factor in SHARPNESS}
-
-
-@pytest.fixture(scope="module", params=SHARPNESS, ids=["calibrated", "overconfident"])
-def judged(request, lookup, evaluation):
-    calibration = simulated_records(6000, seed=11, sharpness=request.param)
-    fit = fit_calibration(
-        calibration,
-        options=FitOptions(bins=10, lookup=lookup),
-        evaluation=evaluation[request.param],
+@pytest.fixture(scope="module", params=WORLDS, ids=str)
+def world(request):
+    """The sharpness, the fit and its evaluation set."""
+    sharpness, lookup, measures = request.param
+    calibration, evaluation = (
+        simulated_records(6000, seed=seed, sharpness=sharpness) for seed in (11, 12)
     )
-    return request.param, fit
+    options = FitOptions(bins=10, lookup=lookup, measures=measures, folds=5)
+    return sharpness, fit_calibration(calibration, options=options, evaluation=evaluation), evaluation
 
 
-def test_served_probabilities_are_calibrated_whatever_the_model_says(judged):
+def test_served_probabilities_are_calibrated_whatever_the_model_says(world):
     """Ten bins of 600 in each set: a gap has a standard deviation up to .029, its square .0008."""
-    _, fit = judged
+    _, fit, _ = world
     for k in (1, 5):
         served = fit.events[k].measures[fit.events[k].served]
         assert served.evaluation["ece"] < 0.035
@@ -43,8 +37,8 @@ def test_served_probabilities_are_calibrated_whatever_the_model_says(judged):
         assert served.evaluation["eor"] > 2.0
 
 
-def test_an_overconfident_model_is_seen_and_corrected(judged):
-    sharpness, fit = judged
+def test_an_overconfident_model_is_seen_and_corrected(world):
+    sharpness, fit, _ = world
     raw = fit.events[1].baselines["raw_softmax"]
     served = fit.events[1].measures[fit.events[1].served]
     assert (raw.evaluation["ece_15"] > 0.1) == (sharpness > 1.0)
@@ -54,20 +48,20 @@ def test_an_overconfident_model_is_seen_and_corrected(judged):
             assert served.scores[name].mean < raw.scores[name].mean
 
 
-def test_cross_validation_foretells_the_evaluation(judged, evaluation):
+def test_cross_validation_foretells_the_evaluation(world):
     """Within four standard errors of the difference of two means over 6,000 samples.
 
     The spread over folds would be too small a measure: they are stratified, sets are not.
     """
-    sharpness, fit = judged
-    records = evaluation[sharpness]
-    for k in (1, 5):
-        for measure in fit.events[k].measures.values():
-            known = with_learned(records, [fit.events[k].learned.model])
+    _, fit, records = world
+    for k, event in fit.events.items():
+        hits = records.hits(k)
+        known = records if event.learned is None else with_learned(records, [event.learned.model])
+        for measure in event.measures.values():
             said = measure.table.look_up(known.uncertainty[measure.column]).probability
             losses = {
-                "brier": np.square(said - records.hits(k)),
-                "nll": -np.log(np.where(records.hits(k), said, 1.0 - said)),
+                "brier": np.square(said - hits),
+                "nll": -np.log(np.where(hits, said, 1.0 - said)),
             }
             for name, loss in losses.items():
                 score, error = measure.scores[name], loss.std() / np.sqrt(len(loss))
