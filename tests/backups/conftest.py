@@ -48,3 +48,20 @@ def backup(place, tmp_path):
     """A backup of it."""
     place.back_up(tmp_path / "backup")
     return tmp_path / "backup"
+
+
+@pytest.fixture(scope="session")
+def stored(tmp_path_factory):
+    """A SQLite file in use, with its files, that no test changes."""
+    folder = tmp_path_factory.mktemp("stored")
+    place = StoredPlace(f"sqlite:///{folder / 'howsure.sqlite3'}", folder / "artifacts")
+    put_sqlite_file(place.url)
+    fill_with_files(place)
+    return place
+
+
+@pytest.fixture(scope="session")
+def stored_backup(stored):
+    """A backup of it, that no test changes either."""
+    stored.back_up(stored.folder.with_name("backup"))
+    return stored.folder.with_name("backup")

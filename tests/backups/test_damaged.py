@@ -1,4 +1,4 @@
-"""A backup that is not what was written is refused, and the sentence names the part."""
+"""A backup that is not what was written is refused, and the error names the part."""
 
 import hashlib
 import json
@@ -8,48 +8,23 @@ import msgspec
 import pytest
 from schema_rows import held
 
+from service.backups.back_up import silent
 from service.backups.format import NAME, Manifest, read_manifest, sealed
-from service.backups.restore import restore
+from service.backups.restore import restore, verify
 from service.errors import InvalidInput
 
 
-@pytest.fixture
-def dialect():
-    """The parts are the same, whatever database they come from."""
-    return "sqlite"
+def flip_a_bit(content, place):
+    return content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :]
 
 
-def flip_a_bit(path):
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 4
-    path.write_bytes(content)
-
-
-def cut_short(path):
-    path.write_bytes(path.read_bytes()[:-1])
-
-
-def lose_a_line(path):
-    lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join(lines[:-1]))
-
-
-@pytest.mark.parametrize("harm", [flip_a_bit, cut_short, lose_a_line, lambda path: path.unlink()])
-def test_every_part_is_missed(backup, dialect, empty_place, tmp_path, harm):
-    into = empty_place(dialect)
-    parts = sorted(path.relative_to(backup) for path in backup.rglob("*") if path.is_file())
-    assert len(parts) > 20
-    for part in parts:
-        harmed = tmp_path / "harmed"
-        shutil.copytree(backup, harmed)
-        harm(harmed / part)
-        with pytest.raises(InvalidInput, match=str(part)):
-            restore(into.url, into.artifacts, harmed)
-        shutil.rmtree(harmed)
-    assert held(into.url) == {}
-    assert into.artifacts.keys() == []
-
-
+KEYS = ["../../etc/passwd", "/etc/passwd", "calibrations/x", ""]
+HARMS = {
+    "a flipped bit": lambda content: flip_a_bit(content, len(content) // 2),
+    "cut short": lambda content: content[:-1],
+    "without a line": lambda content: b"".join(content.splitlines(keepends=True)[:-1]),
+    "missing": lambda _: None,
+}
 ROWS = {
     "no JSON": b"{",
     "no row": b"7",
@@ -59,42 +34,66 @@ ROWS = {
 }
 
 
-def forged(backup, folder, change):
-    """Copy a backup with other lines in a part, sealed as if they had been written."""
-    shutil.copytree(backup, folder)
-    manifest = read_manifest(backup)
-    content = json.loads(msgspec.json.encode(manifest))
-    part, lines = change(content)
-    (folder / part["path"]).write_bytes(lines + b"\n")
-    part |= {"sha256": hashlib.sha256(lines + b"\n").hexdigest(), "lines": 1}
-    (folder / NAME).write_bytes(sealed(msgspec.convert(content, Manifest)))
+def write(path, content):
+    if content is None:
+        path.unlink()
+    else:
+        path.write_bytes(content)
+
+
+def test_every_part_is_missed(stored_backup, empty_place, tmp_path):
+    backup = shutil.copytree(stored_backup, tmp_path / "backup")
+    parts = [path for path in sorted(backup.rglob("*")) if path.is_file()]
+    assert len(parts) > 20
+    for part in parts:
+        content = part.read_bytes()
+        for harm in HARMS.values():
+            write(part, harm(content))
+            with pytest.raises(InvalidInput, match=str(part.relative_to(backup))):
+                verify(backup, read_manifest(backup), silent)
+        part.write_bytes(content)
+    into = empty_place("sqlite")
+    parts[-1].unlink()
+    with pytest.raises(InvalidInput, match=parts[-1].name):
+        restore(into.url, into.artifacts, backup)
+    assert held(into.url) == {}
+    assert into.artifacts.keys() == []
+
+
+def forge(backup, part_of, line):
+    """Put another line into a part, sealed as if it had been written; return the part's path."""
+    content = json.loads(msgspec.json.encode(read_manifest(backup)))
+    part, line = part_of(content), line + b"\n"
+    (backup / part["path"]).write_bytes(line)
+    part |= {"sha256": hashlib.sha256(line).hexdigest(), "lines": 1}
+    (backup / NAME).write_bytes(sealed(msgspec.convert(content, Manifest)))
     return part["path"]
 
 
-@pytest.mark.parametrize("lines", ROWS.values(), ids=ROWS)
-@pytest.mark.parametrize("to", ["sqlite", "postgresql"])
-def test_lines_that_are_no_rows_are_refused(backup, empty_place, tmp_path, lines, to):
-    into = empty_place(to)
-    folder = tmp_path / "forged"
-    path = forged(backup, folder, lambda manifest: (manifest["tables"][-1]["part"], lines))
-    with pytest.raises(InvalidInput, match=path):
-        restore(into.url, into.artifacts, folder)
-    assert held(into.url) == {}
+@pytest.mark.parametrize("dialect", ["sqlite", "postgresql"])
+def test_lines_that_are_no_rows_are_refused(stored_backup, dialect, empty_place, tmp_path):
+    into = empty_place(dialect, migrated=True)
+    before = held(into.url)
+    for case, line in ROWS.items():
+        backup = shutil.copytree(stored_backup, tmp_path / case)
+        path = forge(backup, lambda manifest: manifest["tables"][-1]["part"], line)
+        with pytest.raises(InvalidInput, match=path):
+            restore(into.url, into.artifacts, backup)
+        assert held(into.url) == before, case
 
 
-@pytest.mark.parametrize("key", ["../../etc/passwd", "/etc/passwd", "calibrations/x", ""])
-def test_keys_that_are_none_are_refused(backup, dialect, empty_place, tmp_path, key):
-    into = empty_place(dialect)
-    line = json.dumps({"key": key, "sha256": "0" * 64, "size": 0}).encode()
-    folder = tmp_path / "forged"
-    path = forged(backup, folder, lambda manifest: (manifest["files"]["part"], line))
-    with pytest.raises(InvalidInput, match=path):
-        restore(into.url, into.artifacts, folder)
+def test_keys_that_are_none_are_refused(stored_backup, tmp_path):
+    backup = shutil.copytree(stored_backup, tmp_path / "backup")
+    for key in KEYS:
+        line = json.dumps({"key": key, "sha256": "0" * 64, "size": 0}).encode()
+        path = forge(backup, lambda manifest: manifest["files"]["part"], line)
+        with pytest.raises(InvalidInput, match=path):
+            verify(backup, read_manifest(backup), silent)
 
 
-def test_what_is_no_backup_is_refused(dialect, empty_place, tmp_path):
-    into = empty_place(dialect)
+def test_what_is_no_backup_is_refused(empty_place, tmp_path):
+    into = empty_place("sqlite")
     (tmp_path / "file").write_text("{}")
     for source in (tmp_path, tmp_path / "file", tmp_path / "nowhere"):
-        with pytest.raises(InvalidInput, match=r"expected the folder of a whole backup"):
+        with pytest.raises(InvalidInput, match=str(source)):
             restore(into.url, into.artifacts, source)
