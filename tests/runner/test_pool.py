@@ -48,16 +48,12 @@ def own_pool(started, request):
         yield pool
 
 
+def own_pool_with(**options):
+    return pytest.mark.parametrize("own_pool", [options], indirect=True)
+
+
 def load(pool, files, **options):
     return files, pool.inspect(files, top_k=TOP_K, trial={"x": X}, **options).resolved
-
-
-def linear_models(pool, folder, n_models):
-    """Return models with other weights and numbers of classes."""
-    return [
-        load(pool, save(folder, linear(weights(10 + seed, seed=seed)), name=f"{seed}.onnx"))
-        for seed in range(n_models)
-    ]
 
 
 def check_answers(pool, model, *, matrix=None, x=X):
@@ -65,42 +61,35 @@ def check_answers(pool, model, *, matrix=None, x=X):
     check_head(pool.predict(*model, {"x": x}), x.astype(float) @ matrix, TOP_K)
 
 
-@pytest.mark.parametrize("own_pool", [{"max_processes": 2}], indirect=True)
-def test_many_threads_on_two_models_get_their_own_answers(own_pool, tmp_path):
-    models = linear_models(own_pool, tmp_path, 2)
+@own_pool_with(max_processes=2)
+def test_many_threads_get_their_own_answers_and_models_give_way(own_pool, started, tmp_path):
+    matrices = [weights(10 + seed, seed=seed) for seed in range(4)]
+    models = [
+        load(own_pool, save(tmp_path, linear(matrix), name=f"{number}.onnx"))
+        for number, matrix in enumerate(matrices)
+    ]
+    for which in (0, 3, 1, 0, 2):  # the least recently used gives way and comes back
+        check_answers(own_pool, models[which], matrix=matrices[which])
+    assert len(started.pids()) <= 2 + 1
+    models[0][0].path.unlink()
 
     def ask(thread):
-        for number in range(25):
-            which = (thread + number) % 2
-            x = rows(1 + number, seed=100 * thread + number)
-            check_answers(own_pool, models[which], matrix=weights(10 + which, seed=which), x=x)
-        return thread
+        for number in range(6):
+            which, x = 2 + (thread + number) % 2, rows(1 + number, seed=100 * thread + number)
+            check_answers(own_pool, models[which], matrix=matrices[which], x=x)
 
     with ThreadPoolExecutor(8) as threads:
-        assert list(threads.map(ask, range(8))) == list(range(8))
-
-
-@pytest.mark.parametrize("own_pool", [{"max_processes": 2}], indirect=True)
-def test_the_least_recently_used_model_gives_way_and_comes_back(own_pool, started, tmp_path):
-    models = linear_models(own_pool, tmp_path, 4)
-    for which in (0, 3, 1, 0, 2):
-        check_answers(own_pool, models[which], matrix=weights(10 + which, seed=which))
-    assert len(started.pids()) <= 2 + 1
-
-
-def test_a_model_stays_loaded_between_requests(own_pool, tmp_path):
-    model = load(own_pool, save(tmp_path, linear()))
-    model[0].path.unlink()  # nobody reads it again
-    check_answers(own_pool, model)
-    own_pool.record(*model, {"x": X}, np.zeros(len(X), dtype=int), seed=0)
+        list(threads.map(ask, range(8)))
+    models[2][0].path.unlink()  # nobody reads a loaded model again
+    check_answers(own_pool, models[2], matrix=matrices[2])
 
 
 def test_models_are_told_apart_by_digests_and_not_by_paths():
     a, b = Path("a"), Path("b")
     one = OnnxModelFiles(a, sha256="1").key({})
     assert OnnxModelFiles(b, sha256="1").key({}) == one
-    assert OnnxModelFiles(a, sha256="2").key({}) != one
-    assert OnnxModelFiles(a, sha256="1", tenant="another").key({}) != one
+    others = [OnnxModelFiles(a, sha256="2"), OnnxModelFiles(a, sha256="1", tenant="another")]
+    assert one not in [files.key({}) for files in others]
     assert OnnxModelFiles(a, sha256="1").key({"top_k": [1]}) != one
     assert OnnxModelFiles(a).key({}) != OnnxModelFiles(b).key({})
     weighted = [
@@ -110,7 +99,7 @@ def test_models_are_told_apart_by_digests_and_not_by_paths():
     assert weighted[0] == weighted[1] != weighted[2]
 
 
-@pytest.mark.parametrize("own_pool", [{"max_processes": 1, "queue_timeout_s": 0.3}], indirect=True)
+@own_pool_with(max_processes=1, queue_timeout_s=0.3)
 def test_waiting_for_a_busy_child_has_an_end(own_pool, tmp_path):
     model = load(own_pool, save(tmp_path, linear()))
     other = save(tmp_path, linear(), name="other.onnx")
@@ -186,38 +175,24 @@ class TestPlaces:
             assert places._rename(place, "known")
             waiting.result(PATIENCE)
 
-    def test_waiting_ends_at_the_deadline(self, places):
-        now = iter([0.0, 1.0, 1.0, 2.0, 2.0])
-        with places.hold("first", Deadline(PATIENCE)):
-            deadline = Deadline(2.0, clock=lambda: next(now))
-            with pytest.raises(Overloaded), places.hold("second", deadline):
-                pass
-        with places.hold("second", Deadline(PATIENCE)):
-            pass
-
-    def test_a_caller_that_waits_is_asked_whether_to_go_on(self, places):
-        asked = []
+    def test_waiting_ends_at_the_deadline_or_when_its_caller_stops(self, places):
+        now, polls = iter([0.0, 1.0, 1.0, 2.0, 2.0]), iter([None, None])
 
         def stop_at_the_third_time():
-            asked.append(1)
-            if len(asked) == 3:
+            if next(polls, "stop") == "stop":
                 raise InterruptedError
 
+        late = Deadline(2.0, clock=lambda: next(now))
         endless = Deadline(float("inf"), stop_at_the_third_time)
-        with (
-            places.hold("first", Deadline(PATIENCE)),
-            pytest.raises(InterruptedError),
-            places.hold("second", endless),
-        ):
-            pass
-        with places.hold("second", Deadline(PATIENCE)):
-            pass
-
-
-@pytest.mark.parametrize("own_pool", [{"trial_timeout_s": 2}], indirect=True)
-def test_a_small_model_that_hangs_is_given_up_early(own_pool, tmp_path) -> None:
-    with pytest.raises(DeadlineExceeded, match="2 s"):
-        load(own_pool, save(tmp_path, endless_above(-100.0)))
+        for deadline, error in [(late, Overloaded), (endless, InterruptedError)]:
+            with (
+                places.hold("first", Deadline(PATIENCE)),
+                pytest.raises(error),
+                places.hold("second", deadline),
+            ):
+                pass
+            with places.hold("second", Deadline(PATIENCE)):
+                pass
 
 
 @pytest.mark.parametrize(("n_bytes", "seconds"), [(0, 2), (64 * 1024**2, 6), (2**40, 60)])
@@ -232,31 +207,35 @@ def test_a_large_model_has_more_time_for_its_trial(tmp_path, n_bytes: int, secon
     assert requests.try_out(message, {}).timeout == pytest.approx(seconds, abs=1e-3)
 
 
-@pytest.mark.parametrize("own_pool", [{"load_timeout_s": 2, "run_timeout_s": 1}], indirect=True)
-class TestDeadlines:
-    @pytest.mark.parametrize("model", [endless_above(-100.0), slow_to_load()])
-    def test_an_endless_trial_or_load_is_ended(self, own_pool, tmp_path, model):
-        with pytest.raises(DeadlineExceeded, match="2 s"):
-            load(own_pool, save(tmp_path, model))
-        check_answers(own_pool, load(own_pool, save(tmp_path, linear(), name="good.onnx")))
+@pytest.mark.parametrize(
+    ("own_pool", "model"),
+    [({"trial_timeout_s": 1}, endless_above(-100.0)), ({"load_timeout_s": 1}, slow_to_load())],
+    indirect=["own_pool"],
+)
+def test_an_endless_trial_or_load_is_ended(own_pool, tmp_path, model):
+    with pytest.raises(DeadlineExceeded, match="1 s"):
+        load(own_pool, save(tmp_path, model))
+    check_answers(own_pool, load(own_pool, save(tmp_path, linear(), name="good.onnx")))
 
-    def test_an_endless_run_is_ended_and_its_child_goes_on(self, own_pool, started, tmp_path):
-        model = load(own_pool, save(tmp_path, endless_above(1000.0)))
-        own_pool.prepare()
-        assert wait_until(lambda: len(started.pids()) == 2)  # its own, and a spare one
-        before = started.pids()
-        with pytest.raises(DeadlineExceeded, match="1 s"):
-            own_pool.predict(*model, {"x": 2000 + X})
-        with pytest.raises(DeadlineExceeded, match="1 s"):
-            own_pool.record(*model, {"x": 2000 + X}, np.zeros(20, dtype=int), seed=0)
-        check_answers(own_pool, model)
-        assert started.pids() == before
 
-    def test_one_endless_run_of_many_has_the_time_of_one(self, own_pool, tmp_path):
-        plan = PassPlan("gradient_norm", passes=1000, seed=0, step=1e-3)
-        model = load(own_pool, save(tmp_path, endless_above(1000.0)), passes=(plan,))
-        with pytest.raises(DeadlineExceeded, match="1 s"):
-            own_pool.predict(*model, {"x": 2000 + X})
+@own_pool_with(run_timeout_s=0.5)
+def test_an_endless_run_is_ended_and_its_child_goes_on(own_pool, started, tmp_path):
+    files = save(tmp_path, endless_above(1000.0))
+    model = load(own_pool, files)
+    own_pool.prepare()
+    assert wait_until(lambda: len(started.pids()) == 2)  # its own, and a spare one
+    before = started.pids()
+    with pytest.raises(DeadlineExceeded, match=r"0\.5 s"):
+        own_pool.predict(*model, {"x": 2000 + X})
+    with pytest.raises(DeadlineExceeded, match=r"0\.5 s"):
+        own_pool.record(*model, {"x": 2000 + X}, np.zeros(20, dtype=int), seed=0)
+    check_answers(own_pool, model)
+    assert started.pids() == before
+    # One endless run of many has the time of one.
+    plan = PassPlan("gradient_norm", passes=1000, seed=0, step=1e-3)
+    many = load(own_pool, files, passes=(plan,))
+    with pytest.raises(DeadlineExceeded, match=r"0\.5 s"):
+        own_pool.predict(*many, {"x": 2000 + X})
 
 
 @pytest.mark.skipif(

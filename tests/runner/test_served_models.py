@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import threading
+import traceback
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -38,14 +39,9 @@ from service.runner.queue_bounds import QueueBounds
 
 
 @pytest.fixture(scope="module")
-def resolve(pool):
-    return Resolving(pool)
-
-
-@pytest.fixture(scope="module")
-def make(resolve, tmp_path_factory):
+def make(pool, tmp_path_factory):
     """Models of their own weights, by number."""
-    folder = tmp_path_factory.mktemp("models")
+    folder, resolve = tmp_path_factory.mktemp("models"), Resolving(pool)
 
     def made(number, *, tenant=None, **options):
         files = save(folder, linear(weights(seed=number)), name=f"{number}.onnx")
@@ -92,8 +88,7 @@ async def test_a_model_is_loaded_once_for_all_waiting_requests(pool, make):
         requests = [work.ask(model, array) for array in arrays]
         assert work.state(model).status == "loading"
         for array, answer in zip(arrays, await outcomes(requests), strict=True):
-            alone = pool.predict(model.files, model.resolved, {"x": array})
-            assert_alike(answer.outputs, alone)
+            assert_alike(answer.outputs, pool.predict(model.files, model.resolved, {"x": array}))
         assert work.state(model).status == "loaded"
         ((rehearsed, provider),) = loads
         assert provider == "CPUExecutionProvider"
@@ -101,44 +96,38 @@ async def test_a_model_is_loaded_once_for_all_waiting_requests(pool, make):
 
 
 async def test_the_least_recently_used_model_is_evicted_and_no_busy_one(pool, make):
-    async with at_work(pool.serve, max_models=3) as work:
+    async with at_work(pool.serve, max_models=2) as work:
         _, busy = await work.hold(make(9))
-        await work.load(make(0), make(1), make(0), make(2))
-        assert work.loaded() == {"9", "0", "2"}
         await work.load(make(0), make(1))
-        assert work.loaded() == {"9", "0", "1"}
+        assert work.loaded() == {"9", "1"}
+        await work.load(make(0))
+        assert work.loaded() == {"9", "0"}
         assert not busy.answered.done()
+    async with at_work(pool.serve, max_models=2) as work:
+        await work.load(make(0), make(1), make(0), make(2))
+        assert work.loaded() == {"0", "2"}
 
 
 async def test_a_model_without_room_waits_for_a_limited_time(pool, make):
     async with at_work(pool.serve, max_models=1) as work:
         _, busy = await work.hold(make(9))
         waiting = work.ask(make(0))
-        work.drop(busy)
-        await asyncio.sleep(0)
-        assert not waiting.answered.done()  # the child is still at it
+        work.drop(busy)  # the child is still at it
         advance(module.ROOM_WAIT_SECONDS)
-        error = await outcome(waiting)
-        assert type(error) is Overloaded
-        assert "busy" in error.message
+        assert type(await outcome(waiting)) is Overloaded
 
 
-async def test_memory_is_kept_within_bounds_except_for_the_last_model(pool, make):
+async def test_memory_is_kept_within_bounds_except_for_the_last_and_for_busy_models(pool, make):
     async with at_work(pool.serve, max_memory=1) as work:
         await work.load(make(0))
         pid = work.state(make(0)).pid
         assert work.state(make(0)).memory_bytes > 2**20
         await work.load(make(0))
         assert work.state(make(0)).pid == pid  # it is not loaded for each request
-        await work.load(make(1))
-        assert work.loaded() == {"1"}
-        await until(lambda: is_gone(pid))
-
-
-async def test_memory_is_freed_when_a_model_becomes_idle(pool, make):
-    async with at_work(pool.serve, max_memory=1) as work:
         await work.hold(make(9))
-        await work.load(make(0))
+        assert work.loaded() == {"9"}
+        await until(lambda: is_gone(pid))
+        await work.load(make(1))
         await until(lambda: work.loaded() == {"9"})
 
 
@@ -152,10 +141,7 @@ async def test_a_model_that_does_not_load_is_tried_again_only_after_a_while(pool
                 work.ask(model)
             assert work.state(model).status == "failed"
         # The same error is raised again and again: it must not keep all its callers alive.
-        depth, trace = 0, errors[0].__traceback__
-        while trace is not None:
-            depth, trace = depth + 1, trace.tb_next
-        assert depth < 10
+        assert len(traceback.extract_tb(errors[0].__traceback__)) < 10
         advance(module.FIRST_BACK_OFF_SECONDS)
         again = work.ask(model)  # accepted
         assert isinstance(await outcome(again), InvalidOnnxModel)
@@ -164,12 +150,10 @@ async def test_a_model_that_does_not_load_is_tried_again_only_after_a_while(pool
 
 
 async def test_models_that_do_not_load_are_forgotten(pool, broken, monkeypatch):
-    monkeypatch.setattr(module, "MOST_UNLOADED", 2)
-
+    monkeypatch.setattr(module, "MOST_UNLOADED", 1)
     async with at_work(pool.serve) as work:
-        await work.load(*(broken(number) for number in range(5)))
-        names = [state.name for state in work.models.states()]
-        assert names == ["broken 4", "broken 3", "broken 2"]
+        await work.load(*(broken(number) for number in range(3)))
+        assert [state.name for state in work.models.states()] == ["broken 2", "broken 1"]
 
 
 @pytest.mark.parametrize(
@@ -238,18 +222,13 @@ async def test_closing_fails_all_requests_and_ends_all_children(make):
 
 
 async def test_only_so_many_rows_and_bytes_may_wait(pool, make):
-    bounds = QueueBounds(max_rows=10, max_bytes=4000)
-
-    async with at_work(pool.serve, bounds=bounds) as work:
+    async with at_work(pool.serve, bounds=QueueBounds(max_rows=10, max_bytes=4000)) as work:
         model = make(0)
         large = work.ask(model, rows(30))  # one may wait, however large
         with pytest.raises(TooManyRequests):
             work.ask(model)
         await outcome(large)
-        requests = [work.ask(model, rows(2)) for _ in range(5)]
-        with pytest.raises(TooManyRequests, match="10 rows"):
-            work.ask(model)
-        for request in requests:
+        for request in [work.ask(model, rows(2)) for _ in range(5)]:
             work.drop(request)
         await work.hold(model)
         work.ask(model, rows(120))
@@ -332,7 +311,7 @@ class TestTenants:
         async with self.flooded(pool, *models) as (work, answers):
             work.drop(work.ask(make(2, tenant="quiet")))
             before = len(answers)
-            await until(lambda: len(answers) >= before + 100)
+            await until(lambda: len(answers) >= before + 20)
 
 
 class Devices(Placement):
@@ -346,16 +325,14 @@ class Devices(Placement):
 
 class TestDevices:
     # Both load on the CPU; their reasons tell them apart.
-    FIRST, SECOND = (
-        Device("cpu", "CPUExecutionProvider", reason) for reason in ("first", "second")
-    )
+    FIRST, SECOND = (Device("cpu", "CPUExecutionProvider", name) for name in ("first", "second"))
 
     @pytest.fixture
     def devices(self):
         return Devices(lambda: (self.FIRST, self.SECOND))
 
     async def test_models_are_spread_by_the_memory_that_they_take(self, make, devices):
-        async with with_children(SERVER.start_child, placement=devices) as work:
+        async with with_children(SERVER.start_child, placement=devices, max_models=2) as work:
             assert devices.emptiest() == self.FIRST
             await work.load(make(0))
             # One byte on the other device is less than a loaded model takes on this one.
@@ -363,25 +340,13 @@ class TestDevices:
             assert devices.emptiest() == self.SECOND
             devices.remove("small")
             await work.load(make(1))
-            devices.resize(make(0).key, 2**40)
-            assert devices.emptiest() == self.SECOND
             devices.resize(make(1).key, 2**41)
             assert devices.emptiest() == self.FIRST
-
-    async def test_an_evicted_model_leaves_its_device(self, make, devices):
-        async with with_children(SERVER.start_child, placement=devices, max_models=2) as work:
-            await work.load(make(0), make(1), make(2))
-            # The third model is where the first was: the second is alone on its device.
-            devices.resize(make(2).key, 2**40)
+            # The third model comes where the first was, which is evicted.
+            await work.load(make(2))
+            devices.resize(make(2).key, 2**42)
             assert devices.emptiest() == self.SECOND
-            devices.remove(make(2).key)
-            assert devices.emptiest() == self.FIRST
-
-    async def test_a_model_whose_process_dies_leaves_its_device(self, make, devices):
-        async with with_children(SERVER.start_child, placement=devices) as work:
-            await work.load(make(0))
-            assert devices.emptiest() == self.SECOND
-            os.kill(work.state(make(0)).pid, signal.SIGKILL)
+            os.kill(work.state(make(2)).pid, signal.SIGKILL)
             await until(lambda: devices.emptiest() == self.FIRST)
 
     async def test_a_model_that_does_not_load_leaves_its_device(self, make):

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from types import SimpleNamespace
 
 import numpy as np
@@ -40,18 +40,17 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def model(pool, folder):
-    return Resolving(pool)(save(folder, linear(), name="linear.onnx"), "linear")
+    return Resolving(pool)(save(folder, linear(), name="linear"), "linear")
 
 
 @pytest.fixture(scope="module")
 def endless(pool, folder):
-    files = save(folder, endless_above(1000.0), name="endless.onnx")
-    return Resolving(pool)(files, "endless")
+    return Resolving(pool)(save(folder, endless_above(1000.0), name="endless"), "endless")
 
 
 @pytest.fixture(scope="module")
 def of_any_length(pool, folder):
-    files = save(folder, mean_of_vectors(), name="any_length.onnx")
+    files = save(folder, mean_of_vectors(), name="any length")
     return Resolving(pool)(files, "any length", trial=rows(20)[:, None])
 
 
@@ -59,50 +58,51 @@ def alone(pool, model, array):
     return pool.predict(model.files, model.resolved, {"x": array})
 
 
-async def test_a_small_answer_comes_before_a_large_one_is_complete(pool, model):
+async def test_a_small_answer_comes_before_a_large_one_and_an_invalid_request_fails_alone(
+    pool, model
+):
     async with at_work(pool.serve) as work:
         large = work.ask(model, rows(1000))
         await until(lambda: work.models.running)
+        wrong = work.asker.request(json_body(rows(1), calibration="other"), JSON)
+        work.put(model, wrong)
         small = await outcome(work.ask(model, rows(3, seed=2)))
         whole = await outcome(large)
         assert small.order < whole.order
         assert_alike(whole.outputs, alone(pool, model, rows(1000)))
         assert_alike(small.outputs, alone(pool, model, rows(3, seed=2)))
-
-
-async def test_bodies_larger_than_the_socket_holds_arrive(pool, of_any_length):
-    array = np.random.default_rng(0).normal(size=(50, 2000, N_FEATURES)).astype(np.float32)
-
-    async with at_work(pool.serve) as work:
-        requests = [work.ask(of_any_length, array[:n]) for n in (50, 1, 49)]
-        for request, n in zip(requests, (50, 1, 49), strict=True):
-            expected = alone(pool, of_any_length, array[:n])
-            assert_alike((await outcome(request)).outputs, expected)
-
-
-async def test_an_invalid_request_fails_alone(pool, model):
-    async with at_work(pool.serve) as work:
-        wrong = work.asker.request(json_body(rows(1), calibration="other"), JSON)
-        good = [work.ask(model)]
-        work.put(model, wrong)
-        good.append(work.ask(model))
-        for answer in await outcomes(good):
-            assert_alike(answer.outputs, alone(pool, model, rows(1)))
         assert isinstance(await outcome(wrong), InvalidInput)
         assert work.state(model).status == "loaded"
 
 
-async def test_a_request_whose_timeout_passes_fails_before_its_run(pool, model):
+async def test_bodies_larger_than_the_socket_holds_arrive(pool, of_any_length):
+    array = np.random.default_rng(0).normal(size=(50, 2000, N_FEATURES)).astype(np.float32)
     async with at_work(pool.serve) as work:
-        await work.hold(model)
+        requests = [(n, work.ask(of_any_length, array[:n])) for n in (50, 1, 49)]
+        for n, request in requests:
+            expected = alone(pool, of_any_length, array[:n])
+            assert_alike((await outcome(request)).outputs, expected)
+
+
+async def test_a_request_whose_timeout_passes_fails_before_its_run_or_in_it(pool, model):
+    async with at_work(pool.serve) as work:
+        await work.load(model)
+        pid = work.state(model).pid
+        os.kill(pid, signal.SIGSTOP)
+        running = work.ask(model, timeout=4.0)
+        await until(lambda: work.models.running)
         waiting = [work.ask(model, timeout=timeout) for timeout in (4.0, 10.0)]
         asyncio.get_running_loop().advance(10.0)
-        for error in await outcomes(waiting):
+        for request, state in [(running, "ran"), *((one, "waited") for one in waiting)]:
+            error = await outcome(request)
             assert isinstance(error, DeadlineExceeded)
-            assert "waited" in error.message
+            assert state in error.message
         with pytest.raises(DeadlineExceeded):
             work.ask(model, timeout=0.0)
         assert work.models.pending == 0
+        os.kill(pid, signal.SIGCONT)
+        await work.load(model)
+        assert work.state(model).pid == pid
 
 
 async def test_a_run_that_takes_too_long_fails_its_request_alone(pool, endless):
@@ -117,20 +117,6 @@ async def test_a_run_that_takes_too_long_fails_its_request_alone(pool, endless):
         assert isinstance(await outcome(long), DeadlineExceeded)
         for answer in await outcomes(waiting):
             assert answer.outputs.top_classes.shape == (1, 5)
-
-
-async def test_a_request_whose_timeout_passes_in_its_run_fails(pool, model):
-    async with at_work(pool.serve) as work:
-        await work.load(model)
-        pid = work.state(model).pid
-        os.kill(pid, signal.SIGSTOP)
-        running = work.ask(model, timeout=4.0)
-        await until(lambda: work.models.running)
-        asyncio.get_running_loop().advance(4.0)
-        assert "ran for longer" in (await outcome(running)).message
-        os.kill(pid, signal.SIGCONT)
-        await work.load(model)
-        assert work.state(model).pid == pid
 
 
 @pytest.mark.parametrize("is_busy", [True, False])
@@ -167,19 +153,12 @@ async def test_requests_that_a_killed_child_had_not_read_go_to_the_next(pool, mo
         assert work.held() == (0, 0)
 
 
-async def test_a_child_that_does_not_answer_in_time_is_killed(pool, model):
-    async with at_work(pool.serve, limits=replace(LIMITS, run_seconds=30.0)) as work:
-        pid, request = await work.hold(model)
-        asyncio.get_running_loop().advance(1000.0)
-        assert isinstance(await outcome(request, seconds=2000), DeadlineExceeded)
-        await until(lambda: is_gone(pid))
-        await work.load(model)
-
-
 async def test_requests_may_be_dropped_in_any_state(pool, model):
     generator = np.random.default_rng(0)
 
     async with at_work(pool.serve) as work:
+        work.drop(work.ask(model))  # the only request, while the model loads
+        await until(lambda: work.loaded() == {"linear"})
         kept, dropped = [], []
 
         def drop(request):
@@ -190,8 +169,6 @@ async def test_requests_may_be_dropped_in_any_state(pool, model):
         for n in range(100):
             request = work.ask(model, rows(int(generator.integers(1, 40)), seed=n))
             (kept if n % 2 else dropped).append(request)
-            if n == 40:
-                await outcome(kept[0])
             if n > 20 and generator.random() < 0.5:
                 await asyncio.sleep(generator.random() / 200)
             for gone in generator.choice(len(dropped), size=2):
@@ -203,13 +180,6 @@ async def test_requests_may_be_dropped_in_any_state(pool, model):
         await until(lambda: not work.models.running)
         assert work.models.pending == 0
         assert work.held() == (0, 0)
-
-
-async def test_a_model_whose_only_request_was_dropped_loads_for_the_next(pool, model):
-    async with at_work(pool.serve) as work:
-        work.drop(work.ask(model))
-        await until(lambda: work.loaded() == {"linear"})
-        assert (await outcome(work.ask(model))).order == 1
 
 
 async def test_supplied_values_may_take_more_bytes_than_their_text(pool, model):
