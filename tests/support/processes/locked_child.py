@@ -172,8 +172,7 @@ def attempts(secret):
     }
 
 
-def attack(*_):
-    secret = Path(sys.argv[2])
+def attack(secret):
     FOUND.update({name: outcome(attempt) for name, attempt in attempts(secret).items()})
     FOUND["read a file on another thread"] = on_another_thread(secret.read_bytes)
     raise InvalidOnnxModel("it was none")
@@ -186,8 +185,9 @@ def pretend_without(call):
     seccomp.install([seccomp.load(seccomp.NUMBER), *unknown])
 
 
-if __name__ == "__main__":
-    match sys.argv[3]:
+def main(channel, secret, how):
+    """Be the child, in a process of its own or forked from the server of `forked_children`."""
+    match how:
         case version if version.isdecimal():
             landlock.landlock_version = lambda: int(version)
         case "cuda":
@@ -196,6 +196,10 @@ if __name__ == "__main__":
             pretend_without(landlock.CREATE_RULESET)
         case "without seccomp":
             pretend_without(seccomp.SECCOMP[landlock.machine()])
-    serve.load = attack
+    serve.load = lambda *_: attack(Path(secret))
     serve.Requests._predict = lambda *_: (FOUND, {})
-    serve_serve(int(sys.argv[1]))
+    serve_serve(channel)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), *sys.argv[2:])

@@ -1,30 +1,43 @@
-"""A service on a kernel that has no Landlock: ``python without_landlock.py FOLDER allowed``.
+"""Services on a kernel that has no Landlock: ``python without_landlock.py FOLDER``.
 
-Asks it from within and prints, as JSON, what it answers: alive, ready, to an upload of a model.
+Asks one that refuses models, and one that allows them, from within; prints as JSON what each
+answers: alive, ready, to an upload of a model.
 """
 
 import json
 import sys
 from pathlib import Path
 
+from forked_children import ForkServer
 from locked_child import pretend_without
-from running_service import calibrate, digits, service_on
+from running_service import QUICK, calibrate, digits, service_on
 
 from service.child.lockdown import landlock
-from service.runner.process import RunnerProcess
 
 
-def main(folder, *, allowed):
+def answers(client):
+    uploaded = calibrate(
+        client,
+        model=digits("model.onnx"),
+        calibration=digits("calibration.npz"),
+        config=json.dumps(QUICK),
+    )
+    responses = {"alive": client.get("/healthz"), "ready": client.get("/readyz")}
+    responses["uploaded"] = uploaded
+    return {name: [one.status_code, one.json()] for name, one in responses.items()}
+
+
+def main(folder):
     pretend_without(landlock.CREATE_RULESET)
-    with service_on(folder, allow_unsandboxed=allowed, start_child=RunnerProcess.start) as client:
-        uploaded = calibrate(
-            client, model=digits("model.onnx"), calibration=digits("calibration.npz"), config="{}"
-        )
-        answers = {"alive": client.get("/healthz"), "ready": client.get("/readyz")}
-        found = {name: [a.status_code, a.json()] for name, a in answers.items()}
-        found["uploaded"] = [uploaded.status_code, uploaded.json()]
-        sys.stdout.write(json.dumps(found))
+    server, found = ForkServer(), {}
+    for name in ("refused", "allowed"):
+        (folder / name).mkdir()
+        options = {"allow_unsandboxed": name == "allowed", "start_child": server.start_child}
+        with service_on(folder / name, **options) as client:
+            found[name] = answers(client)
+    server.close()
+    sys.stdout.write(json.dumps(found))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), allowed=sys.argv[2] == "allowed")
+    main(Path(sys.argv[1]))
