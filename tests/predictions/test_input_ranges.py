@@ -1,7 +1,9 @@
 """Rows on another scale are marked in every form of answer, and in the exported file."""
 
 import io
+from typing import Any
 
+import httpx
 import numpy as np
 import onnxruntime
 import pyarrow as pa
@@ -10,7 +12,7 @@ import pytest
 from graph_models import constant, make_model, node, value
 from onnx import TensorProto
 from request_formats import in_bytes, infer, outputs_of
-from running_service import NPZ, calibrated, digits, evaluate, npz, quick_config, refit, send
+from running_service import NPZ, calibrated, digits, evaluate, npz, refit, send
 
 FLAG = "out_of_distribution"
 ROWS = np.load(io.BytesIO(digits("evaluation.npz")))["inputs"].astype(np.float32)
@@ -24,20 +26,47 @@ UNLIKE = {
 }
 
 
-def flags(client, rows, name="digits") -> list[bool]:
-    answer = client.post("/predict", json={"calibration": name, "inputs": rows.tolist()})
-    return [prediction[FLAG] for prediction in answer.raise_for_status().json()["predictions"]]
+def predicted(client: httpx.Client, name: str, inputs: Any) -> list[dict]:
+    answer = client.post("/predict", json={"calibration": name, "inputs": inputs})
+    return answer.raise_for_status().json()["predictions"]
 
 
-@pytest.mark.parametrize("n", [1, 40], ids=["one row", "many rows"])
-@pytest.mark.parametrize("case", UNLIKE)
-def test_rows_on_another_scale_are_marked(client, digits_calibration, case, n) -> None:
-    rows = UNLIKE[case][:n].tolist()
-    body = {"calibration": "digits", "inputs": rows}
-    for found in client.post("/predict", json=body).raise_for_status().json()["predictions"]:
-        assert found[FLAG]
+def flags(client: httpx.Client, rows: np.ndarray, name: str = "digits") -> list[bool]:
+    return [row[FLAG] for row in predicted(client, name, rows.tolist())]
+
+
+def exported(client: httpx.Client, name: str) -> onnxruntime.InferenceSession:
+    content = client.get(f"/calibrations/{name}/model.onnx").raise_for_status().content
+    return onnxruntime.InferenceSession(content)
+
+
+def marked(client: httpx.Client, name: str, tensor: str, rows: np.ndarray) -> list[bool]:
+    """Return the flags of rows, which all forms of answers share."""
+    expected = flags(client, rows, name)
+    headers = {**NPZ, "Accept": NPZ["Content-Type"]}
+    answer = send(client, name, npz(inputs=rows), headers).raise_for_status()
+    arrays = np.load(io.BytesIO(answer.content))
+    assert arrays[FLAG].tolist() == expected
+    assert all(arrays["abstain"][arrays[FLAG]])
+    wanted = {"inputs": [in_bytes(tensor, rows)], "outputs": [{"name": FLAG}]}
+    assert outputs_of(infer(client, name, wanted, rows.tobytes()))[FLAG].tolist() == expected
+    return expected
+
+
+def test_rows_on_another_scale_are_marked_in_each_form(client, digits_calibration) -> None:
+    session = exported(client, "digits")
+    (tensor,) = (found.name for found in session.get_inputs())
+    assert sum(marked(client, "digits", "inputs", ALIKE)) < len(ALIKE) / 4
+    for case, rows in UNLIKE.items():
+        assert all(marked(client, "digits", "inputs", rows)), case
+        (alone,) = predicted(client, "digits", rows[:1].tolist())
+        assert alone[FLAG]
         # None where no threshold keeps to the risk.
-        assert {left for left in found["abstain"].values() if left is not None} == {True}
+        assert set(alone["abstain"].values()) - {None} == {True}
+    for rows in (ALIKE, *UNLIKE.values()):
+        flag, abstain = session.run([FLAG, "abstain"], {tensor: rows})
+        assert flag.tolist() == flags(client, rows)
+        assert all(abstain[flag])
 
 
 def test_a_marked_row_does_not_mark_others(client, digits_calibration) -> None:
@@ -45,47 +74,16 @@ def test_a_marked_row_does_not_mark_others(client, digits_calibration) -> None:
     before = flags(client, rows)
     rows[3] *= 255
     assert flags(client, rows) == [*before[:3], True, *before[4:]]
-    assert before.count(True) < len(before) / 4
 
 
-def test_arrays_say_the_same(client, digits_calibration) -> None:
-    for rows in (ALIKE, *UNLIKE.values()):
-        expected = flags(client, rows)
-        headers = {**NPZ, "Accept": NPZ["Content-Type"]}
-        answer = send(client, "digits", npz(inputs=rows), headers).raise_for_status()
-        arrays = np.load(io.BytesIO(answer.content))
-        assert arrays[FLAG].tolist() == expected
-        assert all(arrays["abstain"][arrays[FLAG]]) or rows is ALIKE
-        asked = {"inputs": [in_bytes("inputs", rows)], "outputs": [{"name": FLAG}]}
-        found = outputs_of(infer(client, "digits", asked, rows.tobytes()))
-        assert found[FLAG].tolist() == expected
-
-
-def test_the_file_says_the_same(client, digits_calibration) -> None:
-    content = client.get("/calibrations/digits/model.onnx").raise_for_status().content
-    session = onnxruntime.InferenceSession(content)
-    for rows in (ALIKE, *UNLIKE.values()):
-        feeds = {session.get_inputs()[0].name: rows}
-        found, abstain = session.run([FLAG, "abstain"], feeds)
-        assert found.tolist() == flags(client, rows)
-        assert all(abstain[found]) or rows is ALIKE
-
-
-def test_the_calibration_shows_the_numbers_and_a_refit_keeps_them(client, digits_calibration):
+def test_the_calibration_shows_the_numbers(client, digits_calibration) -> None:
     calibration = np.load(io.BytesIO(digits("calibration.npz")))["inputs"].astype(int)
-    spread = calibration.max(1) - calibration.min(1)
-    expected = {"least": 0.0, "most": 16.0, "least_spread": float(spread.min())}
-    found = client.get("/calibrations/digits").json()["data"]["input_ranges"]
-    assert found == {"inputs": expected}
-    again = refit(client, "digits", bins=5).raise_for_status().json()
-    assert again["data"]["input_ranges"] == found
-    name = f"digits@{again['version']}"
-    assert flags(client, UNLIKE["a larger scale"], name) == [True] * 40
-    client.delete(f"/calibrations/{name}").raise_for_status()
+    spread = float((calibration.max(1) - calibration.min(1)).min())
+    ranges = digits_calibration["data"]["input_ranges"]
+    assert ranges == {"inputs": {"least": 0.0, "most": 16.0, "least_spread": spread}}
 
 
-@pytest.fixture(scope="module")
-def with_other_inputs(client) -> dict:
+def test_each_input_has_its_range_and_integers_and_single_numbers_none(client) -> None:
     """A model of float64 that adds integers and single numbers, times zero, to its scores."""
     double = TensorProto.DOUBLE
     model = make_model(
@@ -104,38 +102,31 @@ def with_other_inputs(client) -> dict:
         initializers=[constant("zero", [0.0], np.float64)],
     )
     draw = np.random.default_rng(0)
-    return calibrated(
-        client,
-        quick_config(name="three"),
-        model=model.SerializeToString(),
-        calibration=npz(
-            scores=draw.normal(size=(300, 3)),
-            ids=draw.integers(0, 9, (300, 3)),
-            single=draw.normal(size=(300, 1)),
-            labels=draw.integers(0, 3, 300),
-        ),
-    )
-
-
-def test_each_input_has_its_range_and_integers_and_single_numbers_none(
-    client, with_other_inputs
-) -> None:
-    assert list(with_other_inputs["data"]["input_ranges"]) == ["scores"]
+    arrays = {"scores": draw.normal(size=(300, 3)), "ids": draw.integers(0, 9, (300, 3))}
+    arrays |= {"single": draw.normal(size=(300, 1)), "labels": draw.integers(0, 3, 300)}
+    config = {"name": "three-inputs"}
+    made = calibrated(client, config, model=model.SerializeToString(), calibration=npz(**arrays))
+    assert list(made["data"]["input_ranges"]) == ["scores"]
     row = {"scores": [[0.1, 0.2, 1.3]], "ids": [[1, 2, 3]], "single": [[0.5]]}
-
-    def flag(**changes) -> bool:
-        body = {"calibration": "three", "inputs": row | changes}
-        (found,) = client.post("/predict", json=body).raise_for_status().json()["predictions"]
-        return found[FLAG]
-
-    assert not flag()
-    assert not flag(ids=[[1000, 0, 0]], single=[[1000.0]])
-    assert flag(scores=[[0.1, 0.2, 1000.0]])
-    assert flag(scores=[[0.1, 0.2, 1e30]])
+    for changes, is_marked in (
+        ({}, False),
+        ({"ids": [[1000, 0, 0]], "single": [[1000.0]]}, False),
+        ({"scores": [[0.1, 0.2, 1000.0]]}, True),
+        ({"scores": [[0.1, 0.2, 1e30]]}, True),
+    ):
+        (found,) = predicted(client, "three-inputs", row | changes)
+        assert found[FLAG] == is_marked, changes
 
 
 NAMES = ["share", "income", "depth"]
 TABLE = np.random.default_rng(4).uniform([0, 100, -1], [1, 9000, -0.5], (400, 3)).astype(np.float32)
+PERCENT = TABLE * np.float32([100, 1, 1])
+
+
+def parquet(columns: dict[str, Any]) -> bytes:
+    file = io.BytesIO()
+    pa_parquet.write_table(pa.table(columns), file)
+    return file.getvalue()
 
 
 @pytest.fixture(scope="module")
@@ -148,15 +139,9 @@ def of_table(client) -> dict:
         initializers=[constant("scale", [2.0, 2e-4, -2.0])],
     )
     labels = np.random.default_rng(5).integers(0, 3, 400)
-    file = io.BytesIO()
-    columns = dict(zip(NAMES, TABLE.T, strict=True))
-    pa_parquet.write_table(pa.table({**columns, "label": labels}), file)
-    return calibrated(
-        client,
-        quick_config(name="table"),
-        model=model.SerializeToString(),
-        calibration=file.getvalue(),
-    )
+    table = parquet({**dict(zip(NAMES, TABLE.T, strict=True)), "label": labels})
+    config = {"name": "ranges"}
+    return calibrated(client, config, model=model.SerializeToString(), calibration=table)
 
 
 def test_a_column_in_another_unit_is_marked(client, of_table) -> None:
@@ -164,75 +149,57 @@ def test_a_column_in_another_unit_is_marked(client, of_table) -> None:
     assert ranges["least"] == TABLE.min(0).tolist()
     assert ranges["most"] == TABLE.max(0).tolist()
     row = dict(zip(NAMES, [0.5, 2000.0, -0.7], strict=True))
-
-    def flag(**changes) -> bool:
-        body = {"calibration": "table", "inputs": [row | changes] * 2}
-        found = client.post("/predict", json=body).raise_for_status().json()["predictions"]
-        return {one[FLAG] for one in found} == {True}
-
-    assert not flag()
-    assert flag(share=50.0)
-    assert flag(depth=0.7)
-    assert flag(income=-9000.0)
-    assert not flag(share=1.9)
+    for changes, is_marked in (
+        ({}, False),
+        ({"share": 50.0}, True),
+        ({"depth": 0.7}, True),
+        ({"income": -9000.0}, True),
+        ({"share": 1.9}, False),
+    ):
+        found = predicted(client, "ranges", [row | changes] * 2)
+        assert {one[FLAG] for one in found} == {is_marked}, changes
 
 
 def test_arrays_and_the_file_mark_the_same_columns(client, of_table) -> None:
     rows = TABLE[:60].copy()
     rows[10:20, 0] *= 100
     rows[30:40, 2] *= -1
-    expected = flags(client, rows, "table")
-    assert (
-        np.flatnonzero(expected).tolist()
-        == np.flatnonzero(
-            (rows[:, 0] > TABLE[:, 0].max() + np.ptp(TABLE[:, 0])) | (rows[:, 2] > 0)
-        ).tolist()
-    )
-    headers = {**NPZ, "Accept": NPZ["Content-Type"]}
-    answer = send(client, "table", npz(inputs=rows), headers).raise_for_status()
-    assert np.load(io.BytesIO(answer.content))[FLAG].tolist() == expected
-    content = client.get("/calibrations/table/model.onnx").raise_for_status().content
-    (found,) = onnxruntime.InferenceSession(content).run([FLAG], {"x": rows})
+    expected = marked(client, "ranges", "x", rows)
+    beyond = (rows[:, 0] > TABLE[:, 0].max() + np.ptp(TABLE[:, 0])) | (rows[:, 2] > 0)
+    assert expected == beyond.tolist()
+    (found,) = exported(client, "ranges").run([FLAG], {"x": rows})
     assert found.tolist() == expected
 
 
-def test_an_import_marks_the_same_columns(client, of_table) -> None:
-    document = client.get("/calibrations/table/bins").raise_for_status().json()
+def test_a_refit_and_an_import_mark_the_same_columns(client, of_table) -> None:
+    document = client.get("/calibrations/ranges/bins").raise_for_status().json()
     assert document["data"]["column_ranges"] == of_table["data"]["column_ranges"]
-    made = client.post("/calibrations/import", json=document, params={"name": "imported"})
-    rows = TABLE[:20] * np.float32([100, 1, 1])
-    name = made.raise_for_status().json()["id"]
-    assert flags(client, rows, name) == flags(client, rows, "table")
-    client.delete(f"/calibrations/{name}").raise_for_status()
+    imported = client.post("/calibrations/import", json=document, params={"name": "ranges-again"})
+    refitted = refit(client, of_table["id"], bins=3)
+    for answer in (imported, refitted):
+        again = answer.raise_for_status().json()
+        for kind in ("input_ranges", "column_ranges"):
+            assert again["data"][kind] == of_table["data"][kind]
+        assert flags(client, PERCENT[:20], again["id"]) == flags(client, PERCENT[:20], "ranges@1")
 
 
-def test_a_further_set_names_the_column(client, of_table) -> None:
-    rows = TABLE * np.float32([100, 1, 1])
-    sent = evaluate(client, "table", "percent", npz(inputs=rows)).json()
-    (finding,) = sent["result"]["findings"]
-    assert "in column `share`: most numbers are from 11.2756 to 90.48" in finding["message"]
-    assert finding["level"] == "warning"
-
-
-@pytest.mark.parametrize(("column", "factor"), [(0, 0.01), (1, 1 / 12), (1, 0.001)])
-def test_a_further_set_in_a_smaller_unit_names_the_column(client, of_table, column, factor) -> None:
-    """Each of its rows is in the range of the column."""
+@pytest.mark.parametrize(("column", "factor"), [(0, 100), (1, 1 / 12)])
+def test_a_further_set_names_the_column(client, of_table, column, factor) -> None:
+    """In the smaller unit each of its rows is in the range of the column."""
     rows = TABLE.copy()
     rows[:, column] *= factor
-    name = f"smaller-{column}-{factor:g}"
-    (finding,) = evaluate(client, "table", name, npz(inputs=rows)).json()["result"]["findings"]
-    assert f"in column `{NAMES[column]}`: most numbers are from" in finding["message"]
+    result = evaluate(client, "ranges@1", f"further-{column}", npz(inputs=rows)).json()["result"]
+    (finding,) = result["findings"]
+    assert f"`{NAMES[column]}`" in finding["message"]
     assert finding["level"] == "warning"
     assert finding["figures"]["rows"] > 200
-    kept = evaluate(client, "table", f"{name}-kept", npz(inputs=TABLE)).json()["result"]
-    assert not [one for one in kept["findings"] if one["code"] == finding["code"]]
+    kept = evaluate(client, "ranges@1", f"kept-{column}", npz(inputs=TABLE)).json()["result"]
+    assert finding["code"] not in [one["code"] for one in kept["findings"]]
 
 
 @pytest.mark.parametrize(
     ("label", "others", "columns"),
     [
-        ("label", (), {}),
-        ("left", (), {"label": ["left"]}),
         ("left", ("listing_id",), {"label": ["left"]}),
         ("label", ("seen_on",), {"inputs": ["share", "age"]}),
     ],
@@ -251,25 +218,19 @@ def test_columns_that_are_inputs_of_their_own_are_checked_integers_too(
         outputs=[value("logits", ("N", 2))],
         initializers=[constant("small", [0.1])],
     )
-    draw, file = np.random.default_rng(6), io.BytesIO()
-    values = {"age": draw.integers(18, 90, 300), "share": draw.uniform(0, 1, 300)}
+    draw = np.random.default_rng(6)
     more = {"listing_id": np.arange(300), "seen_on": ["2026-01-01"] * 300}
-    values = {name: more[name] for name in others} | values
-    pa_parquet.write_table(pa.table({**values, label: draw.integers(0, 2, 300)}), file)
-    config = quick_config(name="apart", **({"columns": columns} if columns else {}))
-    made = calibrated(client, config, model=model.SerializeToString(), calibration=file.getvalue())
-    told = [text for text in made["warnings"] if "are not read: `listing_id`" in text]
-    assert len(told) == others.count("listing_id")
-
-    def flag(**row) -> bool:
-        body = {"calibration": "apart", "inputs": [{"age": 40, "share": 0.5} | row]}
-        (found,) = client.post("/predict", json=body).raise_for_status().json()["predictions"]
-        return found[FLAG]
-
-    assert not flag()
-    assert flag(age=480)
-    assert flag(share=50.0)
-    content = client.get("/calibrations/apart/model.onnx").raise_for_status().content
+    table = {name: more[name] for name in others}
+    table |= {"age": draw.integers(18, 90, 300), "share": draw.uniform(0, 1, 300)}
+    table |= {label: draw.integers(0, 2, 300)}
+    config = {"name": "apart", "columns": columns}
+    parts = {"model": model.SerializeToString(), "calibration": parquet(table)}
+    made = calibrated(client, config, **parts)
+    unread = [text for text in made["warnings"] if "`listing_id`" in text]
+    assert len(unread) == others.count("listing_id")
+    row = {"age": 40, "share": 0.5}
+    found = predicted(client, "apart", [row, row | {"age": 480}, row | {"share": 50.0}])
+    assert [one[FLAG] for one in found] == [False, True, True]
     feeds = {"age": np.array([[40], [480]]), "share": np.full((2, 1), 0.5, np.float32)}
-    (found,) = onnxruntime.InferenceSession(content).run([FLAG], feeds)
-    assert found.tolist() == [False, True]
+    (flag,) = exported(client, "apart").run([FLAG], feeds)
+    assert flag.tolist() == [False, True]
