@@ -92,53 +92,55 @@ ALL = [rows_of(number) for number in NUMBERS_SENT]
 REST = ALL[1:]
 
 
-@pytest.mark.parametrize(
-    ("result", "left"),
-    [
-        (Result(ALL), set()),
-        (Result([rows_of(1, count=3)]), set()),
-        (Result(REST, [failed(1)]), set()),
-        (Result([*REST, rows_of(1, 2, of=5)], waiting=3), {1}),
-        (Result([*REST, rows_of(1, 2, of=5), more_of(1, 3)]), set()),
-        (Result([*REST, rows_of(1, supplied=column("float32", [1]))]), set()),
-    ],
-)
-def test_valid_results_are_taken(result, left):
-    assert result.read().keys() == left
+# The ranges of valid results, their other fields, and the requests that they leave unanswered.
+VALID = [
+    (ALL, {}, set()),
+    ([rows_of(1, count=3)], {}, set()),
+    (REST, {"failures": [failed(1)]}, set()),
+    ([*REST, rows_of(1, 2, of=5)], {"waiting": 3}, {1}),
+    ([*REST, rows_of(1, 2, of=5), more_of(1, 3)], {}, set()),
+    ([*REST, rows_of(1, supplied=column("float32", [1]))], {}, set()),
+]
 
 
-@pytest.mark.parametrize(
-    "result",
-    [
-        Result(ALL, n_rows=2),
-        Result(ALL, n_rows=4),
-        Result([*REST, rows_of(1, 0)]),
-        Result([*ALL, more_of(1, -1)], n_rows=3),
-        Result([*REST, rows_of(1, count=0)]),
-        Result([*REST, rows_of(10**9)]),
-        Result([*REST, rows_of(-1)]),
-        Result([*ALL, rows_of(1)]),
-        Result([rows_of(1, count=4)]),
-        Result(ALL, [failed(1)]),
-        Result(REST, [failed(1)] * 2),
-        Result(REST, [failed(1, code="no-such-code")]),
-        Result(REST, [failed(1, message="m" * 9000)]),
-        Result([*REST, more_of(1)]),
-        Result([*REST, rows_of(1, of=3), rows_of(1, of=3)], waiting=1),
-        Result([*REST, rows_of(1, 2, of=1)]),
-        Result([*REST, rows_of(1, of=10**6)], waiting=1),
-        Result(REST),
-        Result([], waiting=1),
-        Result(ALL, waiting=1),
-        Result(REST, waiting=-1),
-        Result([*REST, rows_of(1, supplied=column("O", [1]))]),
-        Result([*REST, rows_of(1, supplied=column("float64", [1]))]),
-        Result([*REST, rows_of(1, supplied=column("float32", [2**64 - 1, 0], b""))]),
-    ],
-)
-def test_invalid_results_are_refused(result):
+@pytest.mark.parametrize(("ranges", "fields", "left"), VALID)
+def test_valid_results_are_taken(ranges, fields, left):
+    assert Result(ranges, **fields).read().keys() == left
+
+
+INVALID = [
+    (ALL, {"n_rows": 2}),
+    (ALL, {"n_rows": 4}),
+    (ALL, {"failures": [failed(1)]}),
+    (ALL, {"waiting": 1}),
+    ([*ALL, more_of(1, -1)], {"n_rows": 3}),
+    ([*ALL, rows_of(1)], {}),
+    ([], {"waiting": 1}),
+    ([rows_of(1, count=4)], {}),
+    (REST, {}),
+    (REST, {"waiting": -1}),
+    (REST, {"failures": [failed(1)] * 2}),
+    (REST, {"failures": [failed(1, code="no-such-code")]}),
+    (REST, {"failures": [failed(1, message="m" * 9000)]}),
+    ([*REST, rows_of(1, of=3), rows_of(1, of=3)], {"waiting": 1}),
+    ([*REST, rows_of(1, of=10**6)], {"waiting": 1}),
+    *(
+        ([*REST, part], {})
+        for part in (
+            *(rows_of(1, 0), rows_of(1, count=0), rows_of(10**9), rows_of(-1), more_of(1)),
+            rows_of(1, 2, of=1),
+            rows_of(1, supplied=column("O", [1])),
+            rows_of(1, supplied=column("float64", [1])),
+            rows_of(1, supplied=column("float32", [2**64 - 1, 0], b"")),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(("ranges", "fields"), INVALID)
+def test_invalid_results_are_refused(ranges, fields):
     with pytest.raises((FieldError, FrameError)):
-        result.read()
+        Result(ranges, **fields).read()
 
 
 @given(cut=st.integers(0, 10**6))

@@ -7,6 +7,7 @@ import sys
 import threading
 
 import pytest
+from forked_children import SERVER
 from own_process import run_apart
 from runner_children import busiest, children, folders, is_gone, wait_until
 from runner_models import check_head, endless_above, linear, rows, save, weights
@@ -14,7 +15,6 @@ from runner_models import check_head, endless_above, linear, rows, save, weights
 from service.errors import OnnxModelCrashed, Overloaded
 from service.runner.messages.frames import HEADER, Kind
 from service.runner.pool import RunnerPool
-from service.runner.process import RunnerProcess
 
 TOP_K = (1, 5)
 X = rows(50)
@@ -33,7 +33,7 @@ class Doomed:
         return [process.pid for process in self.processes if not is_gone(process.pid)]
 
     def __call__(self):
-        process = RunnerProcess.start()
+        process = SERVER.start_child()
         self.processes.append(process)
         send = process._channel.send
 
@@ -69,31 +69,21 @@ def model(pool, tmp_path):
     return files, pool.inspect(files, top_k=TOP_K, trial={"x": X}).resolved
 
 
-def check_answers(pool, model):
-    check_head(pool.predict(*model, {"x": X}), X.astype(float) @ weights(), TOP_K)
-
-
-def kill_all(pids):
-    for pid in pids:
-        os.kill(pid, signal.SIGKILL)
-    assert wait_until(lambda: all(is_gone(pid) for pid in pids))
-
-
-def test_children_killed_while_idle_fail_no_request(pool, started, model):
-    for _ in range(2):
+@pytest.mark.parametrize("moment", [None, Kind.LOAD, Kind.PREDICT])
+def test_a_child_killed_at_work_fails_one_request_and_an_idle_one_none(
+    pool, started, model, moment
+):
+    if moment is not Kind.PREDICT:
         assert wait_until(lambda: len(started.pids()) == 2)  # one has the model, one is spare
-        kill_all(started.pids())
-        check_answers(pool, model)
-
-
-@pytest.mark.parametrize("moment", [Kind.LOAD, Kind.PREDICT])
-def test_a_child_killed_at_work_fails_one_request(pool, started, model, moment):
-    if moment is Kind.LOAD:
-        kill_all(started.pids())
-    started.moment = moment
-    with pytest.raises(OnnxModelCrashed, match="SIGKILL"):
-        pool.predict(*model, {"x": X})
-    check_answers(pool, model)
+        pids = started.pids()
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        assert wait_until(lambda: all(is_gone(pid) for pid in pids))
+    if moment is not None:
+        started.moment = moment
+        with pytest.raises(OnnxModelCrashed, match="SIGKILL"):
+            pool.predict(*model, {"x": X})
+    check_head(pool.predict(*model, {"x": X}), X.astype(float) @ weights(), TOP_K)
 
 
 NOTHING_LEFT = """
@@ -131,7 +121,7 @@ def test_closing_a_pool_fails_running_and_later_requests(pool, started, model):
         try:
             pool.predict(*model, {"x": X})
         except Overloaded as error:
-            errors.append(error.message)
+            errors.append(error)
 
     threads = [threading.Thread(target=ask) for _ in range(3)]
     for thread in threads:
@@ -140,7 +130,7 @@ def test_closing_a_pool_fails_running_and_later_requests(pool, started, model):
     pool.close()
     for thread in threads:
         thread.join()
-    assert errors == ["The service is shutting down."] * 3
+    assert len(errors) == 3
     with pytest.raises(Overloaded):
         pool.predict(*model, {"x": X})
     pool.close()

@@ -63,7 +63,7 @@ def test_records_do_not_depend_on_how_the_rows_are_divided(pool, tmp_path):
             np.testing.assert_array_equal(joined, array, err_msg=f"{name} by {step}")
 
 
-@pytest.mark.parametrize(("batch", "n_rows"), [(8, 1), (8, 8), (8, 9), (8, 300), (300, 310)])
+@pytest.mark.parametrize(("batch", "n_rows"), [(8, 1), (8, 9), (8, 300), (300, 310)])
 def test_a_model_of_a_fixed_batch_answers_any_number_of_rows(pool, tmp_path, batch, n_rows):
     x = rows(n_rows)
     files = save(tmp_path, linear(batch=batch))
@@ -87,14 +87,13 @@ def test_whole_numbers_feed_integers_and_floats_alike(pool, tmp_path, make, dtyp
 
 def test_several_inputs_come_by_name(pool, tmp_path):
     left, right = rows(60), rows(60, seed=5)
-    model = load(pool, save(tmp_path, softmax_of_two(weights())), {"right": right, "left": left})
-    outputs = pool.predict(*model, {"right": right, "left": left})
-    check_head(outputs, logits_of(left + right), TOP_K)
+    feeds, turned = {"right": right, "left": left}, {"left": left, "right": right}
+    model = load(pool, save(tmp_path, softmax_of_two(weights())), feeds)
+    check_head(pool.predict(*model, feeds), logits_of(left + right), TOP_K)
     labels = np.zeros(60, dtype=np.int64)
-    records = pool.record(*model, {"right": right, "left": left}, labels, seed=0)
-    again = pool.record(*model, {"left": left, "right": right}, labels, seed=0)
-    np.testing.assert_array_equal(records.tie_key, again.tie_key)
-    assert len(np.unique(records.tie_key)) == 60
+    keys, again = (pool.record(*model, x, labels, seed=0).tie_key for x in (feeds, turned))
+    np.testing.assert_array_equal(keys, again)
+    assert len(np.unique(keys)) == 60
 
 
 def check_named(pool, model, x, bad):
@@ -151,8 +150,7 @@ class TestScalarOutputs:
         return model
 
     def load(self, pool, folder, *, model=None, names=NAMES):
-        files = save(folder, model or self.model())
-        return load(pool, files, {"x": self.X}, scalar_outputs=names)
+        return load(pool, save(folder, model or self.model()), {"x": self.X}, scalar_outputs=names)
 
     def check(self, uncertainty, x):
         np.testing.assert_allclose(uncertainty[self.OWN], np.log(x[:, 0]), rtol=1e-5, atol=1e-7)
@@ -171,18 +169,17 @@ class TestScalarOutputs:
             self.check(pool.record(files, stored, {"x": x}, labels, seed=0).uncertainty, x)
 
     def test_only_requested_outputs_are_computed(self, pool, tmp_path):
-        model = self.load(pool, tmp_path, names=self.NAMES[1:])
         x = self.X.copy()
         x[2, 0] = -1  # the other output would be NaN
-        uncertainty = pool.predict(*model, {"x": x}).uncertainty
-        assert self.OWN not in uncertainty
-        assert self.SPREAD in uncertainty
-
-    def test_descriptions_of_earlier_releases_have_none(self, pool, tmp_path):
+        model = self.load(pool, tmp_path, names=self.NAMES[1:])
+        assert {self.OWN, self.SPREAD} & {*pool.predict(*model, {"x": x}).uncertainty} == {
+            self.SPREAD
+        }
+        # Descriptions of earlier releases have none.
         files, resolved = self.load(pool, tmp_path, names=())
         del resolved["scalar_outputs"]
-        uncertainty = pool.predict(files, resolved, {"x": self.X}).uncertainty
-        assert {self.OWN, self.SPREAD}.isdisjoint(uncertainty)
+        columns = pool.predict(files, resolved, {"x": self.X}).uncertainty
+        assert {self.OWN, self.SPREAD}.isdisjoint(columns)
 
     @pytest.mark.parametrize("bad", [0.0, -1.0])  # minus infinity, and NaN
     def test_a_row_where_one_is_not_finite_is_named(self, pool, tmp_path, bad):
