@@ -1,4 +1,4 @@
-"""Calibrations of a service that stands still, made to look as if they were made elsewhere."""
+"""Calibrations that no service has loaded yet, made to look as if they were made elsewhere."""
 
 import hashlib
 import json
@@ -24,25 +24,21 @@ def _database(folder: Path) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-def say_made_on_cuda(folder: Path, name: str = "digits") -> None:
+def say_made_on_cuda(folder: Path, name: str) -> None:
     """Have all versions of a name say that CUDA ran them over their samples."""
     with _database(folder) as database:
         rows = database.execute("SELECT id, onnx_model FROM calibration WHERE name = ?", [name])
-        for found, text in rows.fetchall():
-            changed = json.loads(text) | {"provider": CUDA, "device": "cuda:0"}
+        for calibration_id, text in rows.fetchall():
+            changed = json.dumps(json.loads(text) | {"provider": CUDA, "device": "cuda:0"})
             database.execute(
-                "UPDATE calibration SET onnx_model = ? WHERE id = ?", [json.dumps(changed), found]
+                "UPDATE calibration SET onnx_model = ? WHERE id = ?", [changed, calibration_id]
             )
 
 
-def change_records(folder: Path, change: Callable[[Arrays], None], *, name: str = "digits") -> None:
+def change_records(folder: Path, change: Callable[[Arrays], None], *, name: str) -> None:
     """Change the records that are kept with the samples of a name, and their digest with them."""
     with _database(folder) as database:
-        ((key,),) = database.execute(
-            "SELECT key FROM artifact JOIN calibration ON calibration.id = calibration_id"
-            " WHERE role = 'samples' AND name = ?",
-            [name],
-        ).fetchall()
+        key = _key(database, name)
         path = folder / "artifacts" / key
         with np.load(path) as stored:
             arrays = dict(stored)
@@ -57,14 +53,20 @@ def change_records(folder: Path, change: Callable[[Arrays], None], *, name: str 
         )
 
 
-def forget_samples(folder: Path) -> None:
-    """Have all calibrations keep neither samples nor records, as ones that were imported."""
+def remove_samples(folder: Path, name: str, *, rows: bool = False) -> None:
+    """Remove the file of a name's samples; with ``rows`` its row, as if none had been kept."""
     with _database(folder) as database:
-        database.execute("DELETE FROM artifact WHERE role IN ('samples', 'records')")
-
-
-def lose_samples(folder: Path) -> None:
-    """Remove the files of the samples that are kept."""
-    with _database(folder) as database:
-        for (key,) in database.execute("SELECT key FROM artifact WHERE role = 'samples'"):
+        key = _key(database, name)
+        if rows:
+            database.execute("DELETE FROM artifact WHERE key = ?", [key])
+        else:
             (folder / "artifacts" / key).unlink()
+
+
+def _key(database: sqlite3.Connection, name: str) -> str:
+    ((key,),) = database.execute(
+        "SELECT key FROM artifact JOIN calibration ON calibration.id = calibration_id"
+        " WHERE role = 'samples' AND name = ?",
+        [name],
+    ).fetchall()
+    return str(key)
