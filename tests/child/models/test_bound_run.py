@@ -20,34 +20,22 @@ def compare(session, outputs, feeds):
     for got, expected in zip(bound, session.run(outputs, feeds), strict=True):
         assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
         np.testing.assert_array_equal(got, expected)
-    return bound
 
 
-def test_any_number_of_rows_one_after_the_other():
+def test_rows_of_any_number_and_layout_one_after_the_other():
     session = load(linear())
-    for n_rows in (1, 7, 300, 2, 0):
-        compare(session, ["y"], {"x": rows(n_rows)})
+    blocks = [rows(n_rows) for n_rows in (1, 7, 300, 2, 0)]
+    blocks += [rows(20)[::2], np.asfortranarray(rows(20)), np.broadcast_to(rows(1), (5, 6))]
+    blocks.append(rows(20).reshape(2, 10, 6).transpose(1, 0, 2)[:, 0])
+    for block in blocks:
+        compare(session, ["y"], {"x": block})
 
 
 def test_several_inputs_and_a_choice_of_outputs():
     model = softmax_of_two(weights())
     model.graph.output.append(value("z", ("N", 10)))
-    feeds = {"right": rows(4, seed=2), "left": rows(4)}
     for outputs in (["y"], ["z"], ["z", "y"]):
-        compare(load(model), outputs, feeds)
-
-
-@pytest.mark.parametrize(
-    "x",
-    [
-        rows(20)[::2],
-        np.asfortranarray(rows(20)),
-        rows(20).reshape(2, 10, 6).transpose(1, 0, 2)[:, 0],
-        np.broadcast_to(rows(1), (5, 6)),
-    ],
-)
-def test_rows_that_are_not_contiguous(x):
-    compare(load(linear()), ["y"], {"x": x})
+        compare(load(model), outputs, {"right": rows(4, seed=2), "left": rows(4)})
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int32, np.int64, np.bool_, np.float16, np.float64])
@@ -60,26 +48,22 @@ def test_inputs_of_other_types(dtype):
 def test_answers_do_not_change_with_the_next_run_or_the_rows():
     session, first = load(linear()), rows(5)
     answer = bound_run(session, ["y"], {"x": first}, onnxruntime.RunOptions())[0]
-    kept, sent = answer.copy(), first.copy()
+    answer_before, first_before = answer.copy(), first.copy()
     bound_run(session, ["y"], {"x": rows(5, seed=9)}, onnxruntime.RunOptions())
-    np.testing.assert_array_equal(first, sent)
+    np.testing.assert_array_equal(first, first_before)
     first[:] = 0
-    np.testing.assert_array_equal(answer, kept)
+    np.testing.assert_array_equal(answer, answer_before)
+
+
+X = rows(3)
 
 
 @pytest.mark.parametrize(
-    "feeds",
-    [
-        {"x": rows(3)[:, :2]},
-        {"x": rows(3).astype(np.float64)},
-        {},
-        {"z": rows(3)},
-        {"x": rows(3)[0]},
-    ],
+    "feeds", [{"x": X[:, :2]}, {"x": X.astype(np.float64)}, {}, {"z": X}, {"x": X[0]}]
 )
 def test_inputs_that_the_graph_does_not_take_fail(feeds):
     session = load(linear())
     for run in (session.run, lambda *a: bound_run(session, *a, onnxruntime.RunOptions())):
         with pytest.raises(Exception):  # noqa: B017, PT011 - of the library's many kinds
             run(["y"], feeds)
-    compare(session, ["y"], {"x": rows(3)})
+    compare(session, ["y"], {"x": X})

@@ -1,3 +1,5 @@
+"""Arrays become what the model's inputs are; the value that cannot is named."""
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -22,10 +24,10 @@ def fit(array, dtype, shape=None, *, start=0):
     return fit_inputs({"x": array}, [spec], location="inputs", start=start)["x"]
 
 
-def refusal(array, dtype, shape=None, *, start=0):
+def refused_at(array, dtype, shape=None, *, start=0):
     with pytest.raises(InvalidInput) as caught:
         fit(array, dtype, shape, start=start)
-    return caught.value.violations[0]
+    return caught.value.violations[0].location
 
 
 @given(finite, st.sampled_from(NUMBERS))
@@ -54,85 +56,67 @@ def fits(value, dtype):
     return value == int(value) and np.iinfo(dtype).min <= value <= np.iinfo(dtype).max
 
 
-def test_the_same_type_is_not_copied():
-    array = np.zeros((2, 3), dtype=np.float32)
+def test_the_same_type_is_not_copied_and_floats_may_be_infinite():
+    array = np.array([[np.nan, np.inf, -np.inf]], np.float32)
     assert fit(array, "float32") is array
-
-
-def test_nan_and_infinity_reach_a_model_that_takes_floats():
-    given_rows = np.array([[np.nan, np.inf, -np.inf]])
-    np.testing.assert_array_equal(fit(given_rows, "float16"), given_rows)
+    np.testing.assert_array_equal(fit(array, "float16"), array)
 
 
 @pytest.mark.parametrize(
-    ("value", "dtype"),
+    ("value", "kept_as", "dtype"),
     [
-        (1e39, "float32"),
-        (70000, "float16"),
-        (0.5, "int64"),
-        (np.nan, "int32"),
-        (np.inf, "int64"),
-        (-1, "uint8"),
-        (256, "uint8"),
-        (2.0**63, "int64"),
-        (2.0**64, "uint64"),
-        (2, "bool"),
+        *((1e39, "f8", "float32"), (70000, "f8", "float16"), (0.5, "f8", "int64")),
+        *((np.nan, "f8", "int32"), (np.inf, "f8", "int64"), (-1, "f8", "uint8")),
+        *((256, "f8", "uint8"), (2.0**63, "f8", "int64"), (2.0**64, "f8", "uint64")),
+        # Integers of any width are compared exactly.
+        *((2, "f8", "bool"), (2**63, "u8", "int64"), (-1, "i8", "uint64")),
     ],
 )
-def test_the_value_that_cannot_be_cast_is_named(value, dtype):
-    array = np.zeros((4, 2), dtype=np.float64)
+def test_the_value_that_cannot_be_cast_is_named(value, kept_as, dtype):
+    array = np.zeros((4, 2), dtype=kept_as)
     array[2, 1] = value
-    assert refusal(array, dtype, start=10).location == "inputs.x[12][1]"
+    assert refused_at(array, dtype, start=10) == "inputs.x[12][1]"
 
 
-def test_integers_of_any_width_are_compared_exactly():
-    assert refusal(np.array([[2**64 - 1]], dtype=np.uint64), "int64").location == "inputs.x[0][0]"
-    assert refusal(np.array([[-1]], dtype=np.int64), "uint64").location == "inputs.x[0][0]"
-    assert fit(np.array([[2**63 - 1]], dtype=np.uint64), "int64")[0, 0] == 2**63 - 1
-
-
-@pytest.mark.parametrize(
-    ("given_shape", "wanted"),
-    [
-        ((2,), (None, 3)),
-        ((2, 3, 1), (None, 3)),
-        ((2, 4), (None, 3)),
-        ((0, 3), (None, 3)),
-        ((2, 0), (None, None)),
-        ((), None),
-    ],
-)
-def test_other_shapes_are_refused(given_shape, wanted):
-    found = refusal(np.zeros(given_shape), "float32", wanted)
-    assert found.location == "inputs.x"
+def test_the_largest_integer_is_cast():
+    assert fit(np.array([[2**63 - 1]], np.uint64), "int64")[0, 0] == 2**63 - 1
 
 
 @pytest.mark.parametrize(
-    ("given_shape", "wanted"),
+    ("shape", "taken", "is_refused"),
     [
-        ((7, 3), (None, 3)),
-        ((7, 3), (8, 3)),
-        ((7, 9), (None, None)),
-        ((7, 2, 2), None),
-        ((7,), (1,)),
+        *(((2,), (None, 3), True), ((2, 3, 1), (None, 3), True), ((2, 4), (None, 3), True)),
+        *(((0, 3), (None, 3), True), ((2, 0), (None, None), True), ((), None, True)),
+        *(((7, 3), (None, 3), False), ((7, 3), (8, 3), False), ((7, 9), (None, None), False)),
+        *(((7, 2, 2), None, False), ((7,), (1,), False)),
     ],
 )
-def test_the_number_of_rows_is_free(given_shape, wanted):
-    assert fit(np.zeros(given_shape), "float32", wanted).shape == given_shape
+def test_the_number_of_rows_is_free_and_no_other(shape, taken, is_refused):
+    if is_refused:
+        assert refused_at(np.zeros(shape), "float32", taken) == "inputs.x"
+    else:
+        assert fit(np.zeros(shape), "float32", taken).shape == shape
 
 
-def test_names_must_be_those_of_the_model():
+ROWS = np.zeros((2, 1))
+
+
+@pytest.mark.parametrize(
+    ("arrays", "location"),
+    [
+        ({"a": ROWS}, "inputs.b"),
+        ({"a": ROWS, "b": ROWS, "c": ROWS}, "inputs.c"),
+        ({"a": ROWS, "b": ROWS, "labels": ROWS}, "inputs.labels"),
+        ({"a": ROWS, "b": ROWS[:1]}, "inputs"),
+        ({"inputs": ROWS}, "inputs.inputs"),
+    ],
+)
+def test_names_must_be_those_of_the_model(arrays, location):
     specs = [TensorSpec(name, "float32", None) for name in ("a", "b")]
-    rows = np.zeros((2, 1))
-    for arrays, location in [
-        ({"a": rows}, "inputs.b"),
-        ({"a": rows, "b": rows, "c": rows}, "inputs.c"),
-        ({"a": rows, "b": rows[:1]}, "inputs"),
-        ({"inputs": rows}, "inputs.inputs"),
-    ]:
-        with pytest.raises(InvalidInput) as caught:
-            fit_inputs(by_input(arrays, specs), specs, location="inputs", start=0)
-        assert caught.value.violations[0].location == location
+    with pytest.raises(InvalidInput) as caught:
+        fit_inputs(by_input(arrays, specs), specs, location="inputs", start=0)
+    assert caught.value.violations[0].location == location
+    assert ("leave it out" in caught.value.message) == ("labels" in arrays)
 
 
 def test_inputs_of_no_numbers_are_refused():
@@ -140,9 +124,3 @@ def test_inputs_of_no_numbers_are_refused():
     for name in ("str", "bfloat16", "sequence", "complex64"):
         with pytest.raises(InvalidOnnxModel, match="'x'"):
             check_input_types([TensorSpec("x", name, None)])
-
-
-def test_labels_in_a_request_are_named():
-    specs = [TensorSpec("x", "float32", (None, 2))]
-    with pytest.raises(InvalidInput, match="has no such input; it has 'x'; leave it out"):
-        fit_inputs({"x": np.ones((3, 2)), "labels": np.ones(3)}, specs, location="inputs", start=0)

@@ -1,4 +1,4 @@
-"""Runs are stopped at their deadline, and no others are."""
+"""A session runs on the requested device, within its time, or says why it does not."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -10,10 +10,32 @@ from runner_models import endless_above, linear, rows, session_on
 
 from service.child.onnx.session import CPU, bound_run, session_options
 from service.child.onnx.watchdog import Watchdog
-from service.errors import DeadlineExceeded, InvalidInput
+from service.child.serve import FIRST_KINDS, USED, Requests
+from service.errors import DeadlineExceeded, InferenceFailed, InvalidInput
+from service.runner.messages.frames import Frame, Kind
+from service.runner.pool import RunnerPool
 
 LONG = 60.0
 ROUNDING = 1e-6
+X = rows(3)
+
+
+@pytest.mark.process
+def test_an_unusable_gpu_is_not_replaced_by_the_cpu(capfd):
+    with RunnerPool(device="auto") as pool:
+        if pool.device().name != "cpu":
+            pytest.skip("CUDA works here")
+    with pytest.raises(InferenceFailed, match="cuda:0"):
+        session_on("cuda:0", linear())
+
+
+@pytest.mark.parametrize("kind", FIRST_KINDS)
+def test_a_child_that_was_used_takes_no_other_upload(kind):
+    requests = Requests()
+    with pytest.raises(KeyError):  # it names no sets
+        requests.answer(Frame(Kind.READ, 0, {}, {}, budget_ms=60_000))
+    with pytest.raises(InferenceFailed, match=USED):
+        requests.answer(Frame(kind, 1, {}, {}, budget_ms=60_000))
 
 
 class Clock:
@@ -45,10 +67,10 @@ def run(session, x):
     return session.run(["y"], {"x": x}, place="inputs")["y"]
 
 
-def run_for(seconds, session, x, clock, watchdog):
-    """Let so much time pass while the session runs."""
+def run_for(seconds, session, clock, watchdog):
+    """Let so much time pass while the session runs for ever."""
     with ThreadPoolExecutor(1) as threads:
-        running = threads.submit(run, session, x)
+        running = threads.submit(run, session, 2000 + X)
         assert wait_until(lambda: watchdog._is_running)
         clock.now += seconds + ROUNDING
         return running.result()
@@ -56,76 +78,69 @@ def run_for(seconds, session, x, clock, watchdog):
 
 @pytest.mark.parametrize(("budget", "each"), [(0.2, None), (LONG, 0.2), (0, 0.2)])
 def test_a_run_is_stopped_and_the_next_is_not(watchdog, clock, endless, budget, each):
-    x = rows(3)
-    expected = run(endless, x)
+    expected = run(endless, X)
     for _ in range(2):
         with pytest.raises(DeadlineExceeded, match=r"0\.2 s"), watchdog.request(budget, each):
-            run_for(0.2, endless, 2000 + x, clock, watchdog)
+            run_for(0.2, endless, clock, watchdog)
         with watchdog.request(LONG, LONG):
-            assert (run(endless, x) == expected).all()
+            assert (run(endless, X) == expected).all()
 
 
 def test_each_run_has_its_own_time_and_all_have_one_together(watchdog, clock, endless):
-    x = rows(3)
     with watchdog.request(LONG, 0.3):
         for _ in range(3):
             clock.now += 0.2
-            run(endless, x)
+            run(endless, X)
         with pytest.raises(DeadlineExceeded, match=r"0\.3 s"):
-            run_for(0.3, endless, 2000 + x, clock, watchdog)
-        run(endless, x)
+            run_for(0.3, endless, clock, watchdog)
+        run(endless, X)
     with watchdog.request(0.4, 0.3):
         clock.now += 0.2
-        run(endless, x)
+        run(endless, X)
         with pytest.raises(DeadlineExceeded, match=r"0\.4 s"):
-            run_for(0.2, endless, 2000 + x, clock, watchdog)
+            run_for(0.2, endless, clock, watchdog)
 
 
 def test_no_run_begins_after_the_deadline_of_its_request(watchdog, clock):
     with watchdog.request(0.01):
         watchdog.check()
         clock.now += 0.01 + ROUNDING
-        with pytest.raises(DeadlineExceeded):
-            watchdog.check()
-        with pytest.raises(DeadlineExceeded):
-            watchdog.begin()
+        for late in (watchdog.check, watchdog.begin):
+            with pytest.raises(DeadlineExceeded):
+                late()
     watchdog.begin()
     watchdog.end()
 
 
 def test_a_late_stop_does_not_stop_a_later_run():
     watchdog = Watchdog()
-    endless = session_on("cpu", endless_above(1000.0), watchdog)
-    session, x = session_on("cpu", linear(), watchdog), rows(1)
-    with watchdog.request(LONG, 0.05), pytest.raises(DeadlineExceeded):
-        run(endless, rows(1) + 2000)
+    session = session_on("cpu", linear(), watchdog)
     for number in range(300):
         with suppress(DeadlineExceeded), watchdog.request(LONG, 1e-5 * (1 + number % 30)):
             for _ in range(20):
-                run(session, x)
+                run(session, X)
         with watchdog.request(LONG, LONG):
             for _ in range(3):
-                run(session, x)
+                run(session, X)
 
 
 def test_another_failure_is_reported_as_such(watchdog, endless):
     with watchdog.request(LONG, LONG):
-        with pytest.raises(InvalidInput, match="does not take these rows"):
-            run(endless, rows(3)[:, :2])
-        assert len(run(endless, rows(3))) == 3
+        with pytest.raises(InvalidInput):
+            run(endless, X[:, :2])
+        assert len(run(endless, X)) == 3
 
 
 def test_a_bound_run_is_stopped_as_well():
     watchdog = Watchdog()
     data = endless_above(1000.0).SerializeToString()
     session = onnxruntime.InferenceSession(data, session_options(1), providers=[CPU])
-    x = rows(3)
     with watchdog.request(LONG, 0.2):
         options = watchdog.begin()
         with pytest.raises(Exception, match=r"[Tt]erminate"):
-            bound_run(session, ["y"], {"x": 2000 + x}, options)
+            bound_run(session, ["y"], {"x": 2000 + X}, options)
         watchdog.end()
     with watchdog.request(LONG, LONG):
-        (answer,) = bound_run(session, ["y"], {"x": x}, watchdog.begin())
+        (answer,) = bound_run(session, ["y"], {"x": X}, watchdog.begin())
         watchdog.end()
-    assert (answer == session.run(["y"], {"x": x})[0]).all()
+    assert (answer == session.run(["y"], {"x": X})[0]).all()
