@@ -1,10 +1,9 @@
 """Claims, leases, progress and ends of jobs, on both databases."""
 
 import pytest
-from databases import DIALECTS
 from sqlalchemy import func, select, update
 from sqlalchemy.exc import IntegrityError
-from stored_rows import JOB_KINDS, CalibrationJobs, EvaluationJobs, claimed, new_artifact
+from stored_rows import CalibrationJobs, EvaluationJobs, claimed, new_artifact
 
 import models
 from service.errors import Conflict
@@ -13,19 +12,13 @@ from service.storage.calibrations import CalibrationRepository
 from service.storage.evaluations import EvaluationRepository
 from service.storage.tenants import ALL_TENANTS
 
-
-@pytest.fixture(params=DIALECTS)
-def dialect(request: pytest.FixtureRequest) -> str:
-    """Return the name of each supported database."""
-    return request.param
-
-
 EXPIRED = -1.0
 
 
-@pytest.fixture(params=JOB_KINDS, ids=lambda kind: kind.kind)
-def jobs(request, database):
-    return request.param(database)
+@pytest.fixture
+def dialect(combination) -> str:
+    """Return the name of the database of a kind of jobs."""
+    return combination[0]
 
 
 def count(jobs, table):
@@ -34,17 +27,9 @@ def count(jobs, table):
 
 
 def score(jobs, row, **columns):
-    defaults = {
-        "tenant_id": row.tenant_id,
-        "calibration_id": jobs.calibration_id(row),
-        "k": 1,
-        "subject_kind": "measure",
-        "subject": "margin",
-        "phase": "evaluation",
-        "name": "nll",
-        "value": 0.25,
-    }
-    return models.Score(**(defaults | columns))
+    defaults = {"tenant_id": row.tenant_id, "calibration_id": jobs.calibration_id(row), "k": 1}
+    defaults |= {"subject_kind": "measure", "subject": "margin", "phase": "evaluation"}
+    return models.Score(**(defaults | {"name": "nll", "value": 0.25} | columns))
 
 
 def expire(jobs):
@@ -52,57 +37,44 @@ def expire(jobs):
         session.execute(update(jobs.table).values(lease_until=models.database_now(EXPIRED)))
 
 
+def progress_of(row):
+    return row.progress_stage, row.progress_done, row.progress_total, row.progress_rate
+
+
 def test_the_oldest_is_claimed_first_and_each_once(jobs):
     rows = [jobs.put() for _ in range(3)]
     rows.sort(key=lambda row: (row.created_at, row.id.hex))
     queue = jobs.queue_of()
-    found = [claimed(queue) for _ in range(3)]
-    assert [job.id for job in found] == [row.id for row in rows]
-    assert found[0] == jobs.first_claim(rows[0])
+    claims = [claimed(queue) for _ in range(3)]
+    assert [job.id for job in claims] == [row.id for row in rows]
+    assert claims[0] == jobs.first_claim(rows[0])
     assert queue.claim() is None
 
 
-def test_a_claim_marks_the_row_and_leases_it_by_the_databases_clock(jobs):
+def test_a_claim_leases_the_row_by_the_databases_clock_until_it_expires(jobs):
     row = jobs.put()
-    jobs.queue_of("me", lease_seconds=30).claim()
-    row = jobs.stored(row.id)
-    assert (row.status, row.lease_owner, row.attempt) == ("running", "me", 1)
-    lease = (row.lease_until - row.started_at).total_seconds()
+    first = claimed(jobs.queue_of("first", lease_seconds=30))
+    stored = jobs.stored(row.id)
+    assert (stored.status, stored.lease_owner, stored.attempt) == ("running", "first", 1)
+    lease = (stored.lease_until - stored.started_at).total_seconds()
     assert lease == pytest.approx(30, abs=0.5)
-
-
-def test_a_job_whose_lease_runs_is_not_claimed_and_one_whose_lease_expired_is(jobs):
-    jobs.put()
-    first = claimed(jobs.queue_of("first", lease_seconds=60))
     assert jobs.queue_of("second").claim() is None
     expire(jobs)
     second = claimed(jobs.queue_of("second"))
-    assert second.id == first.id
-    assert second.attempt == 2
+    assert (second.id, second.attempt) == (first.id, 2)
 
 
-def test_renewing_prolongs_the_lease(jobs):
+def test_renewing_and_progress_prolong_the_lease(jobs):
     row = jobs.put()
     queue = jobs.queue_of("me", lease_seconds=30)
     job = claimed(queue)
-    expire(jobs)
-    before = jobs.stored(row.id).lease_until
-    assert queue.renew(job) is JobSignal.GO_ON
-    assert (jobs.stored(row.id).lease_until - before).total_seconds() > 30
+    for call in (queue.renew, lambda job: queue.report_progress(job, "records", 3, 10, 1.5)):
+        expire(jobs)
+        before = jobs.stored(row.id).lease_until
+        assert call(job) is JobSignal.GO_ON
+        assert (jobs.stored(row.id).lease_until - before).total_seconds() > 30
+    assert progress_of(jobs.stored(row.id)) == ("records", 3, 10, 1.5)
     assert jobs.queue_of("other").claim() is None
-
-
-def test_progress_is_seen_and_prolongs_the_lease(jobs):
-    row = jobs.put()
-    queue = jobs.queue_of()
-    job = claimed(queue)
-    expire(jobs)
-    before = jobs.stored(row.id).lease_until
-    assert queue.report_progress(job, "records", 3, 10, 1.5) is JobSignal.GO_ON
-    row = jobs.stored(row.id)
-    assert (row.progress_stage, row.progress_done, row.progress_total) == ("records", 3, 10)
-    assert row.progress_rate == 1.5
-    assert row.lease_until > before
 
 
 def test_a_second_attempt_starts_without_the_progress_of_the_first(jobs):
@@ -111,8 +83,7 @@ def test_a_second_attempt_starts_without_the_progress_of_the_first(jobs):
     first.report_progress(claimed(first), "fit", 3, 10, 2.0)
     claimed(jobs.queue_of("second"))
     row = jobs.stored(row.id)
-    assert (row.progress_stage, row.progress_done, row.progress_total) == (None, 0, 0)
-    assert row.progress_rate is None
+    assert progress_of(row) == (None, 0, 0, None)
     assert row.claimed_at > row.started_at
 
 
@@ -121,8 +92,8 @@ def test_the_owner_is_told_that_the_end_is_wanted(jobs):
     queue = jobs.queue_of()
     job = claimed(queue)
     jobs.request_cancel(row)
-    found = jobs.stored(row.id)
-    assert (found.status, found.cancel_requested) == ("running", True)
+    stored = jobs.stored(row.id)
+    assert (stored.status, stored.cancel_requested) == ("running", True)
     assert queue.renew(job) is JobSignal.CANCEL
     assert queue.report_progress(job, "fit", 1, 2) is JobSignal.CANCEL
     assert queue.cancel(job)
@@ -135,9 +106,9 @@ def test_a_queued_job_ends_at_once_however_often_it_is_cancelled(jobs):
     row = jobs.put()
     for _ in range(2):
         jobs.request_cancel(row)
-        found = jobs.stored(row.id)
-        assert found.status == "cancelled"
-        assert found.finished_at >= found.created_at
+        stored = jobs.stored(row.id)
+        assert stored.status == "cancelled"
+        assert stored.finished_at >= stored.created_at
     assert jobs.queue_of().claim() is None
 
 
@@ -149,7 +120,7 @@ def test_a_finished_job_cannot_be_cancelled(jobs, status):
         queue.publish(job, rows=[], artifacts=[], **jobs.result)
     else:
         assert queue.fail(job, {"title": "Test"})
-    with pytest.raises(Conflict, match=f"has already {status}"):
+    with pytest.raises(Conflict, match=status):
         jobs.request_cancel(row)
 
 
@@ -172,17 +143,21 @@ def test_a_job_that_died_three_times_fails_and_the_next_one_is_claimed(jobs):
     assert claimed(jobs.queue_of()).id == healthy.id
     row = jobs.stored(row.id)
     assert (row.status, row.attempt, row.lease_owner) == ("failed", 3, None)
-    assert row.error["detail"] == (
-        f"The process that ran this {jobs.kind} died 3 times, last seen in stage 'records'."
-    )
+    assert row.error["type"].endswith("worker-died")
+    assert all(word in row.error["detail"] for word in (jobs.kind, "3", "'records'"))
 
 
-def test_publishing_shows_everything_at_once(jobs):
-    row = jobs.put()
-    queue = jobs.queue_of()
+def test_publishing_shows_everything_at_once_and_the_end_alone_is_news(jobs):
+    row, queue = jobs.put(), jobs.queue_of()
+    before = jobs.database.generation
     job = claimed(queue)
+    assert queue.claim() is None
+    queue.renew(job)
+    queue.report_progress(job, "load", 1, 2)
+    assert jobs.database.generation == before
     file = new_artifact(jobs.calibration_id(row), "records")
     queue.publish(job, rows=[score(jobs, row)], artifacts=[file], **jobs.result)
+    assert jobs.database.generation > before
     row = jobs.stored(row.id)
     assert {name: getattr(row, name) for name in jobs.result} == jobs.result
     assert (row.status, row.error, row.lease_owner) == ("succeeded", None, None)
@@ -204,12 +179,10 @@ def test_what_a_job_publishes_belongs_to_it(database):
     queue.publish(claimed(queue), rows=[], artifacts=[file])
     with database.reading(ALL_TENANTS) as session:
         ours = CalibrationRepository(session, row.tenant_id).get(row.id).artifacts
-        theirs = EvaluationRepository(session, row.tenant_id).by_id(further.id).artifacts
-    assert [(found.role, found.evaluation_id) for found in ours] == [("records", None)]
-    assert [(found.role, found.evaluation_id) for found in theirs] == [
-        ("evaluation_records", further.id)
-    ]
-    assert theirs[0].calibration_id == row.id
+        (theirs,) = EvaluationRepository(session, row.tenant_id).by_id(further.id).artifacts
+    assert [(artifact.role, artifact.evaluation_id) for artifact in ours] == [("records", None)]
+    assert (theirs.role, theirs.evaluation_id) == ("evaluation_records", further.id)
+    assert theirs.calibration_id == row.id
 
 
 def test_each_queue_claims_jobs_of_its_own_kind(database):
@@ -268,27 +241,20 @@ def test_the_same_owner_with_an_older_attempt_is_stale_too(jobs):
 
 def test_a_job_that_is_handed_back_is_claimable_and_counts_no_death(jobs):
     row = jobs.put()
-    for owner in ("a", "b", "c", "d", "e"):
+    for owner in ("a", "b", "c", "d"):
         queue = jobs.queue_of(owner)
         job = claimed(queue)
         assert job.attempt == 1
         assert queue.release(job)
         assert queue.renew(job) is JobSignal.LOST
-    row = jobs.stored(row.id)
-    assert (row.status, row.attempt, row.lease_owner) == ("queued", 0, None)
-
-
-def test_an_owner_that_handed_a_job_back_is_stale_though_its_number_is_given_out_again(jobs):
-    jobs.put()
-    first = jobs.queue_of("first")
-    handed_back = claimed(first)
-    first.release(handed_back)
-    second = jobs.queue_of("second")
-    job = claimed(second)
-    assert job == handed_back
-    assert first.renew(handed_back) is JobSignal.LOST
-    assert not first.fail(handed_back, {"title": "Stale"})
-    assert second.renew(job) is JobSignal.GO_ON
+    stored = jobs.stored(row.id)
+    assert (stored.status, stored.attempt, stored.lease_owner) == ("queued", 0, None)
+    # The owner is stale, though its number is given out again.
+    new = jobs.queue_of("new")
+    assert claimed(new) == job
+    assert queue.renew(job) is JobSignal.LOST
+    assert not queue.fail(job, {"title": "Stale"})
+    assert new.renew(job) is JobSignal.GO_ON
 
 
 def test_a_successor_takes_over_what_a_dead_owner_ran(jobs):
@@ -300,17 +266,3 @@ def test_a_successor_takes_over_what_a_dead_owner_ran(jobs):
     assert {claimed(successor).id, claimed(successor).id} == {running.id, queued.id}
     assert jobs.stored(job.id).attempt == 2
     assert dead.renew(job) is JobSignal.LOST
-
-
-def test_only_what_ends_a_job_is_news(jobs):
-    row = jobs.put()
-    queue = jobs.queue_of()
-    before = jobs.database.generation
-    job = claimed(queue)
-    assert queue.claim() is None
-    queue.renew(job)
-    queue.report_progress(job, "load", 1, 2)
-    assert jobs.stored(row.id).progress_done == 1
-    assert jobs.database.generation == before
-    queue.publish(job, rows=[], artifacts=[], **jobs.result)
-    assert jobs.database.generation > before
