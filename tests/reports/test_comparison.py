@@ -1,194 +1,175 @@
 """What calibrations are compared on: a set that they have in common, or nothing."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pytest
-from running_service import DIGITS, calibrated, digits, evaluate, npz, quick_config
+from howsure_command import howsure
+from page_text import document, visible_text
+from report_scenarios import Arrays, send_set
+from running_service import DIGITS, DIGITS_PARTS, calibrated, npz
 
 N_CLASSES = 4
 
 
-def month(*, right: float, seed: int, n: int = 1500, shift: int = 0) -> bytes:
+def month(*, right: float, seed: int, n: int = 900, shift: int = 0) -> Arrays:
     """Return outputs of one model, and labels that they match as often as ``right``."""
     rng = np.random.default_rng(seed)
-    logits = rng.normal(size=(n, N_CLASSES)) * 2
+    logits = np.round(rng.normal(size=(n, N_CLASSES)) * 2, 3)
     labels = np.where(rng.random(n) < right, logits.argmax(axis=1), rng.integers(0, N_CLASSES, n))
-    return npz(logits=logits.astype(np.float32), labels=(labels + shift) % N_CLASSES)
+    return {"logits": logits, "labels": (labels + shift) % N_CLASSES}
 
 
 JULY, NOVEMBER = month(right=0.9, seed=1), month(right=0.4, seed=2)
 DECEMBER, JANUARY = month(right=0.4, seed=3), month(right=0.9, seed=4)
 
 
-def versions(client: Any, name: str, *evaluations: bytes | None) -> tuple[str, str]:
+def versions(client: Any, name: str, *evaluations: Arrays | None, sets=(JULY, NOVEMBER)) -> tuple:
     """Calibrate on July and on November, with these evaluation sets."""
-    for data, judging in zip((JULY, NOVEMBER), evaluations or (None, None), strict=True):
-        calibrated(client, quick_config(name=name), calibration=data, evaluation=judging)
+    for data, judging in zip(sets, evaluations or (None, None), strict=True):
+        evaluation = None if judging is None else npz(**judging)
+        calibrated(client, {"name": name}, calibration=npz(**data), evaluation=evaluation)
     return f"{name}@1", f"{name}@2"
 
 
-def judge(client: Any, names: tuple[str, ...], called: str, data: bytes) -> None:
+def judge(client: Any, names: tuple[str, ...], called: str, data: Arrays) -> None:
     for name in names:
-        answer = evaluate(client, name, called, data)
-        assert answer.json()["status"] == "succeeded", answer.text
+        send_set(client, name, called, data)
 
 
 def compared(client: Any, *names: str) -> dict[str, Any]:
     answer = client.get("/report", params={"calibration": names})
     assert answer.is_success, answer.text
-    found: dict[str, Any] = answer.json()["comparisons"][0]
-    return found
+    comparison: dict[str, Any] = answer.json()["comparisons"][0]
+    return comparison
 
 
-def numbers(found: Mapping[str, Any], score: str) -> list[float]:
-    return [one["events"]["1"][score] for one in found["judged"]]
+def losses(comparison: dict[str, Any], score: str) -> list[float]:
+    return [one["events"]["1"][score] for one in comparison["judged"]]
 
 
-def test_a_difference_of_sets_is_none_of_versions(client) -> None:
-    names = versions(client, "sets")
-    found = compared(client, *names)
-    assert found["basis"] == "none"
-    assert found["events"]["1"]["differences"] == {}
-    assert found["events"]["1"]["undecided"] == "different-sets"
-    said = " ".join(found["sentences"])
-    assert "no difference between sets@1 and sets@2 is known" in said
-    assert "right more often" not in said
-    for name, accuracy in zip(names, numbers(found, "accuracy"), strict=True):
-        assert f"{name} is right on {100 * accuracy:.1f} % of its calibration set" in said
-    assert found["to_decide"]["commands"] == [
-        "howsure evaluate sets@1 SET --name NAME",
-        "howsure evaluate sets@2 SET --name NAME",
-        "howsure compare sets@1 sets@2",
+def copies_with_the_same_labels() -> tuple[Arrays, Arrays]:
+    with np.load(DIGITS / "evaluation.npz") as evaluation:
+        labels = evaluation["labels"] % N_CLASSES
+    rng = np.random.default_rng(8)
+    return tuple(
+        {"logits": rng.normal(size=(len(labels), N_CLASSES)) + 3.0 * np.eye(N_CLASSES)[labels]}
+        | {"labels": labels}
+        for _ in range(2)
+    )
+
+
+def test_versions_are_compared_on_the_newest_set_of_both(
+    client, service, shelf, golden
+) -> None:
+    names = versions(client, "months")
+    sentences: dict[str, str] = {}
+
+    def step(title: str, on: str | None, undecided: str | None) -> dict[str, Any]:
+        comparison = compared(client, *names)
+        basis = "none" if on is None else "further"
+        assert comparison["basis"] == basis, title
+        assert comparison["on"] == ("different sets" if on is None else f"the further set “{on}”")
+        assert comparison["events"]["1"]["undecided"] == undecided
+        assert comparison["same_model"] is False
+        decision = comparison["to_decide"] or {"sentence": "", "commands": []}
+        told = [*comparison["sentences"], decision["sentence"], *decision["commands"]]
+        sentences[title] = "\n".join(told)
+        return comparison
+
+    comparison = step("sets of their own", None, "different-sets")
+    assert comparison["events"]["1"]["differences"] == {}
+    assert len(comparison["to_decide"]["commands"]) == 3
+    judge(client, names[1:], "new year", month(right=0.9, seed=11, n=300))
+    comparison = step("a set of one alone", None, "different-sets")
+    assert comparison["to_decide"]["commands"] == [
+        "howsure evaluate months@1 SET --name 'new year'",
+        "howsure compare months@1 months@2",
     ]
-    judge(client, ("sets@2",), "new year", JANUARY)
-    assert compared(client, *names)["to_decide"]["commands"] == [
-        "howsure evaluate sets@1 SET --name 'new year'",
-        "howsure compare sets@1 sets@2",
-    ]
+    # An altered copy has the same labels in the same order.
+    for name, called, data in zip(
+        names, ("clean", "noisy"), copies_with_the_same_labels(), strict=True
+    ):
+        judge(client, (name,), called, data)
+    step("altered copies", None, "different-sets")
 
-
-def test_versions_are_compared_on_the_newest_further_set_of_both(client) -> None:
-    names = versions(client, "newest")
     judge(client, names, "december", DECEMBER)
-    found = compared(client, *names)
-    assert (found["basis"], found["on"]) == ("further", "the further set “december”")
-    event = found["events"]["1"]
-    assert event["undecided"] is None
-    assert event["differences"]["nll"]["pairs"] == 1500
+    comparison = step("one common set", "december", None)
+    event = comparison["events"]["1"]
+    assert event["differences"]["nll"]["pairs"] == 900
     assert event["differences"]["accuracy"]["mean"] == 0.0
     for score in ("nll", "brier"):
-        first, second = numbers(found, score)
+        first, second = losses(comparison, score)
         assert event["differences"][score]["mean"] == pytest.approx(second - first)
-    assert found["sentences"][0].startswith(
-        "Top-1, on the further set “december”: newest@2 states better than newest@1"
-    )
+    assert event["differences"]["nll"]["mean"] < 0
     reports = client.get("/report", params={"calibration": names}).json()["calibrations"]
-    for report, judged in zip(reports, found["judged"], strict=True):
-        scores = report["evaluations"][0]["events"]["1"]["scores"]
-        assert judged["events"]["1"]["ece_15"] == scores["ece_15"]
+    for report, one in zip(reports, comparison["judged"], strict=True):
+        scores = report["evaluations"][-1]["events"]["1"]["scores"]
+        assert one["events"]["1"]["ece_15"] == scores["ece_15"]
 
+    calibrated(client, {"name": "months", "bins": 1}, calibration=npz(**NOVEMBER))
+    judge(client, ("months@3",), "december", DECEMBER)
     judge(client, names, "january", JANUARY)
-    found = compared(client, *names)
-    assert found["on"] == "the further set “january”"
-    assert "newest@1 states better than newest@2" in found["sentences"][0]
+    comparison = step("two common sets", "january", None)
+    assert comparison["events"]["1"]["differences"]["nll"]["mean"] > 0
+    # All are compared on one set if there is one.
+    three = {"calibration": (*names, "months@3")}
+    comparisons = client.get("/report", params=three).json()["comparisons"]
+    assert [one["on"] for one in comparisons] == ["the further set “december”"] * 2
 
+    judge(client, names, "easy", month(right=1.0, seed=5))
+    event = step("a set without errors", "easy", "too-rare")["events"]["1"]
+    assert (event["n_wrong"], event["n_right"]) == (0, 900)
+    client.delete("/calibrations/months@1/evaluations/easy").raise_for_status()
+    client.delete("/calibrations/months@1/evaluations/january").raise_for_status()
+    alone = step("one is left", "december", None)["sentences"]
+    assert f"Also: {alone[0]}" in sentences["two common sets"].splitlines()
 
-def test_all_are_compared_on_one_set_if_there_is_one(client) -> None:
-    names = versions(client, "three")
-    calibrated(client, quick_config(name="three", bins=1), calibration=NOVEMBER)
-    judge(client, (*names, "three@3"), "december", DECEMBER)
-    judge(client, names, "january", JANUARY)
-    params = {"calibration": (*names, "three@3")}
-    found = client.get("/report", params=params).json()["comparisons"]
-    assert [one["on"] for one in found] == ["the further set “december”"] * 2
-
-
-def test_other_common_sets_are_told_beside_the_newest(client) -> None:
-    names = versions(client, "several")
-    judge(client, names, "december", DECEMBER)
-    judge(client, names, "january", JANUARY)
-    judge(client, names, "labels in another order", month(right=0.97, seed=9, shift=1))
-    found = compared(client, *names)
-    assert found["on"] == "the further set “january”"
-    (also,) = (said for said in found["sentences"] if said.startswith("Also: "))
-    client.delete(f"/calibrations/{names[0]}/evaluations/january").raise_for_status()
-    alone = compared(client, *names)
-    assert alone["on"] == "the further set “december”"
-    assert also == f"Also: {alone['sentences'][0]}"
-    assert not [said for said in alone["sentences"] if said.startswith("Also: ")]
+    others = [shelf(name)["id"] for name in ("rare-errors", "imported")]
+    done = howsure("compare", *names, *others, HOWSURE_URL=service.url, COLUMNS="100")
+    page = client.get("/report", params=three, headers={"Accept": "text/html"}).text
+    texts = {"command": done.stdout + done.stderr, "page": visible_text(page)}
+    golden("comparisons.txt", document(sentences | texts))
 
 
 def test_a_finding_of_a_version_does_not_forbid_a_common_further_set(client) -> None:
     names = versions(client, "warned-version", JANUARY, JANUARY)
-    report = client.get("/report", params={"calibration": names[1]}).json()
-    assert report["summary"]["status"] == "warned"
     assert compared(client, *names)["events"]["1"]["undecided"] == "warnings"
     judge(client, names, "december", DECEMBER)
-    found = compared(client, *names)
-    assert found["events"]["1"]["undecided"] is None
-    assert "warned-version@2 states better than warned-version@1" in found["sentences"][0]
-    assert found["sentences"][-1].startswith("Fix the findings of warned-version@2")
+    comparison = compared(client, *names)
+    assert comparison["events"]["1"]["undecided"] is None
+    assert "warned-version@2" in comparison["sentences"][-1]
 
 
 def test_a_further_set_may_be_the_evaluation_set_of_the_other(client) -> None:
     names = versions(client, "mixed", JANUARY, DECEMBER)
     judge(client, names[:1], "december", DECEMBER)
-    found = compared(client, *names)
-    assert found["on"] == "the further set “december” (mixed@2: its evaluation set)"
-    assert [one["kind"] for one in found["judged"]] == ["further", "evaluation"]
-
-
-def test_an_altered_copy_is_another_set(client) -> None:
-    """A noisy copy has the same labels in the same order."""
-    names = versions(client, "copies")
-    with np.load(DIGITS / "evaluation.npz") as evaluation:
-        labels = evaluation["labels"] % N_CLASSES
-    rng = np.random.default_rng(8)
-    for name, called in zip(names, ("clean", "noisy"), strict=True):
-        logits = rng.normal(size=(len(labels), N_CLASSES)) + 3.0 * np.eye(N_CLASSES)[labels]
-        judge(client, (name,), called, npz(logits=logits, labels=labels))
-    assert compared(client, *names)["basis"] == "none"
+    comparison = compared(client, *names)
+    assert comparison["on"] == "the further set “december” (mixed@2: its evaluation set)"
+    assert [one["kind"] for one in comparison["judged"]] == ["further", "evaluation"]
 
 
 def test_nothing_is_better_on_a_set_whose_labels_look_wrong(client) -> None:
-    july = [month(right=0.97, seed=seed) for seed in (6, 7)]
-    for data in july:
-        calibrated(client, quick_config(name="doubtful"), calibration=data)
-    names = ("doubtful@1", "doubtful@2")
-    judge(client, names, "other order", month(right=0.97, seed=9, shift=1))
-    found = compared(client, *names)
-    assert found["events"]["1"]["undecided"] == "doubtful-set"
-    assert "no comparison, because labels of this set look wrong" in found["sentences"][0]
+    months = [month(right=0.97, seed=seed) for seed in (6, 7)]
+    names = versions(client, "doubtful", sets=months)
     judge(client, names, "right order", month(right=0.97, seed=9))
-    judge(client, names, "again", month(right=0.97, seed=10, shift=1))
+    judge(client, names, "other order", month(right=0.97, seed=10, shift=1))
     assert compared(client, *names)["on"] == "the further set “right order”"
+    client.delete("/calibrations/doubtful@1/evaluations/right order").raise_for_status()
+    comparison = compared(client, *names)
+    assert comparison["on"] == "the further set “other order”"
+    assert comparison["events"]["1"]["undecided"] == "doubtful-set"
 
 
 def test_versions_of_one_model_give_the_same_classes(client) -> None:
     with np.load(DIGITS / "calibration.npz") as data:
-        arrays = dict(data)
-    for half in (0, 1):
-        rows = npz(**{name: values[half::2] for name, values in arrays.items()})
-        calibrated(
-            client, quick_config(name="one-model"), model=digits("model.onnx"), calibration=rows
-        )
+        halves = [npz(**{name: data[name][half::2] for name in data}) for half in (0, 1)]
+    for half in halves:
+        calibrated(client, {"name": "one-model"}, **DIGITS_PARTS | {"calibration": half})
     names = ("one-model@1", "one-model@2")
-    for basis in ("none", "further"):
-        if basis == "further":
-            judge(client, names, "later", digits("evaluation.npz"))
-        found = compared(client, *names)
-        assert (found["basis"], found["same_model"]) == (basis, True)
-        assert "they give the same classes" in found["sentences"][-1]
-    assert not compared(client, *versions(client, "no-model"))["same_model"]
-
-
-def test_a_set_without_errors_names_no_better_version(client) -> None:
-    names = versions(client, "no-errors")
-    judge(client, names, "easy", month(right=1.0, seed=5))
-    found = compared(client, *names)
-    assert found["on"] == "the further set “easy”"
-    event = found["events"]["1"]
-    assert (event["undecided"], event["n_wrong"], event["n_right"]) == ("too-rare", 0, 1500)
-    assert "too few wrong answers (0) to tell which" in found["sentences"][0]
+    comparison = compared(client, *names)
+    assert (comparison["basis"], comparison["same_model"]) == ("none", True)
+    with np.load(DIGITS / "evaluation.npz") as data:
+        judge(client, names, "later", dict(data))
+    comparison = compared(client, *names)
+    assert (comparison["basis"], comparison["same_model"]) == ("further", True)

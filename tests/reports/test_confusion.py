@@ -1,12 +1,13 @@
 """Counts of accepted answers by label and predicted class, against a plain loop."""
 
-import re
 from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
-from running_service import calibrated, evaluate, npz, quick_config
+from report_scenarios import activate, rare_class, send_set, withdraw
+from running_service import calibrated, npz
 from scipy.stats import binomtest
 
 from service.reports.charts.confusion import confusion_figures
@@ -77,37 +78,19 @@ def test_an_error_as_frequent_as_another_is_not_the_most_frequent(counts, said) 
     assert figure.title == f"Top-1: “a” is taken for “b” {said}"
 
 
-def rare(n: int, wrong: float) -> dict[str, np.ndarray]:
-    """Logits of a model that finds a rare class; a share of these answers is wrong."""
-    rng = np.random.default_rng(5)
-    says = rng.random(n) < 0.06
-    labels = np.where(says, rng.random(n) >= wrong, False).astype(int)
-    margin = rng.uniform(3, 5, n)
-    logits = np.stack([np.where(says, 0, margin), np.where(says, margin, 0)], axis=1)
-    return {"logits": logits.astype(np.float32), "labels": labels}
+def report_of(client, name: str) -> dict[str, Any]:
+    report: dict[str, Any] = client.get("/report", params={"calibration": name}).json()
+    return report
 
 
-def test_a_class_that_is_often_wrong_where_it_is_accepted_is_told(client) -> None:
-    sent = rare(8000, 0.3)
-    found = calibrated(
-        client, quick_config(name="rare", classes=["fine", "fraud"]), calibration=npz(**sent)
-    )
-    report = client.get("/report", params={"calibration": found["id"]}).json()
-    assert report["summary"]["headline"].startswith("Fit for automatic use on")
-    (said,) = (line for line in report["summary"]["sentences"] if "of all accepted" in line)
-    event = report["events"]["1"]
-    accepted = event["confusion"]["counts"]
-    n_answers = accepted[0][1] + accepted[1][1]
-    assert f"{accepted[0][1]} of {n_answers} accepted answers “fraud” are wrong, " in said
-    assert "missed" not in said
-    assert (
-        "“fraud”"
-        in client.get("/report", params={"calibration": found["id"], "format": "html"}).text
-    )
+def told(report: dict[str, Any], name: str) -> list[str]:
+    """Return the sentences of the summary about a class."""
+    return [sentence for sentence in report["summary"]["sentences"] if f"“{name}”" in sentence]
 
 
 # By which answers are wrong.
 DESIGNS: dict[str, Callable[[np.ndarray], dict[str, np.ndarray]]] = {
+    "none": lambda wrong: {},
     "equal weights": lambda wrong: {"weight": np.full(len(wrong), 3.0)},
     "a group each": lambda wrong: {"group": np.arange(len(wrong))},
     "errors count twice": lambda wrong: {"weight": np.where(wrong, 2.0, 1.0)},
@@ -116,89 +99,66 @@ DESIGNS: dict[str, Callable[[np.ndarray], dict[str, np.ndarray]]] = {
 
 
 @pytest.mark.parametrize("design", DESIGNS)
-def test_a_class_that_is_often_wrong_is_told_with_weights_and_groups(client, design) -> None:
+def test_a_class_that_is_often_wrong_is_told(client, design: str) -> None:
     """Where samples count alike and alone, with the numbers of samples without a design."""
-    sent = rare(8000, 0.3)
-    own = DESIGNS[design](sent["logits"].argmax(axis=1) != sent["labels"])
-    config = quick_config(
-        name=f"design-{design.replace(' ', '-')}",
-        classes=["fine", "fraud"],
-        selective=[{"max_risk": 0.1}],
-    )
-    found = calibrated(client, config, calibration=npz(**sent, **own))
-    report = client.get("/report", params={"calibration": found["id"]}).json()
-    (said,) = (line for line in report["summary"]["sentences"] if "of all accepted" in line)
-    event = report["events"]["1"]
-    counts = event["confusion"]["counts"]
+    arrays = rare_class(2500, 0.3)
+    own = DESIGNS[design](arrays["logits"].argmax(axis=1) != arrays["labels"])
+    name = f"design-{design.replace(' ', '-')}"
+    config = {"name": name, "classes": ["fine", "fraud"], "selective": [{"max_risk": 0.1}]}
+    calibrated(client, config, calibration=npz(**arrays, **own))
+    report = report_of(client, name)
+    assert report["summary"]["status"] == "fit"
+    assert len(told(report, "fraud")) == 1
+    confusion = report["events"]["1"]["confusion"]
+    counts = confusion["counts"]
     n_errors, n_answers = counts[0][1], counts[0][1] + counts[1][1]
-    assert f"{n_errors} of {n_answers} accepted answers “fraud” are wrong, " in said
-    (share,) = re.findall(r"are wrong, ([0-9.]+) % \(([0-9.]+) % to ([0-9.]+) %", said)
-    rate, lower, upper = (float(number) for number in share)
-    plain = binomtest(n_errors, n_answers).proportion_ci(0.95, method="exact")
-    if design in ("equal weights", "a group each"):
-        assert rate == pytest.approx(100 * n_errors / n_answers, abs=0.05)
-        assert lower == pytest.approx(100 * plain.low, abs=0.3)
-        assert upper == pytest.approx(100 * plain.high, abs=0.3)
+    named = next(one["named"] for one in confusion["by_class"] if one["index"] == 1)
+    assert (named["n_errors"], named["n_samples"]) == (n_errors, n_answers)
     if design == "errors count twice":
-        right = n_answers - n_errors
-        assert rate == pytest.approx(200 * n_errors / (2 * n_errors + right), abs=0.05)
-    assert ("weighted" in said) == ("weight" in own)
+        assert named["share"] == pytest.approx(2 * n_errors / (n_errors + n_answers))
+    elif design != "groups of four":
+        plain = binomtest(n_errors, n_answers).proportion_ci(0.95, method="exact")
+        assert named["share"] == pytest.approx(n_errors / n_answers)
+        assert named["interval"] == pytest.approx([plain.low, plain.high], abs=0.003)
 
 
-def test_a_class_that_is_often_missed_is_told_everywhere(client) -> None:
+def test_a_class_that_is_often_missed_is_told(client) -> None:
     """A model that hardly ever names a rare class, on data that also has a shifted set."""
     rng = np.random.default_rng(8)
     labels = np.where(rng.random(6000) < 0.03, 1, 0)
     margin = rng.uniform(1, 4, 6000) - 2.5 * labels * (rng.random(6000) < 0.4)
     logits = np.stack([margin, np.zeros(6000)], axis=1)
-    found = calibrated(
-        client,
-        quick_config(name="missed", classes=["sound", "crack"]),
-        calibration=npz(logits=logits, labels=labels),
-    )
-    about = {"calibration": found["id"]}
-    report = client.get("/report", params=about).json()
-    (said,) = (line for line in report["summary"]["sentences"] if "of all accepted" in line)
-    counts = report["events"]["1"]["confusion"]["counts"]
+    config = {"name": "missed", "classes": ["sound", "crack"]}
+    calibrated(client, config, calibration=npz(logits=logits, labels=labels))
+    report = report_of(client, "missed")
+    (sentence,) = told(report, "crack")
+    confusion = report["events"]["1"]["confusion"]
+    counts = confusion["counts"]
     n_missed, n_samples = counts[1][0], counts[1][0] + counts[1][1]
-    assert f"{n_missed} of {n_samples} accepted samples of “crack” are missed, " in said
-    crack = next(one for one in report["events"]["1"]["confusion"]["by_class"] if one["index"])
-    assert (crack["labelled"]["n_errors"], crack["labelled"]["n_samples"]) == (n_missed, n_samples)
-    for form in ("markdown", "model-card"):
-        assert said in client.get("/report", params={**about, "format": form}).text
+    assert f"{n_missed} of {n_samples} " in sentence
+    labelled = next(one["labelled"] for one in confusion["by_class"] if one["index"])
+    assert (labelled["n_errors"], labelled["n_samples"]) == (n_missed, n_samples)
     harder = np.where(rng.random(6000) < 0.3, 1, labels)
-    evaluate(client, "missed", "moved", npz(logits=0.6 * logits, labels=harder))
-    report = client.get("/report", params=about).json()
+    send_set(client, "missed", "moved", {"logits": 0.6 * logits, "labels": harder})
+    report = report_of(client, "missed")
     assert report["summary"]["status"] == "shifted"
-    assert said in report["summary"]["sentences"]
-
-
-def test_classes_that_are_wrong_alike_are_not_told(client) -> None:
-    found = calibrated(client, quick_config(name="alike"), calibration=npz(**rare(8000, 0.02)))
-    report = client.get("/report", params={"calibration": found["id"]}).json()
-    assert report["summary"]["status"] == "fit"
-    assert not [line for line in report["summary"]["sentences"] if "of all accepted" in line]
+    assert told(report, "crack") == [sentence]
 
 
 def test_the_matrix_is_of_the_active_operating_point(client) -> None:
-    made = calibrated(client, quick_config(name="point"), calibration=npz(**rare(4000, 0.02)))
-    about = {"calibration": made["id"]}
-    for chosen, said in (
-        ({"coverage": 0.9}, "the answers that the operating point “review” accepts"),
-        ({"max_risk": 0.02}, "the answers that the operating point “review” accepts"),
-    ):
-        decision = {"name": "review", "author": "A", "reason": "R", **chosen}
-        address = f"/calibrations/{made['id']}/operating-points"
-        point = client.post(address, json=decision).raise_for_status().json()
-        report = client.get("/report", params=about).json()
-        found, seen = report["events"]["1"]["confusion"], point["consequences"]
-        assert (found["threshold"], found["operating_point"]) == (point["threshold"], "review")
-        assert found["max_risk"] == chosen.get("max_risk")
-        assert (found["n_accepted"], found["n_errors"]) == (seen["n_accepted"], seen["n_errors"])
-        assert said in client.get("/report", params={**about, "format": "html"}).text
-    withdrawn = {"author": "A", "reason": "R"}
-    client.post(f"{address}/withdraw", json=withdrawn).raise_for_status()
-    event = client.get("/report", params=about).json()["events"]["1"]
+    """Of a model whose classes are wrong alike, of which no class is told."""
+    config = {"name": "matrix", "classes": ["fine", "fraud"]}
+    calibrated(client, config, calibration=npz(**rare_class(4000, 0.02)))
+    assert told(report_of(client, "matrix"), "fraud") == []
+    for choice in ({"coverage": 0.9}, {"max_risk": 0.02}):
+        point = activate(client, "matrix", name="review", **choice)
+        confusion = report_of(client, "matrix")["events"]["1"]["confusion"]
+        consequences = point["consequences"]
+        assert confusion["operating_point"] == "review"
+        assert confusion["max_risk"] == choice.get("max_risk")
+        for name in ("threshold", "n_accepted", "n_errors"):
+            assert confusion[name] == (point | consequences)[name]
+    withdraw(client, "matrix")
+    event = report_of(client, "matrix")["events"]["1"]
     assert event["confusion"]["threshold"] == event["figures"]["risk"]["threshold"]
-    page = client.get("/report", params={**about, "format": "html"}).text
-    assert "the answers accepted for an error rate of at most 5&nbsp;%" in page
+    assert event["confusion"]["operating_point"] is None

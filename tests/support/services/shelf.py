@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from keyed_service import logits_of
+from report_scenarios import SCENARIOS
 from running_service import DIGITS_PARTS, Service, calibrated, digits
 
 SHELF: dict[str, Callable[[httpx.Client, str], dict[str, Any]]] = {
@@ -18,6 +19,7 @@ SHELF: dict[str, Callable[[httpx.Client, str], dict[str, Any]]] = {
     ),
     # Three classes, from outputs alone.
     "logits": lambda client, name: calibrated(client, {"name": name}, calibration=logits_of()),
+    **SCENARIOS,
 }
 
 
