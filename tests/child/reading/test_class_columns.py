@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from dataset_files import TABLE_FORMATS, check_refused, info_of, read_all, write_columns
+from dataset_files import TABLE_FORMATS, check_read, check_refused, write_columns
 
 from service.runner.messages.reading import Reading
 
@@ -30,13 +30,8 @@ def test_classes_have_the_names_of_their_columns(path, file_format, prefix):
     for labels in (INDICES, BY_NAME):
         write_columns(path, file_format, columns(prefix, label=labels))
         kind = "logits" if prefix == "logit_" else "probabilities"
-        arrays, read_labels = read_all(path)
-        np.testing.assert_array_equal(
-            arrays[kind], np.log(OUTPUTS) if kind == "logits" else OUTPUTS
-        )
-        np.testing.assert_array_equal(read_labels, INDICES)
-        info = info_of(path)
-        assert (info.kind, info.n_classes, info.class_map) == (kind, 3, CLASSES)
+        outputs = np.log(OUTPUTS) if kind == "logits" else OUTPUTS
+        info = check_read(path, {kind: outputs}, INDICES, n_classes=3, class_map=CLASSES)
         assert all(f"`{name}`" in info.notes[0] for name in NAMES)
 
 
@@ -66,24 +61,22 @@ READ = {
 def test_outputs_are_in_the_order_of_their_classes(path, case, file_format):
     table, reading, outputs, labels = READ[case]
     write_columns(path, file_format, table)
-    arrays, read_labels = read_all(path, reading=Reading(**reading))
-    np.testing.assert_array_equal(arrays["probabilities"], outputs)
-    np.testing.assert_array_equal(read_labels, labels)
-    assert info_of(path, reading=Reading(**reading)).n_classes == outputs.shape[1]
+    arrays, n_classes = {"probabilities": outputs}, outputs.shape[1]
+    check_read(path, arrays, labels, reading=Reading(**reading), n_classes=n_classes)
 
 
 @pytest.mark.parametrize("file_format", TABLE_FORMATS)
 def test_known_classes_need_no_labels(path, file_format):
     write_columns(path, file_format, dict(reversed(columns().items())))
-    arrays, _ = read_all(path, reading=Reading(classes=NAMES), labels_required=False)
-    np.testing.assert_array_equal(arrays["probabilities"], OUTPUTS)
+    check_read(path, {"probabilities": OUTPUTS}, None, reading=Reading(classes=NAMES))
 
 
 @pytest.mark.parametrize("file_format", TABLE_FORMATS)
 def test_features_of_a_model_may_have_such_names(path, file_format):
     table = {"p_value": CHANCE, "p": CHANCE, "label": INDICES}
-    arrays, _ = read_all(write_columns(path, file_format, table), reading=Reading(kind="inputs"))
-    assert arrays["inputs"].shape == (N, 2)
+    write_columns(path, file_format, table)
+    inputs = np.stack([CHANCE, CHANCE], axis=1)
+    check_read(path, {"inputs": inputs}, INDICES, reading=Reading(kind="inputs"))
 
 
 @pytest.mark.parametrize("file_format", TABLE_FORMATS)

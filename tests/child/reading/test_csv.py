@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from dataset_files import check_refused, read_all, refusal, write_text
+from dataset_files import check_read, check_refused, read_all, refusal, write_text
 
 from service.errors import TooLarge
 from service.runner.messages.reading import Reading
@@ -24,9 +24,8 @@ ROWS = "0,0.5,-1,2\n2,1e-3,4,5\n1,6,7,8\n"
     ids=["byte order mark", "CRLF", "no last newline", "blank lines", "quotes", "spaces"],
 )
 def test_dialects_of_csv(path, text):
-    arrays, labels = read_all(write_text(path, text))
-    np.testing.assert_array_equal(arrays["logits"], [[0.5, -1, 2], [1e-3, 4, 5], [6, 7, 8]])
-    np.testing.assert_array_equal(labels, [0, 2, 1])
+    logits = np.array([[0.5, -1, 2], [1e-3, 4, 5], [6, 7, 8]])
+    check_read(write_text(path, text), {"logits": logits}, [0, 2, 1])
 
 
 # The text, where it is refused, and what the message names: the cell, the figure, or the fix.

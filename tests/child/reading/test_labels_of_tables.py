@@ -9,8 +9,8 @@ import pyarrow.parquet as pa_parquet
 import pytest
 from dataset_files import (
     TABLE_FORMATS,
-    info_of,
-    read_all,
+    check_read,
+    output_columns,
     refusal,
     write_columns,
     write_parquet,
@@ -22,8 +22,9 @@ from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.reading import Reading
 
 NAMES = ["eel", "cat", "dog", "cat", "eel", "eel"] * 5
-AGE = np.arange(30)
-INDICES = (AGE % 3).tolist()
+AGE = np.arange(30.0)
+INDICES = [0, 1, 2] * 10
+INPUTS = {"inputs": AGE[:, None]}
 EEL_FIRST = {"eel": 0, "cat": 1, "dog": 2}
 CAT_FIRST = {"cat": 0, "dog": 1, "eel": 2}
 
@@ -55,10 +56,8 @@ def test_names_of_classes(write):
     path = write(NAMES)
     readings = (Reading(), CAT_FIRST), (Reading(class_map=EEL_FIRST), EEL_FIRST)
     for reading, indices in readings:
-        arrays, labels = read_all(path, reading=reading)
-        assert labels.tolist() == [indices[name] for name in NAMES]
-        np.testing.assert_array_equal(arrays["inputs"], AGE[:, None])
-        info = info_of(path, reading=reading)
+        labels = [indices[name] for name in NAMES]
+        info = check_read(path, INPUTS, labels, reading=reading)
         assert indices.items() <= info.class_map.items()
         assert info.is_numbered_by_name is (indices is CAT_FIRST)
 
@@ -72,25 +71,25 @@ def test_names_are_held_to_the_class_map_and_to_limits(write):
 
 
 def test_names_that_are_integers_are_indices(write):
-    assert read_all(write([str(index) for index in INDICES]))[1].tolist() == INDICES
+    check_read(write([str(index) for index in INDICES]), INPUTS, INDICES)
 
 
 @pytest.mark.parametrize("file_format", TABLE_FORMATS)
 def test_integers_are_names_where_the_caller_maps_integers(path, file_format):
-    write_columns(path, file_format, {"age": AGE, "label": AGE % 3 + 1})
+    write_columns(path, file_format, {"age": AGE, "label": np.array(INDICES) + 1})
     # A map of names says nothing of indices.
     for class_map, first in (({"1": 0, "2": 1, "3": 2}, 0), ({"cat": 0, "dog": 1}, 1)):
-        labels = read_all(path, reading=Reading(class_map=class_map))[1]
-        assert labels.tolist() == [index + first for index in INDICES]
+        labels = [index + first for index in INDICES]
+        check_read(path, INPUTS, labels, reading=Reading(class_map=class_map))
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f8", "?", "u1"])
 def test_whole_numbers_and_booleans_are_labels_in_parquet(path, dtype):
-    for rows in ({"age": AGE}, {"prob_0": AGE / 30, "prob_1": 1 - AGE / 30}):
-        write_parquet(path, rows | {"label": (AGE % 2).astype(dtype)}, row_group_size=11)
-        labels = read_all(path)[1]
-        assert labels.dtype == np.int64
-        assert labels.tolist() == (AGE % 2).tolist()
+    labels = (AGE % 2).astype(dtype)
+    check_read(write_columns(path, "parquet", {"age": AGE, "label": labels}), INPUTS, AGE % 2)
+    outputs = np.stack([AGE / 30, 1 - AGE / 30], axis=1)
+    write_parquet(path, output_columns(outputs, labels, "prob_"))
+    check_read(path, {"probabilities": outputs}, AGE % 2)
 
 
 @pytest.mark.parametrize("booleans", [("False", "True"), ("false", "true"), ("FALSE", "TRUE")])
@@ -99,20 +98,17 @@ def test_booleans_of_csv_are_labels_and_numbers(path, booleans):
     flags = (AGE % 3 == 0).astype(int)
     words = [booleans[flag] for flag in flags]
     write_columns(path, "csv", {"age": AGE, "has_fibre": words, "label": words})
-    arrays, labels = read_all(path)
-    np.testing.assert_array_equal(arrays["inputs"], np.c_[AGE, flags])
-    assert labels.tolist() == flags.tolist()
-    assert (
-        read_all(path, reading=Reading(classes=booleans[::-1]))[1].tolist() == (1 - flags).tolist()
-    )
+    inputs = {"inputs": np.c_[AGE, flags].astype(float)}
+    check_read(path, inputs, flags)
+    check_read(path, inputs, 1 - flags, reading=Reading(classes=booleans[::-1]))
     write_columns(path, "csv", {"prob": AGE / 30, "label": words})
-    assert read_all(path)[1].tolist() == flags.tolist()
+    check_read(path, {"probabilities": np.c_[1 - AGE / 30, AGE / 30]}, flags)
 
 
 def with_class_label(path: Path, names: object, *, column: str = "label") -> Path:
     """Write a table with the schema's metadata as the library `datasets` writes it."""
     features = {
-        "age": {"dtype": "int64", "_type": "Value"},
+        "age": {"dtype": "float64", "_type": "Value"},
         column: {"names": names, "_type": "ClassLabel"},
     }
     table = pa.table({"age": AGE, column: INDICES})
@@ -134,12 +130,10 @@ def with_class_label(path: Path, names: object, *, column: str = "label") -> Pat
 def test_class_labels_keep_their_numbers_unless_the_caller_says_otherwise(path, reading, indices):
     column = reading.get("columns", {"label": ["label"]})["label"][0]
     with_class_label(path, list(EEL_FIRST), column=column)
-    reading = Reading(**reading)
-    names = list(EEL_FIRST)
-    assert read_all(path, reading=reading)[1].tolist() == [indices[names[i]] for i in INDICES]
-    info = info_of(path, reading=reading)
+    names, reading = list(EEL_FIRST), Reading(**reading)
+    labels = [indices[names[index]] for index in INDICES]
+    info = check_read(path, INPUTS, labels, reading=reading, is_numbered_by_name=False)
     assert indices.items() <= info.class_map.items()
-    assert not info.is_numbered_by_name
     assert any("renumbered" in note for note in info.notes) == (indices is CAT_FIRST)
 
 
@@ -168,8 +162,7 @@ def test_class_labels_without_one_name_each_are_refused(path, names, class_map, 
 def test_other_metadata_are_ignored(path, metadata):
     table = pa.table({"age": AGE, "label": INDICES})
     pa_parquet.write_table(table.replace_schema_metadata({b"huggingface": metadata}), path)
-    assert read_all(path)[1].tolist() == INDICES
-    assert info_of(path).class_map is None
+    check_read(path, INPUTS, INDICES, class_map=None)
 
 
 def test_names_of_classes_are_utf_8(path):
@@ -178,6 +171,5 @@ def test_names_of_classes_are_utf_8(path):
 
 
 def test_classes_may_be_called_as_missing_values_are(path):
-    arrays, labels = read_all(write_text(path, "a,label\n1,NA\n,None\n3,NA\n"))
-    assert labels.tolist() == [0, 1, 0]
-    np.testing.assert_array_equal(arrays["inputs"], [[1], [np.nan], [3]])
+    write_text(path, "a,label\n1,NA\n,None\n3,NA\n")
+    check_read(path, {"inputs": np.array([[1], [np.nan], [3]])}, [0, 1, 0])

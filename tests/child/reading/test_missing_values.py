@@ -5,6 +5,7 @@ import pyarrow as pa
 import pytest
 from dataset_files import (
     COLUMN_FORMATS,
+    check_read,
     check_refused,
     read_all,
     write_columns,
@@ -17,16 +18,10 @@ GAP = np.nan
 LABELS = np.array([0, 1, 0])
 
 
-def read(path) -> np.ndarray:
-    arrays, labels = read_all(path)
-    np.testing.assert_array_equal(labels, LABELS)
-    return arrays["inputs"]
-
-
 @pytest.mark.parametrize("cell", ["", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"])
 def test_cells_of_csv(path, cell) -> None:
     write_text(path, f"a,b,c,label\n{cell},1,true,0\n2.5,{cell},{cell},1\n3,{cell},False,0\n")
-    np.testing.assert_array_equal(read(path), [[GAP, 1, 1], [2.5, GAP, GAP], [3, GAP, 0]])
+    check_read(path, {"inputs": np.array([[GAP, 1, 1], [2.5, GAP, GAP], [3, GAP, 0]])}, LABELS)
 
 
 # Integers and booleans of Arrow are null; NaN is a number of floats.
@@ -48,15 +43,15 @@ def test_columns_of_parquet(path, dtype, with_statistics) -> None:
     for other in (pa.array([1, 2, 3]), pa.array([0.5, 1.5, 2.5])):
         table = {"a": column, "b": other, "label": LABELS}
         write_parquet(path, table, row_group_size=2, write_statistics=with_statistics)
-        np.testing.assert_array_equal(read(path), np.stack([expected, other.to_numpy()], axis=1))
+        arrays, labels = read_all(path)
+        np.testing.assert_array_equal(labels, LABELS)
+        np.testing.assert_array_equal(arrays["inputs"], np.c_[expected, other.to_numpy()])
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_arrays(path, dtype) -> None:
     inputs = np.array([[1, GAP], [GAP, GAP], [3, 4]], dtype)
-    read_inputs = read(write_npz(path, inputs=inputs, labels=LABELS))
-    np.testing.assert_array_equal(read_inputs, inputs)
-    assert read_inputs.dtype == dtype
+    check_read(write_npz(path, inputs=inputs, labels=LABELS), {"inputs": inputs}, LABELS)
 
 
 # Wider arrays are embeddings or pictures; what is known of a table is kept by column.

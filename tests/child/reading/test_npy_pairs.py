@@ -5,11 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dataset_files import check_refused, info_of, npy_bytes, npy_claim, read_all, refusal, write_npz
+from dataset_files import check_read, check_refused, npy_bytes, npy_claim, refusal, write_npz
 from own_process import peak_of
 
 from service.errors import InvalidDataset
-from service.runner.messages.dataset import ArrayInfo
 from service.runner.messages.reading import Reading
 
 N = 30
@@ -32,15 +31,8 @@ def test_an_array_is_the_input(tmp_path, dtype):
     inputs = (INPUTS * 50).astype(dtype) if dtype != "|u1" else (INPUTS > 0).astype(dtype)
     path, labels = pair(tmp_path, inputs, LABELS.astype(">u2"))
     reading = Reading(labels=labels)
-    for batch_size in (1, 7, 100):
-        arrays, read_labels = read_all(path, batch_size=batch_size, reading=reading)
-        np.testing.assert_array_equal(arrays["inputs"], inputs)
-        assert arrays["inputs"].dtype == np.dtype(dtype).newbyteorder("=")
-        np.testing.assert_array_equal(read_labels, LABELS)
-        assert read_labels.dtype == np.int64
-    info = info_of(path, reading=reading)
-    assert (info.kind, info.format, info.labelled, info.n_classes) == ("inputs", "npy", True, None)
-    assert info.arrays == {"inputs": ArrayInfo(inputs.dtype.newbyteorder("=").name, (N, 3, 2))}
+    known = {"kind": "inputs", "format": "npy", "n_classes": None}
+    check_read(path, {"inputs": inputs}, LABELS, reading=reading, **known)
 
 
 @pytest.mark.parametrize(
@@ -49,9 +41,7 @@ def test_an_array_is_the_input(tmp_path, dtype):
 def test_the_caller_says_what_an_array_holds(tmp_path, kind, outputs):
     path, labels = pair(tmp_path, outputs, LABELS)
     reading = Reading(labels=labels, kind=kind)
-    np.testing.assert_array_equal(read_all(path, reading=reading)[0][kind], outputs)
-    info = info_of(path, reading=reading)
-    assert (info.kind, info.n_classes) == (kind, 4)
+    check_read(path, {kind: outputs}, LABELS, reading=reading, kind=kind, n_classes=4)
     wrong = outputs.copy()
     wrong[17, 2] = np.nan
     pair(tmp_path, wrong, LABELS)
@@ -62,9 +52,7 @@ def test_the_caller_says_what_an_array_holds(tmp_path, kind, outputs):
 
 def test_labels_may_be_missing(tmp_path):
     path, _ = pair(tmp_path, INPUTS, LABELS)
-    arrays, labels = read_all(path, labels_required=False)
-    np.testing.assert_array_equal(arrays["inputs"], INPUTS)
-    assert labels.tolist() == [0] * N
+    check_read(path, {"inputs": INPUTS}, None)
     error = refusal(path, location="evaluation")
     assert type(error) is InvalidDataset
     assert error.violations[0].location == "evaluation_labels"

@@ -5,7 +5,7 @@ import struct
 import numpy as np
 import pyarrow as pa
 import pytest
-from dataset_files import check_refused, output_columns, read_all, refusal, write_parquet
+from dataset_files import check_read, check_refused, output_columns, refusal, write_parquet
 
 from service.child.reading.parquet import MAX_FOOTER_BYTES
 from service.errors import InvalidDataset, TooLarge
@@ -96,10 +96,8 @@ def test_columns_that_cannot_be_read_as_the_caller_says_are_refused(path, column
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_the_precision_of_outputs_is_kept(path, dtype):
-    table = output_columns(LOGITS.astype(dtype), LABELS.astype(np.int8))
-    arrays, labels = read_all(write_parquet(path, table))
-    np.testing.assert_array_equal(arrays["logits"], LOGITS.astype(dtype))
-    assert (arrays["logits"].dtype, labels.dtype) == (dtype, np.int64)
+    write_parquet(path, output_columns(LOGITS.astype(dtype), LABELS.astype(np.int8)))
+    check_read(path, {"logits": LOGITS.astype(dtype)}, LABELS)
 
 
 ZEROS = pa.array(np.zeros(2_000_000, np.float32))

@@ -7,13 +7,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
-from dataset_files import check_refused, info_of, read_all, refusal, write_parquet
+from dataset_files import check_read, check_refused, info_of, refusal, write_parquet
 from own_process import read_apart
 from picture_files import AS_THEY_ARE, encoded
 from PIL import Image
 
 from service.errors import TooLarge
-from service.runner.messages.dataset import ArrayInfo
 from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.preprocessing import PRESETS, Preprocessing
 from service.runner.messages.reading import Reading
@@ -23,6 +22,7 @@ RNG = np.random.default_rng(0)
 PIXELS = RNG.integers(0, 256, (N, 6, 5, 3)).astype(np.uint8)
 PICTURES = [encoded(pixels, "PNG") for pixels in PIXELS]
 LABELS = np.arange(N) % 3
+CLASSES = {"eel": 0, "cat": 1, "dog": 2}
 STRUCT = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 
 
@@ -35,7 +35,7 @@ def write(path: Path, pictures: pa.Array, **others: object) -> Path:
     """Write pictures and labels with the metadata that `datasets` writes."""
     features = {
         "image": {"_type": "Image"},
-        "label": {"names": ["eel", "cat", "dog"], "_type": "ClassLabel"},
+        "label": {"names": list(CLASSES), "_type": "ClassLabel"},
     }
     table = pa.table({"image": pictures, "label": LABELS} | others)
     metadata = {"huggingface": json.dumps({"info": {"features": features}})}
@@ -46,23 +46,16 @@ def write(path: Path, pictures: pa.Array, **others: object) -> Path:
 IMAGES = images(PICTURES)
 
 
-@pytest.mark.parametrize("batch_size", [1, 7, 100])
-def test_pictures_are_pixels(path, batch_size):
-    path = write(path, IMAGES)
-    arrays, labels = read_all(path, batch_size=batch_size, reading=AS_THEY_ARE)
-    np.testing.assert_array_equal(arrays["pixels"], PIXELS)
-    np.testing.assert_array_equal(labels, LABELS)
-    info = info_of(path, reading=AS_THEY_ARE)
-    assert (info.kind, info.format, info.n_samples) == ("inputs", "parquet", N)
-    assert info.arrays == {"pixels": ArrayInfo("uint8", (N, 6, 5, 3))}
-    assert info.class_map == {"eel": 0, "cat": 1, "dog": 2}
-    assert info.notes == ()
+def test_pictures_are_pixels(path):
+    known = {"kind": "inputs", "format": "parquet", "class_map": CLASSES, "notes": ()}
+    write(path, IMAGES)
+    check_read(path, {"pixels": PIXELS}, LABELS, reading=AS_THEY_ARE, **known)
 
 
 def test_columns_of_pictures_may_be_of_other_types(path):
     large = pa.StructArray.from_arrays([pa.array(PICTURES, pa.large_binary())], ["bytes"])
     write_parquet(path, {"photo": large, "label": LABELS})
-    np.testing.assert_array_equal(read_all(path, reading=AS_THEY_ARE)[0]["pixels"], PIXELS)
+    check_read(path, {"pixels": PIXELS}, LABELS, reading=AS_THEY_ARE)
 
 
 def test_pictures_of_any_size_become_one_size(path):
@@ -71,8 +64,8 @@ def test_pictures_of_any_size_become_one_size(path):
     write(path, images([encoded(pixels, "PNG") for pixels in raw]))
     resized = [Image.fromarray(pixels).resize((9, 8), Image.Resampling.BILINEAR) for pixels in raw]
     reading = Reading(preprocessing=Preprocessing(resize=(8, 9)))
-    pixels = read_all(path, reading=reading)[0]["pixels"]
-    np.testing.assert_array_equal(pixels, [np.asarray(picture) for picture in resized])
+    pixels = np.stack([np.asarray(picture) for picture in resized])
+    check_read(path, {"pixels": pixels}, LABELS, reading=reading)
     other = next(row for row in range(N) if tuple(sizes[row]) != tuple(sizes[0]))
     first = "{} x {} pixels".format(*sizes[0])
     check_refused(path, f".image[{other}]", first, reading=AS_THEY_ARE)
@@ -84,7 +77,7 @@ def test_one_of_several_columns_of_pictures_is_chosen(path):
     assert "`image`, `mask`; choose by config.columns" in error.message
     reading = Reading(preprocessing=Preprocessing(), columns={"input.1": ["mask"]})
     # Whatever the model calls its input: pixels have one name.
-    np.testing.assert_array_equal(read_all(path, reading=reading)[0]["pixels"], PIXELS)
+    check_read(path, {"pixels": PIXELS}, LABELS, reading=reading)
     both = Reading(preprocessing=Preprocessing(), columns={"a": ["mask"], "b": ["width"]})
     assert "one input" in refusal(path, reading=both).message
 

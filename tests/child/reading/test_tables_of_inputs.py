@@ -7,16 +7,15 @@ import pytest
 from dataset_files import (
     LIMITS,
     TABLE_FORMATS,
+    check_read,
     check_refused,
     info_of,
     output_columns,
-    read_all,
     write_columns,
     write_parquet,
 )
 
 from service.child.reading.open_set import open_dataset
-from service.runner.messages.dataset import ArrayInfo
 from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.reading import Reading
 
@@ -36,17 +35,16 @@ TOKENS = {
 }
 
 
+def batches_of(path, size):
+    with open_dataset(path, location="calibration", limits=LIMITS) as dataset:
+        yield from dataset.batches(size)
+
+
 @pytest.mark.parametrize("file_format", TABLE_FORMATS)
 def test_features_are_side_by_side_in_the_order_of_the_file(path, file_format):
     path = write_columns(path, file_format, FEATURES | {"uncertainty_own": INCOME})
-    for batch_size in (1, 7, 100):
-        arrays, labels = read_all(path, batch_size=batch_size)
-        np.testing.assert_array_equal(arrays["inputs"], INPUTS)
-        np.testing.assert_array_equal(labels, LABELS)
-    info = info_of(path)
-    assert (info.kind, info.format, info.n_classes) == ("inputs", file_format, None)
-    assert info.supplied == ("own",)
-    assert info.arrays == {"inputs": ArrayInfo("float64", (N, 2))}
+    known = {"kind": "inputs", "format": file_format, "n_classes": None, "supplied": ("own",)}
+    info = check_read(path, {"inputs": INPUTS}, LABELS, **known)
     assert "2, `age`, `income`" in info.notes[0]
     check_refused(path, ".label[2]", "got 2", limits=DatasetLimits(max_classes=2))
 
@@ -54,20 +52,16 @@ def test_features_are_side_by_side_in_the_order_of_the_file(path, file_format):
 @pytest.mark.parametrize("kind", ["logits", "probabilities"])
 @pytest.mark.parametrize("file_format", TABLE_FORMATS)
 def test_columns_of_outputs_are_read_by_name(path, file_format, kind):
-    rng = np.random.default_rng(1)
-    outputs = rng.dirichlet(np.ones(12), size=N)
-    prefix = "logit_" if kind == "logits" else "prob_"
-    table = output_columns(outputs, LABELS, prefix) | {"uncertainty_human": INCOME}
-    for batch_size in (1, 7, 60):
-        table = {name: table[name] for name in rng.permutation(list(table)).tolist()}
-        arrays, labels = read_all(write_columns(path, file_format, table), batch_size=batch_size)
-        np.testing.assert_array_equal(arrays[kind], outputs)
-        np.testing.assert_array_equal(labels, LABELS)
-        assert arrays[kind].flags.c_contiguous
-        info = info_of(path)
-        assert (info.kind, info.format, info.n_classes) == (kind, file_format, 12)
-        assert info.arrays == {kind: ArrayInfo("float64", (N, 12))}
-        assert info.supplied == ("human",)
+    outputs = RNG.dirichlet(np.ones(12), size=N)
+    table = output_columns(outputs, LABELS, "logit_" if kind == "logits" else "prob_")
+    table |= {"uncertainty_human": INCOME}
+    for _ in range(3):
+        names = RNG.permutation(list(table)).tolist()
+        write_columns(path, file_format, {name: table[name] for name in names})
+        known = {"kind": kind, "format": file_format, "n_classes": 12, "supplied": ("human",)}
+        check_read(path, {kind: outputs}, LABELS, **known)
+    (batch,) = batches_of(path, N)
+    assert batch.arrays[kind].flags.c_contiguous
 
 
 @pytest.mark.parametrize(
@@ -82,20 +76,14 @@ def test_columns_of_outputs_are_read_by_name(path, file_format, kind):
 )
 def test_features_get_the_type_that_holds_all_of_them(path, dtypes, expected):
     columns = {f"x{k}": (AGE % 2).astype(dtype) for k, dtype in enumerate(dtypes)}
-    arrays, _ = read_all(write_parquet(path, columns | {"label": LABELS}))
-    assert arrays["inputs"].dtype == expected
-    np.testing.assert_array_equal(arrays["inputs"], np.stack([AGE % 2] * len(dtypes), axis=1))
+    write_parquet(path, columns | {"label": LABELS})
+    inputs = np.stack([AGE % 2] * len(dtypes), axis=1).astype(expected)
+    check_read(path, {"inputs": inputs}, LABELS)
 
 
-@pytest.mark.parametrize("batch_size", [1, 7, 100])
-def test_lists_are_arrays_of_64_bit_integers_by_name(path, batch_size):
-    path = write_parquet(path, TOKENS, row_group_size=11)
-    arrays, labels = read_all(path, batch_size=batch_size)
-    assert list(arrays) == ["input_ids", "attention_mask"]
-    np.testing.assert_array_equal(arrays["input_ids"], IDS)
-    np.testing.assert_array_equal(arrays["attention_mask"], MASK)
-    np.testing.assert_array_equal(labels, LABELS)
-    assert {array.dtype for array in arrays.values()} == {np.dtype("int64")}
+def test_lists_are_arrays_of_64_bit_integers_by_name(path):
+    write_parquet(path, TOKENS, row_group_size=11)
+    check_read(path, {"input_ids": IDS, "attention_mask": MASK}, LABELS)
 
 
 def test_notes_name_the_columns_that_are_not_read_and_up_to_30_that_are(path):
@@ -122,38 +110,29 @@ def test_nested_lists_keep_their_shape_and_precision(path, dtype, kind):
         "lists of one length": pa.list_(pa.list_(number, 2), 4),
     }[kind]
     columns = {"series": pa.array([[list(r) for r in s] for s in series], arrow), "label": LABELS}
-    arrays, _ = read_all(write_parquet(path, columns, row_group_size=11))
-    np.testing.assert_array_equal(arrays["series"], series)
-    assert arrays["series"].dtype == dtype
+    check_read(write_parquet(path, columns, row_group_size=11), {"series": series}, LABELS)
 
 
 def test_columns_are_read_as_the_caller_names_them(path):
     columns = TOKENS | {"income": INCOME, "age": AGE, "city": ["x"] * N, "target": 2 - LABELS}
     named = {"ids": ["input_ids"], "plain": ["age", "income"], "one": ["age"], "label": ["target"]}
-    arrays, labels = read_all(write_parquet(path, columns), reading=Reading(columns=named))
-    assert list(arrays) == ["ids", "plain", "one"]
-    np.testing.assert_array_equal(arrays["ids"], IDS)
-    np.testing.assert_array_equal(arrays["plain"], INPUTS)
-    np.testing.assert_array_equal(arrays["one"], AGE[:, None])
-    np.testing.assert_array_equal(labels, 2 - LABELS)
+    arrays = {"ids": IDS, "plain": INPUTS, "one": AGE[:, None]}
+    reading = Reading(columns=named)
+    check_read(write_parquet(path, columns), arrays, 2 - LABELS, reading=reading)
 
 
 @pytest.mark.parametrize("file_format", TABLE_FORMATS)
 def test_a_label_of_another_name_is_no_feature(path, file_format):
-    path = write_columns(path, file_format, FEATURES | {"target": 2 - LABELS})
-    arrays, labels = read_all(path, reading=Reading(columns={"label": ["target"]}))
+    write_columns(path, file_format, FEATURES | {"target": 2 - LABELS})
     # Nor is the column `label`, which may be the same thing in other words.
-    np.testing.assert_array_equal(arrays["inputs"], INPUTS)
-    np.testing.assert_array_equal(labels, 2 - LABELS)
+    reading = Reading(columns={"label": ["target"]})
+    check_read(path, {"inputs": INPUTS}, 2 - LABELS, reading=reading)
 
 
 @pytest.mark.parametrize("file_format", TABLE_FORMATS)
 def test_inputs_without_labels(path, file_format):
-    path = write_columns(path, file_format, {"age": AGE, "income": INCOME})
-    arrays, labels = read_all(path, labels_required=False)
-    np.testing.assert_array_equal(arrays["inputs"], INPUTS)
-    assert labels.tolist() == [0] * N
-    assert not info_of(path, labels_required=False).labelled
+    write_columns(path, file_format, {"age": AGE, "income": INCOME})
+    check_read(path, {"inputs": INPUTS}, None)
     check_refused(path, ".label", "config.columns")
 
 
@@ -175,8 +154,5 @@ def test_memory_does_not_grow_with_the_rows(path, kind, n_samples, bound):
         write_parquet(path, table)
     assert path.stat().st_size > 12_000_000
     del table
-    before, peak = pa.total_allocated_bytes(), 0
-    with open_dataset(path, location="calibration", limits=LIMITS) as dataset:
-        for _ in dataset.batches(1000):
-            peak = max(peak, pa.total_allocated_bytes() - before)
-    assert peak < bound
+    before = pa.total_allocated_bytes()
+    assert max(pa.total_allocated_bytes() for _ in batches_of(path, 1000)) - before < bound

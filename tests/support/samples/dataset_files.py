@@ -14,7 +14,7 @@ import pytest
 
 from service.child.reading.open_set import open_dataset
 from service.errors import InvalidDataset, InvalidInput
-from service.runner.messages.dataset import DatasetInfo
+from service.runner.messages.dataset import ArrayInfo, DatasetInfo
 from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.reading import AS_IT_IS, Reading
 
@@ -135,6 +135,34 @@ def info_of(path: Path, **options: object) -> DatasetInfo:
     """Return what is known of a set once it is open."""
     with open_dataset(path, **{"location": "calibration", "limits": LIMITS} | options) as dataset:
         return dataset.info
+
+
+def check_read(
+    path: Path,
+    arrays: Mapping[str, np.ndarray],
+    labels: Sequence[int] | np.ndarray | None,
+    *,
+    reading: Reading = AS_IT_IS,
+    **info: object,
+) -> DatasetInfo:
+    """Check that a set is read, in batches of any size, as these arrays to the type and labels.
+
+    Labels are required, unless they are None. ``info`` is what is known of the set beside that.
+    """
+    options = {"reading": reading, "labels_required": labels is not None}
+    for batch_size in (1, 7, 1000):
+        read, read_labels = read_all(path, batch_size=batch_size, **options)
+        assert read.keys() == arrays.keys()
+        for name, array in arrays.items():
+            native = np.asarray(array, array.dtype.newbyteorder("="))
+            np.testing.assert_array_equal(read[name], native, strict=True)
+        expected = np.zeros(len(read_labels), int) if labels is None else np.asarray(labels, int)
+        np.testing.assert_array_equal(read_labels, expected, strict=True)
+    known = info_of(path, **options)
+    assert {name: getattr(known, name) for name in info} == info
+    shapes = {name: ArrayInfo(array.dtype.name, array.shape) for name, array in arrays.items()}
+    assert (known.arrays, known.labelled) == (shapes, labels is not None)
+    return known
 
 
 def read_supplied(
