@@ -1,6 +1,7 @@
 """Bodies of arrays: what numpy wrote is what is read, and nothing harms or takes memory."""
 
 import json
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -13,52 +14,37 @@ from running_service import encoded, npy, npz
 
 from service.child.requests.limits import BodyLimits
 from service.child.requests.media_types import BODIES, JSON, NPY, NPZ
-from service.child.requests.predict_request import PredictRequest
 from service.errors import InvalidInput, TooLarge
 
 MEBIBYTE = 2**20
 LIMITS = BodyLimits(max_bytes=32 * MEBIBYTE, max_rows=10_000)
 WIDE = ("i2", "i4", "i8", "u2", "u4", "u8", "f2", "f4", "f8")
 DTYPES = ["?", "i1", "u1", *(order + kind for order in "<>" for kind in WIDE)]
-tensors = st.sampled_from(DTYPES).flatmap(
-    lambda dtype: arrays(np.dtype(dtype), array_shapes(max_dims=4, max_side=4))
-)
+RNG = np.random.default_rng(0)
 
 
-def read(kind: str, body: bytes) -> PredictRequest:
+def read(kind: str, body: bytes):
     return BODIES[kind](body, LIMITS)
 
 
-def same(found: np.ndarray, sent: np.ndarray) -> None:
-    assert found.dtype == sent.dtype.newbyteorder("=")
-    assert found.dtype.isnative
-    assert found.shape == sent.shape
-    assert found.astype(sent.dtype).tobytes() == sent.tobytes(), "to the bit, NaN included"
-
-
-@given(tensors, st.sampled_from("CF"))
-def test_an_npy_array_is_read_to_the_bit(array, order):
-    found = read(NPY, npy(np.asarray(array, order=order)))
-    same(found.arrays["inputs"], array)
-
-
-@pytest.mark.parametrize("compressed", [False, True])
-@given(first=tensors, second=tensors)
-def test_members_of_an_npz_are_read_to_the_bit(first, second, *, compressed):
-    body = npz(
-        compressed=compressed, **{"a/b:0": np.asfortranarray(first), "uncertainty_own": second}
-    )
-    found = read(NPZ, body)
-    assert found.arrays.keys() == {"a/b:0"}
-    same(found.arrays["a/b:0"], first)
-    assert found.supplied.keys() == {"own"}
-    same(found.supplied["own"], second)
-
-
-@given(tensors)
-def test_base64_is_read_to_the_bit(array):
-    body = {"calibration": "digits", "inputs": {"x": encoded(array)}}
-    same(read(JSON, json.dumps(body).encode()).arrays["x"], array)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_arrays_are_read_to_the_bit_with_nan(dtype):
+    for shape in ((3,), (2, 1), (1, 4, 3), (2, 3, 1, 2)):
+        size = np.dtype(dtype).itemsize * int(np.prod(shape))
+        array = np.frombuffer(RNG.bytes(size), dtype).reshape(shape)
+        if dtype == "?":
+            array = RNG.random(shape) > 0.5
+        bodies = {
+            NPY: npy(np.asfortranarray(array)),
+            NPZ: npz(compressed=True, inputs=np.asfortranarray(array), uncertainty_own=array),
+            JSON: json.dumps({"calibration": "c", "inputs": {"inputs": encoded(array)}}).encode(),
+        }
+        for kind, body in [*bodies.items(), (NPZ, npz(inputs=array))]:
+            request = read(kind, body)
+            for found in [*request.arrays.values(), *request.supplied.values()]:
+                assert (found.dtype, found.shape) == (array.dtype.newbyteorder("="), shape)
+                assert found.astype(array.dtype).tobytes() == array.tobytes()
+            assert request.arrays.keys() == {"inputs"}
 
 
 @given(
@@ -83,33 +69,23 @@ GOOD = {
 }
 
 
-@given(st.data(), st.sampled_from(sorted(GOOD)))
-def test_a_damaged_body_is_read_or_refused(data, kind):
-    body = bytearray(GOOD[kind])
-    for _ in range(data.draw(st.integers(1, 4))):
-        at = data.draw(st.integers(0, len(body) - 1))
-        change = data.draw(st.sampled_from(["change", "drop", "insert"]))
-        byte = data.draw(st.integers(0, 255))
-        body[at : at + (change != "insert")] = b"" if change == "drop" else bytes([byte])
-    try:
-        read(kind, bytes(body))
-    except InvalidInput as error:
-        assert len(error.violations) == 1  # noqa: PT017 - it may also be read
-        assert error.message.isprintable()  # noqa: PT017 - as above
-
-
-@pytest.mark.parametrize("kind", sorted(GOOD))
-def test_every_truncation_is_refused(kind):
-    for size in range(len(GOOD[kind])):
+@pytest.mark.parametrize("kind", GOOD)
+def test_a_damaged_body_is_read_or_refused(kind):
+    body = GOOD[kind]
+    for size in range(len(body)):
         with pytest.raises(InvalidInput):
-            read(kind, GOOD[kind][:size])
+            read(kind, body[:size])
+    for _ in range(200):
+        at, removed, added = RNG.integers([len(body), 4, 4])
+        with suppress(InvalidInput):
+            read(kind, body[:at] + RNG.bytes(added) + body[at + removed :])
 
 
 def lists(row: bytes, count: int) -> bytes:
-    rows = b",".join([row] * count)
-    return b'{"calibration": "c", "inputs": [' + rows + b"]}"
+    return b'{"calibration": "c", "inputs": [' + b",".join([row] * count) + b"]}"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("kind", "body"),
     [
@@ -135,5 +111,5 @@ def test_large_bodies_are_refused_before_memory_is_taken(kind, body):
 @pytest.mark.parametrize("row", [b"[0]", b"[[0],[1]]", b"[[[0]],[[1]]]", b" [ [0]\t, [1] ]", b"7"])
 def test_rows_are_counted(row):
     assert len(read(JSON, lists(row, 10_000)).arrays["inputs"]) == 10_000
-    with pytest.raises(TooLarge, match="at most 10000 rows, got 10001"):
+    with pytest.raises(TooLarge, match="10000 rows, got 10001"):
         read(JSON, lists(row, 10_001))

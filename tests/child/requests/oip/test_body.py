@@ -1,6 +1,7 @@
-"""Bodies as they come over the wire."""
+"""Bodies as they come over the wire, and what is wanted back."""
 
 import gzip
+import json
 import random
 import zlib
 
@@ -9,45 +10,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.child.requests.open_inference import divide, inflate
-from service.errors import MalformedRequest, TooLarge
+from service.errors import InvalidInput, MalformedRequest, TooLarge
+from service.runner.messages.open_inference import (
+    RequestedOutputs,
+    parse_infer_request,
+    requested_outputs,
+)
 
 COMPRESS = {"gzip": gzip.compress, "deflate": zlib.compress, "identity": bytes}
 
 
-@given(st.binary(max_size=2000), st.sampled_from(sorted(COMPRESS)))
-def test_a_body_is_inflated(body, encoding):
-    assert inflate(COMPRESS[encoding](body), encoding, max_bytes=2000) == body
+@pytest.mark.parametrize("encoding", COMPRESS)
+def test_a_body_is_inflated_up_to_the_limit(encoding):
+    # A large one inflates in pieces.
+    large = random.Random(0).randbytes(700_000) + bytes(2_000_000)
+    for body in (b"", b"a", b"a" * 5000, large):
+        packed = COMPRESS[encoding](body)
+        assert bytes(inflate(packed, encoding, max_bytes=len(body))) == body
+        if body and encoding != "identity":
+            with pytest.raises(TooLarge):
+                inflate(packed, encoding, max_bytes=len(body) - 1)
+            for cut in range(0, len(packed), 1 + len(packed) // 200):
+                with pytest.raises(MalformedRequest):
+                    inflate(packed[:cut], encoding, max_bytes=2 * len(body))
 
 
-def test_large_bodies_inflate_in_pieces() -> None:
-    rng = random.Random(0)
-    body = rng.randbytes(700_000) + bytes(2_000_000)
-    for encoding in ("gzip", "deflate"):
-        assert bytes(inflate(COMPRESS[encoding](body), encoding, max_bytes=len(body))) == body
-        with pytest.raises(TooLarge):
-            inflate(COMPRESS[encoding](body), encoding, max_bytes=len(body) - 1)
-
-
-@given(st.integers(1, 5000), st.integers(0, 4999), st.sampled_from(["gzip", "deflate"]))
-def test_a_body_is_inflated_up_to_the_limit(size, limit, encoding):
-    packed = COMPRESS[encoding](b"a" * size)
-    if size <= limit:
-        assert len(inflate(packed, encoding, max_bytes=limit)) == size
-    else:
-        with pytest.raises(TooLarge):
-            inflate(packed, encoding, max_bytes=limit)
-
-
-@given(st.binary(min_size=1, max_size=200), st.sampled_from(["gzip", "deflate"]), st.data())
-def test_truncated_bodies_are_refused(body, encoding, data):
-    packed = COMPRESS[encoding](body)
-    cut = data.draw(st.integers(0, len(packed) - 1))
-
-    with pytest.raises(MalformedRequest):
-        inflate(packed[:cut], encoding, max_bytes=1000)
-
-
-@given(st.binary(max_size=50), st.text(max_size=5))
+@given(st.binary(max_size=50), st.text(max_size=5) | st.integers(0, 60).map(str))
 def test_a_body_is_divided_without_loss_or_refused(body, length):
     try:
         text, raw = divide(body, length)
@@ -56,3 +44,37 @@ def test_a_body_is_divided_without_loss_or_refused(body, length):
     else:
         assert bytes(text) + bytes(raw) == body
         assert len(text) == int(length)
+
+
+INPUT = {"name": "x", "shape": [1, 1], "datatype": "FP32", "data": [0.5]}
+
+
+def wanted(**fields):
+    return requested_outputs(parse_infer_request(json.dumps({"inputs": [INPUT], **fields})))
+
+
+@pytest.mark.parametrize("binary", [True, False])
+def test_an_output_is_binary_if_it_or_the_request_says_so(binary):
+    parameters = {"binary_data_output": binary}
+    for outputs in ({}, {"outputs": []}, {"outputs": None}):
+        assert wanted(**outputs, parameters=parameters) == RequestedOutputs(None, binary, None)
+    outputs = [
+        {"name": "class"},
+        {"name": "abstain", "parameters": {"binary_data": True}},
+        {"name": "top1_bin", "parameters": {"binary_data": False, "other": 3}},
+    ]
+    assert wanted(id="seven", outputs=outputs, parameters=parameters) == RequestedOutputs(
+        "seven", binary, [("class", binary), ("abstain", True), ("top1_bin", False)]
+    )
+
+
+@pytest.mark.parametrize("value", [0, 1, "true", 1.0])
+def test_a_flag_must_be_a_boolean(value):
+    output = {"name": "class", "parameters": {"binary_data": value}}
+    for fields, location in (
+        ({"parameters": {"binary_data_output": value}}, "parameters.binary_data_output"),
+        ({"outputs": [output]}, "outputs.class.parameters.binary_data"),
+    ):
+        with pytest.raises(InvalidInput) as caught:
+            wanted(**fields)
+        assert caught.value.violations[0].location == location
