@@ -1,8 +1,6 @@
 """A job waits for a busy model as long as needed and can be cancelled meanwhile."""
 
 import threading
-import time
-from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
@@ -18,32 +16,30 @@ from job_workspaces import (
     working,
     workspace_on,
 )
-from runner_models import linear, rows, save
+from runner_models import linear, rows, save, weights
 
-from service.calibrations.manage import cancel_calibration
+from service.errors import Overloaded
 from service.evaluations.evaluations import cancel_evaluation
 from service.jobs.acceptance import CallContext
 
 LINEAR = linear().SerializeToString()
-BRIEFLY = 0.3
+X = rows(20)
 
 
 @contextmanager
-def busy(workspace, folder) -> Iterator[threading.Event]:
+def busy(workspace, folder):
     """Keep the only process for another model until the event is set, or the block ends."""
     files = save(folder, linear(), name="busy.onnx")
-    trial = rows(20)
-    resolved = workspace.runners.inspect(files, top_k=(1,), trial={"x": trial}).resolved
+    resolved = workspace.runners.inspect(files, top_k=(1,), trial={"x": X}).resolved
     held, released = threading.Event(), threading.Event()
 
     def hold() -> None:
         held.set()
         released.wait()
 
-    labels = np.zeros(len(trial), dtype=int)
     thread = threading.Thread(
         target=workspace.runners.record,
-        args=(files, resolved, {"x": trial}, labels),
+        args=(files, resolved, {"x": X}, np.zeros(len(X), dtype=int)),
         # Called once the process is held, before each part of the rows.
         kwargs={"seed": 0, "while_waiting": hold},
     )
@@ -56,48 +52,34 @@ def busy(workspace, folder) -> Iterator[threading.Event]:
         thread.join()
 
 
-def finished_calibration(workspace):
-    job = calibrate(workspace, inputs_set(), onnx_model=LINEAR)
-    succeed(workspace, job)
-    return job
+def begun(row) -> bool:
+    return row.progress_stage is not None
 
 
-def queued_job(workspace, kind):
-    if kind == "calibration":
-        return calibrate(workspace, inputs_set(), onnx_model=LINEAR)
-    return evaluate(workspace, finished_calibration(workspace), inputs_set(seed=2))
-
-
-def cancel(workspace, job):
-    ctx = CallContext(workspace, job.tenant_id)
-    if hasattr(job, "calibration_id"):
-        return cancel_evaluation(ctx, str(job.calibration_id), job.name)
-    return cancel_calibration(ctx, str(job.id))
-
-
-KINDS = pytest.mark.parametrize("kind", ["calibration", "evaluation"])
-
-
-@KINDS
-def test_a_job_waits_for_a_busy_process_longer_than_a_request(database, tmp_path, kind) -> None:
-    with workspace_on(database, tmp_path, max_processes=1, queue_timeout_s=BRIEFLY) as workspace:
-        job = queued_job(workspace, kind)
+def test_a_job_waits_for_a_busy_process_longer_than_a_request(database, tmp_path) -> None:
+    with workspace_on(database, tmp_path, max_processes=1, queue_timeout_s=0.3) as workspace:
+        job = calibrate(workspace, inputs_set(), onnx_model=LINEAR)
+        other = save(tmp_path, linear(weights(4)))
         with busy(workspace, tmp_path) as released, working(workspace):
-            wait_for(workspace, job, lambda row: row.progress_stage is not None)
-            time.sleep(2 * BRIEFLY)
+            wait_for(workspace, job, begun)
+            with pytest.raises(Overloaded):  # a request gives up
+                workspace.runners.inspect(other, top_k=(1,), trial={"x": X})
             assert reread(workspace, job).status == "running"
             released.set()
             row = wait_for(workspace, job, ended)
             assert (row.status, row.error, row.attempt) == ("succeeded", None, 1)
 
 
-@KINDS
-def test_a_running_job_that_waits_is_cancelled(database, tmp_path, kind) -> None:
+def test_a_running_job_that_waits_is_cancelled(database, tmp_path) -> None:
+    """An evaluation; `test_attempts` cancels a calibration."""
     with workspace_on(database, tmp_path, max_processes=1) as workspace:
-        job = queued_job(workspace, kind)
+        calibration = calibrate(workspace, inputs_set(), onnx_model=LINEAR)
+        succeed(workspace, calibration)
+        job = evaluate(workspace, calibration, inputs_set(seed=2))
         with busy(workspace, tmp_path) as released, working(workspace):
-            wait_for(workspace, job, lambda row: row.progress_stage is not None)
-            assert cancel(workspace, job).status == "running"
+            wait_for(workspace, job, begun)
+            ctx = CallContext(workspace, job.tenant_id)
+            assert cancel_evaluation(ctx, str(calibration.id), job.name).status == "running"
             row = wait_for(workspace, job, ended)
             assert not released.is_set()
             assert (row.status, row.error) == ("cancelled", None)

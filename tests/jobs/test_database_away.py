@@ -12,7 +12,6 @@ from job_workspaces import (
     finish,
     inputs_set,
     logits_set,
-    succeed,
     wait_for,
     working,
     workspace_on,
@@ -69,24 +68,18 @@ class AwayWorkspace(Workspace):
         return AwayQueue(*args, away=self.away, error=self.error[0])
 
 
-@pytest.fixture(params=AWAY)
-def workspace(request, database, tmp_path):
-    with workspace_on(database, tmp_path, kind=AwayWorkspace, lease_seconds=15.0) as made:
-        made.error.append(AWAY[request.param])
-        # Tracebacks with all their locals take longer to write here than the lease lasts.
-        with capture_logs():
-            yield made
+@pytest.fixture
+def workspace(database, tmp_path):
+    options = {"kind": AwayWorkspace, "lease_seconds": 15.0}
+    # Tracebacks with all their locals take longer to write here than the lease lasts.
+    with workspace_on(database, tmp_path, **options) as made, capture_logs():
+        yield made
 
 
-def test_while_it_claims(workspace) -> None:
-    workspace.away["claim"] = 2
-    job = calibrate(workspace, logits_set())
-    succeed(workspace, job)
-    assert workspace.away["claim"] == 0
-
-
-def test_while_it_writes_that_a_job_failed(workspace) -> None:
-    workspace.away["fail"] = 2
+@pytest.mark.parametrize("error", AWAY.values(), ids=AWAY)
+def test_while_it_claims_and_writes_that_a_job_failed(workspace, error) -> None:
+    workspace.error.append(error)
+    workspace.away.update(claim=2, fail=2)
     onnx_model = undefined_below_zero(weights()).SerializeToString()
     job = calibrate(workspace, inputs_set(defined=False), onnx_model=onnx_model)
     with working(workspace):
@@ -95,7 +88,7 @@ def test_while_it_writes_that_a_job_failed(workspace) -> None:
         assert row.error["type"].endswith("invalid-dataset")
         behind = calibrate(workspace, logits_set())
         assert wait_for(workspace, behind, ended).status == "succeeded"
-    assert workspace.away["fail"] == 0
+    assert not workspace.away.total()
 
 
 def test_while_it_renews(database) -> None:

@@ -36,7 +36,7 @@ CONFIG = '{"bins": 5, "top_k": [1], "measures": ["margin"], "folds": 2}'
 KEPT = [("evaluation_records", 0), ("records", 0), ("records", 1)]
 SAMPLES = [("samples", 0)]
 SETS = [("calibration", 0), ("calibration", 1), ("evaluation", 0)]
-EXPECTED = {"none": KEPT, "some": KEPT + SAMPLES, "all": KEPT + SAMPLES + SETS}
+EXPECTED = {"some": KEPT + SAMPLES, "all": KEPT + SAMPLES + SETS}
 
 
 def arrays_of(n_samples: int, seed: int) -> dict[str, np.ndarray]:
@@ -86,8 +86,7 @@ def test_what_stays_of_the_sets(database, tmp_path, keep_inputs) -> None:
         ]
         named = sorted(file.key for file in [*row.artifacts, *judged.artifacts])
         assert workspace.artifacts.keys() == named
-        if keep_inputs != "none":
-            assert_samples_belong_together(workspace, row)
+        assert_samples_belong_together(workspace, row)
         if keep_inputs == "all":
             shards = [kept_shard(workspace, file) for file in files_of(row, "calibration")]
             logits = np.concatenate([shard.arrays["logits"] for shard in shards])
@@ -143,10 +142,11 @@ def test_without_samples_a_model_serves_and_is_not_exported(database, tmp_path) 
         job = calibrate(workspace, inputs_set(100), onnx_model=onnx_model, config=CONFIG)
         row = finish(workspace, job)
         assert roles_of(row) == [("model", 0), ("records", 0)]
+        assert workspace.artifacts.keys() == sorted(file.key for file in row.artifacts)
         with predictor_of(workspace) as predictor:
             assert len(predictor.ask(str(row.id), rows(3).tolist())["predictions"]) == 3
         with (
-            pytest.raises(Conflict, match="No samples of this calibration are stored"),
+            pytest.raises(Conflict, match="samples"),
             exported_file(CallContext(workspace, row.tenant_id), str(row.id)),
         ):
             pass

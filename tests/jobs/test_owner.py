@@ -87,9 +87,10 @@ def test_another_process_is_kept_out_until_the_owner_dies_whatever_its_children_
         os.kill(child, signal.SIGKILL)
 
 
-def test_one_owner_at_a_time(tmp_path):
-    first, second = OwnerLock(tmp_path / "lock"), OwnerLock(tmp_path / "lock")
+def test_sqlite_has_one_owner_at_a_time_and_postgresql_many(database, tmp_path):
+    first, second = OwnerLock.beside(database), OwnerLock.beside(database)
     assert first.try_acquire()
+    assert (tmp_path / "howsure.sqlite3.owner").exists()
     assert first.try_acquire()
     assert not second.try_acquire()
     first.release()
@@ -97,13 +98,6 @@ def test_one_owner_at_a_time(tmp_path):
     first.release()
     assert not first.try_acquire()
     second.release()
-
-
-def test_sqlite_has_one_owner_and_postgresql_many(database, tmp_path):
-    lock = OwnerLock.beside(database)
-    assert lock.try_acquire()
-    assert (tmp_path / "howsure.sqlite3.owner").exists()
-    lock.release()
     many = open_database("postgresql+psycopg://nobody@127.0.0.1:1/none")
     assert OwnerLock.beside(many) is None
     many.dispose()

@@ -1,36 +1,45 @@
 """Calls are retried while the service is overloaded."""
 
-import time
-from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 
 from service.errors import InvalidInput, Overloaded, StorageFull
-from service.jobs.recording import retry_while_overloaded
+from service.jobs import recording
 
 
-def failing(*errors: Exception) -> Callable[[str], str]:
+def failing(*errors):
     """Return a call that raises these, one at a time, and then succeeds."""
     left = list(errors)
 
-    def call(given: str) -> str:
+    def call(argument):
         if left:
             raise left.pop(0)
-        return given
+        return argument
 
     return call
 
 
-def test_it_is_tried_again_after_a_pause_in_which_who_waits_is_asked() -> None:
-    asked: list[float] = []
+def test_it_is_tried_again_after_pauses_in_which_the_caller_may_give_up(monkeypatch) -> None:
+    now, beats = [0.0], []
+    clock = SimpleNamespace(
+        monotonic=lambda: now[0], sleep=lambda seconds: now.append(now.pop() + seconds)
+    )
+    monkeypatch.setattr(recording, "time", clock)
     call = failing(Overloaded("busy"), Overloaded("busy"))
-    began = time.monotonic()
-    assert retry_while_overloaded(call, lambda: asked.append(time.monotonic()))("given") == "given"
-    assert time.monotonic() - began >= 0.25 + 0.5
-    assert len(asked) >= 4
+    retried = recording.retry_while_overloaded(call, lambda: beats.append(now[0]))
+    assert retried("argument") == "argument"
+    assert now == [pytest.approx(0.25 + 0.5)]
+    assert len(beats) >= 4
+
+    def give_up():
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        recording.retry_while_overloaded(failing(Overloaded("busy")), give_up)("argument")
 
 
 @pytest.mark.parametrize("error", [StorageFull("full"), InvalidInput("wrong")])
 def test_what_time_does_not_mend_is_raised_at_once(error) -> None:
     with pytest.raises(type(error)):
-        retry_while_overloaded(failing(error), lambda: None)("given")
+        recording.retry_while_overloaded(failing(error), lambda: None)("argument")

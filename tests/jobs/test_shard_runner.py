@@ -135,37 +135,24 @@ def test_shards_are_spread_over_the_devices_and_each_has_two_at_most(store) -> N
     assert store.most <= together
 
 
-def test_the_first_that_fails_ends_the_others(store) -> None:
-    tasks = tasks_of(store, 100, bad=2)
-    found, done = run(store, tasks)
-    with pytest.raises(ArtifactDamaged):
-        list(found)
-    assert len(done) < len(tasks) - 1
-    assert store.open == 0
-
-
-def test_what_the_beat_raises_ends_it(store) -> None:
+@pytest.mark.parametrize("ending", ["a bad shard", "the beat", "the caller"])
+def test_a_failure_or_a_caller_that_leaves_ends_the_other_shards(store, ending) -> None:
     beats = []
 
     def beat() -> None:
         beats.append(1)
-        if len(beats) > 2:
+        if ending == "the beat" and len(beats) > 2:
             raise InterruptedError
 
-    tasks = tasks_of(store, 40)
-    found, done = run(store, tasks, beat=beat)
-    with pytest.raises(InterruptedError):
-        list(found)
-    assert len(done) < len(tasks)
-    assert store.open == 0
-
-
-def test_who_looks_away_ends_it(store) -> None:
-    tasks = tasks_of(store, 40)
-    found, done = run(store, tasks)
-    next(found)
-    found.close()
-    assert len(done) < len(tasks)
+    tasks = tasks_of(store, 60, bad=2 if ending == "a bad shard" else None)
+    results, done = run(store, tasks, beat=beat)
+    if ending == "the caller":
+        next(results)
+        results.close()
+    else:
+        with pytest.raises(InterruptedError if ending == "the beat" else ArtifactDamaged):
+            list(results)
+    assert len(done) < len(tasks) - 1
     assert store.open == 0
 
 

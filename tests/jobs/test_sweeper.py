@@ -88,19 +88,11 @@ def test_whoever_runs_jobs_sweeps_when_it_starts(workspace, tmp_path) -> None:
     assert counted(workspace)["howsure_swept_files_total"] == 1
 
 
-def test_it_sweeps_again_and_again(workspace, tmp_path) -> None:
-    watched, store = watching(workspace)
+def test_it_sweeps_again_and_again_and_after_the_store_was_away(workspace, tmp_path) -> None:
+    watched, store = watching(workspace, away=2)
     with sweeping(watched):
         for _ in range(3):
             orphan = let_lie(tmp_path)
             while orphan.exists():
                 assert store.deleted.acquire(timeout=WAIT_SECONDS)
-
-
-def test_a_store_that_is_away_is_swept_later(workspace, tmp_path) -> None:
-    orphan = let_lie(tmp_path)
-    watched, store = watching(workspace, away=2)
-    with sweeping(watched):
-        assert store.deleted.acquire(timeout=WAIT_SECONDS)
-    assert not orphan.exists()
     assert counted(workspace)["howsure_sweeps_total"] == 2

@@ -36,7 +36,7 @@ def test_a_job_in_an_endless_batch_is_handed_back_and_then_the_file(database, tm
         workers = Workers(workspace, JOB_KINDS, count=1, owner="one", owner_lock=lock)
         workers.start()
         wait_for(workspace, job, is_at_the_model)
-        busiest()
+        busiest(ticks=20)
 
         workers.stop(0.3)
         assert is_at_the_model(wait_for(workspace, job, lambda _: True))
@@ -82,7 +82,7 @@ def test_an_evaluation_does_not_wait_for_all_calibrations(database, tmp_path) ->
     with workspace_on(database, tmp_path) as workspace:
         first = calibrate(workspace, logits_set())
         finish(workspace, first)
-        calibrations = [calibrate(workspace, logits_set()) for _ in range(3)]
+        calibrations = [calibrate(workspace, logits_set()) for _ in range(2)]
         evaluation = evaluate(workspace, first, logits_set(seed=1))
         with working(workspace):
             last = wait_for(workspace, calibrations[-1], ended)

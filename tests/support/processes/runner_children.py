@@ -87,14 +87,14 @@ def wait_until(condition, *, seconds=60.0):
     return True
 
 
-def busiest(parent=None):
+def busiest(parent=None, *, ticks=COMPUTING_TICKS):
     """Wait until a child has computed for longer than one takes to start, and return it."""
-    ticks = {}
+    first = {}
 
     def computing():
         for pid in children(parent):
             used = processor_ticks(pid)
-            if used - ticks.setdefault(pid, used) >= COMPUTING_TICKS:
+            if used - first.setdefault(pid, used) >= ticks:
                 return pid
         return None
 
