@@ -44,15 +44,12 @@ def test_what_a_device_may_flush_to_zero_shares_a_bin():
     assert assign_bins(values, edges).tolist() == [0, 0, 0, 0, 1, 2]
     flushed = np.where(values < np.finfo(np.float32).tiny, 0, values).astype(np.float32)
     np.testing.assert_array_equal(assign_bins(flushed, edges), assign_bins(values, edges))
-
-
-def test_what_a_device_may_flush_to_zero_shares_a_bin_beside_a_negative_neighbour():
     values = np.array([-2e-37, -9e-38, 0.0, 5e-38, 3e-37], dtype=np.float32)
     assert assign_bins(values, quantile_edges(values, 5)).tolist() == [0, 1, 1, 1, 2]
     assert assign_bins(values[:2], quantile_edges(values[:2], 2)).tolist() == [0, 1]
 
 
-def test_a_midpoint_never_rounds_onto_the_upper_value():
+def test_a_midpoint_lies_below_the_upper_value():
     rng = np.random.default_rng(1)
     lower = rng.exponential(size=20_000).astype(np.float32)
     neighbour = np.nextafter(lower, np.float32(np.inf))
@@ -61,33 +58,19 @@ def test_a_midpoint_never_rounds_onto_the_upper_value():
     # Half of all such midpoints do round up, so the guard is what holds them.
     mean = ((lower.astype(np.float64) + neighbour) / 2).astype(np.float32)
     assert (mean == neighbour).any()
-
-
-def test_midpoints_do_not_overflow():
     largest = np.finfo(np.float32).max
     lower, upper = np.array([[largest / 2], [largest]], dtype=np.float32)
-    assert lower[0] < midpoints(lower, upper)[0] < upper[0]
-
-
-def bin_by_definition(value, edges):
-    """Find by linear search the one bin with ``lower < value <= upper``."""
-    (index,) = [i for i in range(len(edges) - 1) if edges[i] < value <= edges[i + 1]]
-    return index
+    assert lower[0] < midpoints(lower, upper)[0] < upper[0], "no overflow"
 
 
 @given(uncertainties(), st.integers(1, 40))
 def test_bins_follow_the_definition_at_edges_and_their_neighbours(values, n_bins):
+    """The one bin with ``lower < value <= upper``."""
     edges = quantile_edges(values, n_bins)
-    inner = edges[1:-1]
-    probes = np.concatenate(
-        [
-            values,
-            inner,
-            np.nextafter(inner, np.float32(-np.inf)),
-            np.nextafter(inner, np.float32(np.inf)),
-            np.array([0.0, -0.0], dtype=np.float32),
-            np.array([np.finfo(np.float32).min, np.finfo(np.float32).max]),
-        ]
-    ).astype(np.float32)
-    expected = [bin_by_definition(value, edges) for value in probes]
-    np.testing.assert_array_equal(assign_bins(probes, edges), expected)
+    extremes = np.finfo(np.float32)
+    beside = [np.nextafter(edges[1:-1], np.float32(end)) for end in (-np.inf, np.inf)]
+    ends = np.float32([0.0, -0.0, extremes.min, extremes.max])
+    probes = np.concatenate([values, edges[1:-1], *beside, ends])
+    is_inside = (edges[:-1] < probes[:, None]) & (probes[:, None] <= edges[1:])
+    assert (is_inside.sum(axis=1) == 1).all()
+    np.testing.assert_array_equal(assign_bins(probes, edges), is_inside.argmax(axis=1))

@@ -12,11 +12,7 @@ from howsure.statistics.bins.fit import candidate_bins, choose_bins, fit_bin_tab
 from howsure.statistics.bins.intervals import INTERVALS, IntervalOptions
 
 RNG = np.random.default_rng(11)
-
-
 UNCERTAINTY = RNG.exponential(size=2000).astype(np.float32)
-
-
 HITS = RNG.random(2000) < np.exp(-UNCERTAINTY / 3)
 
 
@@ -31,21 +27,14 @@ def test_counts_and_hits_are_those_of_a_plain_loop():
 
 
 @given(
-    judged_uncertainties(),
-    st.integers(1, 30),
-    st.floats(0.01, 100),
-    st.sampled_from(sorted(INTERVALS)),
-    st.booleans(),
-)
+    judged_uncertainties(), st.integers(1, 30), st.floats(0.01, 100),
+    st.sampled_from(sorted(INTERVALS)), st.booleans(),
+)  # fmt: skip
 def test_intervals_hold_the_served_probability(data, n_bins, strength, method, simultaneous):
-    uncertainty, hits = data
-    options = IntervalOptions(method, 0.9, simultaneous=simultaneous)
+    options = {"interval": IntervalOptions(method, 0.9, simultaneous=simultaneous)}
+    options |= {"n_bins": n_bins, "prior_strength": strength}
     for lookup in ("step", "interpolated"):
-        table = fit_bin_table(
-            uncertainty, hits, n_bins=n_bins, prior_strength=strength, interval=options,
-            lookup=lookup,
-        )  # fmt: skip
-        found = table.look_up(uncertainty)
+        found = fit_bin_table(*data, lookup=lookup, **options).look_up(data[0])
         assert (found.lower <= found.probability).all()
         assert (found.probability <= found.upper).all()
         assert ((found.lower >= 0) & (found.upper <= 1)).all()
@@ -61,40 +50,23 @@ def test_pooled_bins_keep_their_samples_and_mean():
     assert table.edges.tolist() == [-np.inf, 9.5, 29.5, np.inf]
     assert table.mean_uncertainty.tolist() == [4.5, 19.5, 34.5]
     assert (table.requested_bins, table.n_bins) == (4, 3)
-
-
-def test_interpolation_implies_monotone():
     table = fit_bin_table(UNCERTAINTY, ~HITS, n_bins=20, lookup="interpolated")
-    assert table.monotone
-    assert table.n_bins == 1
+    assert (table.monotone, table.n_bins) == (True, 1), "interpolation implies pooling"
 
 
-@pytest.mark.parametrize(
-    ("values", "n_hits", "n_bins", "rule"),
-    [
-        ([], 0, 2, "at least one sample"),
-        ([1.0, np.nan], 2, 2, "row 1 holds nan"),
-        ([1.0], 1, 0, "n_bins must be at least 1"),
-        ([1.0], 2, 1, r"hits must have shape \(1,\)"),
-    ],
-)
+@pytest.mark.parametrize(("values", "n_hits", "n_bins", "rule"), [
+    ([], 0, 2, "at least one sample"), ([1.0, np.nan], 2, 2, "row 1 holds nan"),
+    ([1.0], 1, 0, "n_bins must be at least 1"), ([1.0], 2, 1, r"hits must have shape \(1,\)"),
+])  # fmt: skip
 def test_invalid_samples_are_refused(values, n_hits, n_bins, rule):
     with pytest.raises(ValueError, match=rule):
         fit_bin_table(np.array(values, dtype=np.float32), np.ones(n_hits, bool), n_bins=n_bins)
 
 
-@pytest.mark.parametrize(
-    ("n_samples", "expected"),
-    [
-        (1, (1,)),
-        (49, (1,)),
-        (50, (1, 2)),
-        (2499, (1, 2, 5, 10, 15, 20, 30, 50, 75)),
-        (2500, (1, 2, 5, 10, 15, 20, 30, 50, 75, 100)),
-    ],
-)
-def test_a_candidate_leaves_25_samples_to_a_bin(n_samples, expected):
-    assert candidate_bins(n_samples) == expected
+def test_a_candidate_leaves_25_samples_to_a_bin():
+    numbers = (1, 2, 5, 10, 15, 20, 30, 50, 75, 100)
+    for n_samples, n_tried in ((1, 1), (49, 1), (50, 2), (2499, 9), (2500, 10)):
+        assert candidate_bins(n_samples) == numbers[:n_tried]
 
 
 @given(npst.arrays(np.float64, (4, 6), elements=st.floats(0.1, 1.0)))
@@ -107,13 +79,8 @@ def test_the_rule_by_hand(nll):
         if index == best or (nll[index] - nll[best]).mean() <= sem(nll[index] - nll[best])
     ]
     assert choose_bins(n_bins, nll) == min(allowed)
-
-
-def test_an_infinite_candidate_is_passed_over():
-    nll = np.array([[np.inf, 0.1, 0.1], [0.5, 0.5, 0.5]])
-    assert choose_bins((1, 2), nll) == 2
+    # An infinite candidate is passed over; without folds the fewest bins are chosen.
+    infinite = np.array([[np.inf, 0.1, 0.1], [0.5, 0.5, 0.5]])
+    assert choose_bins((1, 2), infinite) == 2
     assert choose_bins((1, 2), np.full((2, 3), np.inf)) == 1
-
-
-def test_without_folds_the_fewest_are_chosen():
     assert choose_bins((1, 2), np.empty((2, 0))) == 1

@@ -26,14 +26,10 @@ def drawn(n_samples, *, measure="neg_log_topk_mass", seed=0):
     return (-log_odds if measure in ("learned", "energy") else positive).astype(np.float32), hits
 
 
-def curve_of(uncertainty, hits, *, measure="neg_log_topk_mass", **options):
+def curve_of(uncertainty, hits, *, measure="neg_log_topk_mass", simultaneous=False, **options):
+    interval = IntervalOptions(simultaneous=simultaneous)
     return fit_curve(
-        uncertainty,
-        hits,
-        measure=measure,
-        prior=fit_prior(hits),
-        interval=IntervalOptions(),
-        **options,
+        uncertainty, hits, measure=measure, prior=fit_prior(hits), interval=interval, **options
     )
 
 
@@ -47,8 +43,10 @@ def spline_of(uncertainty, hits, measure):
 MOST_CURVED = 1.0 / (6.0 * np.sqrt(3.0))
 
 
-@pytest.mark.parametrize("measure", MEASURES)
-@pytest.mark.parametrize("n_samples", [200, 5000])
+@pytest.mark.parametrize(
+    ("measure", "n_samples"),
+    [*((measure, 120) for measure in MEASURES), ("learned", 5000), ("entropy", 5000)],
+)
 def test_lines_between_knots_stay_close_to_the_spline(measure, n_samples):
     """Knots are at most a 32nd of the range of x apart, and a line errs by h^2 / 8 max |q''|.
 
@@ -68,8 +66,9 @@ def test_lines_between_knots_stay_close_to_the_spline(measure, n_samples):
     knots = np.isin(uncertainty, curve.uncertainty.astype(np.float32))
     assert knots.sum() == len(curve.uncertainty)
     np.testing.assert_allclose(probability[knots], spline.probability(x[knots]), rtol=1e-9)
-    falling = np.sort(x)[::-1]
-    ends, level = falling[[25, n_samples - 26]], 0.95  # the 26th sample at either end
+    # No outer sample is less sure than the 26th, or in a small set the one after the first eighth.
+    tail, level = min(25, n_samples // 8), 0.95
+    ends = np.sort(x)[::-1][[tail, n_samples - 1 - tail]]
     (least, _), (_, most) = zip(*spline.interval(ends, level), strict=True)
     low, high = spline.interval(x[knots], level)
     is_certain, is_uncertain = x[knots] > ends[0], x[knots] < ends[1]
@@ -79,25 +78,9 @@ def test_lines_between_knots_stay_close_to_the_spline(measure, n_samples):
     np.testing.assert_allclose(upper[knots], np.maximum(high, probability[knots]), rtol=1e-9)
 
 
-@pytest.mark.parametrize("n_samples", [200, 600])
-def test_no_outer_sample_is_less_sure_than_the_25th(n_samples):
-    """Log-odds with long tails: of the outermost samples alone nothing would be known."""
-    rng = np.random.default_rng(n_samples)
-    log_odds = 2.0 + 2.0 * rng.standard_t(2, n_samples)
-    uncertainty = np.log1p(np.exp(-log_odds)).astype(np.float32)
-    hits = rng.random(n_samples) < expit(log_odds)
-    curve = curve_of(uncertainty, hits)
-    _, lower, upper = curve.at(np.sort(uncertainty))
-    tail = min(25, n_samples // 8)
-    spline, x = spline_of(uncertainty, hits, "neg_log_topk_mass")
-    alone, _ = spline.interval(x.max(keepdims=True), 0.95)
-    assert alone < 0.2
-    assert lower[:tail].min() > 0.95 * lower[tail] > 0.6
-    assert upper[-tail:].max() < 1.05 * upper[-1 - tail]
-
-
-@pytest.mark.parametrize("rare", ["misses", "hits"])
-@pytest.mark.parametrize("n_rare", [1, 2, 5])
+@pytest.mark.parametrize(
+    ("n_rare", "rare"), [(1, "misses"), (1, "hits"), (2, "misses"), (5, "hits")]
+)
 @pytest.mark.parametrize("measure", MEASURES)
 def test_rare_outcomes_are_not_overstated(measure, n_rare, rare):
     """The mean is no nearer 1/2 than the rate, also where the curve's shape is hardly known."""
@@ -105,33 +88,13 @@ def test_rare_outcomes_are_not_overstated(measure, n_rare, rare):
     is_rare = np.zeros(2000, dtype=bool)
     is_rare[np.argsort(-uncertainty)[np.arange(n_rare) * 40]] = True
     hits = is_rare if rare == "hits" else ~is_rare
-    probability = spline_of(uncertainty, hits, measure)[0].probability(
-        certainty(uncertainty, measure)
-    )
+    spline, x = spline_of(uncertainty, hits, measure)
+    probability = spline.probability(x)
     of_rare = np.mean(probability if rare == "hits" else 1.0 - probability)
     # Neighbours are joined to 200 points, so single samples may differ a little.
     assert of_rare <= 1.01 * (n_rare + 1) / 2002
-
-
-def test_common_outcomes_are_not_shifted():
-    uncertainty, hits = drawn(2000)
-    assert spline_of(uncertainty, hits, "neg_log_topk_mass")[0].shift == pytest.approx(
-        0.0, abs=1e-3
-    )
-
-
-@pytest.mark.parametrize("measure", ["neg_log_topk_mass", "entropy"])
-def test_votes_that_are_all_for_one_class_get_their_own_rate(measure):
-    """Seven of ten samples are unanimous: each group keeps to its own binomial interval."""
-    rng = np.random.default_rng(3)
-    group = rng.choice(4, 5000, p=[0.7, 0.1, 0.1, 0.1])
-    uncertainty = np.array([0.0, 0.15, 0.34, 0.56], dtype=np.float32)[group]
-    hits = rng.random(5000) < np.array([0.99, 0.9, 0.75, 0.6])[group]
-    probability, _, _ = curve_of(uncertainty, hits, measure=measure).at(uncertainty)
-    for place in range(4):
-        n, k = np.count_nonzero(group == place), hits[group == place].sum()
-        low, high = beta.ppf([0.005, 0.995], [k, k + 1], [n - k + 1, n - k])
-        assert low < probability[group == place][0] < high
+    common = spline_of(*drawn(2000, measure=measure), measure)[0]
+    assert common.shift == pytest.approx(0.0, abs=1e-3)
 
 
 def test_constant_beyond_the_outer_knots():
@@ -159,43 +122,30 @@ def test_monotone_where_the_spline_is_not():
 
 
 @pytest.mark.parametrize(("always", "expected"), [(True, 0.9995), (False, 0.0005)])
-def test_an_event_that_never_varies_is_one_point(always, expected):
-    """1,000 of 1,000: (1000 + 1/2) / 1001, with the interval of all samples."""
+def test_one_point(always, expected):
+    """1,000 of 1,000: (1000 + 1/2) / 1001, with the interval of all samples; or one uncertainty."""
     uncertainty = drawn(1000)[0]
-    hits = np.full(1000, always)
-    table = fit_bin_table(uncertainty, hits, n_bins=1, lookup="smooth")
+    table = fit_bin_table(uncertainty, np.full(1000, always), n_bins=1, lookup="smooth")
     assert table.probability == pytest.approx(expected, abs=1e-6)
     found = table.look_up(uncertainty)
     assert set(found.probability) == set(table.probability)
-    bound = beta.ppf(0.025, 1000, 1)
     side = found.lower if always else 1.0 - found.upper
-    assert side == pytest.approx(bound)
-
-
-def test_one_uncertainty_is_one_point():
-    hits = np.arange(40) % 4 > 0
-    curve = curve_of(np.full(40, 0.5, dtype=np.float32), hits)
+    assert side == pytest.approx(beta.ppf(0.025, 1000, 1))
+    curve = curve_of(np.full(40, 0.5, dtype=np.float32), np.arange(40) % 4 > 0)
     assert curve.uncertainty.tolist() == [0.5]
     assert curve.probability == pytest.approx(0.75)
 
 
-def test_the_order_of_samples_changes_no_bit():
+def test_neither_the_order_of_samples_nor_json_changes_a_bit():
     uncertainty, hits = drawn(500)
     order = np.random.default_rng(1).permutation(500)
     one, other = curve_of(uncertainty, hits), curve_of(uncertainty[order], hits[order])
-    assert one.to_dict() == other.to_dict()
+    again = Curve.from_dict(json.loads(json.dumps(one.to_dict())))
+    assert one.to_dict() == other.to_dict() == again.to_dict()
 
 
 def test_a_simultaneous_level_is_shared_among_the_knots():
-    uncertainty, hits = drawn(600)
-    plain = curve_of(uncertainty, hits)
-    together = fit_curve(
-        uncertainty,
-        hits,
-        measure="neg_log_topk_mass",
-        prior=fit_prior(hits),
-        interval=IntervalOptions(simultaneous=True),
-    )
+    plain, together = (curve_of(*drawn(600), simultaneous=flag) for flag in (False, True))
     assert (together.probability == plain.probability).all()
     assert (together.lower < plain.lower).all()
     assert (together.upper > plain.upper).all()
@@ -218,29 +168,14 @@ def test_samples_that_count_double_are_those_that_occur_twice():
     assert 0.6 < np.median(narrow / wide) < 0.85  # about the square root of a half
 
 
-def test_json_keeps_every_bit():
-    curve = curve_of(*drawn(300))
-    again = Curve.from_dict(json.loads(json.dumps(curve.to_dict())))
-    assert again.to_dict() == curve.to_dict()
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"uncertainty": [2.0, 1.0]}, "must ascend strictly"),
-        ({"uncertainty": [0.1, 1.0]}, "must be float32 numbers"),
-        ({"probability": [0.5]}, "one value per knot"),
-        ({"lower": [0.6, 0.1]}, "0 <= lower <= probability <= upper <= 1"),
-        ({"upper": [0.9, 1.1]}, "0 <= lower <= probability <= upper <= 1"),
-    ],
-)
+@pytest.mark.parametrize(("changed", "message"), [
+    ({"uncertainty": [2.0, 1.0]}, "must ascend"), ({"uncertainty": [0.1, 1.0]}, "must be float32"),
+    ({"probability": [0.5]}, "one value per knot"), ({"lower": [0.6, 0.1]}, "0 <= lower"),
+    ({"upper": [0.9, 1.1]}, "upper <= 1"),
+])  # fmt: skip
 def test_a_broken_rule_is_named(changed, message):
-    values = {
-        "uncertainty": [0.5, 1.0],
-        "probability": [0.5, 0.2],
-        "lower": [0.4, 0.1],
-        "upper": [0.9, 0.9],
-    }
+    values = {"uncertainty": [0.5, 1.0], "probability": [0.5, 0.2], "lower": [0.4, 0.1]}
+    values["upper"] = [0.9, 0.9]
     Curve.from_dict(values)
     with pytest.raises(ValueError, match=message):
         Curve.from_dict({**values, **changed})
@@ -258,7 +193,7 @@ def stated_confidences(n_samples, seed):
     return -LEVELS[level].astype(np.float32), rng.random(n_samples) < RATES[level]
 
 
-@pytest.mark.parametrize("n_samples", [300, 1500, 5000, 20_000])
+@pytest.mark.parametrize("n_samples", [300, 5000])
 def test_few_distinct_values_have_their_own_rates(n_samples):
     """In the middle of eight sets, each is within three deviations of its rate, and some bias."""
     gaps, inside = [], 0
@@ -275,7 +210,7 @@ def test_few_distinct_values_have_their_own_rates(n_samples):
     assert inside >= 0.9 * 8 * len(LEVELS)
 
 
-@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("measure", ["learned", "entropy", "energy"])
 def test_equal_values_are_as_values_that_differ_a_little(measure):
     uncertainty, hits = drawn(3000, measure=measure)
     rounded = uncertainty.round(1)
@@ -290,7 +225,7 @@ def test_equal_values_are_as_values_that_differ_a_little(measure):
     assert len(values) > 20
 
 
-@pytest.mark.parametrize("seed", [5, 16, 26, 34])
+@pytest.mark.parametrize("seed", [5, 34])
 def test_hits_and_errors_that_a_value_separates_have_probabilities(seed):
     """As with the loss of two classes: in large sets the curve is 1 to the last digit."""
     rng = np.random.default_rng(seed)

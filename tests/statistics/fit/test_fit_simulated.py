@@ -24,7 +24,11 @@ def world(request):
         simulated_records(6000, seed=seed, sharpness=sharpness) for seed in (11, 12)
     )
     options = FitOptions(bins=10, lookup=lookup, measures=measures, folds=5)
-    return sharpness, fit_calibration(calibration, options=options, evaluation=evaluation), evaluation
+    return (
+        sharpness,
+        fit_calibration(calibration, options=options, evaluation=evaluation),
+        evaluation,
+    )
 
 
 def test_served_probabilities_are_calibrated_whatever_the_model_says(world):

@@ -43,8 +43,8 @@ def relabelled(records, held, *, rank, logit):
 
 
 @pytest.mark.parametrize("pair", range(5))
-def test_no_uncertainty_depends_on_labels_of_its_own_folds(pair):
-    """Not even by the temperature and the prior scales, which other labels would change."""
+def test_it_is_cross_fitted(pair):
+    """No uncertainty depends on labels of its own folds, not even by the temperature and scales."""
     records = uneven(400)
     folds = stratified_folds(records.hits(1), records.tie_key, n_folds=10)
     held = folds // 2 == pair
