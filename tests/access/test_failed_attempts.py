@@ -44,15 +44,11 @@ def test_an_ipv6_network_counts_as_one_address() -> None:
     assert sent(found, 1, peer="no:address") == 1
 
 
-def test_a_limited_number_of_addresses_is_remembered(monkeypatch) -> None:
+def test_a_limited_number_of_addresses_is_remembered_and_none_without_a_limit(monkeypatch) -> None:
     monkeypatch.setattr(failed_attempts, "MOST_REMEMBERED", 10)
-    found = FailedAttempts(1, clock=Clock())
+    found, unlimited = FailedAttempts(1, clock=Clock()), FailedAttempts(0)
     for n in range(100):
         sent(found, 1, peer=str(n))
     assert len(found._tried) == 10
-
-
-def test_without_a_limit_nothing_is_counted() -> None:
-    found = FailedAttempts(0)
-    assert sent(found, 1000) == 1000
-    assert not found._tried
+    assert sent(unlimited, 1000) == 1000
+    assert not unlimited._tried

@@ -1,12 +1,11 @@
 """Transactions of a tenant run one after the other before quotas are checked."""
 
-import threading
 import uuid
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from databases import BOTH_DIALECTS
 from sqlalchemy.orm import Session
+from stored_rows import held_up
 
 import models
 from service.access.quotas import enforce_quotas
@@ -24,7 +23,6 @@ from service.storage.tenants import (
 )
 
 SIZE = 100
-WAITS_SECONDS = 0.5
 
 
 def tenants(database: Database) -> tuple[uuid.UUID, uuid.UUID]:
@@ -60,22 +58,13 @@ def test_of_two_concurrent_transactions_one_sees_what_the_other_added(
     database: Database, limits: TenantLimits, error: type[Exception]
 ) -> None:
     ours, theirs = tenants(database)
-    begun = threading.Event()
 
     def second() -> None:
-        begun.set()
         with database.session(ALL_TENANTS) as session:
             add(session, ours, limits)
 
-    with ThreadPoolExecutor(1) as threads:
-        with database.session(ALL_TENANTS) as session:
-            add(session, ours, limits)
-            waiting = threads.submit(second)
-            begun.wait()
-            with pytest.raises(TimeoutError):
-                waiting.result(WAITS_SECONDS)
-        with pytest.raises(error):
-            waiting.result()
+    with pytest.raises(error):
+        held_up(database.session(ALL_TENANTS), lambda session: add(session, ours, limits), second)
     with database.reading(ALL_TENANTS) as session:
         assert (unfinished_jobs(session, ours), stored_bytes(session, ours)) == (1, SIZE)
         assert (unfinished_jobs(session, theirs), stored_bytes(session, theirs)) == (0, 0)

@@ -1,6 +1,5 @@
 """A tenant's stored bytes and unfinished jobs never exceed its limits."""
 
-import json
 import socket
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -14,15 +13,22 @@ import httpx
 from hot_fronts import answer_to
 from keyed_service import KeyedService, keyed_service, logits_of
 from runner_children import wait_until
-from running_service import calibrated, digits, kept_files
+from running_service import (
+    DIGITS_PARTS,
+    calibrated,
+    digits,
+    kept_files,
+    quick_config,
+    refit,
+)
 
 from service.access.api_keys import limit_tenant
 
 CREATED, ACCEPTED = httpx.codes.CREATED, httpx.codes.ACCEPTED
 TOO_MANY, NO_ROOM = httpx.codes.TOO_MANY_REQUESTS, httpx.codes.INSUFFICIENT_STORAGE
-SET = logits_of(n=2000)
+SET = logits_of(n=500)
 # Of the set once it is kept, which is more: numbers of eight bytes in the place of digits.
-KEPT_BYTES = 2000 * (3 + 1) * 8
+KEPT_BYTES = 500 * (3 + 1) * 8
 
 
 @dataclass
@@ -35,9 +41,25 @@ class Limited:
     def usage(self, name: str) -> int:
         return self.client.get("/usage").json()[name]["used"]
 
-    def upload(self, name: str = "c", **headers: str) -> httpx.Response:
-        parts = [("calibration", ("c.csv", SET)), ("config", (None, json.dumps({"name": name})))]
-        return self.client.post("/calibrate", files=parts, headers=headers)
+    def upload(self, name: str = "c", *, dry: bool = False, **headers: str) -> httpx.Response:
+        parts = [("calibration", ("c.csv", SET)), ("config", (None, quick_config(name=name)))]
+        params = {"dry_run": dry}
+        return self.client.post("/calibrate", files=parts, headers=headers, params=params)
+
+    def limit(self, **limits: int) -> None:
+        """Set limits of the tenant, and wait until the service knows."""
+        with self.service.database() as database:
+            limit_tenant(database, "lab", limits)
+
+        def is_known() -> bool:
+            usage = self.client.get("/usage").json()
+            return all(usage[name]["limit"] == value for name, value in limits.items())
+
+        assert wait_until(is_known)
+
+    def assert_usage_is_what_lies_there(self) -> None:
+        files = [self.folder / path for path in kept_files(self.folder)]
+        assert self.usage("stored_bytes") == sum(path.stat().st_size for path in files)
 
 
 @contextmanager
@@ -76,35 +98,25 @@ def test_jobs_beyond_the_limit_are_refused(database_url, tmp_path) -> None:
         again = limited.upload(**{"Idempotency-Key": "one"})
         assert again.status_code == ACCEPTED
         assert again.json()["id"] == first.json()["id"]
-        parts = [("calibration", ("c.csv", SET)), ("config", (None, "{}"))]
-        dry = limited.client.post("/calibrate", params={"dry_run": True}, files=parts)
-        assert dry.json()["type"] == "urn:howsure:problem:job-limit-reached"
+        assert limited.upload(dry=True).json()["type"] == "urn:howsure:problem:job-limit-reached"
 
         assert limited.client.post(f"/calibrations/{first.json()['id']}/cancel").is_success
         assert limited.upload().status_code == ACCEPTED
         assert limited.upload().status_code == TOO_MANY
         # What was refused has left nothing.
-        assert limited.usage("stored_bytes") == sum(
-            (limited.folder / path).stat().st_size for path in kept_files(limited.folder)
-        )
+        limited.assert_usage_is_what_lies_there()
 
 
 def test_dry_runs_count_as_jobs(database_url, tmp_path) -> None:
-    parts = [("calibration", ("c.csv", SET)), ("config", (None, "{}"))]
     with limited_service(tmp_path, database_url, max_tenant_jobs=1) as limited:
-
-        def dry_run() -> httpx.Response:
-            return limited.client.post("/calibrate", params={"dry_run": True}, files=parts)
-
         with unfinished_dry_run(limited):
-            assert wait_until(lambda: dry_run().status_code == TOO_MANY)
-            assert dry_run().json()["type"] == "urn:howsure:problem:job-limit-reached"
+            assert wait_until(lambda: limited.upload(dry=True).status_code == TOO_MANY)
             assert limited.upload().status_code == TOO_MANY
         # It ends with its connection.
-        assert wait_until(lambda: dry_run().status_code == httpx.codes.OK)
-        assert [dry_run().status_code for _ in range(3)] == [httpx.codes.OK] * 3
+        assert wait_until(lambda: limited.upload(dry=True).status_code == httpx.codes.OK)
+        assert limited.upload(dry=True).status_code == httpx.codes.OK
         assert limited.upload().status_code == ACCEPTED
-        assert dry_run().status_code == TOO_MANY
+        assert limited.upload(dry=True).json()["type"] == "urn:howsure:problem:job-limit-reached"
 
 
 @contextmanager
@@ -150,13 +162,13 @@ def test_uploads_beyond_the_limit_of_stored_bytes_are_refused(database_url, tmp_
         statuses = Counter(answer.status_code for answer in answers)
         assert set(statuses) == {ACCEPTED, NO_ROOM}
         assert limited.usage("stored_bytes") <= limit
-        made = [limited.upload(f"d{place}") for place in range(30)]
-        assert made[-1].status_code == NO_ROOM
-        assert made[-1].json()["type"] == "urn:howsure:problem:storage-limit-reached"
+        while (last := limited.upload("d")).status_code == ACCEPTED:
+            pass
+        assert last.status_code == NO_ROOM
+        assert last.json()["type"] == "urn:howsure:problem:storage-limit-reached"
         used = limited.usage("stored_bytes")
         assert used <= limit
-        stored = [limited.folder / path for path in kept_files(limited.folder)]
-        assert sum(path.stat().st_size for path in stored) == used
+        limited.assert_usage_is_what_lies_there()
 
         # What is deleted is room.
         taken = next(answer for answer in answers if answer.status_code == ACCEPTED)
@@ -166,53 +178,27 @@ def test_uploads_beyond_the_limit_of_stored_bytes_are_refused(database_url, tmp_
         assert limited.upload("again").status_code == ACCEPTED
 
 
-def test_further_sets_and_exports_count_as_well(tmp_path) -> None:
-    """Further sets and exports are held to the limit as well, and a refit stores nothing."""
-    url = f"sqlite:///{tmp_path / 'howsure.sqlite3'}"
-    with limited_service(tmp_path, url, workers=1, max_tenant_stored_bytes=0) as limited:
-        parts = {
-            "model": ("m.onnx", digits("model.onnx")),
-            "calibration": ("c.npz", digits("calibration.npz")),
-            "config": (None, '{"name": "digits"}'),
-        }
-        wait = {"Prefer": "wait=60"}
-        made = limited.client.post("/calibrate", files=parts, headers=wait)
-        assert made.json()["status"] == "succeeded", made.text
-        used = limited.usage("stored_bytes")
-
-        with limited.service.database() as database:
-            limit_tenant(database, "lab", {"stored_bytes": used + 3000})
-        assert wait_until(lambda: limited.client.get("/usage").json()["stored_bytes"]["limit"])
-        further = {"evaluation": ("e.npz", digits("evaluation.npz")), "name": (None, "other")}
-        for answer in (
-            limited.client.post("/calibrations/digits/evaluations", files=further),
-            limited.client.get("/calibrations/digits/model.onnx"),
-            limited.client.post("/calibrate", files=parts),
-        ):
-            assert answer.status_code == NO_ROOM, answer.text
-            assert answer.headers["retry-after"] == "30"
-        refit = limited.client.post("/calibrations/digits/refit", json={"bins": 5}, headers=wait)
-        assert refit.json()["status"] == "succeeded", refit.text
-
-
-def test_imported_bins_count(tmp_path) -> None:
-    url = f"sqlite:///{tmp_path / 'howsure.sqlite3'}"
-    with limited_service(tmp_path, url, workers=1, max_tenant_stored_bytes=0) as limited:
-        calibrated(
-            limited.client,
-            {"name": "digits"},
-            model=digits("model.onnx"),
-            calibration=digits("calibration.npz"),
-        )
+def test_further_sets_exports_and_imports_count_and_a_refit_stores_nothing(
+    database_url, tmp_path
+) -> None:
+    settings = {"workers": 1, "max_tenant_stored_bytes": 0}
+    with limited_service(tmp_path, database_url, **settings) as limited:
+        calibrated(limited.client, {"name": "digits"}, **DIGITS_PARTS)
         before = limited.usage("stored_bytes")
         document = limited.client.get("/calibrations/digits/bins").json()
         assert limited.client.post("/calibrations/import", json=document).status_code == CREATED
         added = limited.usage("stored_bytes") - before
         assert added == 128 * sum(table["quantile_bins"] for table in document["tables"])
 
-        with limited.service.database() as database:
-            limit_tenant(database, "lab", {"stored_bytes": before + 2 * added - 1})
-        assert wait_until(lambda: limited.client.get("/usage").json()["stored_bytes"]["limit"])
-        refused = limited.client.post("/calibrations/import", json=document)
-        assert refused.status_code == NO_ROOM
+        limited.limit(stored_bytes=before + 2 * added - 1)
+        further = {"evaluation": ("e.npz", digits("evaluation.npz")), "name": (None, "other")}
+        for answer in (
+            limited.client.post("/calibrations/import", json=document),
+            limited.client.post("/calibrations/digits@1/evaluations", files=further),
+            limited.client.get("/calibrations/digits@1/model.onnx"),
+            limited.upload(),
+        ):
+            assert answer.status_code == NO_ROOM, answer.text
+            assert answer.headers["retry-after"] == "30"
         assert limited.usage("stored_bytes") == before + added
+        assert refit(limited.client, "digits@1", bins=4).json()["status"] == "succeeded"

@@ -255,8 +255,8 @@ JOB_KINDS = (CalibrationJobs, EvaluationJobs)
 
 WAITING = """
     SELECT EXISTS (
-        SELECT FROM pg_locks WHERE NOT granted
-        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+        SELECT FROM pg_stat_activity
+        WHERE wait_event_type = 'Lock' AND datname = current_database()
     )
 """
 Result = TypeVar("Result")
@@ -315,10 +315,9 @@ def submit_held_up(
 def waiting_for(url: URL) -> Iterator[Callable[[], bool]]:
     """Yield what tells whether a transaction of this database waits for another."""
     if url.get_backend_name() == "postgresql":
-        engine = sa.create_engine(url)
+        engine = sa.create_engine(url, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT")
         with engine.connect() as connection:
             yield lambda: bool(connection.scalar(text(WAITING)))
-        engine.dispose()
         return
     begun = threading.Event()
 
