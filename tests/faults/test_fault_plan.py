@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 from databases import NoServerError
+from fault_plan.checker import Checker, check_files
 from fault_plan.database_away import database_away
 from fault_plan.delete_race import delete_race
 from fault_plan.disk_full import disk_full
@@ -13,9 +14,21 @@ from fault_plan.framing import PROXIES, framing
 from fault_plan.idle_connections import idle_connections
 from fault_plan.kill_server import kill_server
 from fault_plan.kill_worker import kill_worker
-from fault_plan.name_race import name_race
+from fault_plan.name_race import UPLOADS, name_race
 from fault_plan.noisy_neighbour import noisy_neighbour
+from fault_plan.published import run_undisturbed
+from fault_plan.site import Site
 from fault_plan.stop_server import stop_server
+from fault_plan.stored_jobs import half_visible, stored_jobs
+from fault_plan.traffic import Reader, Traffic, Uploader
+from fault_plan.uploads import Ledger
+from runner_children import wait_until
+from running_service import service_on
+from sqlalchemy import delete, update
+
+import models
+from service.storage.database import open_database
+from service.storage.tenants import ALL_TENANTS
 
 SEED = 5
 
@@ -26,6 +39,33 @@ def shared_url(migrated_schemas) -> Iterator[str]:
         yield url
 
 
+def test_a_service_without_faults_breaks_no_rule_and_half_results_are_seen(tmp_path) -> None:
+    """The clients and the checker, on a service in this process."""
+    figures, site, ledger = Figures("none", SEED), Site(tmp_path), Ledger()
+    with service_on(site.data, on_port=True) as client:
+        site.port = client.base_url.port
+        undisturbed = run_undisturbed(client, site.database_url, UPLOADS)
+        reader = Reader(undisturbed)
+        uploader = Uploader(ledger, UPLOADS, unfinished=2)
+        with Traffic(site, figures, [uploader, reader]):
+            assert wait_until(lambda: len(ledger.entries) >= len(UPLOADS) and reader.looked)
+        Checker(site, ledger, undisturbed, figures).check(client)
+    check_files(site, figures)
+    assert figures.violations == []
+    assert figures.jobs["succeeded"] == figures.jobs["accepted"] == len(ledger.entries)
+
+    database = open_database(site.database_url)
+    with database.session(ALL_TENANTS) as session:
+        session.execute(delete(models.Score))
+        session.execute(update(models.Artifact).values(key=models.Artifact.key + "-lost"))
+    database.dispose()
+    jobs = stored_jobs(site.database_url)
+    assert len(half_visible(jobs, undisturbed.rows)) == len(jobs)
+    check_files(site, figures)
+    assert figures.violations
+
+
+@pytest.mark.slow
 def test_the_server_is_killed(tmp_path) -> None:
     # An upload of a process that died on another host; no file may be left at the end.
     stale = tmp_path / "data" / "spool" / "other-host-1" / "upload"
@@ -56,16 +96,9 @@ def test_a_worker_is_killed(tmp_path, shared_url) -> None:
 @pytest.mark.slow
 def test_the_database_goes_away(tmp_path) -> None:
     try:
-        found = database_away(
-            tmp_path,
-            times=1,
-            seed=SEED,
-            seconds=3,
-            between=2,
-            copies=10,
-            ways=("immediate",),
-            patience=30,  # other tests keep this machine busy
-        )
+        times = {"times": 1, "seconds": 3, "between": 2, "copies": 10}
+        # Other tests keep this machine busy: much patience.
+        found = database_away(tmp_path, seed=SEED, ways=("immediate",), patience=30, **times)
     except NoServerError as error:
         pytest.skip(f"PostgreSQL: {error}")
     assert holds(found).more["not_loaded"]["immediate"]["503"] > 0

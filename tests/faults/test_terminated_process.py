@@ -4,6 +4,7 @@ import signal
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
+from fault_plan.stored_jobs import stored_jobs
 from howsure_command import ServedProcess
 from job_workspaces import inputs_set
 from runner_children import wait_until
@@ -36,8 +37,6 @@ def test_clients_that_wait_get_the_resource_as_it_stands(tmp_path) -> None:
 
     assert [answer.status_code for answer in answers] == [httpx.codes.ACCEPTED] * CLIENTS
     assert {answer.json()["status"] for answer in answers} == {"queued", "running"}
-
-    with ServedProcess(tmp_path, workers="0") as client:
-        for answer in answers:
-            found = client.get(answer.headers["Location"]).json()
-            assert (found["status"], found["error"]) == ("queued", None)
+    jobs = stored_jobs(f"sqlite:///{tmp_path / 'howsure.sqlite3'}")
+    assert {job.id for job in jobs} == {answer.json()["id"] for answer in answers}
+    assert {(job.status, job.attempt, job.error) for job in jobs} == {("queued", 0, None)}
