@@ -59,16 +59,13 @@ def copies_with_the_same_labels() -> tuple[Arrays, Arrays]:
     )
 
 
-def test_versions_are_compared_on_the_newest_set_of_both(
-    client, service, shelf, golden
-) -> None:
+def test_versions_are_compared_on_the_newest_set_of_both(client, service, shelf, golden) -> None:
     names = versions(client, "months")
     sentences: dict[str, str] = {}
 
     def step(title: str, on: str | None, undecided: str | None) -> dict[str, Any]:
         comparison = compared(client, *names)
-        basis = "none" if on is None else "further"
-        assert comparison["basis"] == basis, title
+        assert comparison["basis"] == ("none" if on is None else "further"), title
         assert comparison["on"] == ("different sets" if on is None else f"the further set “{on}”")
         assert comparison["events"]["1"]["undecided"] == undecided
         assert comparison["same_model"] is False
@@ -120,8 +117,8 @@ def test_versions_are_compared_on_the_newest_set_of_both(
     judge(client, names, "easy", month(right=1.0, seed=5))
     event = step("a set without errors", "easy", "too-rare")["events"]["1"]
     assert (event["n_wrong"], event["n_right"]) == (0, 900)
-    client.delete("/calibrations/months@1/evaluations/easy").raise_for_status()
-    client.delete("/calibrations/months@1/evaluations/january").raise_for_status()
+    for name in ("easy", "january"):
+        client.delete(f"/calibrations/months@1/evaluations/{name}").raise_for_status()
     alone = step("one is left", "december", None)["sentences"]
     assert f"Also: {alone[0]}" in sentences["two common sets"].splitlines()
 

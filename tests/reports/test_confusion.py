@@ -10,7 +10,6 @@ from report_scenarios import activate, rare_class, send_set, withdraw
 from running_service import calibrated, npz
 from scipy.stats import binomtest
 
-from service.reports.charts.confusion import confusion_figures
 from service.reports.confusion import confusion_matrix, count_confusion
 
 COLUMN = "margin"
@@ -57,27 +56,6 @@ def test_of_many_classes_those_with_the_most_errors_are_shown() -> None:
     assert is_pair.sum() == pair["count"]
 
 
-@pytest.mark.parametrize(
-    ("counts", "said"),
-    [
-        ([3, 2], "3 times, the most frequent error"),
-        ([3, 3, 1], "3 times, no error is more frequent"),
-        ([1], "once; no error is more frequent"),
-        ([1, 1], "once; no error is more frequent"),
-    ],
-)
-def test_an_error_as_frequent_as_another_is_not_the_most_frequent(counts, said) -> None:
-    pairs = [{"label": 0, "predicted": at + 1, "count": n} for at, n in enumerate(counts)]
-    classes = list(range(len(pairs) + 1))
-    found = {"pairs": pairs, "threshold": 0.1, "classes": classes, "n_accepted": 9, "n_errors": 9}
-    found["counts"] = [[0] * len(classes) for _ in classes]
-    event = {"confusion": found, "figures": {}}
-    provenance = {"config": {"classes": list("abcd")}, "data": {"design": ["weight"]}}
-    (figure,) = confusion_figures({"events": {"1": event}, "provenance": provenance})
-    assert figure.note.endswith("Samples are counted, without their weights.")
-    assert figure.title == f"Top-1: “a” is taken for “b” {said}"
-
-
 def report_of(client, name: str) -> dict[str, Any]:
     report: dict[str, Any] = client.get("/report", params={"calibration": name}).json()
     return report
@@ -90,7 +68,7 @@ def told(report: dict[str, Any], name: str) -> list[str]:
 
 # By which answers are wrong.
 DESIGNS: dict[str, Callable[[np.ndarray], dict[str, np.ndarray]]] = {
-    "none": lambda wrong: {},
+    "none": lambda _: {},
     "equal weights": lambda wrong: {"weight": np.full(len(wrong), 3.0)},
     "a group each": lambda wrong: {"group": np.arange(len(wrong))},
     "errors count twice": lambda wrong: {"weight": np.where(wrong, 2.0, 1.0)},

@@ -10,15 +10,20 @@ from running_service import Service
 
 WIDTH = {"COLUMNS": "100"}
 # Those that differ in a few sentences share a file.
-OTHERS = ("shifted", "wrong-labels", "earlier-point", "imported", "no-errors", "scores")
+OTHERS = (
+    "shifted",
+    "wrong-labels",
+    "mostly-wrong",
+    "earlier-point",
+    "imported",
+    "no-errors",
+    "scores",
+)
+KINDS = ("pairs", "rare-class", "weighted", "wrong-labels", "shifted")
 REPORTS = {
     "digits": ("command", "markdown"),
     "pictures": ("page",),
-    **dict.fromkeys(
-        ("pairs", "rare-class", "weighted", "wrong-labels", "mostly-wrong")
-        + ("shifted", "unlabelled", "operating-point"),
-        ("markdown", "page"),
-    ),
+    **dict.fromkeys([*KINDS, "unlabelled", "operating-point"], ("markdown", "page")),
 }
 
 

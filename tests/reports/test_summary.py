@@ -59,7 +59,7 @@ def active(chosen_by: dict[str, float], evaluation: Changes | None = None) -> Ch
     return {"operating_point": point | {"consequences": consequences}}
 
 
-def chance(raw: Changes, served: bool | None = True, after: float = 0.01) -> Changes:
+def chance(raw: Changes, *, served: bool | None = True, after: float = 0.01) -> Changes:
     """Calibration errors on the evaluation set, with the test of chance."""
     band = None if served is None else {"consistent": served}
     return {

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from service.jobs.samples import PickedSample
 from service.reports.thumbnail import looks_like_picture, png, shown_pixels
+from service.web.sample_rows import sample_picture
 
 
 @pytest.mark.parametrize(
@@ -50,3 +52,24 @@ def test_a_file_has_the_pixels_or_is_made_smaller(channels: int) -> None:
     found = Image.open(io.BytesIO(png(pixels[:50, :40], most=64)))
     assert np.array_equal(np.asarray(found).reshape(50, 40, channels), pixels[:50, :40])
     assert Image.open(io.BytesIO(png(pixels, most=60))).size == (40, 60)
+
+
+PIXELS = np.random.default_rng(2).integers(40, 200, (8, 6, 3), np.uint8)
+
+
+def picture_of(**inputs: np.ndarray) -> np.ndarray | None:
+    content = sample_picture(PickedSample(inputs, label=0, supplied={}), most=100)
+    return None if content is None else np.asarray(Image.open(io.BytesIO(content)))
+
+
+def test_pixels_are_as_they_are_and_other_values_as_far_apart_as_can_be() -> None:
+    assert np.array_equal(picture_of(pixels=PIXELS), PIXELS)
+    other = picture_of(image=PIXELS)
+    assert (other.min(), other.max()) == (0, 255)
+
+
+@pytest.mark.parametrize(
+    "inputs", [{"a": PIXELS, "b": PIXELS}, {"a": PIXELS.ravel()}, {"a": PIXELS[..., :2]}]
+)
+def test_other_samples_are_no_pictures(inputs) -> None:
+    assert picture_of(**inputs) is None

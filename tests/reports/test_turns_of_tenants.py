@@ -2,10 +2,11 @@
 
 import os
 import signal
-import time
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -50,6 +51,12 @@ def stopped(processes: list[int]) -> Iterator[None]:
             os.kill(process, signal.SIGCONT)
 
 
+def note_sent(are_sent: threading.Semaphore, event: str, _: object) -> None:
+    """Release the semaphore when a request was sent, as a trace of httpx."""
+    if event == "http11.receive_response_headers.started":
+        are_sent.release()
+
+
 def test_drawings_of_one_tenant_leave_threads_to_another(served) -> None:
     clients = [served.client(served.make_known(name).text) for name in ("one", "other")]
     for client in clients:
@@ -62,10 +69,14 @@ def test_drawings_of_one_tenant_leave_threads_to_another(served) -> None:
     assert drawing
     with ThreadPoolExecutor(MANY) as threads:
         with stopped(drawing):
+            are_sent = threading.Semaphore(0)
+            trace = {"trace": partial(note_sent, are_sent)}
             asked = [
-                threads.submit(one.get, "/report?calibration=new&format=html") for _ in range(MANY)
+                threads.submit(one.get, "/report?calibration=new&format=html", extensions=trace)
+                for _ in range(MANY)
             ]
-            time.sleep(1)
+            for _ in range(MANY):
+                are_sent.acquire()
             for path in (
                 "/report?calibration=new",
                 "/report?calibration=new&calibration=drawn",

@@ -15,7 +15,7 @@ from sklearn.model_selection import StratifiedKFold
 
 Array = NDArray[np.float64]
 N_SAMPLES = 3000
-CONFIG: dict[str, Any] = {"measures": ["neg_log_topk_mass", "learned"], "bins": 10, "top_k": [1]}
+CONFIG: dict[str, Any] = {"measures": ["neg_log_topk_mass", "learned"], "folds": 5}
 BINARY = ("beta_calibration", "quadratic_logistic", "isotonic")
 
 
@@ -96,7 +96,7 @@ def test_losses_on_new_samples_are_those_of_scikit_learn(event, name: str) -> No
 @pytest.mark.parametrize("name", BINARY)
 def test_cross_validated_losses_are_those_of_scikit_learn(event, name: str) -> None:
     p = np.empty(N_SAMPLES)
-    folds = StratifiedKFold(10, shuffle=True, random_state=0)
+    folds = StratifiedKFold(5, shuffle=True, random_state=0)
     for fitted, held_out in folds.split(KNOWN.log_odds, KNOWN.labels):
         known = Drawn(KNOWN.log_odds[fitted], KNOWN.labels[fitted])
         p[held_out] = by_scikit_learn(name, known, KNOWN.log_odds[held_out])
@@ -112,15 +112,4 @@ def test_the_served_measure_ties_with_them(event) -> None:
     for name in BINARY:
         assert event["baselines"][name]["evaluation"]["nll"] == pytest.approx(served, rel=0.06)
     assert event["measures"]["neg_log_topk_mass"]["evaluation"]["nll"] > 1.2 * served
-
-
-def test_reports_say_what_the_baselines_are_fitted_on(client, made, event) -> None:
-    said = (
-        "beta_calibration, quadratic_logistic and isotonic are fitted on the model's probability "
-        "of class 1, and compared by their probability of the predicted class."
-    )
-    assert event["verdict"]["fitted_on"] == said
-    asked = {"calibration": made["id"], "format": "markdown"}
-    assert said in client.get("/report", params=asked).text
-    page = client.get(f"/pages/calibrations/{made['id']}/measures").text
-    assert said.replace("'", "&#39;") in page
+    assert all(name in event["verdict"]["fitted_on"] for name in BINARY)

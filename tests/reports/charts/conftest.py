@@ -2,7 +2,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from chart_reports import chart_reports
 
 from service.reports.charts.drawing import Renderer
 from service.reports.charts.figure import Figure
@@ -10,8 +9,15 @@ from service.reports.charts.registry import figures_of
 
 
 @pytest.fixture(scope="session")
-def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return chart_reports(tmp_path_factory.mktemp("service"))
+def reports(client, shelf) -> dict[str, Any]:
+    """The report of a calibration with everything, of one without evaluation, and of two."""
+    for name in ("pictures", "quick-digits", "versions"):
+        shelf(name)
+    references = {"one": "pictures@1", "half": "quick-digits", "two": ["versions@1", "versions@2"]}
+    return {
+        kind: client.get("/report", params={"calibration": reference}).raise_for_status().json()
+        for kind, reference in references.items()
+    }
 
 
 @pytest.fixture(scope="session")
@@ -22,14 +28,14 @@ def figures(reports: dict[str, Any]) -> list[tuple[Figure, dict[str, Any]]]:
 
 @pytest.fixture(scope="session")
 def renderer() -> Iterator[Renderer]:
-    found = Renderer()
-    yield found
-    found.close()
+    renderer = Renderer()
+    yield renderer
+    renderer.close()
 
 
 @pytest.fixture(scope="session")
 def pictures(figures, renderer: Renderer) -> list[tuple[Figure, str]]:
     """Every figure, drawn once."""
-    found = renderer.draw([figure for figure, _ in figures])
-    assert all(picture is not None for picture in found)
-    return [(figure, picture) for (figure, _), picture in zip(figures, found, strict=True)]
+    pictures = renderer.draw([figure for figure, _ in figures])
+    assert None not in pictures
+    return [(figure, picture) for (figure, _), picture in zip(figures, pictures, strict=True)]

@@ -5,8 +5,12 @@ from html.parser import HTMLParser
 from itertools import groupby
 
 _BLOCKS = frozenset(
-    "p div li ul ol dl dt h1 h2 h3 section nav header footer main form label summary details table "
-    "tr thead tbody figure figcaption fieldset legend pre title desc br option".split()
+    [
+        *("p", "div", "li", "ul", "ol", "dl", "dt", "h1", "h2", "h3", "pre", "br", "caption"),
+        *("table", "tr", "thead", "tbody", "figure", "figcaption", "details", "summary"),
+        *("section", "nav", "header", "footer", "main", "title", "desc"),
+        *("form", "fieldset", "legend", "label", "option"),
+    ]
 )
 _CELLS = frozenset({"td", "th", "dd"})
 _UNSEEN = frozenset({"style", "script", "svg"})
