@@ -1,8 +1,9 @@
-"""What the chosen output is taken for."""
+"""Which output is chosen, and what it is taken for."""
 
 import numpy as np
 import pytest
 from graph_models import (
+    FLOAT,
     assert_reads_logits,
     constant,
     ending,
@@ -12,36 +13,110 @@ from graph_models import (
     reference,
     resolve,
     serve,
+    steps,
     value,
 )
-from scipy.special import log_softmax, softmax
+from onnx import TensorProto, helper
+from scipy.special import expit, log_softmax, softmax
 
 from service.errors import InvalidConfig, InvalidOnnxModel
 from service.graph.description import OutputChoice
+from service.graph.output.plan import plan_output
 
 LOGITS = (3 * np.random.default_rng(0).normal(size=(12, 6))).astype(np.float32)
+CONFIDENT = (60 * np.random.default_rng(1).normal(size=(12, 6))).astype(np.float32)
+WEIGHTS = np.random.default_rng(2).normal(size=(6, 6)).astype(np.float32)
+
+
+def two_outputs(text, *, y=("N", 6), w=("N", 6), type_of_w=FLOAT, **options):
+    nodes = steps(f"z = Identity(x); {text}")
+    return make_model(nodes, outputs=[value("y", y), value("w", w, type_of_w)], **options)
+
+
+def test_one_column_beside_the_scores_is_no_candidate():
+    model = two_outputs("y = ReduceMax<axes=[1]>(z); w = Identity(z)", y=("N", 1))
+    assert resolve(model, {"x": LOGITS}).name == "w"
+
+
+@pytest.mark.parametrize(("raw", "normalised"), ["yw", "wy"])
+def test_logits_and_their_softmax_carry_the_same_scores(raw, normalised):
+    model = two_outputs(f"{raw} = Identity(z); {normalised} = Softmax({raw})")
+    served = serve(model, {"x": CONFIDENT})
+    assert (served.choice.name, served.choice.kind) == ("y", "logits")
+    np.testing.assert_array_equal(served["scores"], CONFIDENT)
+
+
+def test_two_outputs_with_different_scores_must_be_told_apart():
+    weights = constant("weights", WEIGHTS)
+    model = two_outputs(
+        "y = Identity(z); w = MatMul(z, weights)", w=("N", None), initializers=[weights]
+    )
+    message = r"output\.name .*: 'y' float32 \(\?, 6\); 'w' float32 \(\?, \?\)"
+    with pytest.raises(InvalidOnnxModel, match=message):
+        resolve(model, {"x": LOGITS})
+    served = serve(model, {"x": LOGITS}, name="w")
+    np.testing.assert_allclose(served["scores"], LOGITS @ WEIGHTS, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("q", "'q'; it has 'y', 'w'"), ("w", r"'w' int64 \(\?, 6\)")]
+)
+def test_the_callers_name_must_exist_and_suit(name, message):
+    model = two_outputs("y = Identity(z); w = ArgMax<axis=1>(z)", type_of_w=TensorProto.INT64)
+    with pytest.raises(InvalidConfig, match=message) as caught:
+        plan_output(model, name=name)
+    assert caught.value.violations[0].location == "config.output.name"
+
+
+@pytest.mark.parametrize(
+    ("shape", "element_type"),
+    [
+        *((["N", 6], TensorProto.INT64), (["N", 6], TensorProto.STRING), ([], FLOAT)),
+        *((["N", 5, 10], FLOAT), (["N", 10, 8, 8], FLOAT)),
+    ],
+)
+def test_no_output_that_can_hold_scores_is_an_error_that_lists_them(shape, element_type):
+    model = make_model(steps("y = Identity(x)"), outputs=[value("y", shape, element_type)])
+    with pytest.raises(InvalidOnnxModel, match=r"no output .*'y'"):
+        plan_output(model)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "y = Identity(y)",
+        "y = Identity(a); a = Identity(y)",
+        "y = ai.onnx.ml.ZipMap()",
+        "y = Softmax()",
+        "y = Concat<axis=1>(p, q); q = Sigmoid(); p = Sub(x, q)",
+        "y = ai.onnx.ml.LinearClassifier(x)",
+    ],
+)
+def test_planning_survives_malformed_graphs(text):
+    assert plan_output(make_model(steps(text))).name == "y"
+
+
+def test_a_very_long_chain_is_walked():
+    chain = [helper.make_node("Identity", [f"t{i}"], [f"t{i + 1}"]) for i in range(20_000)]
+    nodes = [node("Softmax", ["x"], ["t0"]), *chain, node("Identity", ["t20000"], ["y"])]
+    assert plan_output(make_model(nodes)).source is not None
 
 
 def test_plain_logits_are_told_by_value():
     choice = resolve(passthrough(), {"x": LOGITS})
     assert choice == OutputChoice("y", "logits", "y", choice.inferred, n_classes=6)
-    assert "'y' is the only output" in choice.inferred
-    assert "12 rows" in choice.inferred
 
 
 def test_the_callers_logits_are_the_outputs_own_values():
-    model = ending(node("Softmax", ["z"], ["y"]))
-    served = serve(model, {"x": LOGITS}, kind="logits")
+    served = serve(ending(*steps("y = Softmax(z)")), {"x": LOGITS}, kind="logits")
     assert_reads_logits(served, softmax(LOGITS, axis=1), "y")
-    assert "the caller says" in served.choice.inferred
 
 
-def test_the_callers_probabilities_are_cross_checked():
-    with pytest.raises(InvalidConfig, match="probabilities, but its values reach from") as caught:
-        resolve(passthrough(), {"x": LOGITS}, kind="probabilities")
+@pytest.mark.parametrize("model", [passthrough(), ending(*steps("y = LogSoftmax(z)"))])
+def test_the_callers_probabilities_are_cross_checked(model):
+    with pytest.raises(InvalidConfig, match="probabilities") as caught:
+        resolve(model, {"x": LOGITS}, kind="probabilities")
     assert caught.value.violations[0].location == "config.output.kind"
-    with pytest.raises(InvalidConfig, match="probabilities"):
-        resolve(ending(node("LogSoftmax", ["z"], ["y"])), {"x": LOGITS}, kind="probabilities")
 
 
 def test_scores_that_the_caller_calls_probabilities_are_normalised_and_it_is_said():
@@ -60,16 +135,74 @@ def test_log_probabilities_serve_as_logits():
 
 
 @pytest.mark.parametrize(
-    ("nodes", "initializers"),
+    "text",
     [
-        ([node("Reshape", ["x", "s"], ["y"])], [constant("s", [-1, 3, 2], np.int64)]),
-        ([node("Reshape", ["x", "s"], ["y"])], [constant("s", [-1], np.int64)]),
-        ([node("ReduceSum", ["x"], ["y"], keepdims=0)], []),
-        ([node("Transpose", ["x"], ["y"])], []),
-        ([node("Slice", ["x", "a", "a"], ["y"])], [constant("a", [0], np.int64)]),
+        "y = Reshape(x, blocks)",
+        "y = Reshape(x, flat)",
+        "y = ReduceSum<keepdims=0>(x)",
+        "y = Transpose(x)",
+        "y = Slice(x, zero, zero)",
     ],
-)  # fmt: skip
-def test_a_shape_that_only_shows_when_run_is_refused(nodes, initializers):
-    model = make_model(nodes, outputs=[value("y", None)], initializers=initializers)
-    with pytest.raises(InvalidOnnxModel, match=r"shape .* for 12 samples; \(samples, classes\)"):
+)
+def test_a_shape_that_only_shows_when_run_is_refused(text):
+    numbers = {"blocks": [-1, 3, 2], "flat": [-1], "zero": [0]}
+    constants = [constant(name, values, np.int64) for name, values in numbers.items()]
+    model = make_model(steps(text), outputs=[value("y", None)], initializers=constants)
+    with pytest.raises(InvalidOnnxModel, match=r"12 samples; \(samples, classes\)"):
         resolve(model, {"x": LOGITS})
+
+
+# Binary models with one score: a second column is made.
+Z = np.float32([-70, -3, 0.5, 2, 90])
+P = np.float32([0, 1e-6, 0.25, 0.5, 0.75, 1])
+
+
+@pytest.mark.parametrize("shape", [("N",), ("N", 1), ("N", 1, 1, 1)])
+def test_a_binary_sigmoid_is_read_at_its_input(shape):
+    ends = {"inputs": [value("x", shape)], "outputs": [value("y", shape)]}
+    model = make_model(steps("z = Identity(x); y = Sigmoid(z)"), **ends)
+    served = serve(model, {"x": Z.reshape(-1, *shape[1:])})
+    assert (served.choice.n_classes, served.choice.positive_column) == (2, 0)
+    np.testing.assert_array_equal(served["top_classes"][:, 0], [0, 0, 1, 1, 1])
+    np.testing.assert_array_equal(served["scores"], np.stack([0 * Z, Z], axis=1))
+    expected = reference(np.stack([0 * Z, Z], axis=1))[2]
+    np.testing.assert_allclose(served["neg_log_pmax"], expected["neg_log_pmax"], rtol=1e-4)
+
+
+def test_a_pair_made_of_one_sigmoid_is_read_at_its_input():
+    text = "z = Identity(x); s = Sigmoid(z); c = Sub(one, s); y = Concat<axis=1>(c, s)"
+    model = make_model(steps(text), initializers=[constant("one", [1])])
+    served = serve(model, {"x": Z[:, None]})
+    assert (served.choice.tensor, served.choice.positive_column) == ("z", 0)
+    assert (served["neg_log_pmax"] > 0).all()
+
+
+def test_one_column_of_probabilities_is_that_of_class_1():
+    served = serve(passthrough(shape=["N", 1]), {"x": P[:, None]})
+    assert served.choice.kind == "probabilities"
+    np.testing.assert_array_equal(served["scores"], np.stack([1 - P, P], axis=1))
+    np.testing.assert_array_equal(served["top_classes"][:, 0], [0, 0, 0, 0, 1, 1])
+    surprise = -np.log1p(-np.minimum(P, 1 - P).astype(np.float64))
+    np.testing.assert_allclose(served["neg_log_pmax"], surprise, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("column", "kind"), [([-4, -0.5, 0, 3], None), ([0.1, 0.6], "logits")])
+def test_one_column_of_other_values_or_by_the_callers_word_is_the_logit_of_class_1(column, kind):
+    column = np.float32(column)
+    served = serve(passthrough(shape=["N"]), {"x": column}, kind=kind)
+    assert served.choice.kind == "logits"
+    np.testing.assert_array_equal(served["scores"], np.stack([0 * column, column], axis=1))
+    certainty = expit(np.abs(column.astype(np.float64)))
+    np.testing.assert_allclose(served["top_scores"][:, 0], certainty, rtol=1e-6)
+
+
+def test_an_infinite_binary_logit_is_certainty():
+    served = serve(passthrough(shape=["N", 1]), {"x": np.float32([[-np.inf], [2]])})
+    np.testing.assert_array_equal(served["top_classes"][:, 0], [0, 1])
+    assert served["neg_log_pmax"][0] == 0
+
+
+def test_a_softmax_over_one_column_is_refused():
+    model = ending(*steps("y = Softmax(z)"), shape=("N", 1))
+    with pytest.raises(InvalidOnnxModel, match="always 1"):
+        resolve(model, {"x": LOGITS[:, :1]})

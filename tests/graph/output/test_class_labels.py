@@ -1,7 +1,9 @@
+"""Labels of classes that the graph itself holds."""
+
 import numpy as np
 import pytest
-from graph_models import FLOAT, constant, make_model, node, value
-from onnx import TensorProto, helper, numpy_helper
+from graph_models import FLOAT, constant, make_model, node, steps, value
+from onnx import TensorProto, numpy_helper
 
 from service.graph.describe import class_labels
 
@@ -9,14 +11,12 @@ INT64, STRING = TensorProto.INT64, TensorProto.STRING
 
 
 def classifier(outputs, *, operator="LinearClassifier", **attributes):
-    return helper.make_node(operator, ["x"], outputs, domain="ai.onnx.ml", **attributes)
+    return node(operator, ["x"], outputs, domain="ai.onnx.ml", **attributes)
 
 
-def labels_of(nodes, outputs, initializers=()):
+def labels_of(*nodes, label_type=INT64, initializers=()):
+    outputs = [value("label", ["N"], label_type), value("scores", ["N", 2])]
     return class_labels(make_model(nodes, outputs=outputs, initializers=initializers).graph)
-
-
-OUTPUTS = [value("label", ["N"], INT64), value("scores", ["N", 2])]
 
 
 @pytest.mark.parametrize(
@@ -33,48 +33,34 @@ OUTPUTS = [value("label", ["N"], INT64), value("scores", ["N", 2])]
     ],
 )
 def test_labels_come_in_the_order_of_the_columns(operator, attributes, labels):
-    nodes = [classifier(["label", "scores"], operator=operator, **attributes)]
-    assert labels_of(nodes, OUTPUTS) == labels
+    assert labels_of(classifier(["label", "scores"], operator=operator, **attributes)) == labels
 
 
-def test_classifiers_that_disagree_say_nothing():
-    nodes = [
-        classifier(["label", "a"], classlabels_ints=[0, 1]),
-        classifier(["b", "scores"], classlabels_ints=[1, 0]),
-    ]
-    assert labels_of(nodes, OUTPUTS) is None
+def test_classifiers_that_disagree_or_stand_further_in_say_nothing():
+    one = classifier(["label", "a"], classlabels_ints=[0, 1])
+    assert labels_of(one, classifier(["b", "scores"], classlabels_ints=[1, 0])) is None
+    inner = classifier(["a", "b"], classlabels_ints=[0, 1])
+    assert labels_of(inner, *steps("scores = Softmax(b); label = ArgMax<axis=1>(scores)")) is None
 
 
-def test_classifiers_further_in_are_not_asked():
-    nodes = [
-        classifier(["a", "b"], classlabels_ints=[0, 1]),
-        node("Softmax", ["b"], ["scores"]),
-        node("ArgMax", ["scores"], ["label"], axis=1),
-    ]
-    assert labels_of(nodes, OUTPUTS) is None
+WORDS = numpy_helper.from_array(np.array(["a", "b"], dtype=object), "classes")
+BROKEN = TensorProto(name="classes", data_type=INT64, dims=[3], raw_data=b"12345")
 
 
-def looked_up(table, output_type):
-    nodes = [
-        node("Identity", ["x"], ["scores"]),
-        node("ArgMax", ["scores"], ["index"], axis=1),
-        helper.make_node(
-            "ArrayFeatureExtractor", ["classes", "index"], ["looked"], domain="ai.onnx.ml"
-        ),
-        node("Reshape", ["looked", "shape"], ["label"]),
-    ]
-    outputs = [value("label", ["N"], output_type), value("scores", ["N", 2])]
-    return labels_of(nodes, outputs, [table, constant("shape", [-1], np.int64)])
-
-
-def test_the_table_behind_an_argmax_holds_the_labels():
-    assert looked_up(constant("classes", [7, 5], np.int64), INT64) == (7, 5)
-    assert looked_up(constant("classes", [7, 5], np.int32), INT64) == (7, 5)
-    words = numpy_helper.from_array(np.array(["a", "b"], dtype=object), "classes")
-    assert looked_up(words, STRING) == ("a", "b")
-
-
-def test_a_table_of_other_things_does_not():
-    assert looked_up(constant("classes", [0.5, 1.5]), FLOAT) is None
-    broken = TensorProto(name="classes", data_type=INT64, dims=[3], raw_data=b"12345")
-    assert looked_up(broken, INT64) is None
+@pytest.mark.parametrize(
+    ("table", "label_type", "labels"),
+    [
+        (constant("classes", [7, 5], np.int64), INT64, (7, 5)),
+        (constant("classes", [7, 5], np.int32), INT64, (7, 5)),
+        (WORDS, STRING, ("a", "b")),
+        (constant("classes", [0.5, 1.5]), FLOAT, None),
+        (BROKEN, INT64, None),
+    ],
+)
+def test_the_table_behind_an_argmax_holds_the_labels(table, label_type, labels):
+    nodes = steps(
+        "scores = Identity(x); index = ArgMax<axis=1>(scores);"
+        "looked = ai.onnx.ml.ArrayFeatureExtractor(classes, index); label = Reshape(looked, shape)"
+    )
+    initializers = [table, constant("shape", [-1], np.int64)]
+    assert labels_of(*nodes, label_type=label_type, initializers=initializers) == labels

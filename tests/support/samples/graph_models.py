@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper, parser
 from scipy.special import log_softmax, logsumexp
 
 from service.graph.describe import describe_onnx_model
@@ -36,6 +36,11 @@ def value(name, shape=("N", None), element_type=FLOAT):
 
 def node(operator, inputs, outputs, **attributes):
     return helper.make_node(operator, inputs, outputs, **attributes)
+
+
+def steps(text):
+    """Return nodes as ONNX writes them, ``z = MatMul(x, w); y = Softmax<axis=1>(z)``."""
+    return [parser.parse_node(step) for step in text.split(";")]
 
 
 def constant(name, values, dtype=np.float32):
