@@ -56,11 +56,9 @@ class WatchedShards(ThreadShards):
     """Says when the one who waits for the shards was told to stop."""
 
     def __init__(self, workspace) -> None:
-        artifacts = workspace.artifacts
-        limits = workspace.limits.datasets
-        super().__init__(
-            RecordingContext(artifacts, workspace.runners, OpenModels(artifacts), limits)
-        )
+        artifacts, limits = workspace.artifacts, workspace.limits.datasets
+        models = OpenModels(artifacts)
+        super().__init__(RecordingContext(artifacts, workspace.runners, models, limits))
         self.told = threading.Event()
 
     def run(self, tasks, *, on_poll, on_rows):
@@ -149,30 +147,23 @@ def test_cancelling_stops_within_a_batch_and_leaves_the_model_alone(workspace, a
     assert_the_model_alone_is_left(workspace, row)
 
 
-def test_a_row_that_fails_is_named_as_one_of_the_set_and_leaves_no_shard(
-    workspace, answers
-) -> None:
-    bad = SHARD + 300
-    inputs = abs(rows(3 * SHARD))
+def test_a_row_that_fails_is_named_as_one_of_its_set_and_leaves_no_shard(workspace) -> None:
+    bad, onnx_model = SHARD + 300, undefined_below_zero(weights()).SerializeToString()
+    inputs = abs(rows(2 * SHARD))
+    good = packed(inputs=inputs[:300], labels=np.arange(300) % 10)
     inputs[bad] = -1
     content = packed(inputs=inputs, labels=np.arange(len(inputs)) % 10)
-    onnx_model = undefined_below_zero(weights()).SerializeToString()
-    job = calibrate(workspace, content, onnx_model=onnx_model)
-    row = finish(workspace, job)
+    row = finish(workspace, calibrate(workspace, content, onnx_model=onnx_model))
     assert row.status == "failed"
     assert f"[{bad}]" in row.error["detail"], row.error
     assert_the_model_alone_is_left(workspace, row)
 
-
-def test_a_further_set_that_fails_leaves_what_there_was(workspace) -> None:
-    onnx_model = undefined_below_zero(weights()).SerializeToString()
-    good = packed(inputs=abs(rows(300)), labels=np.arange(300) % 10)
+    # A further set that fails leaves what there was.
     calibration = calibrate(workspace, good, onnx_model=onnx_model)
     finish(workspace, calibration)
     before = keys_of(workspace, calibration)
-    with working(workspace):
-        further = evaluate(workspace, calibration, inputs_set(defined=False))
-        row = wait_for(workspace, further, ended)
+    further = evaluate(workspace, calibration, inputs_set(defined=False))
+    row = finish(workspace, further)
     assert row.status == "failed"
     assert f"evaluation[{TRIAL_ROWS}]" in row.error["detail"], row.error
     assert row.artifacts == []

@@ -119,8 +119,7 @@ def assert_samples_belong_together(workspace, row) -> None:
 
 def test_all_samples_of_a_small_set_are_kept(database, tmp_path) -> None:
     with workspace_on(database, tmp_path) as workspace:
-        job = calibrate(workspace, packed(**EVALUATION), config=CONFIG)
-        row = finish(workspace, job)
+        row = finish(workspace, calibrate(workspace, packed(**EVALUATION), config=CONFIG))
         kept = unpacked(workspace, files_of(row, "samples")[0])
     assert kept["index"].tolist() == list(range(N_EVALUATION))
     np.testing.assert_array_equal(kept["input/logits"], EVALUATION["logits"])

@@ -39,15 +39,18 @@ class CountingStore(WrappedStore):
 
     @contextmanager
     def local_path(self, key, sha256):
-        with self._lock:
-            self.open += "/calibration-" in key
-            self.most = max(self.most, self.open)
+        is_shard = "/calibration-" in key
+        self._count(is_shard)
         try:
             with super().local_path(key, sha256) as path:
                 yield path
         finally:
-            with self._lock:
-                self.open -= "/calibration-" in key
+            self._count(-is_shard)
+
+    def _count(self, more: int) -> None:
+        with self._lock:
+            self.open += more
+            self.most = max(self.most, self.open)
 
 
 class Runners:

@@ -177,45 +177,42 @@ async def test_the_error_of_a_rehearsal_is_reported_and_the_child_closed(make, e
         assert work.state(model).error is None
 
 
+class LongRehearsal:
+    """Runs a row again and again, until its child is killed."""
+
+    def __init__(self):
+        self.began = threading.Event()
+
+    def __call__(self, run, _):
+        while True:
+            run({"x": rows(1)})
+            self.began.set()
+
+
 async def test_a_child_killed_while_it_loads_fails_the_waiting_requests(make):
-    held, go_on = threading.Event(), threading.Event()
-
-    def rehearse(run, _):
-        held.set()
-        go_on.wait(20)
-        run({"x": rows(1)})
-        return NOT_NEEDED
-
-    model = make(0, rehearse=rehearse)
+    rehearsal = LongRehearsal()
+    model = make(0, rehearse=rehearsal)
     async with own_children() as (work, children):
         waiting = [work.ask(model) for _ in range(3)]
-        await asyncio.to_thread(held.wait, 20)
+        await asyncio.to_thread(rehearsal.began.wait, 20)
         for pid in children.pids():
             os.kill(pid, signal.SIGKILL)
-        go_on.set()
         for error in await outcomes(waiting):
             assert type(error) is OnnxModelCrashed
         assert work.models.count_loaded() == 0
 
 
 async def test_closing_fails_all_requests_and_ends_all_children(make):
-    held = threading.Event()
-
-    def rehearse(run, _):
-        held.set()
-        while True:  # until its child is killed
-            run({"x": rows(1)})
-
+    rehearsal = LongRehearsal()
     async with own_children(max_models=2) as (work, children):
         _, running = await work.hold(make(9))
         behind = work.ask(make(9))
-        loading = work.ask(make(0, rehearse=rehearse))
-        await asyncio.to_thread(held.wait, 20)
+        loading = work.ask(make(0, rehearse=rehearsal))
+        await asyncio.to_thread(rehearsal.began.wait, 20)
         no_room = work.ask(make(1))
         await work.models.close()
         for error in await outcomes([running, behind, loading, no_room]):
             assert type(error) is Overloaded
-            assert "shutting down" in error.message
         with pytest.raises(Overloaded):
             work.ask(make(0))
         assert len(children.pids()) <= 1
@@ -272,46 +269,44 @@ async def test_a_process_killed_from_outside_does_not_count_as_a_crash(pool, mak
         assert (await outcome(work.ask(make(0)))).order
 
 
-class TestTenants:
-    @asynccontextmanager
-    async def flooded(self, pool, *models):
-        """Keep two models busy without a pause; yield the work and the answers to the flood."""
-        answers = []
+@asynccontextmanager
+async def flooded(pool, *models):
+    """Keep two models busy without a pause; yield the work and the answers to the flood."""
+    answers = []
 
-        async def flood(work, model):
-            while True:
-                answers.append(await outcome(work.ask(model, rows(4)), seconds=PATIENT_SECONDS))
+    async def flood(work, model):
+        while True:
+            answers.append(await outcome(work.ask(model, rows(4)), seconds=PATIENT_SECONDS))
 
-        async with at_work(pool.serve, max_models=2) as work:
-            tasks = [asyncio.ensure_future(flood(work, m)) for m in models for _ in range(8)]
-            await until(lambda: len(work.loaded()) == 2)
-            yield work, answers
-            assert not [answer for answer in answers if isinstance(answer, Exception)]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+    async with at_work(pool.serve, max_models=2) as work:
+        tasks = [asyncio.ensure_future(flood(work, m)) for m in models for _ in range(8)]
+        await until(lambda: len(work.loaded()) == 2)
+        yield work
+        n_before = len(answers)
+        await until(lambda: len(answers) >= n_before + 20)
+        assert not [answer for answer in answers if isinstance(answer, Exception)]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def test_a_tenant_without_models_gets_a_place_of_one_with_two(self, pool, make):
-        models = [make(number, tenant="flooding") for number in (0, 1)]
-        async with self.flooded(pool, *models) as (work, _):
-            for answer in await work.load(*[make(2, tenant="quiet")] * 2):
-                assert answer.order
 
-    async def test_tenants_with_equally_many_models_keep_them(self, pool, make):
-        models = make(0, tenant="first"), make(1, tenant="second")
-        async with self.flooded(pool, *models) as (work, answers):
-            waiting = work.ask(make(2, tenant="third"))
-            advance(module.ROOM_WAIT_SECONDS)
-            assert isinstance(await outcome(waiting), Overloaded)
-            before = len(answers)
-            await until(lambda: len(answers) >= before + 10)
+async def test_a_tenant_without_models_gets_a_place_of_one_with_two(pool, make):
+    models = [make(number, tenant="flooding") for number in (0, 1)]
+    async with flooded(pool, *models) as work:
+        for answer in await work.load(*[make(2, tenant="quiet")] * 2):
+            assert answer.order
 
-    async def test_a_model_whose_place_is_no_longer_wanted_goes_on(self, pool, make):
-        models = [make(number, tenant="flooding") for number in (0, 1)]
-        async with self.flooded(pool, *models) as (work, answers):
-            work.drop(work.ask(make(2, tenant="quiet")))
-            before = len(answers)
-            await until(lambda: len(answers) >= before + 20)
+
+async def test_models_whose_place_is_no_longer_wanted_go_on(pool, make):
+    async with flooded(pool, *(make(number, tenant="flooding") for number in (0, 1))) as work:
+        work.drop(work.ask(make(2, tenant="quiet")))
+
+
+async def test_tenants_with_equally_many_models_keep_them(pool, make):
+    async with flooded(pool, make(0, tenant="first"), make(1, tenant="second")) as work:
+        waiting = work.ask(make(2, tenant="third"))
+        advance(module.ROOM_WAIT_SECONDS)
+        assert isinstance(await outcome(waiting), Overloaded)
 
 
 class Devices(Placement):
