@@ -4,12 +4,14 @@ import os
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import product
 
 import pytest
 import without_sandbox
 from databases import PostgresServer
-from sqlalchemy import create_engine, make_url, text
+from sqlalchemy import URL, create_engine, make_url, text
 
 from service.cli.failure import CommandFailed
 from service.cli.local import load_settings, prepare
@@ -30,10 +32,10 @@ TRUSTED = [
 ]
 
 
-@pytest.mark.parametrize("given", TRUSTED, ids=range(len(TRUSTED)))
-def test_no_secret_is_printed(given, tmp_path, monkeypatch, capfd) -> None:
-    [name] = [f"HOWSURE_{setting}" for setting in given]
-    monkeypatch.setenv(name, *given.values())
+@pytest.mark.parametrize("settings", TRUSTED, ids=range(len(TRUSTED)))
+def test_no_secret_is_printed(settings, tmp_path, monkeypatch, capfd) -> None:
+    [name] = [f"HOWSURE_{setting}" for setting in settings]
+    monkeypatch.setenv(name, *settings.values())
     monkeypatch.setenv("HOWSURE_DATA_DIR", str(tmp_path))
     with pytest.raises(CommandFailed) as failed:
         prepare(load_settings())
@@ -54,52 +56,47 @@ def refusal(folder, monkeypatch, **settings: object) -> str:
     return str(failed.value)
 
 
-@pytest.fixture
-def database(postgresql_database_url) -> Iterator[Callable[[str], str]]:
-    """Make a database with the options of CREATE DATABASE; return its URL."""
-    server, name = make_url(postgresql_database_url), f"test_{uuid.uuid4().hex}"
-    url = server.set(database=name).render_as_string(hide_password=False)
-
-    def made(options: str) -> str:
-        execute(f'CREATE DATABASE "{name}" {options}')
-        return url
-
-    def execute(statement: str) -> None:
-        engine = create_engine(server, isolation_level="AUTOCOMMIT")
-        with engine.connect() as connection:
-            connection.execute(text(statement))
-        engine.dispose()
-
-    yield made
-    execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+@contextmanager
+def database_with(server: str, options: str) -> Iterator[URL]:
+    """Make a database with options of CREATE DATABASE; yield its address."""
+    name = f"test_{uuid.uuid4().hex}"
+    engine = create_engine(server, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text(f'CREATE DATABASE "{name}" {options}'))
+        yield make_url(server).set(database=name)
+        connection.execute(text(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'))
+    engine.dispose()
 
 
 ASCII = "ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0"
+READ_ONLY = {"options": "-cdefault_transaction_read_only=on"}
 
 
-def test_a_database_of_another_encoding_is_refused(database, tmp_path, monkeypatch) -> None:
-    said = refusal(tmp_path, monkeypatch, DATABASE_URL=database(ASCII))
-    assert said.startswith("HOWSURE_DATABASE_URL: The encoding of the database is SQL_ASCII")
-
-
-def test_a_read_only_database_is_refused(database, tmp_path, monkeypatch) -> None:
-    url = make_url(database("TEMPLATE template0"))
-    url = url.update_query_dict({"options": "-cdefault_transaction_read_only=on"})
-    said = refusal(tmp_path, monkeypatch, DATABASE_URL=url.render_as_string(hide_password=False))
-    assert said.startswith("HOWSURE_DATABASE_URL: The database is read-only")
-
-
-def test_an_old_server_is_refused(database, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("service.storage.database.OLDEST_POSTGRESQL", 99)
-    said = refusal(tmp_path, monkeypatch, DATABASE_URL=database("TEMPLATE template0"))
-    assert "is too old: use 99 or later" in said
+@pytest.mark.parametrize(
+    ("options", "query", "oldest", "part"),
+    [
+        (ASCII, {}, 0, "SQL_ASCII"),
+        ("TEMPLATE template0", READ_ONLY, 0, "read-only"),
+        ("TEMPLATE template0", {}, 99, "use 99 or later"),
+    ],
+)
+def test_a_database_that_does_not_fit_is_refused(
+    postgresql_database_url, tmp_path, monkeypatch, options, query, oldest, part
+) -> None:
+    if oldest:
+        monkeypatch.setattr("service.storage.database.OLDEST_POSTGRESQL", oldest)
+    with database_with(postgresql_database_url, options) as address:
+        url = address.update_query_dict(query).render_as_string(hide_password=False)
+        sentence = refusal(tmp_path, monkeypatch, DATABASE_URL=url)
+    assert sentence.startswith("HOWSURE_DATABASE_URL: ")
+    assert part in sentence
 
 
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"database": "nowhere"}, 'database "nowhere" does not exist'),
-        ({"username": "nobody"}, 'role "nobody" does not exist'),
+        ({"database": "nowhere"}, '"nowhere"'),
+        ({"username": "nobody"}, '"nobody"'),
         ({"port": 1}, "Connection refused"),
     ],
     ids=["no such database", "no such user", "nothing listens"],
@@ -108,9 +105,9 @@ def test_a_database_that_cannot_be_used_is_named(
     postgresql_database_url, tmp_path, monkeypatch, change, reason
 ) -> None:
     url = make_url(postgresql_database_url).set(**change).render_as_string(hide_password=False)
-    said = refusal(tmp_path, monkeypatch, DATABASE_URL=url)
-    assert said.startswith("the database cannot be used (")
-    assert reason in said
+    sentence = refusal(tmp_path, monkeypatch, DATABASE_URL=url)
+    assert reason in sentence
+    assert "HOWSURE_DATABASE_URL" in sentence
 
 
 @pytest.mark.parametrize("name", ["data", "data/artifacts"])
@@ -118,19 +115,18 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path, monkeypatch, name) -> N
     file = tmp_path / name
     file.parent.mkdir(exist_ok=True)
     file.touch()
-    said = refusal(tmp_path / "data", monkeypatch)
-    assert said.startswith("cannot create the ")
-    assert f"folder {file} (File exists)" in said
-    assert "HOWSURE_DATA_DIR" in said
+    sentence = refusal(tmp_path / "data", monkeypatch)
+    assert f"folder {file} (File exists)" in sentence
+    assert "HOWSURE_DATA_DIR" in sentence
 
 
+@pytest.mark.slow
 def test_a_wrong_password_is_named(tmp_path, monkeypatch) -> None:
     with PostgresServer(fsync=False, password=SECRET[::-1]) as server:
         url = make_url(server.url).set(password=SECRET).render_as_string(hide_password=False)
-        said = refusal(tmp_path, monkeypatch, DATABASE_URL=url)
-    assert said.startswith("the database cannot be used (")
-    assert 'password authentication failed for user "postgres"' in said
-    assert SECRET not in said
+        sentence = refusal(tmp_path, monkeypatch, DATABASE_URL=url)
+    assert 'password authentication failed for user "postgres"' in sentence
+    assert SECRET not in sentence
 
 
 @pytest.mark.skipif(
@@ -138,10 +134,9 @@ def test_a_wrong_password_is_named(tmp_path, monkeypatch) -> None:
 )
 def test_a_folder_of_another_user_is_named(tmp_path, monkeypatch) -> None:
     tmp_path.chmod(0o500)
-    said = refusal(tmp_path, monkeypatch)
-    assert said == (
-        f"cannot write to the data folder {tmp_path} (Permission denied); see HOWSURE_DATA_DIR"
-    )
+    sentence = refusal(tmp_path, monkeypatch)
+    assert f"{tmp_path} (Permission denied)" in sentence
+    assert "HOWSURE_DATA_DIR" in sentence
 
 
 def command(*words: str, **settings: str) -> subprocess.CompletedProcess[str]:
@@ -155,11 +150,13 @@ def command(*words: str, **settings: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def sentence(done: subprocess.CompletedProcess[str]) -> str:
+def sentence_of(done: subprocess.CompletedProcess[str]) -> str:
     """Return what a command wrote to stderr, without its line breaks."""
+    assert done.returncode == 1
     return " ".join(done.stderr.split())
 
 
+@pytest.mark.process
 def test_a_full_disk_is_named(tmp_path) -> None:
     mounting = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
     mount = f"mount -t tmpfs -o size=64k tmpfs {tmp_path}"
@@ -167,17 +164,22 @@ def test_a_full_disk_is_named(tmp_path) -> None:
         pytest.skip("this user may not mount anything")
     serve = f"exec {sys.executable} -m service serve"
     done = command(*mounting, f"{mount} && {serve}", DATA_DIR=str(tmp_path), PORT="0")
-    assert (done.returncode, sentence(done)) == (
-        1,
-        (
-            f"cannot write to the data folder {tmp_path} (No space left on device); "
-            "see HOWSURE_DATA_DIR"
-        ),
-    )
+    assert f"{tmp_path} (No space left on device)" in sentence_of(done)
+    assert "HOWSURE_DATA_DIR" in sentence_of(done)
 
 
-@pytest.mark.parametrize("words", ["serve", "worker", "demo"])
-@pytest.mark.parametrize("missing", ["Landlock", "Landlock and seccomp"])
+BOTH = "Landlock and seccomp"
+QUICK = {("serve", BOTH)}
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("words", "missing"),
+    [
+        pytest.param(*case, marks=() if case in QUICK else pytest.mark.slow)
+        for case in product(("serve", "worker", "demo"), ("Landlock", BOTH))
+    ],
+)
 def test_a_kernel_without_a_sandbox_is_named(tmp_path, words, missing) -> None:
     done = command(
         sys.executable,
@@ -187,7 +189,6 @@ def test_a_kernel_without_a_sandbox_is_named(tmp_path, words, missing) -> None:
         DATA_DIR=str(tmp_path / "data"),
         PYTHONPATH=os.pathsep.join(sys.path),
     )
-    assert done.returncode == 1
-    assert sentence(done).startswith(f"the kernel lacks {missing}, so nothing can read uploads")
-    assert "HOWSURE_ALLOW_UNSANDBOXED=true" in sentence(done)
+    assert f"the kernel lacks {missing}, " in sentence_of(done)
+    assert "HOWSURE_ALLOW_UNSANDBOXED=true" in sentence_of(done)
     assert not (tmp_path / "data").exists()

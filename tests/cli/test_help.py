@@ -1,12 +1,13 @@
 """The help of commands: what it shows, and what it imports."""
 
 import os
+import re
 import subprocess
 import sys
 from typing import get_args
 
 import pytest
-from howsure_command import howsure_here
+from howsure_command import howsure
 from running_service import DIGITS
 
 from service.calibrations.fit_config import FitConfig
@@ -15,20 +16,23 @@ from service.cli import COMMANDS, load_command
 HEAVY = {"onnx", "onnxruntime", "sqlalchemy", "fastapi", "starlette", "scipy", "uvicorn"}
 WITH_SETTINGS = {"pydantic_settings", "structlog"}
 FOR_REQUESTS = {"numpy", "httpx", "pydantic"}
+# Runs commands, which are separated by `;`, and prints the packages that they import.
 PROGRAM = """
 import sys
+from contextlib import suppress
 from service.cli import main
-try:
-    main()
-finally:
-    print(*{name.partition(".")[0] for name in sys.modules}, file=sys.stderr)
+words = " ".join(sys.argv[1:])
+for command in words.split(";"):
+    sys.argv[1:] = command.split()
+    with suppress(SystemExit):
+        main()
+print(*{name.partition(".")[0] for name in sys.modules}, file=sys.stderr)
 """
 
 
-def imported_by(*words: object) -> set[str]:
-    """Return the packages that a command has imported when it ends."""
+def imported_by(words: str) -> set[str]:
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *map(str, words)],
+        [sys.executable, "-c", PROGRAM, *words.split()],
         env=os.environ | {"COLUMNS": "100"},
         check=True,
         capture_output=True,
@@ -37,40 +41,39 @@ def imported_by(*words: object) -> set[str]:
     return set(done.stderr.splitlines()[-1].split())
 
 
-@pytest.mark.parametrize("word", ["--help", "--version"])
-def test_help_imports_little(word) -> None:
-    assert not imported_by(word) & (HEAVY | WITH_SETTINGS | FOR_REQUESTS)
+@pytest.mark.process
+def test_help_imports_little() -> None:
+    assert not imported_by("--version ; --help") & (HEAVY | WITH_SETTINGS | FOR_REQUESTS)
 
 
-def test_a_command_with_an_address_imports_no_service(service) -> None:
-    url = ("--url", service.base_url)
-    rows = DIGITS / "request.json"
-    for words in (("predict", "digits", rows), ("list",), ("operating-point", "digits")):
-        assert not imported_by(*words, *url) & (HEAVY | WITH_SETTINGS)
+@pytest.mark.process
+def test_a_command_with_an_address_imports_no_service(service, digits_calibration) -> None:
+    commands = (f"predict digits {DIGITS}/request.json", "list", "operating-point digits")
+    packages = imported_by(" ; ".join(f"{words} --url {service.url}" for words in commands))
+    assert not packages & (HEAVY | WITH_SETTINGS)
+    assert packages >= FOR_REQUESTS
 
 
 def test_the_help_of_all_commands_says_what_their_own_help_says() -> None:
     for commands in COMMANDS.values():
         for name, (_, summary) in commands.items():
-            said = load_command(name).help.split("\n\n")[0]
-            assert " ".join(said.split()) == summary, name
+            paragraph = load_command(name).help.split("\n\n")[0]
+            assert " ".join(paragraph.split()) == summary, name
 
 
-def test_commands_are_in_groups_with_examples() -> None:
-    shown = howsure_here("--help").stdout
-    places = [shown.index(word) for word in ("Run", "calibrate", "Look", "list", "Manage", "keys")]
+def test_help_and_version() -> None:
+    assert re.fullmatch(r"howsure \d+\.\d+\.\d+\n", howsure("--version").stdout)
+    text = howsure("--help").stdout
+    places = [text.index(word) for word in ("Run", "calibrate", "Look", "list", "Manage", "keys")]
     assert places == sorted(places)
-    assert shown.count("\n howsure ") == 3
-    assert "docs/getting-started.md" in shown
-
-
-def test_a_misspelt_command_gets_the_nearest_names() -> None:
-    assert "'calibrate'" in howsure_here("calibrat", "x").stderr
+    assert text.count("\n howsure ") == 3
+    assert howsure("operating-point", "--help").stdout.count("\n howsure operating-point") == 4
+    assert "HOWSURE_DATABASE_URL" in howsure("serve", "--help").stdout
+    assert "'calibrate'" in howsure("calibrat", "x").stderr, "the nearest name"
 
 
 def test_usage_has_no_braces_and_flags_have_no_type() -> None:
-    shown = howsure_here("calibrate", "--help").stdout
-    assert "[OPTIONS] [MODEL] CALIBRATION" in shown
-    assert "<bool>" not in shown
-    assert "<bool>" not in howsure_here("keys", "--help").stdout
-    assert "|".join(get_args(FitConfig.model_fields["lookup"].annotation)) in shown
+    text = howsure("calibrate", "--help").stdout
+    assert "[OPTIONS] [MODEL] CALIBRATION" in text
+    assert "<bool>" not in text + howsure("keys", "--help").stdout
+    assert "|".join(get_args(FitConfig.model_fields["lookup"].annotation)) in text

@@ -1,33 +1,18 @@
 """What the service writes to standard error while it works."""
 
 import json
-import subprocess
-import sys
+import logging
+import warnings
 
 import httpx
 import pytest
-from howsure_command import ServedProcess
-
-WRITER = """
-import asyncio, logging, sys, warnings
 import structlog
+from howsure_command import ServedProcess, restored_process
+
 from service.startup import configure_logging
-configure_logging("console")
-configure_logging(sys.argv[1])
-log = structlog.get_logger("service.test")
-log.info("ours", number=1)
-try:
-    1 / 0
-except ZeroDivisionError:
-    log.exception("ours_failed")
-    logging.getLogger("uvicorn.error").exception("theirs %s", "failed")
-logging.getLogger("asyncio").warning("slow\\nsecond line")
-logging.getLogger("alembic.runtime.migration").info("not shown")
-logging.getLogger("python_multipart.multipart").warning("not shown")
-warnings.warn("old")
-"""
 
 
+@pytest.mark.process
 def test_every_line_of_a_json_run_is_json(tmp_path) -> None:
     served = ServedProcess(tmp_path, log_format="json")
     with served as client:
@@ -37,8 +22,6 @@ def test_every_line_of_a_json_run_is_json(tmp_path) -> None:
             headers={"Content-Type": "multipart/form-data; boundary=x"},
         )
         assert answer.status_code == httpx.codes.BAD_REQUEST
-        files = [("calibration", ("c.npz", b"nothing"))]
-        client.post("/calibrate", files=files)
         client.get("/readyz")
         served.process.terminate()
         served.process.wait(60)
@@ -49,29 +32,43 @@ def test_every_line_of_a_json_run_is_json(tmp_path) -> None:
     assert all({"event", "level", "logger", "timestamp"} <= set(line) for line in lines)
 
 
-@pytest.mark.parametrize("log_format", ["json", "console"])
-def test_all_that_write_go_one_way(tmp_path, log_format: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", WRITER, log_format],
-        check=True,
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-    )
+def write_lines(log_format: str) -> None:
+    """Log in each way that the service and its libraries have."""
+    logging.captureWarnings(capture=False)
+    configure_logging("console")
+    configure_logging(log_format)
+    log = structlog.get_logger("service.test")
+    log.info("ours", number=1)
+    try:
+        1 / 0  # noqa: B018 - it raises
+    except ZeroDivisionError:
+        log.exception("ours_failed")
+        logging.getLogger("uvicorn.error").exception("theirs %s", "failed")
+    logging.getLogger("asyncio").warning("slow\nsecond line")
+    logging.getLogger("alembic.runtime.migration").info("not shown")
+    logging.getLogger("python_multipart.multipart").warning("not shown")
+    warnings.warn("old", stacklevel=1)
+    logging.captureWarnings(capture=False)
 
-    assert "not shown" not in done.stderr
-    assert "\x1b" not in done.stderr, "colours where there is no terminal"
+
+@pytest.mark.parametrize("log_format", ["json", "console"])
+def test_all_that_write_go_one_way(capfd, log_format: str) -> None:
+    with restored_process(), warnings.catch_warnings():
+        warnings.simplefilter("default")
+        write_lines(log_format)
+    text = capfd.readouterr().err
+
+    assert "not shown" not in text
+    assert "\x1b" not in text, "colours where there is no terminal"
     if log_format == "json":
-        lines = [json.loads(line) for line in done.stderr.splitlines()]
-        told = [line["event"] for line in lines]
-        assert told[:4] == ["ours", "ours_failed", "theirs failed", "slow\nsecond line"], (
-            "once each"
-        )
-        events = dict(zip(told, lines, strict=True))
-        assert events["ours"]["number"] == 1
-        assert "ZeroDivisionError" in events["ours_failed"]["exception"]
-        assert "ZeroDivisionError" in events["theirs failed"]["exception"]
-        assert any("UserWarning: old" in event for event in told)
+        lines = [json.loads(line) for line in text.splitlines()]
+        *events, warned = [line["event"] for line in lines]
+        assert events == ["ours", "ours_failed", "theirs failed", "slow\nsecond line"], "once each"
+        by_event = dict(zip(events, lines, strict=False))
+        assert by_event["ours"]["number"] == 1
+        assert "ZeroDivisionError" in by_event["ours_failed"]["exception"]
+        assert "ZeroDivisionError" in by_event["theirs failed"]["exception"]
+        assert "UserWarning: old" in warned
     else:
-        assert "ours_failed" in done.stderr
-        assert "theirs failed" in done.stderr
+        assert "ours_failed" in text
+        assert "theirs failed" in text

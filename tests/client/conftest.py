@@ -1,29 +1,27 @@
-"""A running service for the clients, and a quick calibration on it."""
+"""The address of the service that tests share, and of its calibration of the digits."""
 
 from collections.abc import Iterator
 
 import pytest
-from howsure_command import ServedProcess
-from running_service import DIGITS
+from running_service import Service
 
 from howsure.client import Client
 
-# As little work as a calibration can be.
-QUICK = {"measures": ["entropy"], "bins": 5, "folds": 2}
-
 
 @pytest.fixture(scope="session")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def url(service: Service) -> str:
     """The address of a service."""
-    with ServedProcess(tmp_path_factory.mktemp("served")) as client:
-        yield str(client.base_url)
+    return service.url
 
 
 @pytest.fixture(scope="session")
-def digits(url: str) -> str:
-    """A calibration of the digits, made from files: its ``name@version``."""
+def client(url: str) -> Iterator[Client]:
+    """A client of it that waits."""
     with Client(url) as client:
-        made = client.calibrate(
-            DIGITS / "model.onnx", DIGITS / "calibration.npz", name="digits", **QUICK
-        )
-    return made.reference
+        yield client
+
+
+@pytest.fixture(scope="session")
+def digits(digits_calibration: dict) -> str:
+    """A calibration of the digits that nobody changes: its ``name@version``."""
+    return "{name}@{version}".format_map(digits_calibration)

@@ -1,15 +1,13 @@
 """Pictures as files: what they are calibrated on, what they are answered, by client and command."""
 
 import csv
-from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import numpy as np
 import pytest
 from graph_models import constant, make_model, node, value
-from howsure_command import ServedProcess
 from picture_files import encoded, write_tar, write_zip
+from running_service import QUICK
 
 from howsure.client import Client, HowsureError
 from service.cli.connection import Address
@@ -47,19 +45,16 @@ def folder(pixels, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.fixture(scope="module")
-def http(folder, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    """Return a service on which the folder was calibrated."""
-    with ServedProcess(tmp_path_factory.mktemp("service")) as client:
-        config = {"preprocessing": "none", "measures": ["entropy"], "bins": 2, "folds": 2}
-        made = Client(http=client).calibrate(classifier(), folder, name="pictures", **config)
-        assert made.classes == CLASSES
-        assert made.resource["data"]["samples"] == 60
-        yield client
+@pytest.fixture(scope="module", autouse=True)
+def calibration(client: Client, folder: Path) -> None:
+    """A calibration of the folder."""
+    options = {"preprocessing": "none", **QUICK, "bins": 2}
+    made = client.calibrate(classifier(), folder, name="pictures", **options)
+    assert made.classes == CLASSES
+    assert made.resource["data"]["samples"] == 60
 
 
-def test_files_bytes_and_pixels_are_answered_alike(http, folder, pixels) -> None:
-    client = Client(http=http)
+def test_files_bytes_and_pixels_are_answered_alike(client, folder, pixels) -> None:
     paths = sorted(folder.rglob("*.png"), key=lambda path: path.name)
     by_file = client.predict("pictures", pictures=paths, rows_per_request=32)
     by_bytes = client.predict("pictures", pictures=[path.read_bytes() for path in paths])
@@ -74,30 +69,30 @@ def test_files_bytes_and_pixels_are_answered_alike(http, folder, pixels) -> None
         np.testing.assert_array_equal(found.top1.bin, by_pixels.top1.bin)
 
 
-def test_what_is_no_picture_is_told_by_its_name(http, folder, tmp_path) -> None:
+def test_what_is_no_picture_is_told_by_its_name(client, folder, tmp_path) -> None:
     (tmp_path / "words.png").write_text("no picture")
     good = next(folder.rglob("*.png"))
     with pytest.raises(HowsureError) as refused:
-        Client(http=http).predict("pictures", pictures=[good, tmp_path / "words.png"])
+        client.predict("pictures", pictures=[good, tmp_path / "words.png"])
     assert "words.png" in refused.value.errors[0]["location"]
-    with pytest.raises(ValueError, match="at least one picture"):
-        Client(http=http).predict("pictures", pictures=[])
-    with pytest.raises(ValueError, match="send arrays as pixels"):
-        Client(http=http).predict("pictures", pictures=np.zeros((2, 8, 8, 3), np.uint8))
-    with pytest.raises(
-        TypeError, match=r"picture 1: .* got ndarray; send arrays of pixels as pixels"
-    ):
-        Client(http=http).predict("pictures", pictures=[good, np.zeros((8, 8, 3), np.uint8)])
-    with pytest.raises(ValueError, match="picture 0: expected a file, got the folder"):
-        Client(http=http).predict("pictures", pictures=str(folder))
-    with pytest.raises(ValueError, match="got text; send picture files as pictures"):
-        Client(http=http).predict("pictures", [str(good)])
-    with pytest.raises(ValueError, match="exactly one"):
-        Client(http=http).predict("pictures", [[1.0]], pictures=[good])
+    array = np.zeros((2, 8, 8, 3), np.uint8)
+    wrong = [
+        ({"pictures": []}, ValueError, "at least one"),
+        ({"pictures": array}, ValueError, "as pixels"),
+        ({"pictures": [good, array[0]]}, TypeError, "picture 1: .* ndarray.* as pixels"),
+        ({"pictures": str(folder)}, ValueError, "picture 0: .* folder"),
+        ({"inputs": [str(good)]}, ValueError, "as pictures"),
+        ({"inputs": [[1.0]], "pictures": [good]}, ValueError, "exactly one"),
+    ]
+    for rows, exception, message in wrong:
+        with pytest.raises(exception, match=message):
+            client.predict("pictures", **rows)
 
 
-def score(http: httpx.Client, scoring: Scoring) -> int:
-    return score_file(Address(str(http.base_url)), scoring).n_rows
+@pytest.fixture
+def score(url):
+    """Score a file, and return the number of rows."""
+    return lambda scoring: score_file(Address(url), scoring).n_rows
 
 
 def lines_of(path: Path) -> list[dict[str, str]]:
@@ -106,7 +101,7 @@ def lines_of(path: Path) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize("write", [write_zip, write_tar])
-def test_an_archive_is_scored_picture_by_picture(http, folder, tmp_path, write) -> None:
+def test_an_archive_is_scored_picture_by_picture(client, score, folder, tmp_path, write) -> None:
     paths = sorted(folder.rglob("*.png"), key=lambda path: path.name)
     # The longest name last, so that no part but that has it.
     names = [path.relative_to(folder).as_posix() for path in paths]
@@ -115,13 +110,13 @@ def test_an_archive_is_scored_picture_by_picture(http, folder, tmp_path, write) 
     source = write(tmp_path / "pictures", members)
     out = tmp_path / "answers.csv"
 
-    score(http, Scoring("pictures", source, tmp_path / "answers.npz", rows=25))
-    assert score(http, Scoring("pictures", source, out, rows=25)) == 60
+    score(Scoring("pictures", source, tmp_path / "answers.npz", rows=25))
+    assert score(Scoring("pictures", source, out, rows=25)) == 60
     with np.load(tmp_path / "answers.npz") as archive:
         assert archive["file"].tolist() == list(members)
 
     lines = lines_of(out)
-    expected = Client(http=http).predict("pictures", pictures=paths)
+    expected = client.predict("pictures", pictures=paths)
     assert [line["label"] for line in lines] == expected.label
     assert [line["file"] for line in lines] == list(members)
     assert [int(line["true_class"]) for line in lines] == [n % N_CLASSES for n in range(60)]
@@ -129,11 +124,11 @@ def test_an_archive_is_scored_picture_by_picture(http, folder, tmp_path, write) 
     assert [int(line["top1_bin"]) for line in lines] == expected.top1.bin.tolist()
 
 
-def test_a_folder_is_scored_without_hidden_files(http, folder, tmp_path) -> None:
+def test_a_folder_is_scored_without_hidden_files(client, score, folder, tmp_path) -> None:
     (folder / ".hidden").write_text("left out")
     out = tmp_path / "answers.csv"
-    score(http, Scoring("pictures", folder, out))
+    score(Scoring("pictures", folder, out))
     paths = [folder / line["file"] for line in lines_of(out)]
     assert sorted(paths) == sorted(folder.rglob("*.png"))
-    expected = Client(http=http).predict("pictures", pictures=paths)
+    expected = client.predict("pictures", pictures=paths)
     assert [line["label"] for line in lines_of(out)] == expected.label

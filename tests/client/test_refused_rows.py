@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from graph_models import constant, make_model, node, value
 from onnx import TensorProto
+from running_service import QUICK
 
 from howsure.client import Client, HowsureError
 from service.cli.connection import Address
@@ -16,7 +17,6 @@ from service.cli.scoring.score_file import Scoring, score_file
 
 NAMES = ["age", "income", "depth"]
 ROW, N_ROWS, N_SENT = 37, 50, 10
-QUICK = {"measures": ["entropy"], "bins": 5, "folds": 2}
 
 
 def scaling() -> bytes:
@@ -33,16 +33,15 @@ def table(n: int, seed: int) -> pd.DataFrame:
     return pd.DataFrame(draw.uniform(size=(n, 3)).astype(np.float32), columns=NAMES)
 
 
-@pytest.fixture(scope="module")
-def client(url: str) -> Any:
+@pytest.fixture(scope="module", autouse=True)
+def calibrations(client: Client) -> None:
     rows = table(300, 1)
     labels = (4 * rows + np.random.default_rng(2).gumbel(size=rows.shape)).to_numpy().argmax(axis=1)
-    with Client(url) as client:
-        client.calibrate(scaling(), rows, labels=labels, name="rows", config=QUICK)
-        bracketed = rows.set_axis([f"x[{k}]" for k in range(3)], axis=1)
-        client.calibrate(scaling(), bracketed, labels=labels, name="brackets", config=QUICK)
-        client.calibrate(None, {"logits": 4 * rows.to_numpy()}, labels=labels, name="outputs")
-        yield client
+    client.calibrate(scaling(), rows, labels=labels, name="rows", config=QUICK)
+    bracketed = rows.set_axis([f"x[{k}]" for k in range(3)], axis=1)
+    client.calibrate(scaling(), bracketed, labels=labels, name="brackets", config=QUICK)
+    logits = {"logits": 4 * rows.to_numpy()}
+    client.calibrate(None, logits, labels=labels, name="rows-of-outputs", config=QUICK)
 
 
 def lacking() -> pd.DataFrame:
@@ -57,7 +56,7 @@ def without_a_name() -> list[dict[str, Any]]:
     return records
 
 
-GIVEN: dict[str, tuple[dict[str, Any], str]] = {
+ROWS: dict[str, tuple[dict[str, Any], str]] = {
     "array": ({"inputs": lacking().to_numpy()}, f"inputs[{ROW}][1]"),
     "array by name": ({"inputs": {"x": lacking().to_numpy()}}, f"inputs[{ROW}][1]"),
     "frame": ({"inputs": lacking()}, f"inputs[{ROW}][1]"),
@@ -68,18 +67,18 @@ GIVEN: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("given", GIVEN)
-def test_the_client_names_the_row_that_was_given(client, given) -> None:
-    rows, location = GIVEN[given]
-    calibration = "outputs" if "logits" in rows else "rows"
+@pytest.mark.parametrize("form", ROWS)
+def test_the_client_names_the_row_of_the_caller(client, form) -> None:
+    rows, location = ROWS[form]
+    calibration = "rows-of-outputs" if "logits" in rows else "rows"
     for size in (N_SENT, None):
         with pytest.raises(HowsureError) as refused:
             client.predict(calibration, rows_per_request=size, **rows)
         (error,) = refused.value.errors
         assert error["location"] == location
         assert f"{location}: " in str(refused.value)
-        if given in ("array", "array by name", "frame"):
-            assert error["message"].startswith("column 'income': expected a number, got a missing")
+        if form in ("array", "array by name", "frame"):
+            assert error["message"].startswith("column 'income': ")
 
 
 def test_a_column_with_brackets_in_its_name_is_no_row(client) -> None:

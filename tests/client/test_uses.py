@@ -9,12 +9,13 @@ import onnxruntime
 import pandas as pd
 import pytest
 from plain_answers import assert_says
-from running_service import DIGITS
+from running_service import DIGITS, QUICK
 from scripted_server import KINDS, client_of
 
 from howsure.client import Calibration, Client, HowsureError
 
-QUICK = {"measures": ["entropy"], "bins": 5, "folds": 2}
+EXTERNAL = DIGITS.parents[1] / "tests" / "data" / "digits"
+WEIGHTS = "model_external.onnx.data"
 
 
 def arrays(part: str) -> tuple[np.ndarray, np.ndarray]:
@@ -30,12 +31,12 @@ def client(request, url):
 
 def test_a_calibration_from_its_beginning_to_its_end(client, url, tmp_path) -> None:
     inputs, labels = arrays("calibration")
-    told = []
+    told, name = [], f"whole-{type(client).__name__}"
     made = client.calibrate(
         DIGITS / "model.onnx",
         (inputs, labels),
         evaluation=DIGITS / "evaluation.npz",
-        config={"name": "whole"},
+        config={"name": name},
         on_progress=told.append,
         **QUICK,
     )
@@ -50,12 +51,12 @@ def test_a_calibration_from_its_beginning_to_its_end(client, url, tmp_path) -> N
     assert len(set(told)) == len(told)
 
     assert client.get(made.reference) == made
-    assert made in client.calibrations(name="whole", status="succeeded")
-    assert client.calibrations(name="whole", limit=1)[0].name == "whole"
+    assert made in client.calibrations(name=name, status="succeeded")
+    assert client.calibrations(name=name, limit=1)[0].name == name
 
     report = client.report(made)
     assert report == httpx.get(f"{url}/report", params={"calibration": made.id}).json()
-    assert client.report_text(made).startswith("# whole@")
+    assert client.report_text(made).startswith(f"# {name}@")
     assert client.report_text(made, "csv").splitlines()[0].count(",") > 2
     assert client.report_text(made, "model-card").startswith("---\n")
     assert client.report_text(made, "html").startswith("<!doctype html>")
@@ -104,38 +105,23 @@ def test_predictions_are_those_of_the_service(client, url, digits) -> None:
     assert all(flags is found[f"abstain_{risk}"] for risk, flags in found.abstain.items())
 
 
-def outputs_of(inputs: np.ndarray) -> np.ndarray:
-    session = onnxruntime.InferenceSession(DIGITS / "model.onnx")
-    return session.run(None, {"inputs": inputs.astype(np.float32)})[0]
-
-
 def test_a_dry_run_tells_what_would_be_and_keeps_nothing(client, url) -> None:
-    before = httpx.get(f"{url}/calibrations").json()
     parts = DIGITS / "model.onnx", arrays("calibration")
-    told = client.dry_run(*parts, name="dry", **QUICK)
-    assert (told["config"]["name"], told["cost"]["samples"], told["findings"]) == ("dry", 600, [])
-    assert httpx.get(f"{url}/calibrations").json() == before
+    tried = client.dry_run(*parts, name="dry", **QUICK)
+    assert (tried["config"]["name"], tried["cost"]["samples"]) == ("dry", 600)
+    assert tried["findings"] == []
+    assert httpx.get(f"{url}/calibrations", params={"name": "dry"}).json()["calibrations"] == []
 
 
-def test_what_was_found_comes_with_a_calibration(client) -> None:
-    inputs, labels = arrays("calibration")
-    made = client.calibrate(
-        DIGITS / "model.onnx", (inputs, (labels + 1) % 10), name="moved", **QUICK
-    )
-    found = next(finding for finding in made.findings if finding.code == "labels-shifted")
-    assert found.level == "warning"
-    assert found.figures["offset"] == -1
-    assert "-1 added to every label" in found.message
-
-
-def test_outputs_in_the_place_of_a_model(url) -> None:
-    inputs, labels = arrays("calibration")
-    logits = outputs_of(inputs)
-    with Client(url) as client:
-        made = client.calibrate(logits=logits, labels=labels, name="outputs", **QUICK)
-        found = client.predict(made, logits=logits[:5])
+def test_findings_come_with_a_calibration_of_outputs(client) -> None:
+    labels = np.arange(300) % 10
+    logits = 5 * np.eye(10)[labels]
+    made = client.calibrate(logits=logits, labels=(labels + 1) % 10, name="outputs", **QUICK)
     assert made.resource["data"]["kind"] == "logits"
-    assert found.class_.tolist() == logits[:5].argmax(axis=1).tolist()
+    assert client.predict(made, logits=logits[:5]).class_.tolist() == [*range(5)]
+    finding = next(finding for finding in made.findings if finding.code == "labels-shifted")
+    assert (finding.level, finding.figures["offset"]) == ("warning", -1)
+    assert "-1" in finding.message
 
 
 FORMS = ["bytes", "file", "memory", "names", "ensemble", "labels beside", "external weights"]
@@ -146,23 +132,20 @@ def test_every_form_of_a_model_and_a_set_gives_the_same(form, url, digits, tmp_p
     model, samples = DIGITS / "model.onnx", DIGITS / "calibration.npz"
     inputs, labels = arrays("calibration")
     np.save(tmp_path / "inputs.npy", inputs)
-    folder = DIGITS.parents[1] / "tests" / "data" / "digits"
-    weights = {"model_external.onnx.data": (folder / "model_external.onnx.data").read_bytes()}
+    external = EXTERNAL / "model_external.onnx"
+    weights = {WEIGHTS: (EXTERNAL / WEIGHTS).read_bytes()}
     with Client(url) as client, model.open("rb") as open_model, samples.open("rb") as open_set:
         open_set.read(5)  # whatever was read before
-        given, options = {
+        parts, options = {
             "bytes": ((model.read_bytes(), samples.read_bytes()), {}),
             "file": ((open_model, open_set), {}),
             "memory": ((onnx.load(model), (inputs.tolist(), labels.tolist())), {}),
             "names": ((str(model), {"inputs": inputs, "labels": labels}), {}),
             "ensemble": (([model, model.read_bytes()], samples), {}),
             "labels beside": ((model, tmp_path / "inputs.npy"), {"labels": labels}),
-            "external weights": (
-                (folder / "model_external.onnx", samples),
-                {"model_data": weights},
-            ),
+            "external weights": ((external, samples), {"model_data": weights}),
         }[form]
-        made = client.calibrate(*given, name=form.replace(" ", "-"), **options, **QUICK)
+        made = client.calibrate(*parts, name=form.replace(" ", "-"), **options, **QUICK)
         reference = client.get(digits)
     assert made.accuracy == reference.accuracy
     assert made.resource["data"]["class_counts"] == reference.resource["data"]["class_counts"]
@@ -170,7 +153,7 @@ def test_every_form_of_a_model_and_a_set_gives_the_same(form, url, digits, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("method", "given", "message"),
+    ("method", "options", "message"),
     [
         ("calibrate", {}, "calibration set"),
         ("calibrate", {"logits": [[1.0, 2.0]]}, "labels"),
@@ -186,29 +169,28 @@ def test_every_form_of_a_model_and_a_set_gives_the_same(form, url, digits, tmp_p
         ("predict", {"scores": 0.3}, "scores: expected rows as an array, .* got float"),
     ],
 )
-def test_what_cannot_be_sent_is_told_before(method, given, message) -> None:
+def test_what_cannot_be_sent_is_told_before(method, options, message) -> None:
     calibration = ["digits"] if method == "predict" else []
     with Client("http://127.0.0.1:9") as client, pytest.raises(ValueError, match=message):
-        getattr(client, method)(*calibration, **given)
+        getattr(client, method)(*calibration, **options)
 
 
 def test_weights_are_written_beside_an_exported_model(url, tmp_path) -> None:
-    folder = DIGITS.parents[1] / "tests" / "data" / "digits"
-    name = "model_external.onnx.data"
     inputs, _ = arrays("calibration")
-    rows = inputs[:9].astype(np.float32)
+    rows, samples = inputs[:9].astype(np.float32), DIGITS / "calibration.npz"
     with Client(url) as client:
-        samples = DIGITS / "calibration.npz"
-        made = client.calibrate(folder / "model_external.onnx", samples, name="outside", **QUICK)
+        model = EXTERNAL / "model_external.onnx"
+        made = client.calibrate(model, samples, name="outside", **QUICK)
         (tmp_path / "new").mkdir()
         exported = client.export(made, tmp_path / "new" / "calibrated.onnx")
-        assert sorted(path.name for path in exported.parent.iterdir()) == ["calibrated.onnx", name]
+        names = sorted(path.name for path in exported.parent.iterdir())
+        assert names == ["calibrated.onnx", WEIGHTS]
         session = onnxruntime.InferenceSession(exported)
         (classes,) = session.run(["class"], {session.get_inputs()[0].name: rows})
         assert classes.tolist() == client.predict(made, rows).class_.tolist()
         # Beside the weights of a model that was trained again since.
-        (tmp_path / name).write_bytes(b"other weights")
-        with pytest.raises(ValueError, match="has other weights than this calibration"):
+        (tmp_path / WEIGHTS).write_bytes(b"other weights")
+        with pytest.raises(ValueError, match=WEIGHTS):
             client.export(made, tmp_path / "calibrated.onnx")
-    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == [name]
-    assert (tmp_path / name).read_bytes() == b"other weights"
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == [WEIGHTS]
+    assert (tmp_path / WEIGHTS).read_bytes() == b"other weights"

@@ -21,56 +21,34 @@ MANIFESTS = [
 DEPLOYMENTS = [found for found in MANIFESTS if found.values[0]["kind"] == "Deployment"]
 NAMES = {(found.values[0]["kind"], found.values[0]["metadata"]["name"]) for found in MANIFESTS}
 
-every_deployment = pytest.mark.parametrize("deployment", DEPLOYMENTS)
 
-
-@every_deployment
-def test_selectors_match_their_pods(deployment: dict[str, Any]) -> None:
-    spec = deployment["spec"]
-
+@pytest.mark.parametrize("deployment", DEPLOYMENTS)
+def test_a_deployment_fits_together(deployment: dict[str, Any]) -> None:
+    spec, runs = deployment["spec"], container(deployment)
     assert spec["selector"]["matchLabels"] == spec["template"]["metadata"]["labels"]
 
+    ports = {port["name"] for port in runs["ports"]}
+    probes = [probe for key, probe in runs.items() if key.endswith("Probe")]
+    assert "livenessProbe" in runs
+    assert {probe["httpGet"]["port"] for probe in probes} <= ports
 
-@every_deployment
-def test_probes_use_declared_ports(deployment: dict[str, Any]) -> None:
-    found = container(deployment)
-    ports = {port["name"]: port["containerPort"] for port in found["ports"]}
-    probes = [probe for key, probe in found.items() if key.endswith("Probe")]
-
-    assert "livenessProbe" in found
-    assert {probe["httpGet"]["port"] for probe in probes} <= ports.keys()
-
-
-@every_deployment
-def test_mounts_and_references_exist(deployment: dict[str, Any]) -> None:
-    pod, found = deployment["spec"]["template"]["spec"], container(deployment)
-    sources = found.get("envFrom", [])
-
-    assert {m["name"] for m in found["volumeMounts"]} == {v["name"] for v in pod["volumes"]}
-    assert {
-        ("ConfigMap", s["configMapRef"]["name"]) for s in sources if "configMapRef" in s
-    } <= NAMES
-    assert {("Secret", s["secretRef"]["name"]) for s in sources if "secretRef" in s} <= NAMES
-
-
-@every_deployment
-def test_pods_are_not_root_and_have_no_service_links(
-    deployment: dict[str, Any],
-) -> None:
-    pod = deployment["spec"]["template"]["spec"]
+    pod, sources = spec["template"]["spec"], runs.get("envFrom", [])
+    assert {m["name"] for m in runs["volumeMounts"]} == {v["name"] for v in pod["volumes"]}
+    for kind, key in (("ConfigMap", "configMapRef"), ("Secret", "secretRef")):
+        assert {(kind, source[key]["name"]) for source in sources if key in source} <= NAMES
 
     assert pod["securityContext"]["runAsNonRoot"] is True
     # A Service called howsure would be HOWSURE_PORT=tcp://10.0.0.1:80.
     assert pod["enableServiceLinks"] is False
+    check_gpu(deployment)
 
 
-@every_deployment
-def test_gpu_images_request_a_gpu(deployment: dict[str, Any]) -> None:
-    found = container(deployment)
-
-    asks = "nvidia.com/gpu" in found["resources"]["limits"]
-    assert asks == (found["image"] == "howsure:cuda")
-    assert asks == ({"name": "HOWSURE_DEVICE", "value": "cuda"} in found.get("env", []))
+def check_gpu(deployment: dict[str, Any]) -> None:
+    """Check that the image for a GPU requests one."""
+    runs = container(deployment)
+    has_gpu = "nvidia.com/gpu" in runs["resources"]["limits"]
+    assert has_gpu == (runs["image"] == "howsure:cuda")
+    assert has_gpu == ({"name": "HOWSURE_DEVICE", "value": "cuda"} in runs.get("env", []))
 
 
 def test_kustomize_applies_existing_files() -> None:
@@ -108,7 +86,7 @@ def test_only_the_workers_of_the_gpu_overlay_have_a_gpu() -> None:
     found = container(worker)
 
     assert overlay == {key: one for key, one in base.items() if key != name}
-    test_gpu_images_request_a_gpu(worker)
+    check_gpu(worker)
     assert found["image"] == "howsure:cuda"
     assert {"name": "HOWSURE_THREADS", "value": "4"} in found["env"]
     assert found["resources"]["limits"] == {"memory": "32Gi", "nvidia.com/gpu": 1}

@@ -4,18 +4,19 @@ import json
 import os
 import re
 import shutil
-import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Self
 
 import httpx
 import pytest
+from howsure_command import ServedProcess
+from runner_children import wait_until
 from running_service import DIGITS
 
 import howsure
@@ -25,30 +26,21 @@ N_CLIENTS = 4
 PAUSE_SECONDS = 0.015
 
 
-class Api:
-    """A process of `howsure serve` that starts again on its port."""
+def started(running: ExitStack, folder: Path, port: int, *words: str) -> ServedProcess:
+    """Start `howsure serve` on a port, and wait until it is ready."""
+    log_folder = folder.with_name(str(port))
+    log_folder.mkdir(exist_ok=True)
+    settings = {"data_dir": str(folder), "port": str(port), "drain_seconds": "2"}
+    process = ServedProcess(log_folder, ("serve", *words), **settings)
+    running.callback(process.kill)
+    assert wait_until(lambda: is_ready(port))
+    return process
 
-    def __init__(self, folder: Path, *words: str) -> None:
-        self.port = free_port()
-        self._command = [sys.executable, "-m", "service", "serve", *words]
-        self._settings = os.environ | {
-            "HOWSURE_DATA_DIR": str(folder),
-            "HOWSURE_DEVICE": "cpu",
-            "HOWSURE_PORT": str(self.port),
-            "HOWSURE_DRAIN_SECONDS": "2",
-        }
-        self.log = folder.with_name(f"{self.port}.log").open("w")
-        self.start()
 
-    def start(self) -> None:
-        self.process = subprocess.Popen(
-            self._command, env=self._settings, stdout=self.log, stderr=subprocess.STDOUT
-        )
-        wait_until_ready(self.port)
-
-    def stop(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(60)
+def is_ready(port: int) -> bool:
+    with suppress(httpx.TransportError):
+        return httpx.get(f"http://127.0.0.1:{port}/readyz", timeout=5).is_success
+    return False
 
 
 class Load:
@@ -90,27 +82,6 @@ def free_port() -> int:
         return one.getsockname()[1]
 
 
-def wait_until_ready(port: int, *, n_times: int = 1) -> None:
-    """Wait until /readyz has answered 200 so many times in a row."""
-    until = time.monotonic() + 120
-    found = 0
-    while found < n_times:
-        assert time.monotonic() < until
-        try:
-            ready = httpx.get(f"http://127.0.0.1:{port}/readyz", timeout=5).is_success
-        except httpx.TransportError:
-            ready = False
-        found = found + 1 if ready else 0
-        time.sleep(0.05)
-
-
-def wait_for_text(log: Path, text: str, *, n_times: int) -> None:
-    until = time.monotonic() + 60
-    while log.read_text().count(text) < n_times:
-        assert time.monotonic() < until, log.read_text()
-        time.sleep(0.05)
-
-
 def probabilities(answer: httpx.Response) -> object:
     return [row["top1"]["probability"] for row in json.loads(answer.content)["predictions"]]
 
@@ -137,28 +108,27 @@ def test_a_rolling_restart_loses_no_request(tmp_path) -> None:
     if shutil.which("haproxy") is None:
         assert "CI" not in os.environ, "HAProxy is required in CI"
         pytest.skip("HAProxy is not installed")
-    folder = tmp_path / "data"
+    folder, apis = tmp_path / "data", []
     with ExitStack() as processes:
-        apis = []
         for words in ((), ("--no-worker",)):
-            apis.append(Api(folder, *words))
-            processes.callback(apis[-1].log.close)
-            processes.callback(lambda one=apis[-1]: one.process.kill() or one.process.wait())
-        with howsure.Client(f"http://127.0.0.1:{apis[0].port}") as client:
+            port = free_port()
+            apis.append((port, words, started(processes, folder, port, *words)))
+        with howsure.Client(f"http://127.0.0.1:{apis[0][0]}") as client:
             client.calibrate(DIGITS / "model.onnx", DIGITS / "calibration.npz", name="digits")
-        proxy, port = start_proxy(tmp_path, [one.port for one in apis])
+        proxy, port = start_proxy(tmp_path, [one for one, *_ in apis])
         processes.callback(lambda: proxy.kill() or proxy.wait())
-        wait_until_ready(port)
+        assert wait_until(lambda: is_ready(port))
         body = (DIGITS / "request.json").read_bytes()
         url = f"http://127.0.0.1:{port}/predict"
         first = httpx.post(url, content=body, headers={"Content-Type": "application/json"})
         log = tmp_path / "haproxy.log"
         with Load(port, probabilities(first)) as load:
-            for restarts, api in enumerate(apis, start=1):
+            for number, (own_port, words, api) in enumerate(apis):
                 time.sleep(1)
-                assert api.stop() == 0
-                api.start()
-                wait_for_text(log, "is UP", n_times=restarts)
+                api.process.terminate()
+                assert api.process.wait(60) == 0
+                started(processes, folder, own_port, *words)
+                assert wait_until(lambda n=number: log.read_text().count("is UP") > n)
     sys.stdout.write(f"{len(load.waits)} requests, longest wait {max(load.waits):.2f} s\n")
     assert not load.failures
     # The proxy has learnt of each stop while the API still accepted connections.

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
 DOCS = Path(__file__).parents[2] / "docs"
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 

@@ -9,18 +9,21 @@ from pathlib import Path
 
 import httpx
 import pytest
-from howsure_command import ServedProcess
+from running_service import service_on
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 ADDRESS = "http://127.0.0.1:8000"
 
-pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed"),
+]
 
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    with ServedProcess(tmp_path_factory.mktemp("readme")) as client:
+    with service_on(tmp_path_factory.mktemp("readme"), on_port=True) as client:
         yield client
 
 
@@ -30,19 +33,14 @@ def test_the_commands_give_what_is_shown(client: httpx.Client) -> None:
     ]
     calibrate, predict = (answer_of(command, client) for command in commands)
     assert calibrate["status"] == "succeeded", calibrate["error"]
-    shown = (
-        json.loads(f"{{{line}}}") for line in re.findall(r'^"top1": .*$', README, re.MULTILINE)
-    )
-
-    answered = predict["predictions"]
-
-    for row, line in zip(answered, shown, strict=True):
-        found, expected = row["top1"], line["top1"]
-        assert list(found) == list(expected)
-        assert (found["measure"], found["bin"]) == (expected["measure"], expected["bin"])
-        assert found["probability"] == pytest.approx(expected["probability"], abs=0.001)
-        assert found["interval"] == pytest.approx(expected["interval"], abs=0.001)
-        assert found["uncertainty"] == pytest.approx(expected["uncertainty"], rel=0.02)
+    shown = re.findall(r'^("top1": .*)$', README, re.MULTILINE)
+    for row, line in zip(predict["predictions"], shown, strict=True):
+        top1, expected = row["top1"], json.loads(f"{{{line}}}")["top1"]
+        assert list(top1) == list(expected)
+        assert (top1["measure"], top1["bin"]) == (expected["measure"], expected["bin"])
+        assert top1["probability"] == pytest.approx(expected["probability"], abs=0.001)
+        assert top1["interval"] == pytest.approx(expected["interval"], abs=0.001)
+        assert top1["uncertainty"] == pytest.approx(expected["uncertainty"], rel=0.02)
 
 
 def answer_of(command: str, client: httpx.Client) -> dict:

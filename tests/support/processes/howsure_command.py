@@ -2,21 +2,26 @@
 
 import contextlib
 import io
+import logging
 import multiprocessing
 import os
 import re
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import httpx
 import pytest
+import structlog
+from forked_children import SERVER
 
 from service.cli import main
+from service.runner.process import RunnerProcess
+from service.startup import OURS
 
 TIMEOUT = 120
 FORKS = multiprocessing.get_context("forkserver")
@@ -70,23 +75,8 @@ class Command:
         self._process.kill()
 
 
-def howsure(*arguments: object, folder: Path, **settings: str) -> Done:
-    """Run a command in ``folder``, whose data lies below it, and return what it said."""
-    words = [str(argument) for argument in arguments]
-    with tempfile.TemporaryDirectory() as kept:
-        out, err = Path(kept, "stdout"), Path(kept, "stderr")
-        begun = Command(
-            words, folder=folder, settings=_settings(folder, settings), out=out, err=err
-        )
-        try:
-            status = begun.wait(TIMEOUT)
-        finally:
-            begun.kill()
-        return subprocess.CompletedProcess(words, status, out.read_text(), err.read_text())
-
-
 def started_afresh(*arguments: object, folder: Path, **settings: str) -> Done:
-    """Do the same with ``python -m service``."""
+    """Do the same with ``python -m service``, in a process."""
     return subprocess.run(
         [sys.executable, "-m", "service", *map(str, arguments)],
         env=os.environ | _settings(folder, settings),
@@ -116,27 +106,58 @@ def _run(words: list[str], variables: dict[str, str], folder: Path, out: Path, e
     main()
 
 
-def howsure_here(*arguments: object, **settings: str) -> Done:
-    """Run a command in this process: for those that speak to a service, or fail before they log."""
+def howsure(*arguments: object, folder: Path | None = None, **settings: str) -> Done:
+    """Run a command in this process and return what it printed; children of it are forked.
+
+    With ``folder`` it works there, and its data lies below it.
+    """
     words = [str(argument) for argument in arguments]
-    out, err, status = io.StringIO(), io.StringIO(), 0
-    mask = os.umask(0o022)
-    os.umask(mask)
+    out, err = io.StringIO(), io.StringIO()
     with (
         pytest.MonkeyPatch.context() as patch,
+        restored_process(),
+        warnings.catch_warnings(),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
     ):
         patch.setattr(sys, "argv", ["howsure", *words])
+        patch.setattr(RunnerProcess, "start", SERVER.start_child)
+        if folder is not None:
+            patch.chdir(folder)
+            settings = _settings(folder, settings)
         for name, value in settings.items():
             patch.setenv(name, value)
-        try:
-            main()
-        except SystemExit as end:
-            status = end.code
-        finally:
-            os.umask(mask)  # commands that keep data narrow that of this process
-    return subprocess.CompletedProcess(words, status or 0, out.getvalue(), err.getvalue())
+        # A refused `serve` leaves its socket to the end of the process.
+        warnings.filterwarnings("ignore", "unclosed <socket", ResourceWarning)
+        status = _exit_status()
+    return subprocess.CompletedProcess(words, status, out.getvalue(), err.getvalue())
+
+
+def _exit_status() -> int:
+    try:
+        main()
+    except SystemExit as end:
+        return end.code or 0
+    return 0
+
+
+@contextlib.contextmanager
+def restored_process() -> Iterator[None]:
+    """Undo what a command changes in its process: file modes, signal handlers, logging."""
+    root, ours, configuration = logging.getLogger(), logging.getLogger(OURS), structlog.get_config()
+    mask, hook, handlers, level = os.umask(0o022), sys.unraisablehook, root.handlers[:], ours.level
+    os.umask(mask)
+    changed = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
+    signals = {number: signal.getsignal(number) for number in changed}
+    try:
+        yield
+    finally:
+        for number, handler in signals.items():
+            signal.signal(number, handler)
+        os.umask(mask)
+        sys.unraisablehook, root.handlers[:] = hook, handlers
+        ours.setLevel(level)
+        structlog.configure(**configuration)
 
 
 class ServedProcess:

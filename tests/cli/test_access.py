@@ -1,0 +1,173 @@
+"""`howsure keys`, `tenants` and `audit`, and clients that send a key."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from howsure_command import howsure
+from keyed_service import keyed_service, logits_of
+from running_service import quick_config
+
+import howsure as client
+from howsure.client.errors import HowsureError
+from service.cli.failure import CommandFailed
+from service.cli.local import prepare
+from service.cli.serve import require_api_key
+from service.settings import Settings
+
+KEY = re.compile(r"cal_[0-9A-Za-z]{12}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}\n")
+WIDE = {"COLUMNS": "200"}
+QUICK = ("--config", quick_config())
+
+
+def run(folder: Path, line: str, *more: str, status: int = 0, **settings: str) -> str:
+    """Run a command whose words hold no spaces; return what it printed."""
+    done = howsure(*line.split(), *more, folder=folder, **settings)
+    assert done.returncode == status, done.stderr
+    return done.stdout if status == 0 else done.stderr
+
+
+def create(folder: Path, options: str = "", **settings: str) -> str:
+    """Return a key as the command prints it."""
+    printed = run(folder, f"keys create job {options}", **settings)
+    assert KEY.fullmatch(printed), "nothing but the key"
+    return printed.strip()
+
+
+def test_keys_from_their_making_to_their_end(tmp_path) -> None:
+    key = create(tmp_path, "--tenant lab --scope predict --scope read")
+    key_id, secret = key.split("_")[1:3]
+    listed = run(tmp_path, "keys list", **WIDE)
+    for cell in (key_id, "lab", "job", "predict read", "good"):
+        assert cell in listed
+    rotated = run(tmp_path, f"keys rotate {key_id} --overlap 0")
+    assert KEY.fullmatch(rotated)
+    new_id = rotated.split("_")[1]
+    assert run(tmp_path, f"keys revoke {new_id}") == f"revoked {new_id}\n"
+
+    listed = run(tmp_path, "keys list --tenant lab", **WIDE)
+    assert re.search(f"{key_id}.*expired", listed)
+    assert re.search(f"{new_id}.*revoked", listed)
+    assert key_id not in run(tmp_path, "keys list --tenant x")
+    stored = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    for one in (secret, rotated.split("_")[2]):
+        assert one not in listed
+        assert one.encode() not in stored
+
+
+def test_others_are_served_without_a_key_where_that_is_allowed(tmp_path) -> None:
+    settings = Settings(_env_file=None, data_dir=tmp_path, host="0.0.0.0")  # noqa: S104 - refused
+    prepare(settings)
+    with pytest.raises(CommandFailed, match="HOWSURE_ALLOW_ANONYMOUS"):
+        require_api_key(settings)
+    require_api_key(settings.model_copy(update={"allow_anonymous": True}))
+
+
+def test_keys_of_another_pepper_are_told_at_the_start(tmp_path) -> None:
+    create(tmp_path, HOWSURE_KEY_PEPPER="a pepper of many letters")
+    assert "HOWSURE_KEY_PEPPER" in run(tmp_path, "serve --port 0", status=1)
+    for pepper in ("short", "known-to-everybody", "CHANGE-ME-CHANGE-ME"):
+        for line in ("keys create job", "serve --port 0"):
+            refusal = run(tmp_path, line, status=1, HOWSURE_KEY_PEPPER=pepper)
+            assert "HOWSURE_KEY_PEPPER" in refusal
+            assert not re.search(rf"\b{pepper}\b", refusal)
+
+
+def test_clients_send_the_key_of_the_environment(tmp_path, monkeypatch) -> None:
+    with keyed_service(tmp_path / "served") as service:
+        url = "http://{}:{}".format(*service.address)
+        key = service.first.text
+        assert "API key" in run(tmp_path, f"list --url {url}", status=1)
+        (tmp_path / "set.csv").write_bytes(logits_of())
+        variables = {"HOWSURE_URL": url, "HOWSURE_API_KEY": key}
+        run(tmp_path, "calibrate set.csv --name of-lab", *QUICK, **variables)
+        assert "of-lab" in run(tmp_path, "list", **variables)
+
+        with client.Client(url, api_key=key) as with_key:
+            assert [found.name for found in with_key.calibrations()] == ["of-lab"]
+        with client.Client(url, retries=0) as without, pytest.raises(HowsureError) as caught:
+            without.get("of-lab")
+        assert caught.value.status == httpx.codes.UNAUTHORIZED
+        monkeypatch.setenv("HOWSURE_API_KEY", key)
+        with client.Client(url) as with_key:
+            assert with_key.get("of-lab").name == "of-lab"
+
+
+def test_the_command_without_an_address_needs_no_key(tmp_path) -> None:
+    """Whoever runs it can read the database; a key tells whose calibrations it works on."""
+    key = create(tmp_path, "--tenant lab")
+    (tmp_path / "set.csv").write_bytes(logits_of())
+    for name, settings in (("anybodys", {}), ("labs", {"HOWSURE_API_KEY": key})):
+        run(tmp_path, f"calibrate set.csv --name {name}", *QUICK, **settings)
+        listed = run(tmp_path, "list", **settings)
+        assert name in listed
+        assert ("anybodys" in listed) == (name == "anybodys")
+    # The key, the samples and the digests: only their user may read them.
+    stored = [tmp_path / "data", *(tmp_path / "data").rglob("*")]
+    modes = {path.name: path.stat().st_mode & 0o077 for path in stored}
+    assert {"howsure.sqlite3", "key-pepper", "artifacts"} <= modes.keys()
+    assert set(modes.values()) == {0}, modes
+
+
+def row_of(folder: Path, name: str) -> list[str]:
+    """Return the cells of a tenant in the list."""
+    listed = run(folder, "tenants list", HOWSURE_MAX_TENANT_JOBS="7", **WIDE)
+    [row] = [line for line in listed.splitlines() if f" {name} " in line]
+    return [cell.strip() for cell in row.strip("│").split("│")]
+
+
+def test_limits_of_a_tenant_are_set_and_set_back(tmp_path) -> None:
+    create(tmp_path, "--tenant lab")
+    settings = ["1,000", "1,000,000", "107,374,182,400", "7"]
+    assert row_of(tmp_path, "lab") == ["lab", *settings]
+    limit = "tenants limit lab"
+    changed = run(tmp_path, f"{limit} --requests-per-second 50 --stored-bytes none")
+    assert changed == "changed lab\n"
+    run(tmp_path, f"{limit} --jobs 3")
+    assert row_of(tmp_path, "lab") == ["lab", "50", "1,000,000", "none", "3"]
+    assert row_of(tmp_path, "default") == ["default", *settings]
+    options = ("--requests-per-second", "--stored-bytes", "--jobs")
+    run(tmp_path, f"{limit} {' '.join(f'{option} default' for option in options)}")
+    assert row_of(tmp_path, "lab") == ["lab", *settings]
+    for jobs in ("-1", "1.5", "many", "\N{ARABIC-INDIC DIGIT ONE}"):
+        run(tmp_path, f"{limit} --jobs {jobs}", status=2)
+
+
+def audit(folder: Path, options: str = "") -> list[dict[str, Any]]:
+    return [json.loads(line) for line in run(folder, f"audit --json {options}").splitlines()]
+
+
+def test_commands_leave_rows_in_the_audit_log(tmp_path) -> None:
+    assert audit(tmp_path) == []
+    key_id = create(tmp_path, "--tenant lab").split("_")[1]
+    new_id = run(tmp_path, f"keys rotate {key_id}").split("_")[1]
+    run(tmp_path, f"keys revoke {key_id}")
+    run(tmp_path, "keys revoke nobody", status=1)
+    (tmp_path / "set.csv").write_bytes(logits_of())
+    run(tmp_path, "calibrate set.csv --name [red]of[/red]", status=1)
+    run(tmp_path, "calibrate set.csv --name digits", *QUICK)
+
+    columns = ("tenant", "via", "action", "result")
+    rows = [tuple(line[column] for column in columns) for line in reversed(audit(tmp_path))]
+    created, rotated, revoked = (
+        ("lab", "command", f"{verb}-key", "accepted") for verb in ("create", "rotate", "revoke")
+    )
+    assert rows[0] == created
+    assert set(rows[1:3]) == {created, rotated}
+    assert rows[3:] == [
+        revoked,
+        ("default", "api", "calibrate", "refused"),
+        ("default", "api", "calibrate", "accepted"),
+    ]
+    assert {line["subject"] for line in audit(tmp_path, "--tenant lab")} == {key_id, new_id}
+    assert [line["code"] for line in audit(tmp_path, "--result refused")] == ["invalid-config"]
+    assert len(audit(tmp_path, "--limit 2")) == 2
+    assert audit(tmp_path, "--since 2999-01-01T00:00:00") == []
+    assert len(audit(tmp_path, f"--action revoke-key --subject {key_id}")) == 1
+
+    table = run(tmp_path, "audit")
+    for cell in ("lab", "create-key", key_id, "refused: invalid-config"):
+        assert cell in table

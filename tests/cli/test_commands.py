@@ -1,0 +1,188 @@
+"""Commands: rows and reports in their formats, and where a command finds its service."""
+
+import csv
+import io
+import json
+import re
+import webbrowser
+
+import numpy as np
+import pyarrow.parquet as pa_parquet
+import pytest
+from howsure_command import howsure, started_afresh
+from model_services import MEMBERS, PASSES, as_file, labelled_sets
+from rich.console import Console
+from running_service import DIGITS, quick_config, service_on
+
+from howsure.client import Progress
+from service.cli.console import pace, require_version
+from service.cli.failure import CommandFailed
+from service.cli.predict import predictions_table
+
+FORMATS = {"csv": "event,", "markdown": "# ", "html": "<!doctype html>", "model-card": "---\n"}
+
+
+def test_rows_are_read_from_every_form(tmp_path, command, digits_calibration) -> None:
+    with np.load(DIGITS / "evaluation.npz") as archive:
+        inputs = archive["inputs"][:60]
+    (tmp_path / "rows.json").write_text(json.dumps({"inputs": inputs.tolist()}))
+    np.save(tmp_path / "rows.npy", inputs)
+    columns = ",".join(f"pixel{k}" for k in range(inputs.shape[1]))
+    np.savetxt(tmp_path / "rows.csv", inputs, "%g", ",", header=columns, comments="")
+    tables = [
+        command("predict", "digits", tmp_path / f"rows.{end}") for end in ("json", "npy", "csv")
+    ]
+    assert len({table.stdout for table in tables}) == 1
+    assert "10 more rows" in tables[0].stderr
+    rows = json.loads(command("predict", "digits", tmp_path / "rows.json", "--json").stdout)
+    printed = re.findall(r"top1 +(0\.\d{4})", tables[0].stdout)
+    first = [row["top1"]["probability"] for row in rows["predictions"][:50]]
+    assert printed == [f"{probability:.4f}" for probability in first]
+
+
+def test_rows_of_a_table_are_read_by_name(tmp_path, command, quick) -> None:
+    with np.load(DIGITS / "calibration.npz") as archive:
+        cells = np.column_stack([archive["inputs"], archive["labels"]])
+    names = [f"pixel{k}" for k in range(cells.shape[1] - 1)]
+    path = tmp_path / "set.csv"
+    np.savetxt(path, cells, "%g", ",", header=",".join([*names, "label"]), comments="")
+    command("calibrate", DIGITS / "model.onnx", path, "--name", "pixels", *quick)
+    rows = cells[:3, :-1].tolist()
+    by_name = [dict(reversed([*zip(names, row, strict=True)])) for row in rows]
+    bodies = {"one": by_name[0], "lists": rows, "objects": by_name}
+    for name, body in bodies.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(body))
+    one, lists, objects = (command("predict", "pixels", tmp_path / f"{n}.json") for n in bodies)
+    assert one.stdout.count("top1") == 1
+    assert lists.stdout == objects.stdout
+    assert "no column names" in lists.stderr
+    assert objects.stderr == ""
+    beside = path.read_text().replace("label\n", "label,row\n", 1).replace("\n", ",0\n")
+    path.write_text(beside.replace("row,0", "row", 1))
+    refused = command("predict", "pixels", path, "-o", tmp_path / "out.csv", status=1)
+    assert "`row`" in refused.stderr
+
+
+def printed_predictions(*predictions: dict) -> list[str]:
+    top1 = {"probability": 0.99, "interval": [0.9, 1.0], "measure": "margin", "bin": 1}
+    console = Console(file=io.StringIO(), width=200)
+    console.print(predictions_table([{"label": "cat", "top1": top1} | one for one in predictions]))
+    return console.file.getvalue().splitlines()
+
+
+@pytest.mark.parametrize("label", ["[/c0]", "[dog]", "cat [tabby]", "a[/b]", "[red]x[/red]"])
+def test_the_name_of_a_class_is_no_markup(label: str) -> None:
+    assert label in printed_predictions({"label": label})[3]
+
+
+def test_rows_that_should_not_be_relied_on_are_marked() -> None:
+    _, header, _, doubtful, good, _ = printed_predictions(
+        {"out_of_distribution": True, "abstain": {"0.05": True, "0.01": None}},
+        {"out_of_distribution": False, "abstain": {"0.05": False, "0.01": False}},
+    )
+    assert "flags" in header
+    assert "out of distribution, abstain (0.05, 0.01)" in doubtful
+    assert not {"abstain", "out"} & {*good.split()}
+    none = printed_predictions({"out_of_distribution": None, "abstain": {}}, {})
+    assert "flags" not in "".join(none)
+
+
+def test_reports_and_bins_are_written(tmp_path, command, shelf) -> None:
+    shelf("logits")
+    for form, opening in FORMATS.items():
+        assert command("report", "logits", "--format", form).stdout.startswith(opening)
+    command("report", "logits", "--format", "csv", "-o", tmp_path / "report.csv")
+    rows = csv.DictReader(io.StringIO((tmp_path / "report.csv").read_text()))
+    assert {row["subject"] for row in rows} >= {"margin", "raw_softmax"}
+    written, columns = tmp_path / "bins.json", tmp_path / "bins.parquet"
+    assert command("bins", "logits", "-o", written).stdout == ""
+    document = json.loads(written.read_text())
+    assert json.loads(command("bins", "logits@1").stdout) == document
+    command("bins", "logits", "--format", "parquet", "-o", columns)
+    n_rows = sum(len(table["bins"]) for table in document["tables"])
+    assert pa_parquet.read_table(columns).num_rows == n_rows
+
+
+def test_a_report_is_opened_from_a_file(service, shelf, tmp_path, monkeypatch) -> None:
+    shelf("logits")
+    monkeypatch.setattr(webbrowser, "_tryorder", None)  # found once a process otherwise
+    opened, browser = tmp_path / "opened", tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\nprintf %s "$1" > {opened}\n')
+    browser.chmod(0o700)
+    words = ("report", "logits", "--open", "--url", service.url)
+    for name, options in (("logits-1.html", ()), ("other.html", ("-o", "other.html"))):
+        done = howsure(*words, *options, folder=tmp_path, BROWSER=f"{browser} %s")
+        path = tmp_path / name
+        assert (done.returncode, done.stdout.strip()) == (0, name), done.stderr
+        assert opened.read_text() == path.as_uri()
+        assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
+        opened.unlink()
+    screens = dict.fromkeys(("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"), "")
+    assert howsure(*words, folder=tmp_path, **screens).stdout.strip() == "logits-1.html"
+    assert not opened.exists()
+
+
+def test_a_model_before_the_set_is_the_first_member(command, tmp_path, quick) -> None:
+    calibration = tmp_path / "calibration.npz"
+    calibration.write_bytes(as_file(labelled_sets()))
+    models = [part for name in MEMBERS[1:] for part in ("--model", PASSES / name)]
+    config = ("--config", quick_config(measures=["entropy", "ensemble_variance"]))
+    command("calibrate", PASSES / MEMBERS[0], calibration, *models, "--name", "three", *config)
+    report = json.loads(command("report", "three", "--format", "json").stdout)
+    members = report["provenance"]["model"]["members"]
+    assert [member["label"] for member in members] == list(MEMBERS)
+    assert {row["passes"] for row in report["events"]["1"]["comparison"]} == {3}
+    command("calibrate", calibration, "--model", PASSES / MEMBERS[0], "--dry-run")
+    other = ("--model", PASSES / "member_other_classes.onnx")
+    failed = command("calibrate", PASSES / MEMBERS[0], calibration, *other, status=1)
+    assert "model[1]" in failed.stderr
+
+
+@pytest.mark.parametrize(
+    ("rate", "eta", "text"),
+    [
+        (None, None, ""),
+        (1234.5, 8.4, "1,234/s, 8 s left"),
+        (0.25, 600.0, "0.25/s, 10 min left"),
+        (12.0, 9000.0, "12/s, 2 h left"),
+        (0.0, None, "0/s"),
+    ],
+)
+def test_the_pace_of_a_stage_is_printed_as_far_as_it_is_known(rate, eta, text) -> None:
+    progress = Progress("running", "fit", 1, 2, rows_per_second=rate, eta_seconds=eta)
+    assert pace(progress) == text
+    assert pace(Progress.of({"status": "running", "progress": {"stage": "fit"}})) == ""
+
+
+def test_a_version_or_an_id_is_required() -> None:
+    require_version("digits@3")
+    require_version("123e4567-e89b-12d3-a456-426614174000")
+    with pytest.raises(CommandFailed, match="digits@1"):
+        require_version("digits")
+
+
+def test_a_running_service_by_url(tmp_path, service) -> None:
+    assert "digits@1" in howsure("list", folder=tmp_path, HOWSURE_URL=service.url).stdout
+    assert not (tmp_path / "data").exists(), "the command worked on a store of its own"
+
+
+def test_beside_a_running_service_on_the_same_folder(tmp_path, quick) -> None:
+    """SQLite has one owner: the command queues its calibration and the service runs it."""
+    with service_on(tmp_path / "data"):
+        made = howsure("calibrate", DIGITS / "calibration_logits.csv", *quick, folder=tmp_path)
+        assert made.returncode == 0, made.stderr
+        assert "calibration@1" in made.stdout
+
+
+@pytest.mark.parametrize("run", [howsure, pytest.param(started_afresh, marks=pytest.mark.slow)])
+def test_demo(run, tmp_path) -> None:
+    done = run("demo", folder=tmp_path, HOWSURE_PORT="0")
+    assert done.returncode == 0, done.stderr
+    assert "digits@1" in done.stdout
+    assert re.search(r"row 0: class \d, correct with probability 0\.\d+", done.stdout)
+    assert re.search(r"http://127\.0\.0\.1:\d+", done.stdout)
+
+
+def test_a_port_in_use(command, service) -> None:
+    failed = command("serve", "--port", service.client.base_url.port, status=1)
+    assert "cannot listen" in failed.stderr

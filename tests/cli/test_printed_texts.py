@@ -1,0 +1,142 @@
+"""What commands print, as whole texts in ``tests/golden/cli``: each holds the commands as well."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+from golden_texts import GOLDEN
+from howsure_command import howsure
+from running_service import DIGITS, quick_config
+
+# Scores, which have as many digits as another machine may change: they are compared elsewhere.
+TEXTS = GOLDEN / "cli"
+SCORE = re.compile(r"\d\.\d{3,}")
+FILES = {
+    "list.json": b"[1]",
+    "jpeg.json": b"\xff\xd8\xff\xe0",
+    "animated.gif": b"GIF89a\xff",
+    "rows.txt": b"a,b\n1,2\n",
+    "deep.json": b"[" * 10_000,
+    "columns.json": b'{"age": {"0": 41, "1": 42}}',
+    "lines.json": b'{"age": 41}\n{"age": 42}\n',
+    "row.json": b'{"age": 41}',
+}
+
+
+def csv_of(labels: np.ndarray, logits: np.ndarray) -> str:
+    header = ",".join(["label", *(f"logit_{k}" for k in range(logits.shape[1]))])
+    rows = (",".join(map(str, [label, *row])) for label, row in zip(labels, logits, strict=True))
+    return "\n".join([header, *rows, ""])
+
+
+@pytest.fixture
+def sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, with outputs of the digits and small files with a fault each."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    table = (DIGITS / "calibration_logits.csv").read_text()
+    header, *rows = table.splitlines()
+    few = np.arange(40) % 4
+    logits = (np.eye(4)[few] * 3 + rng.random((40, 4))).round(3)
+    low = rng.normal(size=(256, 10)).round(3)
+    mistaken = np.where(rng.random(256) < 0.6, rng.integers(0, 10, 256), low.argmax(axis=1))
+    texts = {
+        "first.csv": "\n".join([header, *rows[:300], ""]),
+        "second.csv": "\n".join([header, *rows[300:], ""]),
+        "unlabelled.csv": "".join(
+            line.partition(",")[2] + "\n" for line in [header, *rows[240:300]]
+        ),
+        "few.csv": csv_of(few, logits),
+        "low.csv": csv_of(mistaken, low),
+        "wrong.csv": csv_of((few + 1) % 4, logits),
+        "percent.csv": "score,correct\n" + "".join(f"{k}.5,{int(k > 30)}\n" for k in range(100)),
+        "quick.json": quick_config(),
+        "classes.json": json.dumps([f"[class {k}]" for k in range(10)]),
+        "rows.json": json.dumps({"logits": [*(30 * np.eye(10)[:3]).tolist(), [0] * 10]}),
+    }
+    for name, content in (texts | FILES).items():
+        Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    Path("digits").symlink_to(DIGITS)
+    return tmp_path
+
+
+def printed_by(line: str, **settings: object) -> str:
+    """Run a line of a text; return what it prints, and its exit status unless it is 0."""
+    variables, _, words = line.removeprefix("$ ").partition("howsure ")
+    settings |= dict(word.split("=", 1) for word in shlex.split(variables))
+    done = howsure(*shlex.split(words), **settings)
+    assert "Traceback" not in done.stderr
+    assert "secret" not in done.stderr
+    status = f"[{done.returncode}]\n" if done.returncode else ""
+    return f"{line}\n{done.stdout}{done.stderr}{status}\n"
+
+
+@pytest.mark.parametrize(
+    "text", sorted(path.relative_to(TEXTS).as_posix() for path in TEXTS.rglob("*.txt"))
+)
+def test_commands_print(text: str, sets: Path, service, shelf, digits_calibration, golden) -> None:
+    """Lines of a text that begin with ``$ `` are run, and what they print is compared."""
+    shelf("logits")
+    on_a_service = text.startswith("on-a-service/")
+    place = {"HOWSURE_URL": service.url} if on_a_service else {"folder": sets}
+    lines = [line for line in (TEXTS / text).read_text().splitlines() if line.startswith("$ ")]
+    printed = "".join(printed_by(line, **place) for line in lines)
+    printed = printed.replace(str(sets), "<folder>")
+    golden(f"cli/{text}", SCORE.sub("#.####", printed))
+
+
+def test_the_printed_activation_is_a_command_that_activates(sets, command, client) -> None:
+    command("calibrate", "first.csv", "--name", "typed", "--config", "quick.json")
+    *_, last = command("operating-point", "typed", "--max-risk", "0.1").stdout.splitlines()
+    words = last.partition(": howsure ")[2].replace("NAME", "Ada").replace("TEXT", "'a pilot'")
+    command(*shlex.split(words))
+    (point,) = client.get("/calibrations/typed/operating-points").json()["operating_points"]
+    assert (point["author"], point["chosen_by"]["max_risk"]) == ("Ada", 0.1)
+
+
+LONG = "uncertainty_" + "of_the_second_stage_" * 2 + "x"
+
+
+def on_terminal(command, columns: int, *words: str) -> str:
+    """Return what a command prints on a terminal of this width, without styles."""
+    text = command(*words, TTY_COMPATIBLE="1", COLUMNS=str(columns)).stdout
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+def test_cells_are_whole_in_pipes_and_on_narrow_terminals(command, tmp_path, client) -> None:
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(200, 4)) * 3
+    labels = np.where(rng.random(200) < 0.8, logits.argmax(axis=1), 0)
+    measure = LONG.replace("uncertainty_", "supplied:", 1)
+    np.savez(tmp_path / "long.npz", logits=logits, labels=labels, **{LONG: rng.random(200)})
+    name = "a-calibration-with-a-long-name-of-" + 60 * "x"
+    serve = json.dumps({"measures": [measure], "serve": {"1": measure}, "bins": 3, "top_k": [1]})
+    command("calibrate", tmp_path / "long.npz", "--name", name, "--config", serve)
+    (line,) = [
+        line
+        for line in command("report", name).stdout.splitlines()
+        if line.strip().startswith(measure)
+    ]
+    event = client.get("/report", params={"calibration": name}).json()["events"]["1"]
+    scores = event["measures"][measure]["scores"]
+    means = [scores[score]["mean"] for score in ("ece_15", "brier", "nll", "auroc", "aurc")]
+    assert line.split()[-5:] == [f"{mean:.4f}" for mean in means]
+
+    shown = on_terminal(command, 60, "report", name)
+    rows = [line for line in shown.splitlines() if len(re.findall(r"\b0\.\d{4}\b", line)) > 2]
+    assert len(rows) > 5
+    assert max(map(len, rows)) <= 60
+    assert "…" not in shown
+    listed = on_terminal(command, 60, "list", "--name", name)
+    assert "not shown in a terminal this narrow: id" in listed
+    assert listed.count("x") == 60
+
+    point, words = ("operating-point", name), "agreed with the clinic " * 20
+    signed = ("--author", "A. Reviewer of the second department", "--reason", words)
+    command(*point, "--coverage", "0.5", "--activate", *signed)
+    lines = on_terminal(command, 80, *point).splitlines()
+    assert max(map(len, lines[1:])) <= 80
+    assert " ".join(line[-17:] for line in lines).split().count("clinic") == 20
