@@ -6,12 +6,13 @@ from collections.abc import Callable, Coroutine
 from contextlib import ExitStack, suppress
 from typing import Any
 
+import pytest
 from pydantic import BaseModel
 from runner_children import wait_until
 
 import models
 from service.errors import NotFound, Overloaded
-from service.http.job_events import HEARTBEAT, LOOK_SECONDS, EventStream, JobSubscription, JobWatch
+from service.http.job_events import HEARTBEAT, EventStream, JobSubscription, JobWatch, progress_of
 from service.storage.overview import FollowedJob, JobView
 
 QUEUED = JobView("queued", None, 0, 0, None)
@@ -100,6 +101,8 @@ async def test_a_quiet_stream_sends_heartbeats() -> None:
     quiet.jobs.view = DONE
     await task
     assert b"".join(quiet.client.sent).count(b"event: ") == 2
+    # Without streams the database is not polled.
+    await asyncio.wait_for(quiet.watch._polling, 10)
 
 
 @played
@@ -149,18 +152,6 @@ async def test_a_tenant_leaves_streams_for_others() -> None:
 
 
 @played
-async def test_without_streams_the_database_is_not_polled() -> None:
-    last = Scene()
-    task = last.begin()
-    await last.client.sees(b"queued")
-    last.client.leaves.set()
-    await task
-    looks = last.jobs.looks
-    await asyncio.sleep(3 * LOOK_SECONDS)
-    assert last.jobs.looks <= looks + 1
-
-
-@played
 async def test_a_failed_poll_ends_all_streams() -> None:
     broken = Scene()
     task = broken.begin()
@@ -175,3 +166,26 @@ async def test_a_failed_poll_ends_all_streams() -> None:
     broken.jobs.view = DONE
     await task
     assert b"event: end" in b"".join(broken.client.sent)
+
+
+@pytest.mark.parametrize(
+    ("done", "total", "rate", "eta"),
+    [
+        (2500, 5000, 1250.0, 2.0),
+        (5000, 5000, 1250.0, 0.0),
+        (2500, 5000, None, None),
+        (2500, 5000, 0.0, None),
+        (2500, 0, 1250.0, None),
+        (0, 3, 0.001, 3000.0),
+    ],
+)
+def test_the_remaining_time_follows_from_the_rate(done, total, rate, eta) -> None:
+    progress = progress_of(JobView("running", "calibration", done, total, rate))
+    assert (progress.stage, progress.done, progress.total) == ("calibration", done, total)
+    assert (progress.rows_per_second, progress.eta_seconds) == (rate, eta)
+
+
+def test_a_job_that_does_not_run_has_no_progress() -> None:
+    for status in ("queued", "succeeded", "failed", "cancelled"):
+        assert progress_of(JobView(status, "fit", 1, 2, 3.0)) is None
+    assert progress_of(JobView("running", None, 0, 0, None)) is None

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
 import pytest
-from runner_children import wait_until
+from served_requests import until
 
 from service.http.garbage_collection import (
     DUE,
@@ -46,13 +46,24 @@ def old_garbage(young_collections: int) -> "weakref.ref[Cycle]":
     return weakref.ref(cycle)
 
 
+class WatchedLane(Lane):
+    """Counts how often somebody looks whether a call runs."""
+
+    looks = 0
+
+    @property
+    def running(self) -> int:
+        self.looks += 1
+        return super().running
+
+
 @asynccontextmanager
-async def busy_lane() -> AsyncIterator[Lane]:
+async def busy_lane() -> AsyncIterator[WatchedLane]:
     """Yield a lane in which one call runs until the block ends."""
-    lane, hold = Lane("tests", threads=2, queue=5), threading.Event()
+    lane, hold = WatchedLane("tests", threads=2, queue=5), threading.Event()
     running = asyncio.create_task(lane.run(TENANT, hold.wait))
     try:
-        assert await asyncio.to_thread(wait_until, lambda: lane.running == 1)
+        await until(lambda: lane.running == 1)
         yield lane
     finally:
         hold.set()
@@ -62,11 +73,12 @@ async def busy_lane() -> AsyncIterator[Lane]:
 def test_it_is_collected_when_no_call_runs() -> None:
     async def scene() -> None:
         async with busy_lane() as lane:
-            found = old_garbage(DUE)
+            garbage = old_garbage(DUE)
+            looks = lane.looks
             collecting = asyncio.create_task(collect_garbage(lane))
-            await asyncio.sleep(0.5)
-            assert found() is not None
-        assert await asyncio.to_thread(wait_until, lambda: found() is None)
+            await until(lambda: lane.looks > looks + 1)
+            assert garbage() is not None
+        await until(lambda: garbage() is None)
         collecting.cancel()
 
     asyncio.run(scene())
@@ -75,9 +87,9 @@ def test_it_is_collected_when_no_call_runs() -> None:
 def test_it_is_collected_beside_endless_calls_when_it_is_overdue() -> None:
     async def scene() -> None:
         async with busy_lane() as lane:
-            found = old_garbage(OVERDUE)
+            garbage = old_garbage(OVERDUE)
             collecting = asyncio.create_task(collect_garbage(lane))
-            assert await asyncio.to_thread(wait_until, lambda: found() is None)
+            await until(lambda: garbage() is None)
         collecting.cancel()
 
     asyncio.run(scene())

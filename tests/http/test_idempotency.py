@@ -45,17 +45,13 @@ def test_a_repeat_returns_the_first_calibration(service) -> None:
 
 def test_the_same_key_with_another_file_name_is_refused(service) -> None:
     client = service.client
-    post_set(client, key="reused")
+    assert post_set(client, key="reused", bins=-1).status_code == REFUSED  # which stores no key
+    assert post_set(client, key="reused").status_code == CREATED
     files, known = kept_files(service.folder), versions_of(client, "once")
     answer = post_set(client, key="reused", label="other.npz")
     assert answer.status_code == REFUSED
     assert [found["location"] for found in answer.json()["errors"]] == ["Idempotency-Key"]
     assert (kept_files(service.folder), versions_of(client, "once")) == (files, known)
-
-
-def test_a_refused_request_stores_no_key(client) -> None:
-    assert post_set(client, key="corrected", bins=-1).status_code == REFUSED
-    assert post_set(client, key="corrected").status_code == CREATED
 
 
 def test_refits_and_imports_are_made_once(client) -> None:
@@ -85,32 +81,30 @@ def test_refits_and_imports_are_made_once(client) -> None:
     assert versions_of(client, "source") == 3
 
 
-@pytest.mark.parametrize(
-    "keys",
-    [
-        [""],
-        ['""'],
-        ['"open'],
-        ['"a"b"'],
-        ['"a\\b"'],
-        ["k" * 256],
-        [f'"{"k" * 256}"'],
-        ["tab\tbed"],
-        ["gr\xfc\xdf"],
-        ["a", "a"],
-    ],
-)
+INVALID = [
+    "",
+    '""',
+    '"open',
+    '"a"b"',
+    '"a\\b"',
+    "k" * 256,
+    f'"{"k" * 256}"',
+    "tab\tbed",
+    "gr\xfc\xdf",
+]
+VALID = ["k" * 255, f'"{"k" * 255}"', 'a key, "so" to say', r'"\"\\"']
+
+
+@pytest.mark.parametrize("keys", [*([key] for key in INVALID), ["a", "a"]])
 def test_an_invalid_key_is_refused(client, keys: list[str]) -> None:
     headers = [("Idempotency-Key", key.encode("latin-1")) for key in keys]
     answer = client.post("/calibrations/none/refit", headers=headers)
     assert answer.status_code == REFUSED, answer.text
-    problem = answer.json()
-    assert [found["location"] for found in problem["errors"]] == ["Idempotency-Key"]
-    assert "1 to 255 printable ASCII characters" in problem["detail"]
+    assert [found["location"] for found in answer.json()["errors"]] == ["Idempotency-Key"]
 
 
-@pytest.mark.parametrize("key", ["k" * 255, f'"{"k" * 255}"', 'a key, "so" to say', r'"\"\\"'])
-def test_a_valid_key_is_accepted(client, key: str) -> None:
-    headers = {"Idempotency-Key": key}
-    answer = client.post("/calibrations/none/refit", json={"bins": 5}, headers=headers)
-    assert answer.status_code == httpx.codes.NOT_FOUND
+def test_a_valid_key_is_accepted(client) -> None:
+    for key in VALID:
+        headers = {"Idempotency-Key": key}
+        answer = client.post("/calibrations/none/refit", json={"bins": 5}, headers=headers)
+        assert answer.status_code == httpx.codes.NOT_FOUND

@@ -8,10 +8,9 @@ from functools import partial
 import pytest
 from job_workspaces import logits_set, uploaded, workspace_on
 from sqlalchemy import func, select
-from stored_rows import at_once, finished_calibration, tenant_of
+from stored_rows import at_once, tenant_of
 
 import models
-from service.calibrations.manage import delete_calibration
 from service.calibrations.start import start_calibration
 from service.calibrations.upload_form import CalibrationUpload
 from service.http.idempotency import Started, run_idempotent
@@ -22,26 +21,8 @@ from service.storage.idempotency_keys import KeyedRequest, KeyTaken, keep_key, m
 from service.storage.tenants import ALL_TENANTS
 
 REQUEST = KeyedRequest("a key", "0" * 64)
-ROUNDS = 100
 # The others leave out what takes long and is not what they race for.
-ROUNDS_A_WHOLE_UPLOAD = 20
-
-
-@pytest.fixture
-def workspace(database, tmp_path):
-    with workspace_on(database, tmp_path) as made:
-        yield made
-
-
-def test_a_key_lives_as_long_as_its_calibration(database, workspace) -> None:
-    tenant_id = tenant_of(database)
-    row = finished_calibration(database)
-    with database.session(ALL_TENANTS) as session:
-        keep_key(session, tenant_id, REQUEST, row.id)
-    delete_calibration(CallContext(workspace, tenant_id), str(row.id))
-    with database.reading(ALL_TENANTS) as session:
-        assert made_before(session, tenant_id, REQUEST) is None
-        assert session.scalar(select(func.count()).select_from(models.IdempotencyKey)) == 0
+ROUNDS_A_WHOLE_UPLOAD = 9
 
 
 def make(database, tenant_id: uuid.UUID, request: KeyedRequest) -> uuid.UUID:
@@ -55,7 +36,8 @@ def make(database, tenant_id: uuid.UUID, request: KeyedRequest) -> uuid.UUID:
     return calibration_id
 
 
-def test_the_second_of_two_transactions_is_rolled_back(database) -> None:
+def test_a_key_is_of_one_calibration_and_lives_as_long(database, tmp_path) -> None:
+    """The second of two transactions is rolled back."""
     tenant_id = tenant_of(database)
     first = make(database, tenant_id, REQUEST)
     with pytest.raises(KeyTaken):
@@ -63,10 +45,20 @@ def test_the_second_of_two_transactions_is_rolled_back(database) -> None:
     with database.reading(ALL_TENANTS) as session:
         assert made_before(session, tenant_id, REQUEST) == first
         assert session.scalars(select(models.Calibration.id)).all() == [first]
+    with database.session(ALL_TENANTS) as session:
+        repository = CalibrationRepository(session, tenant_id)
+        repository.request_cancel(first)
+        repository.delete(first)
+    with database.reading(ALL_TENANTS) as session:
+        assert made_before(session, tenant_id, REQUEST) is None
+        assert session.scalar(select(func.count()).select_from(models.IdempotencyKey)) == 0
 
 
 @pytest.mark.parametrize("dialect", ["postgresql"])
-def test_concurrent_repeats_on_two_services_make_one(database, database_url, tmp_path) -> None:
+@pytest.mark.parametrize("rounds", [18, pytest.param(100, marks=pytest.mark.slow)])
+def test_concurrent_repeats_on_two_services_make_one(
+    database, database_url, tmp_path, rounds
+) -> None:
     """Two to ten at a time, on two connections to the database and one store of artifacts."""
     tenant_id, content = tenant_of(database), logits_set(20)
     with ExitStack() as stack:
@@ -86,7 +78,7 @@ def test_concurrent_repeats_on_two_services_make_one(database, database_url, tmp
                 start = partial(start_calibration, ctx, upload)
             return run_idempotent(workspace, tenant_id, request, start)
 
-        for turn in range(ROUNDS):
+        for turn in range(rounds):
             request = KeyedRequest(str(turn), "0" * 64)
             repeats = [partial(repeat, number, request) for number in range(2 + turn % 9)]
             found = at_once(repeats)
@@ -98,6 +90,6 @@ def test_concurrent_repeats_on_two_services_make_one(database, database_url, tmp
             select(models.Calibration.version).order_by(models.Calibration.version)
         ).all()
         keys = session.scalars(select(models.Artifact.key)).all()
-    assert versions == list(range(1, ROUNDS + 1))
+    assert versions == list(range(1, rounds + 1))
     stored = [path for path in (tmp_path / "artifacts").rglob("*") if path.is_file()]
     assert sorted(str(path.relative_to(tmp_path / "artifacts")) for path in stored) == sorted(keys)

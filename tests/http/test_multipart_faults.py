@@ -36,12 +36,11 @@ def test_a_disconnected_client_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def spooled(folder: Path) -> list[Path]:
-    return list(folder.iterdir())
-
-
 @pytest.mark.parametrize("n_chunks", [0, 60], ids=["before a write", "after some"])
 def test_a_cancelled_upload_leaves_nothing(tmp_path: Path, n_chunks: int) -> None:
+    def spooled() -> list[Path]:
+        return list(tmp_path.iterdir())
+
     async def cancelled() -> None:
         stalls = asyncio.Event()
 
@@ -56,13 +55,13 @@ def test_a_cancelled_upload_leaves_nothing(tmp_path: Path, n_chunks: int) -> Non
             spool_multipart(CONTENT_TYPE, stalled(), folder=tmp_path, limits=LIMITS, parts=LARGE)
         )
         await stalls.wait()
-        assert len(spooled(tmp_path)) == 1
+        assert len(spooled()) == 1
         receiving.cancel()
         with pytest.raises(asyncio.CancelledError):
             await receiving
 
     asyncio.run(cancelled())
-    assert list(tmp_path.iterdir()) == []
+    assert spooled() == []
 
 
 def test_an_upload_past_a_deadline_leaves_nothing(tmp_path: Path) -> None:
@@ -88,12 +87,9 @@ def test_a_full_disk_is_reported_and_leaves_nothing(tmp_path: Path) -> None:
     with file_size_limit(500_000), pytest.raises(StorageFull):
         receive(tmp_path, pieces(data, [65_536]))
     assert list(tmp_path.iterdir()) == []
-
-
-def test_other_disk_errors_are_not_the_clients_fault(tmp_path: Path) -> None:
     (tmp_path / "spool").write_text("no folder")
-    with pytest.raises(OSError, match="spool"):
-        receive(tmp_path / "spool", [body(file_part("model", "a"))])
+    with pytest.raises(OSError, match="spool"):  # other errors are not the client's fault
+        receive(tmp_path / "spool", [data])
 
 
 def test_other_tasks_run_while_a_body_is_written(tmp_path: Path) -> None:

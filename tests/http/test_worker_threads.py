@@ -5,7 +5,7 @@ import threading
 import uuid
 
 import pytest
-from runner_children import wait_until
+from served_requests import until
 
 from service.errors import Overloaded
 from service.http.worker_threads import Lane
@@ -17,7 +17,7 @@ def test_a_tenant_leaves_a_thread_and_places_for_others() -> None:
     async def scene() -> None:
         lane, hold = Lane("tests", threads=3, queue=5), threading.Event()
         held = [asyncio.create_task(lane.run(ONE, hold.wait)) for _ in range(4)]
-        assert await asyncio.to_thread(wait_until, lambda: lane.running == 2)
+        await until(lambda: lane.running == 2)
         with pytest.raises(Overloaded):
             await lane.run(ONE, hold.wait)
         assert (lane.running, lane.pending) == (2, 2)
@@ -32,30 +32,34 @@ def test_a_tenant_leaves_a_thread_and_places_for_others() -> None:
 
 def test_a_pause_waits_for_running_calls_and_holds_back_others() -> None:
     async def scene() -> None:
-        lane, hold = Lane("tests", threads=2, queue=5), threading.Event()
+        lane, hold, begun = Lane("tests", threads=2, queue=5), threading.Event(), threading.Event()
+
+        async def pause() -> tuple[bool, bool]:
+            async with lane.paused(20):
+                return hold.is_set(), begun.is_set()
+
+        def n_waiting() -> int:
+            return lane._limiter.statistics().tasks_waiting
+
         running = asyncio.create_task(lane.run(ONE, hold.wait))
-        assert await asyncio.to_thread(wait_until, lambda: lane.running == 1)
-        pausing = asyncio.create_task(_pause(lane, 20))
-        await asyncio.sleep(0.05)
-        waiting = asyncio.create_task(lane.run(OTHER, lambda: "done"))
-        await asyncio.sleep(0.05)
-        assert [pausing.done(), waiting.done()] == [False, False]
+        await until(lambda: lane.running == 1)
+        pausing = asyncio.create_task(pause())
+        await until(lambda: n_waiting() == 1)
+        waiting = asyncio.create_task(lane.run(OTHER, begun.set))
+        await until(lambda: n_waiting() == 2)
         hold.set()
-        assert await pausing
-        assert [await running, await waiting] == [True, "done"]
+        assert await pausing == (True, False)
+        assert await running
+        await waiting
+        assert begun.is_set()
         # It does not wait for ever.
         hold.clear()
         running = asyncio.create_task(lane.run(ONE, hold.wait))
-        assert await asyncio.to_thread(wait_until, lambda: lane.running == 1)
-        assert not await _pause(lane, 0.05)
+        await until(lambda: lane.running == 1)
+        async with lane.paused(0.05):
+            assert not running.done()
         hold.set()
         assert await running
         assert [await lane.run(name, lambda: "again") for name in (ONE, OTHER)] == ["again"] * 2
-
-    async def _pause(lane: Lane, seconds: float) -> bool:
-        """Return whether no call was running."""
-        begun = asyncio.get_running_loop().time()
-        async with lane.paused(seconds):
-            return asyncio.get_running_loop().time() - begun < seconds
 
     asyncio.run(scene())

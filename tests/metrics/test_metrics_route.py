@@ -1,16 +1,14 @@
 """`GET /metrics` counts what clients saw."""
 
 import re
-import time
 from pathlib import Path
 
 import httpx
 import numpy as np
 import pytest
-from busy_service import QUICK_ROWS, busy_service_on
 from job_workspaces import logits_set
 from runner_children import wait_until
-from running_service import DIGITS, Growth, calibrate, scrape, service_on
+from running_service import DIGITS, Growth, Scraped, calibrate, scrape, service_on
 
 N_ROWS = 300
 DOCUMENT = Path(__file__).parents[2] / "docs" / "metrics.md"
@@ -20,16 +18,11 @@ AN_HOUR_SECONDS = 3600
 
 
 @pytest.fixture
-def digits_rows() -> list:
-    return np.load(DIGITS / "evaluation.npz")["inputs"][:N_ROWS].astype(float).tolist()
+def ask(client, digits_calibration):
+    rows = np.load(DIGITS / "evaluation.npz")["inputs"][:N_ROWS].astype(float).tolist()
 
-
-@pytest.fixture
-def ask(client, digits_calibration, digits_rows):
-    def post(**changes) -> httpx.Response:
-        return client.post(
-            "/predict", json={"calibration": "digits", "inputs": digits_rows} | changes
-        )
+    def post(name: str = "digits") -> httpx.Response:
+        return client.post("/predict", json={"calibration": name, "inputs": rows})
 
     return post
 
@@ -48,6 +41,7 @@ def test_predictions_are_counted_by_bin_and_flag(client, ask) -> None:
         left = sum(found["abstain"][risk] for found in predictions)
         assert grown("abstain_total", **of, max_risk=risk) == left > 0
     assert grown("predict_rows_total") == grown("calibration_rows_total", **of) == N_ROWS
+    assert scrape(client)("models_loaded") >= 1
 
 
 def test_every_row_is_in_one_batch_that_took_its_time(client, ask) -> None:
@@ -85,49 +79,29 @@ def test_requests_are_counted_by_declared_route(client, digits_calibration) -> N
     assert routes(client) == before
 
 
-def test_jobs_are_counted_by_status(client, ask) -> None:
-    ask()
-    found = scrape(client)
-    for status in ("queued", "running", "succeeded", "failed", "cancelled"):
-        listed = client.get("/calibrations", params={"status": status, "limit": 200}).json()
-        counted = found("jobs", kind="calibration", status=status)
-        assert counted == len(listed["calibrations"])
-    assert found("database_up") == 1
-    assert found("models_loaded") >= 1
-
-
 def test_each_service_counts_its_own_requests_and_jobs(client, tmp_path) -> None:
+    grown = Growth(client)
     with service_on(tmp_path, workers=0) as other:
         calibrate(other, calibration=logits_set(), wait=0)
-        assert scrape(other)("jobs", kind="calibration", status="queued") == 1
-        assert 0 < scrape(other)("queue_age_seconds", kind="calibration") < AN_HOUR_SECONDS
-        assert scrape(other)("queue_age_seconds", kind="evaluation") == 0
-        assert scrape(other)("predict_rows_total") == 0
-        assert {labels["route"] for labels in scrape(other).labels("requests_total")} == {
-            "/calibrate",
-            "/metrics",
-        }
+        found = scrape(other)
+        for status in ("queued", "running", "succeeded", "failed", "cancelled"):
+            assert found("jobs", kind="calibration", status=status) == (status == "queued")
+        assert found("database_up") == 1
+        assert 0 < found("queue_age_seconds", kind="calibration") < AN_HOUR_SECONDS
+        assert found("queue_age_seconds", kind="evaluation") == 0
+        assert found("predict_rows_total") == 0
+        assert wait_until(lambda: routes(other) == {"/calibrate", "/metrics"})
     calibrated = {"method": "POST", "route": "/calibrate", "status": "202"}
-    assert scrape(client)("requests_total", **calibrated) == 0
-
-
-def test_requests_that_wait_for_a_model_are_pending(tmp_path) -> None:
-    with busy_service_on(tmp_path) as service:
-        with service.occupied():
-            waiting = [service.begin(QUICK_ROWS) for _ in range(2)]
-            service.wait_for(running=1, pending=2)
-            time.sleep(0.2)
-        assert all(future.result().status_code == httpx.codes.OK for future in waiting)
-        service.wait_for(running=0, pending=0)
-        found = scrape(service.client)
-        assert found("queue_wait_seconds_count", lane="predict") >= 3
-        assert found("queue_wait_seconds_sum", lane="predict") >= 2 * 0.2
+    assert grown("requests_total", **calibrated) == 0
 
 
 def test_every_metric_is_documented_with_its_labels(client, ask) -> None:
     ask()
-    ask(calibration="nobody")
-    found = scrape(client)
+    ask("nobody")
+    answer = client.get("/metrics")
+    assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert "_created" not in answer.text
+    found = Scraped(answer.text)
     families = {
         f"{family.name}_total" if family.type == "counter" else family.name: family
         for family in found.families
@@ -142,9 +116,3 @@ def test_every_metric_is_documented_with_its_labels(client, ask) -> None:
             documented = set(re.findall(r"`(\w+)`", labels))
             assert sample.labels.keys() - {"le"} == documented, name
         assert families[name].documentation
-
-
-def test_it_is_prometheus_text(client) -> None:
-    answer = client.get("/metrics")
-    assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
-    assert "_created" not in answer.text

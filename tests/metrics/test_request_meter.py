@@ -68,10 +68,7 @@ def test_each_request_is_counted_once_by_its_result(app, status, reason) -> None
     assert found.labels("failures_total") == ([] if reason is None else [{**of, "reason": reason}])
 
 
-def test_an_unknown_method_makes_no_label() -> None:
+def test_an_unknown_method_makes_no_label_and_other_scopes_are_not_counted() -> None:
     found = met(answering(405), method="BREW")
     assert [labels["method"] for labels in found.labels("requests_total")] == ["other"]
-
-
-def test_other_scopes_are_not_counted() -> None:
     assert met(silent, type="lifespan").labels("requests_total") == []

@@ -15,15 +15,15 @@ CALIBRATION = "0b8f6a1e-5d0c-4c3e-9d62-3a1f0c9b7e55"
 KEY = f"calibrations/{CALIBRATION}/model-0"
 
 
-@pytest.mark.parametrize("size", [0, 1, CHUNK_BYTES, 2 * CHUNK_BYTES + 3])
-def test_a_file_comes_back_as_it_was(store, tmp_path, size):
-    content = os.urandom(size)
-    (tmp_path / "upload").write_bytes(content)
-    stored = store.put_file(KEY, tmp_path / "upload")
-    assert (stored.sha256, stored.size) == (hashlib.sha256(content).hexdigest(), size)
-    assert store.get_bytes(KEY, stored.sha256) == content
-    with store.local_path(KEY, stored.sha256) as path:
-        assert path.read_bytes() == content
+def test_a_file_comes_back_as_it_was(store, tmp_path):
+    for size in (0, 1, CHUNK_BYTES, 2 * CHUNK_BYTES + 3):
+        content = os.urandom(size)
+        (tmp_path / "upload").write_bytes(content)
+        stored = store.put_file(KEY, tmp_path / "upload")
+        assert (stored.sha256, stored.size) == (hashlib.sha256(content).hexdigest(), size)
+        assert store.get_bytes(KEY, stored.sha256) == content
+        with store.local_path(KEY, stored.sha256) as path:
+            assert path.read_bytes() == content
 
 
 @pytest.mark.parametrize("location", ["memory://", "s3"])
@@ -38,20 +38,13 @@ def test_a_copy_is_gone_after_its_use(location, request, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_not_what_was_stored_is_refused(store):
+def test_what_is_not_what_was_stored_is_refused_where_it_is_verified(store):
     stored = store.put_bytes(KEY, b"content")
     store.put_bytes(KEY, b"c0ntent")
     with pytest.raises(ArtifactDamaged, match="not what was stored"):
         store.get_bytes(KEY, stored.sha256)
     with pytest.raises(ArtifactDamaged), store.local_path(KEY, stored.sha256):
         pytest.fail("a damaged file was handed out")
-
-
-def test_an_unverified_path_is_of_what_lies_there(store):
-    store.put_bytes(KEY, b"content")
-    with store.unverified_path(KEY) as path:
-        assert path.read_bytes() == b"content"
-    store.put_bytes(KEY, b"c0ntent")
     with store.unverified_path(KEY) as path:
         assert path.read_bytes() == b"c0ntent"
 
@@ -67,35 +60,28 @@ def test_a_missing_file_is_told_without_a_path_of_this_machine(store, tmp_path):
         pytest.fail("a missing file was handed out")
 
 
-@pytest.mark.parametrize(
-    "key",
-    [
-        "",
-        "/etc/passwd",
-        "model.onnx",
-        f"calibrations/{CALIBRATION}/../x",
-        f"calibrations/{CALIBRATION}/.hidden",
-        f"calibrations/{CALIBRATION}/a//b",
-        f"calibrations/{CALIBRATION}/a\n",
-        f"calibrations/{CALIBRATION}/ä",
-        f"calibrations/{CALIBRATION.upper()}/a",
-        f"calibrations/{CALIBRATION}/" + "a" * 500,
-    ],
-)
-def test_a_key_that_the_server_did_not_make_is_refused(key, tmp_path):
+BAD_KEYS = ["", "/etc/passwd", "model.onnx", f"calibrations/{CALIBRATION.upper()}/a"]
+BAD_KEYS += [
+    f"calibrations/{CALIBRATION}/{name}"
+    for name in ("../x", ".hidden", "a//b", "a\n", "ä", "a" * 500)
+]
+
+
+def test_a_key_that_the_server_did_not_make_is_refused(tmp_path):
     store = open_artifact_store("memory://")
-    for use in (
-        lambda: store.put_bytes(key, b""),
-        lambda: store.put_file(key, tmp_path / os.devnull),
-        lambda: store.get_bytes(key, "0" * 64),
-        lambda: store.local_path(key, "0" * 64).__enter__(),
-        lambda: store.delete([key]),
-    ):
-        with pytest.raises(ValueError, match="not an artifact key"):
-            use()
+    for key in BAD_KEYS:
+        for use in (
+            lambda key: store.put_bytes(key, b""),
+            lambda key: store.put_file(key, tmp_path / os.devnull),
+            lambda key: store.get_bytes(key, "0" * 64),
+            lambda key: store.local_path(key, "0" * 64).__enter__(),
+            lambda key: store.delete([key]),
+        ):
+            with pytest.raises(ValueError, match="not an artifact key"):
+                use(key)
 
 
-def test_keys_are_listed_below_a_prefix(store):
+def test_keys_are_listed_below_a_prefix_and_deleted(store):
     other = f"calibrations/{uuid.uuid4()}/model-0"
     for key in (other, f"{KEY}.data", KEY, f"calibrations/{CALIBRATION}/shards/0.npz"):
         store.put_bytes(key, b"x")
@@ -106,20 +92,14 @@ def test_keys_are_listed_below_a_prefix(store):
     assert store.keys(f"calibrations/{uuid.uuid4()}") == []
     with pytest.raises(ValueError, match="prefix"):
         store.keys("..")
-
-
-def test_deleting_what_is_not_there_is_no_error(store):
-    kept = f"{KEY}.data"
-    for key in (KEY, kept):
-        store.put_bytes(key, b"x")
-    store.delete([f"{KEY}-absent", KEY, KEY])
+    store.delete([f"{KEY}-absent", KEY, KEY, *mine[2:]])
     store.delete([])
-    assert store.keys() == [kept]
+    assert store.keys() == sorted([mine[1], other])
 
 
 def test_threads_may_put_and_delete_side_by_side(store):
     def work(number):
-        for i in range(20):
+        for i in range(10):
             key = f"calibrations/{CALIBRATION}/shards/{number}-{i}"
             stored = store.put_bytes(key, b"x" * number)
             assert store.get_bytes(key, stored.sha256) == b"x" * number
@@ -128,19 +108,16 @@ def test_threads_may_put_and_delete_side_by_side(store):
     # The S3 server of the tests keeps folders, and would remove an empty one below a new file.
     stays = f"calibrations/{CALIBRATION}/shards/stays"
     store.put_bytes(stays, b"")
-    at_once([partial(work, i) for i in range(8)])
+    at_once([partial(work, i) for i in range(6)])
     assert store.keys() == [stays]
 
 
-@pytest.mark.parametrize(
-    ("location", "told"),
-    [
-        ("https://host/folder", "not at https://"),
-        ("ftp://host/folder", "not at ftp://"),
-        ("s3://", "expected s3://bucket/folder"),
-        ("az://container/folder", "Account must be specified"),
-    ],
-)
-def test_a_location_that_is_none_is_refused(location, told):
-    with pytest.raises(ValueError, match=told):
-        open_artifact_store(location)
+def test_a_location_that_is_none_is_refused():
+    for location, words in {
+        "https://host/folder": "not at https://",
+        "ftp://host/folder": "not at ftp://",
+        "s3://": "s3://bucket/folder",
+        "az://container/folder": "Account must be specified",
+    }.items():
+        with pytest.raises(ValueError, match=words):
+            open_artifact_store(location)

@@ -4,8 +4,6 @@ from functools import partial
 
 import pytest
 from stored_rows import (
-    InTransactions,
-    add_tenant,
     at_once,
     attempt,
     claimed,
@@ -14,12 +12,13 @@ from stored_rows import (
     finished_evaluation,
     held_up,
     new_artifact,
+    queue_calibration,
     queue_evaluation,
+    queue_of,
     stored_evaluation,
 )
 
 from service.errors import Conflict, InvalidInput, NotFound
-from service.storage.evaluations import EvaluationRepository
 from service.storage.tenants import ALL_TENANTS
 
 NO_NAMES = ["", "x" * 101, "a\0b", "a\ud800", "a\nb"]
@@ -74,17 +73,15 @@ def test_of_those_who_want_a_name_at_once_one_gets_it(database, calibration, eva
     assert names(evaluations, calibration) == ["rotated"]
 
 
-@pytest.mark.parametrize("name", NO_NAMES)
-def test_a_name_that_cannot_be_shown_is_refused_and_never_found(
-    database, calibration, name, evaluations
-):
-    with pytest.raises(InvalidInput) as caught:
-        queue_evaluation(database, calibration, name)
-    assert [found.location for found in caught.value.violations] == ["name"]
-    for use in (evaluations.get, evaluations.delete, evaluations.request_cancel):
-        with pytest.raises(NotFound) as missing:
-            use(calibration.id, name)
-        assert missing.value.message.isascii()
+def test_a_name_that_cannot_be_shown_is_refused_and_never_found(database, calibration, evaluations):
+    for name in NO_NAMES:
+        with pytest.raises(InvalidInput) as caught:
+            queue_evaluation(database, calibration, name)
+        assert [found.location for found in caught.value.violations] == ["name"]
+        for use in (evaluations.get, evaluations.delete, evaluations.request_cancel):
+            with pytest.raises(NotFound) as missing:
+                use(calibration.id, name)
+            assert missing.value.message.isascii()
 
 
 def test_what_is_not_there_is_not_found(database, calibration, evaluations, calibrations):
@@ -94,22 +91,12 @@ def test_what_is_not_there_is_not_found(database, calibration, evaluations, cali
     with pytest.raises(NotFound):
         evaluations.by_id(uuid.uuid4())
     calibrations.delete(calibration.id)
-    with pytest.raises(NotFound, match="there is no calibration"):
-        queue_evaluation(database, calibration)
-    with pytest.raises(NotFound, match="there is no calibration"):
-        evaluations.delete(calibration.id, "rotated")
-
-
-def test_another_tenant_finds_nothing(database, calibration, evaluations):
-    row = finished_evaluation(database, calibration)
-    others = InTransactions(database, EvaluationRepository, add_tenant(database, "other"))
-    for use in (others.get, others.delete, others.request_cancel):
-        with pytest.raises(NotFound):
-            use(calibration.id, "rotated")
-    assert names(others, calibration) == []
-    with pytest.raises(NotFound):
-        others.by_id(row.id)
-    assert names(evaluations, calibration) == ["rotated"]
+    for use in (
+        partial(queue_evaluation, database, calibration),
+        partial(evaluations.delete, calibration.id, "rotated"),
+    ):
+        with pytest.raises(NotFound, match="there is no calibration"):
+            use()
 
 
 def test_deleting_returns_the_keys_and_frees_the_name(
@@ -127,13 +114,25 @@ def test_deleting_returns_the_keys_and_frees_the_name(
     assert calibrations.delete(sharer.id) == [shared.key]
 
 
-def test_what_is_not_finished_cannot_be_deleted(database, calibration, evaluations):
-    queue_evaluation(database, calibration)
-    with pytest.raises(Conflict, match="Evaluation 'rotated' is queued: cancel it first"):
-        evaluations.delete(calibration.id, "rotated")
+def test_what_is_not_finished_cannot_be_deleted(database, calibration, calibrations, evaluations):
+    with pytest.raises(Conflict, match="digits@2 is queued: cancel it first"):
+        calibrations.delete(queue_calibration(database).id)
+    claimed(queue_of(database))
+    with pytest.raises(Conflict, match="running"):
+        calibrations.delete(calibrations.find("digits@2").id)
+    for name in ("b", "a"):
+        queue_evaluation(database, calibration, name)
+    with pytest.raises(Conflict, match="'b' is queued: cancel it first"):
+        evaluations.delete(calibration.id, "b")
+    refused = "digits@1 has an evaluation that is queued: cancel 'a' first"
+    with pytest.raises(Conflict, match=refused):
+        calibrations.delete(calibration.id)
+    evaluations.request_cancel(calibration.id, "a")
     claimed(evaluation_queue_of(database))
     with pytest.raises(Conflict, match="running"):
-        evaluations.delete(calibration.id, "rotated")
+        evaluations.delete(calibration.id, "b")
+    with pytest.raises(Conflict, match="an evaluation that is running: cancel 'b' first"):
+        calibrations.delete(calibration.id)
 
 
 def test_a_calibration_goes_with_its_evaluations_and_their_files(
@@ -147,20 +146,6 @@ def test_a_calibration_goes_with_its_evaluations_and_their_files(
     keys = calibrations.delete(calibration.id)
     assert keys == sorted(file.key for file in (own, *files))
     assert names(evaluations, calibration) == []
-
-
-def test_a_calibration_that_is_being_evaluated_cannot_be_deleted(
-    database, calibration, calibrations, evaluations
-):
-    queue_evaluation(database, calibration, "b")
-    queue_evaluation(database, calibration, "a")
-    refused = "digits@1 has an evaluation that is queued: cancel 'a' first"
-    with pytest.raises(Conflict, match=refused):
-        calibrations.delete(calibration.id)
-    evaluations.request_cancel(calibration.id, "a")
-    claimed(evaluation_queue_of(database))
-    with pytest.raises(Conflict, match="an evaluation that is running: cancel 'b' first"):
-        calibrations.delete(calibration.id)
 
 
 def test_who_deletes_waits_for_a_result_and_does_not_hold_it_up(database, calibration, evaluations):
@@ -188,7 +173,7 @@ def test_a_result_that_races_with_deletions_is_whole_or_was_in_time(
     database, calibrations, evaluations
 ):
     """None of the three waits for another for ever, and no file is left without an answer."""
-    for i in range(8):
+    for i in range(4):
         calibration = finished_calibration(database, f"race-{i}")
         file, records = file_of(calibration), file_of(calibration, "evaluation_records")
         row = queue_evaluation(database, calibration, artifacts=[file])

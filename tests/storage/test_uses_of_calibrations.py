@@ -5,8 +5,6 @@ from functools import partial
 
 import pytest
 from stored_rows import (
-    InTransactions,
-    add_tenant,
     attempt,
     finished_calibration,
     held_up,
@@ -62,29 +60,21 @@ def result_after(database, first, second, row):
 
 
 @EACH_USE
-@pytest.mark.parametrize("status", ["failed", "cancelled", "queued"])
 def test_a_calibration_that_has_not_succeeded_cannot_be_used(
-    database, calibrations, evaluations, use, status
+    database, calibrations, evaluations, use
 ):
     finished_calibration(database)
-    if status == "queued":
-        row = queue_calibration(database)
-    else:
-        row = finished_calibration(database, status=status)
-    with pytest.raises(Conflict, match=f"digits@2 is not ready: it is {status}"):
-        in_session(database, use, row)
+    for version, status in enumerate(("failed", "cancelled", "queued"), 2):
+        if status == "queued":
+            row = queue_calibration(database)
+        else:
+            row = finished_calibration(database, status=status)
+        with pytest.raises(Conflict, match=f"digits@{version} is not ready: it is {status}"):
+            in_session(database, use, row)
+        assert evaluations.of_calibration(row.id) == []
     assert calibrations.resolve("digits").version == 1
     assert calibrations.promoted_versions(["digits"]) == {}
-    assert evaluations.of_calibration(row.id) == []
-    assert queue_calibration(database).version == 3
-
-
-@EACH_USE
-def test_another_tenant_uses_nothing(database, use):
-    row = finished_calibration(database)
-    row.tenant_id = add_tenant(database, "other")
-    with pytest.raises(NotFound):
-        in_session(database, use, row)
+    assert queue_calibration(database).version == 5
 
 
 @EACH_USE
@@ -96,24 +86,20 @@ def test_a_use_waits_for_a_deletion_and_finds_nothing(database, calibrations, us
     assert queue_calibration(database).version == 3
 
 
-def test_a_deletion_waits_for_a_promotion_and_withdraws_it(database, calibrations):
+def test_a_deletion_waits_for_a_use(database, calibrations, evaluations):
+    """It withdraws a promotion, leaves the files to a refit, and is refused by an evaluation."""
     newest_left = finished_calibration(database)
     row = finished_calibration(database)
     assert result_after(database, promote, delete, row) == []
     assert calibrations.promoted_versions(["digits"]) == {}
     assert calibrations.resolve("digits").version == newest_left.version
 
-
-def test_a_deletion_waits_for_a_refit_and_leaves_the_files(database, calibrations):
     row = finished_calibration(database, artifacts=[new_artifact(uuid.uuid4())])
     assert result_after(database, refit, delete, row) == []
-    assert calibrations.find("digits@2").artifacts
+    assert calibrations.find("digits@4").artifacts
 
-
-def test_a_deletion_waits_for_an_evaluation_and_is_refused(database, calibrations, evaluations):
-    row = finished_calibration(database)
-    assert isinstance(result_after(database, evaluate, delete, row), Conflict)
-    assert [found.name for found in evaluations.of_calibration(row.id)] == ["rotated"]
+    assert isinstance(result_after(database, evaluate, delete, newest_left), Conflict)
+    assert [found.name for found in evaluations.of_calibration(newest_left.id)] == ["rotated"]
 
 
 def test_a_name_means_the_promoted_version_else_the_newest_that_succeeded(database, calibrations):
@@ -156,12 +142,3 @@ def version_of(calibrations, reference):
         return None
     assert calibrations.resolve(reference) == CalibrationRef(found.id, found.name, found.version)
     return found.version
-
-
-def test_tenants_have_promotions_of_their_own(database, calibrations):
-    finished_calibration(database)
-    other = add_tenant(database, "other")
-    others = InTransactions(database, CalibrationRepository, other)
-    others.promote(finished_calibration(database, tenant_id=other).id)
-    assert calibrations.promoted_versions(["digits"]) == {}
-    assert others.promoted_versions(["digits"]) == {"digits": 1}

@@ -1,7 +1,5 @@
 """Limits of headers and bodies on connections."""
 
-import socket
-import struct
 import time
 
 import pytest
@@ -42,37 +40,28 @@ def test_headers_up_to_the_limit_are_accepted(bounded, pieces) -> None:
         assert connection.answer().status == 200
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [
-        post("/predict", **headers_of(HEADER_BYTES + 100)),
-        post("/predict", **headers_of(HEADER_BYTES + 1000))[:-4],
-        post("/ordinary/a", **{f"X_{n}": "x" for n in range(HEADER_BYTES // 5)}),
-        b"GET /" + b"x" * (HEADER_BYTES + 1),
-        b"GET /" + b"x" * 100_000,
-        post("/predict")[:-2] + b"x: y\r\n" * 20_000,
-    ],
-    ids=["one", "unfinished", "many", "target", "long target", "endless"],
-)
-def test_longer_headers_are_refused(bounded, sent) -> None:
-    assert_refused(bounded, sent, f"at most {HEADER_BYTES} bytes with the request line")
+LONG = {
+    "one": post("/predict", **headers_of(HEADER_BYTES + 100)),
+    "unfinished": post("/predict", **headers_of(HEADER_BYTES + 1000))[:-4],
+    "many bytes": post("/ordinary/a", **{f"X_{n}": "x" for n in range(HEADER_BYTES // 5)}),
+    "target": b"GET /" + b"x" * (HEADER_BYTES + 1),
+    "long target": b"GET /" + b"x" * 100_000,
+    "endless": post("/predict")[:-2] + b"x: y\r\n" * 20_000,
+    "in number": post("/predict", **headers_in_number(MOST_HEADERS + 1)),
+}
 
 
-def test_more_headers_are_refused(bounded) -> None:
-    sent = post("/predict", **headers_in_number(MOST_HEADERS + 1))
-    assert_refused(bounded, sent, f"at most {MOST_HEADERS} headers")
-
-
-def assert_refused(bounded, sent: bytes, expected: str) -> None:
+@pytest.mark.parametrize("case", LONG)
+def test_longer_headers_are_refused(bounded, case) -> None:
     with bounded.connect() as connection:
-        connection.send(sent)
+        connection.send(LONG[case])
         answer = connection.answer()
         assert connection.is_ended()
     assert (answer.status, answer.headers["connection"]) == (431, "close")
     assert answer.headers["content-type"] == "application/problem+json"
-    found = answer.json()
-    assert (found["type"], found["status"]) == ("urn:howsure:problem:headers-too-large", 431)
-    assert found["detail"] == f"headers: expected {expected}"
+    problem = answer.json()
+    assert (problem["type"], problem["status"]) == ("urn:howsure:problem:headers-too-large", 431)
+    assert str(MOST_HEADERS if case == "in number" else HEADER_BYTES) in problem["detail"]
 
 
 @pytest.mark.parametrize("before", [b"", post("/predict?later"), post("/ordinary/a")])
@@ -95,13 +84,6 @@ def test_trailers_are_no_headers_and_count_as_such(bounded) -> None:
         connection.send(sent)
         connection.send(b"x-u: " + b"u" * 1_000_000)
         assert connection.answer().status == 431
-
-
-def test_a_client_may_send_its_whole_body_before_it_reads_the_refusal(bounded) -> None:
-    n_bytes = 20_000_000
-    head = request("POST", "/predict", Content_Length=str(n_bytes))
-    answer = bounded.answer_to(head + b"x" * n_bytes)
-    assert (answer.status, answer.headers["connection"]) == (413, "close")
 
 
 def begin_until_full(bounded, *connections) -> bytes:
@@ -146,17 +128,3 @@ def test_a_client_that_does_not_read_gets_no_further_answers(bounded) -> None:
         assert bounded.hot.n_begun - 20 - begun < 60
         for _ in range(n_asked):
             assert len(connection.answer().body) == 300_000
-
-
-def test_many_small_chunks_are_within_the_limit(bounded) -> None:
-    chunks = b"1\r\ny\r\n" * 2000 + b"0\r\n\r\n"
-    sent = request("POST", "/predict", chunks, Transfer_Encoding="chunked")
-    assert bounded.answer_to(sent).json()["bytes"] == 2000
-
-
-def test_a_reset_connection_cancels_its_request(bounded) -> None:
-    with bounded.connect() as connection:
-        connection.send(post("/predict?never"))
-        bounded.hot.wait_for("never")
-        connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    assert bounded.hot.left.acquire(timeout=10)

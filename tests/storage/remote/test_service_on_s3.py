@@ -1,12 +1,6 @@
 """The whole service with its artifacts on a real S3 server, which fails for a while."""
 
-import os
-import shutil
-import subprocess
-import sys
-
 import httpx
-import pytest
 from object_stores import BUCKET, Answer, FaultyS3
 from running_service import DIGITS_PARTS, calibrate, calibrated, service_on
 
@@ -39,32 +33,3 @@ def test_a_store_that_is_away_is_503_and_what_is_loaded_predicts(
 
 def predict(client: httpx.Client) -> httpx.Response:
     return client.post("/predict", json={"calibration": "calibration", "inputs": [[0.0] * 64]})
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("offset", ["+2h", "-2h"])
-def test_a_clock_that_is_wrong_is_named_at_start(
-    s3_server, s3_folder, tmp_path, lead_to_s3, offset
-) -> None:
-    if shutil.which("faketime") is None:
-        assert "CI" not in os.environ, "faketime is required in CI"
-        pytest.skip("faketime is not installed")
-    lead_to_s3(s3_server.port)
-    done = subprocess.run(
-        ["faketime", "-f", offset, sys.executable, "-m", "service", "serve", "--port", "0"],
-        env=os.environ
-        | {
-            "HOWSURE_DATA_DIR": str(tmp_path),
-            "HOWSURE_ARTIFACTS_URL": f"s3://{BUCKET}/{s3_folder}",
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=100,
-    )
-    assert done.returncode == 1
-    assert "Traceback" not in done.stderr
-    assert " ".join(done.stderr.split()).endswith(
-        "HOWSURE_ARTIFACTS_URL: The clock of this machine differs too much from the "
-        "artifact store's: set it."
-    )
