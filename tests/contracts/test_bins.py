@@ -38,8 +38,7 @@ def test_equal_values_get_equal_answers(lookup, monotone, data, n_bins):
     found = table.look_up(uncertainty)
     for value in np.unique(uncertainty):
         same = uncertainty == value
-        assert len(np.unique(found.bin[same])) == 1
-        assert len(np.unique(found.probability[same])) == 1
+        assert len(np.unique(found.bin[same])) == len(np.unique(found.probability[same])) == 1
 
 
 @WAYS
@@ -58,3 +57,13 @@ def test_the_interval_holds_the_probability_in_any_batch(lookup, monotone, data,
         alone = table.look_up(others[place : place + 1])
         for name in ("bin", "probability", "lower", "upper"):
             assert getattr(alone, name)[0] == getattr(found, name)[place]
+
+
+@pytest.mark.xfail(
+    reason="between two knots a bound of 3e-30 is rounded below 0: Curve.at does not clip it"
+)
+def test_a_bound_of_next_to_nothing_is_not_negative():
+    """The smallest of the cases in which the law above fails: eight equal hits, and a miss."""
+    uncertainty, hits = np.float32([-8] * 8 + [1]), np.arange(9) < 8
+    table = fit_bin_table(uncertainty, hits, n_bins=1, lookup="smooth", monotone=True)
+    assert table.look_up(uncertainty).lower.min() >= 0.0

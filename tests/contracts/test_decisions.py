@@ -39,8 +39,9 @@ def keys_of(uncertainty):
 
 @pytest.mark.parametrize("name", DECISIONS)
 @given(judged_uncertainties())
-def test_result_is_plain_and_finite(name, sample):
+def test_result_is_plain_and_finite_and_input_is_left_alone(name, sample):
     uncertainty, hits = sample
+    uncertainty.flags.writeable = hits.flags.writeable = False
     found = DECISIONS[name](uncertainty, hits, keys_of(uncertainty))
 
     for place in not_finite(found):
@@ -74,14 +75,3 @@ def test_order_of_the_samples_does_not_show(name, sample, random):
     one = DECISIONS[name](uncertainty, hits, keys)
     other = DECISIONS[name](uncertainty[order], hits[order], keys[order])
     assert to_plain(one) == to_plain(other)
-
-
-@pytest.mark.parametrize("name", DECISIONS)
-@given(judged_uncertainties())
-def test_input_is_left_alone(name, sample):
-    uncertainty, hits = sample
-    before = uncertainty.copy(), hits.copy()
-    DECISIONS[name](uncertainty, hits, keys_of(uncertainty))
-
-    np.testing.assert_array_equal(uncertainty, before[0])
-    np.testing.assert_array_equal(hits, before[1])

@@ -14,13 +14,8 @@ from sklearn.metrics import average_precision_score
 from sklearn.metrics import precision_recall_curve as their_precision_recall
 from sklearn.metrics import roc_curve as their_roc
 
-from howsure.statistics.bins.edges import UNDERFLOW
 from howsure.statistics.diagnostics.curves import fit_curves
-from howsure.statistics.ranking import ranking_of
-
-
-def as_one_underflow(uncertainty):
-    return np.where(np.abs(uncertainty) < UNDERFLOW, UNDERFLOW, uncertainty)
+from howsure.statistics.ranking import merge_underflow, ranking_of
 
 
 @given(judged_uncertainties())
@@ -29,7 +24,7 @@ def test_roc(sample):
     assume(hits.any() and not hits.all())
     curve = fit_curves(ranking_of(uncertainty, hits)).roc
 
-    false, true, _ = their_roc(~hits, as_one_underflow(uncertainty), drop_intermediate=False)
+    false, true, _ = their_roc(~hits, merge_underflow(uncertainty), drop_intermediate=False)
     assert curve.false_positive_rate == pytest.approx(false, abs=1e-12)
     assert curve.true_positive_rate == pytest.approx(true, abs=1e-12)
 
@@ -39,7 +34,7 @@ def test_precision_recall(sample):
     uncertainty, hits = sample
     assume(not hits.all())
     curve = fit_curves(ranking_of(uncertainty, hits)).precision_recall
-    score = as_one_underflow(uncertainty)
+    score = merge_underflow(uncertainty)
 
     precision, recall, _ = their_precision_recall(~hits, score, drop_intermediate=False)
     assert curve.precision == pytest.approx(precision[-2::-1], abs=1e-12)

@@ -33,7 +33,7 @@ def exact_measures(logits, top_k):
 @pytest.mark.parametrize("scale", [1.0, 5.0, 20.0, 50.0])
 @pytest.mark.parametrize(
     ("n_classes", "n_samples", "top_k"),
-    [(2, 40, (1,)), (3, 40, (1, 2)), (10, 40, (1, 5)), (1000, 2, (1, 5, 20)), (10_000, 1, (1, 5))],
+    [(2, 40, (1,)), (3, 40, (1, 2)), (10, 20, (1, 5)), (1000, 1, (1, 5, 20))],
 )
 def test_measures_agree_with_exact_arithmetic(n_classes, n_samples, top_k, scale):
     logits = np.random.default_rng(n_classes).normal(scale=scale, size=(n_samples, n_classes))
@@ -60,13 +60,6 @@ def test_the_naive_form_would_have_failed():
 def test_a_uniform_answer_has_the_known_values(n_classes):
     ranked = rank_scores(np.zeros((1, n_classes)), n_top=min(5, n_classes))
     values = {name: measure.compute(ranked, 1)[0] for name, measure in SINGLE_PASS_MEASURES.items()}
-    assert values == pytest.approx(
-        {
-            "entropy": np.log(n_classes),
-            "neg_log_pmax": np.log(n_classes),
-            "neg_log_topk_mass": np.log(n_classes),
-            "margin": 1.0,
-            "energy": -np.log(n_classes),
-        },
-        rel=1e-12,
-    )
+    logarithms = dict.fromkeys(("entropy", "neg_log_pmax", "neg_log_topk_mass"), np.log(n_classes))
+    expected = {**logarithms, "margin": 1.0, "energy": -np.log(n_classes)}
+    assert values == pytest.approx(expected, rel=1e-12)

@@ -41,8 +41,9 @@ def with_leader(others):
     return np.concatenate([leader, others], axis=-1)
 
 
-@pytest.mark.parametrize("gap", [3.0, 20.0, 35.0, 50.0, 100.0, 340.0])
-@pytest.mark.parametrize(("n_passes", "n_classes"), [(2, 2), (3, 6), (8, 4)])
+@pytest.mark.parametrize(("gap", "n_passes", "n_classes"), [
+    (3.0, 2, 2), (20.0, 3, 6), (35.0, 8, 4), (50.0, 2, 2), (100.0, 3, 6), (340.0, 8, 4),
+])  # fmt: skip
 def test_digits_are_kept_next_to_certainty(gap, n_passes, n_classes):
     """At a gap of 340 the probabilities beside the leader are 1e-148, the norm is 1e-296."""
     rng = np.random.default_rng(n_passes)

@@ -51,17 +51,10 @@ def test_whole_weights_are_repeated_samples(seed):
     rng = np.random.default_rng(seed)
     further, calibration = rng.integers(0, 9, (2, 40)).astype(np.float32)
     weights, known_weights = rng.integers(1, 4, (2, 40)).astype(np.float64)
-    found = population_shift(
-        further,
-        calibration,
-        design=SampleDesign(weights),
-        calibration_design=SampleDesign(known_weights),
-    )
-
-    repeated = [
-        np.repeat(values, counts.astype(int))
-        for values, counts in ((further, weights), (calibration, known_weights))
-    ]
+    designs = {"design": SampleDesign(weights), "calibration_design": SampleDesign(known_weights)}
+    found = population_shift(further, calibration, **designs)
+    pairs = ((further, weights), (calibration, known_weights))
+    repeated = [np.repeat(values, counts.astype(int)) for values, counts in pairs]
     assert found.distance == pytest.approx(ks_2samp(*repeated, method="asymp").statistic)
     expected = population_shift(*repeated)
     assert found.auroc == pytest.approx(expected.auroc)
@@ -93,8 +86,9 @@ def test_sets_of_one_population_are_alike_however_they_were_sampled(by):
     assert plain > 60
 
 
-@pytest.mark.parametrize("sizes", [(20,), (2, 60)])
-@pytest.mark.parametrize("spread", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize(
+    ("sizes", "spread"), [((20,), 0.0), ((2, 60), 0.3), ((20,), 1.0), ((2, 60), 1.0)]
+)
 def test_groups_count_as_much_as_their_values_differ(sizes, spread):
     """Alarms at 5 % are false in no more sets; a move is seen unless whole groups are alike."""
     rng = np.random.default_rng(4)
@@ -105,10 +99,9 @@ def test_groups_count_as_much_as_their_values_differ(sizes, spread):
         return values.astype(np.float32), SampleDesign(groups=groups)
 
     def p_value(move):
-        (known, calibration_design), (further, design) = draw(0.0), draw(move)
-        return population_shift(
-            further, known, design=design, calibration_design=calibration_design
-        ).p_value
+        (known, of_known), (further, of_further) = draw(0.0), draw(move)
+        designs = {"design": of_further, "calibration_design": of_known}
+        return population_shift(further, known, **designs).p_value
 
     assert sum(p_value(0.0) < 0.05 for _ in range(200)) <= 19
     seen = sum(p_value(0.5) < 0.01 for _ in range(50))

@@ -21,18 +21,12 @@ from howsure.statistics.fit.cross_validation import FoldScore
 from howsure.statistics.plain import to_plain
 
 
-def test_pairs_without_both_are_left_out():
+def test_pairs_without_both_are_left_out_and_one_pair_has_no_error():
     found = paired_difference((0.5, None, 0.9, 0.2), (0.1, 0.3, None, 0.4))
-    assert found.mean == pytest.approx(0.1)
-    assert found.pairs == 2
-    assert paired_difference((None, 1.0), (1.0, None)) is None
-    assert paired_difference((), ()) is None
-
-
-def test_one_pair_has_no_error():
+    assert (found.mean, found.pairs) == (pytest.approx(0.1), 2)
+    assert paired_difference((None, 1.0), (1.0, None)) is paired_difference((), ()) is None
     found = paired_difference((0.5,), (0.25,))
-    assert found == PairedDifference(0.25, None, 1)
-    assert not found.clear
+    assert (found, found.clear) == (PairedDifference(0.25, None, 1), False)
     assert to_plain(found) == {"mean": 0.25, "standard_error": None, "pairs": 1}
 
 
@@ -52,19 +46,19 @@ def served_of(records, *, n_bins, **options):
 
 def test_samples_are_compared_one_by_one():
     records = simulated_records(300, seed=2)
-    first, second = served_of(records, n_bins=2), served_of(records, n_bins=8)
+    hits, values, pair = records.hits(1), records.uncertainty[COLUMN], []
+    for n_bins in (2, 8):
+        served = served_of(records, n_bins=n_bins)
+        q = served.table.look_up(values).probability
+        losses = {"nll": -np.where(hits, np.log(q), np.log1p(-q)), "brier": (q - hits) ** 2}
+        pair.append((served, losses))
+    (first, ours), (second, theirs) = pair
     found = compare_on_samples(1, first, second)
-
-    hits, losses = records.hits(1), []
-    for served in (first, second):
-        q = served.table.look_up(records.uncertainty[COLUMN]).probability
-        losses.append((-np.where(hits, np.log(q), np.log1p(-q)), (q - hits) ** 2))
     assert found.paired
-    for index, name in enumerate(("nll", "brier")):
-        ours, theirs = losses[0][index], losses[1][index]
+    for name in ("nll", "brier"):
         difference = found.differences[name]
-        assert difference.mean == pytest.approx(theirs.mean() - ours.mean(), rel=1e-9)
-        statistic = ttest_rel(theirs, ours).statistic
+        assert difference.mean == pytest.approx((theirs[name] - ours[name]).mean(), rel=1e-9)
+        statistic = ttest_rel(theirs[name], ours[name]).statistic
         assert difference.mean / difference.standard_error == pytest.approx(statistic, rel=1e-9)
         assert difference.pairs == 300
     assert found.differences["accuracy"].mean == 0.0
@@ -85,12 +79,6 @@ def test_an_infinite_loss_is_no_difference(places):
     assert set(found.differences) == {"brier", "accuracy"}
 
 
-def test_samples_of_other_labels_are_refused():
-    one, other = simulated_records(50, seed=2), simulated_records(50, seed=3)
-    with pytest.raises(ValueError, match="their labels differ"):
-        compare_on_samples(1, served_of(one, n_bins=2), served_of(other, n_bins=2))
-
-
 def test_samples_are_the_same_where_labels_are_in_one_order():
     """Of other files, or of the outputs of other models; sorted labels tell nothing."""
     labels, other = (simulated_records(300, seed=seed).label for seed in (2, 3))
@@ -99,6 +87,9 @@ def test_samples_are_the_same_where_labels_are_in_one_order():
     assert not are_same_samples(labels, labels[:299])
     assert not are_same_samples(labels, np.roll(labels, 1))
     assert not are_same_samples(np.sort(labels), np.sort(labels))
+    one, two = (served_of(simulated_records(50, seed=seed), n_bins=2) for seed in (2, 3))
+    with pytest.raises(ValueError, match="their labels differ"):
+        compare_on_samples(1, one, two)
 
 
 ALIKE = ((0.9, 1000), (0.9, 1000))
@@ -114,11 +105,8 @@ def test_folds_are_compared_by_their_means():
     expected = ttest_ind_from_stats(0.27, 0.08, 5, 0.30, 0.05, 10, equal_var=False).statistic
     assert difference.mean == pytest.approx(-0.03)
     assert difference.mean / difference.standard_error == pytest.approx(expected, rel=1e-9)
-
-
-def test_a_single_fold_has_no_error():
-    one, many = FoldScore(0.2, None, 1, None), FoldScore(0.3, 0.1, 10, None)
-    found = compare_on_folds(1, {"nll": one}, {"nll": many}, accuracies=ALIKE)
+    single = {"nll": FoldScore(0.2, None, 1, None)}
+    found = compare_on_folds(1, single, first, accuracies=ALIKE)
     assert found.differences["nll"].standard_error is None
 
 

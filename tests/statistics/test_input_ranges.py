@@ -31,13 +31,9 @@ def unlike(known: InputRange, rows) -> list[bool]:
 PIXELS = np.random.default_rng(0).uniform(0, 1, (50, 3, 4, 4))
 
 
-@given(FLOATS.filter(lambda rows: rows.min() < rows.max()))
-def test_no_row_is_unlike_its_own_set(rows) -> None:
+@given(FLOATS.filter(lambda rows: rows.min() < rows.max()), st.integers(1, 49))
+def test_no_row_is_unlike_its_own_set_and_batches_do_not_matter(rows, at) -> None:
     assert not any(unlike(range_of(rows), rows))
-
-
-@given(st.integers(1, 49))
-def test_batches_do_not_matter(at) -> None:
     assert range_of(PIXELS[:at], PIXELS[at:]) == range_of(PIXELS)
 
 
@@ -50,14 +46,11 @@ def test_another_scale_is_unlike_and_half_of_it_is_not(dtype) -> None:
         assert unlike(known, shifted.astype(dtype)) == [True] * 50
 
 
-@pytest.mark.parametrize("sign", [-1, 1])
-def test_one_number_far_outside_is_enough(sign) -> None:
-    rows = PIXELS.copy()
-    rows[7, 1, 2, 3] = sign * 2.5
-    assert np.flatnonzero(unlike(range_of(PIXELS), rows)).tolist() == [7]
-
-
-def test_rows_with_one_number_everywhere_are_unlike_those_without() -> None:
+def test_one_number_far_outside_or_everywhere_is_enough() -> None:
+    for number in (-2.5, 2.5):
+        rows = PIXELS.copy()
+        rows[7, 1, 2, 3] = number
+        assert np.flatnonzero(unlike(range_of(PIXELS), rows)).tolist() == [7]
     rows = np.full((1, 3, 4, 4), 0.5)
     assert unlike(range_of(PIXELS), rows) == [True]
     assert unlike(range_of(PIXELS, rows), rows) == [False]
@@ -70,10 +63,13 @@ def test_numbers_beyond_float32_are_finite() -> None:
     assert unlike(known, huge) == [False, False]
 
 
-def test_constant_inputs_and_single_numbers_have_no_range() -> None:
+def test_constant_inputs_and_single_numbers_have_no_range_nor_wide_arrays_columns() -> None:
     ranges = InputRanges()
     ranges.add({"constant": np.ones((4, 3)), "single": np.arange(4.0)[:, None]})
     assert ranges.found == {}
+    ranges = InputRanges()
+    ranges.add({"wide": np.ones((2, 257)), "picture": PIXELS})
+    assert ranges.columns == {}
 
 
 def test_rows_of_a_further_set_are_counted_by_the_worst_input() -> None:
@@ -113,30 +109,27 @@ def columns_of(rows) -> ColumnRanges:
     return ranges.columns["x"]
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+@pytest.mark.parametrize("dtype", [np.float32, np.int64])
 def test_a_column_in_another_unit_is_outside(dtype) -> None:
+    """Beyond its own width on either side."""
     rows = (TABLE * 100).astype(dtype)
     known = columns_of(rows)
     assert not known.outside(rows).any()
-    width = np.array(known.most) - known.least
-    for at in range(3):
-        for end, sign in ((known.most[at], 1), (known.least[at], -1)):
-            for share, expected in ((0.9, False), (1.1, True)):
-                moved = rows[:1].astype(np.float64)
-                moved[0, at] = end + sign * share * width[at]
-                found = known.outside(moved)
-                assert (found.any(), found[0, at]) == (expected, expected)
+    least, most = np.array(known.least), np.array(known.most)
+    for share, is_outside in ((0.9, False), (1.1, True)):
+        width = share * (most - least)
+        ends = np.stack([least - width, most + width])
+        moved = np.where(np.eye(3, dtype=bool), ends[:, None], rows[0].astype(np.float64))
+        expected = np.broadcast_to(np.eye(3, dtype=bool) & is_outside, (2, 3, 3))
+        np.testing.assert_array_equal(known.outside(moved.reshape(6, 3)), expected.reshape(6, 3))
 
 
 def test_constant_columns_and_huge_numbers_mark_nothing_of_their_own() -> None:
     rows = np.array([[7.0, -1e300, 1e-300], [7.0, 1e300, 2e-300]])
     known = columns_of(rows)
-    assert not known.outside(rows).any()
     assert not known.outside(rows * [[1000.0, 1.0, 1.0]]).any()
-
-
-def test_other_numbers_of_columns_are_all_outside() -> None:
-    assert columns_of(TABLE).outside(TABLE[:, :2]).all()
+    assert not known.outside(rows).any()
+    assert known.outside(rows[:, :2]).all(), "another number of columns"
 
 
 def test_the_worst_column_is_named() -> None:
@@ -151,24 +144,16 @@ def test_the_worst_column_is_named() -> None:
     assert (found.known_least, found.known_most) == (TABLE[:, 0].min(), TABLE[:, 0].max())
 
 
-def test_arrays_with_many_columns_are_no_tables() -> None:
-    ranges = InputRanges()
-    ranges.add({"wide": np.ones((2, 257)), "picture": PIXELS})
-    assert ranges.columns == {}
-
-
 @pytest.mark.parametrize(
     ("table", "most"), [(load_breast_cancer, 0.005), (load_diabetes, 0.001), (load_wine, 0.001)]
 )
 def test_new_rows_of_a_table_are_rarely_marked(table, most) -> None:
     """The mean over 20 splits, with 200 calibration samples or 120."""
-    rows = table().data
-    n, rng, marked = min(200, 120 * len(rows) // 178), np.random.default_rng(0), []
-    for _ in range(20):
-        order = rng.permutation(len(rows))
-        known = columns_of(rows[order[:n]])
-        marked.append(known.outside(rows[order[n:]]).any(axis=1).mean())
-    assert np.mean(marked) < most
+    rows, rng = table().data, np.random.default_rng(0)
+    n = min(200, 120 * len(rows) // 178)
+    orders = [rng.permutation(len(rows)) for _ in range(20)]
+    splits = [(rows[order[:n]], rows[order[n:]]) for order in orders]
+    assert np.mean([columns_of(one).outside(new).any(axis=1).mean() for one, new in splits]) < most
 
 
 def test_new_rows_with_long_tails_are_marked_more_often() -> None:
@@ -185,7 +170,7 @@ WITH_GAPS = np.array([[1.0, GAP, 30.0, GAP], [2.0, 20.0, GAP, GAP], [GAP, 10.0, 
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("at", [(), (1,), (1, 2)])
+@pytest.mark.parametrize("at", [(), (1, 2)])
 def test_missing_values_are_left_out_of_all_numbers(dtype, at) -> None:
     ranges = InputRanges()
     for batch in np.split(WITH_GAPS.astype(dtype), at):
@@ -200,24 +185,17 @@ def test_missing_values_are_left_out_of_all_numbers(dtype, at) -> None:
     assert (middles.low[3], middles.high[3]) == (0, 0)
 
 
-def test_a_set_with_all_values_says_nothing_about_missing_ones() -> None:
-    assert columns_of(np.ones((3, 2))).missing == ()
-
-
 def test_the_extent_of_a_row_is_that_of_its_values() -> None:
     least, most = row_extents(WITH_GAPS)
-    assert least.tolist() == [1, 2, 10]
-    assert most.tolist() == [30, 20, 10]
+    assert (least.tolist(), most.tolist()) == ([1, 2, 10], [30, 20, 10])
     empty = row_extents(np.full((1, 3), GAP))
     assert InputRange(0.0, 1.0, 0.0).is_unlike(*(end.astype(np.float64) for end in empty))
-
-
-def test_rows_of_nothing_do_not_widen_a_range() -> None:
     rows = np.array([[1.0, 3.0], [GAP, GAP]])
     assert range_of(rows) == range_of(rows[:1]) == InputRange(1.0, 3.0, 2.0)
     ranges = InputRanges()
     ranges.add({"x": rows[1:]})
     assert ranges.found == {}
+    assert columns_of(np.ones((3, 2))).missing == ()
 
 
 def test_a_missing_value_is_outside_where_the_set_has_none() -> None:
@@ -228,33 +206,17 @@ def test_a_missing_value_is_outside_where_the_set_has_none() -> None:
     assert not known.outside(rows).any()
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "is_found"),
-    [
-        (0.0, 0.01, True),
-        (0.1, 0.5, False),
-        (0.1, 0.7, True),
-        (0.3, 0.7, False),
-        (0.3, 0.9, True),
-        (0.5, 0.8, False),
-        (0.5, 1.0, True),
-        (1.0, 1.0, False),
-    ],
-)
+@pytest.mark.parametrize(("before", "now", "is_found"), [
+    (0.0, 0.01, True), (0.1, 0.5, False), (0.1, 0.7, True), (0.3, 0.7, False), (0.3, 0.9, True),
+    (0.5, 0.8, False), (0.5, 1.0, True), (1.0, 1.0, False),
+])  # fmt: skip
 def test_a_column_that_lost_its_values_is_named(before, now, is_found) -> None:
-    draw = np.random.default_rng(3).normal(size=(1000, 2))
-
-    def lacking(share) -> np.ndarray:
-        rows = draw.copy()
-        rows[: int(share * 1000), 1] = GAP
-        return rows
-
-    known = columns_of(lacking(before))
-    compared = ComparedInputs({}, {"x": NamedColumns(("age", "income"), known)})
-    for batch in np.split(lacking(now), 4):
+    known, rows = (np.random.default_rng(3).normal(size=(1000, 2)) for _ in range(2))
+    known[: int(before * 1000), 1] = GAP
+    rows[: int(now * 1000), 1] = GAP
+    compared = ComparedInputs({}, {"x": NamedColumns(("age", "income"), columns_of(known))})
+    for batch in np.split(rows, 4):
         compared.add({"x": batch})
-    found = compared.worst
-    if not is_found:
-        assert found is None
-        return
-    assert (found.column, found.rows, found.known_missing) == ("income", 1000 * now, before)
+    worst = compared.worst
+    figures = worst and (worst.column, worst.rows, worst.known_missing)
+    assert figures == (("income", 1000 * now, before) if is_found else None)

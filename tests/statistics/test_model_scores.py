@@ -44,14 +44,10 @@ def test_accuracy_and_count_above_a_confidence():
     assert rows[0].count == 300
     for row in rows:
         above = confidence >= row.confidence
-        assert row.count == above.sum()
-        assert row.accuracy == pytest.approx(right[above].mean())
-
-
-def test_no_sample_above_a_confidence_has_no_accuracy():
-    flat = scores_of(np.zeros((4, 10)), np.zeros(4, dtype=np.int64))
-    row = flat.by_confidence[-1]
+        assert (row.count, row.accuracy) == (above.sum(), pytest.approx(right[above].mean()))
+    row = scores_of(np.zeros((4, 10)), np.zeros(4, dtype=np.int64)).by_confidence[-1]
     assert (row.count, row.accuracy) == (0, None)
+    assert model_scores(records_of(LOGITS, LABELS).take(np.arange(0)), top_k=(1,)) is None
 
 
 def test_a_label_that_is_ruled_out_leaves_the_likelihood_undefined():
@@ -62,11 +58,6 @@ def test_a_label_that_is_ruled_out_leaves_the_likelihood_undefined():
     p = softmax(logits, axis=1)
     expected = np.mean(np.sum((p - np.eye(3)[[1, 2]]) ** 2, axis=1))
     assert found.brier_multiclass == pytest.approx(expected)
-
-
-def test_nothing_scores_nothing():
-    records = records_of(LOGITS, LABELS)
-    assert model_scores(records.take(np.arange(0)), top_k=(1,)) is None
 
 
 def averaged(passes, labels, measure="dropout_variance"):

@@ -187,7 +187,7 @@ def test_a_weighted_fit_is_that_of_repeated_rows():
     for name in ("nll", "brier", "ece_15", "auroc"):
         assert raw[name].pooled == pytest.approx(same[name].pooled, rel=1e-6)
     found, same = event.measures["entropy"], other.measures["entropy"]
-    np.testing.assert_allclose(found.table.effective.hit_rates, same.table.effective.hit_rates)
+    np.testing.assert_allclose(found.table.effective.hit_rates, same.table.hit_rates)
     np.testing.assert_allclose(found.curves.risk_coverage.risk, same.curves.risk_coverage.risk)
     for cell, expected in zip(found.coarse.cells, same.coarse.cells, strict=True):
         assert cell.probability == pytest.approx(expected.probability)

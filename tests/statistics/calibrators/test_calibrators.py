@@ -41,32 +41,21 @@ def test_raw_softmax_is_the_mass_of_the_top_classes_and_learns_nothing():
     assert not raw.learns
 
 
-def raw_softmax(records):
-    samples = EventSamples(records, 1)
-    return BASELINES["raw_softmax"].fit(samples, ALL)(samples)
-
-
 def test_raw_softmax_ranks_confident_samples_where_the_probability_is_one():
-    logits = np.zeros((3, 6))
-    logits[:, 0] = [50.0, 60.0, 70.0]
-    said = raw_softmax(records_of(logits, np.zeros(3, np.int64)))
+    """What a device may flush to zero is equal."""
+    flushed = records_with_ranks([0, 0, 0])
+    flushed.uncertainty["neg_log_topk_mass_1"][:] = np.float32([0.0, 1e-40, 2e-37])
+    certain = records_of(np.outer([50.0, 60.0, 70.0], np.eye(6)[0]), np.zeros(3, np.int64))
+    samples = [EventSamples(records, 1) for records in (certain, flushed)]
+    said, tied = (BASELINES["raw_softmax"].fit(one, ALL)(one) for one in samples)
     assert (said.probability == 1.0).all()
     assert (np.diff(said.uncertainty) < 0.0).all()
+    assert tied.uncertainty[0] == tied.uncertainty[1] < tied.uncertainty[2]
 
 
-def test_raw_softmax_ranks_what_a_device_may_flush_to_zero_as_equal():
-    records = records_with_ranks([0, 0, 0])
-    records.uncertainty["neg_log_topk_mass_1"][:] = np.float32([0.0, 1e-40, 2e-37])
-    said = raw_softmax(records).uncertainty
-    assert said[0] == said[1] < said[2]
-
-
-def best_temperature(records, rows=ALL):
+def best_temperature(logits, labels, rows=ALL):
+    records = records_of(logits, labels)
     return fit_temperature(records.log_sum_exp[rows], records.label_logit[rows])
-
-
-def neg_log_mass(records, k, temperature):
-    return scaled_neg_log_mass(records.log_sum_exp, records.top_logits[:, :k], temperature)
 
 
 def drawn(temperature, *, n_samples=3000):
@@ -86,36 +75,30 @@ def test_temperature_is_that_of_least_loss(temperature):
     exact = minimize_scalar(
         lambda u: loss(logits, labels, np.exp(u)), bounds=np.log([0.25, 8.0]), method="bounded"
     )
-    found = best_temperature(records_of(logits, labels), np.arange(len(labels)))
+    found = best_temperature(logits, labels)
     assert found == pytest.approx(np.exp(exact.x), rel=2e-3)
     assert loss(logits, labels, found) == pytest.approx(exact.fun, abs=2e-6)
 
 
-@pytest.mark.parametrize("temperature", [0.26, 1.31, 7.9, *TEMPERATURES[[0, 7]]])
-@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize(("temperature", "k"), [(0.26, 1), (7.9, 3), (TEMPERATURES[7], 3)])
 def test_the_mass_after_scaling_is_that_of_the_logits(temperature, k):
     logits, labels = drawn(1.0, n_samples=500)
     descending = np.sort(logits / temperature, axis=1)[:, ::-1]
     rest = logsumexp(descending[:, k:], axis=1) - logsumexp(descending[:, :k], axis=1)
-    found = neg_log_mass(records_of(logits, labels, top_k=(1, 3)), k, temperature)
+    records = records_of(logits, labels, top_k=(1, 3))
+    found = scaled_neg_log_mass(records.log_sum_exp, records.top_logits[:, :k], temperature)
     np.testing.assert_allclose(found, np.log1p(np.exp(rest)), rtol=2e-3, atol=1e-6)
 
 
 def test_labels_that_are_always_right_get_the_least_temperature_and_never_the_most():
     logits, _ = drawn(1.0, n_samples=50)
-    rows = np.arange(50)
-    right = best_temperature(records_of(logits, logits.argmax(axis=1)), rows)
-    wrong = best_temperature(records_of(logits, logits.argmin(axis=1)), rows)
-    assert right == pytest.approx(0.25, rel=1e-3)
-    assert wrong == pytest.approx(8.0, rel=1e-3)
+    assert best_temperature(logits, logits.argmax(axis=1)) == pytest.approx(0.25, rel=1e-3)
+    assert best_temperature(logits, logits.argmin(axis=1)) == pytest.approx(8.0, rel=1e-3)
 
 
 def test_labels_of_classes_that_are_ruled_out_teach_nothing():
     logits, labels = drawn(2.0)
-    ruled_out = logits.copy()
-    ruled_out[:100, 0] = -np.inf
-    labels[:100] = 0
-    records = records_of(ruled_out, labels)
-    all_rows = best_temperature(records, np.arange(3000))
-    assert all_rows == pytest.approx(best_temperature(records, np.arange(100, 3000)), rel=1e-6)
-    assert best_temperature(records, np.arange(100)) == 1.0
+    logits[:100, 0], labels[:100] = -np.inf, 0
+    others = best_temperature(logits, labels, slice(100, None))
+    assert best_temperature(logits, labels) == pytest.approx(others, rel=1e-6)
+    assert best_temperature(logits, labels, slice(100)) == 1.0

@@ -1,12 +1,9 @@
 """Columns of several passes: the covariance's 2-norm, the mean probability, and prefixes."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from own_process import peak_of
 from sample_strategies import drawn_passes, pass_blocks
 
 from howsure.statistics.measures.passes import (
@@ -41,10 +38,11 @@ def test_norm_does_not_depend_on_the_order_of_classes_or_passes(log_p, data):
 
 
 @given(log_p=pass_blocks(), n_passes=st.integers(2, 9))
-def test_norm_of_equal_passes_is_zero(log_p, n_passes):
+def test_equal_passes_have_no_spread_and_their_own_mean(log_p, n_passes):
     same = np.repeat(log_p[:, :1], n_passes, axis=1)
     np.testing.assert_array_equal(covariance_norm(same), np.zeros(len(log_p)))
     np.testing.assert_array_equal(covariance_norm(same.astype(np.float32)), np.zeros(len(log_p)))
+    np.testing.assert_array_equal(mean_log_probability(same), log_p[:, 0])
 
 
 def test_norm_takes_single_precision_as_it_is():
@@ -55,56 +53,29 @@ def test_norm_takes_single_precision_as_it_is():
     np.testing.assert_allclose(expected, numpy_norm(log_p), rtol=1e-4)
 
 
-def test_one_pass_has_no_covariance():
-    with pytest.raises(ValueError, match="at least 2 passes, not 1"):
-        covariance_norm(np.log(np.full((2, 1, 2), 0.5)))
-
-
-@pytest.mark.parametrize("bad", [np.nan, 3.0])
-def test_norm_refuses_what_is_no_log_probability(bad):
-    log_p, _ = drawn_passes(4, 3, 5)
-    log_p[2, 1, 0] = bad
-    with pytest.raises(ValueError, match="pass 1 of row 2"):
+@pytest.mark.parametrize(("log_p", "rule"), [
+    *((np.zeros(shape), "must have shape") for shape in ((3, 4), (3, 4, 1), (3, 0, 4))),
+    (np.zeros((2, 2, 2), dtype=np.int64), "must be floating, not int64"),
+    (np.log(np.full((2, 1, 2), 0.5)), "at least 2 passes, not 1"),
+    *((np.where(np.arange(60).reshape(4, 3, 5) == 35, bad, -2.0), "pass 1 of row 2")
+      for bad in (np.nan, 3.0)),
+])  # fmt: skip
+def test_norm_refuses_other_arrays(log_p, rule):
+    with pytest.raises(ValueError, match=rule):
         covariance_norm(log_p)
 
 
-@pytest.mark.parametrize("shape", [(3, 4), (3, 4, 1), (3, 0, 4)])
-def test_norm_refuses_other_shapes_and_integers(shape):
-    with pytest.raises(ValueError, match="log_probabilities must have shape"):
-        covariance_norm(np.zeros(shape))
-    with pytest.raises(ValueError, match="must be floating, not int64"):
-        covariance_norm(np.zeros((2, 2, 2), dtype=np.int64))
-
-
-def test_memory_of_the_norm_does_not_grow_with_the_samples():
-    """Beyond what is given: tens of megabytes for blocks, and eight bytes a sample."""
-    log_p, _ = drawn_passes(500, 20, 500)
-    assert log_p.nbytes == 40_000_000
-    covariance_norm(log_p[:1])
-    peaks = [peak_of(partial(covariance_norm, log_p[:n_samples])) for n_samples in (250, 500)]
-    assert peaks[1] < 1.1 * peaks[0] + 100_000
-
-
-@pytest.mark.parametrize("n_classes", [2, 1000])
-def test_mean_is_the_logarithm_of_the_mean_probability(n_classes):
-    log_p, _ = drawn_passes(30, 7, n_classes)
-    found = mean_log_probability(log_p)
-    assert found.dtype == np.float64
-    np.testing.assert_allclose(found, np.log(np.exp(log_p).mean(axis=1)), rtol=1e-12, atol=1e-14)
-    np.testing.assert_allclose(np.exp(found).sum(axis=1), 1, rtol=1e-12)
-
-
-def test_mean_keeps_what_float64_could_not_hold():
+def test_mean_is_the_logarithm_of_the_mean_probability_which_float64_could_not_hold():
+    for n_classes in (2, 1000):
+        log_p, _ = drawn_passes(30, 7, n_classes)
+        found = mean_log_probability(log_p)
+        assert found.dtype == np.float64
+        expected = np.log(np.exp(log_p).mean(axis=1))
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
     log_p = np.full((1, 4, 2), -1e-300)
     log_p[0, :, 1] = [-2000.0, -2001.0, -3000.0, -np.inf]
     expected = -2000 + np.log((1 + np.exp(-1.0)) / 4)
     assert mean_log_probability(log_p)[0, 1] == pytest.approx(expected, rel=1e-15)
-
-
-@given(log_p=pass_blocks(), n_passes=st.integers(1, 9))
-def test_mean_of_equal_passes_is_each_of_them(log_p, n_passes):
-    same = np.repeat(log_p[:, :1], n_passes, axis=1)
-    np.testing.assert_array_equal(mean_log_probability(same), log_p[:, 0])
 
 
 def test_slopes_along_coordinates_have_none():
@@ -112,20 +83,13 @@ def test_slopes_along_coordinates_have_none():
     found = gradient_columns(slopes, exact=True)
     assert column_names("gradient_norm", 7, exact=True) == ((), ())
     assert list(found.uncertainty) == ["gradient_norm"]
-    np.testing.assert_allclose(
-        found.uncertainty["gradient_norm"], np.linalg.norm(slopes, axis=1), rtol=1e-6
-    )
+    norms = np.linalg.norm(slopes, axis=1)
+    np.testing.assert_allclose(found.uncertainty["gradient_norm"], norms, rtol=1e-6)
     assert found.mean_log_probability == found.mean_label_rank == {}
 
 
-@pytest.mark.parametrize(
-    ("passes", "expected"),
-    [
-        (1, (1,)),
-        (4, (1, 2, 3, 4)),
-        (21, (1, 2, 3, 5, 10, 20, 21)),
-        (1000, (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)),
-    ],
-)
-def test_usual_numbers_and_then_all(passes, expected):
-    assert prefixes(passes) == expected
+def test_usual_numbers_and_then_all():
+    usual = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)
+    assert prefixes(1000) == usual
+    assert prefixes(21) == (*usual[:6], 21)
+    assert (prefixes(1), prefixes(4)) == ((1,), (1, 2, 3, 4))

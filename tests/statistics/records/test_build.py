@@ -1,3 +1,4 @@
+import tracemalloc
 from functools import partial
 
 import numpy as np
@@ -5,10 +6,10 @@ import pytest
 import sample_strategies
 from hypothesis import given
 from hypothesis import strategies as st
-from own_process import peak_of
 from sample_strategies import logit_blocks
 from scipy.special import log_softmax, logsumexp
 
+from howsure.statistics.measures.passes import covariance_norm
 from howsure.statistics.records.build import build_records, score_uncertainty
 from howsure.statistics.records.records import TEMPERATURES, concatenate
 
@@ -25,33 +26,26 @@ def records():
     return records_of(LOGITS, LABELS)
 
 
-def test_log_probability_and_squares_are_those_of_the_softmax(records):
-    log_p = log_softmax(LOGITS, axis=1)
-    np.testing.assert_allclose(
-        records.label_log_probability, log_p[np.arange(300), LABELS], rtol=1e-11
-    )
+def test_records_are_those_of_the_softmax(records):
+    log_p, each = log_softmax(LOGITS, axis=1), np.arange(300)
+    own = log_p[each, LABELS]
+    np.testing.assert_allclose(records.label_log_probability, own, rtol=1e-11)
     np.testing.assert_allclose(records.sum_squares, (np.exp(log_p) ** 2).sum(axis=1), rtol=1e-12)
-
-
-def test_top_classes_and_their_log_odds_are_those_of_the_softmax(records):
-    log_p = log_softmax(LOGITS, axis=1)
     order = np.argsort(-LOGITS, axis=1)[:, :5]
     np.testing.assert_array_equal(records.top_classes, order)
-    others = np.array(
-        [
-            [logsumexp(np.delete(row, c)) for c in top]
-            for row, top in zip(LOGITS, order, strict=True)
-        ]
-    )
-    expected = np.take_along_axis(LOGITS, order, axis=1) - others
+    others = np.where(np.arange(12) == order[:, :, None], -np.inf, LOGITS[:, None])
+    expected = np.take_along_axis(LOGITS, order, axis=1) - logsumexp(others, axis=2)
     np.testing.assert_allclose(records.top_log_odds, expected, rtol=1e-6, atol=1e-6)
-    ranks = (log_p > log_p[np.arange(300), LABELS][:, None]).sum(axis=1)
-    np.testing.assert_array_equal(records.label_rank, ranks)
+    np.testing.assert_array_equal(records.label_rank, (log_p > own[:, None]).sum(axis=1))
     for k in (1, 3, 5):
         np.testing.assert_array_equal(records.hits(k), (order[:, :k] == LABELS[:, None]).any(1))
+    for name, values in score_uncertainty(LOGITS, top_k=(1, 5)).items():
+        assert values.dtype == np.float32
+        np.testing.assert_array_equal(records.uncertainty[name], values)
 
 
-def test_the_temperature_grid_gives_the_softmax_at_each_temperature(records):
+def test_the_grid_of_24_temperatures_gives_the_softmax_at_each(records):
+    np.testing.assert_allclose(TEMPERATURES, np.geomspace(0.25, 8.0, 24))
     relative = LOGITS - LOGITS.max(axis=1, keepdims=True)
     for column, temperature in enumerate(TEMPERATURES):
         expected = logsumexp(relative / temperature, axis=1)
@@ -62,19 +56,16 @@ def test_the_temperature_grid_gives_the_softmax_at_each_temperature(records):
     np.testing.assert_allclose(records.top_logits, -np.sort(-relative, axis=1)[:, :5], rtol=1e-6)
 
 
-def test_the_grid_has_24_temperatures_from_a_quarter_to_eight():
-    assert len(TEMPERATURES) == 24
-    assert (TEMPERATURES[0], TEMPERATURES[-1]) == (0.25, 8.0)
-    ratios = TEMPERATURES[1:] / TEMPERATURES[:-1]
-    np.testing.assert_allclose(ratios, ratios[0])
-
-
-def test_probabilities_enter_as_their_logarithms(records):
+def test_probabilities_enter_as_their_logarithms_and_measures_made_elsewhere_as_they_are(records):
     again = build_records(
         log_softmax(LOGITS, axis=1), LABELS, tie_keys=records.tie_key, top_k=(1, 5)
     )
     for name, array in records.to_arrays().items():
         np.testing.assert_allclose(again.to_arrays()[name], array, rtol=1e-5, atol=1e-12)
+    values = np.linspace(0, 1, 300).astype(np.float32)
+    own = records_of(LOGITS, LABELS, uncertainty={"entropy": values}).uncertainty
+    assert list(own) == ["entropy"]
+    np.testing.assert_array_equal(own["entropy"], values)
 
 
 @given(logit_blocks(), st.data())
@@ -96,26 +87,28 @@ def test_the_size_of_a_block_does_not_show():
         np.testing.assert_array_equal(whole.to_arrays()[name][200:], array)
 
 
+def peak_of(work):
+    """Return the most bytes that Python holds during a call."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
 def test_memory_beyond_the_logits_does_not_grow_with_them():
-    logits = RNG.normal(size=(20_000, 1000)).astype(np.float64)
-    labels = np.zeros(20_000, dtype=np.int64)
-    keys = np.zeros(20_000, dtype=np.uint32)
-    peak = peak_of(lambda: build_records(logits, labels, tie_keys=keys, top_k=(1, 5)))
-    # The checks of the whole array are its booleans: an eighth of it.
-    assert peak < logits.nbytes
+    """The checks of the whole array are its booleans, an eighth of it; a record has 400 bytes."""
+    logits, zeros = RNG.normal(size=(10_000, 1000)), np.zeros(10_000, dtype=np.uint32)
 
+    def build(n):
+        build_records(logits[:n], zeros[:n].astype(int), tie_keys=zeros[:n], top_k=(1, 5))
 
-def test_measures_made_elsewhere_are_taken_as_they_are():
-    given_values = np.linspace(0, 1, 300).astype(np.float32)
-    records = records_of(LOGITS, LABELS, uncertainty={"entropy": given_values})
-    assert list(records.uncertainty) == ["entropy"]
-    np.testing.assert_array_equal(records.uncertainty["entropy"], given_values)
-
-
-def test_measures_are_those_of_the_scoring_head(records):
-    for name, values in score_uncertainty(LOGITS, top_k=(1, 5)).items():
-        assert values.dtype == np.float32
-        np.testing.assert_array_equal(records.uncertainty[name], values)
+    half, whole = (peak_of(partial(build, n)) for n in (5000, 10_000))
+    assert whole - half < 0.25 * logits[5000:].nbytes
+    log_p, _ = sample_strategies.drawn_passes(500, 20, 500)
+    half, whole = (peak_of(partial(covariance_norm, log_p[:n])) for n in (250, 500))
+    assert whole < 1.1 * half + 100_000, "the spread of passes takes eight bytes a sample"
 
 
 def test_ruled_out_and_impossible_classes_leave_no_nan():
@@ -127,23 +120,15 @@ def test_ruled_out_and_impossible_classes_leave_no_nan():
     assert not any(np.signbit(values).any() for values in records.uncertainty.values())
 
 
-@pytest.mark.parametrize(
-    ("change", "rule"),
-    [
-        ({"labels": np.full(300, 12)}, "row 0 holds 12"),
-        ({"top_k": (12,)}, r"top_k must lie in \[1, 11\], not 12"),
-        ({"tie_keys": np.zeros(3, dtype=np.uint32)}, "tie_keys must have shape"),
-        ({"tie_keys": np.zeros(300, dtype=np.int64)}, "tie_key must be uint32"),
-        ({"uncertainty": {"entropy": np.zeros(4)}}, r"entropy must have shape \(300,\)"),
-        ({"scores": np.full((300, 12), np.nan)}, "logits must be finite: row 0"),
-    ],
-)
+@pytest.mark.parametrize(("change", "rule"), [
+    ({"labels": np.full(300, 12)}, "row 0 holds 12"), ({"top_k": (12,)}, r"top_k must .* not 12"),
+    ({"tie_keys": np.zeros(3, dtype=np.uint32)}, "tie_keys must have shape"),
+    ({"tie_keys": np.zeros(300, dtype=np.int64)}, "tie_key must be uint32"),
+    ({"uncertainty": {"entropy": np.zeros(4)}}, r"entropy must have shape \(300,\)"),
+    ({"scores": np.full((300, 12), np.nan)}, "logits must be finite: row 0"),
+])  # fmt: skip
 def test_bad_input_is_refused_by_name(change, rule):
-    arguments = {
-        "scores": LOGITS,
-        "labels": LABELS,
-        "tie_keys": np.zeros(300, dtype=np.uint32),
-        "top_k": (1, 5),
-    } | change
+    arguments = {"scores": LOGITS, "labels": LABELS, "top_k": (1, 5)}
+    arguments |= {"tie_keys": np.zeros(300, dtype=np.uint32)} | change
     with pytest.raises(ValueError, match=rule):
         build_records(arguments.pop("scores"), arguments.pop("labels"), **arguments)

@@ -13,9 +13,7 @@ from howsure.statistics.scores import SCORES, Predictions
 from howsure.statistics.scores.ranking import selective_risks
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 2), st.booleans()), min_size=1, max_size=6),
-)
+@given(st.lists(st.tuples(st.integers(0, 2), st.booleans()), min_size=1, max_size=6))
 def test_ties_are_the_mean_over_all_their_orders(samples):
     uncertainty, hits = np.array(samples).T
     judged = Predictions(uncertainty=uncertainty, hits=hits > 0, probability=hits / 2)

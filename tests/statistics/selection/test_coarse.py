@@ -28,23 +28,15 @@ def brute_force(uncertainty, hits, targets):
 
 
 @given(judged_uncertainties(), TARGETS)
-def test_edges_are_the_largest_that_meet_their_targets(sample, targets):
+def test_edges_are_the_largest_that_meet_their_targets_and_cells_hold_every_sample_once(
+    sample, targets
+):
     uncertainty, hits = sample
     table = fit_coarse_table(ranking_of(uncertainty, hits), targets=targets)
     values = np.where(np.abs(uncertainty) < UNDERFLOW, UNDERFLOW, uncertainty)
-
     for edge, end in zip(table.edges, brute_force(values, hits, targets), strict=True):
-        if end is None:
-            assert edge is None
-        else:
-            assert ((values <= edge) == (values <= end)).all()
-
-
-@given(judged_uncertainties(), TARGETS)
-def test_cells_hold_every_sample_once(sample, targets):
-    uncertainty, hits = sample
-    table = fit_coarse_table(ranking_of(uncertainty, hits), targets=targets)
-
+        assert (edge is None) == (end is None)
+        assert edge is None or ((values <= edge) == (values <= end)).all()
     assert [cell.target for cell in table.cells] == [*targets, None]
     assert sum(cell.count for cell in table.cells) == len(hits)
     assert sum(cell.hits for cell in table.cells) == hits.sum()
@@ -52,28 +44,22 @@ def test_cells_hold_every_sample_once(sample, targets):
     for cell, edge in zip(table.cells, (*table.edges, None), strict=True):
         assert cell.upper == edge
         if cell.count == 0:
-            assert cell.probability is None
-            assert cell.interval is None
-        else:
-            assert cell.probability == cell.hits / cell.count
-            assert cell.interval[0] <= cell.probability <= cell.interval[1]
-            if cell.target is not None:
-                assert cell.probability >= cell.target - 1e-9
+            assert cell.probability is cell.interval is None
+            continue
+        assert cell.probability == cell.hits / cell.count >= (cell.target or 0.0) - 1e-9
+        assert cell.interval[0] <= cell.probability <= cell.interval[1]
+
+
+def of_one_value(hits, **options):
+    return fit_coarse_table(ranking_of(np.ones(len(hits), dtype=np.float32), hits), **options)
 
 
 def test_intervals_are_exact():
-    hits = np.arange(100) % 10 > 0  # 90 of 100
-    table = fit_coarse_table(
-        ranking_of(np.zeros(100, dtype=np.float32), hits), targets=(0.9,), level=0.9
-    )
-
+    table = of_one_value(np.arange(100) % 10 > 0, targets=(0.9,), level=0.9)
     expected = binomtest(90, 100).proportion_ci(0.9, method="exact")
     assert table.cells[0].interval == pytest.approx((expected.low, expected.high), rel=1e-9)
 
 
 def test_rate_of_exactly_a_target_that_rounds_up_meets_it():
     """In float64, .55 of 100 is 55.00000000000001."""
-    hits = np.arange(100) >= 45
-    table = fit_coarse_table(ranking_of(np.ones(100, dtype=np.float32), hits), targets=(0.55,))
-
-    assert table.edges == (1.0,)
+    assert of_one_value(np.arange(100) >= 45, targets=(0.55,)).edges == (1.0,)

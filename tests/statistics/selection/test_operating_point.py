@@ -48,8 +48,6 @@ def test_a_coverage_is_reached_and_no_smaller_threshold_reaches_it(found, covera
 
 
 EVENLY = np.arange(1000, dtype=np.float32)
-
-
 ONE_WRONG_IN_25 = EVENLY % 25 != 7  # one in twenty-five is wrong
 
 
@@ -60,6 +58,8 @@ def test_it_is_the_volume_times_the_shares_and_their_exact_intervals():
     for interval, part in ((found.accepted_interval, 800), (found.errors_interval, 32)):
         share = binomtest(part, 1000).proportion_ci(0.95)
         np.testing.assert_allclose(interval, (10_000 * share.low, 10_000 * share.high), rtol=1e-6)
+    nothing = expected_volume(consequences(EVENLY, ONE_WRONG_IN_25, -1.0, level=0.95), 7)
+    assert (nothing.accepted, nothing.errors, nothing.reviewed) == (0, 0, 7)
 
 
 def test_errors_by_which_a_threshold_was_chosen_do_not_say_how_many_to_expect():
@@ -78,9 +78,3 @@ def test_errors_by_which_a_threshold_was_chosen_do_not_say_how_many_to_expect():
     ends = (10_000 * share.low, 10_000 * share.high)
     np.testing.assert_allclose(judged.expected.errors_interval, ends, rtol=1e-6)
     assert judged.expected.errors == 400
-
-
-def test_of_nothing_nothing_is_expected():
-    seen = consequences(EVENLY, ONE_WRONG_IN_25, -1.0, level=0.95)
-    found = expected_volume(seen, 7)
-    assert (found.accepted, found.errors, found.reviewed) == (0, 0, 7)

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sample_strategies import judged_uncertainties, uncertainties
 
+from howsure.statistics.bins.design import SampleDesign
 from howsure.statistics.bins.edges import UNDERFLOW, quantile_edges
 from howsure.statistics.ranking import ood_thresholds, ranking_of
 
@@ -53,14 +54,31 @@ def test_at_least_the_level_lies_below_and_no_smaller_value_would_do(uncertainty
     assert (below & ~last_block).mean() < level
 
 
+EVEN = np.arange(100, dtype=np.float32)
+
+
 def test_threshold_is_half_way_to_the_next_value():
-    uncertainty = np.arange(100, dtype=np.float32)
-
-    assert ood_thresholds(ranking_of(uncertainty)) == {0.9: 89.5, 0.95: 94.5, 0.99: 98.5}
+    assert ood_thresholds(ranking_of(EVEN)) == {0.9: 89.5, 0.95: 94.5, 0.99: 98.5}
 
 
-@pytest.mark.parametrize("level", [0.1, 0.3, 0.6, 0.7, 0.9])
-def test_products_that_float64_rounds_up_take_no_further_sample(level):
-    threshold = ood_thresholds(ranking_of(np.arange(10, dtype=np.float32)), (level,))[level]
+@pytest.mark.parametrize("weight", [None, 0.1, 0.3, 1.0 / 3.0, 7.0])
+@pytest.mark.parametrize("n_samples", [10, 100])
+def test_shares_that_float64_rounds_take_no_further_sample(n_samples, weight):
+    """.1 + .2 is more than .3; and sums of equal weights are no products."""
+    design = None if weight is None else SampleDesign(np.full(n_samples, weight))
+    ranked = ranking_of(EVEN[:n_samples], design=design)
+    places = np.arange(1, n_samples)
+    for shares in (places / n_samples, np.cumsum(np.full(n_samples, 1 / n_samples))[:-1]):
+        found = ranked.thresholds_of_coverage(shares)
+        assert found.tolist() == (places - 0.5).tolist()
 
-    assert threshold == round(10 * level) - 0.5
+
+@given(judged_uncertainties(), st.integers(0, 99))
+def test_whole_weights_are_repeated_samples(sample, seed):
+    uncertainty, hits = sample
+    weights = np.random.default_rng(seed).integers(1, 5, len(hits))
+    weighted = ranking_of(uncertainty, hits, SampleDesign(weights * 0.3))
+    repeated = ranking_of(np.repeat(uncertainty, weights), np.repeat(hits, weights))
+    assert ood_thresholds(weighted) == ood_thresholds(repeated)
+    np.testing.assert_allclose(weighted.coverage, repeated.coverage)
+    np.testing.assert_allclose(weighted.risk, repeated.risk, atol=1e-12)
