@@ -1,54 +1,48 @@
-"""The one file of model and tables: its outputs, versions and size."""
+"""The one file of model and tables: its outputs, names, versions, metadata and size."""
 
-from pathlib import Path
+import json
 
 import numpy as np
+import onnx
+import onnxruntime
 import pytest
 from calibrated_files import Model, assert_answers, calibrate, direct_model, write
 from classifier_files import FILES
-from graph_models import FLOAT, constant, make_model, node, passthrough, value
-from onnx import TensorProto
+from graph_models import FLOAT, constant, make_model, node, passthrough, steps, value
+from onnx import TensorProto, helper
 
 from service.graph.export import build_export_graph
+from service.graph.load import load_onnx_model
 
-PASSES = Path(__file__).parents[2] / "data" / "passes"
-LOGITS = (3 * np.random.default_rng(0).normal(size=(4000, 10))).astype(np.float32)
+LOGITS = (3 * np.random.default_rng(0).normal(size=(1000, 10))).astype(np.float32)
 ROWS = {"x": LOGITS}
 INT64, BOOL = TensorProto.INT64, TensorProto.BOOL
+Y = {"said": {"name": "y"}}
 
 
 def declared(graph):
+    """Return type and shape of each output of ours."""
+    kinds = {output.name: output.type.tensor_type for output in graph.graph.output[1:]}
     return {
-        output.name: (
-            output.type.tensor_type.elem_type,
-            [dim.dim_value or dim.dim_param for dim in output.type.tensor_type.shape.dim],
-        )
-        for output in graph.graph.output[1:]
+        name: (kind.elem_type, [dim.dim_value or dim.dim_param for dim in kind.shape.dim])
+        for name, kind in kinds.items()
     }
 
 
-def event_outputs(k, rows="N"):
+def event_outputs(k):
     names = ("probability", "lower", "upper", "uncertainty")
-    return {f"top{k}_{name}": (FLOAT, [rows]) for name in names} | {f"top{k}_bin": (INT64, [rows])}
+    return {f"top{k}_{name}": (FLOAT, ["N"]) for name in names} | {f"top{k}_bin": (INT64, ["N"])}
+
+
+FLAGS = ("out_of_distribution", "abstain", "abstain_0.05", "abstain_0.01")
 
 
 def test_the_outputs_their_order_types_and_shapes():
     file = calibrate(passthrough(shape=("N", 10)), ROWS)
-    assert list(declared(file.graph).items()) == list(
-        (
-            {
-                "class": (INT64, ["N"]),
-                "topk_class": (INT64, ["N", 5]),
-                "topk_score": (FLOAT, ["N", 5]),
-                "topk_probability": (FLOAT, ["N", 5]),
-            }
-            | event_outputs(1)
-            | event_outputs(5)
-            | dict.fromkeys(
-                ("out_of_distribution", "abstain", "abstain_0.05", "abstain_0.01"), (BOOL, ["N"])
-            )
-        ).items()
-    )
+    expected = {"class": (INT64, ["N"]), "topk_class": (INT64, ["N", 5])}
+    expected |= dict.fromkeys(("topk_score", "topk_probability"), (FLOAT, ["N", 5]))
+    expected |= event_outputs(1) | event_outputs(5) | dict.fromkeys(FLAGS, (BOOL, ["N"]))
+    assert list(declared(file.graph).items()) == list(expected.items())
 
 
 def test_without_top_1_nothing_is_flagged():
@@ -60,7 +54,7 @@ def test_without_top_1_nothing_is_flagged():
 
 def test_without_thresholds_there_are_no_flags():
     file = calibrate(passthrough(), ROWS, ood_threshold=None, accept_thresholds=())
-    assert not {"out_of_distribution", "abstain"} & declared(file.graph).keys()
+    assert not {*FLAGS} & declared(file.graph).keys()
 
 
 def test_abstain_is_that_of_the_first_risk():
@@ -74,14 +68,9 @@ def test_abstain_is_that_of_the_first_risk():
 @pytest.mark.parametrize("threshold", [0.1 + 0.2, 1.0, np.inf])
 def test_a_threshold_lies_within(threshold):
     """As float32, which may be more or less; nothing finite lies beyond infinity."""
-    rows = {"x": LOGITS[:1000], "u": np.linspace(0, 2, 1000, dtype=np.float32)}
-    file = calibrate(
-        direct_model(10),
-        rows,
-        columns={1: "output_v"},
-        said={"name": "y"},
-        ood_threshold=threshold,
-    )
+    rows = {"x": LOGITS, "u": np.linspace(0, 2, 1000, dtype=np.float32)}
+    options = {"columns": {1: "output_v"}, "ood_threshold": threshold}
+    file = calibrate(direct_model(10), rows, **options, **Y)
     at = np.float32(threshold)
     rows["u"][:4] = [at, np.nextafter(at, np.float32(np.inf)), np.nextafter(at, 0), np.nan]
     is_endless = threshold == np.inf  # so is the row on it
@@ -89,18 +78,25 @@ def test_a_threshold_lies_within(threshold):
     np.testing.assert_array_equal(flags[:4], [is_endless, True, False, True])
 
 
-def test_rows_are_called_as_the_model_calls_them():
-    shapes = {"batch": "batch", None: "N", 4000: 4000}
-    for size, expected in shapes.items():
-        file = calibrate(passthrough(shape=(size, 10)), ROWS)
-        assert declared(file.graph)["class"] == (INT64, [expected])
-    default = make_model(  # of IR 3: weights are inputs too
-        [node("Mul", ["x", "w"], ["y"])],
-        inputs=[value("w", (1, 1)), value("x", ("n_images", 10))],
-        initializers=[constant("w", [[2.0]])],
-        ir_version=3,
-    )
-    assert declared(calibrate(default, ROWS).graph)["top1_bin"] == (INT64, ["n_images"])
+OF_IR_3 = make_model(  # weights are inputs too
+    steps("y = Mul(x, w)"),
+    inputs=[value("w", (1, 1)), value("x", ("n_images", 10))],
+    initializers=[constant("w", [[2.0]])],
+    ir_version=3,
+)
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        (passthrough(shape=("batch", 10)), "batch"),
+        (passthrough(shape=(None, 10)), "N"),
+        (passthrough(shape=(1000, 10)), 1000),
+        (OF_IR_3, "n_images"),
+    ],
+)
+def test_rows_are_called_as_the_model_calls_them(model, expected):
+    assert declared(calibrate(model, ROWS).graph)["class"] == (INT64, [expected])
 
 
 def test_what_float32_cannot_hold_is_in_no_bin():
@@ -115,13 +111,11 @@ def test_what_float32_cannot_hold_is_in_no_bin():
 
 def test_the_head_is_the_one_that_served():
     """A refit may leave out a k, which the head still ranks: the bits depend on it."""
-    rng = np.random.default_rng(1)
-    rows = {"x": (2 * rng.normal(size=(5000, 40))).astype(np.float32)}
+    rows = {"x": (2 * np.random.default_rng(1).normal(size=(5000, 40))).astype(np.float32)}
     both = calibrate(passthrough(), rows, columns={1: "entropy", 20: "neg_log_topk_mass_20"})
     alone = write(both.model, both.choice, {1: both.tables[1]}, {1: "entropy"}, top_k=(1, 20))
-    np.testing.assert_array_equal(
-        alone.answer(rows)["top1_uncertainty"], both.serve(rows)["howsure_entropy"]
-    )
+    entropy = both.serve(rows)["howsure_entropy"]
+    np.testing.assert_array_equal(alone.answer(rows)["top1_uncertainty"], entropy)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +123,7 @@ def test_the_head_is_the_one_that_served():
 )
 def test_a_file_grows_by_less_than_20_kb_at_100_bins_and_two_events(name):
     file = FILES[name]()
-    calibrated = calibrate(Model(file.data), file.draw(5000), n_bins=100)
+    calibrated = calibrate(Model(file.data), file.draw(1000), n_bins=100)
     assert [table.n_bins for table in calibrated.tables.values()] == [100, 100]
     assert len(calibrated.graph.SerializeToString()) - len(file.data) < 20_000
 
@@ -146,13 +140,72 @@ def test_the_ir_version_is_one_that_most_runtimes_read(opset, ir_version, expect
 def test_what_needs_a_newer_ir_version_keeps_it():
     model = passthrough(ir_version=13)
     model.configuration.add(name="two devices", num_devices=2)
-    choice = Model(passthrough().SerializeToString()).choose(ROWS)
-    spec = calibrate(passthrough(), ROWS, n_bins=3).spec
-    assert build_export_graph(model, choice, spec, {}).ir_version == 13
+    file = calibrate(passthrough(), ROWS, n_bins=3)
+    assert build_export_graph(model, file.choice, file.spec, {}).ir_version == 13
 
 
 def test_a_file_answers_one_row_and_none():
     file = calibrate(passthrough(), ROWS)
     assert_answers(file, {"x": LOGITS[:1]})
-    answers = file.answer({"x": LOGITS[:0]})
-    assert {len(values) for values in answers.values()} == {0}
+    assert {len(values) for values in file.answer({"x": LOGITS[:0]}).values()} == {0}
+
+
+def metadata(graph):
+    return {entry.key: entry.value for entry in graph.metadata_props}
+
+
+def test_metadata_come_back_from_a_session():
+    model = passthrough()
+    helper.set_model_props(model, {"author": "someone", "howsure.name": "an older calibration"})
+    ours = {"howsure.calibration": "an id", "howsure.classes": json.dumps(["naïve", "日本", "c"])}
+    content = calibrate(model, ROWS, metadata=ours).graph.SerializeToString()
+    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    expected = {"author": "someone", **ours, "howsure.prefix": ""}
+    assert session.get_modelmeta().custom_metadata_map == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "x", "outputs"),
+    [
+        ("inner = Identity(class); y = Neg(inner)", "class", ["y"]),
+        ("top5_lower = Identity(x); y = Neg(top5_lower)", "x", ["y"]),
+        ("y = Neg(x); abstain = Abs(y)", "x", ["y", "abstain"]),
+    ],
+    ids=["input", "value", "output"],
+)
+def test_one_name_of_ours_in_the_model_puts_a_prefix_before_all(text, x, outputs):
+    model = make_model(steps(text), inputs=[value(x)], outputs=[value(name) for name in outputs])
+    file = calibrate(model, {x: LOGITS}, **Y)
+    added = file.graph.graph.output[len(outputs) :]
+    assert all(output.name.startswith("howsure_") for output in added)
+    assert metadata(file.graph)["howsure.prefix"] == "howsure_"
+    answers = assert_answers(file, {x: LOGITS}, prefix="howsure_")
+    assert answers["abstain"].dtype == np.bool_
+    if "abstain" in outputs:
+        np.testing.assert_array_equal(file.answer({x: LOGITS})["abstain"], np.abs(LOGITS))
+
+
+def test_a_calibrated_file_can_be_calibrated_again_and_again():
+    model, prefixes, names = passthrough(shape=("N", 10)), [], ["y"]
+    for n_bins in (50, 20, 10):
+        file = calibrate(model, ROWS, n_bins=n_bins, **Y)
+        model, before = file.graph, names
+        names = [output.name for output in model.graph.output]
+        assert names[: len(before)] == before
+        prefixes.append(metadata(model)["howsure.prefix"])
+        onnx.checker.check_model(model, full_check=True)
+    assert prefixes == ["", "howsure_", "howsure_2_"]
+    assert_answers(file, ROWS, prefix="howsure_2_")
+    assert [file.answer(ROWS)[f"{prefix}top1_bin"].max() for prefix in prefixes] == [49, 19, 9]
+
+
+@pytest.mark.parametrize("name", ["howsure_scores", "my_howsure_class", "user.y", "howsure_class"])
+def test_the_models_outputs_keep_whatever_name_they_have(name):
+    nodes = [node("Identity", ["x"], [name]), node("Neg", [name], ["class"])]
+    model = make_model(nodes, outputs=[value(name), value("class")])
+    loaded = load_onnx_model(model.SerializeToString()).graph.output[0].name
+    file = calibrate(model, ROWS, said={"name": loaded})
+    assert [output.name for output in file.graph.graph.output[:2]] == [name, "class"]
+    answers = file.answer(ROWS)
+    np.testing.assert_array_equal(answers[name], LOGITS)
+    np.testing.assert_array_equal(answers["class"], -LOGITS)

@@ -1,10 +1,13 @@
 """External weights, as ONNX Runtime takes them: from memory, in an empty working directory."""
 
 import mmap
+from collections.abc import Iterator
 
 import numpy as np
 import onnxruntime
 import pytest
+from google.protobuf.descriptor import Descriptor
+from google.protobuf.message import Message
 from graph_models import (
     BIAS,
     BLOB,
@@ -16,10 +19,11 @@ from graph_models import (
     make_model,
     node,
     run_session,
+    steps,
 )
-from onnx import TensorProto
+from onnx import ModelProto, TensorProto
 
-from service.errors import InvalidOnnxModel
+from service.errors import InvalidOnnxModel, ModelRule
 from service.graph.describe import describe_onnx_model
 from service.graph.gate.external_weights import (
     MAX_EMBEDDED_BYTES,
@@ -31,84 +35,71 @@ from service.graph.load import load_onnx_model
 X = np.random.default_rng(1).normal(size=(3, 40)).astype(np.float32)
 
 
-def load(model, companions, tmp_path, monkeypatch):
-    """Run the model from bytes, in a folder where a file of the same name holds other numbers."""
+def weights(name="w"):
+    return external(name, [40, 20], 0, 3200)
+
+
+def in_constant():
+    return make_model(
+        [node("Constant", [], ["w"], value=weights("")), node("MatMul", ["x", "w"], ["y"])]
+    )
+
+
+def in_branch():
+    nodes = branched(steps("a = MatMul(x, w)"), "x", "y", initializers=[weights()])
+    return make_model(nodes)
+
+
+def in_function():
+    body = [node("Constant", [], ["w"], value=weights("")), node("MatMul", ["a", "w"], ["o"])]
+    call, options = function_call(body, "x", "y")
+    return make_model(call, **options)
+
+
+def with_shape():
+    shape = external("s", [2], 3280, 16, element_type=TensorProto.INT64)
+    nodes = steps("m = MatMul(x, w); y = Reshape(m, s)")
+    return make_model(nodes, initializers=[weights(), shape])
+
+
+WITH_SHAPE = BLOB + np.array([-1, 20], np.int64).tobytes()
+TWO_FILES = {"w.data": BLOB, "b.data": BIAS.tobytes()}
+
+
+@pytest.mark.parametrize(
+    ("model", "companions", "in_memory", "bias"),
+    [
+        (linear(), {"w.data": BLOB}, ("w.data",), BIAS),
+        # 80 bytes are put into the graph.
+        (linear(bias=external("b", [20], 0, location="b.data")), TWO_FILES, ("w.data",), BIAS),
+        (with_shape(), {"w.data": WITH_SHAPE}, ("w.data",), 0),
+        # Weights of nodes, branches and functions are put into the graph.
+        (in_constant(), {"w.data": BLOB}, (), 0),
+        (in_branch(), {"w.data": BLOB}, (), 0),
+        (in_function(), {"w.data": BLOB}, (), 0),
+    ],
+)
+def test_weights_come_from_memory_and_never_from_the_folder(
+    tmp_path, monkeypatch, model, companions, in_memory, bias
+):
+    """Files of the same names in the folder hold other numbers."""
+    assert external_files(model) == tuple(sorted(companions))
     monkeypatch.chdir(tmp_path)
-    for name in companions:
-        (tmp_path / name).write_bytes(bytes(len(companions[name])))
+    for name, content in companions.items():
+        (tmp_path / name).write_bytes(bytes(len(content)))
     loaded = load_onnx_model(model.SerializeToString())
-    in_memory = attach_external_data(loaded, companions)
+    assert attach_external_data(loaded, companions) == in_memory
     options = onnxruntime.SessionOptions()
     buffers = [companions[name] for name in in_memory]
     options.add_external_initializers_from_files_in_memory(
         list(in_memory), buffers, [len(buffer) for buffer in buffers]
     )
-    return in_memory, run_session(loaded, {"x": X}, options)["y"]
-
-
-def test_large_weights_come_from_memory_and_never_from_the_folder(tmp_path, monkeypatch):
-    in_memory, y = load(linear(), {"w.data": BLOB}, tmp_path, monkeypatch)
-    assert in_memory == ("w.data",)
-    np.testing.assert_allclose(y, X @ EXTERNAL_WEIGHTS + BIAS, rtol=1e-4, atol=1e-4)
-
-
-def test_several_files_may_hold_weights(tmp_path, monkeypatch):
-    model = linear(bias=external("b", [20], 0, location="b.data"))
-    assert external_files(model) == ("b.data", "w.data")
-    companions = {"w.data": BLOB, "b.data": BIAS.tobytes()}
-    in_memory, y = load(model, companions, tmp_path, monkeypatch)
-    assert in_memory == ("w.data",)  # 80 bytes are put into the graph
-    np.testing.assert_allclose(y, X @ EXTERNAL_WEIGHTS + BIAS, rtol=1e-4, atol=1e-4)
-
-
-def test_a_shape_may_lie_outside(tmp_path, monkeypatch):
-    blob = BLOB + np.array([-1, 20], np.int64).tobytes()
-    model = make_model(
-        [node("MatMul", ["x", "w"], ["m"]), node("Reshape", ["m", "s"], ["y"])],
-        initializers=[
-            external("w", [40, 20], 0, 3200),
-            external("s", [2], 3280, 16, element_type=TensorProto.INT64),
-        ],
-    )
-    _, y = load(model, {"w.data": blob}, tmp_path, monkeypatch)
-    np.testing.assert_allclose(y, X @ EXTERNAL_WEIGHTS, rtol=1e-4, atol=1e-4)
-
-
-def in_constant():
-    nodes = [
-        node("Constant", [], ["w"], value=external("", [40, 20], 0, 3200)),
-        node("MatMul", ["x", "w"], ["y"]),
-    ]
-    return make_model(nodes)
-
-
-def in_branch():
-    weights = [external("w", [40, 20], 0, 3200)]
-    return make_model(branched([node("MatMul", ["x", "w"], ["a"])], "x", "y", initializers=weights))
-
-
-def in_function():
-    body = [
-        node("Constant", [], ["w"], value=external("", [40, 20], 0, 3200)),
-        node("MatMul", ["a", "w"], ["o"]),
-    ]
-    call, options = function_call(body, "x", "y")
-    return make_model(call, **options)
-
-
-@pytest.mark.parametrize("make", [in_constant, in_branch, in_function])
-def test_weights_of_nodes_branches_and_functions_are_put_into_the_graph(
-    make, tmp_path, monkeypatch
-):
-    model = make()
-    assert external_files(model) == ("w.data",)
-    in_memory, y = load(model, {"w.data": BLOB}, tmp_path, monkeypatch)
-    assert in_memory == ()
-    np.testing.assert_allclose(y, X @ EXTERNAL_WEIGHTS, rtol=1e-4, atol=1e-4)
+    y = run_session(loaded, {"x": X}, options)["y"]
+    np.testing.assert_allclose(y, X @ EXTERNAL_WEIGHTS + bias, rtol=1e-4, atol=1e-4)
 
 
 def test_sparse_weights_are_found():
-    model = make_model([node("MatMul", ["x", "w"], ["y"])])
+    model = make_model(steps("y = MatMul(x, w)"))
     model.graph.sparse_initializer.add(
         values=external("w", [2], 0, 8),
         indices=external("i", [2], 8, 16, element_type=TensorProto.INT64),
@@ -122,39 +113,16 @@ def test_sparse_weights_are_found():
 @pytest.mark.parametrize(
     "location",
     [
-        "",
-        "..",
-        "folder/w.data",
-        "/etc/passwd",
-        "..\\w.data",
-        "C:w.data",
-        "w.data\0",
+        *("", "..", "folder/w.data", "/etc/passwd", "..\\w.data", "C:w.data", "w.data\0"),
         "*/_ORT_MEM_ADDR_/*",
     ],
 )
 @pytest.mark.parametrize("check", [external_files, describe_onnx_model])
 def test_only_plain_names_are_followed(location, check):
-    with pytest.raises(InvalidOnnxModel, match=r"tensor 'w'.*plain name") as caught:
+    with pytest.raises(InvalidOnnxModel, match="'w'") as caught:
         check(linear(external("w", [40, 20], 0, location=location)))
-    assert caught.value.violations[0].location == "model"
-
-
-@pytest.mark.parametrize(
-    ("tensor", "message"),
-    [
-        (external("w", [40, 20], 0, 3199), "3200 bytes.*'3199'"),
-        (external("w", [40, 20], -4, 3200), "offset '-4'"),
-        (external("w", [40, 20], 0, "9" * 30), "length"),
-        (external("w", [40, 20], "²"), "offset"),
-        (external("w", [40, -20], 0), "type or shape"),
-        (external("w", [2], 0, element_type=TensorProto.STRING), "type or shape"),
-        (external("w", [2], 0, element_type=999), "type or shape"),
-        (external("w", [2**40, 2**40], 0, 3200), "bytes"),
-    ],
-)
-def test_references_that_do_not_fit_their_tensor_are_refused(tensor, message):
-    with pytest.raises(InvalidOnnxModel, match=message):
-        external_files(linear(tensor))
+    (violation,) = caught.value.violations
+    assert (violation.location, violation.rule) == ("model", ModelRule.EXTERNAL_PATH)
 
 
 def twice():
@@ -164,17 +132,35 @@ def twice():
 
 
 @pytest.mark.parametrize(
-    ("tensor", "companions", "message"),
+    ("tensor", "named"),
     [
-        (twice(), {}, "twice"),
-        (None, {}, "sent: none"),
-        (None, {"other": BLOB}, r"tensor 'w' needs.*'w.data'.*sent: 'other'"),
-        *((None, {"w.data": BLOB[:n]}, f"'w.data', which has {n}") for n in (0, 3199, 3279)),
+        (external("w", [40, 20], 0, 3199), "3200 bytes.*'3199'"),
+        (external("w", [40, 20], -4, 3200), "offset '-4'"),
+        (external("w", [40, 20], 0, "9" * 30), "length"),
+        (external("w", [40, 20], "²"), "offset"),
+        (external("w", [40, -20], 0), "type or shape"),
+        (external("w", [2], 0, element_type=TensorProto.STRING), "type or shape"),
+        (external("w", [2], 0, element_type=999), "type or shape"),
+        (external("w", [2**40, 2**40], 0, 3200), "bytes"),
+        (twice(), "twice"),
     ],
 )
-def test_references_that_do_not_fit_what_was_sent_are_refused(tensor, companions, message):
-    with pytest.raises(InvalidOnnxModel, match=message):
-        attach_external_data(linear(tensor), companions)
+def test_references_that_do_not_fit_their_tensor_are_refused(tensor, named):
+    with pytest.raises(InvalidOnnxModel, match=named):
+        external_files(linear(tensor))
+
+
+@pytest.mark.parametrize(
+    ("companions", "named"),
+    [
+        ({}, "sent: none"),
+        ({"other": BLOB}, r"'w' needs.*'w.data'.*sent: 'other'"),
+        *(({"w.data": BLOB[:n]}, f"'w.data', which has {n}") for n in (0, 3199, 3279)),
+    ],
+)
+def test_references_that_do_not_fit_what_was_sent_are_refused(companions, named):
+    with pytest.raises(InvalidOnnxModel, match=named):
+        attach_external_data(linear(), companions)
 
 
 def test_two_to_a_byte_are_counted_as_onnx_runtime_does():
@@ -183,12 +169,43 @@ def test_two_to_a_byte_are_counted_as_onnx_runtime_does():
 
 
 def test_many_references_to_one_file_cannot_fill_the_memory():
-    shape = [2**20]
-    nodes = [
-        node("Constant", [], [f"c{index}"], value=external("", shape, 0))
-        for index in range(MAX_EMBEDDED_BYTES // 2**22 + 1)
-    ]
-    model = make_model(nodes)
+    n_references = MAX_EMBEDDED_BYTES // 2**22 + 1
+    tensor = external("", [2**20], 0)
+    nodes = [node("Constant", [], [f"c{k}"], value=tensor) for k in range(n_references)]
     zeros = memoryview(mmap.mmap(-1, 2**22))
     with pytest.raises(InvalidOnnxModel, match="exceed"):
-        attach_external_data(model, {"w.data": zeros})
+        attach_external_data(make_model(nodes), {"w.data": zeros})
+
+
+# No tensor is overlooked, wherever the format lets one be.
+Path = tuple[str, ...]
+
+
+def paths_to_tensors(kind: Descriptor = ModelProto.DESCRIPTOR, above: Path = ()) -> Iterator[Path]:
+    """Yield the fields that lead to a tensor, each kind of message at most twice on the way."""
+    for field in kind.fields:
+        path = (*above, field.name)
+        if field.message_type is TensorProto.DESCRIPTOR:
+            yield path
+        elif field.message_type and path.count(field.name) <= 2 and len(path) <= 8:
+            yield from paths_to_tensors(field.message_type, path)
+
+
+def test_a_reference_is_found_wherever_the_format_lets_one_be():
+    paths = set(paths_to_tensors())
+    assert {
+        ("graph", "initializer"),
+        ("graph", "node", "attribute", "graphs", "node", "attribute", "sparse_tensors", "values"),
+        ("functions", "attribute_proto", "tensors"),
+        ("training_info", "algorithm", "initializer"),
+    } <= paths
+    for path in paths:
+        model = message = ModelProto()
+        for name in path:
+            inner = getattr(message, name)
+            message = inner if isinstance(inner, Message) else inner.add()
+        message.data_location = TensorProto.EXTERNAL
+        message.external_data.add(key="location", value="../outside")
+        with pytest.raises(InvalidOnnxModel) as caught:
+            external_files(model)
+        assert caught.value.violations[0].rule is ModelRule.EXTERNAL_PATH, path
