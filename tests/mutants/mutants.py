@@ -118,7 +118,7 @@ def main(names: list[str]) -> int:
         is_killed = run_tests(mutant.tests, mutant) == FAILED
         survivors += not is_killed
         verdict = "killed" if is_killed else "SURVIVED"
-        print(f"{verdict:8} {time.monotonic() - begun:5.1f} s  {mutant.name}")  # noqa: T201
+        print(f"{verdict:8} {time.monotonic() - begun:5.1f} s  {mutant.name}", flush=True)  # noqa: T201
     return int(survivors > 0)
 
 

@@ -13,14 +13,11 @@ from howsure.statistics.scores.predictions import Predictions
 from howsure.statistics.scores.ranking import auroc
 
 
-def equal(n_bins):
-    return np.full(n_bins, 1.0 / n_bins)
-
-
 def eor_of(probability):
     """The expected odds ratio of bins of equal weight, whose accuracy is their mean."""
     probability = np.asarray(probability, dtype=np.float64)
-    return expected_odds_ratio(equal(len(probability)), probability, float(probability.mean()))
+    weights = np.full(len(probability), 1.0 / len(probability))
+    return expected_odds_ratio(weights, probability, float(probability.mean()))
 
 
 def auroc_of(probability_by_uncertainty):
@@ -29,30 +26,22 @@ def auroc_of(probability_by_uncertainty):
     return auroc(probability, 1.0 - probability)
 
 
-@pytest.mark.parametrize(
-    ("coins", "area"),
-    [([15 / 16, 1 / 2, 1 / 2, 1 / 16], 0.828), ([1 / 16, 1 / 2, 1 / 2, 15 / 16], 0.172)],
-    ids=["surest-first", "surest-last"],
-)
-def test_the_order_of_four_coins_shows_in_auroc_alone(coins, area):
-    assert auroc_of(coins) == pytest.approx(area, abs=5e-4)
-    assert eor_of(coins) == pytest.approx(8.0, rel=1e-14)
+def test_the_order_of_four_coins_shows_in_auroc_alone():
+    coins = [15 / 16, 1 / 2, 1 / 2, 1 / 16]
+    for surest, area in ((coins, 0.828), (coins[::-1], 0.172)):
+        assert auroc_of(surest) == pytest.approx(area, abs=5e-4)
+        assert eor_of(surest) == pytest.approx(8.0, rel=1e-14)
 
 
-@pytest.mark.parametrize(
-    ("errors", "expected"), [((38, 40, 42), 1.0357), ((3, 41, 76), 5.6158)], ids=["alike", "apart"]
-)
-def test_agents(errors, expected):
-    assert eor_of(1.0 - np.array(errors) / 1000.0) == pytest.approx(expected, abs=5e-5)
+def test_agents():
+    for errors, expected in (((38, 40, 42), 1.0357), ((3, 41, 76), 5.6158)):
+        assert eor_of(1.0 - np.array(errors) / 1000.0) == pytest.approx(expected, abs=5e-5)
 
 
-@pytest.mark.parametrize(
-    ("weights", "probability", "accuracy", "ratios", "expected"),
-    [
-        ((0.55, 0.31, 0.14), (0.99, 0.95, 0.8), 0.94, (6.319, 1.213, 3.917), (4.400, 5e-4)),
-        ((0.4, 0.5, 0.1), (0.999, 0.94, 0.9), 0.95, (52.58, 1.213, 2.111), (21.85, 5e-3)),
-    ],
-)
+@pytest.mark.parametrize(("weights", "probability", "accuracy", "ratios", "expected"), [
+    ((0.55, 0.31, 0.14), (0.99, 0.95, 0.8), 0.94, (6.319, 1.213, 3.917), (4.400, 5e-4)),
+    ((0.4, 0.5, 0.1), (0.999, 0.94, 0.9), 0.95, (52.58, 1.213, 2.111), (21.85, 5e-3)),
+])  # fmt: skip
 def test_odds_ratios_of_bins(weights, probability, accuracy, ratios, expected):
     found = odds_ratio(np.array(probability), accuracy)
     np.testing.assert_allclose(found, ratios, rtol=5e-4)
@@ -83,9 +72,6 @@ def test_eor_against_conditional_entropy(probability, eor, bits):
 
 
 def test_a_confidence_of_exactly_one_belongs_to_the_last_bin():
-    judged = Predictions(
-        uncertainty=np.array([1.0, 0.0]),
-        hits=np.array([True, False]),
-        probability=np.array([0.95, 1.0]),
-    )
+    u, hits, probability = np.array([[1.0, 0.0], [1, 0], [0.95, 1.0]])
+    judged = Predictions(uncertainty=u, hits=hits > 0, probability=probability)
     assert equal_range_ece(judged, 10) == pytest.approx(0.475, rel=1e-14)

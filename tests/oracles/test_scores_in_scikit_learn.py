@@ -16,32 +16,17 @@ from howsure.statistics.scores import SCORES
 
 
 @given(judged_by_table() | judged_without_bins())
-def test_brier(judged):
-    expected = brier_score_loss(judged.hits, judged.probability, pos_label=True)
-    assert SCORES["brier"].compute(judged) == pytest.approx(expected, abs=1e-14)
-
-
-@given(judged_by_table() | judged_without_bins())
-def test_nll(judged):
-    clipped = np.clip(judged.probability, judged.log_floor, 1.0 - judged.log_floor)
-    expected = log_loss(judged.hits, clipped, labels=[False, True])
-    assert SCORES["nll"].compute(judged) == pytest.approx(expected, rel=1e-12)
-
-
-@given(judged_by_table() | judged_without_bins())
-def test_auroc(judged):
-    found = SCORES["auroc"].compute(judged)
-    if judged.hits.all() or not judged.hits.any():
-        assert found is None
-    else:
-        assert found == pytest.approx(roc_auc_score(~judged.hits, judged.uncertainty), abs=1e-12)
-
-
-@given(judged_by_table() | judged_without_bins())
-def test_aupr(judged):
-    found = SCORES["aupr"].compute(judged)
-    if judged.hits.all():
-        assert found is None
-    else:
-        expected = average_precision_score(~judged.hits, judged.uncertainty)
-        assert found == pytest.approx(expected, abs=1e-12)
+def test_scores(judged):
+    errors, floor = ~judged.hits, judged.log_floor
+    clipped = np.clip(judged.probability, floor, 1.0 - floor)
+    expected = {
+        "brier": brier_score_loss(judged.hits, judged.probability, pos_label=True),
+        "nll": log_loss(judged.hits, clipped, labels=[False, True]),
+        "auroc": None, "aupr": None,
+    }  # fmt: skip
+    if errors.any():
+        expected["aupr"] = average_precision_score(errors, judged.uncertainty)
+        if judged.hits.any():
+            expected["auroc"] = roc_auc_score(errors, judged.uncertainty)
+    found = {name: SCORES[name].compute(judged) for name in expected}
+    assert found == pytest.approx(expected, rel=1e-12, abs=1e-12)

@@ -210,21 +210,6 @@ def test_few_distinct_values_have_their_own_rates(n_samples):
     assert inside >= 0.9 * 8 * len(LEVELS)
 
 
-@pytest.mark.parametrize("measure", ["learned", "entropy", "energy"])
-def test_equal_values_are_as_values_that_differ_a_little(measure):
-    uncertainty, hits = drawn(3000, measure=measure)
-    rounded = uncertainty.round(1)
-    near = (rounded + np.random.default_rng(0).uniform(0, 1e-4, 3000)).astype(np.float32)
-    tied, apart = (curve_of(values, hits, measure=measure) for values in (rounded, near))
-    found = np.interp(rounded, tied.uncertainty, tied.probability)
-    expected = np.interp(near, apart.uncertainty, apart.probability)
-    values, group = np.unique(rounded, return_inverse=True)
-    counts = np.bincount(group)
-    off = np.bincount(group, found - expected) / counts
-    assert np.abs(off) @ counts / 3000 < 0.02
-    assert len(values) > 20
-
-
 @pytest.mark.parametrize("seed", [5, 34])
 def test_hits_and_errors_that_a_value_separates_have_probabilities(seed):
     """As with the loss of two classes: in large sets the curve is 1 to the last digit."""

@@ -6,15 +6,13 @@ import numpy as np
 import pytest
 from sample_strategies import records_with_ranks, simulated_records
 
-from howsure.statistics.bins.fit import fit_bin_table
 from howsure.statistics.bins.intervals import IntervalOptions
 from howsure.statistics.fit.baselines import BASELINES
 from howsure.statistics.fit.calibration import fit_calibration
-from howsure.statistics.fit.cross_validation import predict_with_table
 from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.fit.scored_baselines import loss
 from howsure.statistics.records.order import in_canonical_order
-from howsure.statistics.scores import SCORES, compute_scores
+from howsure.statistics.scores import SCORES
 from howsure.statistics.selective import SelectiveTarget
 
 
@@ -118,18 +116,6 @@ def test_sets_without_samples_or_columns():
         fit_calibration(other, options=options)
     with pytest.raises(ValueError, match="evaluation must hold neg_log_topk_mass_5"):
         fit_calibration(records, options=options, evaluation=other)
-
-
-@pytest.mark.parametrize("lookup", ["interpolated", "step"])
-def test_the_lookups_that_are_not_served_have_the_bins_that_are_served(records, fit, lookup):
-    for k, event in fit.events.items():
-        served, hits = event.measures[event.served], records.hits(k)
-        uncertainty, n_bins = records.uncertainty[served.column], served.table.requested_bins
-        table = fit_bin_table(uncertainty, hits, n_bins=n_bins, lookup=lookup)
-        other = event.baselines[f"{lookup}_bins"]
-        assert other.parameters == {"bins": table.n_bins}
-        values = compute_scores(predict_with_table(table, uncertainty, hits))
-        assert other.evaluation == pytest.approx(values)
 
 
 def guarantee_of(records, **options):

@@ -8,7 +8,6 @@ from sample_strategies import calibrated, records_of, records_with_ranks, simula
 
 from howsure.statistics.fit.calibration import fit_calibration
 from howsure.statistics.fit.options import FitOptions
-from howsure.statistics.measures import DEFAULT_MEASURES, LEARNED
 from howsure.statistics.plain import to_plain
 from howsure.statistics.records.records import concatenate
 from howsure.statistics.scores import SCORES, applicable
@@ -110,22 +109,6 @@ def test_small_and_one_sided_sets_give_numbers_or_none(ranks, ways):
             assert ((measure.table.probability > 0) & (measure.table.probability < 1)).all()
         assert set(event.baselines["raw_softmax"].scores) == set(applicable(has_bins=False))
         assert fit.warnings
-
-
-def test_equal_uncertainties_share_one_bin_and_one_rate():
-    """``learned`` is cross-fitted, so it differs a little between folds."""
-    logits = np.tile([2.0, 1.0, 0.0, -1.0, -2.0, -3.0], (200, 1))
-    labels = np.where(np.random.default_rng(0).random(200) < 0.7, 0, 1)
-    single = tuple(name for name in DEFAULT_MEASURES if name != LEARNED)
-    event = fitted(records_of(logits, labels), bins=10, measures=single).events[1]
-    rate = (labels == 0).mean()
-    for measure in event.measures.values():
-        assert measure.table.probability.tolist() == pytest.approx([rate])
-        assert measure.evaluation["aurc"] == pytest.approx(1 - rate)
-        assert measure.guarantee.width is None
-        assert measure.rank_grid.n_cells == 10
-    for name in ("beta_calibration", "quadratic_logistic", "isotonic", "constant"):
-        assert event.baselines[name].evaluation["brier"] == pytest.approx(rate * (1 - rate))
 
 
 def test_the_seed_moves_bands_and_nothing_else():

@@ -79,15 +79,6 @@ def test_the_table_is_fitted_on_all_samples(fit):
     assert fit.quantile_bins == 6
 
 
-def test_the_one_number_of_bins_was_tried(fit):
-    (candidate,) = fit.candidates
-    assert candidate.n_bins == 6
-    if fit.table.lookup == "step":
-        tried = candidate.nll_mean, candidate.nll_std, candidate.ece
-        nll = fit.scores["nll"]
-        assert tried == (nll.mean, nll.std, fit.scores["ece"].mean)
-
-
 def test_a_score_that_wants_an_error_counts_the_folds_that_have_one():
     options = FitOptions(top_k=(1,), measures=("entropy",), bins=5)
     fit = fit_calibration(records_with_ranks([0] * 97 + [1] * 3), options=options)

@@ -33,30 +33,22 @@ def fitted(records, *, n_classes=N_CLASSES, folds=None):
     return fit_learned(EventSamples(records, 1), folds, n_classes=n_classes)
 
 
-def relabelled(records, held, *, rank, logit):
-    """The records with labels of another rank and logit at some positions."""
-    return replace(
-        records,
-        label_rank=np.where(held, rank, records.label_rank).astype(records.label_rank.dtype),
-        label_logit=np.where(held, logit, records.label_logit).astype(records.label_logit.dtype),
-    )
-
-
-@pytest.mark.parametrize("pair", range(5))
+@pytest.mark.parametrize("pair", [0, 4])
 def test_it_is_cross_fitted(pair):
     """No uncertainty depends on labels of its own folds, not even by the temperature and scales."""
     records = uneven(400)
     folds = stratified_folds(records.hits(1), records.tie_key, n_folds=10)
     held = folds // 2 == pair
-    right = relabelled(records, held, rank=0, logit=0.0)
-    wrong = relabelled(records, held, rank=1, logit=-20.0)
-    before, after = fitted(right, folds=folds), fitted(wrong, folds=folds)
+    before, after = uneven(400), uneven(400)
+    before.label_rank[held], before.label_logit[held] = 0, 0.0
+    after.label_rank[held], after.label_logit[held] = 1, -20.0
+    before, after = (fitted(one, folds=folds) for one in (before, after))
     assert before.model.temperature != after.model.temperature
     np.testing.assert_array_equal(before.uncertainty[held], after.uncertainty[held])
     assert (before.uncertainty != after.uncertainty)[~held].any()
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_the_map_has_converged(seed):
     """From the start that is given and from another: the posterior has one maximum."""
     samples = EventSamples(uneven(240, seed=seed), 1)
@@ -68,24 +60,31 @@ def test_the_map_has_converged(seed):
 
 
 def test_classes_that_are_worse_than_they_look_are_found():
+    """Classes of the model that no sample has get no effect."""
     records = uneven(3000)
-    found = fitted(records)
-    said = records.top_classes[:, 0]
-    assert found.class_counts.tolist() == np.bincount(said, minlength=N_CLASSES).tolist()
+    found, more = fitted(records), fitted(records, n_classes=N_CLASSES + 4)
+    counts = np.bincount(records.top_classes[:, 0], minlength=N_CLASSES)
+    assert more.class_counts.tolist() == [*found.class_counts.tolist(), 0, 0, 0, 0]
+    assert found.class_counts.tolist() == counts.tolist()
     assert (found.class_effects[:3] < -0.3).all()
     assert (found.class_effects[3:] > 0.3).all()
+    assert more.model.n_classes == len(more.class_effects) == N_CLASSES + 4
+    assert not more.class_effects[N_CLASSES:].any()
+    np.testing.assert_allclose(more.class_effects[:N_CLASSES], found.class_effects, rtol=1e-9)
+    np.testing.assert_allclose(more.uncertainty, found.uncertainty, rtol=1e-6)
+    new = EventSamples(uneven(6000, seed=9), 1)
+    learned = learned_uncertainty(found.model, new)
+    assert auroc(learned, new.hits) > auroc(new.mass_uncertainty, new.hits) + 0.02
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_classes_that_tell_nothing_have_no_effect(seed):
     """The same hits, with the classes of other samples."""
     records = uneven(1500, seed=seed)
     order = np.random.default_rng(seed).permutation(records.n_samples)
-    shuffled = replace(records, top_classes=records.top_classes[order])
-    assert fitted(records).class_effects.any()
-    found = fitted(shuffled)
-    assert not found.class_effects.any()
-    for values in (found.model.offset, found.model.slope, found.model.second):
+    found = fitted(replace(records, top_classes=records.top_classes[order]))
+    model = found.model
+    for values in (found.class_effects, model.offset, model.slope, model.second):
         assert not values.any()
 
 
@@ -96,9 +95,19 @@ def test_effects_of_chance_are_rare():
     """
     found = 0
     for seed in range(40):
-        logits, labels = calibrated(300, n_classes=N_CLASSES, seed=seed)
-        found += bool(fitted(in_canonical_order(records_of(logits, labels))).class_effects.any())
+        drawn = calibrated(300, n_classes=N_CLASSES, seed=seed)
+        found += fitted(in_canonical_order(records_of(*drawn))).class_effects.any()
     assert found / 40 <= np.exp(-2.0)
+
+
+def excess_of(records, new, truth):
+    """Return the excess NLL over the truth of new samples, of a curve on the fitted measure."""
+    found = fitted(records)
+    table = fit_bin_table(
+        found.uncertainty, records.hits(1), n_bins=5, lookup="smooth", measure="learned"
+    )
+    q = table.look_up(learned_uncertainty(found.model, new)).probability
+    return np.mean(xlogy(truth, truth / q) + xlogy(1 - truth, (1 - truth) / (1 - q)))
 
 
 @pytest.mark.parametrize("n_samples", [200, 2000])
@@ -111,17 +120,8 @@ def test_does_no_harm_to_a_calibrated_model(n_samples):
     logits, labels = calibrated(4000, n_classes=N_CLASSES, seed=1000)
     new = EventSamples(records_of(logits, labels), 1)
     truth = np.exp(log_softmax(logits, axis=1).max(axis=1))
-    excess = []
-    for seed in range(10):
-        drawn = calibrated(n_samples, n_classes=N_CLASSES, seed=seed)
-        records = in_canonical_order(records_of(*drawn))
-        found = fitted(records)
-        table = fit_bin_table(
-            found.uncertainty, records.hits(1), n_bins=5, lookup="smooth", measure="learned"
-        )
-        q = table.look_up(learned_uncertainty(found.model, new)).probability
-        divergence = xlogy(truth, truth / q) + xlogy(1 - truth, (1 - truth) / (1 - q))
-        excess.append(divergence.mean())
+    sets = (calibrated(n_samples, n_classes=N_CLASSES, seed=seed) for seed in range(10))
+    excess = [excess_of(in_canonical_order(records_of(*one)), new, truth) for one in sets]
     assert np.mean(excess) <= (5 + 13) / (2 * n_samples)
 
 
@@ -129,12 +129,6 @@ def auroc(values, hits):
     ranks, errors = rankdata(values), ~hits
     n = errors.sum()
     return (ranks[errors].sum() - n * (n + 1) / 2) / (n * hits.sum())
-
-
-def test_ranks_errors_better_where_classes_differ():
-    records, new = uneven(3000), EventSamples(uneven(6000, seed=9), 1)
-    learned = learned_uncertainty(fitted(records).model, new)
-    assert auroc(learned, new.hits) > auroc(new.mass_uncertainty, new.hits) + 0.02
 
 
 def noisy(n_samples, *, seed):
@@ -185,11 +179,9 @@ def votes(n_samples, *, seed, n_votes=7):
     labels = rng.integers(0, N_CLASSES, n_samples)
     hard = rng.random(n_samples) < 0.25
     said = np.where(rng.random(n_samples) < 0.003, (labels + 1) % N_CLASSES, labels)
-    shares = np.zeros((n_samples, N_CLASSES))
-    for _ in range(n_votes):
-        other = hard & (rng.random(n_samples) < 0.4)
-        voted = np.where(other, (labels + 2) % N_CLASSES, said)
-        shares[np.arange(n_samples), voted] += 1.0 / n_votes
+    other = hard & (rng.random((n_votes, n_samples)) < 0.4)
+    voted = np.where(other, (labels + 2) % N_CLASSES, said)
+    shares = np.eye(N_CLASSES)[voted].mean(axis=0)
     return in_canonical_order(records_of(np.log(np.maximum(shares, 1e-300)), labels))
 
 
@@ -201,32 +193,13 @@ def test_probabilities_of_0_do_not_spoil_the_map():
     new = EventSamples(votes(20_000, seed=100), 1)
     _, group = np.unique(new.mass_uncertainty.round(4), return_inverse=True)
     rate = np.bincount(group, new.hits) / np.bincount(group)
-    excess = []
-    for seed in range(8):
-        records = votes(200, seed=seed)
-        found = fitted(records)
-        table = fit_bin_table(
-            found.uncertainty, records.hits(1), n_bins=5, lookup="smooth", measure="learned"
-        )
-        q = table.look_up(learned_uncertainty(found.model, new)).probability
-        truth = rate[group]
-        excess.append(np.mean(xlogy(truth, truth / q) + xlogy(1 - truth, (1 - truth) / (1 - q))))
     assert len(rate) == 4
+    excess = [excess_of(votes(200, seed=seed), new, rate[group]) for seed in range(8)]
     assert np.mean(excess) <= 4 / (2 * 200)
 
 
-def test_classes_of_the_model_that_no_sample_has_get_no_effect():
-    records = uneven(3000)
-    known, more = fitted(records), fitted(records, n_classes=N_CLASSES + 4)
-    assert more.model.n_classes == len(more.class_effects) == N_CLASSES + 4
-    assert not more.class_effects[N_CLASSES:].any()
-    assert more.class_counts[N_CLASSES:].tolist() == [0] * 4
-    np.testing.assert_allclose(more.class_effects[:N_CLASSES], known.class_effects, rtol=1e-9)
-    np.testing.assert_allclose(more.uncertainty, known.uncertainty, rtol=1e-6)
-
-
-@pytest.mark.parametrize("n_samples", [1, 2, 3, 12])
-def test_few_samples_give_finite_numbers(n_samples):
-    found = fitted(uneven(n_samples))
-    assert found.uncertainty.shape == (n_samples,)
-    assert np.isfinite(found.uncertainty).all()
+def test_few_samples_give_finite_numbers():
+    for n_samples in (1, 2, 3, 12):
+        found = fitted(uneven(n_samples)).uncertainty
+        assert found.shape == (n_samples,)
+        assert np.isfinite(found).all()

@@ -29,11 +29,13 @@ def test_is_exact_on_binned_probabilities(name, judged):
     assert value(name, judged) == pytest.approx(parts, abs=1e-12)
 
 
-@DECOMPOSED
 @given(judged=judged_by_table())
-def test_no_part_is_negative(name, judged):
-    for part in ("uncertainty", "resolution", "calibration_error"):
-        assert value(f"{name}_{part}", judged) >= -1e-15
+def test_no_part_is_negative_and_the_drop_in_entropy_is_the_resolution(judged):
+    for name in ("brier", "nll"):
+        for part in ("uncertainty", "resolution", "calibration_error"):
+            assert value(f"{name}_{part}", judged) >= -1e-15
+    drop = value("nll_uncertainty", judged) / np.log(2.0) - value("conditional_entropy", judged)
+    assert drop == pytest.approx(value("nll_resolution", judged) / np.log(2.0), abs=1e-12)
 
 
 @given(judged=judged_by_table(), data=st.data())
@@ -45,12 +47,6 @@ def test_refining_bins_never_lowers_resolution_nor_calibration_error(judged, dat
         assert value(name, fine) >= value(name, judged) - 1e-14
 
 
-@given(judged=judged_by_table())
-def test_the_drop_in_entropy_is_the_resolution(judged):
-    drop = value("nll_uncertainty", judged) / np.log(2.0) - value("conditional_entropy", judged)
-    assert drop == pytest.approx(value("nll_resolution", judged) / np.log(2.0), abs=1e-12)
-
-
 @given(st.floats(0.0, 1.0), st.floats(0.001, 0.999))
 def test_entropy_and_divergence_agree_with_scipy(rate, probability):
     assert binary_entropy(rate) == pytest.approx(entropy([rate, 1.0 - rate]), abs=1e-12)
@@ -59,14 +55,10 @@ def test_entropy_and_divergence_agree_with_scipy(rate, probability):
 
 
 def test_nll_is_undefined_where_it_is_infinite_and_clipped_where_told():
-    impossible = {
-        "uncertainty": np.zeros(2),
-        "hits": np.array([True, False]),
-        "probability": np.array([1.0, 1.0]),
-    }
-    assert nll(Predictions(**impossible)) is None
+    sure = {"uncertainty": np.zeros(2), "hits": np.array([True, False]), "probability": np.ones(2)}
+    assert nll(Predictions(**sure)) is None
     expected = -(np.log(0.75) + np.log(0.25)) / 2.0
-    assert nll(Predictions(**impossible, log_floor=0.25)) == pytest.approx(expected, rel=1e-14)
+    assert nll(Predictions(**sure, log_floor=0.25)) == pytest.approx(expected, rel=1e-14)
 
 
 rates = st.floats(0.001, 0.999)
