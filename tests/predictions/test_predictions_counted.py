@@ -9,12 +9,12 @@ import httpx
 import numpy as np
 import pytest
 import request_formats as mixed
-from busy_service import NAME, QUICK_ROWS, sentence_of
+from busy_service import NAME, QUICK_ROWS
 from fastapi import FastAPI
 from job_workspaces import logits_set
 from request_formats import Sent
 from runner_children import wait_until
-from running_service import Growth, Scraped, calibrated, quick_config
+from running_service import Growth, Scraped, calibrated
 
 from service.app import create_app
 from service.predictions.oip_statistics import Statistics
@@ -27,7 +27,7 @@ INFER_VERSION = "/v2/models/{model_name}/versions/{model_version}/infer"
 
 @pytest.fixture(scope="module")
 def client(busy) -> httpx.Client:
-    calibrated(busy.client, quick_config(name="outputs"), calibration=logits_set())
+    calibrated(busy.client, {"name": "outputs"}, calibration=logits_set())
     return busy.client
 
 
@@ -47,25 +47,20 @@ def check(grown: Growth, route: str, status: int, reason: str | None) -> None:
     assert requests_of(grown, "failures_total") == failures
 
 
-def versioned(sent: Sent) -> Sent:
-    return Sent(f"/v2/models/{NAME}/versions/1/infer", sent.content, sent.headers)
-
-
+AT_ONCE, QUEUE_ROWS = 20, 10
 ROWS = np.float32(QUICK_ROWS)
 LOGITS = np.float32([[0.1, 0.2, 0.3]])
+IN_JSON = mixed.as_tensors_in_json(NAME, "x", ROWS)
+NO_OUTPUT = mixed.asks_for_nothing_there_is(NAME, "x", ROWS)
+OF_VERSION = Sent(f"/v2/models/{NAME}/versions/1/infer", IN_JSON.content, IN_JSON.headers)
 ENDS = {
     "answered": (mixed.as_json(NAME, "inputs", ROWS), PREDICT, 200, None),
     "tensors": (mixed.as_tensors_in_bytes(NAME, "x", ROWS), INFER, 200, None),
     "gzip": (mixed.as_gzip(NAME, "x", ROWS), INFER, 200, None),
-    "version": (versioned(mixed.as_tensors_in_json(NAME, "x", ROWS)), INFER_VERSION, 200, None),
+    "version": (OF_VERSION, INFER_VERSION, 200, None),
     "tensors of outputs": (mixed.as_tensors_in_json("outputs", "logits", LOGITS), INFER, 200, None),
     "NaN": (mixed.with_nan(NAME, "inputs", ROWS), PREDICT, 422, "invalid-input"),
-    "no such output": (
-        mixed.asks_for_nothing_there_is(NAME, "x", ROWS),
-        INFER,
-        400,
-        "invalid-input",
-    ),
+    "no such output": (NO_OUTPUT, INFER, 400, "invalid-input"),
     "nobody": (mixed.as_json("nobody", "inputs", ROWS), PREDICT, 404, "not-found"),
     "no JSON": (Sent("/predict", b"{"), PREDICT, 400, "malformed-request"),
     "no gzip": (mixed.is_no_gzip(NAME, "x", ROWS), INFER, 400, "malformed-request"),
@@ -89,52 +84,73 @@ def test_each_outcome_is_counted_once(client, end) -> None:
     check(grown, route, status, reason)
 
 
-def test_a_request_past_its_deadline_is_counted(busy) -> None:
+def test_requests_that_wait_are_counted(busy) -> None:
+    """Those that end at their deadline, find the queue full, or lose their client."""
     grown = Growth(busy.client)
     with busy.held():
         assert busy.ask(Timeout="0.1").status_code == httpx.codes.GATEWAY_TIMEOUT
     check(grown, PREDICT, 504, "deadline-exceeded")
-
-
-def test_a_request_beyond_the_queue_is_counted(busy) -> None:
+    busy.wait_for_answer()
     with busy.occupied():
         large = busy.begin(np.tile(QUICK_ROWS, (5, 1)))
         busy.wait_for(running=1, pending=1)
         grown = Growth(busy.client)
-        answer = busy.ask(path="infer")
-        assert answer.status_code == httpx.codes.TOO_MANY_REQUESTS
-        assert sentence_of(answer).startswith("The prediction queue is full: ")
+        assert busy.ask(path="infer").status_code == httpx.codes.TOO_MANY_REQUESTS
         check(grown, INFER, 429, "too-many-requests")
     assert large.result().status_code == httpx.codes.OK
-
-
-def test_a_request_whose_client_leaves_is_counted(busy) -> None:
     with busy.occupied():
         grown = Growth(busy.client)
+        body = {"calibration": NAME, "inputs": QUICK_ROWS.tolist()}
         with pytest.raises(httpx.ReadTimeout):
-            busy.client.post(
-                "/predict",
-                json={"calibration": NAME, "inputs": QUICK_ROWS.tolist()},
-                timeout=httpx.Timeout(10, read=0.3),
-            )
+            busy.client.post("/predict", json=body, timeout=httpx.Timeout(10, read=0.3))
         assert wait_until(lambda: requests_of(grown))
         check(grown, PREDICT, 499, "client-left")
 
 
-def test_a_request_whose_client_leaves_before_its_end_is_counted(client) -> None:
+def test_requests_beyond_the_queue_are_refused_and_the_rest_answered(busy) -> None:
+    """Other routes are answered meanwhile."""
+    expected = busy.ask().content
+    with busy.occupied():
+        answers = [busy.begin() for _ in range(AT_ONCE)]
+        n_refused = AT_ONCE - QUEUE_ROWS // len(QUICK_ROWS)
+        assert wait_until(lambda: sum(answer.done() for answer in answers) == n_refused)
+        refused = [answer.result() for answer in answers if answer.done()]
+        waiting = [answer for answer in answers if not answer.done()]
+        for path in ("/healthz", "/readyz", "/calibrations", f"/report?calibration={NAME}"):
+            assert busy.client.get(path).status_code == httpx.codes.OK
+    for answer in refused:
+        assert answer.status_code == httpx.codes.TOO_MANY_REQUESTS
+        assert 1 <= int(answer.headers["Retry-After"]) <= 60
+    assert {answer.result().content for answer in waiting} == {expected}
+    busy.wait_for(running=0, pending=0)
+    assert busy.ask().content == expected
+
+
+@pytest.mark.parametrize(
+    ("n_requests", "status", "reason"), [(1, 499, "client-left"), (3, 200, None)]
+)
+def test_requests_of_a_bare_connection_are_counted(client, n_requests, status, reason) -> None:
+    """One whose client leaves before its end, and three that come at once."""
+    body = mixed.as_json(NAME, "inputs", ROWS).content
+    head = b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body)
+    content = (head + body) * n_requests if reason is None else head + body[:-1]
     grown = Growth(client)
     with socket.socket(socket.AF_UNIX) as sock:
+        sock.settimeout(20)
         sock.connect(client._transport._pool._uds)
-        sock.sendall(b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{")
-    assert wait_until(lambda: requests_of(grown))
-    check(grown, PREDICT, 499, "client-left")
+        sock.sendall(content)
+        if reason is not None:
+            sock.close()
+        assert wait_until(lambda: requests_of(grown) == {(PREDICT, str(status)): n_requests})
+    assert requests_of(grown, "request_seconds_count") == {(PREDICT, ""): n_requests}
+    assert requests_of(grown, "failures_total") == ({(PREDICT, reason): 1} if reason else {})
 
 
 def test_only_rows_that_were_answered_are_counted(busy) -> None:
     grown = Growth(busy.client)
     with busy.occupied():
         good = busy.send(mixed.as_tensors_in_bytes(NAME, "x", ROWS))
-        bad = busy.send(mixed.asks_for_nothing_there_is(NAME, "x", ROWS))
+        bad = busy.send(NO_OUTPUT)
     assert (good.result().status_code, bad.result().status_code) == (200, 400)
     n_rows = 2 * len(ROWS)
     assert grown("predict_rows_total") == n_rows
@@ -142,18 +158,6 @@ def test_only_rows_that_were_answered_are_counted(busy) -> None:
     for event in ("top1", "top5"):
         bins = [more for of, more in grown.of_each("answers_total") if of["event"] == event]
         assert sum(bins) == n_rows
-
-
-def test_pipelined_requests_are_counted(client) -> None:
-    body = mixed.as_json(NAME, "inputs", ROWS).content
-    request = b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body)
-    grown = Growth(client)
-    with socket.socket(socket.AF_UNIX) as sock:
-        sock.settimeout(20)
-        sock.connect(client._transport._pool._uds)
-        sock.sendall((request + body) * 3)
-        assert wait_until(lambda: requests_of(grown) == {(PREDICT, "200"): 3})
-    assert requests_of(grown, "request_seconds_count") == {(PREDICT, ""): 3}
 
 
 def test_requests_through_another_asgi_app_are_counted(tmp_path) -> None:
@@ -179,13 +183,12 @@ def test_requests_through_another_asgi_app_are_counted(tmp_path) -> None:
             ]
             return answers, Scraped(app.state.metrics.render().decode())
 
-    answers, found = asyncio.run(ask())
+    answers, scraped = asyncio.run(ask())
     assert [answer.status_code for answer in answers] == [404, 404, 400, 415, 405]
     assert answers[0].json()["type"] == "urn:howsure:problem:not-found"
     assert answers[1].json().keys() == answers[2].json().keys() == {"error"}
-    assert found("requests_total", method="POST", route=PREDICT, status="404") == 1
-    for status in ("404", "400"):
-        assert found("requests_total", method="POST", route=INFER, status=status) == 1
+    for route, status in ((PREDICT, "404"), (INFER, "404"), (INFER, "400")):
+        assert scraped("requests_total", method="POST", route=route, status=status) == 1
 
 
 def ref(version: int) -> CalibrationRef:
@@ -201,13 +204,11 @@ def test_nothing_is_lost_between_threads() -> None:
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(count, range(2000)))
-
     found = statistics.of(ref(1))
     assert (found.inference_count, found.execution_count) == (3000, 1000)
-    assert found.inference_stats["success"] == {"count": 1000, "ns": 5_000_000}
-    assert found.inference_stats["queue"] == {"count": 1000, "ns": 2_000_000}
-    assert found.inference_stats["compute_infer"] == {"count": 1000, "ns": 3_000_000}
-    assert found.inference_stats["fail"] == {"count": 2000, "ns": 10_000_000}
+    expected = {"success": (1000, 5), "queue": (1000, 2), "compute_infer": (1000, 3)}
+    for stage, (n, microseconds) in (expected | {"fail": (2000, 5)}).items():
+        assert found.inference_stats[stage] == {"count": n, "ns": n * microseconds * 1000}
     assert found.last_inference > 0
 
 
@@ -215,7 +216,6 @@ def test_the_least_recently_used_statistics_are_dropped() -> None:
     statistics = Statistics(size=2)
     for version in (1, 2, 1, 3):
         statistics.succeeded(ref(version), requests=1, rows=1, waited=0.0, ran=0.0)
-
     counts = [statistics.of(ref(version)).inference_count for version in (1, 2, 3, 4)]
     assert counts == [2, 0, 1, 0]
     assert statistics.of(ref(4)).last_inference == 0

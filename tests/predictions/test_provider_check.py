@@ -46,7 +46,7 @@ def folder(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def client(folder) -> Iterator[httpx.Client]:
     """A service of calibrations of one model, most of which say that CUDA made them."""
-    config = {"measures": ["learned", "margin"], "top_k": [1, 5]}
+    config = {"measures": ["learned", "margin"]}
     with service_on(folder) as client:
         for name in ("here", "moved", "value", "class", "forgotten", "lost"):
             calibrated(client, {"name": name} | config, **PARTS)
@@ -55,7 +55,8 @@ def client(folder) -> Iterator[httpx.Client]:
         # Calibrations of equal samples share a check.
         for name in ("here", "value", "lost"):
             change_records(folder, scale_uncertainties, name=name)
-        change_records(folder, swap_classes, name="class")
+        for name in ("class", "lost"):
+            change_records(folder, swap_classes, name=name)
         remove_samples(folder, "forgotten", rows=True)
         remove_samples(folder, "lost")
         yield client
