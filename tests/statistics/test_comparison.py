@@ -31,8 +31,7 @@ def test_pairs_without_both_are_left_out_and_one_pair_has_no_error():
 
 
 def test_clear_is_beyond_two_standard_errors():
-    assert PairedDifference(-0.21, 0.1, 10).clear
-    assert not PairedDifference(0.19, 0.1, 10).clear
+    assert PairedDifference(-0.21, 0.1, 10).clear > PairedDifference(0.19, 0.1, 10).clear
 
 
 COLUMN = "neg_log_pmax"
@@ -140,18 +139,14 @@ def test_accuracies_of_two_sets_are_compared_by_their_samples():
 )
 def test_losses_are_not_compared_without_errors(n_wrong, is_too_rare):
     """The larger probabilities have the smaller loss, with hardly any standard error."""
-    records = simulated_records(400, seed=2)
+    records, rng = simulated_records(400, seed=2), np.random.default_rng(1)
     records = replace(records, label_rank=(np.arange(400) < n_wrong).astype(np.int32))
-    rng = np.random.default_rng(1)
-    tables = [
-        fit_bin_table(records.uncertainty[COLUMN], rng.random(400) < rate, n_bins=2)
-        for rate in (0.9, 0.99)
-    ]
+    values = records.uncertainty[COLUMN]
+    tables = [fit_bin_table(values, rng.random(400) < rate, n_bins=2) for rate in (0.9, 0.99)]
     found = compare_on_samples(1, *(Served(table, COLUMN, records) for table in tables))
     assert (found.n_wrong, found.n_right) == (n_wrong, 400 - n_wrong)
-    assert found.is_too_rare == is_too_rare
-    if n_wrong == 0:
-        assert found.differences["nll"].clear
+    assert found.differences["nll"].clear or n_wrong > 0
     folds = {"nll": FoldScore(0.3, 0.05, 10, None)}
-    accuracies = ((1.0 - n_wrong / 400, 400), (0.5, 400))
-    assert compare_on_folds(1, folds, folds, accuracies=accuracies).is_too_rare == is_too_rare
+    accuracies = (1.0 - n_wrong / 400, 400), (0.5, 400)
+    of_folds = compare_on_folds(1, folds, folds, accuracies=accuracies)
+    assert found.is_too_rare == of_folds.is_too_rare == is_too_rare

@@ -1,5 +1,7 @@
 """Scores of the model itself, from its logits by scipy and scikit-learn."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from sample_strategies import records_of, simulated_records
@@ -18,23 +20,20 @@ def scores_of(logits, labels, top_k=(1, 2)):
     return model_scores(records_of(logits, labels, top_k=top_k), top_k=top_k)
 
 
+def accuracies(labels, probability):
+    score = partial(top_k_accuracy_score, labels, probability, labels=range(7))
+    return {k: score(k=k) for k in (1, 2, 5)}
+
+
 def test_against_scikit_learn():
-    found = scores_of(LOGITS, LABELS)
-    probability = softmax(LOGITS, axis=1)
+    """Neither halves the multiclass Brier score: it is the sum over classes."""
+    found, probability = scores_of(LOGITS, LABELS), softmax(LOGITS, axis=1)
     assert found.n_samples == 300
     assert found.nll == pytest.approx(log_loss(LABELS, probability, labels=range(7)), rel=1e-9)
-    # scikit-learn halves no multiclass Brier score: it is the sum over classes, as ours.
-    expected = np.mean(np.sum((probability - np.eye(7)[LABELS]) ** 2, axis=1))
-    assert found.brier_multiclass == pytest.approx(expected, rel=1e-12)
-    assert found.brier_multiclass == pytest.approx(
-        brier_score_loss(LABELS, probability, scale_by_half=False), rel=1e-9
-    )
+    brier = brier_score_loss(LABELS, probability, scale_by_half=False)
+    assert found.brier_multiclass == pytest.approx(brier, rel=1e-9)
     assert found.mean_entropy == pytest.approx(entropy(probability, axis=1).mean(), rel=1e-6)
-    assert list(found.accuracy) == [1, 2, 5]
-    for k, accuracy in found.accuracy.items():
-        assert accuracy == pytest.approx(
-            top_k_accuracy_score(LABELS, probability, k=k, labels=range(7))
-        )
+    assert found.accuracy == pytest.approx(accuracies(LABELS, probability))
 
 
 def test_accuracy_and_count_above_a_confidence():
@@ -51,13 +50,18 @@ def test_accuracy_and_count_above_a_confidence():
 
 
 def test_a_label_that_is_ruled_out_leaves_the_likelihood_undefined():
+    """Also one that the mean of passes rules out."""
     logits = np.array([[0.0, -np.inf, 1.0], [0.0, 1.0, 2.0]])
     found = scores_of(logits, np.array([1, 2]), top_k=(1,))
-    assert found.nll is None
-    assert list(found.accuracy) == [1]
-    p = softmax(logits, axis=1)
-    expected = np.mean(np.sum((p - np.eye(3)[[1, 2]]) ** 2, axis=1))
+    assert (found.nll, list(found.accuracy)) == (None, [1])
+    expected = np.mean(np.sum((softmax(logits, axis=1) - np.eye(3)[[1, 2]]) ** 2, axis=1))
     assert found.brier_multiclass == pytest.approx(expected)
+    passes = np.zeros((2, 2, 3))
+    passes[0, 0, 1] = -np.inf
+    records = averaged(passes, np.array([1, 0]))
+    one, two = model_scores(records, top_k=(1, 2)).passes["dropout_variance"]
+    assert one.nll is None
+    assert two.nll == pytest.approx(-(np.log(1 / 6) + np.log(1 / 3)) / 2)
 
 
 def averaged(passes, labels, measure="dropout_variance"):
@@ -77,39 +81,26 @@ def test_rows_by_passes_against_scikit_learn(n_passes):
     assert [row.passes for row in found] == [n for n in (1, 2, 3, 5, 10, 12) if n <= n_passes]
     softmaxes = softmax(passes, axis=2)
     for row in found:
-        mean = softmaxes[:, : row.passes].mean(axis=1)
+        first = softmaxes[:, : row.passes]
+        mean, areas = first.mean(axis=1), dict.fromkeys((1, 2, 5))
         assert row.nll == pytest.approx(log_loss(labels, mean, labels=range(7)), rel=1e-9)
-        assert list(row.accuracy) == list(row.auroc) == [1, 2, 5]
-        for k, accuracy in row.accuracy.items():
-            expected = top_k_accuracy_score(labels, mean, k=k, labels=range(7))
-            assert accuracy == pytest.approx(expected)
-        for k, area in row.auroc.items():
-            if row.passes == 1:
-                assert area is None
-                continue
-            spread = [np.linalg.norm(np.cov(p[: row.passes].T), 2) for p in softmaxes]
-            assert area == pytest.approx(roc_auc_score(~records.hits(k), spread), abs=1e-4)
+        assert row.accuracy == pytest.approx(accuracies(labels, mean))
+        if row.passes > 1:
+            spread = [np.linalg.norm(np.cov(p.T), 2) for p in first]
+            areas = {k: roc_auc_score(~records.hits(k), spread) for k in areas}
+        assert row.auroc == pytest.approx(areas, abs=1e-4)
 
 
 def test_rows_of_a_gradient_have_no_mean():
-    rng = np.random.default_rng(6)
-    records, slopes = simulated_records(80, seed=6, top_k=(1,)), rng.normal(size=(80, 4))
-    given = records.with_passes(gradient_columns(slopes, exact=False))
-    rows = model_scores(given, top_k=(1,)).passes["gradient_norm"]
-    assert [row.passes for row in rows] == [1, 2, 3, 4]
+    records = simulated_records(80, seed=6, top_k=(1,))
+    slopes = np.random.default_rng(6).normal(size=(80, 4))
+    of_slopes, of_exact = (
+        model_scores(records.with_passes(gradient_columns(slopes, exact=exact)), top_k=(1,)).passes
+        for exact in (False, True)
+    )
+    rows = of_slopes["gradient_norm"]
+    assert ([row.passes for row in rows], of_exact) == ([1, 2, 3, 4], {})
     for row in rows:
-        assert row.accuracy is None
-        assert row.nll is None
+        assert row.accuracy is row.nll is None
         norm = np.linalg.norm(slopes[:, : row.passes], axis=1)
         assert row.auroc[1] == pytest.approx(roc_auc_score(~records.hits(1), norm), abs=1e-6)
-    exact = records.with_passes(gradient_columns(slopes, exact=True))
-    assert model_scores(exact, top_k=(1,)).passes == {}
-
-
-def test_a_label_that_a_mean_rules_out_leaves_its_likelihood_undefined():
-    passes = np.zeros((2, 2, 3))
-    passes[0, 0, 1] = -np.inf
-    records = averaged(passes, np.array([1, 0]))
-    one, two = model_scores(records, top_k=(1, 2)).passes["dropout_variance"]
-    assert one.nll is None
-    assert two.nll == pytest.approx(-(np.log(1 / 6) + np.log(1 / 3)) / 2)

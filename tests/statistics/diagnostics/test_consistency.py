@@ -28,7 +28,7 @@ def drawn_set(rng, n_samples):
     return uncertainty, rng.random(n_samples) >= uncertainty
 
 
-@pytest.fixture(scope="module", params=["step", "smooth"])
+@pytest.fixture(scope="module", params=["step", "interpolated", "smooth"])
 def sets(request):
     rng = np.random.default_rng(5)
     fitted, judged = drawn_set(rng, N_FITTED), drawn_set(rng, N_JUDGED)

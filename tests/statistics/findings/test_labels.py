@@ -119,19 +119,18 @@ def test_a_model_that_names_one_class_is_no_question_of_labels() -> None:
     assert not {SHIFTED, PERMUTED} & found_in(logits, labels).keys()
 
 
-@pytest.mark.parametrize("known", [None, 0.6, 0.9])
-def test_inputs_that_make_classes_alike_are_no_matter_of_labels(known):
+def test_inputs_that_make_classes_alike_are_no_matter_of_labels():
     """As signs upside down: most samples of two classes look like each other, some are lost."""
     rng = np.random.default_rng(8)
     labels = rng.integers(0, 8, 2000)
     shown = np.where(labels >= 6, 13 - labels, labels)
-    logits = rng.normal(size=(2000, 8))
-    logits[np.arange(2000), shown] += 2.2
-    found = found_in(logits, labels, known_accuracy=known)
+    logits = rng.normal(size=(2000, 8)) + 2.2 * np.eye(8)[shown]
     accuracy, mended_accuracy = (np.mean(logits.argmax(axis=1) == own) for own in (labels, shown))
     # They win back a good half of what is lacking.
     assert 0.5 < (mended_accuracy - accuracy) / (0.9 - accuracy) < 0.75
-    assert (PERMUTED in found) == (known != 0.9)
+    for known in (None, 0.6, 0.9):
+        found = found_in(logits, labels, known_accuracy=known)
+        assert (PERMUTED in found) == (known != 0.9)
 
 
 @pytest.mark.parametrize("order", [[1, 2, 3, 4, 5, 6, 7, 0], [1, 0, 3, 2, 5, 4, 7, 6]])
