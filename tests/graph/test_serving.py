@@ -1,3 +1,5 @@
+"""The model's interface, and the graph that serves it."""
+
 import re
 
 import numpy as np
@@ -8,117 +10,157 @@ from graph_models import (
     branched,
     constant,
     make_model,
-    node,
     passthrough,
     reference,
     run_session,
     serve,
+    steps,
     value,
 )
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
-from service.graph.description import OutputChoice
+from service.errors import InvalidOnnxModel
+from service.graph.describe import describe_onnx_model
+from service.graph.description import OutputChoice, TensorSpec
 from service.graph.serving import build_packed_graph, build_serving_graph
 
 LOGITS = (3 * np.random.default_rng(0).normal(size=(16, 10))).astype(np.float32)
 CHOICE = OutputChoice("y", "logits", "y", "a test", n_classes=10)
-COLUMNS = [
-    "entropy",
-    "neg_log_pmax",
-    "margin",
-    "energy",
-    "neg_log_topk_mass_1",
-    "neg_log_topk_mass_5",
-]
+MASSES = ["neg_log_topk_mass_1", "neg_log_topk_mass_5"]
+COLUMNS = ["entropy", "neg_log_pmax", "margin", "energy", *MASSES]
 
 
-def test_the_outputs_are_the_heads_and_nothing_else():
-    model = build_serving_graph(passthrough(), CHOICE, top_k=(1, 5))
-    assert [output.name for output in model.graph.output] == [
-        "howsure_top_classes",
-        "howsure_top_scores",
-        *(f"howsure_{column}" for column in COLUMNS),
-    ]
-    types = [output.type.tensor_type.elem_type for output in model.graph.output]
-    assert types == [TensorProto.INT64] + [FLOAT] * 7
+def test_interface_and_versions_are_read():
+    model = make_model(
+        steps("scores = MatMul(images, w); label = ArgMax(scores)"),
+        inputs=[value("images", ["N", 3]), value("w", [3, 2])],
+        outputs=[value("scores", [None, 2]), value("label", None, TensorProto.INT64)],
+        initializers=[constant("w", [[1, 2]] * 3)],
+        opset=18,
+        ir_version=9,
+    )
+    description = describe_onnx_model(model)
+    assert description.inputs == (TensorSpec("images", "float32", (None, 3)),)
+    scores, label = TensorSpec("scores", "float32", (None, 2)), TensorSpec("label", "int64", None)
+    assert description.outputs == (scores, label)
+    assert (description.opset, description.ir_version) == (18, 9)
+    assert (description.class_labels, description.external_files) == (None, ())
+    assert description.fixed_batch is None
+
+
+MAP = helper.make_map_type_proto(TensorProto.INT64, helper.make_tensor_type_proto(FLOAT, ()))
+MAPS = helper.make_value_info("y", helper.make_sequence_type_proto(MAP))
 
 
 @pytest.mark.parametrize(
-    "columns", [COLUMNS, COLUMNS[::-1], ["margin", "neg_log_topk_mass_5", "entropy"], []]
+    ("output", "dtype"),
+    [
+        (value("y", ["N", 2], TensorProto.BFLOAT16), "bfloat16"),
+        (value("y", ["N", 2], TensorProto.DOUBLE), "float64"),
+        (value("y", ["N", 2], 999), "unknown"),
+        (MAPS, "sequence"),
+    ],
 )
-@pytest.mark.parametrize("opset", [11, 13, 26])
-def test_one_output_holds_what_several_hold_in_the_order_asked_for(opset, columns):
-    def model():
-        return passthrough(opset=opset, ir_version=13)
+def test_types_are_numpys_names(output, dtype):
+    model = make_model(steps("y = Identity(x)"), outputs=[output])
+    shape = None if dtype == "sequence" else (None, 2)
+    assert describe_onnx_model(model).outputs[0] == TensorSpec("y", dtype, shape)
 
-    several = run_session(build_serving_graph(model(), CHOICE, top_k=(1, 5)), {"x": LOGITS})
-    one = build_packed_graph(model(), CHOICE, top_k=(1, 5), columns=columns)
+
+def test_free_dimensions_are_those_without_a_positive_size():
+    model = passthrough(shape=["N", None, 0, -1, 4])
+    assert describe_onnx_model(model).inputs[0].shape == (None, None, None, None, 4)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "batch"),
+    [(8, 8, 8), (1, 1, 1), ("N", "N", None), (4, None, 4), (4, 1, "different")],
+)
+def test_a_batch_is_fixed_by_any_input(first, second, batch):
+    inputs = [value("a", [first, 4]), value("b", [second, 4])]
+    model = make_model(steps("y = Add(a, b)"), inputs=inputs)
+    if batch == "different":
+        with pytest.raises(InvalidOnnxModel, match=batch):
+            describe_onnx_model(model)
+    else:
+        assert describe_onnx_model(model).fixed_batch == batch
+
+
+def test_an_input_with_a_default_is_none():
+    weights = {"inputs": [value("w", [1])], "initializers": [constant("w", [1])]}
+    with pytest.raises(InvalidOnnxModel, match="no input"):
+        describe_onnx_model(make_model(steps("y = Identity(w)"), **weights))
+
+
+def test_the_outputs_are_the_heads_and_nothing_else():
+    outputs = build_serving_graph(passthrough(), CHOICE, top_k=(1, 5)).graph.output
+    names = [f"howsure_{name}" for name in ("top_classes", "top_scores", *COLUMNS)]
+    assert [output.name for output in outputs] == names
+    types = [output.type.tensor_type.elem_type for output in outputs]
+    assert types == [TensorProto.INT64] + [FLOAT] * 7
+
+
+@pytest.mark.parametrize("columns", [COLUMNS[::-1], ["margin", MASSES[1], "entropy"], []])
+@pytest.mark.parametrize("opset", [11, 13, 26])
+def test_one_output_holds_what_several_hold_in_the_requested_order(opset, columns):
+    options = {"opset": opset, "ir_version": 13}
+    graph = build_serving_graph(passthrough(**options), CHOICE, top_k=(1, 5))
+    several = run_session(graph, {"x": LOGITS})
+    one = build_packed_graph(passthrough(**options), CHOICE, top_k=(1, 5), columns=columns)
     onnx.checker.check_model(one, full_check=True)
     (words,) = run_session(one, {"x": LOGITS}).values()
     parts = [several["howsure_top_classes"], several["howsure_top_scores"]]
     parts += [several[f"howsure_{column}"][:, None] for column in columns]
-    assert words.dtype == np.float32
-    np.testing.assert_array_equal(words, np.concatenate(parts, axis=1).astype(np.float32))
+    expected = np.concatenate(parts, axis=1).astype(np.float32)
+    np.testing.assert_array_equal(words, expected, strict=True)
 
 
 @pytest.mark.parametrize("top_k", [(0,), (1, 10), (11,), (-1,)])
 def test_events_out_of_range_are_an_error(top_k):
-    with pytest.raises(ValueError, match=re.escape("top_k must lie in [1, 10)")):
+    with pytest.raises(ValueError, match=re.escape("[1, 10)")):
         build_serving_graph(passthrough(), CHOICE, top_k=top_k)
 
 
 def test_dead_nodes_and_weights_are_dropped():
-    model = make_model(
-        [
-            node("MatMul", ["x", "w"], ["y"]),
-            node("Softmax", ["y"], ["p"]),
-            node("MatMul", ["x", "unused"], ["u"]),
-            node("ArgMax", ["p"], ["label"], axis=1),
-        ],
-        outputs=[value("y"), value("label", None, TensorProto.INT64)],
-        initializers=[constant("w", np.eye(10)), constant("unused", np.eye(10))],
-    )
+    nodes = steps("y = MatMul(x, w); p = Softmax(y); u = MatMul(x, unused); label = ArgMax(p)")
+    outputs = [value("y"), value("label", None, TensorProto.INT64)]
+    weights = [constant("w", np.eye(10)), constant("unused", np.eye(10))]
+    model = make_model(nodes, outputs=outputs, initializers=weights)
     build_serving_graph(model, CHOICE, top_k=(1,))
     assert [tensor.name for tensor in model.graph.initializer] == ["w"]
     operators = [step.op_type for step in model.graph.node]
     assert operators.count("MatMul") == 1
-    assert "Softmax" not in operators
-    assert "ArgMax" not in operators
+    assert not {"Softmax", "ArgMax"} & {*operators}
 
 
-def test_what_a_branch_takes_from_outside_is_alive():
-    nodes = branched([node("Mul", ["h", "two"], ["a"])], "h", "y")
-    model = make_model([node("Relu", ["x"], ["h"]), *nodes], initializers=[constant("two", 2)])
-    served = serve(model, {"x": LOGITS})
-    expected = reference(2 * np.maximum(LOGITS, 0))[2]["entropy"]
-    np.testing.assert_allclose(served["entropy"], expected, rtol=1e-4)
+TWO = [constant("two", 2)]
+AB = {"inputs": [value("a"), value("b")], "outputs": [value("y"), value("w")]}
+DEFAULT = {
+    "inputs": [value("x"), value("w", [10])],
+    "initializers": [constant("w", np.zeros(10))],
+    "ir_version": 3,
+}
 
 
-def test_an_optional_input_left_out_is_no_name():
-    model = make_model([node("Clip", ["x", "", "high"], ["y"])], initializers=[constant("high", 2)])
-    served = serve(model, {"x": LOGITS})
-    expected = reference(np.minimum(LOGITS, 2))[2]["entropy"]
-    np.testing.assert_allclose(served["entropy"], expected, rtol=1e-4)
-
-
-def test_the_default_of_an_unused_input_is_kept():
-    model = make_model(
-        [node("Identity", ["x"], ["y"]), node("Add", ["x", "w"], ["u"])],
-        inputs=[value("x"), value("w", [10])],
-        initializers=[constant("w", np.zeros(10))],
-        ir_version=3,
-    )
-    served = serve(model, {"x": LOGITS})
-    assert [given.name for given in served.description.inputs] == ["x"]
-
-
-def test_several_inputs_stay_the_interface_even_when_one_is_unused():
-    model = make_model(
-        [node("Identity", ["a"], ["y"]), node("Identity", ["b"], ["w"])],
-        inputs=[value("a"), value("b")],
-        outputs=[value("y"), value("w")],
-    )
-    feeds = {"a": LOGITS, "b": LOGITS}
-    served = serve(model, feeds, name="y")
-    assert [given.name for given in served.description.inputs] == ["a", "b"]
-    np.testing.assert_allclose(served["entropy"], reference(LOGITS)[2]["entropy"], rtol=1e-4)
+@pytest.mark.parametrize(
+    ("nodes", "options", "logits"),
+    [
+        # What a branch takes from outside is alive.
+        (
+            [*steps("h = Relu(x)"), *branched(steps("a = Mul(h, two)"), "h", "y")],
+            {"initializers": TWO},
+            2 * np.maximum(LOGITS, 0),
+        ),
+        # An optional input left out is no name.
+        (steps("y = Clip(x, , two)"), {"initializers": TWO}, np.minimum(LOGITS, 2)),
+        # The default of an unused input is kept.
+        (steps("y = Identity(x); u = Add(x, w)"), DEFAULT, LOGITS),
+        # Several inputs stay the interface even when one is unused.
+        (steps("y = Identity(a); w = Identity(b)"), AB, LOGITS),
+    ],
+)
+def test_what_is_alive_is_kept(nodes, options, logits):
+    inputs = ["a", "b"] if options is AB else ["x"]
+    served = serve(make_model(nodes, **options), dict.fromkeys(inputs, LOGITS), name="y")
+    assert [one.name for one in served.description.inputs] == inputs
+    np.testing.assert_allclose(served["entropy"], reference(logits)[2]["entropy"], rtol=1e-4)
