@@ -72,7 +72,7 @@ TELLTALE = re.compile(
 @pytest.fixture(scope="session")
 def tenants(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoTenants]:
     """The service of the plain form."""
-    with two_tenants(tmp_path_factory.mktemp("tenants")) as running:
+    with two_tenants(tmp_path_factory.mktemp("tenants"), load_timeout_seconds=3.0) as running:
         yield running
 
 

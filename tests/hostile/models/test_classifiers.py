@@ -1,0 +1,214 @@
+"""Graphs that are not to be run, that harm a runtime, or that are no classifier's."""
+
+import httpx
+import numpy as np
+import pytest
+from graph_models import constant, make_model, node, value
+from hostile_models import CREATED, N_CLASSES, N_SAMPLES, ModelCase, assert_told, good
+from onnx import SparseTensorProto, TensorProto, helper
+from runner_models import (
+    N_FEATURES,
+    classifier,
+    function_bomb,
+    linear,
+    undefined_below_zero,
+    weights,
+)
+
+SCORES = value("y", ("N", N_CLASSES))
+
+
+def then(operator, **attributes):
+    return node(operator, ["z"], ["y"], **attributes)
+
+
+def ep_context():
+    call = then("EPContext", domain="com.microsoft", embed_mode=0, ep_cache_context="../x.so")
+    return classifier(call, opset_imports=[helper.make_opsetid("com.microsoft", 1)])
+
+
+def sparse_beyond_its_shape():
+    sparse = SparseTensorProto(dims=[10])
+    sparse.values.CopyFrom(constant("bias", [1.0]))
+    sparse.indices.CopyFrom(constant("at", [10**9], np.int64))
+    model = classifier(node("Add", ["z", "bias"], ["y"]))
+    model.graph.sparse_initializer.append(sparse)
+    return model
+
+
+def integers_by_zero():
+    return classifier(
+        node("Cast", ["z"], ["i"], to=TensorProto.INT32),
+        node("Sub", ["i", "i"], ["nil"]),
+        node("Div", ["i", "nil"], ["q"]),
+        node("Cast", ["q"], ["y"], to=TensorProto.FLOAT),
+    )
+
+
+def convolution_without_a_stride():
+    return classifier(
+        node("Unsqueeze", ["z", "axes"], ["image"]),
+        node("Conv", ["image", "kernel"], ["c"], strides=[0, 0]),
+        node("Squeeze", ["c", "one"], ["y"]),
+        constants={"axes": [1, 3], "one": [1], "kernel": np.ones((1, 1, 1, 1))},
+    )
+
+
+def ml(operator, outputs=("y",), **attributes):
+    return make_model(
+        [node(operator, ["x"], [*outputs], domain="ai.onnx.ml", **attributes)],
+        inputs=[value("x", ("N", N_FEATURES))],
+        outputs=[value("y", ("N", None))],
+    )
+
+
+def forest_beyond_its_nodes():
+    nodes = {
+        "treeids": [0, 0, 0],
+        "nodeids": [0, 1, 2],
+        "featureids": [0, 0, 0],
+        "modes": ["BRANCH_LEQ", "LEAF", "LEAF"],
+        "values": [0.0, 0.0, 0.0],
+        "truenodeids": [10**6, 0, 0],
+        "falsenodeids": [2, 0, 0],
+    }
+    leaves = {"treeids": [0, 0], "nodeids": [1, 2], "ids": [0, 1], "weights": [1.0, 1.0]}
+    return ml(
+        "TreeEnsembleClassifier",
+        ["label", "y"],
+        classlabels_int64s=[0, 1],
+        **{f"nodes_{name}": values for name, values in nodes.items()},
+        **{f"class_{name}": values for name, values in leaves.items()},
+    )
+
+
+def feature_before_the_first():
+    model = ml("ArrayFeatureExtractor")
+    model.graph.node[0].input.append("index")
+    model.graph.initializer.append(constant("index", [-(10**9)], np.int64))
+    return model
+
+
+def linear_classifier_cut_short():
+    weights = {"coefficients": [1.0], "classlabels_ints": [0, 1, 2]}
+    return ml("LinearClassifier", ["l", "y"], **weights)
+
+
+def without(field):
+    model = good()
+    del getattr(model.graph, field)[:]
+    return model
+
+
+def no_inputs():
+    return make_model([node("Identity", ["w"], ["y"])], inputs=[], outputs=[SCORES])
+
+
+def two_outputs():
+    outputs = [SCORES, value("v", ("N", N_CLASSES))]
+    return classifier(then("Neg"), node("Abs", ["z"], ["v"]), outputs=outputs)
+
+
+def beside_x(name, shape=("N", N_FEATURES)):
+    """Return a classifier with an input beside ``x``, which it does not use."""
+    inputs = [value("x", ("N", N_FEATURES)), value(name, shape)]
+    return lambda: classifier(then("Neg"), inputs=inputs)
+
+
+def of_a_sequence():
+    model = classifier(then("Neg"))
+    kind = helper.make_sequence_type_proto(helper.make_tensor_type_proto(1, None))
+    model.graph.input.append(helper.make_value_info("s", kind))
+    return model
+
+
+def wide(n_classes):
+    """Return a model of so many classes, which are repeated and cost no bytes of the file."""
+    return classifier(
+        node("Expand", ["one_more", "sizes"], ["many"]),
+        node("ReduceMean", ["z"], ["mean"], axes=[1], keepdims=1),
+        node("Add", ["mean", "many"], ["y"]),
+        outputs=[value("y", ("N", None))],
+        constants={"one_more": [[0.5]], "sizes": [1, n_classes]},
+    )
+
+
+def infinite_weight():
+    matrix = weights()
+    matrix[:, 3] = np.inf
+    return linear(matrix)
+
+
+def mixing_rows():
+    return classifier(
+        node("Mul", ["z", "z"], ["s"]),
+        node("ReduceSum", ["s", "first"], ["m"], keepdims=1),
+        node("Add", ["z", "m"], ["y"]),
+        constants={"first": [0]},
+    )
+
+
+def random():
+    return classifier(node("RandomNormalLike", ["z"], ["r"]), node("Add", ["z", "r"], ["y"]))
+
+
+def one_number():
+    return classifier(node("ReduceMax", ["z"], ["y"], keepdims=0), outputs=[value("y", ())])
+
+
+# One row alone is below zero, where the model has no answer.
+ONE_BELOW = np.random.default_rng(3).uniform(1, 2, (N_SAMPLES, N_FEATURES)).astype(np.float32)
+ONE_BELOW[41, 0] = -1
+NEGATED = then("Neg")
+CYCLE = [node("Add", ["z", "q"], ["y"]), node("Neg", ["y"], ["q"])]
+# It loads, and takes no rows: it cannot be told whether the rows are to blame.
+ROWS = {"code": "invalid-dataset", "says": "calibration"}
+LATER = {"status": CREATED, "code": "invalid-dataset"}
+TOO_LARGE = {"status": httpx.codes.REQUEST_ENTITY_TOO_LARGE, "code": "too-large"}
+CASES = [
+    ModelCase("ep_context", ep_context, "operator-not-allowed", says="EPContext"),
+    ModelCase("function_bomb", lambda: function_bomb(30), "too-many-nodes", says="50000"),
+    ModelCase("names_twice", lambda: classifier(NEGATED, NEGATED), "name-twice"),
+    ModelCase("cycle", lambda: classifier(*CYCLE), "not-loaded"),
+    ModelCase("sparse_beyond_its_shape", sparse_beyond_its_shape, "not-loaded"),
+    ModelCase("convolution_without_a_stride", convolution_without_a_stride, "not-loaded"),
+    ModelCase("forest_beyond_its_nodes", forest_beyond_its_nodes, "not-loaded"),
+    ModelCase("linear_classifier_cut_short", linear_classifier_cut_short, "not-loaded"),
+    ModelCase("integers_by_zero", integers_by_zero, "run-failed", **ROWS),
+    ModelCase("feature_before_the_first", feature_before_the_first, "run-failed", **ROWS),
+    ModelCase("no_inputs", lambda: without("input"), "no-input"),
+    ModelCase("no_outputs", lambda: without("output"), "no-output"),
+    ModelCase("two_outputs_of_scores", two_outputs, "several-scores"),
+    ModelCase("input_of_a_reserved_name", beside_x("howsure_scores"), "reserved-name"),
+    ModelCase("input_of_no_rows", beside_x("s", ()), "input-shape", says="'s'"),
+    ModelCase("input_of_a_long_name", beside_x("s" * 3_000_000), "names-too-long"),
+    ModelCase("input_that_is_a_sequence", of_a_sequence, "input-type"),
+    ModelCase("output_that_is_one_number", one_number, "no-scores"),
+    ModelCase("no_classes", lambda: linear(np.zeros((N_FEATURES, 0))), "output-shape"),
+    ModelCase(
+        "ten_million_classes", lambda: wide(10**7), "too-many-classes", says="10000", **TOO_LARGE
+    ),
+    ModelCase("weight_that_is_infinite", infinite_weight, "not-finite", says="not finite", **LATER),
+    # The first rows settle what the model is; one that has no answer is found by the job.
+    ModelCase(
+        "one_row_without_an_answer",
+        lambda: undefined_below_zero(weights()),
+        "not-finite",
+        says="row 41",
+        inputs={"x": ONE_BELOW},
+        **LATER,
+    ),
+    ModelCase(
+        "one_row_for_all",
+        lambda: classifier(node("ReduceMax", ["z"], ["y"], axes=[0], keepdims=1)),
+        "output-rows",
+    ),
+    ModelCase("rows_that_change_one_another", mixing_rows, "rows-mixed"),
+    ModelCase("sigmoids", lambda: classifier(then("Sigmoid")), "not-a-distribution"),
+    ModelCase("scores_drawn_at_random", random, "random"),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_broken_rule_is_named(hostile, case: ModelCase) -> None:
+    assert_told(hostile, case)
