@@ -96,11 +96,11 @@ def results_of(row) -> tuple:
 def test_the_next_attempt_makes_what_is_missing_or_damaged_and_no_more(
     workspace, answers, tmp_path
 ) -> None:
-    n_samples = 4 * SHARD + 100
+    n_samples = 3 * SHARD + 100
     content = inputs_set(n_samples)
     job = calibrate(workspace, content, onnx_model=LINEAR, config=CONFIG)
     prefix = JobFiles.of(job.id).prefix
-    answers.stop_at = 3 * SHARD + SHARD // 2
+    answers.stop_at = 2 * SHARD + SHARD // 2
     with working(workspace) as workers:
         assert answers.reached.wait(60)
         workers.stop(0.1)
@@ -110,7 +110,7 @@ def test_the_next_attempt_makes_what_is_missing_or_damaged_and_no_more(
     assert (row.status, row.attempt) == ("queued", 0)
     # Of what was answered, each of the two threads may have held the part of a shard.
     left = recorded(workspace.artifacts.keys(prefix))
-    assert 2 <= len(left) < 5
+    assert 1 <= len(left) < 4
     assert {role for role, _ in left} == {"records"}
 
     damaged, *whole = sorted(left, key=lambda found: found[1])
@@ -132,7 +132,7 @@ def test_the_next_attempt_makes_what_is_missing_or_damaged_and_no_more(
 
 
 def test_cancelling_stops_within_a_batch_and_leaves_the_model_alone(workspace, answers) -> None:
-    job = calibrate(workspace, inputs_set(4 * SHARD), onnx_model=LINEAR)
+    job = calibrate(workspace, inputs_set(3 * SHARD), onnx_model=LINEAR)
     answers.stop_at = SHARD + SHARD // 2
     with working(workspace):
         assert answers.reached.wait(60)

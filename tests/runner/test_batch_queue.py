@@ -239,17 +239,6 @@ def test_an_invalid_body_fails_alone(loaded, body, media_type, length, kind, wor
     assert words in queue.refusals[wrong].message
 
 
-def test_supplied_uncertainties_come_back_with_the_answer(loaded):
-    model = loaded(linear)
-    queue = AskedQueue(model, run_rows=4)
-    number = queue.put(json_body(rows(9), supplied={"own": list(range(9))}), JSON)
-    request = queue._new[0]
-    queue.all()
-    column = request.head.supplied["own"]
-    np.testing.assert_array_equal(np.frombuffer(column.data, column.dtype), np.arange(9))
-    assert_same(queue.answers[number], alone(model, rows(9)))
-
-
 DIGITS = np.load(PASSES_FOLDER / "digits_passes.npz")["evaluation_inputs"][:40]
 
 

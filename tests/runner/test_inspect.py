@@ -13,7 +13,6 @@ from runner_models import (
     of_rows,
     rows,
     save,
-    softmax_of_two,
     weights,
 )
 
@@ -52,12 +51,6 @@ def test_a_model_is_described(pool, tmp_path):
     with pytest.raises(InvalidConfig) as refused:  # the caller may choose the output
         inspect(pool, files, output={"name": "z"})
     assert refused.value.violations[0].location == "config.output.name"
-
-
-def test_probabilities_are_read_before_their_softmax(pool, tmp_path):
-    trial = {"left": rows(9), "right": rows(9, seed=2)}
-    loaded = inspect(pool, save(tmp_path, softmax_of_two(weights())), trial)
-    assert (loaded.output.name, loaded.output.tensor, loaded.output.kind) == ("y", "z", "logits")
 
 
 def test_events_that_are_certain_are_omitted(pool, tmp_path):

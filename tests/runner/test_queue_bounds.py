@@ -105,10 +105,8 @@ def test_each_caller_may_use_as_much_as_it_leaves_free(of):
     counts = [len(fill(bounds, share, **costs)) for share in shares]
     assert counts == [450, 225, 113]  # the last may exceed the half by its first request
     assert [getattr(share, of) for share in shares] == counts
-
-
-def test_a_caller_without_a_share_may_use_the_whole_queue():
-    assert len(fill(QueueBounds(max_rows=100, max_bytes=100), None)) == 100
+    # A caller without a share may use all.
+    assert len(fill(QueueBounds(max_rows=100, max_bytes=100), None, **costs)) == 100
 
 
 def test_an_ended_request_makes_room_for_its_caller():

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import numpy as np
-from graph_models import constant, external, make_model, node, reference, serve, value
+from graph_models import constant, make_model, node, reference, serve, value
 from onnx import TensorProto, helper
 
 from service.child.onnx.session import OnnxSession
@@ -201,16 +201,6 @@ def memory_hungry(n_bytes=2**50):
         node("Add", ["z", "nothing"], ["y"]),
         constants={"size": [n_bytes // 4]},
     )
-
-
-def with_external_weights(folder, matrix, *, batch="N"):
-    """Save a linear model whose weights lie in ``model.onnx.data``, behind 64 other bytes."""
-    model, name = linear(matrix, batch=batch), "model.onnx.data"
-    tensor = external("w", matrix.shape, 64, matrix.nbytes, location=name)
-    model.graph.initializer[0].CopyFrom(tensor)
-    companion = Path(folder) / "stored-under-another-name"
-    companion.write_bytes(bytes(64) + matrix.tobytes())
-    return OnnxModelFiles(save(folder, model).path, companions={name: companion})
 
 
 def check_head(outputs, logits, top_k):
