@@ -112,30 +112,6 @@ def test_the_command_without_an_address_needs_no_key(tmp_path) -> None:
     assert set(modes.values()) == {0}, modes
 
 
-def row_of(folder: Path, name: str) -> list[str]:
-    """Return the cells of a tenant in the list."""
-    listed = run(folder, "tenants list", HOWSURE_MAX_TENANT_JOBS="7", **WIDE)
-    [row] = [line for line in listed.splitlines() if f" {name} " in line]
-    return [cell.strip() for cell in row.strip("│").split("│")]
-
-
-def test_limits_of_a_tenant_are_set_and_set_back(tmp_path) -> None:
-    create(tmp_path, "--tenant lab")
-    settings = ["1,000", "1,000,000", "107,374,182,400", "7"]
-    assert row_of(tmp_path, "lab") == ["lab", *settings]
-    limit = "tenants limit lab"
-    changed = run(tmp_path, f"{limit} --requests-per-second 50 --stored-bytes none")
-    assert changed == "changed lab\n"
-    run(tmp_path, f"{limit} --jobs 3")
-    assert row_of(tmp_path, "lab") == ["lab", "50", "1,000,000", "none", "3"]
-    assert row_of(tmp_path, "default") == ["default", *settings]
-    options = ("--requests-per-second", "--stored-bytes", "--jobs")
-    run(tmp_path, f"{limit} {' '.join(f'{option} default' for option in options)}")
-    assert row_of(tmp_path, "lab") == ["lab", *settings]
-    for jobs in ("-1", "1.5", "many", "\N{ARABIC-INDIC DIGIT ONE}"):
-        run(tmp_path, f"{limit} --jobs {jobs}", status=2)
-
-
 def audit(folder: Path, options: str = "") -> list[dict[str, Any]]:
     return [json.loads(line) for line in run(folder, f"audit --json {options}").splitlines()]
 

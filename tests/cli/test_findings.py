@@ -45,7 +45,8 @@ def test_findings_of_a_calibration_go_to_the_standard_error(command, quick):
 def test_other_error_rates_are_tried_as_it_is_printed(command, tmp_path):
     path = tmp_path / "coin.csv"
     path.write_text("score,correct\n" + "".join(f"{k % 7},{int(k % 3 > 0)}\n" for k in range(100)))
-    made = command("calibrate", path, "--name", "coin", "--bins", "3").stderr
+    quick = ("--config", '{"bins": 3, "folds": 2}')
+    made = command("calibrate", path, "--name", "coin", *quick).stderr
     (line,) = (line for line in made.splitlines() if "--max-risk" in line)
     words = shlex.split(line[line.index("howsure ") :])
     assert words[-1] == "0.1,0.15,0.2,0.3,0.4,0.5"
@@ -185,7 +186,10 @@ def test_predictions_to_compare_by_hand_are_written_as_it_is_printed(
 
 @pytest.mark.parametrize(
     ("names", "preprocessing"),
-    [(["ash", "fir", "bay", "oak", "yew"], {"scale": 1 / 255}), ("01234", {"scale": 1.0})],
+    [
+        (["ash", "fir", "bay", "oak", "yew"], {"scale": 1 / 255}),
+        pytest.param("01234", {"scale": 1.0}, marks=pytest.mark.slow),
+    ],
 )
 def test_a_command_that_fixes_runs_as_it_is_printed(
     command, quick, tmp_path, monkeypatch, names, preprocessing

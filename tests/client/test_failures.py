@@ -196,7 +196,7 @@ def test_a_key_goes_with_what_makes_a_calibration_and_stays_the_same() -> None:
     assert first == again != another
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["sync", pytest.param("async", marks=pytest.mark.slow)])
 def test_an_interrupted_wait_cancels_the_calibration_if_asked_to(kind, url) -> None:
     model = endless_above(1000.0, turns=TURNS)
 
@@ -220,17 +220,18 @@ def test_an_interrupted_wait_cancels_the_calibration_if_asked_to(kind, url) -> N
             client.wait(f"{name}@1")
 
 
-def test_a_wait_may_end_before_the_calibration(client) -> None:
-    model = endless_above(1000.0, turns=TURNS)
-    made = client.calibrate(model, inputs_set(ends=False), name="endless", wait=0.1, **QUICK)
-    assert not made.is_finished
-    assert client.cancel(made).id == made.id
-
-
 def resource(status: str, progress: dict | None = None) -> str:
-    told = {"id": "1", "name": "n", "version": 1, "status": status, "progress": progress}
-    told |= {"promoted": False, "accuracy": None, "serve": None, "warnings": [], "config": {}}
-    return json.dumps(told)
+    body = {"id": "1", "name": "n", "version": 1, "status": status, "progress": progress}
+    body |= {"promoted": False, "accuracy": None, "serve": None, "warnings": [], "config": {}}
+    return json.dumps(body)
+
+
+def test_a_wait_may_end_before_the_calibration() -> None:
+    queued, running = resource("queued").encode(), resource("running").encode()
+    answers = (202, JSON, queued), (503, {}, b""), (200, JSON, running)
+    with scripted(*answers) as server, Client(server.url) as client:
+        made = client.calibrate(calibration=b"x", wait=0.1)
+    assert (made.status, made.is_finished) == ("running", False)
 
 
 def test_without_events_it_asks_now_and_then() -> None:

@@ -62,7 +62,7 @@ def test_tables_of_arrow_are_read_by_name(client, framed) -> None:
     assert not predictions.by_position
     assert np.array_equal(predictions.class_, client.predict(framed, inputs).class_)
     scores = pa.table({"correct": [k % 3 > 0 for k in range(90)], "score": [*range(90)]})
-    judge = client.calibrate(scores=scores, name="arrow-judge", bins=3)
+    judge = client.calibrate(scores=scores, name="arrow-judge", bins=3, folds=2)
     assert len(client.predict(judge, scores=scores)) == 90
 
 

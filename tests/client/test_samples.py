@@ -89,6 +89,17 @@ REFUSED = [
     ("dry_run", COLUMN | {"prior_strength": float("nan")}, ValueError, "finite"),
     ("calibrate", {"scores": TWO, "labels": HIT}, ValueError, "column of scores"),
     ("predict", {"scores": TWO}, ValueError, "column of scores"),
+    ("calibrate", {}, ValueError, "calibration set"),
+    ("calibrate", {"logits": [[1.0, 2.0]]}, ValueError, "labels"),
+    ("calibrate", {"calibration": {"inputs": [[1.0], [1.0, 2.0]]}}, ValueError, "inhomog|objects"),
+    ("calibrate", {"calibration": {"inputs": np.array([None])}}, ValueError, "objects"),
+    ("calibrate", {"calibration": {}, "evaluation_labels": [1]}, ValueError, "evaluation beside"),
+    ("calibrate", {"calibration": b"", "scores": TWO[["a"]][:0]}, ValueError, "in its place"),
+    ("calibrate", {"logits": [[1.0]], "scores": [1.0], "labels": [0]}, ValueError, "one of them"),
+    ("predict", {}, ValueError, "exactly one"),
+    ("predict", {"inputs": [[1.0]], "logits": [[1.0]]}, ValueError, "exactly one"),
+    ("predict", {"inputs": {"a": [1.0, 2.0], "b": [1.0]}}, ValueError, "number of rows"),
+    ("predict", {"scores": 0.3}, ValueError, "scores: .* got float"),
     ("predict", {"probabilities": 100 * P}, ValueError, "by 100"),
     ("predict", {"probabilities": [0.3, 0.7]}, ValueError, r"\[\[…\]\]"),
     *(
@@ -97,7 +108,7 @@ REFUSED = [
     ),
     *(
         ("predict", {"inputs": rows}, ValueError, "inputs: .* got")
-        for rows in ("rows.csv", 7, (row for row in P))
+        for rows in ("rows.csv", 7, 3.0, (row for row in P))
     ),
     *(
         ("calibrate", {"model": samples}, TypeError, "model: .*calibration=")
@@ -126,14 +137,17 @@ def test_a_label_that_is_no_class_is_refused_by_its_row(client) -> None:
         client.dry_run(probabilities=pd.DataFrame(BOTH, columns=[0, 1]), labels=labels)
 
 
-@pytest.mark.parametrize("column", [P, P.tolist(), pd.Series(P), pd.DataFrame({"p": P})])
-def test_probabilities_of_class_1_are_enough(client, binary, column) -> None:
-    made = client.calibrate(probabilities=column, labels=HIT, name="column", **QUICK)
-    assert made.accuracy[1] == binary.accuracy[1] == pytest.approx(EXPECTED)
+def test_probabilities_of_class_1_are_enough(client, binary) -> None:
+    assert binary.accuracy[1] == pytest.approx(EXPECTED)
+    made = client.calibrate(probabilities=P, labels=HIT, name="column", **QUICK)
+    assert made.accuracy == binary.accuracy
     expected = client.predict(binary, probabilities=BOTH)
-    predictions = client.predict(made, probabilities=column)
-    assert np.array_equal(predictions.class_, expected.class_)
-    assert predictions.top1.probability == pytest.approx(expected.top1.probability)
+    for column in (P, P.tolist(), pd.Series(P), pd.DataFrame({"p": P})):
+        tried = client.dry_run(probabilities=column, labels=HIT, **QUICK)
+        assert tried["accuracy"]["value"] == binary.accuracy[1]
+        predictions = client.predict(made, probabilities=column)
+        assert np.array_equal(predictions.class_, expected.class_)
+        assert predictions.top1.probability == pytest.approx(expected.top1.probability)
     assert len(client.predict(binary, probabilities=[0.3])) == 1
 
 
@@ -186,7 +200,8 @@ def test_scores_are_calibrated_evaluated_and_answered(client) -> None:
     for samples in SCORES:
         tried = client.dry_run(**samples, bins=3)
         assert (tried["data"]["kind"], tried["data"]["samples"]) == ("pairs", N)
-    made = client.calibrate(scores=P, labels=HIT, evaluation=(P, HIT), name="judge", bins=3)
+    quick = {"bins": 3, "folds": 2}
+    made = client.calibrate(scores=P, labels=HIT, evaluation=(P, HIT), name="judge", **quick)
     assert made.serve == {1: "score"}
     assert client.report(made)["events"]["1"]["figures"]["set"] == "evaluation"
     table = pd.DataFrame({"score": P})

@@ -61,7 +61,12 @@ def test_docker_20_and_podman_4_know_all_instructions(newer: str) -> None:
 
 def test_the_image_has_its_labels_its_user_and_its_health_check() -> None:
     label = " ".join(arguments("LABEL"))
-    for name, value in (("version", PROJECT["version"]), ("licenses", PROJECT["license"])):
+    values = {
+        "version": PROJECT["version"],
+        "licenses": PROJECT["license"],
+        "revision": "$REVISION",
+    }
+    for name, value in values.items():
         assert f'org.opencontainers.image.{name}="{value}"' in label
     # Kubernetes' runAsNonRoot takes numbers alone.
     assert arguments("USER") == ["10001:10001"]

@@ -18,7 +18,8 @@ def pairs(tmp_path, command):
     path = tmp_path / "pairs.csv"
     lines = [f"{score},{int(hit)}" for score, hit in zip(SCORES, CORRECT, strict=True)]
     path.write_text("\n".join(["score,correct", *lines]))
-    command("calibrate", path, "--name", "file-of-pairs", "--bins", "5")
+    quick = ("--config", '{"bins": 5, "folds": 2}')
+    command("calibrate", path, "--name", "file-of-pairs", *quick)
     return path
 
 

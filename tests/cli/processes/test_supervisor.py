@@ -140,7 +140,7 @@ def test_one_that_hangs_is_replaced(tmp_path) -> None:
         supervisor.stdout.close()
 
 
-@pytest.mark.process
+@pytest.mark.slow
 def test_a_process_that_cannot_start_ends_the_service_with_a_sentence(tmp_path) -> None:
     (tmp_path / "spool").write_text("no folder")
     command = [sys.executable, "-m", "service", "serve", "--port", "0", "--processes", "2"]
