@@ -6,7 +6,7 @@ from itertools import groupby
 
 _BLOCKS = frozenset(
     [
-        *("p", "div", "li", "ul", "ol", "dl", "dt", "h1", "h2", "h3", "pre", "br", "caption"),
+        *("p", "div", "li", "ul", "ol", "dl", "dt", "h1", "h2", "h3", "pre", "caption"),
         *("table", "tr", "thead", "tbody", "figure", "figcaption", "details", "summary"),
         *("section", "nav", "header", "footer", "main", "title", "desc"),
         *("form", "fieldset", "legend", "label", "option"),
@@ -20,6 +20,9 @@ _VARYING = (
     (re.compile(r"```json.*?```", re.DOTALL), "<configuration>"),
     (re.compile(r"python \d[^\n|]*"), "<versions>"),
     (re.compile(r"(?<![-\w])[0-9a-f]{12}(?![-\w])"), "<digest>"),
+    (re.compile(r"(https?://)?127\.0\.0\.1:\d+"), "<address>"),
+    (re.compile(r"request [0-9a-f]{20}"), "request <id>"),
+    (re.compile("\u202e"), "<right to left>"),
     (re.compile(r"(?<![:\d.])(\d+(\.\d+)?e[-+]\d+|\d+(\.\d+)+(?!\d| %))"), "#"),
     (re.compile(r"\S+ ± #"), "# ± #"),
 )
@@ -35,7 +38,7 @@ class _Text(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         attributes = dict(attrs)
         self._space(tag)
-        if "hint" in (attributes.get("class") or ""):
+        if tag == "br" or "hint" in (attributes.get("class") or ""):
             self.parts.append(" ")
         if tag in _UNSEEN | _SEEN:
             self._open.append(tag)
@@ -45,7 +48,8 @@ class _Text(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         if tag in _UNSEEN | _SEEN:
             self._open.remove(tag)
-        self._space(tag)
+        if tag != "dt":
+            self._space(tag)
 
     def handle_data(self, data: str) -> None:
         if not self._open or self._open[-1] in _SEEN:

@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 from keyed_service import KeyedService
+from running_service import Service
 
 HTML = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 _TOKEN = re.compile(r'(?:name="csrf" value="|\?csrf=)([\w-]+)"')
@@ -75,10 +76,13 @@ def text_of(markup: str) -> str:
 
 
 class Visitor:
-    """A browser of a service, as far as cookies and forms go; it ends with the service."""
+    """A browser of a service, as far as cookies and forms go."""
 
-    def __init__(self, service: KeyedService, **headers: str) -> None:
-        self.client = service.client()
+    def __init__(self, service: KeyedService | Service, **headers: str) -> None:
+        if isinstance(service, KeyedService):
+            self.client = service.client()  # ends with the service
+        else:
+            self.client = httpx.Client(base_url=service.url, timeout=60)
         self.client.headers.update(HTML | headers)
         self.seen: httpx.Response | None = None
 

@@ -200,6 +200,17 @@ def earlier_point(client: httpx.Client, name: str) -> Resource:
     return resource
 
 
+def contradicted(client: httpx.Client, name: str) -> Resource:
+    """As accurate on the evaluation set, but certain answers are wrong more often."""
+    arrays, rng = outputs(2000, seed=2), np.random.default_rng(2)
+    known, new = ({key: value[half::2] for key, value in arrays.items()} for half in (0, 1))
+    answers, sizes = new["logits"].argmax(axis=1), np.sort(new["logits"], axis=1)
+    is_certain = sizes[:, 2] - sizes[:, 1] > 3
+    labels = np.where(is_certain | (rng.random(1000) < 0.4), new["labels"], answers)
+    new["labels"] = np.where(is_certain & (rng.random(1000) < 0.1), 2 - answers // 2, labels)
+    return of_outputs(known, new, selective=[{"max_risk": 0.05}])(client, name)
+
+
 SCENARIOS: dict[str, Callable[[httpx.Client, str], Resource]] = {
     "pictures": pictures,
     "scores": scores,
@@ -211,6 +222,7 @@ SCENARIOS: dict[str, Callable[[httpx.Client, str], Resource]] = {
     "no-errors": of_outputs(outputs(200, seed=23, scale=40.0)),
     "rare-errors": of_outputs(outputs(1200, seed=24, scale=12.0), outputs(900, seed=25, scale=12)),
     "mostly-wrong": of_outputs(outputs(300, seed=26, scale=0.3), selective=[{"max_risk": 0.001}]),
+    "contradicted": contradicted,
     "shifted": shifted,
     "unlabelled": unlabelled,
     "versions": versions,
