@@ -124,14 +124,14 @@ def test_ruled_out_classes_count_for_nothing():
     assert_measures_agree(head_of(logits), reference(np.delete(logits, 4, axis=1))[2])
 
 
-@pytest.mark.parametrize(
-    ("row", "kind"),
-    [
-        ([-np.inf] * 3 + [7] + [-np.inf] * 2, "logits"),  # one class left
-        ([0, 0, 0, 1, 0, 0], "probabilities"),
-        ([-1e-9, 0, 0, 1, 0, 0], "probabilities"),  # rounding below zero
-    ],
-)
+CERTAIN = [
+    ([-np.inf] * 3 + [7] + [-np.inf] * 2, "logits"),  # one class left
+    ([0, 0, 0, 1, 0, 0], "probabilities"),
+    ([-1e-9, 0, 0, 1, 0, 0], "probabilities"),  # rounding below zero
+]
+
+
+@pytest.mark.parametrize(("row", "kind"), CERTAIN)
 def test_certainty_is_a_positive_zero(row, kind):
     served = head_of(np.float32([row]), kind=kind)
     for column in MEASURES:
@@ -142,13 +142,13 @@ def test_certainty_is_a_positive_zero(row, kind):
 NAN, INF = np.nan, np.inf
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
-        *([NAN, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, NAN], [NAN] * 6, [INF, 1, 2, 3, 4, 5]),
-        *([INF, INF, 2, 3, 4, 5], [-INF] * 6),
-    ],
-)
+NOT_FINITE = [
+    *([NAN, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, NAN], [NAN] * 6, [INF, 1, 2, 3, 4, 5]),
+    *([INF, INF, 2, 3, 4, 5], [-INF] * 6),
+]
+
+
+@pytest.mark.parametrize("row", NOT_FINITE)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_rows_that_are_not_finite_say_so_in_every_measure(row, dtype):
     served = head_of(np.array([[0, 1, 2, 3, 4, 5], row], dtype=dtype))

@@ -193,20 +193,20 @@ SHARES = softmax(np.random.default_rng(0).normal(size=(20, 3)), axis=1)
 NORMALIZER = make_model(steps('y = ai.onnx.ml.Normalizer<norm="L1">(x)'))
 
 
-@pytest.mark.parametrize(
-    ("make", "named"),
-    [
-        (one_against_one, ("as logits", "sums to 1")),
-        (lambda: (passthrough(), {"x": np.float32(100 * SHARES)}), ("as logits", "sums to 100")),
-        # One column on one side of a half.
-        (
-            lambda: (passthrough(shape=["N", 1]), {"x": np.float32([[0.1], [0.2], [0.4]])}),
-            ("as probabilities", "as the logit of class 1"),
-        ),
-        (lambda: (NORMALIZER, {"x": np.float32(SHARES - 0.5)}), ("as logits", "Normalizer")),
-        (regression, ("regression",)),
-    ],
-)
+UNCLEAR = [
+    (one_against_one, ("as logits", "sums to 1")),
+    (lambda: (passthrough(), {"x": np.float32(100 * SHARES)}), ("as logits", "sums to 100")),
+    # One column on one side of a half.
+    (
+        lambda: (passthrough(shape=["N", 1]), {"x": np.float32([[0.1], [0.2], [0.4]])}),
+        ("as probabilities", "as the logit of class 1"),
+    ),
+    (lambda: (NORMALIZER, {"x": np.float32(SHARES - 0.5)}), ("as logits", "Normalizer")),
+    (regression, ("regression",)),
+]
+
+
+@pytest.mark.parametrize(("make", "named"), UNCLEAR)
 def test_scores_of_an_unclear_kind_are_asked_about(make, named):
     model, feeds = make()
     with pytest.raises(InvalidOnnxModel) as caught:
@@ -244,15 +244,15 @@ KERAS = references("keras_references")
 TORCH = references("references")
 
 
+BOOSTERS = [
+    *(("lightgbm", "maps", "rows"), ("lightgbm", "matrix", "rows")),
+    *(("xgboost", "matrix", "rows"), ("catboost", "maps", "features")),
+    *(("histogram", "maps", "X"), ("histogram", "matrix", "X")),
+]
+
+
 @pytest.mark.parametrize("kind", ["binary", "three"])
-@pytest.mark.parametrize(
-    ("library", "form", "takes"),
-    [
-        *(("lightgbm", "maps", "rows"), ("lightgbm", "matrix", "rows")),
-        *(("xgboost", "matrix", "rows"), ("catboost", "maps", "features")),
-        *(("histogram", "maps", "X"), ("histogram", "matrix", "X")),
-    ],
-)
+@pytest.mark.parametrize(("library", "form", "takes"), BOOSTERS)
 def test_boosted_trees_are_served_as_their_library_says(library, form, takes, kind):
     data = (FOLDER / f"{library}_{kind}_{form}.onnx").read_bytes()
     served = serve(data, {takes: BOOSTED["rows"]})
@@ -273,15 +273,15 @@ def test_exports_of_keras_are_served_as_it_says(last):
     np.testing.assert_allclose(probabilities(served), expected, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("name", "opset", "batch", "ends_in_softmax"),
-    [
-        ("torch_legacy_11", 11, None, False),
-        ("torch_legacy_17_softmax", 17, None, True),
-        ("torch_dynamo_18_fixed", 18, 4, False),
-        ("torch_dynamo_23_softmax", 23, None, True),
-    ],
-)
+TORCH_EXPORTS = [
+    ("torch_legacy_11", 11, None, False),
+    ("torch_legacy_17_softmax", 17, None, True),
+    ("torch_dynamo_18_fixed", 18, 4, False),
+    ("torch_dynamo_23_softmax", 23, None, True),
+]
+
+
+@pytest.mark.parametrize(("name", "opset", "batch", "ends_in_softmax"), TORCH_EXPORTS)
 def test_exports_of_torch_answer_as_it_does(name, opset, batch, ends_in_softmax):
     data = (FOLDER / f"{name}.onnx").read_bytes()
     served = serve(data, {"images": TORCH["images"][:batch]})

@@ -52,15 +52,15 @@ MAP = helper.make_map_type_proto(TensorProto.INT64, helper.make_tensor_type_prot
 MAPS = helper.make_value_info("y", helper.make_sequence_type_proto(MAP))
 
 
-@pytest.mark.parametrize(
-    ("output", "dtype"),
-    [
-        (value("y", ["N", 2], TensorProto.BFLOAT16), "bfloat16"),
-        (value("y", ["N", 2], TensorProto.DOUBLE), "float64"),
-        (value("y", ["N", 2], 999), "unknown"),
-        (MAPS, "sequence"),
-    ],
-)
+OUTPUTS = [
+    (value("y", ["N", 2], TensorProto.BFLOAT16), "bfloat16"),
+    (value("y", ["N", 2], TensorProto.DOUBLE), "float64"),
+    (value("y", ["N", 2], 999), "unknown"),
+    (MAPS, "sequence"),
+]
+
+
+@pytest.mark.parametrize(("output", "dtype"), OUTPUTS)
 def test_types_are_numpys_names(output, dtype):
     model = make_model(steps("y = Identity(x)"), outputs=[output])
     shape = None if dtype == "sequence" else (None, 2)
@@ -142,23 +142,23 @@ DEFAULT = {
 }
 
 
-@pytest.mark.parametrize(
-    ("nodes", "options", "logits"),
-    [
-        # What a branch takes from outside is alive.
-        (
-            [*steps("h = Relu(x)"), *branched(steps("a = Mul(h, two)"), "h", "y")],
-            {"initializers": TWO},
-            2 * np.maximum(LOGITS, 0),
-        ),
-        # An optional input left out is no name.
-        (steps("y = Clip(x, , two)"), {"initializers": TWO}, np.minimum(LOGITS, 2)),
-        # The default of an unused input is kept.
-        (steps("y = Identity(x); u = Add(x, w)"), DEFAULT, LOGITS),
-        # Several inputs stay the interface even when one is unused.
-        (steps("y = Identity(a); w = Identity(b)"), AB, LOGITS),
-    ],
-)
+ALIVE = [
+    # What a branch takes from outside is alive.
+    (
+        [*steps("h = Relu(x)"), *branched(steps("a = Mul(h, two)"), "h", "y")],
+        {"initializers": TWO},
+        2 * np.maximum(LOGITS, 0),
+    ),
+    # An optional input left out is no name.
+    (steps("y = Clip(x, , two)"), {"initializers": TWO}, np.minimum(LOGITS, 2)),
+    # The default of an unused input is kept.
+    (steps("y = Identity(x); u = Add(x, w)"), DEFAULT, LOGITS),
+    # Several inputs stay the interface even when one is unused.
+    (steps("y = Identity(a); w = Identity(b)"), AB, LOGITS),
+]
+
+
+@pytest.mark.parametrize(("nodes", "options", "logits"), ALIVE)
 def test_what_is_alive_is_kept(nodes, options, logits):
     inputs = ["a", "b"] if options is AB else ["x"]
     served = serve(make_model(nodes, **options), dict.fromkeys(inputs, LOGITS), name="y")

@@ -48,25 +48,25 @@ def verdict(machine, number, *arguments, audit=None):
 OTHERS = (0, 1, OWN - 1, 2**32 - 1, 2**32 - OWN)
 
 
+VERDICTS = [
+    *((call, (), ALLOWED) for call in ("read", "mmap", "openat")),
+    *((call, (), ERROR | EPERM) for call in ("socket", "execve", "execveat")),
+    ("clone", (0x3D0F00,), ALLOWED),  # as the C library starts a thread
+    ("clone", (0x1200011,), ERROR | EPERM),  # as it forks
+    # A process signals only itself, reads its limits, and names its threads.
+    *((call, (OWN, 6), ALLOWED) for call in ("kill", "tgkill")),
+    *((call, (pid, 6), ERROR | EPERM) for call in ("kill", "tgkill") for pid in OTHERS),
+    ("prlimit64", (0, 7, 0, 2**40), ALLOWED),
+    ("prlimit64", (0, 7, 2**40, 0), ERROR | EPERM),
+    ("prlimit64", (0, 7, 16, 0), ERROR | EPERM),
+    ("prctl", (15,), ALLOWED),
+    ("prctl", (1, 0), ERROR | EPERM),  # it is not to outlive its parent
+    *((number, (), ERROR | ENOSYS) for number in (435, 457, 500, 2**30 - 1)),
+]
+
+
 @pytest.mark.parametrize("machine", AUDIT)
-@pytest.mark.parametrize(
-    ("call", "arguments", "expected"),
-    [
-        *((call, (), ALLOWED) for call in ("read", "mmap", "openat")),
-        *((call, (), ERROR | EPERM) for call in ("socket", "execve", "execveat")),
-        ("clone", (0x3D0F00,), ALLOWED),  # as the C library starts a thread
-        ("clone", (0x1200011,), ERROR | EPERM),  # as it forks
-        # A process signals only itself, reads its limits, and names its threads.
-        *((call, (OWN, 6), ALLOWED) for call in ("kill", "tgkill")),
-        *((call, (pid, 6), ERROR | EPERM) for call in ("kill", "tgkill") for pid in OTHERS),
-        ("prlimit64", (0, 7, 0, 2**40), ALLOWED),
-        ("prlimit64", (0, 7, 2**40, 0), ERROR | EPERM),
-        ("prlimit64", (0, 7, 16, 0), ERROR | EPERM),
-        ("prctl", (15,), ALLOWED),
-        ("prctl", (1, 0), ERROR | EPERM),  # it is not to outlive its parent
-        *((number, (), ERROR | ENOSYS) for number in (435, 457, 500, 2**30 - 1)),
-    ],
-)
+@pytest.mark.parametrize(("call", "arguments", "expected"), VERDICTS)
 def test_calls_are_allowed_refused_or_unknown(machine, call, arguments, expected):
     assert verdict(machine, NUMBERS[machine].get(call, call), *arguments) == expected
 

@@ -62,16 +62,16 @@ def test_the_same_type_is_not_copied_and_floats_may_be_infinite():
     np.testing.assert_array_equal(fit(array, "float16"), array)
 
 
-@pytest.mark.parametrize(
-    ("value", "kept_as", "dtype"),
-    [
-        *((1e39, "f8", "float32"), (70000, "f8", "float16"), (0.5, "f8", "int64")),
-        *((np.nan, "f8", "int32"), (np.inf, "f8", "int64"), (-1, "f8", "uint8")),
-        *((256, "f8", "uint8"), (2.0**63, "f8", "int64"), (2.0**64, "f8", "uint64")),
-        # Integers of any width are compared exactly.
-        *((2, "f8", "bool"), (2**63, "u8", "int64"), (-1, "i8", "uint64")),
-    ],
-)
+NO_CASTS = [
+    *((1e39, "f8", "float32"), (70000, "f8", "float16"), (0.5, "f8", "int64")),
+    *((np.nan, "f8", "int32"), (np.inf, "f8", "int64"), (-1, "f8", "uint8")),
+    *((256, "f8", "uint8"), (2.0**63, "f8", "int64"), (2.0**64, "f8", "uint64")),
+    # Integers of any width are compared exactly.
+    *((2, "f8", "bool"), (2**63, "u8", "int64"), (-1, "i8", "uint64")),
+]
+
+
+@pytest.mark.parametrize(("value", "kept_as", "dtype"), NO_CASTS)
 def test_the_value_that_cannot_be_cast_is_named(value, kept_as, dtype):
     array = np.zeros((4, 2), dtype=kept_as)
     array[2, 1] = value
@@ -82,15 +82,15 @@ def test_the_largest_integer_is_cast():
     assert fit(np.array([[2**63 - 1]], np.uint64), "int64")[0, 0] == 2**63 - 1
 
 
-@pytest.mark.parametrize(
-    ("shape", "taken", "is_refused"),
-    [
-        *(((2,), (None, 3), True), ((2, 3, 1), (None, 3), True), ((2, 4), (None, 3), True)),
-        *(((0, 3), (None, 3), True), ((2, 0), (None, None), True), ((), None, True)),
-        *(((7, 3), (None, 3), False), ((7, 3), (8, 3), False), ((7, 9), (None, None), False)),
-        *(((7, 2, 2), None, False), ((7,), (1,), False)),
-    ],
-)
+SHAPES = [
+    *(((2,), (None, 3), True), ((2, 3, 1), (None, 3), True), ((2, 4), (None, 3), True)),
+    *(((0, 3), (None, 3), True), ((2, 0), (None, None), True), ((), None, True)),
+    *(((7, 3), (None, 3), False), ((7, 3), (8, 3), False), ((7, 9), (None, None), False)),
+    *(((7, 2, 2), None, False), ((7,), (1,), False)),
+]
+
+
+@pytest.mark.parametrize(("shape", "taken", "is_refused"), SHAPES)
 def test_the_number_of_rows_is_free_and_no_other(shape, taken, is_refused):
     if is_refused:
         assert refused_at(np.zeros(shape), "float32", taken) == "inputs.x"
@@ -101,16 +101,16 @@ def test_the_number_of_rows_is_free_and_no_other(shape, taken, is_refused):
 ROWS = np.zeros((2, 1))
 
 
-@pytest.mark.parametrize(
-    ("arrays", "location"),
-    [
-        ({"a": ROWS}, "inputs.b"),
-        ({"a": ROWS, "b": ROWS, "c": ROWS}, "inputs.c"),
-        ({"a": ROWS, "b": ROWS, "labels": ROWS}, "inputs.labels"),
-        ({"a": ROWS, "b": ROWS[:1]}, "inputs"),
-        ({"inputs": ROWS}, "inputs.inputs"),
-    ],
-)
+NAMES = [
+    ({"a": ROWS}, "inputs.b"),
+    ({"a": ROWS, "b": ROWS, "c": ROWS}, "inputs.c"),
+    ({"a": ROWS, "b": ROWS, "labels": ROWS}, "inputs.labels"),
+    ({"a": ROWS, "b": ROWS[:1]}, "inputs"),
+    ({"inputs": ROWS}, "inputs.inputs"),
+]
+
+
+@pytest.mark.parametrize(("arrays", "location"), NAMES)
 def test_names_must_be_those_of_the_model(arrays, location):
     specs = [TensorSpec(name, "float32", None) for name in ("a", "b")]
     with pytest.raises(InvalidInput) as caught:

@@ -18,18 +18,18 @@ def advice(arrays, specs, **options):
     return caught.value.violations[0].message
 
 
-@pytest.mark.parametrize(
-    ("taken", "sent", "expression"),
-    [
-        ((None, 3, 16, 16), (5, 16, 16, 3), "x.transpose(0, 3, 1, 2)"),
-        ((None, 16, 16, 3), (5, 3, 16, 16), "x.transpose(0, 2, 3, 1)"),
-        ((None, 1, 28, 28), (5, 28, 28), "x[:, None]"),
-        ((None, 28, 28, 1), (5, 28, 28), "x[..., None]"),
-        ((None, 8), (8,), "x[None]"),
-        ((None, 3, 16, 16), (3, 16, 16), "x[None]"),
-        ((None, 8), (2, 7), None),
-    ],
-)
+MISTAKES = [
+    ((None, 3, 16, 16), (5, 16, 16, 3), "x.transpose(0, 3, 1, 2)"),
+    ((None, 16, 16, 3), (5, 3, 16, 16), "x.transpose(0, 2, 3, 1)"),
+    ((None, 1, 28, 28), (5, 28, 28), "x[:, None]"),
+    ((None, 28, 28, 1), (5, 28, 28), "x[..., None]"),
+    ((None, 8), (8,), "x[None]"),
+    ((None, 3, 16, 16), (3, 16, 16), "x[None]"),
+    ((None, 8), (2, 7), None),
+]
+
+
+@pytest.mark.parametrize(("taken", "sent", "expression"), MISTAKES)
 def test_frequent_mistakes_have_advice_that_mends_them(taken, sent, expression):
     message = advice({"x": np.zeros(sent)}, [TensorSpec("x", "float32", taken)])
     if expression is None:
@@ -62,17 +62,17 @@ def test_the_advice_about_preprocessing_mends_it(preset, taken):
         ModelInputs(inputs, PreprocessingConfig(**config).resolved()).check_preprocessing()
 
 
-@pytest.mark.parametrize(
-    ("width", "columns", "named"),
-    [
-        (1, None, "[rows, 1]"),
-        (1, ["age", "heigth"], "`heigth`?"),
-        (1, ["age", "heigth"], "(--columns height='its column' --columns age=age)"),
-        (1, ["age", "height"], "leave `inputs` out"),
-        (1, ["age"], "none for `height`"),
-        (2, None, "it has 'age', 'height'"),
-    ],
-)
+BY_COLUMN = [
+    (1, None, "[rows, 1]"),
+    (1, ["age", "heigth"], "`heigth`?"),
+    (1, ["age", "heigth"], "(--columns height='its column' --columns age=age)"),
+    (1, ["age", "height"], "leave `inputs` out"),
+    (1, ["age"], "none for `height`"),
+    (2, None, "it has 'age', 'height'"),
+]
+
+
+@pytest.mark.parametrize(("width", "columns", "named"), BY_COLUMN)
 def test_a_model_with_an_input_for_each_column_has_advice(width, columns, named):
     specs = [TensorSpec(name, "float32", (None, width)) for name in ("age", "height")]
     options = {"columns": None if columns is None else {"inputs": columns}}

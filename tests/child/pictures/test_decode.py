@@ -41,15 +41,15 @@ def test_exif_orientation_is_applied(orientation, kind):
     np.testing.assert_array_equal(read(content), np.asarray(expected))
 
 
-@pytest.mark.parametrize(
-    "exif",
-    [
-        b"",
-        b"II*\x00\xff\xff\xff\xff",
-        b"MM\x00*\x00\x00\x00\x08\xff\xff\x01\x12\x00\x03",
-        b"II*\x00\x08\x00\x00\x00\x01\x00\x1a\x01\x05\x00\x01\x00\x00\x00\xff\xff\x00\x00",
-    ],
-)
+DAMAGED_EXIF = [
+    b"",
+    b"II*\x00\xff\xff\xff\xff",
+    b"MM\x00*\x00\x00\x00\x08\xff\xff\x01\x12\x00\x03",
+    b"II*\x00\x08\x00\x00\x00\x01\x00\x1a\x01\x05\x00\x01\x00\x00\x00\xff\xff\x00\x00",
+]
+
+
+@pytest.mark.parametrize("exif", DAMAGED_EXIF)
 def test_damaged_exif_leaves_a_picture_as_it_is(exif):
     content = jpeg(30, 20)
     segment = b"\xff\xe1" + struct.pack(">H", len(exif) + 8) + b"Exif\x00\x00" + exif
@@ -65,14 +65,14 @@ def test_cmyk_is_seen_in_colours_and_not_inverted():
     assert np.abs(pixels[8, [4, 28]] - [(250, 30, 20), (10, 40, 240)]).max() < 12
 
 
-@pytest.mark.parametrize(
-    ("mode", "options"),
-    [
-        *((mode, {}) for mode in ("1", "L", "LA", "P", "RGB", "RGBA")),
-        *(("P", {"transparency": transparency}) for transparency in (0, bytes(range(256)))),
-        ("RGB", {"icc_profile": b"no profile at all"}),
-    ],
-)
+MODES = [
+    *((mode, {}) for mode in ("1", "L", "LA", "P", "RGB", "RGBA")),
+    *(("P", {"transparency": transparency}) for transparency in (0, bytes(range(256)))),
+    ("RGB", {"icc_profile": b"no profile at all"}),
+]
+
+
+@pytest.mark.parametrize(("mode", "options"), MODES)
 def test_modes_are_brought_to_colours_and_to_grey(mode, options):
     image = Image.fromarray(scene(24, 18)).convert(mode)
     content = encoded(image, "PNG", **options)
@@ -128,17 +128,17 @@ def test_damaged_pictures_are_read_or_refused(kind):
             assert read(bytes(damaged)).dtype == np.uint8
 
 
-@pytest.mark.parametrize(
-    ("content", "named"),
-    [
-        (b"", "no bytes"),
-        *((encoded(scene(8, 8), kind), kind) for kind in ("GIF", "BMP", "TIFF")),
-        (b"\x00\x00\x00\x18ftypheic\x00\x00\x00\x00", "HEIC"),
-        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "SVG"),
-        (b"\x93NUMPY\x01\x00", "an .npy array"),
-        (b"abc", "3 bytes of an unknown format"),
-    ],
-)
+FORMATS = [
+    (b"", "no bytes"),
+    *((encoded(scene(8, 8), kind), kind) for kind in ("GIF", "BMP", "TIFF")),
+    (b"\x00\x00\x00\x18ftypheic\x00\x00\x00\x00", "HEIC"),
+    (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "SVG"),
+    (b"\x93NUMPY\x01\x00", "an .npy array"),
+    (b"abc", "3 bytes of an unknown format"),
+]
+
+
+@pytest.mark.parametrize(("content", "named"), FORMATS)
 def test_other_formats_are_named(content, named):
     assert refused(content).endswith(f"JPEG, PNG or WebP, got {named}")
 

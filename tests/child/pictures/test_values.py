@@ -51,29 +51,29 @@ def test_every_preset_has_a_reference():
 MEAN, STD = (0.1, 0.2, 0.3), (1.0, 2.0, 4.0)
 
 
-@pytest.mark.parametrize(
-    ("preprocessing", "shape", "scale", "mean", "std"),
-    [
-        (PRESETS["none"], (3, 6, 8), 1.0, 0.0, 1.0),
-        (PRESETS["unit"], (3, 6, 8), 1 / 255, 0.0, 1.0),
-        *(
-            (
-                Preprocessing(colour=colour, layout=layout, scale=0.5, mean=MEAN, std=STD),
-                (3, 6, 8) if layout == "nchw" else (6, 8, 3),
-                *(0.5, MEAN, STD),
-            )
-            for colour in ("rgb", "bgr")
-            for layout in ("nchw", "nhwc")
-        ),
-        *(
-            (
-                Preprocessing(colour="grey", layout=layout, scale=2.0, mean=(3.0,), std=(0.5,)),
-                *(shape, 2.0, 3.0, 0.5),
-            )
-            for layout, shape in (("nchw", (1, 6, 8)), ("nhwc", (6, 8, 1)), ("nhw", (6, 8)))
-        ),
-    ],
-)
+LAYOUTS = [
+    (PRESETS["none"], (3, 6, 8), 1.0, 0.0, 1.0),
+    (PRESETS["unit"], (3, 6, 8), 1 / 255, 0.0, 1.0),
+    *(
+        (
+            Preprocessing(colour=colour, layout=layout, scale=0.5, mean=MEAN, std=STD),
+            (3, 6, 8) if layout == "nchw" else (6, 8, 3),
+            *(0.5, MEAN, STD),
+        )
+        for colour in ("rgb", "bgr")
+        for layout in ("nchw", "nhwc")
+    ),
+    *(
+        (
+            Preprocessing(colour="grey", layout=layout, scale=2.0, mean=(3.0,), std=(0.5,)),
+            *(shape, 2.0, 3.0, 0.5),
+        )
+        for layout, shape in (("nchw", (1, 6, 8)), ("nhwc", (6, 8, 1)), ("nhw", (6, 8)))
+    ),
+]
+
+
+@pytest.mark.parametrize(("preprocessing", "shape", "scale", "mean", "std"), LAYOUTS)
 def test_channels_come_in_the_models_order_and_layout(preprocessing, shape, scale, mean, std):
     picture = scene(8, 6)
     if preprocessing.colour == "grey":

@@ -35,15 +35,15 @@ TWICE = Reading(classes=["crane", "cat", "crane"])
 ONE_OF_MANY = ["cat", *(f"dog {k}" for k in range(7))]
 
 
-@pytest.mark.parametrize(
-    ("names", "reading", "named"),
-    [
-        (ONE_OF_MANY, Reading(class_map={"cat": 0}), "'cat', got 'dog 0'"),
-        (ONE_OF_MANY, Reading(class_map={"cat": 0}), "'dog 4' and 2 more"),
-        (["foxx", "cat"], Reading(classes=["fox", "cat"]), "'fox'?"),
-        (["cat", "crane"], TWICE, "'crane'"),
-    ],
-)
+UNLISTED = [
+    (ONE_OF_MANY, Reading(class_map={"cat": 0}), "'cat', got 'dog 0'"),
+    (ONE_OF_MANY, Reading(class_map={"cat": 0}), "'dog 4' and 2 more"),
+    (["foxx", "cat"], Reading(classes=["fox", "cat"]), "'fox'?"),
+    (["cat", "crane"], TWICE, "'crane'"),
+]
+
+
+@pytest.mark.parametrize(("names", "reading", "named"), UNLISTED)
 def test_a_name_that_the_caller_does_not_list_once_is_named(names, reading, named):
     with pytest.raises(InvalidDataset) as refused:
         class_indices(names, reading, place="calibration")
@@ -77,14 +77,14 @@ def test_labels_may_skip_classes():
     assert indices.map == {"0": 0, "7": 7, "993": 993}
 
 
+NO_INDICES = [
+    *(["-1", "0"], ["0.0", "1.0"], ["+1", "2"], ["0", "00"], ["9" * 5000, "0"], ["1.", "2"]),
+    [str(k) for k in range(1, 11)],
+]
+
+
 @pytest.mark.parametrize("named_by", ["folders", "labels"])
-@pytest.mark.parametrize(
-    "names",
-    [
-        *(["-1", "0"], ["0.0", "1.0"], ["+1", "2"], ["0", "00"], ["9" * 5000, "0"], ["1.", "2"]),
-        [str(k) for k in range(1, 11)],
-    ],
-)
+@pytest.mark.parametrize("names", NO_INDICES)
 def test_numbers_that_are_not_indices_are_refused(names, named_by):
     """Sorted as text, "10.0" would come before "2.0"."""
     with pytest.raises(InvalidDataset, match="class_map") as refused:

@@ -100,13 +100,13 @@ def test_a_broken_rule_is_named_with_its_place(path, case):
     check_refused(write_text(path, text), location, named)
 
 
-@pytest.mark.parametrize(
-    ("reading", "named"),
-    [
-        (Reading(classes=["a", "b", "c"]), "missing: `p_b`, `p_c`; got also `p_bb`"),
-        (Reading(class_map={"a": 1, "b": 2}), "from 0 to 1"),
-    ],
-)
+OTHER_CLASSES = [
+    (Reading(classes=["a", "b", "c"]), "missing: `p_b`, `p_c`; got also `p_bb`"),
+    (Reading(class_map={"a": 1, "b": 2}), "from 0 to 1"),
+]
+
+
+@pytest.mark.parametrize(("reading", "named"), OTHER_CLASSES)
 def test_columns_agree_with_the_known_classes(path, reading, named):
     text = "label,p_a,p_bb\na,1,0\n" if reading.classes else "label,p_a,p_b\na,1,0\n"
     check_refused(write_text(path, text), "", named, reading=reading)

@@ -80,20 +80,20 @@ def test_limits_are_inclusive(tmp_path, file_format):
         assert type(error) is TooLarge
 
 
-@pytest.mark.parametrize(
-    ("data", "named"),
-    [
-        *((pickle.dumps([1, 2], protocol), "pickle") for protocol in (2, 3, 4, 5)),
-        (gzip.compress(CSV, mtime=0), "decompressed"),
-        (CSV.decode().encode("utf-16"), "UTF-8"),
-        (b"\x89HDF\r\n\x1a\n", "HDF5"),
-        (b"\x89PNG\r\n\x1a\n", "picture"),
-        (b"Rar!\x1a\x07\x00", ".tar"),
-        (b"label\0logit_0", "kind"),
-        ("label,größe\n".encode("latin-1"), "kind"),
-        (b"", "empty"),
-    ],
-)
+OTHER_FILES = [
+    *((pickle.dumps([1, 2], protocol), "pickle") for protocol in (2, 3, 4, 5)),
+    (gzip.compress(CSV, mtime=0), "decompressed"),
+    (CSV.decode().encode("utf-16"), "UTF-8"),
+    (b"\x89HDF\r\n\x1a\n", "HDF5"),
+    (b"\x89PNG\r\n\x1a\n", "picture"),
+    (b"Rar!\x1a\x07\x00", ".tar"),
+    (b"label\0logit_0", "kind"),
+    ("label,größe\n".encode("latin-1"), "kind"),
+    (b"", "empty"),
+]
+
+
+@pytest.mark.parametrize(("data", "named"), OTHER_FILES)
 def test_other_files_are_named(path, data, named):
     path.write_bytes(data)
     error = refusal(path, location="evaluation")

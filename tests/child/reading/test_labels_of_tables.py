@@ -117,16 +117,16 @@ def with_class_label(path: Path, names: object, *, column: str = "label") -> Pat
     return path
 
 
-@pytest.mark.parametrize(
-    ("reading", "indices"),
-    [
-        ({}, EEL_FIRST),
-        ({"class_map": EEL_FIRST}, EEL_FIRST),
-        ({"class_map": CAT_FIRST | {"fox": 3}}, CAT_FIRST),
-        ({"classes": ["cat", "dog", "eel"]}, CAT_FIRST),
-        ({"columns": {"label": ["fine_label"]}}, EEL_FIRST),
-    ],
-)
+READINGS = [
+    ({}, EEL_FIRST),
+    ({"class_map": EEL_FIRST}, EEL_FIRST),
+    ({"class_map": CAT_FIRST | {"fox": 3}}, CAT_FIRST),
+    ({"classes": ["cat", "dog", "eel"]}, CAT_FIRST),
+    ({"columns": {"label": ["fine_label"]}}, EEL_FIRST),
+]
+
+
+@pytest.mark.parametrize(("reading", "indices"), READINGS)
 def test_class_labels_keep_their_numbers_unless_the_caller_says_otherwise(path, reading, indices):
     column = reading.get("columns", {"label": ["label"]})["label"][0]
     with_class_label(path, list(EEL_FIRST), column=column)
@@ -137,14 +137,14 @@ def test_class_labels_keep_their_numbers_unless_the_caller_says_otherwise(path, 
     assert any("renumbered" in note for note in info.notes) == (indices is CAT_FIRST)
 
 
-@pytest.mark.parametrize(
-    ("names", "class_map", "location", "named"),
-    [
-        (["eel", "cat"], None, ".label[2]", "from 0 to 1, got 2"),
-        (["eel", "eel", "cat"], None, "", "twice"),
-        (["eel", "cat", "dog"], {"cat": 0, "dog": 1}, "", "'eel'"),
-    ],
-)
+BROKEN_NAMES = [
+    (["eel", "cat"], None, ".label[2]", "from 0 to 1, got 2"),
+    (["eel", "eel", "cat"], None, "", "twice"),
+    (["eel", "cat", "dog"], {"cat": 0, "dog": 1}, "", "'eel'"),
+]
+
+
+@pytest.mark.parametrize(("names", "class_map", "location", "named"), BROKEN_NAMES)
 def test_class_labels_without_one_name_each_are_refused(path, names, class_map, location, named):
     error = refusal(with_class_label(path, names), reading=Reading(class_map=class_map))
     assert type(error) is InvalidDataset
@@ -152,13 +152,13 @@ def test_class_labels_without_one_name_each_are_refused(path, names, class_map, 
     assert named in error.message
 
 
-@pytest.mark.parametrize(
-    "metadata",
-    [
-        *(b"", b"\xff", b"[" * 100_000, b'{"info": []}'),
-        b'{"info": {"features": {"label": {"names": [1, 2, 3]}}}}',
-    ],
-)
+OTHER_METADATA = [
+    *(b"", b"\xff", b"[" * 100_000, b'{"info": []}'),
+    b'{"info": {"features": {"label": {"names": [1, 2, 3]}}}}',
+]
+
+
+@pytest.mark.parametrize("metadata", OTHER_METADATA)
 def test_other_metadata_are_ignored(path, metadata):
     table = pa.table({"age": AGE, "label": INDICES})
     pa_parquet.write_table(table.replace_schema_metadata({b"huggingface": metadata}), path)

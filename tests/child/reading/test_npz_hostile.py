@@ -14,14 +14,14 @@ INPUTS = np.arange(60, dtype=np.float32).reshape(20, 3)
 GOOD = {"inputs.npy": npy_bytes(INPUTS), "labels.npy": npy_bytes(LABELS)}
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("../inputs.npy", "/etc/inputs.npy", "a/../../b.npy", "a//b.npy", "./a.npy", ".npy"),
-        *("..\\inputs.npy", "a\x1b[31m.npy", "a\n.npy", "inputs", "inner.npz", "readme.txt"),
-        *("folder/", "x" * 300 + ".npy"),
-    ],
-)
+OTHER_NAMES = [
+    *("../inputs.npy", "/etc/inputs.npy", "a/../../b.npy", "a//b.npy", "./a.npy", ".npy"),
+    *("..\\inputs.npy", "a\x1b[31m.npy", "a\n.npy", "inputs", "inner.npz", "readme.txt"),
+    *("folder/", "x" * 300 + ".npy"),
+]
+
+
+@pytest.mark.parametrize("name", OTHER_NAMES)
 def test_members_are_arrays_with_plain_names(path, name):
     error = refusal(write_members(path, GOOD | {name: npy_bytes(INPUTS)}))
     assert error.violations[0].location == "calibration"

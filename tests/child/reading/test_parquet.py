@@ -74,19 +74,19 @@ def test_a_broken_rule_is_named_with_its_place(path, case):
     check_refused(write_parquet(path, columns, row_group_size=7), location, named)
 
 
-@pytest.mark.parametrize(
-    ("columns", "named"),
-    [
-        ({"x": ["years"]}, "missing: `years`; got also `age`, `income`, `city`"),
-        ({"x": ["age", "incme"]}, "`income`?"),
-        ({"label": ["lable"]}, "`label`?"),
-        ({"x": []}, "`x`"),
-        ({"label": ["y"]}, "got `y`; there are `age`, `label`, `income`"),
-        ({"label": ["age", "income"]}, "got `age`, `income`"),
-        ({"x": ["city", "age"]}, "text in `city`"),
-        ({"x": ["ids", "age"]}, "one column of lists, got `ids`, `age`"),
-    ],
-)
+COLUMNS = [
+    ({"x": ["years"]}, "missing: `years`; got also `age`, `income`, `city`"),
+    ({"x": ["age", "incme"]}, "`income`?"),
+    ({"label": ["lable"]}, "`label`?"),
+    ({"x": []}, "`x`"),
+    ({"label": ["y"]}, "got `y`; there are `age`, `label`, `income`"),
+    ({"label": ["age", "income"]}, "got `age`, `income`"),
+    ({"x": ["city", "age"]}, "text in `city`"),
+    ({"x": ["ids", "age"]}, "one column of lists, got `ids`, `age`"),
+]
+
+
+@pytest.mark.parametrize(("columns", "named"), COLUMNS)
 def test_columns_that_cannot_be_read_as_the_caller_says_are_refused(path, columns, named):
     path = write_parquet(path, FEATURES | {"city": ["Oslo"] * N, "ids": IDS})
     error = refusal(path, reading=Reading(columns=columns))
@@ -105,14 +105,14 @@ NO_BYTES = {"label": ZEROS.cast(pa.int32()), "logit_0": ZEROS, "logit_1": ZEROS}
 WIDE = output_columns(np.zeros((1, 1200), np.float32), np.zeros(1, int))
 
 
-@pytest.mark.parametrize(
-    ("columns", "limits", "figure"),
-    [
-        (WIDE, DatasetLimits(max_classes=100), "got 1201"),
-        (NO_BYTES, DatasetLimits(max_samples=99_999), "got 2000000"),
-        (NO_BYTES, DatasetLimits(max_inflated_bytes=1000), "1000 bytes"),
-    ],
-)
+TOO_LARGE = [
+    (WIDE, DatasetLimits(max_classes=100), "got 1201"),
+    (NO_BYTES, DatasetLimits(max_samples=99_999), "got 2000000"),
+    (NO_BYTES, DatasetLimits(max_inflated_bytes=1000), "1000 bytes"),
+]
+
+
+@pytest.mark.parametrize(("columns", "limits", "figure"), TOO_LARGE)
 def test_columns_and_rows_are_counted_before_they_are_decoded(path, columns, limits, figure):
     assert write_parquet(path, columns).stat().st_size < 400_000
     error = refusal(path, limits=limits)

@@ -64,16 +64,16 @@ def test_columns_of_outputs_are_read_by_name(path, file_format, kind):
     assert batch.arrays[kind].flags.c_contiguous
 
 
-@pytest.mark.parametrize(
-    ("dtypes", "expected"),
-    [
-        (["float32", "int16", "bool"], "float32"),
-        (["float32", "int32"], "float64"),
-        (["float16", "float16"], "float16"),
-        (["int8", "int64"], "int64"),
-        (["uint64", "int64"], "float64"),
-    ],
-)
+TYPES = [
+    (["float32", "int16", "bool"], "float32"),
+    (["float32", "int32"], "float64"),
+    (["float16", "float16"], "float16"),
+    (["int8", "int64"], "int64"),
+    (["uint64", "int64"], "float64"),
+]
+
+
+@pytest.mark.parametrize(("dtypes", "expected"), TYPES)
 def test_features_get_the_type_that_holds_all_of_them(path, dtypes, expected):
     columns = {f"x{k}": (AGE % 2).astype(dtype) for k, dtype in enumerate(dtypes)}
     write_parquet(path, columns | {"label": LABELS})

@@ -76,13 +76,13 @@ def test_no_number_is_read_that_the_general_reader_refuses(number):
     np.testing.assert_array_equal(rows, arrays["inputs"].astype(np.float32))
 
 
-@pytest.mark.parametrize(
-    ("dtype", "shape", "is_fast"),
-    [
-        *(("float64", [None, 2], False), ("float32", None, False), ("float32", [None], False)),
-        *(("float32", [None, None, 2], False), ("float32", [None, 2, 3], True)),
-        ("float32", [4, 2], True),
-    ],
-)
+SPECS = [
+    *(("float64", [None, 2], False), ("float32", None, False), ("float32", [None], False)),
+    *(("float32", [None, None, 2], False), ("float32", [None, 2, 3], True)),
+    ("float32", [4, 2], True),
+]
+
+
+@pytest.mark.parametrize(("dtype", "shape", "is_fast"), SPECS)
 def test_inputs_of_fixed_shapes_have_a_fast_reader(dtype, shape, is_fast):
     assert (JsonRows.of(dtype, shape) is not None) == is_fast

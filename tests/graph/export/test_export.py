@@ -86,15 +86,15 @@ OF_IR_3 = make_model(  # weights are inputs too
 )
 
 
-@pytest.mark.parametrize(
-    ("model", "expected"),
-    [
-        (passthrough(shape=("batch", 10)), "batch"),
-        (passthrough(shape=(None, 10)), "N"),
-        (passthrough(shape=(1000, 10)), 1000),
-        (OF_IR_3, "n_images"),
-    ],
-)
+BATCH_NAMES = [
+    (passthrough(shape=("batch", 10)), "batch"),
+    (passthrough(shape=(None, 10)), "N"),
+    (passthrough(shape=(1000, 10)), 1000),
+    (OF_IR_3, "n_images"),
+]
+
+
+@pytest.mark.parametrize(("model", "expected"), BATCH_NAMES)
 def test_rows_are_called_as_the_model_calls_them(model, expected):
     assert declared(calibrate(model, ROWS).graph)["class"] == (INT64, [expected])
 

@@ -66,19 +66,19 @@ WITH_SHAPE = BLOB + np.array([-1, 20], np.int64).tobytes()
 TWO_FILES = {"w.data": BLOB, "b.data": BIAS.tobytes()}
 
 
-@pytest.mark.parametrize(
-    ("model", "companions", "in_memory", "bias"),
-    [
-        (linear(), {"w.data": BLOB}, ("w.data",), BIAS),
-        # 80 bytes are put into the graph.
-        (linear(bias=external("b", [20], 0, location="b.data")), TWO_FILES, ("w.data",), BIAS),
-        (with_shape(), {"w.data": WITH_SHAPE}, ("w.data",), 0),
-        # Weights of nodes, branches and functions are put into the graph.
-        (in_constant(), {"w.data": BLOB}, (), 0),
-        (in_branch(), {"w.data": BLOB}, (), 0),
-        (in_function(), {"w.data": BLOB}, (), 0),
-    ],
-)
+MODELS = [
+    (linear(), {"w.data": BLOB}, ("w.data",), BIAS),
+    # 80 bytes are put into the graph.
+    (linear(bias=external("b", [20], 0, location="b.data")), TWO_FILES, ("w.data",), BIAS),
+    (with_shape(), {"w.data": WITH_SHAPE}, ("w.data",), 0),
+    # Weights of nodes, branches and functions are put into the graph.
+    (in_constant(), {"w.data": BLOB}, (), 0),
+    (in_branch(), {"w.data": BLOB}, (), 0),
+    (in_function(), {"w.data": BLOB}, (), 0),
+]
+
+
+@pytest.mark.parametrize(("model", "companions", "in_memory", "bias"), MODELS)
 def test_weights_come_from_memory_and_never_from_the_folder(
     tmp_path, monkeypatch, model, companions, in_memory, bias
 ):
@@ -110,13 +110,13 @@ def test_sparse_weights_are_found():
     assert external_files(model) == ()
 
 
-@pytest.mark.parametrize(
-    "location",
-    [
-        *("", "..", "folder/w.data", "/etc/passwd", "..\\w.data", "C:w.data", "w.data\0"),
-        "*/_ORT_MEM_ADDR_/*",
-    ],
-)
+LOCATIONS = [
+    *("", "..", "folder/w.data", "/etc/passwd", "..\\w.data", "C:w.data", "w.data\0"),
+    "*/_ORT_MEM_ADDR_/*",
+]
+
+
+@pytest.mark.parametrize("location", LOCATIONS)
 @pytest.mark.parametrize("check", [external_files, describe_onnx_model])
 def test_only_plain_names_are_followed(location, check):
     with pytest.raises(InvalidOnnxModel, match="'w'") as caught:
@@ -131,33 +131,33 @@ def twice():
     return tensor
 
 
-@pytest.mark.parametrize(
-    ("tensor", "named"),
-    [
-        (external("w", [40, 20], 0, 3199), "3200 bytes.*'3199'"),
-        (external("w", [40, 20], -4, 3200), "offset '-4'"),
-        (external("w", [40, 20], 0, "9" * 30), "length"),
-        (external("w", [40, 20], "²"), "offset"),
-        (external("w", [40, -20], 0), "type or shape"),
-        (external("w", [2], 0, element_type=TensorProto.STRING), "type or shape"),
-        (external("w", [2], 0, element_type=999), "type or shape"),
-        (external("w", [2**40, 2**40], 0, 3200), "bytes"),
-        (twice(), "twice"),
-    ],
-)
+BROKEN_TENSORS = [
+    (external("w", [40, 20], 0, 3199), "3200 bytes.*'3199'"),
+    (external("w", [40, 20], -4, 3200), "offset '-4'"),
+    (external("w", [40, 20], 0, "9" * 30), "length"),
+    (external("w", [40, 20], "²"), "offset"),
+    (external("w", [40, -20], 0), "type or shape"),
+    (external("w", [2], 0, element_type=TensorProto.STRING), "type or shape"),
+    (external("w", [2], 0, element_type=999), "type or shape"),
+    (external("w", [2**40, 2**40], 0, 3200), "bytes"),
+    (twice(), "twice"),
+]
+
+
+@pytest.mark.parametrize(("tensor", "named"), BROKEN_TENSORS)
 def test_references_that_do_not_fit_their_tensor_are_refused(tensor, named):
     with pytest.raises(InvalidOnnxModel, match=named):
         external_files(linear(tensor))
 
 
-@pytest.mark.parametrize(
-    ("companions", "named"),
-    [
-        ({}, "sent: none"),
-        ({"other": BLOB}, r"'w' needs.*'w.data'.*sent: 'other'"),
-        *(({"w.data": BLOB[:n]}, f"'w.data', which has {n}") for n in (0, 3199, 3279)),
-    ],
-)
+BROKEN_COMPANIONS = [
+    ({}, "sent: none"),
+    ({"other": BLOB}, r"'w' needs.*'w.data'.*sent: 'other'"),
+    *(({"w.data": BLOB[:n]}, f"'w.data', which has {n}") for n in (0, 3199, 3279)),
+]
+
+
+@pytest.mark.parametrize(("companions", "named"), BROKEN_COMPANIONS)
 def test_references_that_do_not_fit_what_was_sent_are_refused(companions, named):
     with pytest.raises(InvalidOnnxModel, match=named):
         attach_external_data(linear(), companions)

@@ -38,18 +38,18 @@ def called_in_a_branch() -> ModelProto:
     return model
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        calling(IDENTITY),
-        # Callers before those that they call, and more than one way to a function.
-        calling(calls("g", 7, name="h"), calls("f", 5, name="g"), IDENTITY, name="h"),
-        calling(IDENTITY, calls("f", 2, name="unused")),
-        called_in_a_branch(),
-        function_bomb(8),
-        chain(MAX_CALL_DEPTH),
-    ],
-)
+MODELS = [
+    calling(IDENTITY),
+    # Callers before those that they call, and more than one way to a function.
+    calling(calls("g", 7, name="h"), calls("f", 5, name="g"), IDENTITY, name="h"),
+    calling(IDENTITY, calls("f", 2, name="unused")),
+    called_in_a_branch(),
+    function_bomb(8),
+    chain(MAX_CALL_DEPTH),
+]
+
+
+@pytest.mark.parametrize("model", MODELS)
 def test_exactly_as_many_nodes_as_the_calls_make_may_be_there(model):
     bodies = {(f.domain, f.name): f.node for f in model.functions}
 
@@ -70,23 +70,23 @@ def test_exactly_as_many_nodes_as_the_calls_make_may_be_there(model):
     assert refused(model, max_nodes=n_nodes + n_calls - 1) is ModelRule.TOO_MANY_NODES
 
 
-@pytest.mark.parametrize(
-    ("model", "rule"),
-    [
-        (calling(calls("f", 1, name="f")), ModelRule.FUNCTION_CALLS_ITSELF),
-        (calling(IDENTITY, calls("g", 1, name="g")), ModelRule.FUNCTION_CALLS_ITSELF),
-        (
-            calling(calls("g", 1, name="f"), calls("h", 1, name="g"), calls("f", 1, name="h")),
-            ModelRule.FUNCTION_CALLS_ITSELF,
-        ),
-        (chain(MAX_CALL_DEPTH + 1), ModelRule.TOO_DEEP),
-        (calling(IDENTITY, IDENTITY), ModelRule.FUNCTION_TWICE),
-        (
-            calling(IDENTITY, given=branch(node("Identity", ["z"], ["b"]))),
-            ModelRule.FUNCTION_TAKES_GRAPH,
-        ),
-    ],
-)
+REFUSED = [
+    (calling(calls("f", 1, name="f")), ModelRule.FUNCTION_CALLS_ITSELF),
+    (calling(IDENTITY, calls("g", 1, name="g")), ModelRule.FUNCTION_CALLS_ITSELF),
+    (
+        calling(calls("g", 1, name="f"), calls("h", 1, name="g"), calls("f", 1, name="h")),
+        ModelRule.FUNCTION_CALLS_ITSELF,
+    ),
+    (chain(MAX_CALL_DEPTH + 1), ModelRule.TOO_DEEP),
+    (calling(IDENTITY, IDENTITY), ModelRule.FUNCTION_TWICE),
+    (
+        calling(IDENTITY, given=branch(node("Identity", ["z"], ["b"]))),
+        ModelRule.FUNCTION_TAKES_GRAPH,
+    ),
+]
+
+
+@pytest.mark.parametrize(("model", "rule"), REFUSED)
 def test_functions_that_do_not_end_are_refused(model, rule):
     assert refused(model) is rule
 

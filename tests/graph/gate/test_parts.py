@@ -50,17 +50,17 @@ def nodes_of(model: ModelProto) -> int:
 NODES = [node("Neg", ["a"], ["b"], alpha=1.0)] * 9
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        *(path.read_bytes() for path in FILES),
-        in_branch(passthrough().graph).SerializeToString(),
-        forest().SerializeToString(),
-        make_model(NODES).SerializeToString(),
-        calling(function("f", *NODES)).SerializeToString(),
-        in_branch(make_model(NODES).graph, make_model(NODES[:1]).graph).SerializeToString(),
-    ],
-)
+MODELS = [
+    *(path.read_bytes() for path in FILES),
+    in_branch(passthrough().graph).SerializeToString(),
+    forest().SerializeToString(),
+    make_model(NODES).SerializeToString(),
+    calling(function("f", *NODES)).SerializeToString(),
+    in_branch(make_model(NODES).graph, make_model(NODES[:1]).graph).SerializeToString(),
+]
+
+
+@pytest.mark.parametrize("data", MODELS)
 def test_as_many_parts_as_there_are_may_be_there(data):
     model = ModelProto.FromString(data)
     n_nodes, n_parts = nodes_of(model), -(-parts_of(model) // MAX_MESSAGES_PER_NODE)
@@ -84,19 +84,19 @@ def test_numbers_that_are_no_parts_are_passed_over():
     check_parts(data, max_nodes=1)
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"\x0b\x0c",  # a group
-        b"\x3a",
-        b"\x3a\x05\x0a",
-        b"\x3a\x02\x0a\x05",
-        b"\xff" * 20,
-        b"\x08" + b"\xff" * 11,
-        b"\x0d\0\0",
-        b"\x0f\x01",
-    ],
-)
+CUT_SHORT = [
+    b"\x0b\x0c",  # a group
+    b"\x3a",
+    b"\x3a\x05\x0a",
+    b"\x3a\x02\x0a\x05",
+    b"\xff" * 20,
+    b"\x08" + b"\xff" * 11,
+    b"\x0d\0\0",
+    b"\x0f\x01",
+]
+
+
+@pytest.mark.parametrize("data", CUT_SHORT)
 def test_what_is_cut_short_or_of_no_kind_is_refused(data):
     assert refused(data) is ModelRule.NOT_ONNX
 

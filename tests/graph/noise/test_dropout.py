@@ -162,13 +162,13 @@ def test_wide_layers_keep_every_bit(opset):
     np.testing.assert_array_equal(dropped, run_session(model, feeds)["y"])
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("hidden_dropout_cnn", "hidden_dropout_cnn_dynamo", "last_layer_dropout_cnn"),
-        *("squeezenet_like", "sequence_dropout"),
-    ],
-)
+EXPORTS = [
+    *("hidden_dropout_cnn", "hidden_dropout_cnn_dynamo", "last_layer_dropout_cnn"),
+    *("squeezenet_like", "sequence_dropout"),
+]
+
+
+@pytest.mark.parametrize("name", EXPORTS)
 def test_torch_exports_keep_every_bit(name):
     """Sequences are of any length."""
     is_sequence = name == "sequence_dropout"

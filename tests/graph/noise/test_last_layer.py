@@ -78,32 +78,32 @@ SOFTMAX = (
 )
 
 
-@pytest.mark.parametrize(
-    ("text", "features", "operator"),
-    [
-        ("y = Gemm<transB=1, alpha=0.5>(h, V, b)", "h", "Gemm"),
-        ("y = Gemm<transB=0, alpha=0.5>(h, W, b)", "h", "Gemm"),
-        ("y = MatMul(x, W)", "x", "MatMul"),
-        # Weights may be made from constants.
-        ("w = DequantizeLinear(Q, scale, zero); y = MatMul(h, w)", "h", "MatMul"),
-        (TRANSPOSED, "h", "Gemm"),
-        ("w = Constant<value=float[6, 1] {1, 1, 1, 1, 1, 1}>(); y = MatMul(h, w)", "h", "MatMul"),
-        (SOFTMAX, "h", "MatMul"),
-    ],
-)
+LAYERS = [
+    ("y = Gemm<transB=1, alpha=0.5>(h, V, b)", "h", "Gemm"),
+    ("y = Gemm<transB=0, alpha=0.5>(h, W, b)", "h", "Gemm"),
+    ("y = MatMul(x, W)", "x", "MatMul"),
+    # Weights may be made from constants.
+    ("w = DequantizeLinear(Q, scale, zero); y = MatMul(h, w)", "h", "MatMul"),
+    (TRANSPOSED, "h", "Gemm"),
+    ("w = Constant<value=float[6, 1] {1, 1, 1, 1, 1, 1}>(); y = MatMul(h, w)", "h", "MatMul"),
+    (SOFTMAX, "h", "MatMul"),
+]
+
+
+@pytest.mark.parametrize(("text", "features", "operator"), LAYERS)
 def test_layers_as_exporters_write_them(text, features, operator):
     assert found(ending_in(text)) == (features, None, operator)
 
 
+POOLED = [
+    "p = GlobalAveragePool(z); y = Flatten(p)",
+    "r = Relu(z); y = ReduceMean<axes=[2, 3], keepdims=0>(r)",
+    "y = Flatten(z)",
+]
+
+
 @pytest.mark.parametrize("kernel", ["", "<kernel_shape=[1, 1]>"])
-@pytest.mark.parametrize(
-    "pooled",
-    [
-        "p = GlobalAveragePool(z); y = Flatten(p)",
-        "r = Relu(z); y = ReduceMean<axes=[2, 3], keepdims=0>(r)",
-        "y = Flatten(z)",
-    ],
-)
+@pytest.mark.parametrize("pooled", POOLED)
 def test_a_convolution_of_single_pixels(pooled, kernel):
     model = image_model(*steps(f"z = Conv{kernel}(h, K); {pooled}"))
     assert found(model) == ("h", None, "Conv")
@@ -124,36 +124,36 @@ def refused(model, tensor="y"):
     return violation.message
 
 
-@pytest.mark.parametrize(
-    ("estimator", "named"),
-    [
-        (RandomForestClassifier(3, max_depth=2), "TreeEnsembleClassifier"),
-        (LogisticRegression(), "LinearClassifier"),
-    ],
-)
+CLASSIFIERS = [
+    (RandomForestClassifier(3, max_depth=2), "TreeEnsembleClassifier"),
+    (LogisticRegression(), "LinearClassifier"),
+]
+
+
+@pytest.mark.parametrize(("estimator", "named"), CLASSIFIERS)
 def test_classifiers_of_one_node_have_none(estimator, named):
     rows, labels = RNG.normal(size=(40, 4)).astype(np.float32), RNG.integers(0, 3, size=40)
     model = skl2onnx_model(estimator, rows, labels, zipmap=False)
     assert f"ai.onnx.ml.{named}" in refused(model, model.graph.output[1].name)
 
 
-@pytest.mark.parametrize(
-    ("text", "named"),
-    [
-        ("y = Softmax(h)", "over Softmax, Relu they lead to the graph's input 'x'"),
-        ("y = Conv(h, x)", "input 'x'"),
-        ("y = MatMul(turned, h)", "on the left"),
-        ("y = Gemm<transA=1>(h, W)", "transposes"),
-        ("y = Gemm(h, W, h)", "addend"),
-        ('y = Einsum<equation="nd,dk->nk">(h, W)', "Einsum"),
-        ("y = Identity(W)", "do not depend"),
-        ("y = MatMul(h, fed)", "graph's input"),
-        (f"w = RandomNormal<shape=[{N_INPUTS}, {N_CLASSES}]>(); y = MatMul(h, w)", "RandomNormal"),
-        ("z = MatMul(h, W); r = RandomNormalLike(z); y = Add(z, r)", "RandomNormalLike"),
-        # A residual connection around the layer.
-        ("z = MatMul(h, W); skipped = MatMul(x, W); y = Add(z, skipped)", "2 .* 'x', 'h'"),
-    ],
-)
+OTHER_ENDINGS = [
+    ("y = Softmax(h)", "over Softmax, Relu they lead to the graph's input 'x'"),
+    ("y = Conv(h, x)", "input 'x'"),
+    ("y = MatMul(turned, h)", "on the left"),
+    ("y = Gemm<transA=1>(h, W)", "transposes"),
+    ("y = Gemm(h, W, h)", "addend"),
+    ('y = Einsum<equation="nd,dk->nk">(h, W)', "Einsum"),
+    ("y = Identity(W)", "do not depend"),
+    ("y = MatMul(h, fed)", "graph's input"),
+    (f"w = RandomNormal<shape=[{N_INPUTS}, {N_CLASSES}]>(); y = MatMul(h, w)", "RandomNormal"),
+    ("z = MatMul(h, W); r = RandomNormalLike(z); y = Add(z, r)", "RandomNormalLike"),
+    # A residual connection around the layer.
+    ("z = MatMul(h, W); skipped = MatMul(x, W); y = Add(z, skipped)", "2 .* 'x', 'h'"),
+]
+
+
+@pytest.mark.parametrize(("text", "named"), OTHER_ENDINGS)
 def test_other_endings(text, named):
     model = ending_in(text)
     model.graph.input.append(value("fed", (N_INPUTS, N_CLASSES)))

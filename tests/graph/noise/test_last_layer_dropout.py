@@ -178,13 +178,13 @@ GATHERED = "s = Shape({}); n = Gather(s, zero); rows = Unsqueeze(n, axes)"
 SLICED = "rows = Shape<start=0, end=1>({})"
 
 
-@pytest.mark.parametrize(
-    ("rows", "shape", "batch"),
-    [
-        *((ask.format(name), [-1], "N") for ask in (GATHERED, SLICED) for name in ("x", "z", "p")),
-        *((None, shape, 6) for shape in ([6, N_CLASSES], [6, -1], [-1, N_CLASSES], [0, -1])),
-    ],
-)
+RESHAPES = [
+    *((ask.format(name), [-1], "N") for ask in (GATHERED, SLICED) for name in ("x", "z", "p")),
+    *((None, shape, 6) for shape in ([6, N_CLASSES], [6, -1], [-1, N_CLASSES], [0, -1])),
+]
+
+
+@pytest.mark.parametrize(("rows", "shape", "batch"), RESHAPES)
 def test_a_tail_that_reshapes_to_the_number_of_rows(rows, shape, batch):
     """A 1x1 convolution whose pooled maps are reshaped, for any batch or for one of 6 rows."""
     text = "y = Reshape(p, shape)"

@@ -68,30 +68,30 @@ def test_the_callers_name_must_exist_and_suit(name, message):
     assert caught.value.violations[0].location == "config.output.name"
 
 
-@pytest.mark.parametrize(
-    ("shape", "element_type"),
-    [
-        *((["N", 6], TensorProto.INT64), (["N", 6], TensorProto.STRING), ([], FLOAT)),
-        *((["N", 5, 10], FLOAT), (["N", 10, 8, 8], FLOAT)),
-    ],
-)
+NO_SCORES = [
+    *((["N", 6], TensorProto.INT64), (["N", 6], TensorProto.STRING), ([], FLOAT)),
+    *((["N", 5, 10], FLOAT), (["N", 10, 8, 8], FLOAT)),
+]
+
+
+@pytest.mark.parametrize(("shape", "element_type"), NO_SCORES)
 def test_no_output_that_can_hold_scores_is_an_error_that_lists_them(shape, element_type):
     model = make_model(steps("y = Identity(x)"), outputs=[value("y", shape, element_type)])
     with pytest.raises(InvalidOnnxModel, match=r"no output .*'y'"):
         plan_output(model)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "y = Identity(y)",
-        "y = Identity(a); a = Identity(y)",
-        "y = ai.onnx.ml.ZipMap()",
-        "y = Softmax()",
-        "y = Concat<axis=1>(p, q); q = Sigmoid(); p = Sub(x, q)",
-        "y = ai.onnx.ml.LinearClassifier(x)",
-    ],
-)
+MALFORMED = [
+    "y = Identity(y)",
+    "y = Identity(a); a = Identity(y)",
+    "y = ai.onnx.ml.ZipMap()",
+    "y = Softmax()",
+    "y = Concat<axis=1>(p, q); q = Sigmoid(); p = Sub(x, q)",
+    "y = ai.onnx.ml.LinearClassifier(x)",
+]
+
+
+@pytest.mark.parametrize("text", MALFORMED)
 def test_planning_survives_malformed_graphs(text):
     assert plan_output(make_model(steps(text))).name == "y"
 
@@ -134,16 +134,16 @@ def test_log_probabilities_serve_as_logits():
     assert "log-probabilities" in served.choice.inferred
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "y = Reshape(x, blocks)",
-        "y = Reshape(x, flat)",
-        "y = ReduceSum<keepdims=0>(x)",
-        "y = Transpose(x)",
-        "y = Slice(x, zero, zero)",
-    ],
-)
+RESHAPED = [
+    "y = Reshape(x, blocks)",
+    "y = Reshape(x, flat)",
+    "y = ReduceSum<keepdims=0>(x)",
+    "y = Transpose(x)",
+    "y = Slice(x, zero, zero)",
+]
+
+
+@pytest.mark.parametrize("text", RESHAPED)
 def test_a_shape_that_only_shows_when_run_is_refused(text):
     numbers = {"blocks": [-1, 3, 2], "flat": [-1], "zero": [0]}
     constants = [constant(name, values, np.int64) for name, values in numbers.items()]

@@ -19,19 +19,19 @@ def labels_of(*nodes, label_type=INT64, initializers=()):
     return class_labels(make_model(nodes, outputs=outputs, initializers=initializers).graph)
 
 
-@pytest.mark.parametrize(
-    ("operator", "attributes", "labels"),
-    [
-        ("LinearClassifier", {"classlabels_ints": [3, 9]}, (3, 9)),
-        ("LinearClassifier", {"classlabels_strings": ["kö", "b"]}, ("kö", "b")),
-        # Text that is not UTF-8 is kept legible.
-        ("LinearClassifier", {"classlabels_strings": [b"\xff", b"ok"]}, ("�", "ok")),
-        ("SVMClassifier", {"classlabels_ints": [0, 1]}, (0, 1)),
-        ("TreeEnsembleClassifier", {"classlabels_int64s": [5, 4]}, (5, 4)),
-        ("TreeEnsembleClassifier", {"classlabels_strings": ["b", "a"]}, ("b", "a")),
-        ("LinearClassifier", {}, None),
-    ],
-)
+CLASSIFIERS = [
+    ("LinearClassifier", {"classlabels_ints": [3, 9]}, (3, 9)),
+    ("LinearClassifier", {"classlabels_strings": ["kö", "b"]}, ("kö", "b")),
+    # Text that is not UTF-8 is kept legible.
+    ("LinearClassifier", {"classlabels_strings": [b"\xff", b"ok"]}, ("�", "ok")),
+    ("SVMClassifier", {"classlabels_ints": [0, 1]}, (0, 1)),
+    ("TreeEnsembleClassifier", {"classlabels_int64s": [5, 4]}, (5, 4)),
+    ("TreeEnsembleClassifier", {"classlabels_strings": ["b", "a"]}, ("b", "a")),
+    ("LinearClassifier", {}, None),
+]
+
+
+@pytest.mark.parametrize(("operator", "attributes", "labels"), CLASSIFIERS)
 def test_labels_come_in_the_order_of_the_columns(operator, attributes, labels):
     assert labels_of(classifier(["label", "scores"], operator=operator, **attributes)) == labels
 
@@ -47,16 +47,16 @@ WORDS = numpy_helper.from_array(np.array(["a", "b"], dtype=object), "classes")
 BROKEN = TensorProto(name="classes", data_type=INT64, dims=[3], raw_data=b"12345")
 
 
-@pytest.mark.parametrize(
-    ("table", "label_type", "labels"),
-    [
-        (constant("classes", [7, 5], np.int64), INT64, (7, 5)),
-        (constant("classes", [7, 5], np.int32), INT64, (7, 5)),
-        (WORDS, STRING, ("a", "b")),
-        (constant("classes", [0.5, 1.5]), FLOAT, None),
-        (BROKEN, INT64, None),
-    ],
-)
+TABLES = [
+    (constant("classes", [7, 5], np.int64), INT64, (7, 5)),
+    (constant("classes", [7, 5], np.int32), INT64, (7, 5)),
+    (WORDS, STRING, ("a", "b")),
+    (constant("classes", [0.5, 1.5]), FLOAT, None),
+    (BROKEN, INT64, None),
+]
+
+
+@pytest.mark.parametrize(("table", "label_type", "labels"), TABLES)
 def test_the_table_behind_an_argmax_holds_the_labels(table, label_type, labels):
     nodes = steps(
         "scores = Identity(x); index = ArgMax<axis=1>(scores);"

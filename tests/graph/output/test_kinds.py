@@ -26,33 +26,33 @@ def test_kinds_of_any_block(logits):
         assert kind_of_values(logits) == "logits"
 
 
-@pytest.mark.parametrize(
-    ("values", "kind"),
-    [
-        (softmax(LOGITS, axis=1).astype(np.float16), "probabilities"),
-        (softmax(LOGITS, axis=1).astype(np.float32), "probabilities"),
-        (np.eye(4), "probabilities"),
-        (np.insert(LOGITS, 2, -np.inf, axis=1), "logits"),
-        (np.insert(log_softmax(LOGITS, axis=1), 2, -np.inf, axis=1), "log-probabilities"),
-        (np.zeros((3, 4)), "logits"),
-        (np.full((3, 4), 0.25), "probabilities"),
-        # One column is a probability within the unit interval.
-        (np.array([[0.0], [0.4], [1.0]]), "probabilities"),
-        (np.array([[0.2], [1.4]]), "logits"),
-        (np.array([[-0.1], [0.5]]), "logits"),
-    ],
-)
+VALUES = [
+    (softmax(LOGITS, axis=1).astype(np.float16), "probabilities"),
+    (softmax(LOGITS, axis=1).astype(np.float32), "probabilities"),
+    (np.eye(4), "probabilities"),
+    (np.insert(LOGITS, 2, -np.inf, axis=1), "logits"),
+    (np.insert(log_softmax(LOGITS, axis=1), 2, -np.inf, axis=1), "log-probabilities"),
+    (np.zeros((3, 4)), "logits"),
+    (np.full((3, 4), 0.25), "probabilities"),
+    # One column is a probability within the unit interval.
+    (np.array([[0.0], [0.4], [1.0]]), "probabilities"),
+    (np.array([[0.2], [1.4]]), "logits"),
+    (np.array([[-0.1], [0.5]]), "logits"),
+]
+
+
+@pytest.mark.parametrize(("values", "kind"), VALUES)
 def test_kinds_are_told_by_value(values, kind):
     assert kind_of_values(values) == kind
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        *((expit(LOGITS[:, :columns]), r"sigmoid.*output\.kind") for columns in (2, 6)),
-        *((np.full((3, 4), filler), "not finite") for filler in (np.nan, np.inf, -np.inf)),
-    ],
-)
+REFUSED = [
+    *((expit(LOGITS[:, :columns]), r"sigmoid.*output\.kind") for columns in (2, 6)),
+    *((np.full((3, 4), filler), "not finite") for filler in (np.nan, np.inf, -np.inf)),
+]
+
+
+@pytest.mark.parametrize(("values", "message"), REFUSED)
 def test_independent_sigmoids_and_nothing_finite_are_refused(values, message):
     with pytest.raises(InvalidOnnxModel, match=message) as caught:
         kind_of_values(values)

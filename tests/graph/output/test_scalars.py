@@ -128,17 +128,17 @@ def test_what_is_made_from_a_classifier_s_probabilities_stays_so():
     np.testing.assert_allclose(head["howsure_scores"], logits, rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("scalar", "output", "message"),
-    [
-        ("absent", None, "'absent'; it has 'confidence', 'logits', 'text', 'flag'"),
-        ("logits", None, r"'logits' float32 \(\?, 10\)"),
-        ("text", None, r"'text' str \(\?\)"),
-        ("flag", None, r"'flag' bool \(\?\)"),
-        ("total", None, r"'total' float32 \(\)"),
-        ("confidence", "confidence", "'confidence' .* class scores"),
-    ],
-)
+NO_SCALARS = [
+    ("absent", None, "'absent'; it has 'confidence', 'logits', 'text', 'flag'"),
+    ("logits", None, r"'logits' float32 \(\?, 10\)"),
+    ("text", None, r"'text' str \(\?\)"),
+    ("flag", None, r"'flag' bool \(\?\)"),
+    ("total", None, r"'total' float32 \(\)"),
+    ("confidence", "confidence", "'confidence' .* class scores"),
+]
+
+
+@pytest.mark.parametrize(("scalar", "output", "message"), NO_SCALARS)
 def test_what_is_none_is_refused_by_what_is_declared(scalar, output, message):
     model = two_outputs()
     others = {"text": (("N",), TensorProto.STRING), "flag": (("N",), TensorProto.BOOL)}
@@ -149,14 +149,14 @@ def test_what_is_none_is_refused_by_what_is_declared(scalar, output, message):
     assert caught.value.violations[0].location == "config.measures"
 
 
-@pytest.mark.parametrize(
-    ("made", "shape"),
-    [
-        ("Identity(x)", r"\(16, 10\)"),
-        ("ReduceMax<keepdims=0>(x)", r"\(\)"),
-        ("ReduceMax<axes=[0]>(x)", r"\(1, 10\)"),
-    ],
-)
+OTHER_SHAPES = [
+    ("Identity(x)", r"\(16, 10\)"),
+    ("ReduceMax<keepdims=0>(x)", r"\(\)"),
+    ("ReduceMax<axes=[0]>(x)", r"\(1, 10\)"),
+]
+
+
+@pytest.mark.parametrize(("made", "shape"), OTHER_SHAPES)
 def test_what_is_none_is_refused_by_its_values(made, shape):
     outputs = [value("logits", ("N", 10)), value("own", None)]
     model = make_model(steps(f"logits = Identity(x); own = {made}"), outputs=outputs)

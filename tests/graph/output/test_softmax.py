@@ -31,17 +31,17 @@ def test_the_softmax_of_a_matrix_is_read_at_its_input(last, opset, kind):
     assert_reads_logits(serve(model, {"x": CONFIDENT}, kind=kind), CONFIDENT, "z")
 
 
-@pytest.mark.parametrize(
-    "tail",
-    [
-        "y = Identity(p)",
-        f"q = Cast<to={TensorProto.DOUBLE}>(p); y = Cast<to={TensorProto.FLOAT}>(q)",
-        "y = Flatten<axis=1>(p)",
-        "y = Reshape(p, shape)",
-        "q = Unsqueeze(p, two); y = Squeeze(q, two)",
-        "y = Dropout(p)",
-    ],
-)
+TAILS = [
+    "y = Identity(p)",
+    f"q = Cast<to={TensorProto.DOUBLE}>(p); y = Cast<to={TensorProto.FLOAT}>(q)",
+    "y = Flatten<axis=1>(p)",
+    "y = Reshape(p, shape)",
+    "q = Unsqueeze(p, two); y = Squeeze(q, two)",
+    "y = Dropout(p)",
+]
+
+
+@pytest.mark.parametrize("tail", TAILS)
 def test_nodes_that_hand_on_values_are_walked_through(tail):
     constants = [constant("shape", [-1, 6], np.int64), constant("two", [2], np.int64)]
     model = ending(*steps(f"p = Softmax(z); {tail}"), initializers=constants)
@@ -61,14 +61,14 @@ def test_a_softmax_over_images_of_one_pixel_is_read_at_its_input(opset):
     assert_reads_logits(serve(model, {"x": CONFIDENT.reshape(12, 6, 1, 1)}), CONFIDENT, "z")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "y = Softmax<axis=0>(z)",
-        # Reshaped to pairs, normalised there, and back: no softmax over the six classes.
-        "a = Reshape(z, pairs); b = Softmax<axis=-1>(a); y = Reshape(b, rows)",
-    ],
-)
+OTHER_AXES = [
+    "y = Softmax<axis=0>(z)",
+    # Reshaped to pairs, normalised there, and back: no softmax over the six classes.
+    "a = Reshape(z, pairs); b = Softmax<axis=-1>(a); y = Reshape(b, rows)",
+]
+
+
+@pytest.mark.parametrize("text", OTHER_AXES)
 def test_a_softmax_over_others_than_the_classes_is_not_believed(text):
     shapes = {"pairs": [-1, 3, 2], "rows": [-1, 6]}
     constants = [constant(name, shape, np.int64) for name, shape in shapes.items()]

@@ -82,16 +82,16 @@ def test_a_table_has_the_class_of_each_picture(write, table, columns):
     assert check(write(members), [1, 0, 1]) == ()
 
 
-@pytest.mark.parametrize(
-    ("ending", "content"),
-    [
-        ("cls", str),
-        ("cls", "{}\n".format),
-        ("json", lambda label: json.dumps({"label": label, "size": [1, {"a": None}]})),
-        ("json", lambda label: json.dumps({"cls": str(label)})),
-        ("json", lambda label: json.dumps({"class": label})),
-    ],
-)
+CLASS_FILES = [
+    ("cls", str),
+    ("cls", "{}\n".format),
+    ("json", lambda label: json.dumps({"label": label, "size": [1, {"a": None}]})),
+    ("json", lambda label: json.dumps({"cls": str(label)})),
+    ("json", lambda label: json.dumps({"class": label})),
+]
+
+
+@pytest.mark.parametrize(("ending", "content"), CLASS_FILES)
 def test_a_file_of_the_same_name_holds_the_class_of_a_picture(write, ending, content):
     labels = [7, 0, 993]
     members = pictures("0.png", "1.png", "2.png")
@@ -99,30 +99,30 @@ def test_a_file_of_the_same_name_holds_the_class_of_a_picture(write, ending, con
     assert len(check(write(members), labels)) == 1
 
 
-@pytest.mark.parametrize(
-    ("others", "first"),
-    [
-        ({name.replace("png", "json"): b'[{"boxes": []}]' for name in class_folders()}, "json"),
-        (
-            {"README.md": b"# Pets", ".DS_Store": b"\0", "__MACOSX/cat/._1.png": b"\0"}
-            | {"cat/Thumbs.db": b"", "dog/": b""},
-            "README.md",
-        ),
-    ],
-)
+OTHERS = [
+    ({name.replace("png", "json"): b'[{"boxes": []}]' for name in class_folders()}, "json"),
+    (
+        {"README.md": b"# Pets", ".DS_Store": b"\0", "__MACOSX/cat/._1.png": b"\0"}
+        | {"cat/Thumbs.db": b"", "dog/": b""},
+        "README.md",
+    ),
+]
+
+
+@pytest.mark.parametrize(("others", "first"), OTHERS)
 def test_other_files_are_left_out_and_counted(write, others, first):
     (note,) = check(write(others | class_folders()), FOLDERS)
     assert note.startswith(f"{sum(not name.endswith('/') for name in others)} files")
     assert first in note
 
 
-@pytest.mark.parametrize(
-    ("reading", "cat"),
-    [
-        (Reading(WITH, class_map={"cat": 4, "dog": 0, "emu": 2, "yak": 1}), 4),
-        (Reading(WITH, classes=["dog", "emu", "yak", "cat"]), 3),
-    ],
-)
+READINGS = [
+    (Reading(WITH, class_map={"cat": 4, "dog": 0, "emu": 2, "yak": 1}), 4),
+    (Reading(WITH, classes=["dog", "emu", "yak", "cat"]), 3),
+]
+
+
+@pytest.mark.parametrize(("reading", "cat"), READINGS)
 def test_the_caller_says_which_index_a_class_has(write, reading, cat):
     with opened(write(class_folders()), reading) as dataset:
         assert dataset.info.class_map["cat"] == cat
@@ -136,14 +136,14 @@ def test_one_folder_is_a_class_if_the_caller_says_so(write):
     assert refused_at(path) == "calibration"
 
 
-@pytest.mark.parametrize(
-    "members",
-    [
-        pictures(*(f"{k}.png" for k in range(5))),
-        pictures(*(f"pets/{k}.png" for k in range(5))),
-        pictures("1.png") | {"metadata.csv": b"file_name,text\n1.png,a cat\n"},
-    ],
-)
+UNLABELLED = [
+    pictures(*(f"{k}.png" for k in range(5))),
+    pictures(*(f"pets/{k}.png" for k in range(5))),
+    pictures("1.png") | {"metadata.csv": b"file_name,text\n1.png,a cat\n"},
+]
+
+
+@pytest.mark.parametrize("members", UNLABELLED)
 def test_pictures_without_labels_are_a_set_where_none_are_required(write, members):
     path = write(members)
     n_pictures = sum(name.endswith("png") for name in members)
@@ -165,15 +165,15 @@ def test_pictures_of_all_formats_are_brought_to_one_size(write):
         np.testing.assert_array_equal(batch.arrays["pixels"][row], expected)
 
 
-@pytest.mark.parametrize(
-    ("preprocessing", "shape"),
-    [
-        (Preprocessing(crop=(2, 3)), (2, 3, 3)),
-        (Preprocessing(resize=(5, 6)), (5, 6, 3)),
-        (Preprocessing(resize=6), (6, 8, 3)),
-        (Preprocessing(colour="grey", mean=(0,), std=(1,)), (3, 4, 1)),
-    ],
-)
+SHAPES = [
+    (Preprocessing(crop=(2, 3)), (2, 3, 3)),
+    (Preprocessing(resize=(5, 6)), (5, 6, 3)),
+    (Preprocessing(resize=6), (6, 8, 3)),
+    (Preprocessing(colour="grey", mean=(0,), std=(1,)), (3, 4, 1)),
+]
+
+
+@pytest.mark.parametrize(("preprocessing", "shape"), SHAPES)
 def test_the_shape_is_known_at_once(write, preprocessing, shape):
     with opened(write(class_folders()), Reading(preprocessing)) as dataset:
         assert dataset.info.arrays["pixels"].shape == (9, *shape)

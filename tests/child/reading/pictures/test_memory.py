@@ -43,16 +43,16 @@ def test_later_batches_are_not_read_in_advance(path):
         batches.close()
 
 
-@pytest.mark.parametrize(
-    ("content", "pixels"),
-    [
-        (plain_png(1, width=40, height=30), 1200),
-        (large_pictures.jpeg(0), large_pictures.WIDTH * large_pictures.HEIGHT),
-        (b"\xff\xd8\xff\xe0\x00\x00", 64_000_000),
-        (b"\xff\xd8\xff\xe0\x00\x00" * 99, 64_000_000),
-        (b"", 64_000_000),
-    ],
-)
+CLAIMS = [
+    (plain_png(1, width=40, height=30), 1200),
+    (large_pictures.jpeg(0), large_pictures.WIDTH * large_pictures.HEIGHT),
+    (b"\xff\xd8\xff\xe0\x00\x00", 64_000_000),
+    (b"\xff\xd8\xff\xe0\x00\x00" * 99, 64_000_000),
+    (b"", 64_000_000),
+]
+
+
+@pytest.mark.parametrize(("content", "pixels"), CLAIMS)
 def test_the_claimed_size_is_read_from_the_head_of_a_picture(content, pixels):
     assert claimed_pixels(content) == pixels
 

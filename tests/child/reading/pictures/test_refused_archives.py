@@ -30,13 +30,13 @@ def write(request, path):
     return lambda members: WRITERS[request.param](path, members)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("../1.png", "cat/../../1.png", "/etc/1.png", "cat//1.png", "cat/./1.png", ".."),
-        *("cat\\1.png", "cat/\x1b[31m.png", "cat/1\n.png", "cat/../", "x" * 1100 + ".png"),
-    ],
-)
+NAMES = [
+    *("../1.png", "cat/../../1.png", "/etc/1.png", "cat//1.png", "cat/./1.png", ".."),
+    *("cat\\1.png", "cat/\x1b[31m.png", "cat/1\n.png", "cat/../", "x" * 1100 + ".png"),
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_names_are_labels_and_never_paths(write, name):
     error = refusal(write(GOOD | {name: b"" if name.endswith("/") else PICTURE}))
     assert "plain name" in error.message
@@ -99,36 +99,36 @@ def table(content: bytes) -> dict[str, bytes]:
     return {"1.png": PICTURE, "labels.csv": content}
 
 
-@pytest.mark.parametrize(
-    ("members", "location"),
-    [
-        (GOOD | {"1.png": PICTURE}, "[1.png]"),
-        (GOOD | {"cat/odd.BMP": b"BM"}, "[cat/odd.BMP]"),
-        ({"README.md": b"#", "LICENSE": b""}, ""),
-        ({"train/cat/1.png": PICTURE, "val/cat/1.png": PICTURE}, ""),
-        ({"1/1.png": PICTURE, "2/1.png": PICTURE}, ""),
-        ({"1.png": PICTURE, "2.png": PICTURE, "1.cls": b"0"}, "[2.png]"),
-        ({"1.png": PICTURE, "1.cls": b" \n"}, "[1.cls]"),
-        ({"1.png": PICTURE, "1.cls": b"\xff"}, "[1.cls]"),
-        ({"1.png": PICTURE, "1.cls": b"9" * 2000}, "[1.cls]"),
-        ({"1.png": PICTURE, "1.cls": b"-1"}, ""),
-        ({"1.png": PICTURE, "1.cls": b"100000"}, ""),
-        ({"1.png": PICTURE, "1.json": b'{"label": true}'}, "[1.json].label"),
-        ({"1.png": PICTURE, "1.json": b'{"label": 1, "cls": 1}'}, "[1.json]"),
-        (JSON | {"2.json": b"[" * 9**5}, "[2.json]"),
-        (table(b"file,label\n1.png,0\n1.png,0\n"), "[labels.csv][1]"),
-        (table(b"file,label\n../1.png,0\n"), "[labels.csv][0]"),
-        (table(b"file,label\n\n1.png,\n"), "[labels.csv][0]"),
-        (table(b"file,label\n1.png\n"), "[labels.csv][0]"),
-        (table(b"file,label\n"), "[1.png]"),
-        (table(b"file,path,label\n"), "[labels.csv]"),
-        (table(b"file;label\n1.png;0\n"), "[labels.csv]"),
-        (table(b"file,label\n1.png,\xff\n"), "[labels.csv]"),
-        (table(b'file,label\n"1.png,' + b"x" * 2**18), "[labels.csv]"),
-        (table(b""), "[labels.csv]"),
-        (table(b"") | {"metadata.csv": b""}, "[metadata.csv]"),
-    ],
-)
+BROKEN_LAYOUTS = [
+    (GOOD | {"1.png": PICTURE}, "[1.png]"),
+    (GOOD | {"cat/odd.BMP": b"BM"}, "[cat/odd.BMP]"),
+    ({"README.md": b"#", "LICENSE": b""}, ""),
+    ({"train/cat/1.png": PICTURE, "val/cat/1.png": PICTURE}, ""),
+    ({"1/1.png": PICTURE, "2/1.png": PICTURE}, ""),
+    ({"1.png": PICTURE, "2.png": PICTURE, "1.cls": b"0"}, "[2.png]"),
+    ({"1.png": PICTURE, "1.cls": b" \n"}, "[1.cls]"),
+    ({"1.png": PICTURE, "1.cls": b"\xff"}, "[1.cls]"),
+    ({"1.png": PICTURE, "1.cls": b"9" * 2000}, "[1.cls]"),
+    ({"1.png": PICTURE, "1.cls": b"-1"}, ""),
+    ({"1.png": PICTURE, "1.cls": b"100000"}, ""),
+    ({"1.png": PICTURE, "1.json": b'{"label": true}'}, "[1.json].label"),
+    ({"1.png": PICTURE, "1.json": b'{"label": 1, "cls": 1}'}, "[1.json]"),
+    (JSON | {"2.json": b"[" * 9**5}, "[2.json]"),
+    (table(b"file,label\n1.png,0\n1.png,0\n"), "[labels.csv][1]"),
+    (table(b"file,label\n../1.png,0\n"), "[labels.csv][0]"),
+    (table(b"file,label\n\n1.png,\n"), "[labels.csv][0]"),
+    (table(b"file,label\n1.png\n"), "[labels.csv][0]"),
+    (table(b"file,label\n"), "[1.png]"),
+    (table(b"file,path,label\n"), "[labels.csv]"),
+    (table(b"file;label\n1.png;0\n"), "[labels.csv]"),
+    (table(b"file,label\n1.png,\xff\n"), "[labels.csv]"),
+    (table(b'file,label\n"1.png,' + b"x" * 2**18), "[labels.csv]"),
+    (table(b""), "[labels.csv]"),
+    (table(b"") | {"metadata.csv": b""}, "[metadata.csv]"),
+]
+
+
+@pytest.mark.parametrize(("members", "location"), BROKEN_LAYOUTS)
 def test_files_that_break_a_layout_are_named(write, members, location):
     assert refused_at(write(members)) == f"calibration{location}"
 

@@ -88,13 +88,13 @@ def test_a_size_that_is_too_small_is_found_by_the_next_header(path):
     assert "byte 1024 after calibration[cat/1.png]" in error.message
 
 
-@pytest.mark.parametrize(
-    "records",
-    [
-        *(b"999 path=x\n", b"3 p\n", b"0 path=x\n", b"-9 path=x\n", b"path=x\n", b"11 path=xyz"),
-        *(b"17 size=-5120000\n", b"30 GNU.sparse.size=1000000000\n"),
-    ],
-)
+ODD_RECORDS = [
+    *(b"999 path=x\n", b"3 p\n", b"0 path=x\n", b"-9 path=x\n", b"path=x\n", b"11 path=xyz"),
+    *(b"17 size=-5120000\n", b"30 GNU.sparse.size=1000000000\n"),
+]
+
+
+@pytest.mark.parametrize("records", ODD_RECORDS)
 def test_odd_pax_records_are_refused(path, records):
     start = header("x", len(records), tarfile.XHDTYPE) + block(records)
     path.write_bytes(start + header("cat/1.png", 10**6) + bytes(1024))
