@@ -85,10 +85,7 @@ def test_equal_mass_is_that_of_scikit_learn():
 
 @given(any_judged)
 def test_equal_probabilities_share_a_bin(judged):
-    for cuts in (
-        equal_mass_cuts(judged.by_confidence, 15),
-        adaptive_cuts(judged.by_confidence),
-    ):
+    for cuts in (equal_mass_cuts(judged.by_confidence, 15), adaptive_cuts(judged.by_confidence)):
         ranked = np.sort(judged.probability)[::-1]
         assert cuts[0] == 0
         assert cuts[-1] == judged.n_samples

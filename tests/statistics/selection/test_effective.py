@@ -164,7 +164,7 @@ def judged_groups(seed=3, n_groups=80, size=12):
 @pytest.mark.parametrize(
     ("kind", "max_risk"), [("groups", 0.2), ("weights", 0.17), ("both", 0.2), ("both", 0.22)]
 )
-def test_a_threshold_is_that_of_the_procedure_written_out(kind, max_risk):
+def test_a_threshold_of_groups_is_by_the_book(kind, max_risk):
     uncertainty, hits, groups = judged_groups()
     weights = None if kind == "groups" else np.where(hits, 1.0, 1.1)
     design = SampleDesign(weights, None if kind == "weights" else groups)

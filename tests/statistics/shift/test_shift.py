@@ -23,25 +23,17 @@ def test_cells_are_closed_on_the_right_and_the_outer_ones_hold_what_rounding_put
     assert (found.counts[0], found.counts[-1], sum(found.calibration_counts)) == (1, 1, 0)
 
 
-def measure_with(
-    population_p, *, observed=None, ece_p=None, n=1000, auroc=0.6, right=0.86, gap_p=None
-):
-    band = None
-    if observed is not None:
-        band = ConsistencyBand("ece", observed=observed, median=0.01, upper=0.02, resamples=1000)
-    return MeasureEvaluation(
-        measure="entropy",
-        column="entropy",
-        scores=None if observed is None else {"ece_15": 0.04},
-        ece_band=band,
-        ece_p_value=ece_p,
-        gap_p_value=gap_p,
-        discarded={},
-        population=PopulationShift(distance=0.1, p_value=population_p, auroc=auroc),
-        occupancy=(n - n // 2, n // 2),
-        stated=None if observed is None else 0.9,
-        right=None if observed is None else right,
-    )
+def measure_with(population_p, *, observed=None, ece_p=None, n=1000, auroc=0.6, right=0.86, **more):
+    """A set of n samples; labelled where a calibration error was observed."""
+    found = MeasureEvaluation(
+        measure="entropy", column="entropy", discarded={}, scores=None, ece_band=None,
+        ece_p_value=ece_p, occupancy=(n - n // 2, n // 2), stated=None, right=None,
+        population=PopulationShift(distance=0.1, p_value=population_p, auroc=auroc), **more,
+    )  # fmt: skip
+    if observed is None:
+        return found
+    band = ConsistencyBand("ece", observed=observed, median=0.01, upper=0.02, resamples=1000)
+    return replace(found, scores={"ece_15": 0.04}, ece_band=band, stated=0.9, right=right)
 
 
 OFF = {"observed": 0.05}  # above the band, so that the p-value decides
@@ -65,7 +57,7 @@ OFF = {"observed": 0.05}  # above the band, so that the p-value decides
     (measure_with(1.0, observed=0.03, ece_p=0.5), 1, "alike"),
     (measure_with(1.0, observed=0.015, ece_p=0.001), 1, "alike"),
     # A share of hits that chance does not explain fails within the band.
-    *((measure_with(1.0, observed=0.015, ece_p=0.5, gap_p=gap_p), 2, outcome)
+    *((measure_with(1.0, observed=0.015, ece_p=0.5, gap_p_value=gap_p), 2, outcome)
       for gap_p, outcome in ((0.0024, "worse"), (0.0026, "alike"), (0.026, "alike"))),
     (measure_with(0.001, n=12), 1, "shifted"),
 ])  # fmt: skip
@@ -84,9 +76,9 @@ def test_sentences(golden):
         "better": measure_with(1.0, ece_p=0.001, right=0.93, **OFF),
         "shifted and worse": measure_with(1e-6, ece_p=0.001, **OFF),
         **{f"p {p}": measure_with(1.0, ece_p=p, **OFF) for p in (0.3, 0.05, 0.009)},
-        "gap": measure_with(1.0, observed=0.015, ece_p=0.5, gap_p=0.0024),
-        "probably": measure_with(1.0, observed=0.015, ece_p=0.5, gap_p=0.0026),
-        "no band": replace(measure_with(1.0, gap_p=0.3, **OFF), ece_band=None),
+        "gap": measure_with(1.0, observed=0.015, ece_p=0.5, gap_p_value=0.0024),
+        "probably": measure_with(1.0, observed=0.015, ece_p=0.5, gap_p_value=0.0026),
+        "no band": replace(measure_with(1.0, gap_p_value=0.3, **OFF), ece_band=None),
         **{f"{n} samples": measure_with(0.5, n=n) for n in (1, 10, 42, 43)},
         "10 labelled samples": measure_with(0.5, observed=0.015, ece_p=1.0, n=10),
     }
