@@ -1,5 +1,7 @@
 """Claims, leases, progress and ends of jobs, on both databases."""
 
+from dataclasses import replace
+
 import pytest
 from sqlalchemy import func, select, update
 from sqlalchemy.exc import IntegrityError
@@ -102,14 +104,17 @@ def test_the_owner_is_told_that_the_end_is_wanted(jobs):
     assert row.finished_at is not None
 
 
-def test_a_queued_job_ends_at_once_however_often_it_is_cancelled(jobs):
-    row = jobs.put()
+def test_a_job_that_nobody_runs_ends_at_once_however_often_it_is_cancelled(jobs):
+    queued, abandoned = jobs.put(), jobs.put()
     for _ in range(2):
-        jobs.request_cancel(row)
-        stored = jobs.stored(row.id)
-        assert stored.status == "cancelled"
-        assert stored.finished_at >= stored.created_at
+        jobs.request_cancel(queued)
+        row = jobs.stored(queued.id)
+        assert row.status == "cancelled"
+        assert row.finished_at >= row.created_at
+    assert claimed(jobs.queue_of("died", EXPIRED)).id == jobs.first_claim(abandoned).id
+    jobs.request_cancel(abandoned)
     assert jobs.queue_of().claim() is None
+    assert jobs.stored(abandoned.id).status == "cancelled"
 
 
 @pytest.mark.parametrize("status", ["succeeded", "failed"])
@@ -122,14 +127,6 @@ def test_a_finished_job_cannot_be_cancelled(jobs, status):
         assert queue.fail(job, {"title": "Test"})
     with pytest.raises(Conflict, match=status):
         jobs.request_cancel(row)
-
-
-def test_a_cancelled_job_whose_owner_died_is_not_run_again(jobs):
-    row = jobs.put()
-    claimed(jobs.queue_of("first", EXPIRED))
-    jobs.request_cancel(row)
-    assert jobs.queue_of("second").claim() is None
-    assert jobs.stored(row.id).status == "cancelled"
 
 
 def test_a_job_that_died_three_times_fails_and_the_next_one_is_claimed(jobs):
@@ -225,18 +222,13 @@ def test_a_stale_owner_changes_nothing(jobs):
         stale_queue.publish(stale, rows=[score(jobs, row)], artifacts=[], **jobs.result)
     now = jobs.stored(row.id)
     assert (now.status, now.lease_owner, now.progress_stage) == ("running", "new", None)
+    # So is the same owner with an older attempt.
+    assert queue.renew(replace(job, attempt=1)) is JobSignal.LOST
+    assert queue.renew(job) is JobSignal.GO_ON
     assert count(jobs, models.Score) == 0
     queue.publish(job, rows=[score(jobs, row)], artifacts=[], **jobs.result)
     assert not stale_queue.fail(stale, {"title": "Stale"})
     assert jobs.stored(row.id).status == "succeeded"
-
-
-def test_the_same_owner_with_an_older_attempt_is_stale_too(jobs):
-    jobs.put()
-    queue = jobs.queue_of("same", EXPIRED)
-    first, second = claimed(queue), claimed(queue)
-    assert queue.renew(first) is JobSignal.LOST
-    assert queue.renew(second) is JobSignal.GO_ON
 
 
 def test_a_job_that_is_handed_back_is_claimable_and_counts_no_death(jobs):
