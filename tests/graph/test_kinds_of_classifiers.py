@@ -13,7 +13,6 @@ from graph_models import (
     constant,
     make_model,
     passthrough,
-    reference,
     resolve,
     run_session,
     serve,
@@ -240,58 +239,42 @@ def references(name):
 
 
 BOOSTED = references("boosted_references") | references("histogram_references")  # of the same rows
-KERAS = references("keras_references")
-TORCH = references("references")
+KERAS, TORCH = references("keras_references"), references("references")
+POSITIVE = KERAS["sigmoid"].astype(np.float64)
+# Each file of a library: what it takes, the rows, and the probabilities by the library itself.
+LIBRARIES = {
+    f"{library}_{kind}_{form}": (takes, BOOSTED["rows"], BOOSTED[f"{library}_{kind}"])
+    for kind in ("binary", "three")
+    for library, form, takes in (
+        *(("lightgbm", "maps", "rows"), ("lightgbm", "matrix", "rows")),
+        *(("xgboost", "matrix", "rows"), ("catboost", "maps", "features")),
+        *(("histogram", "maps", "X"), ("histogram", "matrix", "X")),
+    )
+}
+LIBRARIES |= {
+    "keras_softmax": ("rows", KERAS["rows"], KERAS["softmax"]),
+    "keras_sigmoid": ("rows", KERAS["rows"], np.hstack([1 - POSITIVE, POSITIVE])),
+    "keras_logits": ("rows", KERAS["rows"], softmax(np.float64(KERAS["logits"]), axis=1)),
+    "torch_dynamo_18_fixed": ("images", TORCH["images"][:4], softmax(TORCH["logits"][:4], axis=1)),
+}
+LIBRARIES |= {
+    name: ("images", TORCH["images"], softmax(TORCH["logits"], axis=1))
+    for name in ("torch_legacy_11", "torch_legacy_17_softmax", "torch_dynamo_23_softmax")
+}
 
 
-BOOSTERS = [
-    *(("lightgbm", "maps", "rows"), ("lightgbm", "matrix", "rows")),
-    *(("xgboost", "matrix", "rows"), ("catboost", "maps", "features")),
-    *(("histogram", "maps", "X"), ("histogram", "matrix", "X")),
-]
-
-
-@pytest.mark.parametrize("kind", ["binary", "three"])
-@pytest.mark.parametrize(("library", "form", "takes"), BOOSTERS)
-def test_boosted_trees_are_served_as_their_library_says(library, form, takes, kind):
-    data = (FOLDER / f"{library}_{kind}_{form}.onnx").read_bytes()
-    served = serve(data, {takes: BOOSTED["rows"]})
-    expected = BOOSTED[f"{library}_{kind}"]
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_exports_of_other_libraries_are_served_as_these_say(name):
+    takes, rows, expected = LIBRARIES[name]
+    served = serve((FOLDER / f"{name}.onnx").read_bytes(), {takes: rows})
     np.testing.assert_allclose(probabilities(served), expected, atol=1e-5)
-    assert served.description.class_labels == tuple(range(expected.shape[1]))
-
-
-@pytest.mark.parametrize("last", ["softmax", "sigmoid", "logits"])
-def test_exports_of_keras_are_served_as_it_says(last):
-    served = serve((FOLDER / f"keras_{last}.onnx").read_bytes(), {"rows": KERAS["rows"]})
-    expected = KERAS[last].astype(np.float64)
-    if last == "logits":
-        assert served.choice.kind == "logits"
-        expected = softmax(expected, axis=1)
-    elif last == "sigmoid":
-        expected = np.hstack([1 - expected, expected])
-    np.testing.assert_allclose(probabilities(served), expected, atol=1e-5)
-
-
-TORCH_EXPORTS = [
-    ("torch_legacy_11", 11, None, False),
-    ("torch_legacy_17_softmax", 17, None, True),
-    ("torch_dynamo_18_fixed", 18, 4, False),
-    ("torch_dynamo_23_softmax", 23, None, True),
-]
-
-
-@pytest.mark.parametrize(("name", "opset", "batch", "ends_in_softmax"), TORCH_EXPORTS)
-def test_exports_of_torch_answer_as_it_does(name, opset, batch, ends_in_softmax):
-    data = (FOLDER / f"{name}.onnx").read_bytes()
-    served = serve(data, {"images": TORCH["images"][:batch]})
-    assert (served.description.opset, served.description.fixed_batch) == (opset, batch)
-    assert served.choice.kind == "logits"
-    assert (served.choice.tensor != served.choice.name) == ends_in_softmax
-    order, _, measures = reference(TORCH["logits"][:batch])
-    np.testing.assert_array_equal(served["top_classes"], order[:, :5])
-    for column, expected in measures.items():
-        np.testing.assert_allclose(served[column], expected, rtol=1e-4, err_msg=column)
+    choice, description = served.choice, served.description
+    if name.startswith(("torch", "keras_logits")):
+        assert choice.kind == "logits"
+        assert (choice.tensor != choice.name) == name.endswith("softmax")
+        assert description.fixed_batch == (4 if name.endswith("fixed") else None)
+    elif not name.startswith("keras"):
+        assert description.class_labels == tuple(range(expected.shape[1]))
 
 
 @pytest.mark.parametrize(

@@ -45,49 +45,33 @@ def test_presets_give_the_values_of_the_transforms_they_are_named_after(preset, 
 
 def test_every_preset_has_a_reference():
     assert PRESETS.keys() == {*REFERENCES, "unit", "none"}
+    assert (PRESETS["none"].scale, PRESETS["unit"].scale) == (1.0, 1 / 255)
     assert {name for name, preset in PRESETS.items() if keeps_pixels(preset)} == {"none"}
 
 
-MEAN, STD = (0.1, 0.2, 0.3), (1.0, 2.0, 4.0)
-
-
-LAYOUTS = [
-    (PRESETS["none"], (3, 6, 8), 1.0, 0.0, 1.0),
-    (PRESETS["unit"], (3, 6, 8), 1 / 255, 0.0, 1.0),
-    *(
-        (
-            Preprocessing(colour=colour, layout=layout, scale=0.5, mean=MEAN, std=STD),
-            (3, 6, 8) if layout == "nchw" else (6, 8, 3),
-            *(0.5, MEAN, STD),
-        )
-        for colour in ("rgb", "bgr")
-        for layout in ("nchw", "nhwc")
-    ),
-    *(
-        (
-            Preprocessing(colour="grey", layout=layout, scale=2.0, mean=(3.0,), std=(0.5,)),
-            *(shape, 2.0, 3.0, 0.5),
-        )
-        for layout, shape in (("nchw", (1, 6, 8)), ("nhwc", (6, 8, 1)), ("nhw", (6, 8)))
-    ),
+OF_COLOURS = {"scale": 0.5, "mean": (0.1, 0.2, 0.3), "std": (1.0, 2.0, 4.0)}
+OF_GREY = {"colour": "grey", "scale": 2.0, "mean": (3.0,), "std": (0.5,)}
+LAYOUTS = [PRESETS["none"], PRESETS["unit"]]
+LAYOUTS += [
+    Preprocessing(colour=colour, layout=layout, **OF_COLOURS)
+    for colour in ("rgb", "bgr")
+    for layout in ("nchw", "nhwc")
 ]
+LAYOUTS += [Preprocessing(layout=layout, **OF_GREY) for layout in ("nchw", "nhwc", "nhw")]
 
 
-@pytest.mark.parametrize(("preprocessing", "shape", "scale", "mean", "std"), LAYOUTS)
-def test_channels_come_in_the_models_order_and_layout(preprocessing, shape, scale, mean, std):
-    picture = scene(8, 6)
-    if preprocessing.colour == "grey":
-        picture = picture[..., :1]
+@pytest.mark.parametrize("preprocessing", LAYOUTS)
+def test_channels_come_in_the_models_order_and_layout(preprocessing):
+    picture = scene(8, 6)[..., : 1 if preprocessing.colour == "grey" else 3]
     pixels = read_picture(encoded(picture.squeeze(), "PNG"), preprocessing, place="body")
     np.testing.assert_array_equal(pixels, picture)  # the order of the model comes with values
     ordered = picture[..., ::-1] if preprocessing.colour == "bgr" else picture
-    expected = (ordered * scale - np.array(mean)) / np.array(std)
-    if preprocessing.layout == "nchw":
-        expected, ordered = expected.transpose(2, 0, 1), ordered.transpose(2, 0, 1)
+    mean, std = np.array(preprocessing.mean), np.array(preprocessing.std)
+    expected = (ordered * preprocessing.scale - mean) / std
+    axes = {"nchw": "hwc->chw", "nhwc": "hwc->hwc", "nhw": "hwc->hw"}[preprocessing.layout]
     values = model_values(np.stack([pixels, pixels]), preprocessing)
-    assert values.shape == (2, *shape)
-    expected, ordered = expected.reshape(shape), ordered.reshape(shape)
-    np.testing.assert_allclose(values[1], expected, rtol=1e-6, atol=1e-6)
+    expected, ordered = np.einsum(axes, expected), np.einsum(axes, ordered)
+    np.testing.assert_allclose(values, [expected] * 2, rtol=1e-6, atol=1e-6)
     np.testing.assert_array_equal(pixels_in_order(pixels[None], preprocessing)[0], ordered)
 
 

@@ -32,14 +32,8 @@ def refused(data, *, max_nodes=MANY):
     return caught.value.violations[0].rule
 
 
-def forest(n_nodes=1000):
-    lists = {
-        "nodes_values": [0.5] * n_nodes,
-        "nodes_featureids": [3 * index for index in range(n_nodes)],
-        "nodes_modes": ["BRANCH_LEQ"] * n_nodes,
-        "class_ids": [-1] * n_nodes,
-    }
-    return make_model([node("TreeEnsembleClassifier", ["x"], ["y"], domain="ai.onnx.ml", **lists)])
+LISTS = {"nodes_values": [0.5] * 1000, "nodes_modes": ["BRANCH_LEQ"] * 1000}
+FOREST = node("TreeEnsembleClassifier", ["x"], ["y"], domain="ai.onnx.ml", **LISTS)
 
 
 def nodes_of(model: ModelProto) -> int:
@@ -53,7 +47,7 @@ NODES = [node("Neg", ["a"], ["b"], alpha=1.0)] * 9
 MODELS = [
     *(path.read_bytes() for path in FILES),
     in_branch(passthrough().graph).SerializeToString(),
-    forest().SerializeToString(),
+    make_model([FOREST]).SerializeToString(),
     make_model(NODES).SerializeToString(),
     calling(function("f", *NODES)).SerializeToString(),
     in_branch(make_model(NODES).graph, make_model(NODES[:1]).graph).SerializeToString(),
