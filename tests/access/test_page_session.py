@@ -35,18 +35,15 @@ def test_a_session_is_read_as_it_was_written(now, secure) -> None:
     assert read_session(cookies, lambda _: SECRET, secure=not secure) is None
 
 
-@pytest.mark.parametrize(
-    ("since", "seen", "ends"),
-    [
+def test_a_session_ends_when_it_is_old_or_idle(now) -> None:
+    for since, seen, ends in (
         (ABSOLUTE_SECONDS - 60, 0, False),
         (0, IDLE_SECONDS - 60, False),
         (ABSOLUTE_SECONDS, 0, True),
         (0, IDLE_SECONDS, True),
-    ],
-)
-def test_a_session_ends_when_it_is_old_or_idle(now, since, seen, ends) -> None:
-    session = replace(now, since=now.since - since, seen=now.seen - seen)
-    assert (read(session.written(SECRET)) is None) == ends
+    ):
+        session = replace(now, since=now.since - since, seen=now.seen - seen)
+        assert (read(session.written(SECRET)) is None) == ends
 
 
 def test_a_cookie_that_was_not_signed_here_is_none(now) -> None:
@@ -73,8 +70,8 @@ COOKIES = [
 ]
 
 
-@pytest.mark.parametrize(("sent", "left"), COOKIES, ids=range(len(COOKIES)))
-def test_only_cookies_of_the_service_are_left(sent, left) -> None:
+def test_only_cookies_of_the_service_are_left() -> None:
     around = [(b"host", b"localhost"), (b"accept", b"*/*")]
-    expected = [*around, (b"cookie", left)] if left else around
-    assert without_foreign_cookies([*around, (b"cookie", sent)]) == expected
+    for sent, left in COOKIES:
+        expected = [*around, (b"cookie", left)] if left else around
+        assert without_foreign_cookies([*around, (b"cookie", sent)]) == expected, sent[:50]

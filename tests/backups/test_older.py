@@ -2,7 +2,7 @@
 
 import sqlalchemy as sa
 from databases import BOTH_DIALECTS
-from schema_rows import go_to, held
+from schema_rows import connected, go_to, held
 from stored_rows import assert_files_are_those_of_the_rows
 
 import models
@@ -19,44 +19,39 @@ from service.backups.format import (
 )
 from service.backups.restore import restore
 from service.backups.rows import kinds_of, read_lines
-from service.storage.database import make_engine
-from service.storage.tenants import ALL_TENANTS, set_tenant
 
 FIRST = "0001"
 
 
-def as_it_was(connection):
+def tables_of(connection):
     """Return the tables that the database has, with the columns that it has of each."""
-    found = sa.inspect(connection)
+    reflected = sa.MetaData()
+    reflected.reflect(connection)
     for table in models.Base.metadata.sorted_tables:
-        if found.has_table(table.name):
-            names = {column["name"] for column in found.get_columns(table.name)}
+        if table.name in reflected.tables:
             columns = [
                 sa.Column(c.name, c.type, primary_key=c.primary_key)
                 for c in table.columns
-                if c.name in names
+                if c.name in reflected.tables[table.name].columns
             ]
             yield sa.Table(table.name, sa.MetaData(), *columns)
 
 
 def write_older(url, folder):
     """Write the rows of a database to a backup, as the program of its revision would."""
-    engine = make_engine(url)
-    with engine.connect() as connection:
-        set_tenant(connection, ALL_TENANTS)
-        tables = list(as_it_was(connection))
+    with connected(url) as connection:
+        tables = {str(table.name): table for table in tables_of(connection)}
         parts = tuple(
             TablePart(
-                str(table.name),
+                name,
                 kinds_of(table),
-                write_part(folder, f"rows/{table.name}.jsonl", read_lines(connection, table)),
+                write_part(folder, f"rows/{name}.jsonl", read_lines(connection, table)),
             )
-            for table in tables
+            for name, table in tables.items()
         )
-        of = next(table.c for table in tables if table.name == "artifact")
+        of = tables["artifact"].c
         keys = sa.select(of.key, of.sha256, of.size).distinct().order_by(of.key)
         lines = [KeptFile(*row).line() for row in connection.execute(keys)]
-    engine.dispose()
     files = FilesPart(write_part(folder, "files.jsonl", lines), read_manifest(folder).files.bytes)
     manifest = Manifest(FORMAT, "0.0.1", "long ago", FIRST, parts, files)
     (folder / NAME).write_bytes(sealed(manifest))

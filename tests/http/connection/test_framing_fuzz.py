@@ -2,6 +2,7 @@
 
 import random
 
+import pytest
 from fed_connections import Seen, our_connection, read_requests, uvicorn_connection
 
 UPGRADE = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: %b\r\n"
@@ -10,8 +11,9 @@ INNER = b"POST /predict HTTP/1.1\r\nHost: h\r\n\r\n"
 SCRAPS = [b"\r\n", b"\r\n\r\n", b"a", b"{}", INNER, b"\r", b"\n"]
 ODD_HEADERS = [b"X-A: 1\r\n", b"Expect: 100-continue\r\n", b"Transfer-Encoding: chunked\r\n"]
 TARGETS = [b"/predict?a", b"/predict?b", b"/v2/models/a/infer", b"/other"]
-# `python test_framing_fuzz.py`, with the folders of `tests/support` on its path, tries a million.
-QUICK = 500
+SEEDS = pytest.mark.parametrize(
+    "seeds", [range(300), pytest.param(range(10_000), marks=pytest.mark.slow)], ids=["few", "many"]
+)
 
 
 def random_body(rng: random.Random, size: int) -> bytes:
@@ -61,14 +63,16 @@ def valid_message(rng: random.Random) -> tuple[bytes, Seen]:
     return head + b"Content-Length: %d\r\n\r\n" % len(body) + body, (target, body)
 
 
-def compare_with_uvicorn(seeds: range) -> None:
+@SEEDS
+def test_random_bytes_are_read_as_uvicorn_reads_them(seeds) -> None:
     for seed in seeds:
         pieces = random_pieces(random.Random(seed))
-        found = read_requests(our_connection, pieces)
-        assert found == read_requests(uvicorn_connection, pieces), (seed, pieces)
+        requests = read_requests(our_connection, pieces)
+        assert requests == read_requests(uvicorn_connection, pieces), (seed, pieces)
 
 
-def check_upgrades(seeds: range) -> None:
+@SEEDS
+def test_requests_with_upgrades_are_read_as_they_were_written(seeds) -> None:
     for seed in seeds:
         rng = random.Random(seed)
         messages = [valid_message(rng) for _ in range(rng.randrange(1, 6))]
@@ -76,23 +80,10 @@ def check_upgrades(seeds: range) -> None:
         assert read_requests(our_connection, pieces) == [seen for _, seen in messages], seed
 
 
-def test_random_bytes_are_read_as_uvicorn_reads_them() -> None:
-    compare_with_uvicorn(range(QUICK))
-
-
 def test_a_body_may_begin_as_a_head_ends() -> None:
     """The length of a head that is met again is not guessed from where empty lines stand."""
     head = b"POST /predict?a HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\n"
     pieces = [head + b"\r\nab" + tail for tail in (b"", b"\r\n", b"\r\n", b"GE")]
     pieces.append(b"T /other HTTP/1.1\r\nHost: h\r\n\r\n")
-    found = read_requests(our_connection, pieces)
-    assert found == [(b"/predict?a", b"\r\nab")] * 4 + [(b"/other", b"")]
-
-
-def test_requests_with_upgrades_are_read_as_they_were_written() -> None:
-    check_upgrades(range(QUICK))
-
-
-if __name__ == "__main__":
-    compare_with_uvicorn(range(10**6))
-    check_upgrades(range(10**6))
+    requests = read_requests(our_connection, pieces)
+    assert requests == [(b"/predict?a", b"\r\nab")] * 4 + [(b"/other", b"")]
