@@ -1,5 +1,7 @@
 """Tolerances between two execution providers."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import pytest
 
@@ -11,39 +13,41 @@ from service.runner.model_output import HeadOutputs
 
 N_ROWS = 8
 VALUES = np.array([1e-9, 1e-4, 0.1, 0.2, 0.3, 0.4, 0.5, 2.0], np.float32)
+RATES = {"probability": [0.9, 0.5], "lower": [0.4, 0.4], "upper": [0.9, 0.9]}
 TABLE = BinTable(
     edges=np.array([-np.inf, 0.25, np.inf], np.float32),
     counts=np.array([4, 4]),
     hits=np.array([2, 2]),
     prior=BetaPrior(0.5, 1.0),
-    probability=np.array([0.9, 0.5]),
-    lower=np.array([0.4, 0.4]),
-    upper=np.array([0.9, 0.9]),
     mean_uncertainty=np.array([0.1, 0.8]),
     requested_bins=2,
+    **{name: np.array(values) for name, values in RATES.items()},
 )
 
 
-def found(
-    values=VALUES, *, recorded=VALUES, first=3, gap=1.0, measure="entropy", half=False
+def differences(
+    values: Mapping[int, float] = {},
+    *,
+    recorded: Mapping[int, float] = {},
+    first: int = 3,
+    gap: float = 1.0,
+    measure: str = "entropy",
+    half: bool = False,
 ) -> ProviderDifferences:
-    """Compare rows whose first row is answered by class ``first``."""
+    """Compare rows whose first row is answered by class ``first``, with other values by row."""
     classes = np.full((N_ROWS, 3), 7, np.int64)
     classes[:, 0] = [first, *[3] * (N_ROWS - 1)]
+    now, then = VALUES.copy(), VALUES.copy()
+    for array, changes in ((now, values), (then, recorded)):
+        array[list(changes)] = list(changes.values())
     rows = RecordedRows(
         top_classes=np.tile(np.array([3, 1, 2], np.int32), (N_ROWS, 1)),
         top_logits=np.tile(np.array([0, -gap, -9], np.float32), (N_ROWS, 1)),
-        uncertainty={"u": recorded},
+        uncertainty={"u": then},
     )
-    answered = HeadOutputs(classes, np.full((N_ROWS, 3), 0.3, np.float32), {"u": values})
+    answered = HeadOutputs(classes, np.full((N_ROWS, 3), 0.3, np.float32), {"u": now})
     event = ServedEvent(1, measure, "u", TABLE)
     return compare_providers(answered, rows, [event], half_precision=half)
-
-
-def changed(row: int, value: float) -> np.ndarray:
-    values = VALUES.copy()
-    values[row] = value
-    return values
 
 
 @pytest.mark.parametrize(
@@ -55,38 +59,37 @@ def changed(row: int, value: float) -> np.ndarray:
         ("output:spread", False, 1e-3),
     ],
 )
-@pytest.mark.parametrize("sign", [-1, 1])
-def test_an_uncertainty_may_differ_by_so_much_of_its_value(measure, half, allowed, sign) -> None:
-    near = changed(7, VALUES[7] * (1 + 0.9 * sign * allowed))
-    far = changed(7, VALUES[7] * (1 + 1.5 * sign * allowed))
-    assert found(near, measure=measure, half=half).differing == 0
-    assert found(far, measure=measure, half=half) == ProviderDifferences(
-        rows=N_ROWS, differing=1, classes=0, bins=0, uncertainties=1
-    )
-
-
-def test_tiny_values_may_differ_by_the_tolerance_of_the_median() -> None:
-    assert found(changed(0, 2e-4)).differing == 0
-    assert found(changed(0, 1e-3)).differing == 1
-
-
-def test_another_bin_counts_where_the_value_is_another() -> None:
-    assert found(changed(3, 0.26)).bins == 1
-
-
-def test_an_edge_within_rounding_may_be_crossed() -> None:
-    differences = found(changed(3, 0.25002), recorded=changed(3, 0.24999))
-    assert (differences.differing, differences.bins) == (0, 0)
+def test_an_uncertainty_may_differ_by_so_much_of_its_value(measure, half, allowed) -> None:
+    for sign in (-1, 1):
+        near, far = (
+            differences({7: VALUES[7] * (1 + share * sign * allowed)}, measure=measure, half=half)
+            for share in (0.9, 1.5)
+        )
+        assert near.differing == 0
+        assert far == ProviderDifferences(
+            rows=N_ROWS, differing=1, classes=0, bins=0, uncertainties=1
+        )
 
 
 @pytest.mark.parametrize(
-    ("first", "gap", "differing"), [(1, 0.0019, 0), (1, 0.0021, 1), (2, 0.0, 1), (9, 0.0, 1)]
+    ("options", "differing", "kinds"),
+    [
+        # Tiny values may differ by the tolerance of the median.
+        ({"values": {0: 2e-4}}, 0, {}),
+        ({"values": {0: 1e-3}}, 1, {"uncertainties": 1}),
+        ({"values": {3: 0.26}}, 1, {"bins": 1}),
+        # An edge within rounding may be crossed.
+        ({"values": {3: 0.25002}, "recorded": {3: 0.24999}}, 0, {"bins": 0}),
+        # Another class counts, unless it was nearly first.
+        ({"first": 1, "gap": 0.0019}, 0, {"classes": 0}),
+        ({"first": 1, "gap": 0.0021}, 1, {"classes": 1}),
+        ({"first": 2, "gap": 0.0}, 1, {"classes": 1}),
+        ({"first": 9, "gap": 0.0}, 1, {"classes": 1}),
+        # A row that differs in all is one row.
+        ({"values": {0: 5.0}, "first": 9}, 1, {"classes": 1, "uncertainties": 1}),
+    ],
 )
-def test_another_class_counts_unless_it_was_nearly_first(first, gap, differing) -> None:
-    differences = found(first=first, gap=gap)
-    assert (differences.differing, differences.classes) == (differing, differing)
-
-
-def test_a_row_that_differs_in_all_is_one_row() -> None:
-    differences = found(changed(0, 5.0), first=9)
-    assert (differences.differing, differences.classes, differences.uncertainties) == (1, 1, 1)
+def test_rows_that_differ(options, differing, kinds) -> None:
+    found = differences(**options)
+    assert found.differing == differing
+    assert {name: getattr(found, name) for name in kinds} == kinds

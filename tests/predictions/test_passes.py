@@ -29,42 +29,36 @@ ROWS = SETS["evaluation_inputs"][:40]
 
 
 @pytest.fixture(scope="module", params=quick(CASES, "dropout", "gradient"))
-def made(request, client) -> tuple[Case, dict[str, Any]]:
-    return request.param, started(client, request.param)
+def made(request, client) -> tuple[Case, dict[str, Any], dict[str, Any]]:
+    """A case, its calibration, and the report."""
+    resource = started(client, request.param, name="passes")
+    report = client.get("/report", params={"calibration": resource["id"]}).json()
+    return request.param, resource, report
 
 
-def test_the_resource_says_what_it_costs(made) -> None:
-    case, found = made
-    costs = found["costs"]
+def test_cost_is_compared_with_quality(made) -> None:
+    case, resource, report = made
+    costs, averaged = resource["costs"], case.measure == "ensemble_variance"
     assert set(costs) == {"plain", case.measure}
     assert costs["plain"]["passes"] == 1
     assert all(cost["ms_per_row"] >= 0 for cost in costs.values())
-    averaged = case.measure == "ensemble_variance"
     assert costs[case.measure]["passes"] == case.runs - (not averaged)
-    assert [member["label"] for member in found["model"]["members"]] == (
+    assert [member["label"] for member in resource["model"]["members"]] == (
         ["model.onnx"] * len(case.models) if len(case.models) > 1 else []
     )
-
-
-def test_the_report_compares_cost_with_quality(client, made) -> None:
-    case, found = made
-    report = client.get("/report", params={"calibration": found["id"]}).json()
-    event = report["events"]["1"]
-    rows = {row["measure"]: row for row in event["comparison"]}
-
+    comparison = report["events"]["1"]["comparison"]
+    rows = {row["measure"]: row for row in comparison}
     assert set(rows) == {"entropy", case.measure}
-    averaged = case.measure == "ensemble_variance"
     assert rows[case.measure]["passes"] == case.runs
     assert rows["entropy"]["passes"] == (case.runs if averaged else 1)
     assert rows[case.measure]["ms_per_row"] >= rows["entropy"]["ms_per_row"] > 0
     assert [name for name, row in rows.items() if row["served"]] == [case.measure]
-    nll = [row["nll"]["value"] for row in event["comparison"]]
+    nll = [row["nll"]["value"] for row in comparison]
     assert nll == sorted(nll)
 
 
-def test_the_report_tells_what_fewer_passes_would_do(client, made) -> None:
-    case, found = made
-    report = client.get("/report", params={"calibration": found["id"]}).json()
+def test_the_report_tells_what_fewer_passes_would_do(made) -> None:
+    case, _, report = made
     n_passes = 3 if case.models == MEMBERS else 6
     for name, n_samples in (("calibration", 600), ("evaluation", 200)):
         scores = report["model_scores"][name]
@@ -75,7 +69,8 @@ def test_the_report_tells_what_fewer_passes_would_do(client, made) -> None:
             assert all(row["nll"] is None and row["accuracy"] is None for row in rows)
         else:
             assert all(0 < row["accuracy"]["1"] <= 1 for row in rows)
-            assert rows[0]["auroc"]["1"] is None, "one pass has no spread"
+            # One pass has no spread.
+            assert rows[0]["auroc"]["1"] is None
         assert 0.5 < rows[-1]["auroc"]["1"] <= 1
         if case.measure == "ensemble_variance":
             assert rows[-1]["accuracy"]["1"] == pytest.approx(scores["accuracy"]["1"], abs=1e-12)
@@ -83,71 +78,57 @@ def test_the_report_tells_what_fewer_passes_would_do(client, made) -> None:
 
 
 def test_rows_beside_a_row_do_not_change_its_answer(client, made) -> None:
-    case, found = made
-    together = predictions(client, found["id"], ROWS)
-    again = predictions(client, found["id"], ROWS)
-    parts = [predictions(client, found["id"], ROWS[a:b]) for a, b in ((0, 1), (1, 8), (8, 40))]
+    case, resource, _ = made
+    together, again = (predictions(client, resource["id"], ROWS) for _ in range(2))
+    parts = [predictions(client, resource["id"], ROWS[a:b]) for a, b in ((0, 1), (1, 8), (8, 40))]
     apart = [prediction for part in parts for prediction in part]
-    back = predictions(client, found["id"], ROWS[::-1])[::-1]
-
+    back = predictions(client, resource["id"], ROWS[::-1])[::-1]
     assert together == again
     assert {p["top1"]["measure"] for p in together} == {case.measure}
     for other in (apart, back):
         np.testing.assert_allclose(uncertainties(other), uncertainties(together), rtol=2e-3)
         for one, two in zip(together, other, strict=True):
             assert one["class"] == two["class"]
-            assert one["top1"]["bin"] == two["top1"]["bin"]
-            assert one["top1"]["probability"] == two["top1"]["probability"]
+            for name in ("bin", "probability"):
+                assert one["top1"][name] == two["top1"][name]
 
 
 def test_the_calibration_set_got_the_values_that_are_served(client, made) -> None:
     """The bins' counts are those of the served values of the calibration set's rows."""
-    _, found = made
-    rows = SETS["calibration_inputs"]
-    served = [
-        p for a in range(0, 600, 200) for p in predictions(client, found["id"], rows[a : a + 200])
-    ]
-    (table,) = [
-        table
-        for table in client.get(f"/calibrations/{found['id']}/bins").json()["tables"]
-        if table["measure"] == found["serve"]["1"]
-    ]
+    _, resource, _ = made
+    served = predictions(client, resource["id"], SETS["calibration_inputs"])
+    tables = client.get(f"/calibrations/{resource['id']}/bins").json()["tables"]
+    (table,) = [table for table in tables if table["measure"] == resource["serve"]["1"]]
     counts = np.bincount([p["top1"]["bin"] for p in served], minlength=len(table["bins"]))
     assert counts.tolist() == [row["count"] for row in table["bins"]]
     right = np.array([p["class"] for p in served]) == SETS["calibration_labels"]
-    assert found["accuracy"]["1"] == pytest.approx(right.mean(), abs=1e-12)
+    assert resource["accuracy"]["1"] == pytest.approx(right.mean(), abs=1e-12)
 
 
 def test_refits_keep_it_or_leave_it_out(client, made) -> None:
-    case, found = made
-    kept = refit(client, found["id"], bins=4).json()
+    case, resource, _ = made
+    kept = refit(client, resource["id"], bins=4).json()
     assert kept["status"] == "succeeded", kept
-    assert kept["costs"] == found["costs"]
-    before, after = (predictions(client, x["id"], ROWS) for x in (found, kept))
+    assert kept["costs"] == resource["costs"]
+    before, after = (predictions(client, x["id"], ROWS) for x in (resource, kept))
     np.testing.assert_array_equal(uncertainties(before), uncertainties(after))
-
-    without = refit(client, found["id"], measures=["entropy"]).json()
+    without = refit(client, resource["id"], measures=["entropy"]).json()
     assert (without["status"], without["serve"]) == ("succeeded", {"1": "entropy"})
     classes = [p["class"] for p in predictions(client, without["id"], ROWS)]
     assert classes == [p["class"] for p in before]
-
     back = refit(client, without["id"], measures=[case.measure]).json()
     assert (back["status"], back["serve"]) == ("succeeded", {"1": case.measure})
     other = "gradient_norm" if case.measure != "gradient_norm" else "dropout_variance"
     refused = refit(client, without["id"], measures=["entropy", other])
     assert refused.status_code == httpx.codes.UNPROCESSABLE_ENTITY
     (error,) = refused.json()["errors"]
-    assert error == {
-        "location": "config.measures",
-        "message": f"the records hold no {other}; calibrate anew",
-    }
+    assert (error["location"], other in error["message"]) == ("config.measures", True)
 
 
 def test_further_sets_are_measured_too(client, made) -> None:
-    case, found = made
-    answer = evaluate(client, found["id"], "further", as_file(SETS, "evaluation", 200)).json()
+    case, resource, report = made
+    answer = evaluate(client, resource["id"], "further", as_file(SETS, "evaluation", 200)).json()
     assert answer["status"] == "succeeded", answer
-    report = client.get("/report", params={"calibration": found["id"]}).json()
     evaluated = report["events"]["1"]["measures"][case.measure]["evaluation"]
     scores = answer["result"]["events"]["1"]["measures"][case.measure]["scores"]
     assert scores == pytest.approx(evaluated, rel=1e-12)
@@ -167,9 +148,8 @@ def masked(number: int, *, seed: int, rates: tuple[float, float] = (0.1, 0.3)) -
 
 
 def test_dropout_is_the_variance_over_models_masked_by_the_seed(client) -> None:
-    found = started(client, CASES["dropout"], seed=3)
-    answers = predictions(client, found["id"], ROWS)
-
+    resource = started(client, CASES["dropout"], name="masked", seed=3)
+    answers = predictions(client, resource["id"], ROWS)
     passes = np.stack([probabilities(masked(m, seed=3), ROWS) for m in range(6)])
     spread = [np.linalg.norm(np.cov(row, rowvar=False), 2) for row in np.swapaxes(passes, 0, 1)]
     np.testing.assert_allclose(uncertainties(answers), spread, rtol=1e-4, atol=1e-12)

@@ -12,7 +12,16 @@ import pytest
 import tritonclient.http as triton
 from request_formats import LENGTH, infer, outputs_of, tensor
 from runner_models import rows, undefined_below_zero, weights
-from running_service import DIGITS, DIGITS_PARTS, calibrate, calibrated, digits, npz, service_on
+from running_service import (
+    DIGITS,
+    DIGITS_PARTS,
+    calibrate,
+    calibrated,
+    digits,
+    npz,
+    quick_config,
+    service_on,
+)
 from tritonclient.utils import InferenceServerException, triton_to_np_dtype
 
 PAGE = (Path(__file__).parents[3] / "docs" / "oip.md").read_text(encoding="utf-8")
@@ -23,7 +32,8 @@ PIXELS = np.load(io.BytesIO(digits("evaluation.npz")))["inputs"][:40].astype(np.
 def client(tmp_path_factory) -> Iterator[httpx.Client]:
     with service_on(tmp_path_factory.mktemp("oip"), on_port=True) as client:
         for bins in (10, 4):
-            calibrated(client, {"name": "digits", "bins": bins}, **DIGITS_PARTS)
+            config = {"name": "digits", "bins": bins, "top_k": [1, 5]}
+            calibrated(client, config, **DIGITS_PARTS)
         client.post("/calibrations/digits@1/promote").raise_for_status()
         yield client
 
@@ -31,8 +41,12 @@ def client(tmp_path_factory) -> Iterator[httpx.Client]:
 @pytest.fixture(scope="module")
 def oip(client) -> Iterator[triton.InferenceServerClient]:
     address = client.base_url.netloc.decode()
-    with triton.InferenceServerClient(address, concurrency=4, network_timeout=60) as found:
-        yield found
+    with triton.InferenceServerClient(address, concurrency=4, network_timeout=60) as opened:
+        yield opened
+
+
+def infer_pixels(oip, pixels: np.ndarray = PIXELS, **options) -> triton.InferResult:
+    return oip.infer("digits", [tensor("inputs", pixels)], **options)
 
 
 def names_of(result: triton.InferResult) -> list[str]:
@@ -52,10 +66,9 @@ def test_server_and_models_are_ready(client, oip) -> None:
         assert not oip.is_model_ready(model, version)
 
 
-def test_metadata_are_those_of_the_answer(oip) -> None:
-    metadata = oip.get_model_metadata("digits")
-    answer = oip.infer("digits", [tensor("inputs", PIXELS)])
-
+def test_metadata_are_those_of_the_answer_and_the_configuration(oip) -> None:
+    metadata, config = oip.get_model_metadata("digits"), oip.get_model_config("digits", "2")
+    answer = infer_pixels(oip)
     assert (metadata["name"], metadata["platform"]) == ("digits", "onnxruntime_onnx")
     assert metadata["versions"] == ["1", "2"]
     assert metadata["inputs"] == [{"name": "inputs", "datatype": "FP32", "shape": [-1, 64]}]
@@ -65,14 +78,7 @@ def test_metadata_are_those_of_the_answer(oip) -> None:
         assert array.dtype == triton_to_np_dtype(output["datatype"])
         assert [len(PIXELS), *output["shape"][1:]] == list(array.shape)
         assert output["shape"][0] == -1
-
-
-def test_the_configuration_has_the_same_tensors(oip) -> None:
-    metadata = oip.get_model_metadata("digits", "2")
-    config = oip.get_model_config("digits", "2")
-
-    assert config["name"] == "digits"
-    assert config["max_batch_size"] == 10_000
+    assert (config["name"], config["max_batch_size"]) == ("digits", 10_000)
     assert config["version_policy"] == {"specific": {"versions": [2]}}
     for ours, theirs in (("input", "inputs"), ("output", "outputs")):
         tensors = [(one["name"], one["data_type"], one["dims"]) for one in config[ours]]
@@ -87,18 +93,16 @@ def test_only_what_is_asked_for_and_in_that_order(oip) -> None:
         triton.InferRequestedOutput("abstain"),
         triton.InferRequestedOutput("class"),
     ]
-    answer = oip.infer("digits", [tensor("inputs", PIXELS)], outputs=wanted, request_id="a b")
-
+    answer = infer_pixels(oip, outputs=wanted, request_id="a b")
     assert names_of(answer) == ["top5_bin", "abstain", "class"]
-    assert ["data" in output for output in answer.get_response()["outputs"]] == [True, False, False]
+    outputs = answer.get_response()["outputs"]
+    assert ["data" in output for output in outputs] == [True, False, False]
     assert answer.as_numpy("class").shape == (40,)
     assert answer.get_response()["id"] == "a b"
 
 
-def test_a_name_means_what_it_was_promoted_to(client, oip) -> None:
-    answer = oip.infer("digits", [tensor("inputs", PIXELS)])
-    newest = oip.infer("digits", [tensor("inputs", PIXELS)], model_version="2")
-
+def test_a_name_means_what_it_was_promoted_to(oip) -> None:
+    answer, newest = infer_pixels(oip), infer_pixels(oip, model_version="2")
     assert answer.get_response()["model_version"] == "1"
     assert newest.get_response()["model_version"] == "2"
     assert "id" not in newest.get_response()
@@ -107,37 +111,32 @@ def test_a_name_means_what_it_was_promoted_to(client, oip) -> None:
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate"])
 def test_compressed_requests(oip, encoding) -> None:
-    rows, name = [tensor("inputs", PIXELS)], "top1_probability"
-    packed = dict.fromkeys(
-        ("request_compression_algorithm", "response_compression_algorithm"), encoding
-    )
-    answer = oip.infer("digits", rows, **packed)
-    assert np.array_equal(answer.as_numpy(name), oip.infer("digits", rows).as_numpy(name))
+    parts = ("request_compression_algorithm", "response_compression_algorithm")
+    packed = infer_pixels(oip, **dict.fromkeys(parts, encoding)).as_numpy("top1_probability")
+    assert np.array_equal(packed, infer_pixels(oip).as_numpy("top1_probability"))
 
 
-def test_a_timeout_that_has_passed(oip) -> None:
+def test_options_and_a_timeout_that_has_passed(oip) -> None:
+    infer_pixels(oip, timeout=60_000_000)
+    infer_pixels(oip, timeout=0, priority=1, sequence_id=4)
     with pytest.raises(InferenceServerException) as caught:
-        oip.infer("digits", [tensor("inputs", PIXELS)], timeout=1)
+        infer_pixels(oip, timeout=1)
     assert caught.value.status() == "504"
-
-    oip.infer("digits", [tensor("inputs", PIXELS)], timeout=60_000_000)
-    oip.infer("digits", [tensor("inputs", PIXELS)], timeout=0, priority=1, sequence_id=4)
 
 
 def test_requests_and_rows_are_counted(oip) -> None:
     def counts() -> dict:
-        (found,) = oip.get_inference_statistics("digits", "2")["model_stats"]
-        assert (found["name"], found["version"]) == ("digits", "2")
-        return found
+        (one,) = oip.get_inference_statistics("digits", "2")["model_stats"]
+        assert (one["name"], one["version"]) == ("digits", "2")
+        return one
 
     before = counts()
     for n_rows in (3, 5):
-        oip.infer("digits", [tensor("inputs", PIXELS[:n_rows])], model_version="2")
+        infer_pixels(oip, PIXELS[:n_rows], model_version="2")
     with pytest.raises(InferenceServerException):
         oip.infer("digits", [tensor("others", PIXELS)], model_version="2")
-    oip.infer("digits", [tensor("inputs", PIXELS)], model_version="1")
+    infer_pixels(oip, model_version="1")
     after = counts()
-
     assert after["inference_count"] - before["inference_count"] == 8
     assert after["execution_count"] - before["execution_count"] == 2
 
@@ -159,18 +158,15 @@ def test_a_failed_calibration_is_unavailable(client, oip) -> None:
         client,
         model=undefined_below_zero(weights()).SerializeToString(),
         calibration=npz(inputs=inputs, labels=np.arange(400) % 10),
-        config='{"name": "broken"}',
+        config=quick_config(name="broken"),
     )
     assert answer.json()["status"] == "failed", answer.text
-    ready = [("digits", version, "READY") for version in "12"]
-    index = [
-        (one["name"], one["version"], one["state"]) for one in oip.get_model_repository_index()
-    ]
-    assert sorted(index) == [("broken", "1", "UNAVAILABLE"), *ready]
-    reasons = {one["reason"] for one in oip.get_model_repository_index() if one["name"] == "broken"}
-    assert reasons == {"failed"}
+    ready = {("digits", version, "READY", "") for version in "12"}
+    index = oip.get_model_repository_index()
+    states = {tuple(one[key] for key in ("name", "version", "state", "reason")) for one in index}
+    assert states == {("broken", "1", "UNAVAILABLE", "failed"), *ready}
     only_ready = client.post("/v2/repository/index", json={"ready": True}).json()
-    assert [(one["name"], one["version"], one["state"]) for one in only_ready] == ready
+    assert [(one["name"], one["version"]) for one in only_ready] == [("digits", v) for v in "12"]
     assert not oip.is_model_ready("broken")
     with pytest.raises(InferenceServerException) as caught:
         oip.infer("broken", [tensor("x", inputs)])
@@ -178,11 +174,10 @@ def test_a_failed_calibration_is_unavailable(client, oip) -> None:
 
 
 def test_errors_are_read_by_the_client(oip) -> None:
-    wrong = {
-        "404": lambda: oip.get_model_metadata("nobody"),
-        "400": lambda: oip.infer("digits", [tensor("inputs", PIXELS[:, :5].copy())]),
-    }
-    for status, call in wrong.items():
+    for status, call in (
+        ("404", lambda: oip.get_model_metadata("nobody")),
+        ("400", lambda: infer_pixels(oip, PIXELS[:, :5].copy())),
+    ):
         with pytest.raises(InferenceServerException) as caught:
             call()
         assert caught.value.status() == status
@@ -193,33 +188,28 @@ def test_the_examples_run(client, monkeypatch) -> None:
     example = re.search(r"```python\n(.*?)```", PAGE, re.DOTALL)[1]
     monkeypatch.chdir(DIGITS)
     row = np.load(DIGITS / "evaluation.npz")["inputs"][0].astype(np.float32)
-    said = io.StringIO()
-    with redirect_stdout(said):
+    printed = io.StringIO()
+    with redirect_stdout(printed):
         exec(example.replace("localhost:8000", client.base_url.netloc.decode()))  # noqa: S102 - our own page
-    raw = infer(client, "digits", row.tobytes(), **{LENGTH: "0"})
-    names = [one["name"] for one in client.get("/v2/models/digits").json()["outputs"]]
-
-    classes, probabilities, abstain = said.getvalue().splitlines()
-    found = outputs_of(raw)
-    assert str(found["class"][0]) in classes
+    classes, probabilities, abstain = printed.getvalue().splitlines()
+    raw = outputs_of(infer(client, "digits", row.tobytes(), **{LENGTH: "0"}))
+    assert str(raw["class"][0]) in classes
     assert len(probabilities.split()) >= 3
     assert {"True", "False"} & set(re.findall(r"\w+", abstain))
-    table = set(re.findall(r"`(\w[\w.]*)`", "".join(re.findall(r"^\| `.*?\|", PAGE, re.MULTILINE))))
-    assert {n for n in names if n[:4] != "top5" and n != "abstain_0.01"} == table - {
-        "top5_probability"
-    }
 
 
-def test_every_status_of_the_page_is_declared(client) -> None:
-    listed = set(re.findall(r"^\| (\d{3}) \|", PAGE, re.MULTILINE))
+def test_outputs_and_statuses_are_those_of_the_page(client) -> None:
+    names = {one["name"] for one in client.get("/v2/models/digits").json()["outputs"]}
+    rows_of_table = "".join(re.findall(r"^\| `.*?\|", PAGE, re.MULTILINE))
+    table = set(re.findall(r"`(\w[\w.]*)`", rows_of_table)) - {"top5_probability"}
+    assert {n for n in names if n[:4] != "top5" and n != "abstain_0.01"} == table
     document = client.get("/openapi.json").json()
-
     declared = {
         status
         for path, operations in document["paths"].items()
         if path.startswith("/v2")
         for operation in operations.values()
-        for status, found in operation["responses"].items()
-        if "OipError" in str(found)
+        for status, response in operation["responses"].items()
+        if "OipError" in str(response)
     }
-    assert listed - {"405"} == declared
+    assert set(re.findall(r"^\| (\d{3}) \|", PAGE, re.MULTILINE)) - {"405"} == declared
