@@ -76,6 +76,7 @@ def test_keys_of_another_pepper_are_told_at_the_start(tmp_path) -> None:
             assert not re.search(rf"\b{pepper}\b", refusal)
 
 
+@pytest.mark.process
 def test_clients_send_the_key_of_the_environment(tmp_path, monkeypatch) -> None:
     with keyed_service(tmp_path / "served") as service:
         url = "http://{}:{}".format(*service.address)
@@ -96,6 +97,7 @@ def test_clients_send_the_key_of_the_environment(tmp_path, monkeypatch) -> None:
             assert with_key.get("of-lab").name == "of-lab"
 
 
+@pytest.mark.process
 def test_the_command_without_an_address_needs_no_key(tmp_path) -> None:
     """Whoever runs it can read the database; a key tells whose calibrations it works on."""
     key = create(tmp_path, "--tenant lab")
@@ -116,6 +118,7 @@ def audit(folder: Path, options: str = "") -> list[dict[str, Any]]:
     return [json.loads(line) for line in run(folder, f"audit --json {options}").splitlines()]
 
 
+@pytest.mark.process
 def test_commands_leave_rows_in_the_audit_log(tmp_path) -> None:
     assert audit(tmp_path) == []
     key_id = create(tmp_path, "--tenant lab").split("_")[1]

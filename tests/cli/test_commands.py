@@ -166,6 +166,7 @@ def test_a_running_service_by_url(tmp_path, service) -> None:
     assert not (tmp_path / "data").exists(), "the command worked on a store of its own"
 
 
+@pytest.mark.process
 def test_beside_a_running_service_on_the_same_folder(tmp_path, quick) -> None:
     """SQLite has one owner: the command queues its calibration and the service runs it."""
     with service_on(tmp_path / "data"):
@@ -174,6 +175,7 @@ def test_beside_a_running_service_on_the_same_folder(tmp_path, quick) -> None:
         assert "calibration@1" in made.stdout
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("run", [howsure, pytest.param(started_afresh, marks=pytest.mark.slow)])
 def test_demo(run, tmp_path) -> None:
     done = run("demo", folder=tmp_path, HOWSURE_PORT="0")

@@ -19,6 +19,7 @@ HEAVY = {"onnx", "onnxruntime", "sqlalchemy", "fastapi", "starlette", "pydantic"
 MEBIBYTE = 2**20
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("kind", ["standard", "editable"])
 def test_howsure_is_its_name_in_every_installation_and_brings_little(kind, tmp_path) -> None:
     (wheel,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=[kind])
@@ -43,6 +44,7 @@ def test_howsure_is_its_name_in_every_installation_and_brings_little(kind, tmp_p
     assert "howsure.client" not in modules
 
 
+@pytest.mark.process
 def test_a_file_is_read_as_it_is_sent(tmp_path) -> None:
     large = tmp_path / "large.npz"
     with large.open("wb") as file:

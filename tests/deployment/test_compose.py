@@ -58,6 +58,7 @@ def made_secrets(folder: Path, **variables: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in lines)
 
 
+@pytest.mark.process
 def test_the_first_start_makes_random_passwords(tmp_path) -> None:
     folders = [tmp_path / "one", tmp_path / "other"]
     for folder in folders:

@@ -79,6 +79,7 @@ def rendered(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
     return {(one["kind"], one["metadata"]["name"]): one for one in found}
 
 
+@pytest.mark.process
 def test_only_the_workers_of_the_gpu_overlay_have_a_gpu() -> None:
     base, overlay = rendered(FOLDER), rendered(FOLDER.with_name("kubernetes-gpu"))
     name = ("Deployment", "howsure-worker")

@@ -16,6 +16,7 @@ from sqlalchemy import make_url
 from service.storage.database import bypasses_row_security, open_database
 from service.storage.schema import upgrade
 
+pytestmark = pytest.mark.process
 ROOT = Path(__file__).parents[2]
 SCRIPT = "docker/service_role.sql"
 SERVICES = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))["services"]

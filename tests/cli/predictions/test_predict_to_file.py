@@ -144,6 +144,7 @@ def test_a_refusal_says_why_and_leaves_nothing(
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
+@pytest.mark.process
 def test_the_command_without_a_server(quick, tmp_path) -> None:
     made = howsure("calibrate", DIGITS / "calibration_logits.csv", *quick, folder=tmp_path)
     assert made.returncode == 0, made.stderr
@@ -161,6 +162,7 @@ def test_the_command_without_a_server(quick, tmp_path) -> None:
     assert found["out_of_distribution"].tolist() == [False] * 10 + [True] * 2
 
 
+@pytest.mark.process
 def test_a_model_that_is_not_loaded_refuses_no_part(rows, tmp_path, calibrated_digits) -> None:
     """The service takes numbers of a CSV, which are float64, for twice as many rows at first."""
     inputs = rows[0].reshape(N_ROWS, -1).astype(np.float64)

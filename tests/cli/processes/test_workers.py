@@ -77,6 +77,7 @@ def test_workers_share_the_jobs_and_hand_them_on(site) -> None:
     assert scrape(site[second].client)("jobs", kind="calibration", status="succeeded") == 2
 
 
+@pytest.mark.process
 def test_a_worker_serves_its_health_until_a_signal(tmp_path) -> None:
     """In this process, to which another thread sends the signal."""
     with socket.socket() as free:
