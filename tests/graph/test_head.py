@@ -2,16 +2,7 @@
 
 import numpy as np
 import pytest
-from graph_models import (
-    OPSETS,
-    make_model,
-    node,
-    opsets,
-    passthrough,
-    reference,
-    serve,
-    value,
-)
+from graph_models import OPSETS, make_model, node, opsets, passthrough, reference, serve, value
 from onnx import TensorProto
 from scipy.special import logsumexp
 

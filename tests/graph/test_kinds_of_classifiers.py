@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from classifier_files import skl2onnx_model
 from graph_models import (
-    constant,
     make_model,
     passthrough,
     resolve,
@@ -275,22 +274,3 @@ def test_exports_of_other_libraries_are_served_as_these_say(name):
         assert description.fixed_batch == (4 if name.endswith("fixed") else None)
     elif not name.startswith("keras"):
         assert description.class_labels == tuple(range(expected.shape[1]))
-
-
-@pytest.mark.parametrize(
-    ("last", "columns"),
-    [("Softmax", 2), ("Softmax", 4), ("LogSoftmax", 2), ("LogSoftmax", 4), ("Sigmoid", 1)]
-    + [("Identity", columns) for columns in (1, 2, 4)],
-)
-def test_networks_of_keras_and_torch_are_told_apart(last, columns):
-    """tf2onnx and PyTorch write a product, a sum and the last function."""
-    rng = np.random.default_rng(0)
-    weights, bias = rng.normal(size=(5, columns)), rng.normal(size=columns)
-    rows = rng.normal(size=(30, 5)).astype(np.float32)
-    nodes = steps(f"m = MatMul(x, w); z = Add(m, b); y = {last}(z)")
-    model = make_model(nodes, initializers=[constant("w", weights), constant("b", bias)])
-    logits = rows @ weights + bias
-    if columns == 1:
-        logits = np.hstack([0 * logits, logits])
-    served = probabilities(serve(model, {"x": rows}))
-    np.testing.assert_allclose(served, softmax(logits, axis=1), atol=1e-5)

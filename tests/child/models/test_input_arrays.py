@@ -78,7 +78,8 @@ def test_the_value_that_cannot_be_cast_is_named(value, kept_as, dtype):
     assert refused_at(array, dtype, start=10) == "inputs.x[12][1]"
 
 
-def test_the_largest_integer_is_cast():
+def test_the_largest_integer_and_booleans_are_cast():
+    assert fit(np.array([[True]]), "int8")[0, 0] == 1
     assert fit(np.array([[2**63 - 1]], np.uint64), "int64")[0, 0] == 2**63 - 1
 
 

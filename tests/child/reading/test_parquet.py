@@ -60,6 +60,7 @@ CASES = {
     "a struct": (FEATURES | {"box": [{"x": 1}] * N}, ".box", "struct<x: int64> in `box`"),
     "index of pandas": (FEATURES | {"__index_level_0__": AGE}, "", "(index=False)"),
     "null label of inputs": (FEATURES | {"label": with_null(LABELS, 17)}, ".label[17]", "column"),
+    "dates of labels": (FEATURES | {"label": LABELS.astype("M8[s]")}, ".label", "int64"),
     "ragged": (with_list([1] * 9), ".input_ids[17]", "8 values as in the rows before, got 9; pad"),
     "null list": (with_list(None), ".input_ids[17]", "list"),
     "null in a list": (with_list([1] * 7 + [None]), ".input_ids[17]", "empty cell"),

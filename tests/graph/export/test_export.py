@@ -129,8 +129,7 @@ def test_a_file_grows_by_less_than_20_kb_at_100_bins_and_two_events(name):
 
 
 @pytest.mark.parametrize(
-    ("opset", "ir_version", "expected"),
-    [(11, 3, 3), (17, 13, 10), (23, 13, 11), (26, 13, 13)],
+    ("opset", "ir_version", "expected"), [(11, 3, 3), (17, 13, 10), (23, 13, 11), (26, 13, 13)]
 )
 def test_the_ir_version_is_one_that_most_runtimes_read(opset, ir_version, expected):
     file = calibrate(passthrough(opset=opset, ir_version=ir_version), ROWS, n_bins=3)

@@ -108,8 +108,7 @@ def test_features_that_are_not_numbers_are_seen():
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["last_layer_dropout_cnn", "small_cnn", "hidden_dropout_cnn_dynamo", "squeezenet_like"],
+    "name", ["last_layer_dropout_cnn", "small_cnn", "hidden_dropout_cnn_dynamo", "squeezenet_like"]
 )
 def test_torch_exports(name):
     """The whole tail is run again in numpy from the features that the graph shows."""

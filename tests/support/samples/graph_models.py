@@ -89,11 +89,8 @@ def branched(body, given, made, *, initializers=()):
     """Return nodes from ``given`` to ``made``: the body, which makes ``a``, or an Identity."""
     then = helper.make_graph(body, "then", [], [value("a", None)], list(initializers))
     other = helper.make_graph([node("Identity", [given], ["b"])], "else", [], [value("b", None)])
-    return [
-        node("ReduceMax", ["x"], ["largest"], keepdims=0),
-        node("Cast", ["largest"], ["flag"], to=TensorProto.BOOL),
-        node("If", ["flag"], [made], then_branch=then, else_branch=other),
-    ]
+    flag = steps("largest = ReduceMax<keepdims=0>(x); flag = Cast<to=9>(largest)")
+    return [*flag, node("If", ["flag"], [made], then_branch=then, else_branch=other)]
 
 
 def run_session(model, feeds, options=None):
@@ -207,7 +204,7 @@ def external(name, shape, offset, length=None, *, location="w.data", element_typ
 def linear(weights=None, bias=None):
     """Return a linear model whose weights lie in ``w.data``, of which ``BLOB`` is the content."""
     return make_model(
-        [node("MatMul", ["x", "w"], ["m"]), node("Add", ["m", "b"], ["y"])],
+        steps("m = MatMul(x, w); y = Add(m, b)"),
         initializers=[
             external("w", [40, 20], 0, 3200) if weights is None else weights,
             external("b", [20], 3200, 80) if bias is None else bias,
@@ -246,27 +243,19 @@ def dropout(given, made, ratio, *, opset=17, outputs=1, training=False):
     return [*nodes, node("Dropout", inputs, names)]
 
 
-def dense(number, given, made):
-    """Return a MatMul and an Add, which ONNX Runtime joins where it knows the rank."""
-    return [
-        node("MatMul", [given, f"w{number}"], [f"{made}_product"]),
-        node("Add", [f"{made}_product", f"b{number}"], [made]),
-    ]
-
-
 def network(middle=(), last=(), *, dtype=np.float32, element_type=TensorProto.FLOAT, **others):
     """Return two hidden layers of rectified units, with nodes from h0 to d0 and from h1 to d1.
 
-    Without nodes in between the layers read h0 and h1.
+    Without nodes in between the layers read h0 and h1. ONNX Runtime joins MatMul and Add where it
+    knows the rank.
     """
+    second, third = "d0" if middle else "h0", "d1" if last else "h1"
     nodes = [
-        *dense(0, "x", "z0"),
-        node("Relu", ["z0"], ["h0"]),
+        *steps("p0 = MatMul(x, w0); z0 = Add(p0, b0); h0 = Relu(z0)"),
         *middle,
-        *dense(1, "d0" if middle else "h0", "z1"),
-        node("Relu", ["z1"], ["h1"]),
+        *steps(f"p1 = MatMul({second}, w1); z1 = Add(p1, b1); h1 = Relu(z1)"),
         *last,
-        *dense(2, "d1" if last else "h1", "y"),
+        *steps(f"p2 = MatMul({third}, w2); y = Add(p2, b2)"),
     ]
     weights = [constant(f"w{i}", weight, dtype) for i, weight in enumerate(WEIGHTS)]
     biases = [constant(f"b{i}", bias, dtype) for i, bias in enumerate(BIASES)]

@@ -110,10 +110,17 @@ def test_the_size_in_a_pax_record_overrides_the_header(path):
         assert shades_and_labels(dataset) == ([200, 200], [0, 1])
 
 
-@pytest.mark.parametrize("flag", [0x1, 0x20, 0x40])
-def test_encrypted_members_are_refused(path, flag):
-    path.write_bytes(zip_file([Member("cat/1.png", PICTURE, flags=flag)]))
-    assert "encryption" in refusal(path).message
+REFUSED = [
+    *(({"flags": flag}, "encryption") for flag in (0x1, 0x20, 0x40)),
+    ({"size": 99}, "claims 99"),
+    ({"method": zipfile.ZIP_BZIP2}, "stored or deflated"),
+]
+
+
+@pytest.mark.parametrize(("options", "named"), REFUSED)
+def test_encrypted_members_and_those_that_lie_are_refused(path, options, named):
+    path.write_bytes(zip_file([Member("cat/1.png", PICTURE, **options)]))
+    assert named in refusal(path).message
 
 
 def test_deflated_pictures_are_read(path):
