@@ -9,56 +9,41 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from model_services import (
-    MEMBERS,
-    as_file,
-    calibrate_models,
-    labelled_sets,
-    model_file,
-    predictions,
-    quick,
-)
+from job_workspaces import logits_set
+from model_services import MEMBERS, as_file, labelled_sets, model_file, predictions, quick
 from plain_answers import assert_says
-from running_service import DIGITS, digits, kept_files, npz, refit
-from running_service import calibrated as calibrated_by
+from running_service import DIGITS, calibrated, digits, kept_files, refit
 
 SETS = labelled_sets()
-X = SETS["evaluation_inputs"]
-IMAGES = as_file(SETS)
+X = SETS["evaluation_inputs"][:200]
+IMAGES = as_file(SETS, n=300)
+SMALL = "small_cnn.onnx"
 
 
-def calibrated(client, name, models=("small_cnn.onnx",), **config) -> dict:
-    answer = calibrate_models(
-        client,
-        [model_file(model) for model in models],
-        {"name": name, "top_k": [1, 5], "bins": 10} | config,
-        calibration=IMAGES,
-    )
-    assert answer.status_code == httpx.codes.CREATED, answer.text
-    assert answer.json()["status"] == "succeeded", answer.json()["error"]
-    return answer.json()
+def made(client: httpx.Client, name: str, *models: str, **config) -> dict:
+    options = {"name": name, "top_k": [1, 5], "measures": ["entropy"]} | config
+    files = [model_file(model) for model in models]
+    return calibrated(client, options, model=files, calibration=IMAGES)
 
 
-def export(client, name) -> httpx.Response:
+def export(client: httpx.Client, name: str) -> httpx.Response:
     return client.get(f"/calibrations/{name}/model.onnx")
 
 
-def run(content: bytes | Path, x) -> dict:
+def run(content: bytes | Path, x: np.ndarray) -> dict[str, np.ndarray]:
     session = onnxruntime.InferenceSession(content)
     names = [output.name for output in session.get_outputs()]
     return dict(zip(names, session.run(None, {session.get_inputs()[0].name: x}), strict=True))
 
 
 LAST = "last_layer_dropout_variance"
+NAMED = {"serve": {"1": "margin", "5": "energy"}, "measures": ["margin", "energy"]}
 SETTINGS = {
-    "smooth": ("small_cnn.onnx", {}),
-    "step": ("small_cnn.onnx", {"lookup": "step"}),
-    "line": ("small_cnn.onnx", {"lookup": "interpolated", "monotone": True}),
-    "named": (
-        "small_cnn.onnx",
-        {"serve": {"1": "margin", "5": "energy"}, "measures": ["margin", "energy"]},
-    ),
-    "last": ("small_cnn.onnx", {"measures": [LAST]}),
+    "smooth": (SMALL, {"measures": ["learned"]}),
+    "step": (SMALL, {"lookup": "step"}),
+    "line": (SMALL, {"lookup": "interpolated", "monotone": True}),
+    "named": (SMALL, NAMED),
+    "last": (SMALL, {"measures": [LAST]}),
     "cut": ("squeezenet_like.onnx", {"measures": [LAST, "entropy"], "serve": {"1": LAST}}),
     "words": ("hidden_dropout_cnn.onnx", {"classes": [f"digit {i}" for i in range(10)]}),
 }
@@ -67,108 +52,93 @@ SETTINGS = {
 @pytest.mark.parametrize("case", quick(SETTINGS, "smooth", "cut"))
 def test_the_file_answers_as_the_service_does(client, case) -> None:
     model, config = case
-    calibrated(client, "settings", [model], **config)
-    answer = export(client, "settings")
+    made(client, "export-settings", model, **config)
+    answer = export(client, "export-settings")
     assert answer.status_code == httpx.codes.OK, answer.text
-    assert_says(run(answer.content, X), predictions(client, "settings", X))
+    assert_says(run(answer.content, X), predictions(client, "export-settings", X))
 
 
 @pytest.fixture(scope="module")
 def exported(client) -> httpx.Response:
-    calibrated(client, "whole")
+    made(client, "whole", SMALL)
     return export(client, "whole").raise_for_status()
 
 
-def test_headers_tell_digest_and_parity(exported) -> None:
-    assert exported.headers["ETag"] == f'"{hashlib.sha256(exported.content).hexdigest()}"'
+def test_headers_and_report_tell_digest_and_parity(client, exported) -> None:
+    sha256 = hashlib.sha256(exported.content).hexdigest()
+    assert exported.headers["ETag"] == f'"{sha256}"'
     assert exported.headers["Content-Disposition"].endswith('filename="whole-1.onnx"')
     figures = dict(part.split("=") for part in exported.headers["Howsure-Parity"].split("; "))
-    assert figures.keys() == {"samples", "classes", "bins", "probability"}
-    assert (figures["samples"], figures["classes"], figures["bins"]) == ("600", "0", "0")
-    assert float(figures["probability"]) <= 1e-6
+    assert float(figures.pop("probability")) <= 1e-6
+    assert figures == {"samples": "300", "classes": "0", "bins": "0"}
+    report = client.get("/report", params={"calibration": "whole@1"}).json()["export"]
+    assert (report["sha256"], report["size"]) == (sha256, len(exported.content))
+    assert (report["parity"]["samples"], report["parity"]["bins"]) == (300, 0)
 
 
-def test_the_report_tells_the_same(client, exported) -> None:
-    found = client.get("/report", params={"calibration": "whole"}).json()["export"]
-    assert found["sha256"] == hashlib.sha256(exported.content).hexdigest()
-    assert found["size"] == len(exported.content)
-    assert (found["parity"]["samples"], found["parity"]["bins"]) == (600, 0)
+def test_it_is_made_once_and_goes_with_its_calibration(client, service) -> None:
+    resource = made(client, "passing", SMALL)
+    content = export(client, "passing").raise_for_status().content
+    assert export(client, "passing").content == content
 
+    def files() -> list[str]:
+        return [path for path in kept_files(service.folder) if resource["id"] in path]
 
-def test_it_is_made_once(client, service, exported) -> None:
-    again = export(client, "whole")
-    assert again.content == exported.content
-    calibration_id = client.get("/calibrations/whole").json()["id"]
-    kept = [path for path in kept_files(service.folder) if f"{calibration_id}/export" in path]
-    assert len(kept) == 1
+    assert len([path for path in files() if "/export" in path]) == 1
+    client.delete(f"/calibrations/{resource['id']}").raise_for_status()
+    assert files() == []
+    assert export(client, resource["id"]).status_code == httpx.codes.NOT_FOUND
 
 
 def test_metadata_name_calibration_measures_and_model(exported) -> None:
     model = onnx.load_from_string(exported.content)
-    notes = {entry.key: entry.value for entry in model.metadata_props}
-    assert notes["howsure.name"] == "whole"
-    assert notes["howsure.columns"] == "null"
-    assert json.loads(notes["howsure.measures"]).keys() == {"1", "5"}
-    assert notes["howsure.model_sha256"] == hashlib.sha256(model_file("small_cnn.onnx")).hexdigest()
+    notes = {entry.key.removeprefix("howsure."): entry.value for entry in model.metadata_props}
+    assert (notes["name"], notes["columns"]) == ("whole", "null")
+    assert json.loads(notes["measures"]).keys() == {"1", "5"}
+    assert notes["model_sha256"] == hashlib.sha256(model_file(SMALL)).hexdigest()
 
 
-def test_a_refit_has_a_file_of_its_own(client, exported) -> None:
-    changed = refit(client, "whole", bins=5).json()
+@pytest.mark.parametrize("changes", [{"bins": 3}, {"top_k": [1]}])
+def test_a_refit_has_a_file_of_its_own(client, exported, changes) -> None:
+    """With the same head, also where it has fewer events."""
+    changed = refit(client, "whole@1", **changes).json()
     report = client.get("/report", params={"calibration": changed["id"]}).json()
     assert report["export"] is None
-    answer = export(client, changed["id"])
-    assert run(answer.content, X)["top1_bin"].max() == 4
-    assert_says(run(answer.content, X), predictions(client, changed["id"], X))
-
-
-def test_a_refit_to_fewer_events_answers_with_the_same_head(client, exported) -> None:
-    changed = refit(client, "whole", top_k=[1]).json()
-    found = run(export(client, changed["id"]).content, X)
-    assert not any(name.startswith("top5") for name in found)
-    assert_says(found, predictions(client, changed["id"], X))
-
-
-def test_it_goes_with_its_calibration(client, service) -> None:
-    made = calibrated(client, "passing")
-    export(client, "passing").raise_for_status()
-    assert any(made["id"] in path for path in kept_files(service.folder))
-    client.delete(f"/calibrations/{made['id']}").raise_for_status()
-    assert not any(made["id"] in path for path in kept_files(service.folder))
-    assert export(client, made["id"]).status_code == httpx.codes.NOT_FOUND
+    answers = run(export(client, changed["id"]).content, X)
+    assert any(name.startswith("top5") for name in answers) == ("top_k" not in changes)
+    assert answers["top1_bin"].max() == changed["config"]["bins"] - 1
+    assert_says(answers, predictions(client, changed["id"], X))
 
 
 @pytest.mark.parametrize(
-    ("models", "measure", "message"),
+    ("models", "measure", "word"),
     [
-        (["small_cnn.onnx"], "gradient_norm", "gradient_norm"),
-        (MEMBERS, "entropy", "cannot be exported as one file"),
-        (["variational_mlp.onnx"], "ensemble_variance", "cannot be exported as one file"),
-        ([], "entropy", "no ONNX model"),
+        ([SMALL], "gradient_norm", "gradient_norm"),
+        (MEMBERS, "entropy", "ensemble"),
+        (["variational_mlp.onnx"], "ensemble_variance", "ensemble"),
+        ([], "entropy", "outputs"),
     ],
 )
-def test_what_is_no_single_graph_is_refused(client, models, measure, message) -> None:
-    logits = np.random.default_rng(0).normal(size=(200, 7))
-    outputs = npz(logits=logits, labels=np.arange(200) % 7)
-    files = [model_file(name) for name in models]
-    config = {"name": "refused", "measures": [measure]}
-    made = calibrate_models(client, files, config, calibration=IMAGES if models else outputs)
-    assert made.json()["status"] == "succeeded", made.text
-    answer = export(client, "refused")
+def test_what_is_no_single_graph_is_refused(client, models, measure, word) -> None:
+    config = {"name": "no-graph", "measures": [measure], "gradient": {"directions": 2}}
+    files, content = [model_file(name) for name in models], IMAGES if models else logits_set()
+    calibrated(client, config, model=files, calibration=content)
+    answer = export(client, "no-graph")
     assert answer.status_code == httpx.codes.CONFLICT
-    assert message in answer.json()["detail"]
+    assert word in answer.json()["detail"]
 
 
 def test_weights_beside_the_model_stay_beside_it(client, tmp_path) -> None:
     model = DIGITS.parents[1] / "tests" / "data" / "digits" / "model_external.onnx"
     name = "model_external.onnx.data"
-    weights = {name: model.with_name(name).read_bytes()}
+    weights = model.with_name(name).read_bytes()
     sets = {"model": model.read_bytes(), "calibration": digits("calibration.npz")}
-    calibrated_by(client, {"name": "beside", "bins": 5}, **sets, **weights)
+    calibrated(client, {"name": "beside"}, **sets, **{name: weights})
     content = export(client, "beside").raise_for_status().content
-    assert weights[name][:1000] not in content
+    assert weights[:1000] not in content
     (tmp_path / "model.onnx").write_bytes(content)
     kept = client.get(f"/calibrations/beside/model_data/{name}").raise_for_status()
-    assert kept.content == weights[name]
+    assert kept.content == weights
     (tmp_path / name).write_bytes(kept.content)
     rows = X.reshape(-1, 64) * 16
     assert_says(run(tmp_path / "model.onnx", rows), predictions(client, "beside", rows))

@@ -40,27 +40,28 @@ def test_equal_answers_are_equal(prefix):
     require_parity(compare_answers(ours(), theirs(prefix)))
 
 
+CHANGES = {"more": lambda a: a + 1, "NaN": lambda a: a * np.float32(np.nan)}
+
+
 @pytest.mark.parametrize("name", ["class", "top1_bin", "top1_probability", "top1_lower"])
-@pytest.mark.parametrize("change", [lambda a: a + 1, lambda a: a * np.float32(np.nan)])
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_other_answers_are_refused(name, change):
-    with pytest.raises(Conflict, match="differs from the service"):
+    with pytest.raises(Conflict):
         require_parity(compare_answers(ours(), theirs() | {name: change(theirs()[name])}))
 
 
 @pytest.mark.parametrize(
-    "name", ["class", "top1_bin", "top1_probability", "top1_lower", "top1_upper"]
+    ("name", "shape"),
+    [(name, None) for name in ("class", "top1_bin", "top1_probability", "top1_lower", "top1_upper")]
+    + [("class", shape) for shape in ((N_ROWS, 1), (N_ROWS, 2), (1,), (N_ROWS + 1,))],
 )
-def test_a_missing_output_is_named(name):
+def test_a_missing_output_and_one_of_another_shape_are_named(name, shape):
     outputs = theirs()
     del outputs[name]
-    with pytest.raises(Conflict, match=f"lacks the output {name}"):
+    if shape is not None:
+        outputs[name] = np.zeros(shape, np.int64)
+    with pytest.raises(Conflict, match=f"output {name}"):
         compare_answers(ours(), outputs)
-
-
-@pytest.mark.parametrize("shape", [(N_ROWS, 1), (N_ROWS, 2), (1,), (N_ROWS + 1,)])
-def test_an_output_of_another_shape_is_refused(shape):
-    with pytest.raises(Conflict, match="lacks the output class"):
-        compare_answers(ours(), theirs() | {"class": np.zeros(shape, np.int64)})
 
 
 IMAGE = 4 * 3 * 1024 * 1024
