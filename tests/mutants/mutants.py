@@ -73,13 +73,14 @@ MUTANTS = (
            "    counts",
            ("statistics/scores/test_ranking.py",)),
     Mutant("scores/binned_error.py", "rates * (1.0 - rates) / (counts - 1.0)",
-           "rates * (1.0 - rates) / counts", ("statistics/scores/test_calibration_errors.py",)),
+           "rates * (1.0 - rates) / counts",
+           ("statistics/scores/test_calibration_errors.py::test_the_debiased_square",)),
     Mutant("learned/fit.py", "without = _tuned(_first(others, MAX_TUNED), n_classes)",
            "without = scale", ("statistics/learned/test_fit_learned.py::test_it_is_cross_fitted",)),
     Mutant("shift/gap.py", "corrected = alone +", "corrected = 0.0 * alone +",
            ("statistics/shift/test_gap.py",)),
     Mutant("findings/scores.py", "if group is not None:", "if False:",
-           ("statistics/findings/test_scores.py",)),
+           ("statistics/findings/test_scores.py::test_rows_of_one_group_count_as_one",)),
 )
 # fmt: on
 

@@ -93,8 +93,8 @@ def test_equal_probabilities_share_a_bin(judged):
         assert (ranked[cuts[1:-1] - 1] > ranked[cuts[1:-1]]).all()
 
 
-def test_of_a_calibrated_model_the_square_is_none_on_average():
-    """The plug-in square is the sum over bins of w p (1 - p) / n; the debiased is 0."""
+def test_the_debiased_square():
+    """Of a calibrated model it is 0 on average; the plug-in is the sum over bins of w p (1 - p) / n."""
     rng = np.random.default_rng(3)
     probability = np.repeat(np.linspace(0.3, 0.95, 15), 40)
     plain, debiased = [], []
