@@ -6,7 +6,6 @@ from io import BytesIO
 from itertools import pairwise
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -16,7 +15,6 @@ from howsure.statistics.bins.curve import Curve
 from howsure.statistics.bins.prior import BetaPrior
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.learned.model import LearnedModel
-from service.errors import InvalidInput
 from service.metrics.answers import AnswerCounts
 from service.predictions.answer_writer import MOST_ROWS_AT_ONCE, AnswerWriter, BatchAnswers
 from service.predictions.lookup import answers_of
@@ -199,17 +197,6 @@ def test_tensors_are_those_of_the_rows_alone(cut, data):
     wanted = RequestedOutputs(data.draw(st.none() | LABELS), data.draw(st.booleans()), outputs)
     found = rows.write("oip", of_rows(start, stop, wanted))
     assert (found.body, found.header_length) == plain_oip(alone, wanted)
-
-
-@given(parts_of_runs())
-def test_an_output_that_there_is_not_is_refused_by_name(cut):
-    rows, start, stop, alone = cut
-    wanted = RequestedOutputs(outputs=[("class", False), ("logits", False)])
-    with pytest.raises(InvalidInput) as caught:
-        rows.write("oip", of_rows(start, stop, wanted))
-    (violation,) = caught.value.violations
-    assert violation.location == "outputs.logits"
-    assert violation.message.endswith(f"there are {', '.join(plain_arrays(alone))}")
 
 
 def samples(counts) -> dict:

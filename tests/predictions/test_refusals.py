@@ -61,17 +61,19 @@ WRITERS = {
         (np.zeros((10_001, 1), np.uint8), None, "10000 rows", 413),
         (changed(ROWS, (2, 5), np.nan), "inputs[2][5]", "NaN", 422),
         (changed(ROWS.astype(float), (2, 5), 1e39), "inputs[2][5]", "32-bit", 422),
+        (np.full((1, 64), 7, "u1").view("?"), "inputs[0][0]", "true or", 422),
+        (ROWS[None], "inputs.inputs", "64", 422),
     ],
-    ids=["width", "rows", "NaN", "beyond float32"],
+    ids=["width", "rows", "NaN", "beyond float32", "a truth value of 7", "rank"],
 )
 def test_arrays_in_each_form(client, array, place, word, status) -> None:
     for name, write in WRITERS.items():
-        if name == "lists" and word == "NaN":
-            continue  # JSON has none
+        if name == "lists" and word in ("NaN", "true or"):
+            continue  # JSON has no such value
         headers, body = write(array)
         counted_at = {"npy": "body", "npz": "body.inputs"}.get(name, "inputs")
         check_problem(send(client, "digits", body, headers), status, place or counted_at, word)
-    datatype = {"u": "UINT8", "f": f"FP{8 * array.itemsize}"}[array.dtype.kind]
+    datatype = {"b": "BOOL", "u": "UINT8", "f": f"FP{8 * array.itemsize}"}[array.dtype.kind]
     tensors = {"inputs": [in_bytes("inputs", array, datatype)]}
     answer = infer(client, "digits", tensors, array.tobytes())
     check_oip_error(answer, 413 if status == 413 else 400, word)
@@ -122,7 +124,10 @@ def test_outputs(client) -> None:
         ({"logits": few[:, :3], "uncertainty_own": five}, "logits", "[rows, 4]"),
         ({"probabilities": few * 2, "uncertainty_own": five}, "probabilities[0]", "sum"),
         ({"logits": np.full((5, 4), 0.25), "uncertainty_own": five}, "logits", "`probabilities`"),
+        ({"logits": few > 0, "uncertainty_own": five}, "logits", "booleans"),
+        ({"logits": changed(few, (0, 1), -np.inf), "uncertainty_own": five}, "logits[0][1]", "inf"),
         ({"logits": few}, "supplied.own", "one a row"),
+        ({"logits": few, "uncertainty_own": five[:1]}, "supplied.own", "5 numbers"),
         ({"logits": few, "uncertainty_own": changed(five, 4, np.nan)}, "supplied.own[4]", "NaN"),
     ):
         check_problem(send(client, "refusing", npz(**rows), NPZ), 422, place, word)
@@ -157,12 +162,10 @@ TENSOR = in_json("inputs", ROWS)
 HEAD = json.dumps({"inputs": [in_bytes("inputs", ROWS)]}).encode()
 OIP_BODIES = {
     "no JSON": (b"{", "body"),
-    "no inputs": (b"{}", "inputs"),
     "another name": ({"inputs": [TENSOR | {"name": "pixels"}]}, "inputs.pixels"),
     "another shape": ({"inputs": [TENSOR | {"shape": [4, 64]}]}, "256"),
     "bytes that are not there": (HEAD, "768"),
     "an unknown output": ({"inputs": [TENSOR], "outputs": [{"name": "logits"}]}, "outputs.logits"),
-    "nested parameters": ({"inputs": [TENSOR], "parameters": {"a": [1]}}, "parameters"),
 }
 
 
