@@ -4,6 +4,7 @@ import logging
 import socket
 
 import httpx
+import pytest
 import structlog
 from runner_children import wait_until
 from running_service import kept_files, service_on
@@ -21,6 +22,7 @@ REQUESTS = {
 }
 
 
+@pytest.mark.process
 def test_a_client_that_leaves_is_one_line_in_the_log(tmp_path) -> None:
     with service_on(tmp_path, on_port=True, workers=0) as client:
         structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))

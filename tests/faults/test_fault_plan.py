@@ -39,6 +39,7 @@ def shared_url(migrated_schemas) -> Iterator[str]:
         yield url
 
 
+@pytest.mark.process
 def test_a_service_without_faults_breaks_no_rule_and_half_results_are_seen(tmp_path) -> None:
     """The clients and the checker, on a service in this process."""
     figures, site, ledger = Figures("none", SEED), Site(tmp_path), Ledger()

@@ -4,6 +4,7 @@ import signal
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
+import pytest
 from fault_plan.stored_jobs import stored_jobs
 from howsure_command import ServedProcess
 from job_workspaces import inputs_set
@@ -16,6 +17,7 @@ CLIENTS = 2
 WAIT_SECONDS = 3600
 
 
+@pytest.mark.process
 def test_clients_that_wait_get_the_resource_as_it_stands(tmp_path) -> None:
     parts = {
         "model": endless_above(1000.0).SerializeToString(),

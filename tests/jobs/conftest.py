@@ -4,10 +4,13 @@ import pytest
 from stored_rows import CalibrationJobs, EvaluationJobs
 
 # One table and one dialect do not depend on the other: each is tested once.
-COMBINATIONS = [("sqlite", CalibrationJobs), ("postgresql", EvaluationJobs)]
+COMBINATIONS = [
+    ("sqlite", CalibrationJobs),
+    pytest.param(("postgresql", EvaluationJobs), marks=pytest.mark.process),
+]
 
 
-@pytest.fixture(params=COMBINATIONS, ids=lambda found: f"{found[1].kind}-{found[0]}")
+@pytest.fixture(params=COMBINATIONS, ids=["calibration-sqlite", "evaluation-postgresql"])
 def combination(request):
     return request.param
 

@@ -27,6 +27,8 @@ from service.jobs.shards import THREADS_PER_DEVICE, ThreadShards
 from service.runner.model_files import OpenModels
 from service.storage.artifact_keys import JobFiles, recorded
 
+pytestmark = pytest.mark.process
+
 SHARD = 4096
 # Little to fit: the records are what it is about.
 CONFIG = '{"bins": 5, "top_k": [1], "measures": ["margin"], "folds": 2}'

@@ -22,6 +22,8 @@ from service.errors import Overloaded
 from service.evaluations.evaluations import cancel_evaluation
 from service.jobs.acceptance import CallContext
 
+pytestmark = pytest.mark.process
+
 LINEAR = linear().SerializeToString()
 X = rows(20)
 

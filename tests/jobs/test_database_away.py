@@ -76,6 +76,7 @@ def workspace(database, tmp_path):
         yield made
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("error", AWAY.values(), ids=AWAY)
 def test_while_it_claims_and_writes_that_a_job_failed(workspace, error) -> None:
     workspace.error.append(error)
@@ -103,6 +104,7 @@ def test_while_it_renews(database) -> None:
     assert not lost.is_set()
 
 
+@pytest.mark.process
 @BOTH_DIALECTS
 def test_while_it_publishes(database, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("service.jobs.worker.PAUSE_SECONDS", 0.1)

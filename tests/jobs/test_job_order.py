@@ -92,6 +92,7 @@ def test_an_abandoned_job_does_not_count_as_running(jobs) -> None:
     assert (again.id, again.attempt) == (first.id, 2)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("combination", [("postgresql", None)])
 def test_jobs_that_somebody_holds_are_passed_over(database) -> None:
     """The tenant whose turn it is has one job, and that is locked: it is another's turn."""

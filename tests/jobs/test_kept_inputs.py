@@ -30,6 +30,8 @@ from service.storage.artifact_keys import JobFiles
 from service.storage.artifact_rows import NewArtifact
 from service.storage.shards import read_shard
 
+pytestmark = pytest.mark.process
+
 N_SAMPLES, N_EVALUATION, SHARD = 4500, 60, 4096
 # Little to fit: the files are what it is about.
 CONFIG = '{"bins": 5, "top_k": [1], "measures": ["margin"], "folds": 2}'

@@ -36,6 +36,7 @@ def said(lines: list[dict]) -> list[str]:
     return [line["event"] for line in lines if line["event"] in (WAITS, GOES_ON)]
 
 
+@pytest.mark.process
 def test_one_that_waits_says_so_once_and_goes_on_when_the_owner_ends(
     database, tmp_path, lines
 ) -> None:
@@ -72,6 +73,7 @@ time.sleep(60)
 """
 
 
+@pytest.mark.process
 def test_another_process_is_kept_out_until_the_owner_dies_whatever_its_children_do(tmp_path):
     path = tmp_path / "lock"
     lock = OwnerLock(path)

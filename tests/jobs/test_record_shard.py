@@ -86,6 +86,7 @@ def test_of_outputs(store, tmp_path, kind) -> None:
         assert_equal(recorded_whole(store, cut(store, path, size)), expected)
 
 
+@pytest.mark.process
 def test_of_a_model(store, tmp_path, runners) -> None:
     inputs = rows(N_SAMPLES)
     path = tmp_path / "set.npz"

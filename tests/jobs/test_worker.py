@@ -2,6 +2,7 @@
 
 import threading
 
+import pytest
 from job_workspaces import (
     calibrate,
     ended,
@@ -21,6 +22,8 @@ from service.jobs.progress import Progress
 from service.jobs.worker import Workers
 from service.startup import JOB_KINDS
 from service.storage.file_locks import OwnerLock
+
+pytestmark = pytest.mark.process
 
 ENDLESS = endless_above(1000.0).SerializeToString()
 

@@ -16,6 +16,8 @@ from service.errors import OnnxModelCrashed, Overloaded
 from service.runner.messages.frames import HEADER, Kind
 from service.runner.pool import RunnerPool
 
+pytestmark = pytest.mark.process
+
 TOP_K = (1, 5)
 X = rows(50)
 

@@ -73,6 +73,7 @@ def finder(tmp_path):
         spawner.close()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("requested", "there", "names", "tries"),
     [
@@ -92,6 +93,7 @@ def test_devices_are_tried_once_and_kept_in_order(finder, requested, there, name
     assert tried() == tries
 
 
+@pytest.mark.process
 def test_an_unusable_device_is_named_and_not_tried_again(finder):
     devices, tried = finder("cuda:0,cuda:3", "cuda:0", "cuda:1")
     for _ in range(2):
@@ -100,6 +102,7 @@ def test_an_unusable_device_is_named_and_not_tried_again(finder):
     assert tried() == ["cuda:0", "cuda:3"]
 
 
+@pytest.mark.process
 def test_a_child_reports_whether_cuda_is_usable():
     with RunnerPool(device="auto", start_child=SERVER.start_child) as pool:
         device = pool.device()

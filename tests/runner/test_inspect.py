@@ -72,6 +72,7 @@ def test_rows_that_do_not_fit_the_inputs_are_named(pool, tmp_path):
     assert refused.value.violations[0].location == "calibration.x"
 
 
+@pytest.mark.process
 def test_a_model_with_too_many_classes_is_refused(tmp_path):
     options = {"device": "cpu", "threads": 1, "max_classes": 9}
     with RunnerPool(**options, start_child=SERVER.start_child) as small:

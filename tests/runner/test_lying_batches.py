@@ -26,6 +26,8 @@ from service.runner.model_output import output_spec
 from service.runner.model_to_serve import ModelToServe
 from service.runner.queue_bounds import QueueBounds
 
+pytestmark = pytest.mark.process
+
 LOADED = loaded_model()
 EXPECTED = output_spec(LOADED.resolved)
 

@@ -28,6 +28,8 @@ from service.runner.messages.onnx_models import OnnxModelFiles
 from service.runner.messages.passes import PassPlan
 from service.runner.pool import RunnerPool
 
+pytestmark = pytest.mark.process
+
 TOP_K = (1, 5)
 X = rows(20)
 # A guard against hanging.

@@ -30,6 +30,8 @@ from service.runner.process import (
 )
 from service.runner.spawner import FIRST_BACK_OFF_SECONDS, LongLivedThread, Spawner
 
+pytestmark = pytest.mark.process
+
 
 @contextmanager
 def ready(process):

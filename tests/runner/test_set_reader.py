@@ -63,6 +63,7 @@ def read_by_liar(how, path, *, timeout=30.0):
         spawner.close()
 
 
+@pytest.mark.process
 def test_both_sets_of_an_upload_are_read_by_one_process(reader, path, tmp_path, monkeypatch):
     monkeypatch.chdir(path.parent)  # a relative path means the folder of the parent
     other = write_npz(tmp_path / "other.npz", inputs=INPUTS[:50], labels=LABELS[:50])
@@ -82,6 +83,7 @@ def test_both_sets_of_an_upload_are_read_by_one_process(reader, path, tmp_path, 
             assert [len(batch.labels) for batch in second.shards()] == [50]
 
 
+@pytest.mark.process
 def test_every_format_is_read_where_nothing_can_be_reached(tmp_path):
     """What reads them may be loaded after a real process has given up its rights."""
     columns = {"label": LABELS[:40], "a": INPUTS[:40, 0], "b": INPUTS[:40, 1]}
@@ -101,6 +103,7 @@ def test_every_format_is_read_where_nothing_can_be_reached(tmp_path):
                 assert n_read == dataset.info.n_samples
 
 
+@pytest.mark.process
 def test_a_rule_is_broken_where_it_was_before(reader, tmp_path):
     inputs = INPUTS.copy()
     inputs[7000, 1] = np.inf
@@ -113,6 +116,7 @@ def test_a_rule_is_broken_where_it_was_before(reader, tmp_path):
     assert refused.value.violations[0].location == "calibration.inputs[7000]"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("how", "error", "words"),
     [
@@ -206,5 +210,6 @@ def test_rows_that_differ_from_the_report_are_refused(batch):
         check_rows(batch, INFO, LABELS[:N], start=0, n_rows=N)
 
 
+@pytest.mark.process
 def test_an_honest_reader_is_believed(path):
     assert read_by_liar("honest", path) == ROWS
