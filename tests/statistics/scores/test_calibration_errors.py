@@ -94,7 +94,7 @@ def test_equal_probabilities_share_a_bin(judged):
 
 
 def test_the_debiased_square():
-    """Of a calibrated model it is 0 on average; the plug-in is the sum over bins of w p (1 - p) / n."""
+    """Of a calibrated model it is 0 on average; the plain one is the sum of w p (1 - p) / n."""
     rng = np.random.default_rng(3)
     probability = np.repeat(np.linspace(0.3, 0.95, 15), 40)
     plain, debiased = [], []
