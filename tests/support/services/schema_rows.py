@@ -187,22 +187,13 @@ def connected(url: str) -> Iterator[sa.Connection]:
 
 def held(url: str) -> Rows:
     """Return all rows of a database at whatever revision, in no order, as its driver reads them."""
-    with connected(url) as connection:
-        return rows_within(connection)
-
-
-def rows_within(connection: sa.Connection) -> Rows:
-    """Return the same of a connection."""
     every_column = sa.select(sa.text("*"))
-    return {
-        name: in_order(
-            [
-                dict(row)
-                for row in connection.execute(every_column.select_from(sa.table(name))).mappings()
-            ]
-        )
-        for name in sa.inspect(connection).get_table_names()
-    }
+    with connected(url) as connection:
+        names = sa.inspect(connection).get_table_names()
+        rows = {
+            name: connection.execute(every_column.select_from(sa.table(name))) for name in names
+        }
+        return {name: in_order([dict(row) for row in of.mappings()]) for name, of in rows.items()}
 
 
 def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
