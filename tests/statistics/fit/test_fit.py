@@ -43,6 +43,7 @@ def records():
 def fit(records):
     options = FitOptions(
         measures=("neg_log_topk_mass", "entropy"),
+        folds=5,
         targets=(0.9, 0.8),
         ood_level=0.97,
         selective=(SelectiveTarget(0.2, 0.1),),
@@ -70,12 +71,13 @@ def test_the_mass_of_the_event_serves_among_equals():
     """On Top-1 the two are the same number."""
     records = simulated_records(200, seed=2)
     for measures in (("neg_log_topk_mass", "neg_log_pmax"), ("neg_log_pmax", "neg_log_topk_mass")):
-        fit = fit_calibration(records, options=FitOptions(top_k=(1,), measures=measures))
+        options = FitOptions(top_k=(1,), measures=measures, bins=4, folds=2)
+        fit = fit_calibration(records, options=options)
         assert fit.events[1].served == "neg_log_topk_mass"
 
 
 def test_the_fewest_bins_within_a_standard_error_are_fitted_beside_a_curve_too(records, fit):
-    options = FitOptions(lookup="step", measures=("neg_log_topk_mass", "entropy"))
+    options = FitOptions(lookup="step", measures=("neg_log_topk_mass", "entropy"), folds=5)
     step = fit_calibration(records, options=options)
     for k, event in step.events.items():
         for name, measure in event.measures.items():
@@ -94,7 +96,7 @@ def test_events_and_measures_come_in_the_order_asked_for_and_are_counted():
     progress = []
     fit = fit_calibration(
         simulated_records(60, seed=0),
-        options=FitOptions(top_k=(5, 1), measures=("margin", "entropy")),
+        options=FitOptions(top_k=(5, 1), measures=("margin", "entropy"), folds=2),
         on_progress=lambda done, total: progress.append((done, total)),
     )
     assert progress == [(1, 4), (2, 4), (3, 4), (4, 4)]

@@ -91,7 +91,8 @@ def test_renaming_and_reordering_classes_changes_no_number(n_classes):
 ])  # fmt: skip
 def test_small_and_one_sided_sets_give_numbers_or_none(ranks, ways):
     for lookup, bins in ways:
-        fit = fitted(records_with_ranks(ranks), lookup=lookup, bins=bins, folds=5)
+        options = {"lookup": lookup, "bins": bins, "folds": 5, "measures": ("learned", "entropy")}
+        fit = fitted(records_with_ranks(ranks), **options)
         event = fit.events[1]
         assert event.accuracy == np.mean(np.array(ranks) == 0)
         assert event.served in event.measures

@@ -168,7 +168,7 @@ def test_smooth_is_the_fixed_point_of_the_integral(shift, n_samples):
     """By summing each sample's reflected Gaussian, on a fine grid."""
     judged = drawn(n_samples, seed=2, shift=shift)
     width = SCORES["smooth_ece"].compute(judged)
-    middle = (np.arange(4000) + 0.5) / 4000
+    middle = (np.arange(1000) + 0.5) / 1000
     images = [sign * judged.probability + 2.0 * turn for turn in range(-2, 3) for sign in (-1, 1)]
     residuals = judged.hits - judged.probability
     smoothed = sum(
