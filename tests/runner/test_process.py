@@ -174,10 +174,10 @@ class TestProcessorTime:
             assert spinning.wait(60) == -signal.SIGXCPU
 
     def test_the_limit_is_added_to_the_used_time(self):
-        """Of this process, which has computed for more than a second already."""
+        """Of this process, which has usually computed for more than a second already."""
         pid, before = os.getpid(), resource.getrlimit(resource.RLIMIT_CPU)
-        used = time.process_time()
-        assert used > 1
+        while (used := time.process_time()) <= 1:
+            pass
         try:
             CpuTimeLimit(pid, renewed_seconds=0).extend(3600)
             assert limit(pid) >= used + 3600 * os.cpu_count()
