@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 import pandas as pd
 import pytest
-from running_service import QUICK, calibrate, calibrated, evaluate, send
+from running_service import JSON, calibrate, calibrated, evaluate, send
 from skl2onnx import to_onnx
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression
@@ -26,13 +26,16 @@ FRAME = pd.DataFrame(
 LABELS = (FRAME.income > 4e4).to_numpy().astype(int)
 
 
+UNPROCESSABLE = httpx.codes.UNPROCESSABLE_ENTITY
+
+
 @pytest.fixture(scope="module")
 def model() -> bytes:
     scaled = ColumnTransformer([("numbers", StandardScaler(), list(FRAME.columns))])
     pipeline = make_pipeline(scaled, LogisticRegression()).fit(FRAME, LABELS)
-    found: bytes = to_onnx(pipeline, FRAME[:1]).SerializeToString()
-    assert len(onnx.load_from_string(found).graph.input) == 3
-    return found
+    made: bytes = to_onnx(pipeline, FRAME[:1]).SerializeToString()
+    assert len(onnx.load_from_string(made).graph.input) == 3
+    return made
 
 
 def csv(frame: pd.DataFrame) -> bytes:
@@ -42,31 +45,29 @@ def csv(frame: pd.DataFrame) -> bytes:
 @pytest.fixture(scope="module")
 def by_name(client, model) -> str:
     table = csv(FRAME[["visits", "age", "income"]].assign(label=LABELS))
-    config = QUICK | {"name": "by-name"}
-    found = calibrated(client, config, model=model, calibration=table, evaluation=table)
-    assert found["accuracy"]["1"] > 0.9
-    assert found["config"]["columns"] == {name: [name] for name in FRAME.columns}
-    return str(found["id"])
+    made = calibrated(client, model=model, calibration=table, evaluation=table)
+    assert made["accuracy"]["1"] > 0.9
+    assert made["config"]["columns"] == {name: [name] for name in FRAME.columns}
+    return str(made["id"])
 
 
 def test_later_rows_are_read_by_the_same_names(client, by_name) -> None:
     few = FRAME[:20]
     records = {"calibration": by_name, "inputs": few.to_dict("records")}
-    found = client.post("/predict", json=records).json()
-    assert "columns" not in found
-    assert [row["class"] for row in found["predictions"]] == LABELS[:20].tolist()
+    expected = client.post("/predict", json=records).json()
+    assert "columns" not in expected
+    assert [row["class"] for row in expected["predictions"]] == LABELS[:20].tolist()
     arrays = {name: few[[name]].to_numpy().tolist() for name in FRAME.columns}
-    assert client.post("/predict", json=records | {"inputs": arrays}).json() == found
+    assert client.post("/predict", json=records | {"inputs": arrays}).json() == expected
     table = send(client, by_name, csv(few[["income", "visits", "age"]]), CSV).json()
-    assert table["predictions"] == found["predictions"]
+    assert table["predictions"] == expected["predictions"]
     further = evaluate(client, by_name, "later", csv(FRAME.assign(label=LABELS)))
     assert further.status_code == httpx.codes.CREATED, further.text
 
 
 def test_the_exported_file_names_the_columns(client, by_name) -> None:
-    answer = client.get(f"/calibrations/{by_name}/model.onnx")
-    assert answer.is_success, answer.text
-    model = onnx.load_from_string(answer.content)
+    response = client.get(f"/calibrations/{by_name}/model.onnx").raise_for_status()
+    model = onnx.load_from_string(response.content)
     notes = {entry.key: entry.value for entry in model.metadata_props}
     assert json.loads(notes["howsure.columns"]) == {name: [name] for name in FRAME.columns}
 
@@ -81,16 +82,16 @@ def test_a_request_with_another_name_says_nothing_of_exports(client, by_name) ->
 @pytest.mark.parametrize("value", ["NaN", "-Infinity"])
 def test_numbers_that_json_does_not_have_are_named(client, by_name, value) -> None:
     body = f'{{"calibration": "{by_name}", "inputs": [{{"age": 1, "income": {value}}}]}}'
-    answer = client.post("/predict", content=body, headers={"Content-Type": "application/json"})
-    assert answer.status_code == httpx.codes.BAD_REQUEST
-    assert f"got {value} at `income`, which JSON does not have" in answer.json()["detail"]
+    response = client.post("/predict", content=body, headers=JSON)
+    assert response.status_code == httpx.codes.BAD_REQUEST
+    assert f"got {value} at `income`" in response.json()["detail"]
 
 
 def test_other_names_are_refused(client, model) -> None:
     table = csv(FRAME.rename(columns={"age": "Age"}).assign(label=LABELS))
-    answer = calibrate(client, model=model, calibration=table, config=json.dumps(QUICK))
-    assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY
-    assert "no such input; it has 'age', 'income', 'visits'" in answer.json()["detail"]
+    response = calibrate(client, model=model, calibration=table)
+    assert response.status_code == UNPROCESSABLE
+    assert "'age', 'income', 'visits'" in response.json()["detail"]
 
 
 @pytest.mark.parametrize("orient", ["list", "dict"])
@@ -98,11 +99,8 @@ def test_frames_by_column_name_orient(client, orient) -> None:
     matrix = FRAME.to_numpy(np.float32)
     bare = make_pipeline(StandardScaler(), LogisticRegression()).fit(matrix, LABELS)
     whole = to_onnx(bare, matrix[:1]).SerializeToString()
-    name = f"orient-{orient}"
-    calibrated(
-        client, QUICK | {"name": name}, model=whole, calibration=csv(FRAME.assign(label=LABELS))
-    )
+    made = calibrated(client, model=whole, calibration=csv(FRAME.assign(label=LABELS)))
     columns = json.loads(json.dumps(FRAME[:3].to_dict(orient)))
-    answer = client.post("/predict", json={"calibration": name, "inputs": columns})
-    assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY
-    assert 'orient="records"' in answer.json()["detail"]
+    response = client.post("/predict", json={"calibration": made["id"], "inputs": columns})
+    assert response.status_code == UNPROCESSABLE
+    assert 'orient="records"' in response.json()["detail"]
