@@ -1,4 +1,4 @@
-"""All pages of a calibration: each number is one of the JSON, names are text, errors are pages."""
+"""What holds for each page: its numbers are those of the JSON, names are text, errors are pages."""
 
 import json
 import re
@@ -8,19 +8,24 @@ from typing import Any
 
 import httpx
 import pytest
-from keyed_service import KeyedService
 from markupsafe import escape
 from model_services import HOSTILE
 from page_visitor import HTML, elements, numbers_of, pointed_to
+from report_scenarios import SCRIPT, activate
+
+from service.access.route_table import ROUTES
 
 MOST_BYTES = 1_000_000
-SCRIPT = "<script>alert(1)</script>"
-REPORT = "/report?calibration=digits@1"
-NAMES = ("digits@1", "digits@2", "scores", "moved")
+REPORT = "/report?calibration=pictures@1"
+NAMES = ("pictures@1", "pictures@2", "scores", "imported")
 COMPARISON = "/report?" + "&".join(f"calibration={name}" for name in NAMES)
-PAGE = "/pages/calibrations/digits@1"
+PAGE = "/pages/calibrations/pictures@1"
+# Addresses of pages and of the API, without their queries.
+ADDRESSES = [
+    re.compile(re.sub(r"\\\{\w+\\\}", "[^/?]+", re.escape(path)) + r"(\?.*)?") for _, path in ROUTES
+]
+ADDRESSES += [re.compile(r"/pages/static/.*|#.*|/docs.*|/openapi.json|data:image/png;base64,.*")]
 POINT = f"{PAGE}/operating-point"
-SIGNED = {"name": "automatic", "author": SCRIPT, "reason": HOSTILE}
 # Parts whose numbers are never written by hand.
 PARTS = re.compile(
     r'<p class="(?:sentence|big|certificate)">.*?</p>|<td class="n">.*?</td>'
@@ -57,7 +62,9 @@ class Page:
 
 def samples_page(kind: str, k: int) -> Page:
     query = f"samples?kind={kind}&k={k}"
-    return Page(f"{PAGE}/{query}", f"/calibrations/digits@1/{query}&limit=24", ("/samples/*/row",))
+    return Page(
+        f"{PAGE}/{query}", f"/calibrations/pictures@1/{query}&limit=24", ("/samples/*/row",)
+    )
 
 
 BINS = tuple(f"/events/{k}/measures/{{top{k}}}/bins/*/count" for k in (1, 5))
@@ -77,6 +84,7 @@ EXPECTATIONS = (
     *(f"/expected/{name}" for name in ("volume", "accepted", "errors", "reviewed")),
     "/expected/errors_interval/0",
     "/consequences/risk_interval/0",
+    *(f"/consequences/by_class/*/{kind}/share" for kind in ("named", "labelled")),
 )
 HISTORY = ("/operating_points/0/threshold", "/operating_points/0/consequences/risk")
 PAGES = (
@@ -85,6 +93,7 @@ PAGES = (
     Page(COMPARISON, COMPARISON, DIFFERENCES),
     Page(f"{PAGE}/measures", REPORT, SCORES),
     Page(f"{PAGE}/integrate"),
+    Page(f"{PAGE}/try"),
     *(samples_page(kind, k) for kind in ("mislabelled", "surest_errors") for k in (1, 5)),
     Page(f"{POINT}?by=coverage&coverage=80&volume=10000&unit=<b>", shows=EXPECTATIONS),
     Page(f"{POINT}?by=risk&risk=5&failing=10", shows=("/max_risk", "/delta")),
@@ -92,37 +101,65 @@ PAGES = (
     Page(f"{POINT}?by=threshold&threshold=0.4", shows=HISTORY),
     Page(f"{POINT}/outcome?by=threshold&threshold=-1&volume=9&unit={SCRIPT}"),
 )
-EACH = pytest.mark.parametrize("page", PAGES, ids=[page.address for page in PAGES])
+WITHOUT_NUMBERS = (f"{PAGE}/integrate", f"{PAGE}/try")
 
 
 @pytest.fixture(scope="module")
-def decided(service: KeyedService) -> KeyedService:
-    """Return the service after somebody with a strange name has decided on a threshold."""
-    address = "/calibrations/digits@1/operating-points"
-    made = service.client().post(address, json=SIGNED | {"coverage": 0.5})
-    assert made.status_code == httpx.codes.CREATED, made.text
-    return service
+def decided(client: httpx.Client, shelf) -> httpx.Client:
+    """Return a client after somebody with a strange name has decided on a threshold."""
+    for name in ("pictures", "scores", "imported"):
+        shelf(name)
+    activate(client, "pictures@1", coverage=0.5, author=SCRIPT, reason=HOSTILE)
+    return client
 
 
-def text_of_page(service: KeyedService, page: Page) -> str:
-    answer = service.client().get(page.address, headers=HTML)
+@pytest.mark.parametrize("page", PAGES, ids=[page.address for page in PAGES])
+def test_a_page(decided: httpx.Client, page: Page) -> None:
+    answer = decided.get(page.address, headers=HTML)
     assert answer.status_code == httpx.codes.OK, answer.text
     assert len(answer.content) < MOST_BYTES
-    return answer.text
+    check_markup(answer, is_whole="/outcome?" not in page.address)
+    check_numbers(decided, page, answer.text)
 
 
-@EACH
-def test_each_number_is_one_of_the_json(decided: KeyedService, page: Page) -> None:
+def check_markup(page: httpx.Response, *, is_whole: bool) -> None:
+    """A page has a heading, names are text, links lead somewhere, and nothing is inline."""
+    assert page.headers["content-type"].startswith("text/html")
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert "unsafe" not in page.headers["content-security-policy"]
+    assert SCRIPT not in page.text
+    is_named = any(str(escape(name)) in page.text for name in (SCRIPT, HOSTILE))
+    assert is_named or str(page.url).endswith("/try")
+    tags = elements(page.text)
+    is_file = "format=html" in str(page.url)
+    assert [tag for tag, _ in tags].count("h1") == is_whole
+    assert ("title" in {tag for tag, _ in tags}) or not is_whole
+    assert not {"b", *([] if is_file else ["style"])} & {tag for tag, _ in tags}
+    ids = [attributes["id"] for _, attributes in tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    for tag, attributes in tags:
+        assert not any(name == "style" or name.startswith("on") for name in attributes)
+        assert tag != "script" or (attributes["src"] or "").startswith("/pages/static/")
+        for name in ("href", "action", "src"):
+            address = attributes.get(name)
+            if address is None or tag in ("use", "path"):
+                continue
+            assert any(known.fullmatch(address) for known in ADDRESSES), address
+            assert not address.startswith("#") or address[1:] in ids or not is_whole, address
+
+
+def check_numbers(client: httpx.Client, page: Page, text: str) -> None:
+    """Each number is one of the JSON, numbers stand nowhere else, and none is missing."""
     documents: dict[str, Any] = {}
     shown = set()
-    for source, path, value in numbers_of(text_of_page(decided, page), page.source):
+    for source, path, value in numbers_of(text, page.source):
         if source not in documents:
-            documents[source] = decided.client().get(source).json()
-        found = pointed_to(documents[source], path)
-        assert json.loads(value) == found, (source, path)
-        assert isinstance(found, int | float | None)
+            documents[source] = client.get(source).json()
+        number = pointed_to(documents[source], path)
+        assert json.loads(value) == number, (source, path)
+        assert isinstance(number, int | float | None)
         shown.add(path)
-    assert shown
+    assert shown or page.address in WITHOUT_NUMBERS
     known = {path for document in documents.values() for path in pointers(document)}
     events = documents.get(REPORT, {}).get("events", {})
     served = {f"top{k}": event["served"].replace("/", "~1") for k, event in events.items()}
@@ -131,32 +168,19 @@ def test_each_number_is_one_of_the_json(decided: KeyedService, page: Page) -> No
         wanted = set(filter(re.compile("[^/]*".join(map(re.escape, parts))).fullmatch, known))
         assert wanted, pattern
         assert wanted <= shown
-
-
-@EACH
-def test_numbers_stand_nowhere_else(decided: KeyedService, page: Page) -> None:
     # Tables behind figures repeat the figure's data, which the JSON has too.
-    text = re.sub(r"<details>.*?</details>", "", text_of_page(decided, page), flags=re.DOTALL)
-    parts = PARTS.findall(text)
-    assert parts or page.address.endswith("/integrate")
+    parts = PARTS.findall(re.sub(r"<details>.*?</details>", "", text, flags=re.DOTALL))
+    assert parts or page.address in WITHOUT_NUMBERS
     assert [part for part in parts if re.search(r"\d", MARKED.sub("", part))] == []
-
-
-@EACH
-def test_names_of_strangers_are_text(decided: KeyedService, page: Page) -> None:
-    text = text_of_page(decided, page)
-    assert SCRIPT not in text
-    assert "b" not in {tag for tag, _ in elements(text)}
-    assert any(str(escape(name)) in text for name in (SCRIPT, HOSTILE))
 
 
 @pytest.mark.parametrize(
     ("address", "status", "text"),
     [
-        ("/report", 422, "choose one to read, or several to compare"),
+        ("/report", 422, "calibration"),
         ("/report?calibration=none", 404, "none"),
-        ("/report?calibration=digits&calibration=none", 404, "none"),
-        ("/report?" + "&".join(["calibration=digits"] * 21), 422, "at most 20"),
+        ("/report?calibration=pictures&calibration=none", 404, "none"),
+        ("/report?" + "&".join(["calibration=pictures"] * 21), 422, "at most 20"),
         ("/pages/calibrations/none/measures", 404, "none"),
         ("/pages/calibrations/none/integrate", 404, "none"),
         ("/pages/calibrations/none/operating-point", 404, "none"),
@@ -168,11 +192,11 @@ def test_names_of_strangers_are_text(decided: KeyedService, page: Page) -> None:
         (f"{PAGE}/samples/600.png", 404, "600"),
         (f"{PAGE}/samples/x.png", 422, "row"),
         ("/pages/calibrations/scores/samples/0.png", 404, ""),
-        ("/pages/calibrations/moved/samples", 409, "keeps no records"),
+        ("/pages/calibrations/imported/samples", 409, "imported@1"),
     ],
 )
-def test_an_error_is_a_page(service: KeyedService, address: str, status: int, text: str) -> None:
-    answer = service.client().get(address, headers=HTML)
+def test_an_error_is_a_page(decided: httpx.Client, address: str, status: int, text: str) -> None:
+    answer = decided.get(address, headers=HTML)
     assert answer.status_code == status
     assert answer.headers["content-type"].startswith("text/html")
     assert answer.headers["x-request-id"] in answer.text
