@@ -50,9 +50,11 @@ def by_name(client):
 
 @pytest.mark.parametrize("kind", LABELS)
 def test_labels_of_any_type_are_indices(client, kind) -> None:
-    for outputs in (BOTH, pd.DataFrame(BOTH, columns=[0, 1])):
-        tried = client.dry_run(probabilities=outputs, labels=LABELS[kind], **QUICK)
-        assert tried["data"]["class_counts"] == COUNTS
+    labels = LABELS[kind]
+    is_series = isinstance(labels, pd.Series)
+    outputs = pd.DataFrame(BOTH, columns=[0, 1]) if is_series else BOTH
+    tried = client.dry_run(probabilities=outputs, labels=labels, **QUICK)
+    assert tried["data"]["class_counts"] == COUNTS
 
 
 @pytest.mark.parametrize("dtype", ["U3", object, "category", "string", pd.ArrowDtype(pa.string())])

@@ -69,7 +69,7 @@ def test_workers_share_the_jobs_and_hand_them_on(site) -> None:
         return api.get(made.headers["Location"]).json()["status"]
 
     for made in (quick, slow):
-        assert wait_until(lambda made=made: status(made) not in {"queued", "running"})
+        assert wait_until(lambda made=made: status(made) not in {"queued", "running"}, seconds=200)
         assert status(made) == "succeeded"
     assert attempt(site[second], slow_id) == "1"
     assert "job_started" not in site[API].log.read_text()
