@@ -162,43 +162,6 @@ def answers_alone(served, outputs, start, stop):
     return answers_of(served, chosen, chosen.uncertainty)
 
 
-def of_rows(start, stop, wanted=None, *, by_position=False) -> Answer:
-    return Answer(None, None, start, stop, wanted, {}, by_position)
-
-
-@given(parts_of_runs())
-def test_json_is_that_of_the_rows_alone(cut):
-    rows, start, stop, alone = cut
-    expected = plain_json(alone)
-    assert rows.write("json", of_rows(start, stop)).body == expected
-    told = rows.write("json", of_rows(start, stop, by_position=True))
-    assert told.body == expected.replace(
-        b',"predictions"', b',"columns":"positional","predictions"'
-    )
-
-
-@given(parts_of_runs())
-def test_an_archive_holds_the_arrays_of_the_rows_alone(cut):
-    rows, start, stop, alone = cut
-    expected = plain_arrays(alone)
-    with np.load(
-        BytesIO(rows.write("npz", of_rows(start, stop)).body), allow_pickle=False
-    ) as found:
-        assert list(found) == list(expected)
-        for name, array in expected.items():
-            np.testing.assert_array_equal(found[name], array, strict=True)
-
-
-@given(parts_of_runs(), st.data())
-def test_tensors_are_those_of_the_rows_alone(cut, data):
-    rows, start, stop, alone = cut
-    named = st.tuples(st.sampled_from(list(plain_arrays(alone))), st.booleans())
-    outputs = data.draw(st.none() | st.lists(named, unique_by=lambda output: output[0]))
-    wanted = RequestedOutputs(data.draw(st.none() | LABELS), data.draw(st.booleans()), outputs)
-    found = rows.write("oip", of_rows(start, stop, wanted))
-    assert (found.body, found.header_length) == plain_oip(alone, wanted)
-
-
 def samples(counts) -> dict:
     return {
         (sample.name, tuple(sample.labels.items())): sample.value
@@ -215,11 +178,30 @@ def counted(alone) -> dict:
     return samples(counts)
 
 
-@given(parts_of_runs(), st.sampled_from(["json", "oip", "npz"]))
-def test_rows_are_counted_alike_in_each_form(cut, form):
+@given(parts_of_runs(), st.data())
+def test_each_form_is_that_of_the_rows_alone(cut, data):
+    """Also what is counted of them."""
     rows, start, stop, alone = cut
+
+    def written(form, wanted=None, *, by_position=False):
+        return rows.write(form, Answer(None, None, start, stop, wanted, {}, by_position))
+
+    expected = plain_json(alone)
+    assert written("json").body == expected
+    positional = b',"columns":"positional","predictions"'
+    positional = expected.replace(b',"predictions"', positional)
+    assert written("json", by_position=True).body == positional
+    arrays_alone = plain_arrays(alone)
+    with np.load(BytesIO(written("npz").body), allow_pickle=False) as archive:
+        assert list(archive) == list(arrays_alone)
+        for name, array in arrays_alone.items():
+            np.testing.assert_array_equal(archive[name], array, strict=True)
+    named = st.tuples(st.sampled_from(list(arrays_alone)), st.booleans())
+    outputs = data.draw(st.none() | st.lists(named, unique_by=lambda output: output[0]))
+    wanted = RequestedOutputs(data.draw(st.none() | LABELS), data.draw(st.booleans()), outputs)
+    tensors = written("oip", wanted)
+    assert (tensors.body, tensors.header_length) == plain_oip(alone, wanted)
     counts = AnswerCounts()
-    rows.write(form, of_rows(start, stop))
     rows.record_metrics(counts, start, stop)
     assert samples(counts) == counted([alone])
 
