@@ -110,6 +110,7 @@ def test_all_broken_pictures_are_named_at_once(path, n_broken, first):
     assert error.violations[0].message.startswith(f"{n_broken} ")
     locations = ["calibration", *(f"calibration.image[{row}]" for row in broken[:10])]
     assert [one.location for one in error.violations] == locations
+    assert all("GIF" in one.message for one in error.violations[1:])
 
 
 def test_pictures_need_preprocessing(path):
