@@ -62,16 +62,15 @@ def test_what_an_answer_costs(onnx_model, measures: list[str], expected: ModelRu
     ],
 )
 def test_what_would_fit(onnx_model, n_samples: int, location: str, fits: str) -> None:
-    with pytest.raises(TooLarge) as caught:
+    with pytest.raises(TooLarge) as refused:
         check_rows(ModelDescription(onnx_model), n_samples, limit=10_000)
-    (found,) = caught.value.violations
-    assert found.location == location
-    assert f"Use at most {fits}" in found.message
+    (violation,) = refused.value.violations
+    assert violation.location == location
+    assert f"at most {fits}" in violation.message
 
 
 @pytest.mark.parametrize("onnx_model", [model(), model(LAST_LAYER), {"resolved": {}}])
 def test_one_run_of_each_row_always_fits(onnx_model) -> None:
-    check_rows(ModelDescription(onnx_model), 10**9, limit=1)
     check_rows(ModelDescription(onnx_model), 10**9, limit=1, location="evaluation")
 
 
@@ -82,18 +81,18 @@ def test_the_limit_itself_fits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ms", "said"),
+    ("ms", "time"),
     [
-        (0.0001, "about 1 second;"),
-        (1.0, "about 105 seconds"),
-        (10.0, "about 18 minutes"),
-        (100.0, "about 3 hours"),
-        (10_000.0, "about 12 days"),
+        (1e-4, "1 second"),
+        (1.0, "105 seconds"),
+        (10.0, "18 minutes"),
+        (100.0, "3 hours"),
+        (1e4, "12 d"),
     ],
 )
-def test_the_time_is_told(ms: float, said: str) -> None:
-    with pytest.raises(TooLarge) as caught:
+def test_the_time_is_told(ms: float, time: str) -> None:
+    with pytest.raises(TooLarge) as refused:
         check_rows(ModelDescription(model(DROPOUT, ms=ms)), 5000, limit=1000, location="evaluation")
-    (found,) = caught.value.violations
-    assert found.location == "evaluation"
-    assert said in found.message
+    (violation,) = refused.value.violations
+    assert violation.location == "evaluation"
+    assert f"about {time}" in violation.message
