@@ -136,7 +136,8 @@ def test_each_step_down_and_up_keeps_the_tables_and_every_row_that_there_is_room
 ):
     """SQLite alters a table by making it anew: nothing of it is lost on the way."""
     url, forms, steps = empty_database_url, {}, list(pairwise(REVISIONS))
-    command.upgrade(migration_config(url), REVISIONS[0])
+    config = migration_config(url)
+    command.upgrade(config, REVISIONS[0])
     made_first = form_of(url)
     upgrade(url)
     forms[REVISIONS[-1]] = form_of(url)
@@ -153,21 +154,21 @@ def test_each_step_down_and_up_keeps_the_tables_and_every_row_that_there_is_room
 
     for older, newer in reversed(steps):
         before = rows
-        go_to(url, older)
+        command.downgrade(config, older)
         forms[older], rows = form_of(url), rows_of(url)
         is_lost = ROWS_WITHOUT_ROOM.get(newer, lambda *_: False)
         assert rows == projected(before, rows, is_lost, VALUES_BEFORE.get(newer, {})), newer
     assert forms[REVISIONS[0]] == made_first
     for _, newer in steps:
         before = rows
-        go_to(url, newer)
+        command.upgrade(config, newer)
         assert form_of(url) == forms[newer], newer
         rows = rows_of(url)
         assert projected(rows, before) == before, newer
         assert_new_columns_are_filled_in(before, rows, FILLED_IN.get(newer, {}))
 
-    command.check(migration_config(url))
-    command.downgrade(migration_config(url), "base")
+    command.check(config)
+    command.downgrade(config, "base")
     assert set(form_of(url)) <= {"alembic_version"}
 
 
