@@ -148,8 +148,11 @@ def original(shelf) -> dict:
 def test_names_and_versions(client, original) -> None:
     document = changed(exported(client, original["id"]), put({"calibration.name": "numbered"}))
     assert [imported(client, document)["version"] for _ in range(2)] == [1, 2]
-    assert imported(client, document, name="renamed")["name"] == "renamed"
-    assert imported(client, document, name="renamed")["version"] == 2
+    other = [imported(client, document, name="by-another-name") for _ in range(2)]
+    assert [(made["name"], made["version"]) for made in other] == [
+        ("by-another-name", 1),
+        ("by-another-name", 2),
+    ]
     params = {"name": original["id"]}
     refused = client.post("/calibrations/import", json=document, params=params)
     assert refused.status_code == httpx.codes.UNPROCESSABLE_ENTITY

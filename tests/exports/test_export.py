@@ -15,8 +15,8 @@ from plain_answers import assert_says
 from running_service import DIGITS, calibrated, digits, kept_files, refit
 
 SETS = labelled_sets()
-X = SETS["evaluation_inputs"][:200]
-IMAGES = as_file(SETS, n=300)
+X = SETS["evaluation_inputs"][:100]
+IMAGES = as_file(SETS, n=200)
 SMALL = "small_cnn.onnx"
 
 
@@ -70,10 +70,10 @@ def test_headers_and_report_tell_digest_and_parity(client, exported) -> None:
     assert exported.headers["Content-Disposition"].endswith('filename="whole-1.onnx"')
     figures = dict(part.split("=") for part in exported.headers["Howsure-Parity"].split("; "))
     assert float(figures.pop("probability")) <= 1e-6
-    assert figures == {"samples": "300", "classes": "0", "bins": "0"}
+    assert figures == {"samples": "200", "classes": "0", "bins": "0"}
     report = client.get("/report", params={"calibration": "whole@1"}).json()["export"]
     assert (report["sha256"], report["size"]) == (sha256, len(exported.content))
-    assert (report["parity"]["samples"], report["parity"]["bins"]) == (300, 0)
+    assert (report["parity"]["samples"], report["parity"]["bins"]) == (200, 0)
 
 
 def test_it_is_made_once_and_goes_with_its_calibration(client, service) -> None:

@@ -46,9 +46,10 @@ def folder(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def client(folder) -> Iterator[httpx.Client]:
     """A service of calibrations of one model, most of which say that CUDA made them."""
-    config = {"measures": ["learned", "margin"]}
+    learned = {"measures": ["learned", "margin"]}
     with service_on(folder) as client:
         for name in ("here", "moved", "value", "class", "forgotten", "lost"):
+            config = learned if name in ("here", "moved", "forgotten") else {}
             calibrated(client, {"name": name} | config, **PARTS)
             if name != "here":
                 say_made_on_cuda(folder, name)

@@ -22,7 +22,7 @@ from request_formats import (
 from running_service import calibrated, evaluate, npz, refit
 from scipy.special import softmax
 
-N_ROWS = 600
+N_ROWS = 400
 # Up to 24 rows are answered without arrays.
 SIZES = (1, 2, 7, 24, 25, 300)
 
@@ -53,7 +53,7 @@ CASES = {
 def case(request, client) -> tuple[str, str, np.ndarray]:
     """Calibrate; return the calibration's id, what requests hold, and rows."""
     n_classes, kind, has_model = request.param
-    scores, labels = scores_set(n_classes, kind, 1000, seed=1)
+    scores, labels = scores_set(n_classes, kind, 600, seed=1)
     name = "inputs" if has_model else kind
     top_k = [1] if n_classes == 2 else [1, 5]
     made = calibrated(
@@ -78,7 +78,7 @@ def test_requests_of_any_size_get_the_same_answers(client, case) -> None:
     reference, kind, rows = case
     assert len({row["top1"]["probability"] for row in expected}) > N_ROWS / 4
     for size in SIZES:
-        starts = range(0, min(N_ROWS, 50 * size), size)
+        starts = range(0, min(N_ROWS, 30 * size), size)
         parts = [rows[start : start + size] for start in starts]
         answers = [row for part in parts for row in predicted(client, reference, kind, part)]
         if kind == "inputs":
