@@ -1,10 +1,18 @@
 """Commands on the service that tests share."""
 
 import json
+from collections.abc import Iterator
 
 import pytest
-from howsure_command import Done, howsure
+from howsure_command import Done, howsure, restored_process
 from running_service import QUICK, Service
+
+
+@pytest.fixture(autouse=True)
+def unchanged_process() -> Iterator[None]:
+    """Undo what commands, and the functions behind them, change in this process."""
+    with restored_process():
+        yield
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import product
 
 import pytest
@@ -61,11 +61,13 @@ def database_with(server: str, options: str) -> Iterator[URL]:
     """Make a database with options of CREATE DATABASE; yield its address."""
     name = f"test_{uuid.uuid4().hex}"
     engine = create_engine(server, isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
+    with ExitStack() as ending:
+        ending.callback(engine.dispose)
+        connection = ending.enter_context(engine.connect())
         connection.execute(text(f'CREATE DATABASE "{name}" {options}'))
+        drop = text(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+        ending.callback(connection.execute, drop)
         yield make_url(server).set(database=name)
-        connection.execute(text(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'))
-    engine.dispose()
 
 
 ASCII = "ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0"

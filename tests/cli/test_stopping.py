@@ -52,11 +52,9 @@ def started(command, folder, line):
 
 
 @pytest.fixture(autouse=True)
-def interrupts():
+def interrupts(unchanged_process):
     """Undo what a shell does to background jobs: they ignore Ctrl-C, and so do their children."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def stops():
