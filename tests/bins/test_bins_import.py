@@ -23,6 +23,7 @@ from running_service import (
 )
 from scipy.special import softmax
 
+pytestmark = pytest.mark.process
 CREATED, NOT_FOUND = httpx.codes.CREATED, httpx.codes.NOT_FOUND
 PLAIN = ["entropy", "margin"]
 CONFIGS = [

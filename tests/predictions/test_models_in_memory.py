@@ -4,10 +4,13 @@ import hashlib
 import time
 
 import httpx
+import pytest
 from job_workspaces import inputs_set
 from runner_children import wait_until
 from runner_models import linear, rows, weights
 from running_service import calibrated, scrape, service_on
+
+pytestmark = pytest.mark.process
 
 
 def held(client: httpx.Client) -> list[dict]:

@@ -30,6 +30,7 @@ from service.storage.calibrations import CalibrationRepository
 from service.storage.database import open_database
 from service.storage.tenants import ALL_TENANTS
 
+pytestmark = pytest.mark.process
 ROW = [0.5, 0.25, 0.125]
 OIP_BODY = {"inputs": [{"name": "logits", "shape": [1, 3], "datatype": "FP32", "data": ROW}]}
 NOT_FOUND, UNAVAILABLE = httpx.codes.NOT_FOUND, httpx.codes.SERVICE_UNAVAILABLE

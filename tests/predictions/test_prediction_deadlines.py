@@ -8,6 +8,7 @@ import pytest
 from busy_service import NAME, PATHS, QUICK_ROWS, busy_service_on, sentence_of
 from request_formats import in_json, infer
 
+pytestmark = pytest.mark.process
 OK, TIMEOUT = httpx.codes.OK, httpx.codes.GATEWAY_TIMEOUT
 BRIEFLY, BRIEFLY_US = "0.2", 200_000
 LONG_ENOUGH_TO_BEGIN = "2"

@@ -160,6 +160,7 @@ def test_only_rows_that_were_answered_are_counted(busy) -> None:
         assert sum(bins) == n_rows
 
 
+@pytest.mark.process
 def test_requests_through_another_asgi_app_are_counted(tmp_path) -> None:
     """As ordinary routes of an ASGI app, here below a path of another one."""
     app = create_app(Settings(data_dir=tmp_path, device="cpu", _env_file=None))

@@ -20,6 +20,7 @@ from service.predictions.load_calibration import load_served
 from service.predictions.provider_check import ProviderCheck
 from service.runner.model_to_serve import NOT_NEEDED
 
+pytestmark = pytest.mark.process
 SET = rows(300)
 PARTS = {"model": linear().SerializeToString(), "calibration": inputs_set(len(SET))}
 ROWS = rows(40, seed=3)
