@@ -14,101 +14,84 @@ LOGITS = digits("calibration_logits.csv")
 
 
 def test_resource_says_what_was_found(digits_calibration) -> None:
-    found = digits_calibration
-
-    named = {"name": "digits", "version": 1, "progress": None, "error": None}
-    assert found.items() >= named.items()
-    assert found["finished_at"] >= found["created_at"]
-    assert found["config"].items() >= {"top_k": [1, 5], "bins": 10}.items()
+    made = digits_calibration
+    assert made.items() >= {"name": "digits", "version": 1, "progress": None, "error": None}.items()
+    assert made["finished_at"] >= made["created_at"]
+    assert made["config"].items() >= {"top_k": [1, 5], "bins": 10}.items()
     model = {"classes": 10, "provider": "CPUExecutionProvider"}
     model |= {"inputs": [{"name": "inputs", "dtype": "float32", "shape": [None, 64]}]}
     model |= {"sha256": hashlib.sha256(digits("model.onnx")).hexdigest()}
-    assert found["model"].items() >= model.items()
-    assert found["model"]["output"].items() >= {"name": "logits", "kind": "logits"}.items()
-    assert found["data"].items() >= {"samples": 600, "evaluation_samples": 600}.items()
-    assert sum(found["data"]["class_counts"]) == 600
-    assert "onnxruntime-gpu" in found["versions"] or "onnxruntime" in found["versions"]
-    assert set(found["serve"]) == {"1", "5"}
+    assert made["model"].items() >= model.items()
+    assert made["model"]["output"].items() >= {"name": "logits", "kind": "logits"}.items()
+    assert made["data"].items() >= {"samples": 600, "evaluation_samples": 600}.items()
+    assert sum(made["data"]["class_counts"]) == 600
+    assert "onnxruntime-gpu" in made["versions"] or "onnxruntime" in made["versions"]
+    assert set(made["serve"]) == {"1", "5"}
 
 
 def test_accuracy_is_counted_from_the_labels(digits_calibration) -> None:
     table = np.genfromtxt(DIGITS / "calibration_logits.csv", delimiter=",", names=True)
     logits = np.column_stack([table[f"logit_{i}"] for i in range(10)])
     ranked = np.argsort(-logits, axis=1, kind="stable")
-
     for k in (1, 5):
         right = (ranked[:, :k] == table["label"][:, None]).any(axis=1).mean()
         assert digits_calibration["accuracy"][str(k)] == pytest.approx(right, abs=1e-12)
 
 
 def test_accepted_at_once_without_prefer(client) -> None:
-    answer = client.post("/calibrate", files={"calibration": ("c.csv", LOGITS)})
-
-    assert answer.status_code == httpx.codes.ACCEPTED
-    assert answer.json()["status"] in ("queued", "running", "succeeded")
-    place = f"/calibrations/{answer.json()['id']}"
-    assert answer.headers["location"] == place
+    response = client.post("/calibrate", files={"calibration": ("c.csv", LOGITS)})
+    assert response.status_code == httpx.codes.ACCEPTED
+    assert response.json()["status"] in ("queued", "running", "succeeded")
+    place = f"/calibrations/{response.json()['id']}"
+    assert response.headers["location"] == place
     assert wait_until(lambda: client.get(place).json()["status"] == "succeeded")
 
 
-def test_outputs_give_the_tables_of_the_model(client, digits_calibration) -> None:
-    config = {"name": "outputs", "bins": 10}
-    made = calibrated(client, config, calibration=LOGITS)
+def test_outputs_give_the_tables_of_the_model(client, shelf) -> None:
+    made = calibrated(client, calibration=LOGITS)
     assert made["model"] is None
-
     theirs, ours = (
-        client.get(f"/calibrations/{found['id']}/bins").json()["tables"]
-        for found in (digits_calibration, made)
+        client.get(f"/calibrations/{resource['id']}/bins").json()["tables"]
+        for resource in (shelf("quick-digits"), made)
     )
     for one, other in zip(ours, theirs, strict=True):
         assert (one["event"], one["measure"]) == (other["event"], other["measure"])
-        if one["measure"] == "learned":  # cross-fitted in folds that are drawn by the rows
-            continue
         for key in ("count", "hits", "probability", "interval"):
             assert [row[key] for row in one["bins"]] == [row[key] for row in other["bins"]]
 
 
-def test_versions_are_never_reused(client) -> None:
+def test_versions_are_never_reused_and_listed_newest_first(client) -> None:
     def make() -> dict:
-        return calibrated(client, quick_config(name="again"), calibration=LOGITS)
+        return calibrated(client, {"name": "again"}, calibration=LOGITS)
 
     first, second = make(), make()
     assert (first["version"], second["version"]) == (1, 2)
     assert client.delete(f"/calibrations/{second['id']}").status_code == httpx.codes.NO_CONTENT
-    assert make()["version"] == 3
+    assert (make()["version"], make()["version"]) == (3, 4)
     assert client.get("/calibrations/again@1").json()["id"] == first["id"]
     assert client.get("/calibrations/again@2").status_code == httpx.codes.NOT_FOUND
-
-
-def test_list_pages_newest_first(client) -> None:
-    for _ in range(3):
-        calibrated(client, quick_config(name="paged"), calibration=LOGITS)
-    params = {"name": "paged", "limit": 2}
-    first = client.get("/calibrations", params=params).json()
-    assert [row["version"] for row in first["calibrations"]] == [3, 2]
-    rest = client.get("/calibrations", params=params | {"cursor": first["next_cursor"]}).json()
+    params = {"name": "again", "limit": 2}
+    page = client.get("/calibrations", params=params).json()
+    assert [row["version"] for row in page["calibrations"]] == [4, 3]
+    rest = client.get("/calibrations", params=params | {"cursor": page["next_cursor"]}).json()
     assert [row["version"] for row in rest["calibrations"]] == [1]
     assert rest["next_cursor"] is None
-    found = client.get("/calibrations", params={"status": "failed", "name": "paged"}).json()
-    assert found["calibrations"] == []
+    failed = client.get("/calibrations", params={"status": "failed", "name": "again"}).json()
+    assert failed["calibrations"] == []
 
 
 def test_a_row_the_model_cannot_answer_fails_the_calibration(service) -> None:
     """Only a run over all rows finds it: the calibration ends `failed` and says which row."""
-    rng = np.random.default_rng(1)
-    images = rng.integers(0, 17, (600, 64)).astype(np.float32)
+    images = np.random.default_rng(1).integers(0, 17, (600, 64)).astype(np.float32)
     images[500] = 3e38  # finite, but its logits overflow
-    answer = calibrate(
-        service.client,
-        model=digits("model.onnx"),
-        calibration=npz(inputs=images, labels=np.arange(600) % 10),
-    )
-    found = answer.json()
-    assert found["status"] == "failed"
-    assert "500" in json.dumps(found["error"])
-    left = [path for path in kept_files(service.folder) if found["id"] in path]
+    content = npz(inputs=images, labels=np.arange(600) % 10)
+    parts = {"model": digits("model.onnx"), "calibration": content}
+    made = calibrate(service.client, config=quick_config(), **parts).json()
+    assert made["status"] == "failed"
+    assert "500" in json.dumps(made["error"])
+    left = [path for path in kept_files(service.folder) if made["id"] in path]
     assert [path.rpartition("/")[2] for path in left] == ["model-0"]
-    body = {"calibration": found["id"], "inputs": [[0.0] * 64]}
+    body = {"calibration": made["id"], "inputs": [[0.0] * 64]}
     assert service.client.post("/predict", json=body).status_code == httpx.codes.CONFLICT
 
 
@@ -123,16 +106,15 @@ def test_config_reaches_the_tables(client) -> None:
         "interval": {"method": "hoeffding", "level": 0.9},
         "classes": [f"digit {i}" for i in range(10)],
     }
-    found = calibrated(client, config, calibration=LOGITS)
-    assert found["serve"] == {"1": "margin", "3": "entropy"}
+    made = calibrated(client, config, calibration=LOGITS)
+    assert made["serve"] == {"1": "margin", "3": "entropy"}
     tables = client.get("/calibrations/options/bins").json()["tables"]
-    assert {(t["event"], t["measure"]) for t in tables} == {
-        (k, m) for k in (1, 3) for m in ("margin", "entropy")
+    assert {(table["event"], table["measure"]) for table in tables} == {
+        (k, measure) for k in (1, 3) for measure in ("margin", "entropy")
     }
     for table in tables:
-        assert table["lookup"] == "interpolated"
-        assert table["requested_bins"] == 6
-        probabilities = [b["probability"] for b in table["bins"]]
+        assert (table["lookup"], table["requested_bins"]) == ("interpolated", 6)
+        probabilities = [row["probability"] for row in table["bins"]]
         assert probabilities == sorted(probabilities, reverse=True)
     body = {"calibration": "options", "logits": [[0.0] * 9 + [1.0]]}
     (prediction,) = client.post("/predict", json=body).json()["predictions"]
@@ -141,13 +123,13 @@ def test_config_reaches_the_tables(client) -> None:
 
 
 def test_two_classes_leave_out_top5(client) -> None:
-    found = calibrated(client, calibration=logits_set(n_classes=2))
-    assert found["config"]["top_k"] == [1]
-    assert any("Top-5" in warning for warning in found["warnings"])
+    config = {"measures": ["margin"], "folds": 2}
+    made = calibrated(client, config, full=True, calibration=logits_set(n_classes=2))
+    assert made["config"]["top_k"] == [1]
+    assert any("Top-5" in warning for warning in made["warnings"])
 
 
 def test_cancel_a_finished_calibration_is_a_conflict(client, digits_calibration) -> None:
-    answer = client.post(f"/calibrations/{digits_calibration['id']}/cancel")
-
-    assert answer.status_code == httpx.codes.CONFLICT
-    assert answer.headers["content-type"] == "application/problem+json"
+    response = client.post(f"/calibrations/{digits_calibration['id']}/cancel")
+    assert response.status_code == httpx.codes.CONFLICT
+    assert response.headers["content-type"] == "application/problem+json"

@@ -12,72 +12,42 @@ from service.calibrations.config import CalibrationConfig, parse_config
 from service.errors import InvalidConfig
 
 OUTPUTS = digits("calibration_logits.csv")
-NAME = (
-    "expected 1 to 100 of the characters A-Z, a-z, 0-9, '.', '_' and '-', the first a letter or a "
-    "digit"
-)
+# The text of the configuration, the place, and what the message names: the range, or the fix.
+CASES = [
+    ('{"bins": "10"}', "config.bins", '"auto" or an integer from 1 to 10000'),
+    ('{"top_k": [1, 0]}', "config.top_k[1]", "at least 1"),
+    ('{"classes": ["a", 1]}', "config.classes[1]", "1 to 200 characters"),
+    ('{"output": {"kind": 1}}', "config.output.kind", '"logits" or "probabilities"'),
+    ('{"monotone": 1}', "config.monotone", "true or false"),
+    ('{"interval": 3}', "config.interval", "an object"),
+    ('{"folds": 1}', "config.folds", "from 2 to 100"),
+    ('{"name": "../../etc"}', "config.name", "1 to 100 of the characters A-Z, a-z, 0-9"),
+    ('{"name": "123e4567-e89b-12d3-a456-426614174000"}', "config.name", "id"),
+    ('{"top_k": [1, 1]}', "config", "top_k"),
+    ('{"serve": {"3": "entropy"}}', "config", "serve: '3'"),
+    ("[" * 9999, "config", "nested too deeply"),
+    ("{bins: 3}", "config", "JSON"),
+    ('{"a\\u202eb": 1}', "config.a\\u202eb", "no such key"),
+    ('{"measure": []}', "config.measure", "did you mean 'measures'?"),
+    ('{"measures": ["variance"]}', "config.measures[0]", "entropy"),
+    ('{"interval": {"method": "x"}}', "config.interval.method", "wilson"),
+    ('{"interval": {"levels": 1}}', "config.interval.levels", "did you mean 'level'?"),
+    ('{"interval": {"level": 0.9999999999999999}}', "config.interval.level", "0.999999999"),
+    (
+        '{"preprocessing": {"resise": 1}}',
+        "config.preprocessing.resise",
+        "did you mean 'resize'?",
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    ("text", "location", "message"),
-    [
-        ('{"bins": "10"}', "config.bins", 'expected "auto" or an integer from 1 to 10000'),
-        ('{"top_k": [1, 0]}', "config.top_k[1]", "expected an integer of at least 1"),
-        ('{"classes": ["a", 1]}', "config.classes[1]", "expected a string of 1 to 200 characters"),
-        ('{"output": {"kind": 1}}', "config.output.kind", 'expected "logits" or "probabilities"'),
-        ('{"monotone": 1}', "config.monotone", "expected true or false"),
-        ('{"interval": 3}', "config.interval", "expected an object"),
-        ('{"folds": 1}', "config.folds", "expected an integer from 2 to 100"),
-        ('{"name": "../../etc"}', "config.name", NAME),
-        (
-            '{"name": "123e4567-e89b-12d3-a456-426614174000"}',
-            "config.name",
-            "a name may not look like a calibration's id",
-        ),
-        ('{"top_k": [1, 1]}', "config", "top_k: the same event is named twice"),
-        ('{"serve": {"3": "entropy"}}', "config", "serve: '3' is not an event of top_k"),
-        ("[" * 9999, "config", "the lists are nested too deeply"),
-        ('{"a\\u202eb": 1}', "config.a\\u202eb", "there is no such key"),
-        ('{"measure": []}', "config.measure", "there is no such key; did you mean 'measures'?"),
-        (
-            '{"interval": {"levels": 1}}',
-            "config.interval.levels",
-            "there is no such key; did you mean 'level'?",
-        ),
-        (
-            '{"preprocessing": {"resise": 1}}',
-            "config.preprocessing.resise",
-            "there is no such key; did you mean 'resize'?",
-        ),
-        (
-            '{"interval": {"level": 0.9999999999999999}}',
-            "config.interval.level",
-            "expected a number above 0 and up to 0.999999999",
-        ),
-    ],
-)
-def test_config(text: str, location: str, message: str) -> None:
-    with pytest.raises(InvalidConfig) as caught:
+@pytest.mark.parametrize(("text", "location", "named"), CASES)
+def test_config(text: str, location: str, named: str) -> None:
+    with pytest.raises(InvalidConfig) as refused:
         parse_config(text, CalibrationConfig)
-
-    (found,) = caught.value.violations
-    assert (found.location, found.message) == (location, message)
-
-
-@pytest.mark.parametrize(
-    ("text", "location", "names"),
-    [
-        ('{"measures": ["variance"]}', "config.measures[0]", "entropy"),
-        ('{"interval": {"method": "x"}}', "config.interval.method", "wilson"),
-        ("{bins: 3}", "config", "this is no valid JSON"),
-    ],
-)
-def test_unknown_names_are_answered_with_the_known_ones(text, location, names) -> None:
-    with pytest.raises(InvalidConfig) as caught:
-        parse_config(text, CalibrationConfig)
-    (found,) = caught.value.violations
-    assert found.location == location
-    assert names in found.message
+    (violation,) = refused.value.violations
+    assert violation.location == location
+    assert named in violation.message
 
 
 def test_no_message_names_the_checker() -> None:
@@ -87,11 +57,39 @@ def test_no_message_names_the_checker() -> None:
             try:
                 parse_config(json.dumps({key: wrong}), CalibrationConfig)
             except InvalidConfig as error:
-                for found in error.violations:
-                    said = f"{found.location}: {found.message}"
+                for violation in error.violations:
+                    sentence = f"{violation.location}: {violation.message}"
                     for word in ("Input should", "constrained", "literal", "pydantic", "[key]"):
-                        assert word not in said
-                    assert said.isascii()
+                        assert word not in sentence
+                    assert sentence.isascii()
+
+
+MANY = 200_000
+BOMBS = [
+    ({f"k{n}": 0 for n in range(MANY)}, "config"),
+    ({"output": {f"k{n}": 0 for n in range(MANY)}}, "config.output"),
+    ({"measures": [0] * MANY}, "config.measures"),
+    ({"classes": [""] * MANY}, "config.classes"),
+    ({"class_map": {f"k{n}": "x" for n in range(MANY)}}, "config.class_map"),
+    ({"class_map": {f"k{n}": -1 for n in range(MANY)}}, "config.class_map"),
+    ({"columns": {"x": [1] * MANY}}, "config.columns"),
+    ({"columns": {f"x{n}": "" for n in range(MANY)}}, "config.columns"),
+]
+
+
+@pytest.mark.parametrize(("config", "place"), BOMBS, ids=range(len(BOMBS)))
+def test_a_large_configuration_has_one_error(config, place) -> None:
+    with pytest.raises(InvalidConfig) as refused:
+        parse_config(json.dumps(config), CalibrationConfig)
+    assert [violation.location for violation in refused.value.violations] == [place]
+
+
+def test_many_names_are_no_error() -> None:
+    config = {
+        "classes": [f"class {n}" for n in range(50_000)],
+        "columns": {"x": ["a" * 900] * 40, "label": "y"},
+    }
+    assert parse_config(json.dumps(config), CalibrationConfig).classes == config["classes"]
 
 
 def test_a_probability_next_to_its_end_is_no_internal_error(client) -> None:
@@ -153,32 +151,3 @@ def test_doubts_about_the_upload_are_findings_and_warnings(client) -> None:
     parts["model"] = model.SerializeToString()
     found = calibrated(client, quick_config(output={"kind": "probabilities"}), **parts)
     assert "its batch size is fixed at 1" in " ".join(found["warnings"])
-
-
-MANY = 200_000
-BOMBS = [
-    ({f"k{n}": 0 for n in range(MANY)}, "config"),
-    ({"output": {f"k{n}": 0 for n in range(MANY)}}, "config.output"),
-    ({"measures": [0] * MANY}, "config.measures"),
-    ({"classes": [0] * MANY}, "config.classes"),
-    ({"classes": [""] * MANY}, "config.classes"),
-    ({"class_map": {f"k{n}": "x" for n in range(MANY)}}, "config.class_map"),
-    ({"columns": {"x": [1] * MANY}}, "config.columns"),
-    ({"columns": {f"x{n}": "" for n in range(MANY)}}, "config.columns"),
-    ({"class_map": {f"k{n}": -1 for n in range(MANY)}}, "config.class_map"),
-]
-
-
-@pytest.mark.parametrize(("sent", "place"), BOMBS, ids=range(len(BOMBS)))
-def test_a_large_configuration_has_one_error(sent, place) -> None:
-    with pytest.raises(InvalidConfig) as refused:
-        parse_config(json.dumps(sent), CalibrationConfig)
-    assert [violation.location for violation in refused.value.violations] == [place]
-
-
-def test_many_names_are_no_error() -> None:
-    sent = {
-        "classes": [f"class {n}" for n in range(50_000)],
-        "columns": {"x": ["a" * 900] * 40, "label": "y"},
-    }
-    assert parse_config(json.dumps(sent), CalibrationConfig).classes == sent["classes"]
