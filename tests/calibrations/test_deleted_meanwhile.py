@@ -3,7 +3,6 @@
 import dataclasses
 import os
 import signal
-from contextlib import contextmanager
 
 import pytest
 from databases import BOTH_DIALECTS
@@ -109,40 +108,24 @@ def test_a_name_means_the_next_version_if_one_is_deleted_while_it_loads(workspac
     assert ask(slow, NAME)["calibration"]["version"] == 1
 
 
-class SlowSpawner:
-    """Lets something happen just before a child is taken to load a model."""
-
-    def __init__(self, spawner, before) -> None:
-        self._spawner, self.before = spawner, before
-
-    def take(self):
-        before, self.before = self.before, lambda: None
-        before()
-        return self._spawner.take()
-
-
-@contextmanager
-def opening_after(workspace, before):
-    """Answer predictions; ``before`` happens as the first model is about to be loaded."""
-    pool = workspace.runners
-    spawner, pool._spawner = pool._spawner, SlowSpawner(pool._spawner, before)
-    try:
-        with predictor_of(workspace) as predictor:
-            yield predictor
-    finally:
-        pool._spawner = spawner
-
-
 @pytest.mark.parametrize("seed", [0, 1], ids=["the same model", "another model"])
-def test_a_new_calibration_answers_under_the_name_of_a_deleted_one(workspace, seed) -> None:
+def test_a_new_calibration_answers_under_the_name_of_a_deleted_one(
+    workspace, monkeypatch, seed
+) -> None:
+    """The deleted one's model is about to be loaded."""
     first = calibrated(workspace)
     made = []
+    spawner = workspace.runners._spawner
+    take = spawner.take
 
-    def replace() -> None:
-        delete_calibration(CallContext(workspace, first.tenant_id), str(first.id))
+    def take_late():
+        monkeypatch.setattr(spawner, "take", take)
+        deleting(workspace, first)()
         made.append(calibrated(workspace, seed=seed))
+        return take()
 
-    with opening_after(workspace, replace) as predictor:
+    monkeypatch.setattr(spawner, "take", take_late)
+    with predictor_of(workspace) as predictor:
         answer = predictor.ask(NAME, rows(3).tolist())["calibration"]
         assert answer["id"] == str(made[0].id) != str(first.id)
         assert predictor.ask(NAME, rows(3).tolist())["calibration"] == answer
@@ -165,12 +148,12 @@ def test_a_version_deleted_while_it_answers_is_not_found(workspace) -> None:
         assert predictor.ask(NAME, rows(3).tolist())
         child = predictor.models.states()[0].pid
         os.kill(child, signal.SIGSTOP)
-        asked = predictor.begin(NAME, rows(3).tolist())
+        prediction = predictor.begin(NAME, rows(3).tolist())
         assert wait_until(lambda: predictor.models.running == 1)
         deleting(workspace, row)()
         os.kill(child, signal.SIGKILL)
         with pytest.raises(NotFound):
-            asked.result(60)
+            prediction.result(60)
 
 
 def test_a_calibration_deleted_while_it_is_compared_is_not_found(workspace) -> None:

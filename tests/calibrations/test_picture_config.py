@@ -10,83 +10,76 @@ from service.errors import InvalidConfig
 from service.runner.messages.preprocessing import PRESETS, Preprocessing
 
 
-def resolved(asked: object) -> Preprocessing:
-    found = parse_config(json.dumps({"preprocessing": asked}), CalibrationConfig).preprocessing
-    assert found is not None
-    return found.resolved()
+def resolved(preprocessing: object) -> Preprocessing:
+    config = parse_config(json.dumps({"preprocessing": preprocessing}), CalibrationConfig)
+    assert config.preprocessing is not None
+    return config.preprocessing.resolved()
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_a_preset_is_named(preset: str) -> None:
+def test_a_preset_is_named_and_what_was_resolved_is_a_configuration_again(preset: str) -> None:
     assert resolved(preset) == PRESETS[preset] == resolved({"preset": preset})
-
-
-def test_keys_stand_above_their_preset_and_null_takes_it_back() -> None:
-    found = resolved({"preset": "imagenet", "resize": 232, "layout": "nhwc"})
-    assert (found.resize, found.crop, found.layout) == (232, (224, 224), "nhwc")
-    assert found.mean == (0.485, 0.456, 0.406)
-    found = resolved({"preset": "clip", "resize": None, "crop": None})
-    assert (found.resize, found.crop) == (None, None)
-
-
-def test_one_number_is_both_sides_of_a_crop_and_the_shorter_side_of_a_picture() -> None:
-    found = resolved({"resize": 40, "crop": 32})
-    assert (found.resize, found.crop) == (40, (32, 32))
-    assert resolved({"resize": [40, 50]}).resize == (40, 50)
-
-
-def test_grey_pictures_have_one_number_a_channel() -> None:
-    found = resolved({"colour": "grey", "mean": [0.5], "std": [0.25], "layout": "nhw"})
-    assert (found.channels, found.mean, found.std) == (1, (0.5,), (0.25,))
-    assert resolved({"colour": "grey", "mean": 0.5, "std": 1}).mean == (0.5,)
-    assert resolved({"colour": "grey"}).mean == (0.0,)
-
-
-@pytest.mark.parametrize("preset", PRESETS)
-def test_what_was_resolved_is_a_configuration_again(preset: str) -> None:
     stored = json.loads(json.dumps(PRESETS[preset].as_dict()))
-    again = CalibrationConfig.model_validate({"preprocessing": stored}).preprocessing
-    assert again is not None
-    assert again.resolved() == PRESETS[preset]
-    assert Preprocessing.from_dict(stored) == PRESETS[preset]
+    assert resolved(stored) == PRESETS[preset] == Preprocessing.from_dict(stored)
+
+
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
 
 
 @pytest.mark.parametrize(
-    ("asked", "location", "told"),
+    ("config", "expected"),
     [
+        # Keys stand above their preset, and null takes it back.
         (
-            "imagnet",
-            ".preset",
-            '"imagenet" or "clip" or "unit" or "none"; did you mean \'imagenet\'?',
+            {"preset": "imagenet", "resize": 232, "layout": "nhwc"},
+            {"resize": 232, "crop": (224, 224), "layout": "nhwc", "mean": IMAGENET_MEAN},
         ),
+        ({"preset": "clip", "resize": None, "crop": None}, {"resize": None, "crop": None}),
+        # One number is both sides of a crop, and the shorter side of a picture.
+        ({"resize": 40, "crop": 32}, {"resize": 40, "crop": (32, 32)}),
+        ({"resize": [40, 50]}, {"resize": (40, 50)}),
+        # Grey pictures have one number a channel.
         (
-            {"preset": "imagenet", "colour": "grey"},
-            "",
-            'give one number for mean and one for std, or use the preset "unit"',
+            {"colour": "grey", "mean": [0.5], "std": [0.25], "layout": "nhw"},
+            {"channels": 1, "mean": (0.5,), "std": (0.25,)},
         ),
-        ({"mean": [0.5]}, "", "expected 3 numbers"),
-        ({"mean": 0.5}, "", "expected 3 numbers"),
-        ({"mean": True, "colour": "grey"}, ".mean", "expected"),
-        ({"std": [1, 0, 1]}, "", "above 0"),
-        ({"layout": "nhw"}, "", "colour grey"),
-        ({"resize": 200, "crop": 224}, "", "larger than what resize makes"),
-        ({"crop": [1, 2, 3]}, ".crop", "2 items"),
-        ({"resize": 0}, ".resize", "from 1"),
-        ({"size": 3}, ".size", "no such key"),
+        ({"colour": "grey", "mean": 0.5, "std": 1}, {"mean": (0.5,)}),
+        ({"colour": "grey"}, {"mean": (0.0,)}),
     ],
 )
-def test_what_is_wrong_is_named(asked: object, location: str, told: str) -> None:
-    with pytest.raises(InvalidConfig) as caught:
-        resolved(asked)
-    (violation,) = caught.value.violations
+def test_keys_are_resolved(config, expected) -> None:
+    preprocessing = resolved(config)
+    assert {name: getattr(preprocessing, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("config", "location", "named"),
+    [
+        ("imagnet", ".preset", "did you mean 'imagenet'?"),
+        ({"preset": "imagenet", "colour": "grey"}, "", '"unit"'),
+        ({"mean": [0.5]}, "", "3 numbers"),
+        ({"mean": 0.5}, "", "3 numbers"),
+        ({"mean": True, "colour": "grey"}, ".mean", "expected"),
+        ({"std": [1, 0, 1]}, "", "above 0"),
+        ({"layout": "nhw"}, "", "grey"),
+        ({"resize": 200, "crop": 224}, "", "resize"),
+        ({"crop": [1, 2, 3]}, ".crop", "2 items"),
+        ({"resize": 0}, ".resize", "from 1"),
+        ({"size": 3}, ".size", "key"),
+    ],
+)
+def test_what_is_wrong_is_named(config: object, location: str, named: str) -> None:
+    with pytest.raises(InvalidConfig) as refused:
+        resolved(config)
+    (violation,) = refused.value.violations
     assert violation.location == f"config.preprocessing{location}"
-    assert told in violation.message
+    assert named in violation.message
 
 
 def test_columns_are_one_or_several() -> None:
-    asked = {"columns": {"ids": "input_ids", "x": ["age", "height"]}}
-    found = parse_config(json.dumps(asked), CalibrationConfig).columns
-    assert found == {"ids": ["input_ids"], "x": ["age", "height"]}
+    text = '{"columns": {"ids": "input_ids", "x": ["age", "height"]}}'
+    columns = parse_config(text, CalibrationConfig).columns
+    assert columns == {"ids": ["input_ids"], "x": ["age", "height"]}
     with pytest.raises(InvalidConfig, match="at least 1 item"):
         parse_config('{"columns": {"x": []}}', CalibrationConfig)
 
