@@ -11,13 +11,10 @@ import pyarrow.parquet as pa_parquet
 import pytest
 from howsure_command import howsure, started_afresh
 from model_services import MEMBERS, PASSES, as_file, labelled_sets
-from rich.console import Console
 from running_service import DIGITS, quick_config, service_on
 
-from howsure.client import Progress
-from service.cli.console import pace, require_version
+from service.cli.console import require_version
 from service.cli.failure import CommandFailed
-from service.cli.predict import predictions_table
 
 FORMATS = {"csv": "event,", "markdown": "# ", "html": "<!doctype html>", "model-card": "---\n"}
 
@@ -61,30 +58,6 @@ def test_rows_of_a_table_are_read_by_name(tmp_path, command, quick) -> None:
     path.write_text(beside.replace("row,0", "row", 1))
     refused = command("predict", "pixels", path, "-o", tmp_path / "out.csv", status=1)
     assert "`row`" in refused.stderr
-
-
-def printed_predictions(*predictions: dict) -> list[str]:
-    top1 = {"probability": 0.99, "interval": [0.9, 1.0], "measure": "margin", "bin": 1}
-    console = Console(file=io.StringIO(), width=200)
-    console.print(predictions_table([{"label": "cat", "top1": top1} | one for one in predictions]))
-    return console.file.getvalue().splitlines()
-
-
-@pytest.mark.parametrize("label", ["[/c0]", "[dog]", "cat [tabby]", "a[/b]", "[red]x[/red]"])
-def test_the_name_of_a_class_is_no_markup(label: str) -> None:
-    assert label in printed_predictions({"label": label})[3]
-
-
-def test_rows_that_should_not_be_relied_on_are_marked() -> None:
-    _, header, _, doubtful, good, _ = printed_predictions(
-        {"out_of_distribution": True, "abstain": {"0.05": True, "0.01": None}},
-        {"out_of_distribution": False, "abstain": {"0.05": False, "0.01": False}},
-    )
-    assert "flags" in header
-    assert "out of distribution, abstain (0.05, 0.01)" in doubtful
-    assert not {"abstain", "out"} & {*good.split()}
-    none = printed_predictions({"out_of_distribution": None, "abstain": {}}, {})
-    assert "flags" not in "".join(none)
 
 
 def test_reports_and_bins_are_written(tmp_path, command, shelf) -> None:
@@ -136,22 +109,6 @@ def test_a_model_before_the_set_is_the_first_member(command, tmp_path, quick) ->
     other = ("--model", PASSES / "member_other_classes.onnx")
     failed = command("calibrate", PASSES / MEMBERS[0], calibration, *other, status=1)
     assert "model[1]" in failed.stderr
-
-
-@pytest.mark.parametrize(
-    ("rate", "eta", "text"),
-    [
-        (None, None, ""),
-        (1234.5, 8.4, "1,234/s, 8 s left"),
-        (0.25, 600.0, "0.25/s, 10 min left"),
-        (12.0, 9000.0, "12/s, 2 h left"),
-        (0.0, None, "0/s"),
-    ],
-)
-def test_the_pace_of_a_stage_is_printed_as_far_as_it_is_known(rate, eta, text) -> None:
-    progress = Progress("running", "fit", 1, 2, rows_per_second=rate, eta_seconds=eta)
-    assert pace(progress) == text
-    assert pace(Progress.of({"status": "running", "progress": {"stage": "fit"}})) == ""
 
 
 def test_a_version_or_an_id_is_required() -> None:

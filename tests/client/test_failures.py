@@ -34,6 +34,10 @@ PAGE = (200, JSON, b'{"calibrations": [], "next_cursor": null}')
 UNKNOWN = (503, {}, b'{"title": "T", "detail": "d", "type": "urn:howsure:problem:outcome-unknown"}')
 
 
+# What takes long is tried with the other client in the long form.
+one_kind = pytest.mark.parametrize("kind", ["sync", pytest.param("async", marks=pytest.mark.slow)])
+
+
 class LosesAnswers(SeveredAddress):
     """Breaks the connection instead of passing on the answer to a request that begins so."""
 
@@ -88,7 +92,7 @@ def test_a_calibration_that_fails_raises_its_problem(kind, url) -> None:
     assert failed.value.detail == failed.value.resource["error"]["detail"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@one_kind
 def test_an_answer_that_was_lost_is_asked_for_again_and_nothing_is_made_twice(
     kind, url, digits
 ) -> None:
@@ -196,7 +200,7 @@ def test_a_key_goes_with_what_makes_a_calibration_and_stays_the_same() -> None:
     assert first == again != another
 
 
-@pytest.mark.parametrize("kind", ["sync", pytest.param("async", marks=pytest.mark.slow)])
+@one_kind
 def test_an_interrupted_wait_cancels_the_calibration_if_asked_to(kind, url) -> None:
     model = endless_above(1000.0, turns=TURNS)
 
