@@ -69,9 +69,9 @@ def ask(client: httpx.Client, name: str, inputs: np.ndarray = ROWS) -> httpx.Res
     return client.post("/predict", json=body)
 
 
-def state_of(client: httpx.Client, name: str) -> dict:
+def state_of(client: httpx.Client, name: str, version: int = 1) -> dict:
     states = client.get("/models").json()["models"]
-    return next(state for state in states if state["name"] == f"{name}@1")
+    return next(state for state in states if state["name"] == f"{name}@{version}")
 
 
 @pytest.mark.parametrize(
@@ -123,10 +123,10 @@ def test_lost_samples_fail_only_the_calibration_that_needs_them(client) -> None:
 
 @pytest.mark.parametrize("case", quick(CASES, "last layer", "ensemble"))
 def test_measures_of_several_runs_agree_with_their_records(client, folder, case) -> None:
-    name = started(client, case, name="several-runs")["name"]
-    say_made_on_cuda(folder, name)
-    assert ask(client, name, labelled_sets()["evaluation_inputs"][:5]).is_success
-    assert state_of(client, name)["parity"] == "checked"
+    made = started(client, case, name="several-runs")
+    say_made_on_cuda(folder, made["name"])
+    assert ask(client, made["id"], labelled_sets()["evaluation_inputs"][:5]).is_success
+    assert state_of(client, made["name"], made["version"])["parity"] == "checked"
 
 
 @pytest.fixture
