@@ -153,14 +153,6 @@ class TestLastLayer:
             records.mean_label_rank["last_layer_dropout_variance@20"],
         )
 
-    @pytest.mark.parametrize(
-        ("name", "rate"),
-        [("last_layer_dropout_cnn", 0.25), ("small_cnn", 0.1), ("squeezenet_like", 0.5)],
-    )
-    def test_the_rate_is_that_of_the_file_or_the_default(self, pool, name, rate):
-        (plan,) = load(pool, name, LAST_LAYER)[1]["passes"]
-        assert plan["rate"] == pytest.approx(rate)
-
 
 class TestEnsemble:
     def test_the_mean_probability_predicts_and_the_members_variance_is_the_measure(self, pool):

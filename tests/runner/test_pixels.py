@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graph_models import constant, make_model, node, value
-from onnx import TensorProto
 from runner_models import (
     PASSES_FOLDER,
     digits_model,
@@ -86,26 +84,6 @@ def test_pixels_is_a_name_like_any_other_without_preprocessing(pool, tmp_path):
     np.testing.assert_array_equal(outputs.top_classes[:, 0], (rows(5) @ matrix).argmax(axis=1))
 
 
-def test_integers_take_pixels_as_they_are(pool, tmp_path):
-    flat = make_model(
-        [
-            node("Flatten", ["x"], ["flat"]),
-            node("Cast", ["flat"], ["f"], to=TensorProto.FLOAT),
-            node("MatMul", ["f", "w"], ["y"]),
-        ],
-        inputs=[value("x", ("N", 2, 3, 3), TensorProto.UINT8)],
-        outputs=[value("y", ("N", 10))],
-        initializers=[constant("w", np.random.default_rng(0).normal(0, 0.01, (18, 10)))],
-    )
-    files = save(tmp_path, flat)
-    pixels = np.random.default_rng(1).integers(0, 256, (9, 2, 3, 3), dtype=np.uint8)
-    preprocessing = Preprocessing(colour="bgr", layout="nhwc")
-    resolved = inspected(pool, files, trial={"pixels": pixels}, preprocessing=preprocessing)
-    outputs = pool.predict(files, resolved.resolved, {"pixels": pixels})
-    plain = inspected(pool, files, trial={"x": pixels}).resolved
-    check_same(outputs, pool.predict(files, plain, {"x": pixels[..., ::-1].copy()}))
-
-
 @pytest.mark.parametrize(
     ("specs", "changes", "words"),
     [
@@ -119,7 +97,10 @@ def test_integers_take_pixels_as_they_are(pool, tmp_path):
 )
 def test_preprocessing_that_never_fits_the_inputs_is_refused(specs, changes, words):
     ModelInputs([SPEC], GREY).check_preprocessing()
-    ModelInputs([INTEGERS], dataclasses.replace(GREY, scale=1.0)).check_preprocessing()
+    integers = ModelInputs([INTEGERS], dataclasses.replace(GREY, scale=1.0))
+    integers.check_preprocessing()
+    feeds = integers.fitted({"pixels": PIXELS}, location="rows", start=0)
+    np.testing.assert_array_equal(feeds["inputs"], X * 16)
     with pytest.raises(InvalidConfig, match=words) as refused:
         ModelInputs(specs, dataclasses.replace(GREY, **changes)).check_preprocessing()
     assert refused.value.violations[0].location == "config.preprocessing"
@@ -177,8 +158,3 @@ INVALID += [{"std": [1.0, 1.0, 0.0]}, {"std": [1.0, 1.0, float("nan")]}]
 def test_invalid_preprocessing_is_refused(changes):
     with pytest.raises(FieldError):
         convert(PRESETS["clip"].as_dict() | changes, Preprocessing)
-
-
-@pytest.mark.parametrize("preset", PRESETS.values())
-def test_stored_preprocessing_is_read_back(preset):
-    assert convert(json.loads(json.dumps(preset.as_dict())), Preprocessing) == preset

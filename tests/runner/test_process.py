@@ -4,7 +4,6 @@ import os
 import resource
 import signal
 import subprocess
-import threading
 import time
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -26,9 +25,8 @@ from service.runner.process import (
     CpuTimeLimit,
     RunnerProcess,
     RunnerStartFailed,
-    describe_exit,
 )
-from service.runner.spawner import FIRST_BACK_OFF_SECONDS, LongLivedThread, Spawner
+from service.runner.spawner import FIRST_BACK_OFF_SECONDS, Spawner
 
 pytestmark = pytest.mark.process
 
@@ -66,9 +64,7 @@ def surroundings(start_child):
         session = (folder / "stat").read_text().rpartition(")")[2].split()[1:4]
         opened = [path.readlink().name.split(":")[0] for path in (folder / "fd").iterdir()]
         return {
-            "parent, group and session": [
-                "own" if number == str(child.pid) else number for number in session
-            ],
+            "parent, group, session": ["own" if n == str(child.pid) else n for n in session],
             "open files": sorted(opened),
             "standard input": (folder / "fd" / "0").readlink(),
             "its folder is gone": (folder / "cwd").readlink().name.endswith("(deleted)"),
@@ -91,23 +87,14 @@ def test_a_child_s_surroundings_are_empty_and_a_fork_has_the_same(monkeypatch):
 
 @pytest.mark.parametrize("start_child", [SERVER.start_child, RunnerProcess.start])
 def test_a_child_is_locked_in_and_limited_before_it_reads_a_model(tmp_path, start_child):
-    started = []
-
-    def remembered():
-        started.append(start_child())
-        return started[-1]
-
-    with RunnerPool(device="cpu", threads=1, start_child=remembered) as pool:
+    started = Starts(start=start_child)
+    with RunnerPool(device="cpu", threads=1, start_child=started) as pool:
         pool.inspect(save(tmp_path, linear()), top_k=(1,), trial={"x": rows(20)})
-        status = Path(f"/proc/{started[0].pid}/status").read_text().split("\n")
-        assert limit(started[0].pid) != resource.RLIM_INFINITY
+        pid = started.children[0].pid
+        status = Path(f"/proc/{pid}/status").read_text().split("\n")
+        assert limit(pid) != resource.RLIM_INFINITY
     assert {"NoNewPrivs:\t1", "Seccomp:\t2"} <= set(status)
-    assert wait_until(lambda: all(is_gone(child.pid) for child in started))
-
-
-def test_the_end_of_a_child_is_described():
-    ends = {3: "exit status 3", -11: "killed by SIGSEGV", -99: "killed by signal 99"}
-    assert {code: describe_exit(code) for code in ends} == ends
+    assert wait_until(lambda: all(is_gone(child.pid) for child in started.children))
 
 
 LIES = ["another sequence", "another kind", "nonsense", "enormous arrays", "long fields"]
@@ -162,12 +149,6 @@ def limit(pid):
 
 
 class TestProcessorTime:
-    @pytest.fixture
-    def sleeping(self):
-        with subprocess.Popen(["sleep", "600"]) as process:
-            yield process
-            process.kill()
-
     def test_the_kernel_ends_a_process_whose_time_is_not_extended(self):
         with subprocess.Popen(["sh", "-c", "while :; do :; done"]) as spinning:
             CpuTimeLimit(spinning.pid, renewed_seconds=0).extend(0.1)
@@ -184,21 +165,19 @@ class TestProcessorTime:
         finally:
             resource.setrlimit(resource.RLIMIT_CPU, before)
 
-    def test_requests_in_a_row_set_the_limit_once(self, sleeping):
-        time_of_child = CpuTimeLimit(sleeping.pid, renewed_seconds=1000)
-        time_of_child.extend(10)
-        first = limit(sleeping.pid)
-        assert first != resource.RLIM_INFINITY
-        resource.prlimit(sleeping.pid, resource.RLIMIT_CPU, (first + 5, resource.RLIM_INFINITY))
-        time_of_child.extend(10)
-        assert limit(sleeping.pid) == first + 5
-        time_of_child.extend(2000)
-        assert limit(sleeping.pid) > first + 5
-
-    def test_a_process_that_has_ended_is_left_alone(self, sleeping):
-        sleeping.kill()
-        sleeping.wait()
-        CpuTimeLimit(sleeping.pid).extend(10)
+    def test_requests_in_a_row_set_the_limit_once(self):
+        with subprocess.Popen(["sleep", "600"]) as sleeping:
+            time_of_child = CpuTimeLimit(sleeping.pid, renewed_seconds=1000)
+            time_of_child.extend(10)
+            first = limit(sleeping.pid)
+            assert first != resource.RLIM_INFINITY
+            resource.prlimit(sleeping.pid, resource.RLIMIT_CPU, (first + 5, resource.RLIM_INFINITY))
+            time_of_child.extend(10)
+            assert limit(sleeping.pid) == first + 5
+            time_of_child.extend(2000)
+            assert limit(sleeping.pid) > first + 5
+            sleeping.kill()
+        CpuTimeLimit(sleeping.pid).extend(10)  # a process that has ended is left alone
 
 
 class Starts:
@@ -296,27 +275,5 @@ threading.Thread(target=later).start()
 """
 
 
-class TestThread:
-    @pytest.fixture
-    def thread(self):
-        made = LongLivedThread("t")
-        yield made
-        made.close()
-
-    def test_all_calls_run_on_one_other_thread_and_errors_reach_their_caller(self, thread):
-        threads = {thread.submit(threading.get_ident).result() for _ in range(5)}
-        assert len(threads) == 1
-        assert threading.get_ident() not in threads
-        with pytest.raises(ZeroDivisionError):
-            thread.submit(lambda: 1 / 0).result()
-        assert thread.submit(lambda: 2).result() == 2
-
-    @pytest.mark.parametrize("is_used", [True, False])
-    def test_calls_after_closing_are_cancelled(self, thread, is_used):
-        if is_used:
-            thread.submit(lambda: 1).result()
-        thread.close()
-        assert thread.submit(lambda: 1).cancelled()
-
-    def test_the_thread_outlives_the_main_thread(self, tmp_path):
-        assert run_apart(AFTER_MAIN, folder=tmp_path) == "alive\n"
+def test_the_thread_of_the_spawner_outlives_the_main_thread(tmp_path):
+    assert run_apart(AFTER_MAIN, folder=tmp_path) == "alive\n"
