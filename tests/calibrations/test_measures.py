@@ -60,6 +60,7 @@ PROBABILITIES = np.exp(LOGITS - logsumexp(LOGITS, axis=1, keepdims=True))
         ("supplied:", OUTPUTS),
         ("supplied:ours", npz(logits=LOGITS, labels=LABELS, uncertainty_ours=np.ones(400, "f4"))),
         ("output:x", OUTPUTS),
+        ("score", OUTPUTS),
     ],
 )
 def test_what_outputs_do_not_have_is_refused(client, measure: str, content: bytes) -> None:

@@ -231,12 +231,6 @@ def test_options_of_classes_are_refused(client, config, location) -> None:
     assert error["location"] == location
 
 
-def test_the_measure_of_pairs_needs_pairs(client) -> None:
-    content = npz(logits=rng.normal(size=(60, 3)), labels=rng.integers(0, 3, 60))
-    response = calibrate(client, calibration=content, config='{"measures": ["score"]}')
-    assert response.json()["errors"][0]["location"] == "config.measures"
-
-
 @pytest.mark.parametrize(
     ("body", "location"),
     [
