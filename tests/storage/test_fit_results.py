@@ -1,0 +1,162 @@
+"""Bin tables and scores as rows, and back. Nothing here is about a dialect: one is enough."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from sqlalchemy.exc import InvalidRequestError
+from stored_rows import queue_calibration, tenant_of
+
+from howsure.statistics.bins.intervals import IntervalOptions
+from howsure.statistics.bins.prior import BetaPrior
+from howsure.statistics.bins.table import BinTable
+from howsure.statistics.comparison import PairedDifference
+from howsure.statistics.fit.cross_validation import FoldScore
+from howsure.statistics.fit.result import BaselineFit
+from service.storage.fit_results import (
+    bin_table_row,
+    core_table,
+    score_rows,
+    scores_of,
+    served_tables,
+    tables_of,
+)
+from service.storage.tenants import ALL_TENANTS
+
+LOW = np.float32(0.1)
+EXACT = 0.1 + 2**-55
+# Neighbours in float32, counts above 32 bits, denormals, and an empty bin without a mean.
+AWKWARD = BinTable(
+    edges=np.array([-np.inf, LOW, np.nextafter(LOW, np.float32(1)), np.inf], np.float32),
+    counts=[2**40, 7, 0],
+    hits=[2**40 - 1, 0, 0],
+    prior=BetaPrior(EXACT, 1e-6, degenerate=True),
+    probability=[1 - 1e-12, 1 / 3, 1e-12],
+    lower=[0.5, 5e-324, 0.0],
+    upper=[1.0, EXACT, 1e-9],
+    mean_uncertainty=[-1e300, 5e-324, math.nan],
+    requested_bins=1000,
+    monotone=True,
+    interval=IntervalOptions("clopper_pearson", 0.999, simultaneous=True),
+)
+
+
+@pytest.fixture
+def dialect():
+    return "sqlite"
+
+
+@pytest.fixture
+def calibration(database):
+    return queue_calibration(database)
+
+
+def keep(database, *rows):
+    with database.session(ALL_TENANTS) as session:
+        session.add_all(rows)
+
+
+def table_row(calibration, *, measure="margin", k=1, served=True, **columns):
+    owner = {"tenant_id": calibration.tenant_id, "calibration_id": calibration.id}
+    columns = {"quantile_bins": 7} | owner | columns
+    return bin_table_row(AWKWARD, measure=measure, column=measure, k=k, served=served, **columns)
+
+
+def test_a_table_comes_back_exactly_as_it_was(database, calibration):
+    analysis = {"ood_thresholds": {"0.99": EXACT}, "guarantee": None}
+    curves = {"risk_coverage": {"coverage": [0.5, 1.0], "risk": [0.0, 0.25]}}
+    keep(database, table_row(calibration, analysis=analysis, curves=curves))
+    with database.reading(ALL_TENANTS) as session:
+        [row] = tables_of(session, tenant_of(database), calibration.id, with_curves=True)
+    assert (row.quantile_bins, row.analysis, row.curves) == (7, analysis, curves)
+    assert (row.bins[0].lower, row.bins[-1].upper, row.n_samples) == (None, None, 2**40 + 7)
+    assert [one.odds_ratio for one in row.bins] == AWKWARD.odds_ratios.tolist()
+    table = core_table(row)
+    for field in dataclasses.fields(table):
+        ours, theirs = getattr(table, field.name), getattr(AWKWARD, field.name)
+        np.testing.assert_array_equal(ours, theirs, err_msg=field.name, strict=True)
+
+
+def test_tables_come_by_event_and_then_as_they_were_fitted(database, calibration):
+    keep(database, table_row(queue_calibration(database)))
+    for k, measure in ((5, "margin"), (1, "margin"), (1, "entropy")):
+        keep(database, table_row(calibration, k=k, measure=measure, served=measure == "margin"))
+    with database.reading(ALL_TENANTS) as session:
+        owner = (session, tenant_of(database), calibration.id)
+        all_tables, served = tables_of(*owner), served_tables(*owner)
+        events = [(row.k, row.measure) for row in all_tables]
+        assert events == [(1, "margin"), (1, "entropy"), (5, "margin")]
+        assert [(row.k, row.measure) for row in served] == [(1, "margin"), (5, "margin")]
+        for row in (served[0], all_tables[0]):
+            # Curves are long: they are never read by accident.
+            with pytest.raises(InvalidRequestError, match="raiseload"):
+                _ = row.curves
+
+
+NLL, UNDEFINED = FoldScore(0.1234567890123456, 1e-300, 10, 0.12), FoldScore(None, None, 0, None)
+
+
+def judged(scores, evaluation=None, **differences):
+    options = {"name": "any", "log_floor": 0.001, "evaluation": evaluation}
+    return BaselineFit(scores=scores, **options, **differences)
+
+
+def fit_rows(calibration, k=1, *, measures=None, baselines=None, oracle=None):
+    owner = {"tenant_id": calibration.tenant_id, "calibration_id": calibration.id, "k": k}
+    return score_rows(**owner, measures=measures or {}, baselines=baselines or {}, oracle=oracle)
+
+
+def read_scores(database, calibration):
+    with database.reading(ALL_TENANTS) as session:
+        return scores_of(session, tenant_of(database), calibration.id)
+
+
+def test_scores_come_back_in_the_order_of_the_fit(database, calibration):
+    measures = {
+        "neg_log_pmax": judged({"nll": NLL, "auroc": UNDEFINED}, {"nll": 0.5, "auroc": None}),
+        "entropy": judged({"nll": NLL}),
+    }
+    raw = judged({"nll": NLL}, {"nll": 0.25})
+    keep(database, *fit_rows(queue_calibration(database), measures=measures))
+    keep(database, *fit_rows(calibration, 5, measures=measures))
+    keep(database, *fit_rows(calibration, measures=measures, baselines={"raw": raw}, oracle=raw))
+    rows = read_scores(database, calibration)
+    assert [row.k for row in rows] == [1] * 9 + [5] * 5
+    assert [(row.subject_kind, row.subject, row.phase, row.name) for row in rows[:9]] == [
+        ("measure", "neg_log_pmax", "cross_validation", "nll"),
+        ("measure", "neg_log_pmax", "cross_validation", "auroc"),
+        ("measure", "neg_log_pmax", "evaluation", "nll"),
+        ("measure", "neg_log_pmax", "evaluation", "auroc"),
+        ("measure", "entropy", "cross_validation", "nll"),
+        ("baseline", "raw", "cross_validation", "nll"),
+        ("baseline", "raw", "evaluation", "nll"),
+        ("oracle", "any", "cross_validation", "nll"),
+        ("oracle", "any", "evaluation", "nll"),
+    ]
+    for row, score in zip(rows, (NLL, UNDEFINED), strict=False):
+        assert FoldScore(row.mean, row.std, row.folds, row.pooled) == score
+    assert [(row.value, row.mean, row.folds) for row in rows[2:4]] == [
+        (0.5, None, None),
+        (None, None, None),
+    ]
+
+
+def test_paired_differences_stand_beside_the_scores_they_are_of(database, calibration):
+    """None of a score that there is not is dropped in silence."""
+    folds, samples = PairedDifference(-0.125, None, 10), PairedDifference(0.5, 0.25, 5000)
+    differences = {"difference": {"nll": folds}, "evaluation_difference": {"nll": samples}}
+    baseline = judged({"nll": NLL, "ece": NLL}, {"nll": 0.2}, **differences)
+    keep(database, *fit_rows(calibration, baselines={"raw": baseline}))
+    assert [
+        (row.phase, row.name, row.difference, row.difference_error, row.difference_pairs)
+        for row in read_scores(database, calibration)
+        if row.difference is not None
+    ] == [
+        ("cross_validation", "nll", -0.125, None, 10),
+        ("evaluation", "nll", 0.5, 0.25, 5000),
+    ]
+    for kind, difference in differences.items():
+        baseline = judged({"nll": NLL}, {"nll": 0.2}, **{kind: {"other": difference["nll"]}})
+        with pytest.raises(KeyError, match="other"):
+            fit_rows(calibration, baselines={"raw": baseline})
