@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 
 OUTSIDE := $(VENV)/outside
 
-.PHONY: install demo serve test test-slow test-all openapi faults check audit sbom web pictures deploy-check lock clean
+.PHONY: install demo serve quick test test-slow test-all openapi faults check audit sbom web pictures deploy-check lock clean
 
 install: $(VENV)/.installed
 
@@ -30,20 +30,25 @@ serve: install
 # One BLAS thread in each worker; more threads would compete. Bytecode is always cached: otherwise
 # each of the hundreds of processes would compile again.
 PYTEST := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 $(BIN)/pytest
-# Three workers on two processors, because many tests wait for processes and clocks. All tests of a
-# file run in one worker, so that their shared fixtures are made once.
-WORKERS := -n $(shell echo $$(( (3 * $$(getconf _NPROCESSORS_ONLN) + 1) / 2 ))) --dist loadfile
+# Three workers on two processors, because many tests wait for processes and clocks. A worker that
+# is done takes tests from others; those of a file mostly stay together, with their fixtures.
+WORKERS := -n $(shell echo $$(( (3 * $$(getconf _NPROCESSORS_ONLN) + 1) / 2 ))) --dist worksteal
 LONG := --hypothesis-profile=long
 
-# Tests each rule at least once. Takes about 15 minutes on two cores.
-test: install
-	$(PYTEST) $(WORKERS)
+# Tests that start no process and no service, in about a minute: for every save.
+quick: install
+	$(PYTEST) -n $(shell getconf _NPROCESSORS_ONLN) --dist worksteal --quick
 
-# The tests that `make test` omits: long forms, clusters, browsers. `make test-all` runs everything, with more examples of each property.
-# .ci/run omits further cases of tests that have quick ones: make test-slow SLOW="slow and not further"
-SLOW := slow
+# Tests each rule at least once. .ci/run adds slow tests, with SELECT, and checks, with CHECKS.
+SELECT := not slow
+CHECKS :=
+test: install
+	$(PYTEST) $(WORKERS) -m "$(SELECT)" $(CHECKS)
+
+# The tests that `make test` omits: long forms, clusters, browsers, new examples of each property.
+# `make test-all` runs everything, also further cases of tests that have quick ones.
 test-slow: install $(OUTSIDE)/.installed
-	$(PYTEST) $(WORKERS) -m "$(SLOW)"
+	$(PYTEST) $(WORKERS) $(LONG) -m "slow"
 
 test-all: install $(OUTSIDE)/.installed
 	$(PYTEST) $(WORKERS) $(LONG) -m ""

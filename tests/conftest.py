@@ -31,6 +31,7 @@ pytest_plugins = ["golden_texts", "no_processes", "price_list"]
 hypothesis.settings.register_profile(
     "quick", deadline=None, max_examples=25, print_blob=True, derandomize=True
 )
+hypothesis.settings.register_profile("new", deadline=None, max_examples=25, print_blob=True)
 hypothesis.settings.register_profile("long", deadline=None, max_examples=100, print_blob=True)
 # `--hypothesis-profile=long` is for `make test-slow` and `make test-all`.
 hypothesis.settings.load_profile("quick")
