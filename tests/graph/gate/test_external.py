@@ -9,13 +9,9 @@ import pytest
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 from graph_models import (
-    BIAS,
-    BLOB,
-    EXTERNAL_WEIGHTS,
     branched,
     external,
     function_call,
-    linear,
     make_model,
     node,
     run_session,
@@ -35,8 +31,22 @@ from service.graph.load import load_onnx_model
 X = np.random.default_rng(1).normal(size=(3, 40)).astype(np.float32)
 
 
+WEIGHTS = np.random.default_rng(0).normal(size=(40, 20)).astype(np.float32)
+BIAS = np.arange(20, dtype=np.float32)
+BLOB = WEIGHTS.tobytes() + BIAS.tobytes()
+
+
 def weights(name="w"):
     return external(name, [40, 20], 0, 3200)
+
+
+def linear(weights=None, bias=None):
+    """Return a linear model whose weights lie in ``w.data``, of which ``BLOB`` is the content."""
+    initializers = [
+        weights or external("w", [40, 20], 0, 3200),
+        bias or external("b", [20], 3200, 80),
+    ]
+    return make_model(steps("m = MatMul(x, w); y = Add(m, b)"), initializers=initializers)
 
 
 def in_constant():
@@ -95,7 +105,7 @@ def test_weights_come_from_memory_and_never_from_the_folder(
         list(in_memory), buffers, [len(buffer) for buffer in buffers]
     )
     y = run_session(loaded, {"x": X}, options)["y"]
-    np.testing.assert_allclose(y, X @ EXTERNAL_WEIGHTS + bias, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(y, X @ WEIGHTS + bias, rtol=1e-4, atol=1e-4)
 
 
 def test_sparse_weights_are_found():
