@@ -41,7 +41,7 @@ def test_a_copy_is_gone_after_its_use(location, request, tmp_path):
 def test_what_is_not_what_was_stored_is_refused_where_it_is_verified(store):
     stored = store.put_bytes(KEY, b"content")
     store.put_bytes(KEY, b"c0ntent")
-    with pytest.raises(ArtifactDamaged, match="not what was stored"):
+    with pytest.raises(ArtifactDamaged):
         store.get_bytes(KEY, stored.sha256)
     with pytest.raises(ArtifactDamaged), store.local_path(KEY, stored.sha256):
         pytest.fail("a damaged file was handed out")
@@ -50,21 +50,20 @@ def test_what_is_not_what_was_stored_is_refused_where_it_is_verified(store):
 
 
 def test_a_missing_file_is_told_without_a_path_of_this_machine(store, tmp_path):
-    with pytest.raises(ArtifactDamaged, match="missing") as caught:
-        store.get_bytes(KEY, "0" * 64)
-    assert str(tmp_path) not in caught.value.message
-    assert KEY not in caught.value.message
-    with pytest.raises(ArtifactDamaged, match="missing"), store.local_path(KEY, "0" * 64):
-        pytest.fail("a missing file was handed out")
-    with pytest.raises(ArtifactDamaged, match="missing"), store.unverified_path(KEY):
-        pytest.fail("a missing file was handed out")
+    for read in (
+        lambda: store.get_bytes(KEY, "0" * 64),
+        lambda: store.local_path(KEY, "0" * 64).__enter__(),
+        lambda: store.unverified_path(KEY).__enter__(),
+    ):
+        with pytest.raises(ArtifactDamaged, match="missing") as refused:
+            read()
+        assert str(tmp_path) not in refused.value.message
+        assert KEY not in refused.value.message
 
 
+BAD_NAMES = ("../x", ".hidden", "a//b", "a\n", "ä", "a" * 500)
 BAD_KEYS = ["", "/etc/passwd", "model.onnx", f"calibrations/{CALIBRATION.upper()}/a"]
-BAD_KEYS += [
-    f"calibrations/{CALIBRATION}/{name}"
-    for name in ("../x", ".hidden", "a//b", "a\n", "ä", "a" * 500)
-]
+BAD_KEYS += [f"calibrations/{CALIBRATION}/{name}" for name in BAD_NAMES]
 
 
 def test_a_key_that_the_server_did_not_make_is_refused(tmp_path):
@@ -113,11 +112,10 @@ def test_threads_may_put_and_delete_side_by_side(store):
 
 
 def test_a_location_that_is_none_is_refused():
-    for location, words in {
-        "https://host/folder": "not at https://",
-        "ftp://host/folder": "not at ftp://",
-        "s3://": "s3://bucket/folder",
-        "az://container/folder": "Account must be specified",
-    }.items():
+    for location, words in (
+        ("ftp://host/folder", "ftp://"),
+        ("s3://", "s3://bucket"),
+        ("az://container/folder", "Account"),
+    ):
         with pytest.raises(ValueError, match=words):
             open_artifact_store(location)

@@ -14,8 +14,8 @@ from runner_children import wait_until
 from service.errors import Overloaded, StorageFull
 from service.storage.artifact_store import CHUNK_BYTES, open_artifact_store
 
-CALIBRATION = "0b8f6a1e-5d0c-4c3e-9d62-3a1f0c9b7e55"
-KEY = f"calibrations/{CALIBRATION}/model-0"
+FOLDER = "calibrations/0b8f6a1e-5d0c-4c3e-9d62-3a1f0c9b7e55"
+KEY = f"{FOLDER}/model-0"
 
 
 @pytest.fixture
@@ -33,23 +33,19 @@ def files_below(folder):
 
 
 def test_a_store_hands_out_its_own_file_and_deletes_folders_with_it(store, folder):
+    """Files of others are neither listed nor in the way."""
+    others = folder / "calibrations" / "lost+found"
+    others.mkdir(parents=True)
+    (others / "#1").touch()
     stored = store.put_bytes(KEY, b"content")
     with store.local_path(KEY, stored.sha256) as path:
         assert path == folder / KEY
-    assert path.exists()
     by_url = open_artifact_store(f"file://{folder}")
     assert by_url.get_bytes(KEY, stored.sha256) == b"content"
-    store.put_bytes(f"calibrations/{CALIBRATION}/shards/0", b"x")
-    store.delete([KEY, f"calibrations/{CALIBRATION}/shards/0"])
-    assert list(folder.iterdir()) == []
-
-
-def test_files_of_others_are_neither_listed_nor_in_the_way(store, folder):
-    (folder / "calibrations" / "lost+found").mkdir(parents=True)
-    (folder / "calibrations" / "lost+found" / "#1").touch()
-    (folder / "README").touch()
-    store.put_bytes(KEY, b"x")
-    assert [file.key for file in store.files()] == [KEY]
+    store.put_bytes(f"{FOLDER}/shards/0", b"x")
+    assert [file.key for file in store.files()] == [KEY, f"{FOLDER}/shards/0"]
+    store.delete([KEY, f"{FOLDER}/shards/0"])
+    assert list((folder / "calibrations").iterdir()) == [others]
 
 
 PUT_STANDARD_INPUT = """
@@ -103,5 +99,5 @@ def test_no_space_is_told_and_leaves_no_file(store, folder, tmp_path):
     with file_size_limit(2**20):
         with pytest.raises(StorageFull):
             store.put_bytes(KEY, bytes(3 * 2**20))
-        assert files_below(folder) == []
-        store.put_bytes(KEY, b"a small one still fits")
+        store.put_bytes(f"{KEY}.data", b"a small one still fits")
+    assert files_below(folder) == [folder / f"{KEY}.data"]

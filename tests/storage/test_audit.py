@@ -10,17 +10,17 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DatabaseError
+from stored_rows import tenant_of
 
 from models import AuditEntry
 from service.access.audit_log import AuditEvent
 from service.storage.audit_log import audit_of_all, audit_page
-from service.storage.tenants import ALL_TENANTS, default_tenant_id, tenant_named
+from service.storage.tenants import ALL_TENANTS
 
 
 @pytest.fixture
 def tenant_id(database) -> uuid.UUID:
-    with database.reading(ALL_TENANTS) as session:
-        return default_tenant_id(session)
+    return tenant_of(database)
 
 
 def add(database, tenant_id, action="promote", subject="one", **options) -> None:
@@ -102,26 +102,10 @@ def test_a_row_is_kept_with_what_it_tells_of_or_not_at_all(database, tenant_id) 
     assert act.is_committed
 
 
-def test_pages_hold_each_row_once_newest_first(database, tenant_id) -> None:
-    with database.session(ALL_TENANTS) as session:
-        other = tenant_named(session, "other")
-    for number in range(5):
-        add(database, tenant_id, subject=str(number))
-    add(database, other)
-    with database.reading(ALL_TENANTS) as session:
-        first, cursor = audit_page(session, tenant_id, limit=3, only={})
-        second, end = audit_page(session, tenant_id, cursor=cursor, limit=3, only={})
-    found = [*first, *second]
-    assert end is None
-    assert sorted(row.subject for row in found) == [str(number) for number in range(5)]
-    assert found == sorted(found, key=lambda row: row.created_at, reverse=True)
-
-
 FILTERS = [
     ({"subject": "a"}, {"a"}),
-    ({"result": "refused"}, {"c"}),
-    ({"key_id": "0123456789Ab"}, {"b", "c"}),
     ({"key_id": "0123456789Ab", "action": "refit"}, {"b"}),
+    ({"key_id": "0123456789Ab", "result": "refused"}, {"c"}),
     ({"subject": "\x00"}, set()),
 ]
 

@@ -1,16 +1,25 @@
 import uuid
+from contextlib import suppress
 
 import pytest
 from databases import put_sqlite_file
 from own_process import file_size_limit
-from sqlalchemy import func, insert, select, text
+from sqlalchemy import Engine, event, func, insert, select, text
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from stored_rows import add_tenant, at_once
 
 import models
 from service.errors import Overloaded, StorageFull
-from service.storage.database import make_engine, open_database
+from service.storage.database import (
+    SQLITE_BUSY_SECONDS,
+    make_engine,
+    open_database,
+    snapshot,
+)
+from service.storage.schema import upgrade
 from service.storage.tenants import ALL_TENANTS
+
+FULL, ON, OFF = 2, 1, 0
 
 
 @pytest.fixture
@@ -34,21 +43,15 @@ def tenants(database):
 def test_a_session_commits_at_its_end_and_an_exception_undoes_it(database):
     """Only the first is news."""
 
-    def write(name, error=None):
-        with database.session(ALL_TENANTS) as session:
-            session.add(models.Tenant(id=uuid.uuid4(), name=name))
-            session.flush()
-            if error is not None:
-                raise error
-
     before = database.generation
-    assert tenants(database) == 1
-    with pytest.raises(ZeroDivisionError):
-        write("second", ZeroDivisionError)
+    with suppress(ZeroDivisionError), database.session(ALL_TENANTS) as session:
+        session.add(second_tenant())
+        session.flush()
+        raise ZeroDivisionError
     with pytest.raises(IntegrityError):  # a bug, which is not disguised
-        write(models.DEFAULT_TENANT)
+        add_tenant(database, models.DEFAULT_TENANT)
     assert (tenants(database), database.generation) == (1, before)
-    write("second")
+    add_tenant(database, "second")
     assert tenants(database) == 2
     assert database.generation > before
 
@@ -56,15 +59,11 @@ def test_a_session_commits_at_its_end_and_an_exception_undoes_it(database):
 def test_what_may_have_been_written_is_news(sqlite_database):
     before = sqlite_database.generation
 
-    def write() -> None:
-        with sqlite_database.session(ALL_TENANTS) as session:
-            # Checked at the end of the transaction, which therefore fails.
-            session.execute(text("PRAGMA defer_foreign_keys = ON"))
-            nobodys = {"tenant_id": uuid.uuid4(), "name": "nobody's"}
-            session.add(models.CalibrationName(**nobodys, last_version=1))
-
-    with pytest.raises(IntegrityError):
-        write()
+    nobodys = models.CalibrationName(tenant_id=uuid.uuid4(), name="nobody's", last_version=1)
+    with pytest.raises(IntegrityError), sqlite_database.session(ALL_TENANTS) as session:  # noqa: PT012
+        # Checked at the end of the transaction, which therefore fails.
+        session.execute(text("PRAGMA defer_foreign_keys = ON"))
+        session.add(nobodys)
     assert sqlite_database.generation > before
 
 
@@ -116,15 +115,10 @@ def test_a_full_disk_is_told_and_leaves_nothing(sqlite_database):
     assert tenants(sqlite_database) == 1
     with file_size_limit(0), pytest.raises(StorageFull):
         add_tenant(sqlite_database, "second")
-
-    def fill():
-        with sqlite_database.session(ALL_TENANTS) as session:
-            # SQLite reports a file at its largest allowed size as it reports a full disk.
-            session.execute(text("PRAGMA max_page_count = 1"))
-            session.add_all([second_tenant() for _ in range(5_000)])
-
-    with pytest.raises(StorageFull):
-        fill()
+    with pytest.raises(StorageFull), sqlite_database.session(ALL_TENANTS) as session:  # noqa: PT012
+        # SQLite reports a file at its largest allowed size as it reports a full disk.
+        session.execute(text("PRAGMA max_page_count = 1"))
+        session.add_all([second_tenant() for _ in range(5_000)])
     sqlite_database.dispose()
     assert tenants(sqlite_database) == 1
     add_tenant(sqlite_database, "second")
@@ -133,11 +127,8 @@ def test_a_full_disk_is_told_and_leaves_nothing(sqlite_database):
 
 def test_a_postgresql_that_does_not_answer_is_an_overload():
     database = open_database("postgresql+psycopg://nobody@127.0.0.1:1/none")
-    with (
-        pytest.raises(Overloaded, match="does not answer"),
-        database.session(ALL_TENANTS) as session,
-    ):
-        session.scalar(select(1))
+    with pytest.raises(Overloaded):
+        tenants(database)
     database.dispose()
 
 
@@ -157,7 +148,42 @@ def test_other_databases_are_refused_and_the_folder_of_a_sqlite_file_is_made(tmp
     for url in ("mysql://host/name", "sqlite://", "sqlite:///:memory:"):
         with pytest.raises(ValueError, match="must be"):
             make_engine(url)
-    database = open_database(f"sqlite:///{tmp_path / 'new' / 'folder' / 'file.sqlite3'}")
-    with database.session(ALL_TENANTS) as session:
-        assert session.scalar(select(1)) == 1
+    with make_engine(f"sqlite:///{tmp_path / 'new' / 'folder' / 'file.sqlite3'}").connect() as made:
+        assert made.scalar(select(1)) == 1
+
+
+def settings_of(connection):
+    names = ("journal_mode", "synchronous", "foreign_keys", "busy_timeout", "query_only")
+    return [connection.scalar(text(f"PRAGMA {name}")) for name in names]
+
+
+def test_each_connection_to_a_sqlite_file_is_durable_checks_keys_and_waits(sqlite_database):
+    """Of who reads, writes or makes a backup; on new connections, and on those of the other."""
+    url = str(sqlite_database.engine.url).partition("?")[0]
+    database = open_database(url)
+    for _ in range(2):
+        for opened, query_only in (
+            (database.session(ALL_TENANTS), OFF),
+            (database.reading(ALL_TENANTS), ON),
+            (snapshot(database, holding_files=False), ON),
+            (snapshot(database, holding_files=True), OFF),
+        ):
+            with opened as connection:
+                expected = ["wal", FULL, ON, SQLITE_BUSY_SECONDS * 1000, query_only]
+                assert settings_of(connection) == expected
     database.dispose()
+
+
+def test_a_migration_of_sqlite_waits_longer_and_checks_keys_at_its_end(tmp_path):
+    file, settings = str(tmp_path / "new.sqlite3"), []
+
+    def look(connection):
+        if connection.engine.url.database == file:  # not of a service of this process
+            settings.append(settings_of(connection))
+
+    event.listen(Engine, "begin", look)
+    try:
+        upgrade(f"sqlite:///{file}")
+    finally:
+        event.remove(Engine, "begin", look)
+    assert settings == [["wal", FULL, OFF, 3_600_000, OFF]]

@@ -1,37 +1,37 @@
 """Uploads under way lie in a folder that dies with its process."""
 
-import subprocess
-import sys
-
-from service.storage.file_locks import SpoolFolder
-
-HOLD = """
-import sys
+import os
 from pathlib import Path
+
+import pytest
+from howsure_command import FORKS
+
 from service.storage.file_locks import SpoolFolder
-folder = SpoolFolder.within(Path(sys.argv[1]))
-(folder.path / "upload").write_bytes(b"x")
-print(folder.path, flush=True)
-sys.stdin.read()
-"""
+
+pytestmark = pytest.mark.process
 
 
-def test_the_living_keep_theirs_and_the_dead_do_not(tmp_path) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(tmp_path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as other:
-        path = tmp_path / other.stdout.readline().strip()
-        mine = SpoolFolder.within(tmp_path)
-        assert (path / "upload").exists()
-        assert mine.path != path
+def hold_a_folder(parent, pipe):
+    folder = SpoolFolder.within(parent)
+    (folder.path / "upload").write_bytes(b"x")
+    pipe.send(folder.path)
+    pipe.recv()
+    os._exit(0)  # as a process that is killed
 
-        other.kill()
-        other.wait()
-        SpoolFolder.within(tmp_path).remove()
-        assert not path.exists()
-        assert mine.path.exists()
-        mine.remove()
-    assert [found.name for found in tmp_path.iterdir()] == [".lock"]
+
+def test_the_living_keep_theirs_and_the_dead_do_not(tmp_path: Path) -> None:
+    ours, its_end = FORKS.Pipe()
+    other = FORKS.Process(target=hold_a_folder, args=(tmp_path, its_end))
+    other.start()
+    path = ours.recv()
+    mine = SpoolFolder.within(tmp_path)
+    assert (path / "upload").exists()
+    assert mine.path != path
+
+    ours.send("die")
+    other.join(60)
+    SpoolFolder.within(tmp_path).remove()
+    assert not path.exists()
+    assert mine.path.exists()
+    mine.remove()
+    assert [left.name for left in tmp_path.iterdir()] == [".lock"]
