@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 
 import msgspec
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
@@ -116,25 +117,30 @@ class Served:
         return self.outputs[column]
 
 
-def resolve(model, feeds, *, name=None, kind=None):
+def resolve(model, feeds, **options):
     """Return the choice of output, made on the rows that are fed."""
     loaded = load(model)
     describe_onnx_model(loaded)
-    plan = plan_output(loaded, name=name, kind=kind)
+    plan = plan_output(loaded, **options)
     trial = run_session(probe_graph(loaded, plan), feeds)
     return choose_output(plan, trial, n_samples=len(next(iter(feeds.values()))))
 
 
-def serve(model, feeds, *, name=None, kind=None, top_k=(1, 5), trial=None, run=run_session):
-    """Return all that the serving graph, made from the bytes anew, gives for the rows."""
+def serve(model, feeds, *, top_k=(1, 5), trial=None, run=run_session, scalars=(), **options):
+    """Return all that the serving graph, made from the bytes anew, gives for the rows.
+
+    The output named first by ``scalars`` becomes ``output_0``, and so on.
+    """
     data = as_bytes(model)
-    choice = resolve(data, feeds if trial is None else trial, name=name, kind=kind)
+    choice = resolve(data, feeds if trial is None else trial, scalars=scalars, **options)
     choice = OutputChoice(**json.loads(json.dumps(asdict(choice))))  # as it is stored
     loaded = load_onnx_model(data)
     stored = msgspec.json.encode(describe_onnx_model(loaded))
     description = msgspec.json.decode(stored, type=OnnxModelDescription)
     top_k = [k for k in top_k if k < choice.n_classes]
-    graph = build_serving_graph(loaded, choice, top_k=top_k, with_scores=True)
+    columns = {f"output_{place}": name for place, name in enumerate(scalars)}
+    graph = build_serving_graph(loaded, choice, top_k=top_k, with_scores=True, scalars=columns)
+    onnx.checker.check_model(graph)
     outputs = run(graph, feeds)
     assert all(key.startswith(PREFIX) for key in outputs)
     return Served(
