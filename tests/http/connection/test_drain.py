@@ -3,7 +3,6 @@
 import signal
 import socket
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
@@ -56,12 +55,8 @@ def test_clients_without_pauses_are_answered_until_the_end(target, keeps, socket
         ThreadPoolExecutor(4) as threads,
         hot_front(drain_seconds=0.3, socket_filters=socket_filters) as running,
     ):
-        asking = [
-            threads.submit(
-                ask_until, REFUSALS[socket_filters], running.address, target, answered, keeps=keeps
-            )
-            for _ in range(4)
-        ]
+        arguments = (REFUSALS[socket_filters], running.address, target, answered)
+        asking = [threads.submit(ask_until, *arguments, keeps=keeps) for _ in range(4)]
         for _ in range(40):
             answered.acquire()
         running.stop()
@@ -79,8 +74,7 @@ def test_requests_during_the_drain_are_answered_and_end_their_connection(socket_
             busy.send(post("/predict?released") + post("/predict?x"))
             running.hot.wait_for("released")
             running.server.should_exit = True
-            while not running.front.stopping.is_set():
-                time.sleep(0.001)
+            assert wait_until(running.front.stopping.is_set)
             with running.connect() as new:
                 new.send(post("/ordinary/new"))
                 assert new.answer().headers["connection"] == "close"
@@ -108,8 +102,7 @@ def test_a_client_that_has_just_connected_has_time_to_send_its_request(monkeypat
 
     monkeypatch.setattr(Server, "_wait_for_first_requests", watched)
     with hot_front(drain_seconds=0.1) as running, running.connect() as connection:
-        while not running.server.server_state.connections:
-            time.sleep(0.001)
+        assert wait_until(lambda: running.server.server_state.connections)
         running.server.should_exit = True
         assert is_drained.wait(30)
         connection.send(post("/predict?late"))
@@ -117,16 +110,15 @@ def test_a_client_that_has_just_connected_has_time_to_send_its_request(monkeypat
         assert (answer.json()["query"], answer.headers["connection"]) == ("late", "close")
 
 
-@pytest.mark.parametrize("sent", [post("/predict?x", b"xy"), post("/ordinary/a", b"xy")])
-@pytest.mark.parametrize("missing", [1, 30])
-def test_a_half_received_request_is_answered(sent, missing) -> None:
+@pytest.mark.parametrize(("target", "missing"), [("/predict?x", 1), ("/ordinary/a", 30)])
+def test_a_half_received_request_is_answered(target, missing) -> None:
+    sent = post(target, b"xy")
     with hot_front() as running, running.connect() as connection:
         connection.send(sent[:-missing])
-        while not any(one.reader.is_receiving() for one in running.server.server_state.connections):
-            time.sleep(0.001)
+        connections = running.server.server_state.connections
+        assert wait_until(lambda: any(one.reader.is_receiving() for one in tuple(connections)))
         running.server.should_exit = True
-        while any(server.is_serving() for server in running.server.servers):
-            time.sleep(0.001)
+        assert wait_until(lambda: not any(one.is_serving() for one in running.server.servers))
         connection.send(sent[-missing:])
         answer = connection.answer()
         assert (answer.status, answer.headers["connection"]) == (200, "close")
@@ -140,14 +132,10 @@ def test_a_stopping_service_is_alive_and_not_ready(tmp_path) -> None:
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     with httpx.Client(base_url="http://{}:{}".format(*listener.getsockname())) as client:
-
-        def statuses() -> list[int]:
-            paths = ("/readyz", "/v2/health/ready", "/healthz")
-            return [client.get(path).status_code for path in paths]
-
-        assert statuses() == [200, 200, 200]
+        paths = ("/readyz", "/v2/health/ready", "/healthz")
+        assert [client.get(path).status_code for path in paths] == [200, 200, 200]
         server.should_exit = True
         assert wait_until(app.state.stopping.is_set)
-        assert statuses() == [503, 503, 200]
+        assert [client.get(path).status_code for path in paths] == [503, 503, 200]
     server.handle_exit(signal.SIGINT, None)
     thread.join()
