@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from forked_children import SERVER
@@ -117,22 +118,11 @@ def test_nothing_is_left_of_a_closed_pool(tmp_path):
 
 def test_closing_a_pool_fails_running_and_later_requests(pool, started, model):
     started.moment, started.number = Kind.PREDICT, signal.SIGSTOP
-    errors = []
-
-    def ask():
-        try:
-            pool.predict(*model, {"x": X})
-        except Overloaded as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=ask) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    assert started.reached.wait(60)
-    pool.close()
-    for thread in threads:
-        thread.join()
-    assert len(errors) == 3
+    with ThreadPoolExecutor(3) as threads:
+        asked = [threads.submit(pool.predict, *model, {"x": X}) for _ in range(3)]
+        assert started.reached.wait(60)
+        pool.close()
+    assert [type(answer.exception()) for answer in asked] == [Overloaded] * 3
     with pytest.raises(Overloaded):
         pool.predict(*model, {"x": X})
     pool.close()

@@ -1,12 +1,11 @@
 """Devices and processors: which may be requested, which are tried, and where models go."""
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from forked_children import SERVER
+from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from scripted_child import start_scripted
 
 from service.errors import InferenceFailed
@@ -21,41 +20,31 @@ from service.runner.devices import (
 from service.runner.pool import RunnerPool
 from service.runner.spawner import Spawner
 
-
-def test_threads_are_at_most_the_usable_processors():
-    assert 1 <= usable_cpus() <= len(os.sched_getaffinity(0))
+QUOTAS = {"50000 100000\n": 0.5, "": None, "max": None, "a b": None, "1 2 3": None}
 
 
 def test_the_smallest_quota_of_a_group_and_those_above_it_counts(tmp_path):
+    assert 1 <= usable_cpus() <= len(os.sched_getaffinity(0))
     for folder, text in [("a", "150000 100000\n"), ("a/b", "max 100000\n"), ("a/b/c", "4 1\n")]:
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "cpu.max").write_text(text)
     assert cgroup_quota(tmp_path, "/a/b/c") == 1.5
     assert cgroup_quota(tmp_path, "/other") is None
-
-
-QUOTAS = {"50000 100000\n": 0.5, "": None, "max": None, "a b": None, "1 2 3": None}
-
-
-@pytest.mark.parametrize("text", QUOTAS)
-def test_a_container_has_its_quota_at_the_root_unless_it_is_unreadable(tmp_path, text):
-    (tmp_path / "cpu.max").write_text(text)
-    assert cgroup_quota(tmp_path, "/") == QUOTAS[text]
-
-
-@pytest.mark.parametrize("requested", ["auto", "cpu", "cuda:7", "cuda:0,cuda:10,cuda:2"])
-def test_devices_may_be_requested_by_name(requested):
-    assert requested_devices(requested) == tuple(requested.split(","))
+    for text, quota in QUOTAS.items():  # of a container, at the root; None: unreadable
+        (tmp_path / "cpu.max").write_text(text)
+        assert cgroup_quota(tmp_path, "/") == quota
 
 
 WRONG = ["", "gpu", "cuda:00", "cuda:0 ", "cuda:0,", "cuda:0,cpu", "cuda,cuda:1"]
 WRONG += ["cuda:1,cuda:0,cuda:1"]  # each only once
 
 
-@pytest.mark.parametrize("requested", WRONG)
-def test_other_names_are_refused(requested):
-    with pytest.raises(ValueError, match=r"cuda:N|once"):
-        requested_devices(requested)
+def test_devices_may_be_requested_by_name():
+    for requested in ("auto", "cpu", "cuda:7", "cuda:0,cuda:10,cuda:2"):
+        assert requested_devices(requested) == tuple(requested.split(","))
+    for requested in WRONG:
+        with pytest.raises(ValueError, match=r"cuda:N|once"):
+            requested_devices(requested)
 
 
 @pytest.fixture
@@ -114,50 +103,31 @@ def test_a_child_reports_whether_cuda_is_usable():
 
 
 DEVICES = tuple(Device(f"cuda:{n}", "CUDAExecutionProvider", "it works") for n in range(3))
-KEYS = st.integers(0, 7)
-SIZES = st.integers(0, 5)
+STEPS = st.tuples(
+    st.sampled_from(["place", "resize", "remove"]), st.integers(0, 7), st.integers(0, 5)
+)
 
 
-class PlacementAgainstSums(RuleBasedStateMachine):
-    """A model goes to the device with the least memory, then the fewest models, then the first."""
+@given(st.lists(STEPS, max_size=40))
+def test_a_model_goes_where_there_is_the_least_memory_then_the_fewest_models_then_the_first(steps):
+    placement, loaded = Placement(lambda: DEVICES), {}
 
-    def __init__(self):
-        super().__init__()
-        self.placement = Placement(lambda: DEVICES)
-        self.loaded = {}
-
-    def load(self, device):
-        sizes = [size for where, size in self.loaded.values() if where == device]
+    def load(device):
+        sizes = [size for where, size in loaded.values() if where == device]
         return sum(sizes), len(sizes), DEVICES.index(device)
 
-    @rule(key=KEYS, size=SIZES)
-    def place(self, key, size):
-        expected = self.loaded[key][0] if key in self.loaded else min(DEVICES, key=self.load)
-        assert self.placement.place(key, size) == expected
-        self.loaded[key] = (expected, size)
-
-    @rule(key=KEYS, size=SIZES)
-    def resize(self, key, size):
-        self.placement.resize(key, size)
-        if key in self.loaded:
-            self.loaded[key] = (self.loaded[key][0], size)
-
-    @rule(key=KEYS)
-    def remove(self, key):
-        self.placement.remove(key)
-        self.loaded.pop(key, None)
-
-    @invariant()
-    def the_next_goes_where_there_is_least(self):
-        assert self.placement.place("next", 0) == min(DEVICES, key=self.load)
-        self.placement.remove("next")
-
-
-TestPlacementAgainstSums = PlacementAgainstSums.TestCase
-
-
-def test_many_threads_fill_all_devices_alike():
-    placement = Placement(lambda: DEVICES)
-    with ThreadPoolExecutor(8) as threads:
-        where = list(threads.map(lambda key: placement.place(key, 1), range(300)))
-    assert [where.count(device) for device in DEVICES] == [100, 100, 100]
+    for step, key, size in steps:
+        match step:
+            case "place":
+                expected = loaded[key][0] if key in loaded else min(DEVICES, key=load)
+                assert placement.place(key, size) == expected
+                loaded[key] = (expected, size)
+            case "resize":
+                placement.resize(key, size)
+                if key in loaded:
+                    loaded[key] = (loaded[key][0], size)
+            case "remove":
+                placement.remove(key)
+                loaded.pop(key, None)
+        assert placement.place("next", 0) == min(DEVICES, key=load)
+        placement.remove("next")

@@ -14,16 +14,14 @@ from runner_models import (
     check_head,
     endless_above,
     linear,
-    memory_hungry,
     rows,
     save,
     slow_to_load,
     weights,
 )
 
-from service.errors import DeadlineExceeded, InvalidDataset, InvalidInput, Overloaded
+from service.errors import DeadlineExceeded, Overloaded
 from service.runner.child_requests import ChildRequests
-from service.runner.loaded_models import Deadline, LoadedModels
 from service.runner.messages.onnx_models import OnnxModelFiles
 from service.runner.messages.passes import PassPlan
 from service.runner.pool import RunnerPool
@@ -32,9 +30,6 @@ pytestmark = pytest.mark.process
 
 TOP_K = (1, 5)
 X = rows(20)
-# A guard against hanging.
-PATIENCE = 60.0
-OVERCOMMIT = Path("/proc/sys/vm/overcommit_memory")
 
 
 @pytest.fixture
@@ -90,15 +85,15 @@ def test_models_are_told_apart_by_digests_and_not_by_paths():
     a, b = Path("a"), Path("b")
     one = OnnxModelFiles(a, sha256="1").key({})
     assert OnnxModelFiles(b, sha256="1").key({}) == one
-    others = [OnnxModelFiles(a, sha256="2"), OnnxModelFiles(a, sha256="1", tenant="another")]
-    assert one not in [files.key({}) for files in others]
-    assert OnnxModelFiles(a, sha256="1").key({"top_k": [1]}) != one
-    assert OnnxModelFiles(a).key({}) != OnnxModelFiles(b).key({})
     weighted = [
         OnnxModelFiles(a, {"w": path}, "1", {"w": digest}).key({})
         for path, digest in [(a, "x"), (b, "x"), (a, "y")]
     ]
-    assert weighted[0] == weighted[1] != weighted[2]
+    assert weighted[0] == weighted[1]
+    tenants = [OnnxModelFiles(a, sha256="1", tenant="another").key({}), *weighted[1:]]
+    others = [OnnxModelFiles(a, sha256="2").key({}), OnnxModelFiles(a, sha256="1").key({"k": [1]})]
+    plain = [OnnxModelFiles(path).key({}) for path in (a, b)]
+    assert len({one, *tenants, *others, *plain}) == 8
 
 
 @own_pool_with(max_processes=1, queue_timeout_s=0.3)
@@ -142,61 +137,6 @@ def test_the_parent_imports_no_onnx(tmp_path):
     assert run_apart(WITHOUT_ONNX, path, folder=tmp_path) == "none\n"
 
 
-class TestPlaces:
-    """Places for models, here without processes."""
-
-    @pytest.fixture
-    def places(self):
-        return LoadedModels(None, size=1)
-
-    def test_all_callers_that_wait_for_a_model_share_its_place(self, places):
-        together = threading.Barrier(5)
-
-        def second(waits):
-            with places.hold("second", Deadline(PATIENCE, waits.set)):
-                together.wait(PATIENCE)  # broken unless all hold the place at the same time
-
-        waiting = [threading.Event() for _ in range(5)]
-        with ThreadPoolExecutor(5) as threads:
-            with places.hold("first", Deadline(PATIENCE)):
-                futures = [threads.submit(second, waits) for waits in waiting]
-                assert all(waits.wait(PATIENCE) for waits in waiting)
-            for future in futures:
-                future.result(PATIENCE)
-
-    def test_a_caller_that_waits_enters_when_a_held_place_is_given_its_model(self, places):
-        waits = threading.Event()
-
-        def second():
-            with places.hold("known", Deadline(PATIENCE, waits.set)):
-                pass
-
-        with ThreadPoolExecutor(1) as threads, places.hold(object(), Deadline(PATIENCE)) as place:
-            waiting = threads.submit(second)
-            assert waits.wait(PATIENCE)
-            assert places._rename(place, "known")
-            waiting.result(PATIENCE)
-
-    def test_waiting_ends_at_the_deadline_or_when_its_caller_stops(self, places):
-        now, polls = iter([0.0, 1.0, 1.0, 2.0, 2.0]), iter([None, None])
-
-        def stop_at_the_third_time():
-            if next(polls, "stop") == "stop":
-                raise InterruptedError
-
-        late = Deadline(2.0, clock=lambda: next(now))
-        endless = Deadline(float("inf"), stop_at_the_third_time)
-        for deadline, error in [(late, Overloaded), (endless, InterruptedError)]:
-            with (
-                places.hold("first", Deadline(PATIENCE)),
-                pytest.raises(error),
-                places.hold("second", deadline),
-            ):
-                pass
-            with places.hold("second", Deadline(PATIENCE)):
-                pass
-
-
 @pytest.mark.parametrize(("n_bytes", "seconds"), [(0, 2), (64 * 1024**2, 6), (2**40, 60)])
 def test_a_large_model_has_more_time_for_its_trial(tmp_path, n_bytes: int, seconds: float) -> None:
     requests = ChildRequests(
@@ -238,16 +178,3 @@ def test_an_endless_run_is_ended_and_its_child_goes_on(own_pool, started, tmp_pa
     many = load(own_pool, files, passes=(plan,))
     with pytest.raises(DeadlineExceeded, match=r"0\.5 s"):
         own_pool.predict(*many, {"x": 2000 + X})
-
-
-@pytest.mark.skipif(
-    not OVERCOMMIT.exists() or OVERCOMMIT.read_text().strip() == "1",
-    reason="this machine promises memory that it does not have",
-)
-def test_a_model_that_wants_all_memory_is_refused(own_pool, tmp_path):
-    with pytest.raises(InvalidDataset, match="memory"):
-        load(own_pool, save(tmp_path, memory_hungry()))
-    model = load(own_pool, save(tmp_path, linear(), name="good.onnx"))
-    with pytest.raises(InvalidInput):
-        own_pool.predict(*model, {"x": X[:, :2]})
-    check_answers(own_pool, model)

@@ -25,10 +25,10 @@ from service.runner.messages.frames import (
     MAGIC,
     MAX_TENSOR_BYTES,
     Frame,
-    Header,
     Kind,
     Status,
     encode,
+    parse_header,
 )
 from service.runner.messages.onnx_models import LoadedOnnxModel
 from service.runner.messages.predict_batches import (
@@ -177,10 +177,10 @@ SCRIPTS = {
 
 def answer_unread(sock, channel):
     """Answer the first request, whose number is known, as soon as some of it has arrived."""
-    sock.recv(1, socket.MSG_PEEK)
+    header = parse_header(sock.recv(HEADER.size, socket.MSG_PEEK | socket.MSG_WAITALL))
     batch = Batch([SentBodies(1, "oip", 0, "")], [], 1, 1, 1, 1.0)
     fields = b"".join(encode_batch(batch, [], sequence=1, budget_ms=1))[HEADER.size :]
-    channel.send(Asked(Header(Kind.BATCH, Status.OK, 1, 1, len(fields), 0), fields).rows())
+    channel.send(Asked(header, fields).rows())
     time.sleep(FOR_EVER)
 
 
@@ -192,7 +192,7 @@ def probe(asked, fields, log, *there):
     return asked.frame({"reason": "" if device in there else "it is not there"})
 
 
-def start(sock, channel, script):
+def start(channel, script):
     """Say that the child is ready, or what the script says instead."""
     match script:
         case "never ready":
@@ -206,17 +206,17 @@ def start(sock, channel, script):
         case "die at start":
             sys.exit(3)
     channel.send(encode(Frame(Kind.READY, 0, {"versions": {}})))
-    if script == "answer unread":
-        answer_unread(sock, channel)
 
 
-def answer(channel, script, asked, n_answered):
+def answer(sock, channel, script, asked, n_answered):
     if asked.header.kind is Kind.LOAD:
         found = asked.frame(to_fields(loaded_model()))
         channel.send([*found, b"more"] if script == "talk on after loading" else found)
+        if script == "answer unread":
+            answer_unread(sock, channel)
         return
     if script == "lie the second time":
-        script = "nonsense" if n_answered else "honest"
+        script = "nonsense" if n_answered > 1 else "honest"  # loading counts, too
     if script in SCRIPTS:
         SCRIPTS[script](channel, asked)
     else:
@@ -226,7 +226,7 @@ def answer(channel, script, asked, n_answered):
 def main(fd, script, *arguments):
     sock = socket.socket(fileno=fd)
     channel = Channel(sock)
-    start(sock, channel, script)
+    start(channel, script)
     try:
         for n_answered in count():
             header, fields, _ = channel.receive_unread()
@@ -234,6 +234,6 @@ def main(fd, script, *arguments):
             if script == "probed":
                 channel.send(probe(asked, fields, *arguments))
             else:
-                answer(channel, script, asked, n_answered)
+                answer(sock, channel, script, asked, n_answered)
     except ChannelClosed:
         pass

@@ -191,9 +191,11 @@ CPU = Device("cpu", "CPUExecutionProvider", "said")
 
 
 @asynccontextmanager
-async def with_children(start_child, *, placement=None, **options):
+async def with_children(start_child, *, placement=None, has_spare=True, **options):
     """Serve models from children of one's own."""
     spawner = Spawner(start_child)
+    if not has_spare:
+        spawner.prepare = lambda: None
     serve = partial(
         ServedModels,
         spawner,
