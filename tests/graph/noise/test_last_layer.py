@@ -1,7 +1,6 @@
 """Dropout before the last layer inside the graph, against runs of the model on dropped features."""
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,7 +20,7 @@ from graph_models import (
     steps,
     value,
 )
-from onnx import ModelProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 from scipy.special import log_softmax, softmax
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -32,7 +31,6 @@ from service.graph.noise.last_layer import find_last_layer
 from service.graph.noise.last_layer_dropout import expose_features
 from service.graph.serving import build_serving_graph
 
-PASSES = Path(__file__).parents[2] / "data" / "passes"
 VARIANCE, LOGS = "howsure_last_layer_dropout_variance", "howsure_last_layer_log_probabilities"
 RNG = np.random.default_rng(12)
 ROWS = RNG.normal(size=(7, 6)).astype(np.float32)
@@ -259,27 +257,6 @@ def test_all_else_stays_as_it_was_and_log_probabilities_come_with_the_scores_alo
         np.testing.assert_array_equal(lacking, np.arange(8) == 7)
     without = served(model, masks, {"x": rows}, logits_choice(), with_scores=False)
     assert (VARIANCE in without, LOGS in without) == (True, False)
-
-
-@pytest.mark.parametrize("name", ["small_cnn", "hidden_dropout_cnn_dynamo", "squeezenet_like"])
-def test_torch_exports(name):
-    """The whole tail is run again in numpy from the features that the graph shows."""
-    with np.load(PASSES / "digits_passes.npz") as arrays:
-        feeds = {"inputs": arrays["evaluation_inputs"][:40]}
-    model = ModelProto.FromString((PASSES / f"{name}.onnx").read_bytes())
-    choice = logits_choice(10, "logits")
-    features = run_session(expose_features(load(model), choice), feeds)["howsure_features"]
-    masks = draw_masks(9, *features.shape[1:])
-    last = [step for step in model.graph.node if step.op_type in ("Gemm", "Conv")][-1]
-    tensors = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
-    weight, bias = (np.float64(tensors[name]) for name in last.input[1:])
-    dropped = np.float64(features)[:, np.newaxis] * masks
-    if weight.ndim == 4:  # 1x1 convolution, rectifier, mean over pixels
-        maps = np.einsum("nmchw,kc->nmkhw", dropped, weight[:, :, 0, 0])
-        logits = np.maximum(maps + bias[:, np.newaxis, np.newaxis], 0).mean(axis=(3, 4))
-    else:
-        logits = dropped @ weight.T + bias
-    assert_agree(served(model, masks, feeds, choice), logits)
 
 
 @pytest.mark.parametrize("classes", [2, 4])

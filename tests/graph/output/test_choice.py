@@ -20,7 +20,6 @@ from onnx import TensorProto, helper
 from scipy.special import expit, log_softmax, softmax
 
 from service.errors import InvalidConfig, InvalidOnnxModel
-from service.graph.description import OutputChoice
 from service.graph.output.plan import plan_output
 
 LOGITS = (3 * np.random.default_rng(0).normal(size=(12, 6))).astype(np.float32)
@@ -102,14 +101,52 @@ def test_a_very_long_chain_is_walked():
     assert plan_output(make_model(nodes)).source is not None
 
 
-def test_plain_logits_are_told_by_value():
-    choice = resolve(passthrough(), {"x": LOGITS})
-    assert choice == OutputChoice("y", "logits", "y", choice.inferred, n_classes=6)
+SHARES, LOGS = softmax(LOGITS, axis=1), log_softmax(LOGITS, axis=1)
+BY_VALUE = [
+    (LOGITS, "logits", ""),
+    (SHARES, "probabilities", ""),
+    (SHARES.astype(np.float16), "probabilities", ""),
+    (np.eye(4), "probabilities", ""),
+    (np.full((3, 4), 0.25), "probabilities", ""),
+    (LOGS, "logits", "log-probabilities"),
+    (np.zeros((3, 4)), "logits", ""),
+    # A class may be ruled out, and rows may not be finite.
+    (np.insert(LOGITS, 2, -np.inf, axis=1), "logits", ""),
+    (np.insert(LOGS, 2, -np.inf, axis=1), "logits", "log-probabilities"),
+    (np.vstack([LOGITS, np.full((2, 6), np.nan), np.full((2, 6), np.inf)]), "logits", ""),
+    # One column is a probability within the unit interval.
+    (np.array([[0.0], [0.4], [1.0]]), "probabilities", ""),
+    (np.array([[0.2], [1.4]]), "logits", ""),
+    (np.array([[-0.1], [0.5]]), "logits", ""),
+]
 
 
-def test_the_callers_logits_are_the_outputs_own_values():
+@pytest.mark.parametrize(("values", "kind", "inferred"), BY_VALUE)
+def test_kinds_are_told_by_value(values, kind, inferred):
+    n_classes = max(2, values.shape[1])
+    choice = resolve(passthrough(shape=["N", values.shape[1]]), {"x": np.float32(values)})
+    assert (choice.name, choice.kind, choice.tensor) == ("y", kind, "y")
+    assert choice.n_classes == n_classes
+    assert ("log-probabilities" in choice.inferred) == (inferred == "log-probabilities")
+
+
+NO_KIND = [
+    *((expit(LOGITS[:, :columns]), r"sigmoid.*output\.kind") for columns in (2, 6)),
+    *((np.full((3, 4), filler), "not finite") for filler in (np.nan, np.inf, -np.inf)),
+]
+
+
+@pytest.mark.parametrize(("values", "named"), NO_KIND)
+def test_independent_sigmoids_and_nothing_finite_are_refused(values, named):
+    with pytest.raises(InvalidOnnxModel, match=named) as caught:
+        resolve(passthrough(), {"x": np.float32(values)})
+    assert caught.value.violations[0].location == "model"
+
+
+def test_the_callers_logits_are_the_outputs_own_values_and_log_probabilities_serve_as_such():
     served = serve(ending(*steps("y = Softmax(z)")), {"x": LOGITS}, kind="logits")
-    assert_reads_logits(served, softmax(LOGITS, axis=1), "y")
+    assert_reads_logits(served, SHARES, "y")
+    assert_reads_logits(serve(passthrough(), {"x": LOGS}), LOGITS, "y")
 
 
 @pytest.mark.parametrize("model", [passthrough(), ending(*steps("y = LogSoftmax(z)"))])
@@ -126,12 +163,6 @@ def test_scores_that_the_caller_calls_probabilities_are_normalised_and_it_is_sai
     normalised = shares / shares.sum(axis=1, keepdims=True, dtype=np.float64)
     expected = reference(np.log(normalised))[2]["entropy"]
     np.testing.assert_allclose(served["entropy"], expected, rtol=1e-4)
-
-
-def test_log_probabilities_serve_as_logits():
-    served = serve(passthrough(), {"x": log_softmax(LOGITS, axis=1)})
-    assert_reads_logits(served, LOGITS, "y")
-    assert "log-probabilities" in served.choice.inferred
 
 
 RESHAPED = [
@@ -194,12 +225,6 @@ def test_one_column_of_other_values_or_by_the_callers_word_is_the_logit_of_class
     np.testing.assert_array_equal(served["scores"], np.stack([0 * column, column], axis=1))
     certainty = expit(np.abs(column.astype(np.float64)))
     np.testing.assert_allclose(served["top_scores"][:, 0], certainty, rtol=1e-6)
-
-
-def test_an_infinite_binary_logit_is_certainty():
-    served = serve(passthrough(shape=["N", 1]), {"x": np.float32([[-np.inf], [2]])})
-    np.testing.assert_array_equal(served["top_classes"][:, 0], [0, 1])
-    assert served["neg_log_pmax"][0] == 0
 
 
 def test_a_softmax_over_one_column_is_refused():
