@@ -4,54 +4,21 @@ import random
 import shutil
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Self
 
-from hot_fronts import Answer, Connection
+from hot_fronts import Connection
+from runner_children import wait_until
 
 from fault_plan.figures import Figures
-from fault_plan.site import Site, end, free_port
+from fault_plan.site import Site, free_port
 
 OK = 200
 START_SECONDS = 20.0
 # Both pass offers of an upgrade on, and send requests of all clients over few connections.
-NGINX = """
-daemon off; error_log stderr crit; pid {folder}/nginx.pid; events {{ worker_connections 512; }}
-http {{
-  access_log off; client_body_temp_path {folder}; proxy_temp_path {folder};
-  fastcgi_temp_path {folder}; uwsgi_temp_path {folder}; scgi_temp_path {folder};
-  upstream howsure {{ server 127.0.0.1:{service}; keepalive 2; }}
-  server {{
-    listen 127.0.0.1:{port}; keepalive_requests 1000000;
-    location / {{
-      proxy_pass http://howsure; proxy_http_version 1.1; proxy_request_buffering off;
-      proxy_set_header Host localhost;
-      proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $offered;
-    }}
-  }}
-  map $http_upgrade $offered {{ default upgrade; "" ""; }}
-}}
-"""
-HAPROXY = """
-defaults
-  mode http
-  timeout connect 5s
-  timeout client 20s
-  timeout server 20s
-  http-reuse always
-frontend all
-  bind 127.0.0.1:{port}
-  default_backend howsure
-backend howsure
-  http-request set-header Host localhost
-  server one 127.0.0.1:{service} pool-max-conn 2
-"""
-PROXIES = {
-    "nginx": (NGINX, ["nginx", "-c"]),
-    "haproxy": (HAPROXY, ["haproxy", "-db", "-f"]),
-}
+PROXIES = {"nginx": ("nginx.conf", ["-c"]), "haproxy": ("haproxy.cfg", ["-db", "-f"])}
 SMUGGLED = (
     b"POST /predict HTTP/1.1\r\nHost: h\r\nX-Request-Id: smuggled\r\nContent-Length: 0\r\n\r\n"
 )
@@ -76,89 +43,94 @@ def framing(folder: Path, *, times: int = 1_000_000, seed: int = 0) -> Figures:
     figures = Figures("framing", seed)
     rng = random.Random(seed)
     site = Site(folder)
-    process = site.serve()
-    try:
-        with ExitStack() as proxies:
-            fronts = {"directly": site.port}
-            for name in PROXIES:
-                if shutil.which(name) is not None:
-                    fronts[name] = proxies.enter_context(proxied(name, folder, site.port))
-            for name, port in fronts.items():
-                _attack(figures, rng, name, ("127.0.0.1", port), times // len(fronts))
-        figures.more = {"fronts": list(fronts)}
-    finally:
-        end(process)
+    with site.serving(), ExitStack() as proxies:
+        fronts = {"directly": site.port}
+        for name in PROXIES:
+            if shutil.which(name) is not None:
+                fronts[name] = proxies.enter_context(proxied(name, folder, site.port))
+        for name, port in fronts.items():
+            _attack(figures, rng, name, ("127.0.0.1", port), times // len(fronts))
+    figures.more = {"fronts": list(fronts)}
     return figures
 
 
 @contextmanager
 def proxied(name: str, folder: Path, service: int) -> Iterator[int]:
     """Run a proxy in front of the service; yield its port."""
-    text, command = PROXIES[name]
-    port, path = free_port(), folder / f"{name}.conf"
-    path.write_text(text.format(folder=folder, service=service, port=port))
-    process = subprocess.Popen([*command, path])
+    template, options = PROXIES[name]
+    port, path = free_port(), folder / template
+    text = Path(__file__).with_name(template).read_text()
+    for word, value in {"FOLDER": folder, "SERVICE": service, "PORT": port}.items():
+        text = text.replace(word, str(value))
+    path.write_text(text)
+    process = subprocess.Popen([name, *options, path])
     try:
-        ends = time.monotonic() + START_SECONDS
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", port), 1).close()
-            except OSError:
-                if time.monotonic() > ends:
-                    raise
-                time.sleep(0.05)
-            else:
-                break
+        assert wait_until(lambda: _accepts(port), seconds=START_SECONDS)
         yield port
     finally:
         process.terminate()
         process.wait()
 
 
+def _accepts(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    except OSError:
+        return False
+    return True
+
+
 def _attack(
     figures: Figures, rng: random.Random, name: str, address: tuple[str, int], times: int
 ) -> None:
-    neighbour, attacker, sent = Connection(address), Connection(address), 0
-    while sent < times:
-        if rng.random() < 0.1:
+    """Send requests of an attacker on one connection, and each time one of a neighbour."""
+    sent = 0
+    with _Kept(address) as attacker, _Kept(address) as neighbour:
+        while sent < times:
+            if rng.random() < 0.1:
+                sent += 1
+                figures.strike([f"{name}, refused"])
+                _send_wrong(rng, address)
+            else:
+                ids = [f"a{sent + n}" for n in range(rng.randrange(1, 5))]
+                sent += len(ids)
+                figures.struck[f"{name}, answered"] += len(ids)
+                figures.fired += len(ids)
+                pieces = _cut(rng, b"".join(_message(rng, one) for one in ids))
+                figures.violations += [f"{name}: {what}" for what in attacker.exchange(pieces, ids)]
             sent += 1
-            figures.strike([f"{name}, refused"])
-            _send_wrong(rng, address)
-        else:
-            ids = [f"a{sent + n}" for n in range(rng.randrange(1, 5))]
-            sent += len(ids)
-            figures.struck[f"{name}, answered"] += len(ids)
-            figures.fired += len(ids)
-            said = _exchange(attacker, _cut(rng, b"".join(_message(rng, one) for one in ids)), ids)
-            if said:
-                figures.violations.append(f"{name}: {said}")
-                attacker = Connection(address)
-        sent += 1
-        figures.fired += 1
-        said = _exchange(neighbour, [_healthz(f"n{sent}")], [f"n{sent}"], OK)
-        if said:
-            figures.violations.append(f"{name}, neighbour: {said}")
-            neighbour = Connection(address)
-    for connection in (neighbour, attacker):
-        connection.__exit__()
+            figures.fired += 1
+            said = neighbour.exchange([_healthz(f"n{sent}")], [f"n{sent}"], OK)
+            figures.violations += [f"{name}, neighbour: {what}" for what in said]
 
 
-def _exchange(
-    connection: Connection, pieces: list[bytes], ids: list[str], status: int | None = None
-) -> str:
-    """Return what is wrong with the answers; empty if each belongs to its request."""
-    try:
-        for piece in pieces:
-            connection.send(piece)
-        answers: list[Answer] = [connection.answer() for _ in ids]
-    except (OSError, KeyError, ValueError) as error:
-        return f"{ids}: {error!r}"
-    found = [answer.headers.get("x-request-id") for answer in answers]
-    if found != ids:
-        return f"expected answers to {ids}, got {found}"
-    if status is not None and answers[0].status != status:
-        return f"{ids}: {answers[0].status}"
-    return ""
+class _Kept:
+    """A connection that is opened again after a wrong answer."""
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self._address = address
+        self._connection = Connection(address)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.__exit__()
+
+    def exchange(self, pieces: list[bytes], ids: list[str], status: int | None = None) -> list[str]:
+        """Return what is wrong with the answers; nothing if each belongs to its request."""
+        try:
+            for piece in pieces:
+                self._connection.send(piece)
+            answers = [self._connection.answer() for _ in ids]
+            found = [answer.headers.get("x-request-id") for answer in answers]
+            if found == ids and status in (None, answers[0].status):
+                return []
+            wrong = f"expected answers to {ids}, got {found}, the first {answers[0].status}"
+        except (OSError, KeyError, ValueError) as error:
+            wrong = f"{ids}: {error!r}"
+        self._connection = Connection(self._address)
+        return [wrong]
 
 
 def _message(rng: random.Random, request_id: str) -> bytes:
