@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 from fastapi import FastAPI
-from hot_fronts import Connection, answer_to, post, request
+from hot_fronts import Connection, answer_to, request
 from keyed_service import KeyedService, keyed_service, logits_of
 from running_service import calibrated
 
@@ -66,48 +66,41 @@ def test_responses_of_every_route_have_the_headers(service, known) -> None:
             assert answer.status_code < 500
 
 
-@pytest.mark.parametrize(
-    "target", ["/calibrations/none", "/report?calibration=none", "/healthz", "/docs", "/nothing"]
-)
-def test_responses_of_every_kind_have_the_headers(service, known, target) -> None:
+@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "PUT"])
+def test_responses_of_every_kind_have_the_headers(service, known, method) -> None:
     """With a key and without, of what is not there, and of methods that are not supported."""
-    for client in (known, service.client()):
-        for method in ("GET", "HEAD", "OPTIONS", "PUT"):
+    for target in ("/calibrations/none", "/healthz", "/docs", "/nothing"):
+        for client in (known, service.client()):
             answer = client.request(method, target, headers=PAGES_OF_OTHERS)
             assert_complete(answer.headers, target)
             assert answer.status_code < 500
 
 
-RAW = {
-    "no HTTP": (b"nonsense\r\n\r\n", 400),
-    "nothing there": (request("GET", "/nothing"), 401),
-    "long headers": (request("GET", "/healthz", X="x" * 100_000), 431),
-    "long body": (post("/predict", b"", X="y").replace(b"Length: 0", b"Length: 99999999"), 401),
-    "never whole": (b"GET /healthz HTTP/1.1\r\n", 408),
-}
+# Refused on the connection.
+RAW = [
+    (b"nonsense\r\n\r\n", 400),
+    (request("GET", "/nothing"), 401),
+    (request("GET", "/healthz", X="x" * 100_000), 431),
+    (request("POST", "/predict", Content_Length="99999999"), 401),
+    (b"GET /healthz HTTP/1.1\r\n", 408),
+]
 
 
-@pytest.mark.parametrize("case", RAW)
-def test_refusals_on_the_connection_have_the_headers(service, case) -> None:
-    sent, status = RAW[case]
-    answer = answer_to(sent, service.address)
-    assert answer.status == status
-    assert_complete(answer.headers)
-    assert answer.json()["request_id"] == answer.headers["x-request-id"]
-
-
-def test_refusals_by_the_app_have_the_headers(tmp_path) -> None:
-    with keyed_service(tmp_path, first=False, workers=0) as service:
-        client = service.client()
-        for answer, status in (
-            (client.get("/predict"), 405),
-            (client.post("/nothing"), 404),
-            (client.post("/calibrations/none/cancel", content=bytes(100_000)), 413),
-            (client.post("/predict", content=iter([bytes(2**20)] * 33)), 413),
-        ):
-            assert answer.status_code == status
-            assert_complete(answer.headers)
-            assert answer.json()["request_id"] == answer.headers["x-request-id"]
+def test_refusals_have_the_headers(service, known) -> None:
+    for sent, status in RAW:
+        answer = answer_to(sent, service.address)
+        assert answer.status == status
+        assert_complete(answer.headers)
+        assert answer.json()["request_id"] == answer.headers["x-request-id"]
+    for answer, status in (
+        (known.get("/predict"), 405),
+        (known.post("/nothing"), 404),
+        (known.post("/calibrations/none/cancel", content=bytes(100_000)), 413),
+        (known.post("/predict", content=iter([bytes(2**20)] * 33)), 413),
+    ):
+        assert answer.status_code == status
+        assert_complete(answer.headers)
+        assert answer.json()["request_id"] == answer.headers["x-request-id"]
 
 
 def test_a_failure_of_the_service_shows_no_details() -> None:
@@ -128,14 +121,12 @@ def test_a_failure_of_the_service_shows_no_details() -> None:
     answer = asyncio.run(ask())
     assert answer.status_code == httpx.codes.INTERNAL_SERVER_ERROR
     assert_complete(answer.headers)
-    told = answer.json()
-    assert NAMED.fullmatch(told["request_id"])
-    assert answer.headers["x-request-id"] == told["request_id"]
-    assert "somebody" not in answer.text
-    assert "Zero" not in answer.text
+    assert NAMED.fullmatch(answer.json()["request_id"])
+    assert answer.headers["x-request-id"] == answer.json()["request_id"]
+    assert not {"somebody", "Zero"} & set(re.findall(r"\w+", answer.text))
 
 
-@pytest.mark.parametrize("path", ["/predict", "/calibrations/none/cancel", "/v2/models/x/infer"])
+@pytest.mark.parametrize("path", ["/predict", "/calibrations/none/cancel"])
 def test_a_short_plain_request_id_of_the_client_is_kept(known, path) -> None:
     def answered(name: str) -> str:
         answer = known.post(path, headers={"X-Request-Id": name.encode("latin-1")})

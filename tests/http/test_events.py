@@ -1,7 +1,6 @@
 """Progress as server-sent events over HTTP; the test acts as the worker."""
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -26,39 +25,28 @@ from service.settings import Settings
 from service.storage.database import open_database
 
 PLACES = 45  # of the one tenant, who leaves as many free
-OK, NOT_NOW = httpx.codes.OK, httpx.codes.SERVICE_UNAVAILABLE
-EVENT_STREAM = "text/event-stream; charset=utf-8"
+OK = httpx.codes.OK
 
 
-class Events:
-    """An open stream: its events as they come, and its comments."""
-
-    def __init__(self, response: httpx.Response) -> None:
-        self.response = response
-        self._lines = response.iter_lines()
-
-    def __iter__(self) -> Iterator[tuple[str, Any]]:
-        return self
-
-    def __next__(self) -> tuple[str, Any]:
-        """Return the name and the content of the next event."""
-        fields: dict[str, str] = {}
-        for line in self._lines:
-            if line:
-                name, _, value = line.partition(":")
-                fields[name] = value.removeprefix(" ")
-            elif "data" in fields:
-                return fields["event"], json.loads(fields["data"])
-        raise StopIteration
+def read_events(response: httpx.Response) -> Iterator[tuple[str, Any]]:
+    """Yield the name and the content of each event."""
+    fields: dict[str, str] = {}
+    for line in response.iter_lines():
+        name, _, value = line.partition(": ")
+        fields[name] = value
+        if not line and "data" in fields:
+            yield fields.pop("event"), json.loads(fields.pop("data"))
 
 
 @contextmanager
-def events_of(client: httpx.Client, address: str) -> Iterator[Events]:
-    """Open the stream of a job, by its address."""
+def stream_of(
+    client: httpx.Client, address: str
+) -> Iterator[tuple[httpx.Response, Iterator[tuple[str, Any]]]]:
+    """Open the stream of a job, by its address; yield the response and its events."""
     with client.stream("GET", f"{address}/events", timeout=30) as response:
-        if response.status_code != httpx.codes.OK:
+        if response.status_code != OK:
             response.read()
-        yield Events(response)
+        yield response, read_events(response)
 
 
 @pytest.fixture(scope="module")
@@ -78,9 +66,9 @@ def address_of(row) -> str:
 def test_a_calibration_is_followed_to_its_end(idle) -> None:
     client, database = idle
     row, queue = queue_calibration(database, "followed"), queue_of(database)
-    with events_of(client, "/calibrations/followed@1") as events:
-        headers = events.response.headers
-        assert (headers["content-type"], headers["cache-control"]) == (EVENT_STREAM, "no-store")
+    with stream_of(client, "/calibrations/followed@1") as (response, events):
+        assert response.headers["content-type"] == "text/event-stream; charset=utf-8"
+        assert response.headers["cache-control"] == "no-store"
         assert next(events) == ("progress", {"status": "queued", "progress": None})
         job = claimed(queue)
         assert next(events) == ("progress", {"status": "running", "progress": None})
@@ -101,7 +89,7 @@ def test_a_finished_job_ends_the_stream_at_once(idle) -> None:
     client, database = idle
     for status in ("succeeded", "failed", "cancelled"):
         row = finished_calibration(database, status=status)
-        with events_of(client, address_of(row)) as events:
+        with stream_of(client, address_of(row)) as (_, events):
             assert list(events) == [("end", client.get(address_of(row)).json())]
 
 
@@ -111,7 +99,7 @@ def test_an_evaluation_is_followed_by_its_name(idle) -> None:
     queue_evaluation(database, calibration, "by night/in rain")
     queue = evaluation_queue_of(database)
     address = f"{address_of(calibration)}/evaluations/by%20night/in%20rain"
-    with events_of(client, address) as events:
+    with stream_of(client, address) as (_, events):
         assert next(events) == ("progress", {"status": "queued", "progress": None})
         job = claimed(queue)
         assert next(events)[1]["status"] == "running"
@@ -121,8 +109,9 @@ def test_an_evaluation_is_followed_by_its_name(idle) -> None:
         assert whole == client.get(address).json()
         assert list(events) == []
     for unknown in ("none", "a%2Fevents"):  # no name ends in events
-        with events_of(client, f"{address_of(calibration)}/evaluations/{unknown}") as events:
-            assert events.response.json()["type"] == "urn:howsure:problem:not-found"
+        unknown_address = f"{address_of(calibration)}/evaluations/{unknown}"
+        with stream_of(client, unknown_address) as (response, _):
+            assert response.json()["type"] == "urn:howsure:problem:not-found"
 
 
 def test_the_number_of_streams_is_limited(idle) -> None:
@@ -131,49 +120,37 @@ def test_the_number_of_streams_is_limited(idle) -> None:
     ended = finished_calibration(database, "other")
     row = queue_calibration(database)
     with ExitStack() as stack:
-        streams = [stack.enter_context(events_of(client, address_of(row))) for _ in range(PLACES)]
-        assert {next(events)[0] for events in streams} == {"progress"}
-        with events_of(client, address_of(row)) as one_more:
-            assert one_more.response.status_code == NOT_NOW
-            assert int(one_more.response.headers["retry-after"]) > 0
-            assert "stream" in one_more.response.json()["detail"]
+        streams = [stack.enter_context(stream_of(client, address_of(row))) for _ in range(PLACES)]
+        assert {next(events)[0] for _, events in streams} == {"progress"}
+        with stream_of(client, address_of(row)) as (refused, _):
+            assert refused.status_code == httpx.codes.SERVICE_UNAVAILABLE
+            assert int(refused.headers["retry-after"]) > 0
         assert client.get(address_of(row)).status_code == OK
-        with events_of(client, address_of(ended)) as events:
+        with stream_of(client, address_of(ended)) as (_, events):
             assert next(events)[0] == "end"
 
         # The place of a client that left is free.
-        streams[0].response.close()
+        streams[0][0].close()
 
         def may_follow() -> bool:
-            with events_of(client, address_of(row)) as one_more:
-                return one_more.response.status_code == OK
+            with stream_of(client, address_of(row)) as (response, _):
+                return response.status_code == OK
 
         assert wait_until(may_follow)
         client.post(f"{address_of(row)}/cancel")
-        assert {next(events)[0] for events in streams[1:]} == {"end"}
+        assert {next(events)[0] for _, events in streams[1:]} == {"end"}
 
 
 def test_streams_are_closed_when_the_service_stops(tmp_path) -> None:
     """It is closed without an end, so that its client comes again, and is not cut off."""
-    seen: list[str] = []
-    has_begun = threading.Event()
-
-    def follow(client, row) -> None:
-        with events_of(client, address_of(row)) as events:
-            for name, _ in events:
-                seen.append(name)
-                has_begun.set()
-        seen.append("closed")
-
     listener = bind("127.0.0.1", 0)
     settings = Settings(data_dir=tmp_path, device="cpu", workers=0, _env_file=None)
-    with httpx.Client(base_url=f"http://127.0.0.1:{listener.getsockname()[1]}") as client:
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    with ExitStack() as stack, httpx.Client(base_url=url) as client:
         with running(settings, sockets=[listener], start_child=SERVER.start_child):
             database = open_database(settings.resolved_database_url())
             row = queue_calibration(database)
             database.dispose()
-            thread = threading.Thread(target=follow, args=(client, row))
-            thread.start()
-            assert has_begun.wait(30)
-        thread.join(30)
-    assert seen == ["progress", "closed"]
+            _, events = stack.enter_context(stream_of(client, address_of(row)))
+            assert next(events)[0] == "progress"
+        assert list(events) == []

@@ -33,14 +33,10 @@ def _postponed() -> Iterator[None]:
     gc.unfreeze()
 
 
-class Cycle:
-    def __init__(self) -> None:
-        self.itself = self
-
-
-def old_garbage(young_collections: int) -> "weakref.ref[Cycle]":
+def old_garbage(young_collections: int) -> "weakref.ref[threading.Event]":
     """Return garbage that only a full collection finds, after so many collections of young ones."""
-    cycle = Cycle()
+    cycle = threading.Event()
+    cycle.itself = cycle
     for _ in range(young_collections):
         gc.collect(1)
     return weakref.ref(cycle)
