@@ -102,15 +102,6 @@ def test_means_may_lie_closer_together_than_two_float32():
     assert_answers(file_of(table), rows_of(beside([*near, 9, 10.5, 11.5])))
 
 
-def test_the_line_between_means_leaves_the_bins_interval_and_widens_it():
-    table = random_table(20, "interpolated")
-    answers = assert_answers(file_of(table), rows_of(probes(table)))
-    bins, lower, upper = (answers[f"top1_{name}"] for name in ("bin", "lower", "upper"))
-    assert (lower < table.lower[bins] - 1e-3).any()
-    assert (upper > table.upper[bins] + 1e-3).any()
-    assert ((lower <= answers["top1_probability"]) & (answers["top1_probability"] <= upper)).all()
-
-
 @pytest.mark.parametrize("lookup", LOOKUPS)
 @pytest.mark.parametrize("n_bins", [1, 20])
 def test_what_is_not_finite_is_in_no_bin(n_bins, lookup):

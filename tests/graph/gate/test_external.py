@@ -110,10 +110,9 @@ def test_weights_come_from_memory_and_never_from_the_folder(
 
 def test_sparse_weights_are_found():
     model = make_model(steps("y = MatMul(x, w)"))
+    indices = external("i", [2], 8, 16, element_type=TensorProto.INT64)
     model.graph.sparse_initializer.add(
-        values=external("w", [2], 0, 8),
-        indices=external("i", [2], 8, 16, element_type=TensorProto.INT64),
-        dims=[40, 20],
+        values=external("w", [2], 0, 8), indices=indices, dims=[40, 20]
     )
     assert external_files(model) == ("w.data",)
     attach_external_data(model, {"w.data": BLOB})
@@ -127,10 +126,9 @@ LOCATIONS = [
 
 
 @pytest.mark.parametrize("location", LOCATIONS)
-@pytest.mark.parametrize("check", [external_files, describe_onnx_model])
-def test_only_plain_names_are_followed(location, check):
+def test_only_plain_names_are_followed(location):
     with pytest.raises(InvalidOnnxModel, match="'w'") as caught:
-        check(linear(external("w", [40, 20], 0, location=location)))
+        describe_onnx_model(linear(external("w", [40, 20], 0, location=location)))
     (violation,) = caught.value.violations
     assert (violation.location, violation.rule) == ("model", ModelRule.EXTERNAL_PATH)
 
@@ -167,13 +165,11 @@ BROKEN_COMPANIONS = [
 ]
 
 
-@pytest.mark.parametrize(("companions", "named"), BROKEN_COMPANIONS)
-def test_references_that_do_not_fit_what_was_sent_are_refused(companions, named):
-    with pytest.raises(InvalidOnnxModel, match=named):
-        attach_external_data(linear(), companions)
-
-
-def test_two_to_a_byte_are_counted_as_onnx_runtime_does():
+def test_references_that_do_not_fit_what_was_sent_are_refused():
+    for companions, named in BROKEN_COMPANIONS:
+        with pytest.raises(InvalidOnnxModel, match=named):
+            attach_external_data(linear(), companions)
+    # Two of these numbers are in a byte, as ONNX Runtime counts.
     model = linear(external("w", [5], 0, 3, element_type=TensorProto.INT4))
     assert external_files(model) == ("w.data",)
 

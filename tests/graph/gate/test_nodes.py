@@ -58,6 +58,9 @@ def test_exactly_as_many_nodes_as_the_calls_make_may_be_there(model, n_calls):
     assert refused(model, max_nodes=n_nodes - 1) is ModelRule.TOO_MANY_NODES
 
 
+GRAPH = branch(node("Add", ["z", "c"], ["b"]), initializers=[constant("c", 1.0)])
+WITH_DEFAULT = function("f", node("Identity", ["a"], ["b"]))
+WITH_DEFAULT.attribute_proto.append(helper.make_attribute("given", GRAPH))
 REFUSED = [
     (calling(calls("f", 1, name="f")), ModelRule.FUNCTION_CALLS_ITSELF),
     (calling(IDENTITY, calls("g", 1, name="g")), ModelRule.FUNCTION_CALLS_ITSELF),
@@ -67,10 +70,8 @@ REFUSED = [
     ),
     (chain(MAX_CALL_DEPTH + 1), ModelRule.TOO_DEEP),
     (calling(IDENTITY, IDENTITY), ModelRule.FUNCTION_TWICE),
-    (
-        calling(IDENTITY, given=branch(node("Identity", ["z"], ["b"]))),
-        ModelRule.FUNCTION_TAKES_GRAPH,
-    ),
+    (calling(IDENTITY, given=GRAPH), ModelRule.FUNCTION_TAKES_GRAPH),
+    (calling(WITH_DEFAULT), ModelRule.FUNCTION_TAKES_GRAPH),
 ]
 
 
@@ -83,10 +84,3 @@ def test_the_default_domain_has_two_names():
     own = function("f", node("f", ["a"], ["b"], domain="ai.onnx"), domain="")
     model = classifier(node("f", ["z"], ["y"]), functions=[own])
     assert refused(model) is ModelRule.FUNCTION_CALLS_ITSELF
-
-
-def test_a_default_that_is_a_graph_is_refused():
-    own = function("f", node("Identity", ["a"], ["b"]))
-    body = branch(node("Add", ["z", "c"], ["b"]), initializers=[constant("c", 1.0)])
-    own.attribute_proto.append(helper.make_attribute("given", body))
-    assert refused(calling(own)) is ModelRule.FUNCTION_TAKES_GRAPH
