@@ -46,6 +46,13 @@ def test_bodies_of_the_same_layout_are_read_without_parsing_again(decoder):
     np.testing.assert_array_equal(again.rows["x"], ROWS + 1)
     np.testing.assert_array_equal(again.rows["n"], [0, 1])
     assert (again.n_rows, again.wanted) == (first.n_rows, first.wanted)
+    # Its values are checked apart.
+    decoded = read(decoder, *body_of(x=np.full((2, 3), np.inf, np.float32)))
+    with pytest.raises(InvalidInput) as refused:
+        decoder.check(decoded.rows)
+    assert refused.value.violations[0].location == "inputs.x[0][0]"
+    # The squares of these overflow.
+    decoder.check({"x": np.full((2, 3), 3e38, np.float32), "n": np.arange(2)})
 
 
 def test_the_same_json_before_more_or_fewer_bytes_or_with_fewer_rows_is_refused(decoder):
@@ -72,16 +79,6 @@ def test_numbers_in_the_json_are_not_read_from_the_bytes_after_it(decoder):
         np.testing.assert_array_equal(decoded.rows["n"], [5, 6])
         with pytest.raises(InvalidInput, match="left over"):
             read(decoder, body + ROWS.tobytes(), str(len(head)))
-
-
-def test_values_read_by_a_layout_are_checked(decoder):
-    read(decoder, *body_of())
-    decoded = read(decoder, *body_of(x=np.full((2, 3), np.inf, np.float32)))
-    with pytest.raises(InvalidInput) as refused:
-        decoder.check(decoded.rows)
-    assert refused.value.violations[0].location == "inputs.x[0][0]"
-    # The squares of these overflow.
-    decoder.check({"x": np.full((2, 3), 3e38, np.float32), "n": np.arange(2)})
 
 
 def test_a_compressed_body_is_not_read_by_a_layout(decoder):

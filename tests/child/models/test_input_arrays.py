@@ -1,13 +1,17 @@
 """Arrays become what the model's inputs are; the value that cannot is named."""
 
+import json
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from service.child.onnx.model_inputs import by_input, check_input_types, fit_inputs
-from service.errors import InvalidInput, InvalidOnnxModel
+from service.calibrations.preprocessing_config import PreprocessingConfig
+from service.child.onnx.model_inputs import ModelInputs, by_input, check_input_types, fit_inputs
+from service.errors import InvalidConfig, InvalidInput, InvalidOnnxModel
 from service.graph.description import TensorSpec
 from service.runner.messages.frames import DTYPES
 
@@ -56,10 +60,12 @@ def fits(value, dtype):
     return value == int(value) and np.iinfo(dtype).min <= value <= np.iinfo(dtype).max
 
 
-def test_the_same_type_is_not_copied_and_floats_may_be_infinite():
+def test_the_same_type_is_not_copied_and_extremes_are_cast():
     array = np.array([[np.nan, np.inf, -np.inf]], np.float32)
     assert fit(array, "float32") is array
     np.testing.assert_array_equal(fit(array, "float16"), array)
+    assert fit(np.array([[True]]), "int8")[0, 0] == 1
+    assert fit(np.array([[2**63 - 1]], np.uint64), "int64")[0, 0] == 2**63 - 1
 
 
 NO_CASTS = [
@@ -76,11 +82,6 @@ def test_the_value_that_cannot_be_cast_is_named(value, kept_as, dtype):
     array = np.zeros((4, 2), dtype=kept_as)
     array[2, 1] = value
     assert refused_at(array, dtype, start=10) == "inputs.x[12][1]"
-
-
-def test_the_largest_integer_and_booleans_are_cast():
-    assert fit(np.array([[True]]), "int8")[0, 0] == 1
-    assert fit(np.array([[2**63 - 1]], np.uint64), "int64")[0, 0] == 2**63 - 1
 
 
 SHAPES = [
@@ -125,3 +126,71 @@ def test_inputs_of_no_numbers_are_refused():
     for name in ("str", "bfloat16", "sequence", "complex64"):
         with pytest.raises(InvalidOnnxModel, match="'x'"):
             check_input_types([TensorSpec("x", name, None)])
+
+
+# Arrays in a shape that the model does not take have advice.
+
+
+def advice(arrays, specs, **options):
+    with pytest.raises(InvalidInput) as caught:
+        fit_inputs(arrays, specs, location="calibration", start=0, **options)
+    return caught.value.violations[0].message
+
+
+MISTAKES = [
+    ((None, 3, 16, 16), (5, 16, 16, 3), "x.transpose(0, 3, 1, 2)"),
+    ((None, 16, 16, 3), (5, 3, 16, 16), "x.transpose(0, 2, 3, 1)"),
+    ((None, 1, 28, 28), (5, 28, 28), "x[:, None]"),
+    ((None, 28, 28, 1), (5, 28, 28), "x[..., None]"),
+    ((None, 8), (8,), "x[None]"),
+    ((None, 3, 16, 16), (3, 16, 16), "x[None]"),
+]
+
+
+@pytest.mark.parametrize(("taken", "sent", "expression"), MISTAKES)
+def test_frequent_mistakes_have_advice_that_mends_them(taken, sent, expression):
+    message = advice({"x": np.zeros(sent)}, [TensorSpec("x", "float32", taken)])
+    assert expression in message
+    assert eval(expression, {"x": np.zeros(sent)}).shape[1:] == taken[1:]  # noqa: S307 - ours
+
+
+def test_pixels_without_preprocessing_have_advice():
+    spec = TensorSpec("x", "float32", (None, 1, 28, 28))
+    message = advice({"pixels": np.zeros((5, 28, 28, 1), np.uint8)}, [spec])
+    assert "config.preprocessing" in message
+
+
+@pytest.mark.parametrize("preset", ["imagenet", "unit", "none"])
+@pytest.mark.parametrize(
+    "taken", [(1, 28, 28), (28, 28, 1), (28, 28), (3, 28, 28), (28, 28, 3), (3, 224, 224)]
+)
+def test_the_advice_about_preprocessing_mends_it(preset, taken):
+    """The options in the message make what the model takes; none are named for what suits."""
+    inputs = [TensorSpec("x", "float32", (None, *taken))]
+    config: dict[str, object] = {"preset": preset}
+    try:
+        ModelInputs(inputs, PreprocessingConfig(**config).resolved()).check_preprocessing()
+    except InvalidConfig as error:
+        told = error.violations[0].message.partition("; set ")[2]
+        options = re.findall(r'(\w+) to ("\w+"|\[\d+, \d+\]|null)', told)
+        config |= {key: json.loads(value) for key, value in options}
+        ModelInputs(inputs, PreprocessingConfig(**config).resolved()).check_preprocessing()
+
+
+BY_COLUMN = [
+    (1, None, "[rows, 1]"),
+    (1, ["age", "heigth"], "`heigth`?"),
+    (1, ["age", "heigth"], "(--columns height='its column' --columns age=age)"),
+    (1, ["age", "height"], "leave `inputs` out"),
+    (1, ["age"], "none for `height`"),
+    (2, None, "it has 'age', 'height'"),
+]
+
+
+@pytest.mark.parametrize(("width", "columns", "named"), BY_COLUMN)
+def test_a_model_with_an_input_for_each_column_has_advice(width, columns, named):
+    specs = [TensorSpec(name, "float32", (None, width)) for name in ("age", "height")]
+    options = {"columns": None if columns is None else {"inputs": columns}}
+    message = advice({"inputs": np.zeros((5, 2))}, specs, **options)
+    assert named in message
+    assert width == 1 or message.endswith(named)
