@@ -87,21 +87,19 @@ def lists(row: bytes, count: int) -> bytes:
     return b'{"calibration": "c", "inputs": [' + b",".join([row] * count) + b"]}"
 
 
+LARGE = {
+    "rows": (NPY, npy_claim("<f8", (2**40, 2**20))),
+    "columns": (NPY, npy_claim("<f8", (10, 2**60))),
+    "bomb": (NPZ, npz(compressed=True, x=np.zeros((9_000, 8_000), np.uint8))),
+    "rows in a bomb": (NPZ, npz(compressed=True, x=np.zeros((20_000_000, 1), np.uint8))),
+    "flat": (JSON, lists(b"[0]", 2_000_000)),
+    "deep, spaced": (JSON, lists(b" [ [\n0 ] ]", 1_000_000)),
+    "numbers": (JSON, lists(b"0", 4_000_000)),
+}
+
+
 @pytest.mark.process
-@pytest.mark.parametrize(
-    ("kind", "body"),
-    [
-        (NPY, npy_claim("<f8", (2**40, 2**20))),
-        (NPY, npy_claim("<f8", (10, 2**60))),
-        (NPZ, npz(compressed=True, x=np.zeros((9_000, 8_000), np.uint8))),
-        (NPZ, npz(compressed=True, x=np.zeros((20_000_000, 1), np.uint8))),
-        (JSON, lists(b"[0]", 2_000_000)),
-        (JSON, lists(b"[[[0]]]", 1_000_000)),
-        (JSON, lists(b" [ [\n0 ] ]", 1_000_000)),
-        (JSON, lists(b"0", 4_000_000)),
-    ],
-    ids=["rows", "columns", "bomb", "rows in a bomb", "flat", "deep", "spaced", "numbers"],
-)
+@pytest.mark.parametrize(("kind", "body"), LARGE.values(), ids=LARGE)
 def test_large_bodies_are_refused_before_memory_is_taken(kind, body):
     def refuse() -> None:
         with pytest.raises(InvalidInput):

@@ -36,30 +36,26 @@ def test_rows_are_the_same_as_with_the_general_reader(shape):
     np.testing.assert_array_equal(found, other.astype(np.float32))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        *(b"", b"\xff", b"[" * 100_000, body([])),
-        body(ROWS.tolist())[:-1],
-        body(ROWS.tolist()) + b"}",
-        body(ROWS.tolist(), more=1),
-        body(ROWS.tolist(), supplied={"depth": [1, 2, 3]}),
-        body(ROWS.tolist(), calibration="other"),
-        body(ROWS.tolist()).replace(b"demo", b"d\xffmo"),
-        body({"x": ROWS.tolist()}),
-        body({"b64": "AAAA", "dtype": "float32", "shape": [1, 1]}),
-        body(ROWS.reshape(3, 10).tolist()),
-        body(ROWS[:, :, :4].tolist()),
-        body(np.concatenate([ROWS, ROWS]).tolist()),
-        body([*ROWS.tolist(), [[1, 2, 3, 4, 5], [1, 2, 3, 4]]]),
-        *(
-            body(ROWS.tolist()).replace(str(ROWS[1, 1, 3]).encode(), number)
-            for number in (b'"1"', b"true", b"null", b"NaN", b"Infinity", b"1e39", b"1e999")
-        ),
-        body([[[LARGEST, 1, 2, 3, 3.4028234663852887e38], [0] * 5]]),
-    ],
-    ids=lambda text: text[-40:].decode(errors="replace"),
-)
+TEXT = body(ROWS.tolist())
+OTHERS = [
+    *(b"", b"\xff", b"[" * 100_000, body([]), TEXT[:-1], TEXT + b"}"),
+    body(ROWS.tolist(), more=1),
+    body(ROWS.tolist(), supplied={"depth": [1, 2, 3]}),
+    body(ROWS.tolist(), calibration="other"),
+    TEXT.replace(b"demo", b"d\xffmo"),
+    body({"x": ROWS.tolist()}),
+    body({"b64": "AAAA", "dtype": "float32", "shape": [1, 1]}),
+    *map(body, (ROWS.reshape(3, 10).tolist(), ROWS[:, :, :4].tolist(), [*ROWS.tolist()] * 2)),
+    body([*ROWS.tolist(), [[1, 2, 3, 4, 5], [1, 2, 3, 4]]]),
+    *(
+        TEXT.replace(str(ROWS[1, 1, 3]).encode(), number)
+        for number in (b'"1"', b"true", b"null", b"NaN", b"Infinity", b"1e39", b"1e999")
+    ),
+    body([[[LARGEST, 1, 2, 3, 3.4028234663852887e38], [0] * 5]]),
+]
+
+
+@pytest.mark.parametrize("text", OTHERS, ids=range(len(OTHERS)))
 def test_anything_else_is_left_to_the_general_reader(text):
     assert read(text) is None
 
@@ -83,13 +79,9 @@ def test_numbers_beyond_float32_are_refused():
     assert refused.value.violations[0].location.endswith("[0][1]")
 
 
-SPECS = [
-    *(("float64", [None, 2], False), ("float32", None, False), ("float32", [None], False)),
-    *(("float32", [None, None, 2], False), ("float32", [None, 2, 3], True)),
-    ("float32", [4, 2], True),
-]
-
-
-@pytest.mark.parametrize(("dtype", "shape", "is_fast"), SPECS)
-def test_inputs_of_fixed_shapes_have_a_fast_reader(dtype, shape, is_fast):
-    assert (JsonRows.of(dtype, shape) is not None) == is_fast
+def test_inputs_of_fixed_shapes_have_a_fast_reader():
+    for shape in ([None, 2, 3], [4, 2]):
+        assert JsonRows.of("float32", shape) is not None
+    for shape in (None, [None], [None, None, 2]):
+        assert JsonRows.of("float32", shape) is None
+    assert JsonRows.of("float64", [None, 2]) is None
