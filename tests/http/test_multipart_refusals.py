@@ -64,31 +64,19 @@ def test_a_refused_body_leaves_nothing(tmp_path: Path, case: str) -> None:
         assert list(tmp_path.iterdir()) == []
 
 
-MEDIA_TYPES = dict.fromkeys(
-    [
-        *("", "application/json", "multipart/mixed; boundary=a-boundary", "é; " * 3, "\u20ac"),
-        "text/plain; boundary=a-boundary",
-    ],
-    UnsupportedFormat,
-) | dict.fromkeys(
-    [
-        f"multipart/form-data{rest}"
-        for rest in (
-            *("", "; boundary=", f"; boundary={'x' * 257}"),
-            "; boundary*=utf-8''a-boundary",
-        )
-    ],
-    MalformedRequest,
-)
+OTHER_TYPES = ["", "application/json", "multipart/mixed; boundary=a-boundary", "é; " * 3, "\u20ac"]
+BAD_BOUNDARIES = ["", "; boundary=", f"; boundary={'x' * 257}", "; boundary*=utf-8''a-boundary"]
 
 
-@pytest.mark.parametrize("content_type", MEDIA_TYPES)
-def test_other_media_types_are_refused_unread(tmp_path: Path, content_type: str) -> None:
+def test_other_media_types_are_refused_unread(tmp_path: Path) -> None:
     def unread() -> Iterator[bytes]:
         pytest.fail("the body was read")
         yield b""
 
-    with pytest.raises(MEDIA_TYPES[content_type]) as refused:
-        receive(tmp_path, unread(), content_type=content_type)
-    assert type(refused.value) is MEDIA_TYPES[content_type]
-    assert refused.value.violations[0].location == "content-type"
+    cases = [(content_type, UnsupportedFormat) for content_type in OTHER_TYPES]
+    cases += [(f"multipart/form-data{rest}", MalformedRequest) for rest in BAD_BOUNDARIES]
+    for content_type, error_class in cases:
+        with pytest.raises(error_class) as refused:
+            receive(tmp_path, unread(), content_type=content_type)
+        assert type(refused.value) is error_class
+        assert refused.value.violations[0].location == "content-type"

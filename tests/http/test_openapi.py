@@ -4,12 +4,11 @@ import json
 import re
 from typing import Any
 
-import httpx
 import pytest
 from request_formats import faults
-from running_service import calibrated, digits, evaluate
+from running_service import DIGITS_PARTS, calibrated, digits
 
-JSON = "application/json"
+JSON, FORM = "application/json", "multipart/form-data"
 PREDICT_DIGITS = {"json": json.loads(digits("request.json"))}
 INFER = "/v2/models/{model_name}/infer"
 INFER_VERSION = "/v2/models/{model_name}/versions/{model_version}/infer"
@@ -23,9 +22,8 @@ def document(client) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def plain(client) -> str:
     """Return the name of the calibration that the examples are about, with no option set."""
-    parts = {name: digits(f"{name}.npz") for name in ("calibration", "evaluation")}
-    options = {"name": "plain"}
-    return calibrated(client, options, full=True, model=digits("model.onnx"), **parts)["name"]
+    parts = DIGITS_PARTS | {"evaluation": digits("evaluation.npz")}
+    return calibrated(client, {"name": "plain"}, full=True, **parts)["name"]
 
 
 def answer_of(document: dict, method: str, path: str, status: int = 200) -> dict[str, Any]:
@@ -59,24 +57,17 @@ def test_predict_example_is_what_the_service_answers(client, document, plain) ->
             assert theirs[event]["probability"] == expected
 
 
+CALIBRATION = "/calibrations/{calibration_id}"
 READS = {
-    "/calibrations/{calibration_id}": "",
-    "/calibrations/{calibration_id}/bins": "",
+    CALIBRATION: "",
+    f"{CALIBRATION}/bins": "",
     "/calibrations": "?name=plain",
-    "/calibrations/{calibration_id}/samples": "?limit=1",
-    "/calibrations/{calibration_id}/operating-points/preview": "?max_risk=0.02&volume=10000",
-    "/usage": "",
-    "/v2": "",
-    "/v2/health/live": "",
-    "/v2/health/ready": "",
-    "/v2/models/{model_name}": "",
-    "/v2/models/{model_name}/ready": "",
-    "/v2/models/{model_name}/config": "",
-    "/v2/models/{model_name}/stats": "",
+    f"{CALIBRATION}/samples": "?limit=1",
+    f"{CALIBRATION}/operating-points/preview": "?max_risk=0.02&volume=10000",
     "/report": "?calibration=plain",
-    "/models": "",
-    "/readyz": "",
-    "/healthz": "",
+    **dict.fromkeys(["/usage", "/v2", "/v2/health/live", "/v2/health/ready"], ""),
+    **{f"/v2/models/{{model_name}}{part}": "" for part in ("", "/ready", "/config", "/stats")},
+    **dict.fromkeys(["/models", "/readyz", "/healthz"], ""),
 }
 PLACE = re.compile(r"\{(calibration_id|model_name)\}")
 
@@ -85,8 +76,7 @@ PLACE = re.compile(r"\{(calibration_id|model_name)\}")
 def test_answers_keep_to_schemas_and_examples(client, document, plain, path: str) -> None:
     declared = answer_of(document, "get", path)
     if path in ("/models", "/v2/models/{model_name}/stats"):
-        request = json.loads(digits("request.json")) | {"calibration": plain}
-        client.post("/predict", json=request)  # which loads the model
+        client.post("/predict", json=PREDICT_DIGITS["json"] | {"calibration": plain})  # loads it
     answer = client.get(PLACE.sub(plain, path) + READS[path]).json()
     assert faults(answer, declared["schema"], document) == []
     assert faults(declared["example"], declared["schema"], document) == []
@@ -98,16 +88,6 @@ def test_answers_keep_to_schemas_and_examples(client, document, plain, path: str
         assert same_layout(declared["example"], answer) == []
 
 
-def test_evaluation_example_is_like_the_answer(client, document, plain) -> None:
-    declared = answer_of(document, "post", "/calibrations/{calibration_id}/evaluations", 201)
-    answer = evaluate(client, plain, "again", digits("evaluation.npz"))
-    assert answer.status_code == httpx.codes.CREATED
-    assert faults(answer.json(), declared["schema"], document) == []
-    example = declared["example"]
-    example["result"]["confidence"] = example["result"]["entropy"] = {}
-    assert same_layout(example, answer.json()) == []
-
-
 def operations_of(document: dict) -> list[tuple[str, str, dict[str, Any]]]:
     return [
         (method, path, operation)
@@ -117,13 +97,10 @@ def operations_of(document: dict) -> list[tuple[str, str, dict[str, Any]]]:
 
 
 def test_every_route_and_every_field_is_described(document) -> None:
-    tags = {tag["name"]: tag["description"] for tag in document["tags"]}
-    assert {tag for _, _, operation in operations_of(document) for tag in operation["tags"]} == {
-        *tags
-    }
-    assert all(tags.values())
+    tags = {tag["name"] for tag in document["tags"] if tag["description"]}
     for _, path, operation in operations_of(document):
         assert operation["summary"]
+        assert tags.issuperset(operation["tags"]), path
         for parameter in operation.get("parameters", []):
             assert parameter.get("description"), (path, parameter["name"])
     for name, schema in document["components"]["schemas"].items():
@@ -132,41 +109,31 @@ def test_every_route_and_every_field_is_described(document) -> None:
             assert field.get("description") or "$ref" in field, (name, key)
 
 
-def test_the_other_protocol_comes_last_and_is_folded(client, document) -> None:
-    name = document["tags"][-1]["name"]
-    assert f'["operations-tag", "{name}"], false' in client.get("/static/docs.js").text
-    is_other = [path.startswith("/v2") for path in document["paths"]]
-    assert is_other == sorted(is_other)
-    assert any(is_other)
-
-
 def test_every_body_has_an_example_that_keeps_to_its_schema(document) -> None:
     for method, path, operation in operations_of(document):
         bodies = [operation["requestBody"]] if "requestBody" in operation else []
         bodies += [found for at, found in operation["responses"].items() if at.startswith("2")]
         for content in (body["content"] for body in bodies if "content" in body):
             # Examples of other media types are bytes.
-            for media_type in content.keys() & {JSON, "multipart/form-data"}:
-                found = content[media_type]
-                if path == "/predict" and media_type != JSON:
-                    continue
-                assert "example" in found, (method, path, media_type)
-                example = dict(found["example"]) if media_type != JSON else found["example"]
-                if "config" in example and media_type != JSON:
-                    example["config"] = json.loads(example["config"])
-                assert faults(example, found["schema"], document) == [], (method, path)
+            for media_type in content.keys() & (
+                {JSON, FORM} - {FORM if path == "/predict" else ""}
+            ):
+                example, schema = content[media_type]["example"], content[media_type]["schema"]
+                if media_type == FORM and "config" in example:
+                    example = example | {"config": json.loads(example["config"])}
+                assert faults(example, schema, document) == [], (method, path)
+
+
+ACCEPTED = {
+    f"{CALIBRATION}/operating-points": 201,
+    f"{CALIBRATION}/operating-points/withdraw": 200,
+    **dict.fromkeys([INFER, INFER_VERSION, "/v2/repository/index"], 200),
+    "/calibrations/import": 201,
+}
 
 
 def test_the_request_examples_are_accepted(client, document, plain) -> None:
-    points = "/calibrations/{calibration_id}/operating-points"
-    for path, status in (
-        (points, 201),
-        (f"{points}/withdraw", 200),
-        (INFER, 200),
-        (INFER_VERSION, 200),
-        ("/v2/repository/index", 200),
-        ("/calibrations/import", 201),
-    ):
+    for path, status in ACCEPTED.items():
         body = document["paths"][path]["post"]["requestBody"]["content"][JSON]["example"]
         # Not as a version of a name that others use.
         params = {"name": "imported"} if path == "/calibrations/import" else {}
@@ -180,38 +147,21 @@ def test_the_request_examples_are_accepted(client, document, plain) -> None:
 
 def test_the_configuration_is_described_key_by_key(document) -> None:
     described = document["paths"]["/calibrate"]["post"]["description"]
-    schemas = document["components"]["schemas"]
-    for key in schemas["CalibrationConfig"]["properties"]:
-        assert f"| `{key}` |" in described, key
-    for key in schemas["OutputConfig"]["properties"]:
-        assert f"| `output.{key}` |" in described, key
-    assert '| `bins` | "auto" or an integer from 1 to 10000 | `"auto"` |' in described
-
-
-def test_an_event_of_other_k_is_documented(client, document) -> None:
-    calibrated(client, {"name": "k2", "top_k": [2]}, calibration=digits("calibration_logits.csv"))
-    body = {"calibration": "k2", "logits": [[0.0] * 9 + [1.0]]}
-    answer = client.post("/predict", json=body).json()
-    assert "top1" not in answer["predictions"][0]
-    schema = answer_of(document, "post", "/predict")["schema"]
-    assert faults(answer, schema, document) == []
-    answer["predictions"][0]["top2"]["probability"] = "high"
-    assert faults(answer, schema, document) != []
+    for schema, prefix in (("CalibrationConfig", ""), ("OutputConfig", "output.")):
+        for key in document["components"]["schemas"][schema]["properties"]:
+            assert f"| `{prefix}{key}` |" in described, key
 
 
 IMAGE = {"headers": {"Accept": "image/png"}}
 FAILURES = [
-    ("get", "/report", {"params": {"calibration": "digits"}, **IMAGE}, 406),
-    ("get", "/report", {"params": {"calibration": "digits", "format": "pdf"}}, 422),
-    ("get", "/calibrations/{calibration_id}/bins", IMAGE, 406),
+    ("get", "/report", {"params": {"calibration": "plain"}, **IMAGE}, 406),
+    ("get", f"{CALIBRATION}/bins", IMAGE, 406),
     ("get", "/calibrations", {"params": {"limit": 0}}, 422),
-    ("get", "/calibrations/{missing}", {}, 404),
-    ("get", "/calibrations/{missing}/events", {}, 404),
-    ("post", "/calibrations/{calibration_id}/cancel", {}, 409),
-    ("post", "/calibrations/{calibration_id}/refit", {"content": b"{"}, 422),
-    ("post", "/calibrations/{calibration_id}/refit", {"content": b" " * 2**21}, 413),
-    ("post", "/calibrations/{calibration_id}/evaluations", {"content": b"x"}, 415),
-    ("post", "/calibrate", {"content": b"x"}, 415),
+    ("get", f"{CALIBRATION}/events", {}, 404),
+    ("post", f"{CALIBRATION}/cancel", {}, 409),
+    ("post", f"{CALIBRATION}/refit", {"content": b"{"}, 422),
+    ("post", f"{CALIBRATION}/refit", {"content": b" " * 2**21}, 413),
+    ("post", f"{CALIBRATION}/evaluations", {"content": b"x"}, 415),
     ("post", "/predict", {"content": b"{"}, 400),
     ("post", "/predict", IMAGE, 406),
     ("post", "/predict", {"headers": {"Timeout": "soon"}}, 422),
@@ -221,33 +171,11 @@ FAILURES = [
 
 @pytest.mark.parametrize(("method", "path", "send", "status"), FAILURES)
 def test_failures_are_declared(
-    client, document, digits_calibration, method: str, path: str, send: dict, status: int
+    client, document, plain, digits_calibration, method: str, path: str, send: dict, status: int
 ) -> None:
-    address = path.replace("{calibration_id}", "digits").replace("{missing}", "nobody")
+    address = path.replace("{calibration_id}", "nobody" if status == 404 else plain)
     answer = client.request(method, address, **send)
     assert answer.status_code == status, answer.text
-    declared = document["paths"][path.replace("{missing}", "{calibration_id}")][method]["responses"]
-    assert "application/problem+json" in declared[str(status)]["content"]
+    declared = document["paths"][path][method]["responses"][str(status)]
+    assert "application/problem+json" in declared["content"]
     assert faults(answer.json(), {"$ref": "#/components/schemas/Problem"}, document) == []
-    assert "406" not in document["paths"]["/calibrate"]["post"]["responses"]
-
-
-def test_streams_of_events_are_declared(document) -> None:
-    for job in ("", "/evaluations/{evaluation_name}"):
-        path = f"/calibrations/{{calibration_id}}{job}/events"
-        responses = document["paths"][path]["get"]["responses"]
-        assert list(responses["200"]["content"]) == ["text/event-stream"]
-        assert "event: end" in responses["200"]["content"]["text/event-stream"]["example"]
-        assert "503" in responses
-
-
-def test_headers_of_requests_are_declared(document) -> None:
-    refit = "/calibrations/{calibration_id}/refit"
-    headers = dict.fromkeys(("/calibrate", refit, "/calibrations/import"), "Idempotency-Key")
-    headers |= dict.fromkeys(("/predict", INFER, INFER_VERSION), "Timeout")
-    for path, name in headers.items():
-        operation = document["paths"][path]["post"]
-        (header,) = [one for one in operation["parameters"] if one["name"] == name]
-        assert (header["in"], header["required"]) == ("header", False)
-        if name == "Timeout":
-            assert {"408", "413", "429", "503", "504"} <= operation["responses"].keys()

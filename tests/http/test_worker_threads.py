@@ -33,24 +33,21 @@ def test_a_tenant_leaves_a_thread_and_places_for_others() -> None:
 def test_a_pause_waits_for_running_calls_and_holds_back_others() -> None:
     async def scene() -> None:
         lane, hold, begun = Lane("tests", threads=2, queue=5), threading.Event(), threading.Event()
+        statistics = lane._limiter.statistics
 
         async def pause() -> tuple[bool, bool]:
             async with lane.paused(20):
                 return hold.is_set(), begun.is_set()
 
-        def n_waiting() -> int:
-            return lane._limiter.statistics().tasks_waiting
-
         running = asyncio.create_task(lane.run(ONE, hold.wait))
         await until(lambda: lane.running == 1)
         pausing = asyncio.create_task(pause())
-        await until(lambda: n_waiting() == 1)
+        await until(lambda: statistics().tasks_waiting == 1)
         waiting = asyncio.create_task(lane.run(OTHER, begun.set))
-        await until(lambda: n_waiting() == 2)
+        await until(lambda: statistics().tasks_waiting == 2)
         hold.set()
         assert await pausing == (True, False)
-        assert await running
-        await waiting
+        await asyncio.gather(running, waiting)
         assert begun.is_set()
         # It does not wait for ever.
         hold.clear()
@@ -60,6 +57,6 @@ def test_a_pause_waits_for_running_calls_and_holds_back_others() -> None:
             assert not running.done()
         hold.set()
         assert await running
-        assert [await lane.run(name, lambda: "again") for name in (ONE, OTHER)] == ["again"] * 2
+        assert await lane.run(OTHER, lambda: "again") == "again"
 
     asyncio.run(scene())
