@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 
 OUTSIDE := $(VENV)/outside
 
-.PHONY: install demo serve quick test test-slow test-all openapi faults check audit sbom web pictures deploy-check lock clean
+.PHONY: install demo serve quick test test-slow test-all mutants openapi faults check audit sbom web pictures deploy-check lock clean
 
 install: $(VENV)/.installed
 
@@ -52,6 +52,10 @@ test-slow: install $(OUTSIDE)/.installed
 
 test-all: install $(OUTSIDE)/.installed
 	$(PYTEST) $(WORKERS) $(LONG) -m ""
+
+# Deliberate errors in the statistics: each must turn its tests red.
+mutants: install
+	PYTHONPATH=tests/mutants $(BIN)/python -m mutants
 
 # Tests the OpenAPI document with many more generated requests than `make test-slow`.
 EXAMPLES := 200
