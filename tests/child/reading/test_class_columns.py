@@ -44,9 +44,10 @@ READ = {
     "integers as names": (columns("p_", "312", label=INDICES + 1), {}, TURNED, INDICES),
     "indices as names": (columns("p_", "201", label=INDICES), {}, TURNED, INDICES),
     "own label": (columns(intent=BY_NAME), {"columns": {"label": ["intent"]}}, OUTPUTS, INDICES),
-    "p": ({"p": CHANCE, "label": FRAUD}, {}, CHANCES, FRAUD),
-    "prob": ({"prob": CHANCE, "label": FRAUD}, {}, CHANCES, FRAUD),
-    "probability": ({"probability": CHANCE, "label": FRAUD}, {}, CHANCES, FRAUD),
+    **{
+        name: ({name: CHANCE, "label": FRAUD}, {}, CHANCES, FRAUD)
+        for name in ("p", "prob", "probability")
+    },
     "p of listed classes": (
         {"p": CHANCE, "label": FRAUD_BY_NAME},
         {"classes": ["fine", "fraud"]},
@@ -66,21 +67,14 @@ def test_outputs_are_in_the_order_of_their_classes(path, case, file_format):
 
 
 @pytest.mark.parametrize("file_format", TABLE_FORMATS)
-def test_known_classes_need_no_labels(path, file_format):
+def test_what_the_caller_knows_decides(path, file_format):
     write_columns(path, file_format, dict(reversed(columns().items())))
     check_read(path, {"probabilities": OUTPUTS}, None, reading=Reading(classes=NAMES))
-
-
-@pytest.mark.parametrize("file_format", TABLE_FORMATS)
-def test_features_of_a_model_may_have_such_names(path, file_format):
-    table = {"p_value": CHANCE, "p": CHANCE, "label": INDICES}
-    write_columns(path, file_format, table)
+    # Features of a model may have such names.
+    write_columns(path, file_format, {"p_value": CHANCE, "p": CHANCE, "label": INDICES})
     inputs = np.stack([CHANCE, CHANCE], axis=1)
     check_read(path, {"inputs": inputs}, INDICES, reading=Reading(kind="inputs"))
-
-
-@pytest.mark.parametrize("file_format", TABLE_FORMATS)
-def test_names_beside_one_column_are_listed_by_the_caller(path, file_format):
+    # Names beside one column are listed by the caller.
     write_columns(path, file_format, {"label": FRAUD_BY_NAME, "prob": CHANCE})
     place = ".label[0]" if file_format == "csv" else ".label"
     check_refused(path, place, "config.classes")

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dataset_files import check_read, check_refused, npy_bytes, npy_claim, refusal, write_npz
+from dataset_files import check_read, check_refused, npy_bytes, npy_claim, refusal
 from own_process import peak_of
+from running_service import npz
 
 from service.errors import InvalidDataset
 from service.runner.messages.reading import Reading
@@ -58,15 +59,10 @@ def test_labels_may_be_missing(tmp_path):
     assert error.violations[0].location == "evaluation_labels"
 
 
-@pytest.mark.parametrize("file_format", ["npz", "csv"])
-def test_other_formats_have_labels_of_their_own(tmp_path, file_format):
-    _, labels = pair(tmp_path, INPUTS, LABELS)
-    path = tmp_path / "other.npz"
-    if file_format == "npz":
-        write_npz(path, inputs=INPUTS, labels=LABELS)
-    else:
-        path.write_text("age,label\n1,0\n")
-    check_refused(path, "_labels", file_format, reading=Reading(labels=labels))
+@pytest.mark.parametrize("content", [b"age,label\n1,0\n", npz(inputs=INPUTS, labels=LABELS)])
+def test_other_formats_have_labels_of_their_own(tmp_path, content):
+    path, labels = pair(tmp_path, content, LABELS)
+    check_refused(path, "_labels", "", reading=Reading(labels=labels))
 
 
 # What a pair adds to the rules of arrays in archives.

@@ -81,11 +81,6 @@ def test_features_get_the_type_that_holds_all_of_them(path, dtypes, expected):
     check_read(path, {"inputs": inputs}, LABELS)
 
 
-def test_lists_are_arrays_of_64_bit_integers_by_name(path):
-    write_parquet(path, TOKENS, row_group_size=11)
-    check_read(path, {"input_ids": IDS, "attention_mask": MASK}, LABELS)
-
-
 def test_notes_name_the_columns_that_are_not_read_and_up_to_30_that_are(path):
     more = {f"c{k}": AGE for k in range(4)} | {"text": ["x"] * N, "tags": [["a"]] * N}
     info = info_of(write_parquet(path, {"idx": AGE} | TOKENS | more))
@@ -99,18 +94,20 @@ def test_notes_name_the_columns_that_are_not_read_and_up_to_30_that_are(path):
         assert ("…" in note) == (n > 30)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-@pytest.mark.parametrize("kind", ["lists", "large lists", "lists of one length"])
-def test_nested_lists_keep_their_shape_and_precision(path, dtype, kind):
-    series = RNG.normal(size=(N, 4, 2)).astype(dtype)
-    number = pa.from_numpy_dtype(dtype)
-    arrow = {
-        "lists": pa.list_(pa.list_(number)),
-        "large lists": pa.large_list(pa.list_(number)),
-        "lists of one length": pa.list_(pa.list_(number, 2), 4),
-    }[kind]
-    columns = {"series": pa.array([[list(r) for r in s] for s in series], arrow), "label": LABELS}
-    check_read(write_parquet(path, columns, row_group_size=11), {"series": series}, LABELS)
+NESTED = {
+    "lists": pa.list_(pa.list_(pa.float64())),
+    "large lists": pa.large_list(pa.list_(pa.float32())),
+    "lists of one length": pa.list_(pa.list_(pa.float16(), 2), 4),
+}
+
+
+@pytest.mark.parametrize("kind", NESTED)
+def test_nested_lists_keep_their_shape_and_precision(path, kind):
+    number = NESTED[kind].value_type.value_type
+    series = RNG.normal(size=(N, 4, 2)).astype(number.to_pandas_dtype())
+    rows = pa.array([[list(inner) for inner in outer] for outer in series], NESTED[kind])
+    write_parquet(path, {"series": rows, "label": LABELS}, row_group_size=11)
+    check_read(path, {"series": series}, LABELS)
 
 
 def test_columns_are_read_as_the_caller_names_them(path):
@@ -122,15 +119,11 @@ def test_columns_are_read_as_the_caller_names_them(path):
 
 
 @pytest.mark.parametrize("file_format", TABLE_FORMATS)
-def test_a_label_of_another_name_is_no_feature(path, file_format):
+def test_a_label_may_have_another_name_or_be_missing(path, file_format):
     write_columns(path, file_format, FEATURES | {"target": 2 - LABELS})
-    # Nor is the column `label`, which may be the same thing in other words.
+    # The column `label` is no feature: it may be the same thing in other words.
     reading = Reading(columns={"label": ["target"]})
     check_read(path, {"inputs": INPUTS}, 2 - LABELS, reading=reading)
-
-
-@pytest.mark.parametrize("file_format", TABLE_FORMATS)
-def test_inputs_without_labels(path, file_format):
     write_columns(path, file_format, {"age": AGE, "income": INCOME})
     check_read(path, {"inputs": INPUTS}, None)
     check_refused(path, ".label", "config.columns")
