@@ -11,14 +11,13 @@ from pathlib import Path
 
 import httpx
 from databases import PostgresServer, ordinary_database
-from server_processes import stopped
+from runner_children import stopped, wait_until
 
-from fault_plan.checker import Checker, check_files
+from fault_plan.checker import check_files
 from fault_plan.figures import Figures
-from fault_plan.published import run_undisturbed
+from fault_plan.load import under_load
 from fault_plan.site import Site, end
-from fault_plan.traffic import KnownAnswers, Reader, Traffic, Uploader
-from fault_plan.uploads import Ledger, mixed_uploads
+from fault_plan.uploads import mixed_uploads
 
 PREDICTORS = 2
 UNFINISHED = 4
@@ -43,35 +42,27 @@ def database_away(
     """
     figures, generator = Figures("database-away", seed), random.Random(seed)
     with PostgresServer() as server, ordinary_database(server.url) as database_url:
-        site, ledger = Site(folder, database_url), Ledger()
+        site, strangers = Site(folder, database_url), _Strangers(patience)
+        options = {"unfinished": UNFINISHED, "predictors": PREDICTORS, "steps": [strangers]}
         worker = site.start("worker")
         try:
-            with site.serving("--no-worker") as client:
-                undisturbed = run_undisturbed(client, database_url, mixed_uploads(copies))
-                answers, strangers = (
-                    KnownAnswers(client, "inputs-undisturbed"),
-                    _Strangers(patience),
-                )
-                uploader = Uploader(ledger, mixed_uploads(copies), unfinished=UNFINISHED)
-                steps = [answers] * PREDICTORS + [strangers, uploader, Reader(undisturbed)]
-                with Traffic(site, figures, steps):
-                    for way in itertools.islice(itertools.cycle(ways), times):
-                        time.sleep(generator.uniform(1, between))
-                        with _away(server, way), strangers.told(way):
-                            time.sleep(seconds)
-                        figures.strike([way])
-                        figures.recovery_seconds.append(_seconds_until_back(client))
-                    time.sleep(1)
-                Checker(site, ledger, undisturbed, figures).check(client)
+            with (
+                site.serving("--no-worker") as client,
+                under_load(site, client, mixed_uploads(copies), figures, **options),
+            ):
+                for way in itertools.islice(itertools.cycle(ways), times):
+                    time.sleep(generator.uniform(1, between))
+                    with _away(server, way), strangers.told(way):
+                        time.sleep(seconds)
+                    figures.strike([way])
+                    back_at = time.monotonic()
+                    wait_until(lambda: client.get("/calibrations").is_success, seconds=BACK_SECONDS)
+                    figures.recovery_seconds.append(time.monotonic() - back_at)
+                time.sleep(1)
         finally:
             end(worker)
         check_files(site, figures)
-    figures.more |= {
-        "predictions": dict(answers.statuses),
-        "slowest_prediction_s": round(answers.slowest, 2),
-        "not_loaded": {way: dict(found) for way, found in strangers.statuses.items()},
-        "slowest_not_loaded_s": {way: round(s, 2) for way, s in strangers.slowest.items()},
-    }
+    figures.more["not_loaded"] = {way: dict(counts) for way, counts in strangers.statuses.items()}
     return figures
 
 
@@ -88,27 +79,17 @@ def _away(server: PostgresServer, way: str) -> Iterator[None]:
         server.start()
 
 
-def _seconds_until_back(client: httpx.Client) -> float:
-    began = time.monotonic()
-    while time.monotonic() < began + BACK_SECONDS:
-        if client.get("/calibrations").status_code == httpx.codes.OK:
-            break
-        time.sleep(0.02)
-    return time.monotonic() - began
-
-
 class _Strangers:
     """Requests calibrations that are not in memory and need the database.
 
     While it is stopped the response must be 503, and soon. A frozen database may respond at any
-    moment, so the times are recorded but have no limit.
+    moment.
     """
 
     def __init__(self, patience: float) -> None:
         self._patience = patience
         self._way = "there"
         self.statuses: dict[str, Counter] = {}
-        self.slowest: dict[str, float] = {}
         self.violations: list[str] = []
 
     @contextmanager
@@ -127,7 +108,6 @@ class _Strangers:
         if way != self._way:
             way = "between"
         self.statuses.setdefault(way, Counter())[str(status)] += 1
-        self.slowest[way] = max(took, self.slowest.get(way, 0.0))
         too_late = way in ("immediate", "fast") and (status != 503 or took > self._patience)
         if too_late or status not in (404, 503):
             self.violations.append(f"not loaded, database {way}: {status} after {took:.2f} s")

@@ -1,9 +1,10 @@
 """What a process has left behind: children, descriptors, folders."""
 
 import os
+import signal
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from forked_children import NAME, SERVER
@@ -12,7 +13,7 @@ MODULE = b"service.child"
 COMPUTING_TICKS = 100
 
 
-def children(parent=None, module=MODULE):
+def children(parent=None):
     """Return the process ids of a process's runner children, zombies included.
 
     A process that is ending has no command line any more, before its files are closed.
@@ -27,10 +28,22 @@ def children(parent=None, module=MODULE):
             continue
         if int(folder.name) == SERVER.pid:
             continue
-        is_runner = module in command or (module == MODULE and NAME in command)
+        is_runner = MODULE in command or NAME in command
         if int(fields[1]) == parent and (is_runner or not command):
             found.append(int(folder.name))
     return sorted(found)
+
+
+@contextmanager
+def stopped(*pids):
+    """Hold processes for as long as the block runs."""
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
 
 
 class StartedChildren:

@@ -19,7 +19,7 @@ from runner_children import wait_until
 from runner_models import endless_above
 from running_service import DIGITS_PARTS, calibrate, scrape
 
-HEALTH_CHECK = Path(__file__).parents[3] / "docker" / "healthcheck.py"
+HEALTH_CHECK = Path(__file__).parents[2] / "docker" / "healthcheck.py"
 # Some seconds of turns, for one row.
 TURNS = 1_500_000
 
