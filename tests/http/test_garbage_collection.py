@@ -4,7 +4,6 @@ import asyncio
 import gc
 import sys
 import threading
-import uuid
 import weakref
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -18,9 +17,6 @@ from service.http.garbage_collection import (
     collect_garbage,
     postpone_full_collections,
 )
-from service.http.worker_threads import Lane
-
-TENANT = uuid.uuid4()
 
 
 @pytest.fixture(autouse=True)
@@ -42,50 +38,43 @@ def old_garbage(young_collections: int) -> "weakref.ref[threading.Event]":
     return weakref.ref(cycle)
 
 
-class WatchedLane(Lane):
-    """Counts how often somebody looks whether a call runs."""
+class OneCall:
+    """A lane in which one call runs, until it is paused or the call ends."""
 
-    looks = 0
+    def __init__(self) -> None:
+        self.is_running, self.n_looks, self.n_pauses = True, 0, 0
 
     @property
-    def running(self) -> int:
-        self.looks += 1
-        return super().running
+    def running(self) -> bool:
+        self.n_looks += 1
+        return self.is_running
 
-
-@asynccontextmanager
-async def busy_lane() -> AsyncIterator[WatchedLane]:
-    """Yield a lane in which one call runs until the block ends."""
-    lane, hold = WatchedLane("tests", threads=2, queue=5), threading.Event()
-    running = asyncio.create_task(lane.run(TENANT, hold.wait))
-    try:
-        await until(lambda: lane.running == 1)
-        yield lane
-    finally:
-        hold.set()
-    assert await running
+    @asynccontextmanager
+    async def paused(self, _seconds: float) -> AsyncIterator[None]:
+        self.n_pauses += 1
+        yield
 
 
 def test_it_is_collected_when_no_call_runs() -> None:
     async def scene() -> None:
-        async with busy_lane() as lane:
-            garbage = old_garbage(DUE)
-            looks = lane.looks
-            collecting = asyncio.create_task(collect_garbage(lane))
-            await until(lambda: lane.looks > looks + 1)
-            assert garbage() is not None
+        lane, garbage = OneCall(), old_garbage(DUE)
+        collecting = asyncio.create_task(collect_garbage(lane))
+        await until(lambda: lane.n_looks > 1)
+        assert garbage() is not None
+        lane.is_running = False
         await until(lambda: garbage() is None)
         collecting.cancel()
+        assert lane.n_pauses == 0
 
     asyncio.run(scene())
 
 
-def test_it_is_collected_beside_endless_calls_when_it_is_overdue() -> None:
+def test_calls_are_paused_when_it_is_overdue() -> None:
     async def scene() -> None:
-        async with busy_lane() as lane:
-            garbage = old_garbage(OVERDUE)
-            collecting = asyncio.create_task(collect_garbage(lane))
-            await until(lambda: garbage() is None)
+        lane, garbage = OneCall(), old_garbage(OVERDUE)
+        collecting = asyncio.create_task(collect_garbage(lane))
+        await until(lambda: garbage() is None)
         collecting.cancel()
+        assert lane.n_pauses == 1
 
     asyncio.run(scene())

@@ -92,24 +92,6 @@ def test_requests_during_the_drain_are_answered_and_end_their_connection(socket_
         running.server.handle_exit(signal.SIGINT, None)
 
 
-def test_a_client_that_has_just_connected_has_time_to_send_its_request(monkeypatch) -> None:
-    monkeypatch.setattr("service.cli.server.FIRST_REQUEST_SECONDS", FOREVER)
-    is_drained, wait = threading.Event(), Server._wait_for_first_requests
-
-    async def watched(server: Server) -> None:
-        is_drained.set()
-        await wait(server)
-
-    monkeypatch.setattr(Server, "_wait_for_first_requests", watched)
-    with hot_front(drain_seconds=0.1) as running, running.connect() as connection:
-        assert wait_until(lambda: running.server.server_state.connections)
-        running.server.should_exit = True
-        assert is_drained.wait(30)
-        connection.send(post("/predict?late"))
-        answer = connection.answer()
-        assert (answer.json()["query"], answer.headers["connection"]) == ("late", "close")
-
-
 @pytest.mark.parametrize(("target", "missing"), [("/predict?x", 1), ("/ordinary/a", 30)])
 def test_a_half_received_request_is_answered(target, missing) -> None:
     sent = post(target, b"xy")
