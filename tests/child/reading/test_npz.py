@@ -139,11 +139,6 @@ def test_a_large_array_in_fortran_order_is_refused(path, monkeypatch):
     check_refused(path, ".inputs", "np.ascontiguousarray")
 
 
-def test_the_location_is_the_callers(path):
-    path = write_npz(path, **of_labels(2, -5))
-    assert refusal(path, location="evaluation").violations[0].location == "evaluation.labels[2]"
-
-
 def test_rows_are_counted_over_batches_and_label_slices(path):
     labels, inputs = np.zeros(200_000, np.int32), np.zeros((200_000, 1), np.float32)
     write_npz(path, inputs=inputs, labels=changed(labels, (150_003,), -1))

@@ -5,7 +5,7 @@ import struct
 import numpy as np
 import pyarrow as pa
 import pytest
-from dataset_files import check_read, check_refused, output_columns, refusal, write_parquet
+from dataset_files import check_refused, output_columns, refusal, write_parquet
 
 from service.child.reading.parquet import MAX_FOOTER_BYTES
 from service.errors import InvalidDataset, TooLarge
@@ -93,12 +93,6 @@ def test_columns_that_cannot_be_read_as_the_caller_says_are_refused(path, column
     error = refusal(path, reading=Reading(columns=columns))
     assert type(error) is InvalidDataset
     assert named in error.message
-
-
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-def test_the_precision_of_outputs_is_kept(path, dtype):
-    write_parquet(path, output_columns(LOGITS.astype(dtype), LABELS.astype(np.int8)))
-    check_read(path, {"logits": LOGITS.astype(dtype)}, LABELS)
 
 
 ZEROS = pa.array(np.zeros(2_000_000, np.float32))

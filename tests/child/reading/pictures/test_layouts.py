@@ -10,14 +10,12 @@ from picture_files import (
     CLASSES,
     WRITERS,
     class_folders,
-    jpeg,
     opened,
     plain_png,
     refused_at,
     shades_and_labels,
 )
 
-from service.child.pictures.decode import read_picture
 from service.runner.messages.preprocessing import PRESETS, Preprocessing
 from service.runner.messages.reading import Reading
 
@@ -154,18 +152,8 @@ def test_pictures_without_labels_are_a_set_where_none_are_required(write, member
     refused_at(path)
 
 
-def test_pictures_of_all_formats_are_brought_to_one_size(write):
-    sizes = [(300, 260), (256, 256), (500, 300), (260, 700)]
-    members = {f"{k % 2}/{k}.JPG": jpeg(*size, seed=k) for k, size in enumerate(sizes)}
-    with opened(write(members), Reading(PRESETS["imagenet"])) as dataset:
-        assert dataset.info.row_bytes == 224 * 224 * 3
-        (batch,) = dataset.batches(10)
-    for row, content in enumerate(members.values()):
-        expected = read_picture(content, PRESETS["imagenet"], place="x")
-        np.testing.assert_array_equal(batch.arrays["pixels"][row], expected)
-
-
 SHAPES = [
+    (PRESETS["imagenet"], (224, 224, 3)),
     (Preprocessing(crop=(2, 3)), (2, 3, 3)),
     (Preprocessing(resize=(5, 6)), (5, 6, 3)),
     (Preprocessing(resize=6), (6, 8, 3)),
