@@ -36,14 +36,10 @@ def test_a_session_is_read_as_it_was_written(now, secure) -> None:
 
 
 def test_a_session_ends_when_it_is_old_or_idle(now) -> None:
-    for since, seen, ends in (
-        (ABSOLUTE_SECONDS - 60, 0, False),
-        (0, IDLE_SECONDS - 60, False),
-        (ABSOLUTE_SECONDS, 0, True),
-        (0, IDLE_SECONDS, True),
-    ):
-        session = replace(now, since=now.since - since, seen=now.seen - seen)
-        assert (read(session.written(SECRET)) is None) == ends
+    for name, seconds in (("since", ABSOLUTE_SECONDS), ("seen", IDLE_SECONDS)):
+        for ago, ends in ((seconds - 60, False), (seconds, True)):
+            session = replace(now, **{name: getattr(now, name) - ago})
+            assert (read(session.written(SECRET)) is None) == ends
 
 
 def test_a_cookie_that_was_not_signed_here_is_none(now) -> None:
@@ -61,12 +57,8 @@ COOKIES = [
     (b"a=1; howsure-session=x.y; b=2", b"howsure-session=x.y"),
     (b"howsure-visit=x;howsure-session=y", b"howsure-visit=x; howsure-session=y"),
     (b"__Host-howsure-session=x", b"__Host-howsure-session=x"),
-    (b'howsure-session="' + rb"\\" * 30000 + b'"', None),
-    (b'howsure-session="x"', None),
-    (b"howsure-session=", None),
-    (b"xhowsure-session=x", None),
-    (b"csrf=" + b"x" * 4000, None),
-    (b";" * 60000, None),
+    *((b'howsure-session="' + rb"\\" * 30000 + b'"', None), (b'howsure-session="x"', None)),
+    *((b"howsure-session=", None), (b"xhowsure-session=x", None), (b";" * 60000, None)),
 ]
 
 

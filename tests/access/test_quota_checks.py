@@ -5,7 +5,7 @@ import uuid
 import pytest
 from databases import BOTH_DIALECTS
 from sqlalchemy.orm import Session
-from stored_rows import held_up
+from stored_rows import add_tenant, held_up, tenant_of
 
 import models
 from service.access.quotas import enforce_quotas
@@ -14,20 +14,9 @@ from service.errors import JobLimitReached, StorageLimitReached
 from service.storage.artifact_rows import NewArtifact
 from service.storage.calibrations import CalibrationRepository
 from service.storage.database import Database
-from service.storage.tenants import (
-    ALL_TENANTS,
-    default_tenant_id,
-    stored_bytes,
-    tenant_named,
-    unfinished_jobs,
-)
+from service.storage.tenants import ALL_TENANTS, stored_bytes, unfinished_jobs
 
 SIZE = 100
-
-
-def tenants(database: Database) -> tuple[uuid.UUID, uuid.UUID]:
-    with database.session(ALL_TENANTS) as session:
-        return default_tenant_id(session), tenant_named(session, "other")
 
 
 def add(
@@ -57,7 +46,7 @@ def add(
 def test_of_two_concurrent_transactions_one_sees_what_the_other_added(
     database: Database, limits: TenantLimits, error: type[Exception]
 ) -> None:
-    ours, theirs = tenants(database)
+    ours, theirs = tenant_of(database), add_tenant(database, "other")
 
     def second() -> None:
         with database.session(ALL_TENANTS) as session:
@@ -73,7 +62,7 @@ def test_of_two_concurrent_transactions_one_sees_what_the_other_added(
 
 
 def test_a_shared_file_counts_once(database: Database) -> None:
-    ours, _ = tenants(database)
+    ours = tenant_of(database)
     with database.session(ALL_TENANTS) as session:
         key = add(session, ours, TenantLimits())
         add(session, ours, TenantLimits(), key=key)
