@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
+from refusals import assert_refused
 from runner_models import linear, rows, weights
 from running_service import JSON, NPY, NPZ, calibrate, calibrated, evaluate, npy, npz, refit, send
 
@@ -178,8 +179,7 @@ def test_an_evaluation_set_of_the_upload_has_the_same_columns(client, write) -> 
     sets = {"calibration": write(table_of(ROWS, LABELS))}
     sets["evaluation"] = write([*EXTRA, *table_of(FEW, FEW_LABELS)])
     refused = calibrate(client, model=MODEL, config="{}", **sets)
-    assert refused.status_code == UNPROCESSABLE
-    assert "got also `zip`" in refused.json()["detail"]
+    assert_refused(refused, None, "got also `zip`")
     assert calibrated(client, {"columns": {"inputs": NAMES}}, model=MODEL, **sets)
 
 
@@ -202,7 +202,9 @@ def test_a_further_set_may_call_its_labels_label(client) -> None:
     content = as_csv([*table_of(ROWS), ("target", LABELS)])
     made(client, "target", content, columns={"label": ["target"]})
     for name in ("target", "label"):
-        assert ROUTES["evaluate csv"](client, "target", [*table_of(FEW), (name, FEW_LABELS)])
+        table = [*table_of(FEW), (name, FEW_LABELS)]
+        for route in ("evaluate csv", "predict csv"):
+            assert ROUTES[route](client, "target", table) == FEW_LABELS.tolist()
 
 
 def row(**changes: Any) -> str:
@@ -230,10 +232,7 @@ def row(**changes: Any) -> str:
 def test_a_wrong_row_is_named(client, named, inputs, location, named_words) -> None:
     body = f'{{"calibration": "{named}", "inputs": {inputs}}}'
     response = client.post("/predict", content=body, headers=JSON)
-    assert response.status_code == UNPROCESSABLE, response.text
-    (violation,) = response.json()["errors"]
-    assert violation["location"] == location
-    assert named_words in violation["message"]
+    assert_refused(response, location, named_words)
 
 
 def test_large_bodies_of_named_rows(client, named) -> None:
@@ -247,8 +246,7 @@ def test_large_bodies_of_named_rows(client, named) -> None:
 
 def test_named_rows_need_names(client, unnamed) -> None:
     response = client.post("/predict", json={"calibration": unnamed, "inputs": [{"age": 1.0}]})
-    assert response.status_code == UNPROCESSABLE
-    assert response.json()["errors"][0]["location"] == "inputs"
+    assert_refused(response, "inputs")
 
 
 @pytest.mark.parametrize(
@@ -271,6 +269,11 @@ def test_rows_without_names_are_told(client, named, unnamed, body, kind) -> None
         assert header.endswith("; columns=positional") == bool(mark)
 
 
+def test_the_mark_of_rows_without_names_is_in_the_schema(client) -> None:
+    schemas = client.get("/openapi.json").json()["components"]["schemas"]
+    assert "positional" in json.dumps(schemas["PredictAnswer"]["properties"]["columns"])
+
+
 @pytest.mark.parametrize(
     ("names", "advice"),
     [
@@ -284,19 +287,14 @@ def test_a_wrong_number_of_columns_names_rows_and_columns(client, named, names, 
     values = np.tile(ROWS, (1, 2))[:, :width]
     table = as_csv([*zip(names, values.T, strict=True), ("label", LABELS)])
     response = calibrate(client, model=MODEL, calibration=table, config="{}")
-    (violation,) = response.json()["errors"]
-    assert f"expected shape [rows, 6], got [300, {width}]" in violation["message"]
-    assert all(f"`{name}`" in violation["message"] for name in names)
-    assert advice in violation["message"]
+    shape = f"[300, {width}]"
+    assert_refused(response, None, "[rows, 6]", shape, advice, *(f"`{name}`" for name in names))
     by_list = client.post("/predict", json={"calibration": named, "inputs": values.tolist()})
-    (violation,) = by_list.json()["errors"]
-    assert f"got [300, {width}]" in violation["message"]
-    assert all(f"`{name}`" in violation["message"] for name in NAMES)
+    assert_refused(by_list, None, shape, *(f"`{name}`" for name in NAMES))
 
 
 def test_a_column_nearly_called_label_may_be_a_feature(client) -> None:
     table = list(zip([*NAMES[:5], "w_label"], ROWS.T, strict=True))
     content = as_csv([*table, ("topic", LABELS)])
     response = calibrate(client, model=MODEL, calibration=content, config="{}")
-    assert "rename `w_label` to `label`" in response.json()["detail"]
-    assert "--columns label='its name'" in response.json()["detail"]
+    assert_refused(response, None, "rename `w_label` to `label`", "--columns label='its name'")

@@ -10,6 +10,7 @@ import pytest
 import scipy
 from colour_pictures import HALVES, IMAGENET, colour_model, colour_set, zip_of
 from faulty_uploads import with_factor
+from refusals import assert_refused
 from remedy_lines import followed
 from running_service import (
     DIGITS,
@@ -25,8 +26,6 @@ from running_service import (
 
 from howsure.remedies import remedy_of
 from howsure.statistics.findings import FINDINGS
-
-UNPROCESSABLE = httpx.codes.UNPROCESSABLE_ENTITY
 
 
 def logits_set(n_samples=400, *, added=0):
@@ -72,11 +71,8 @@ def test_what_the_labels_show_is_refused_at_once(service):
     before = kept_files(service.folder)
     config = quick_config(bins=50, strict=True, name="never")
     response = calibrate(service.client, calibration=logits_set(), config=config)
-    assert response.status_code == UNPROCESSABLE
+    assert_refused(response, "findings.few-samples-for-bins", "50 bins share 400")
     assert response.json()["type"] == "urn:howsure:problem:finding-refused"
-    (fault,) = response.json()["errors"]
-    assert fault["location"] == "findings.few-samples-for-bins"
-    assert "50 bins share 400" in fault["message"]
     assert kept_files(service.folder) == before
     assert service.client.get("/calibrations/never").status_code == httpx.codes.NOT_FOUND
 
@@ -86,10 +82,10 @@ def test_what_the_labels_show_is_refused_at_once(service):
 )
 def test_unknown_finding_codes_are_refused(client, strict, named):
     response = calibrate(client, calibration=logits_set(), config=quick_config(strict=strict))
-    assert response.status_code == UNPROCESSABLE
-    faults = response.json()["errors"]
-    assert all(fault["location"].startswith("config.strict") for fault in faults)
-    assert named in faults[0]["message"]
+    assert response.status_code == httpx.codes.UNPROCESSABLE_ENTITY
+    errors = response.json()["errors"]
+    assert all(error["location"].startswith("config.strict") for error in errors)
+    assert named in errors[0]["message"]
 
 
 def test_a_refit_finds_anew_and_keeps_what_no_record_tells(client):
@@ -156,8 +152,7 @@ def test_a_dry_run_reads_to_the_last_row(client):
     rows = np.random.default_rng(2).normal(size=(9000, 3))
     rows[8999, 1] = np.nan
     response = dry_run(client, npz(logits=rows, labels=np.zeros(9000, dtype=np.int64)))
-    assert response.status_code == UNPROCESSABLE
-    assert response.json()["errors"][0]["location"] == "calibration.logits[8999][1]"
+    assert_refused(response, "calibration.logits[8999][1]")
 
 
 def test_a_dry_run_of_a_sorted_set_looks_at_all_of_it(client):

@@ -17,6 +17,7 @@ from model_services import (
     model_file,
     predictions,
 )
+from refusals import assert_refused
 from runner_models import weights
 from running_service import (
     calibrate,
@@ -67,10 +68,7 @@ def config(passes: int) -> str:
 
 
 def too_large(response: httpx.Response, location: str, *figures: str) -> None:
-    assert response.status_code == httpx.codes.REQUEST_ENTITY_TOO_LARGE, response.text
-    (error,) = response.json()["errors"]
-    assert error["location"] == location
-    assert all(figure in error["message"] for figure in figures), error
+    assert_refused(response, location, *figures, status=413)
 
 
 def test_passes_over_the_limit_on_rows(tmp_path) -> None:
@@ -144,10 +142,7 @@ def test_what_the_model_or_the_configuration_does_not_allow(
     files, list_of = kept_files(service.folder), {"params": {"limit": 1}}
     newest = service.client.get("/calibrations", **list_of).json()["calibrations"]
     response = calibrate_models(service.client, models, config, calibration=calibration)
-    assert response.status_code == httpx.codes.UNPROCESSABLE_ENTITY, response.text
-    (error,) = response.json()["errors"]
-    assert error["location"] == location
-    assert named in error["message"], error
+    assert_refused(response, location, named)
     assert kept_files(service.folder) == files
     assert service.client.get("/calibrations", **list_of).json()["calibrations"] == newest
 

@@ -16,7 +16,18 @@ import pytest
 from hostile_archives import Member, tar_file, tar_member, zip_file
 from model_services import labelled_sets, model_file
 from picture_files import encoded as picture_file
-from running_service import DIGITS, calibrated, digits, evaluate, npy, npz, quick_config, send
+from refusals import assert_refused
+from running_service import (
+    DIGITS,
+    calibrate,
+    calibrated,
+    digits,
+    evaluate,
+    npy,
+    npz,
+    quick_config,
+    send,
+)
 
 ROWS = np.load(DIGITS / "calibration.npz")["inputs"].astype(np.float32)
 LABELS = np.load(DIGITS / "calibration.npz")["labels"]
@@ -28,12 +39,11 @@ PIXELS = (GREYS["calibration_inputs"][:300] * 16).astype(np.uint8).transpose(0, 
 SHOWN = GREYS["calibration_labels"][:300]
 GREY = {"preprocessing": {"colour": "grey", "scale": 1 / 16}}
 CSV, PARQUET = "text/csv", "application/vnd.apache.parquet"
-UNPROCESSABLE = httpx.codes.UNPROCESSABLE_ENTITY
 Labels = np.ndarray | None
 
 
-def csv(rows: np.ndarray, labels: Labels, *, called: str = "label") -> bytes:
-    names = FEATURES if labels is None else [*FEATURES, called]
+def csv(rows: np.ndarray, labels: Labels) -> bytes:
+    names = FEATURES if labels is None else [*FEATURES, "label"]
     cells = rows if labels is None else np.column_stack([rows, labels])
     text = io.BytesIO()
     np.savetxt(text, cells, fmt="%.9g", delimiter=",", header=",".join(names), comments="")
@@ -136,14 +146,6 @@ def test_tables_of_inputs(client, rows_in_npz, write, media_type, config):
         assert predictions(client, "table", media_type, content) == rows_in_npz
 
 
-def test_a_renamed_label_column_is_optional_in_requests(client, rows_in_npz):
-    config = {"columns": {"inputs": FEATURES, "label": "digit"}}
-    made(client, "digit", config, calibration=csv(ROWS, LABELS, called="digit"))
-    for labels in (None, LABELS[FEW]):
-        content = csv(ROWS[FEW], labels, called="digit")
-        assert predictions(client, "digit", CSV, content) == rows_in_npz
-
-
 def test_a_pair_of_arrays(client, rows_in_npz):
     sets = {"calibration": (ROWS, LABELS), "evaluation": (ROWS[FEW], LABELS[FEW])}
     files = {"model": digits("model.onnx")}
@@ -181,14 +183,11 @@ def test_archives_of_pictures(client, pixels_in_npz, kind, write, media_type):
 
 def test_classes_that_order_alone_numbers_must_all_be_there(client):
     named = np.array([f"digit {label}" for label in SHOWN])
-    content = ("set", zipped(PIXELS[SHOWN < 9], named[SHOWN < 9]))
-    files = {"model": ("model.onnx", model_file("small_cnn.onnx")), "calibration": content}
-    refused = client.post("/calibrate", files=files, data={"config": json.dumps(GREY)})
-    assert refused.status_code == UNPROCESSABLE, refused.text
-    assert "9 classes" in refused.json()["detail"]
-    mapped = GREY | {"class_map": {f"digit {i}": i for i in range(10)}}
-    accepted = client.post("/calibrate", files=files, data={"config": json.dumps(mapped)})
-    assert accepted.status_code == httpx.codes.ACCEPTED, accepted.text
+    parts = {"model": model_file("small_cnn.onnx")}
+    parts["calibration"] = zipped(PIXELS[SHOWN < 9], named[SHOWN < 9])
+    assert_refused(calibrate(client, config=json.dumps(GREY), **parts), None, "9 classes")
+    class_map = {f"digit {i}": i for i in range(10)}
+    calibrated(client, GREY | {"class_map": class_map}, **parts)
 
 
 def test_folders_in_requests_are_ignored(client, pixels_in_npz):

@@ -8,29 +8,31 @@ from typing import Any
 
 import pytest
 from hostile_case import CRLF, raw, send_pieces, sized
-from hostile_service import TwoTenants
+from hostile_service import TwoTenants, two_tenants
 from runner_children import wait_until
 
 from service.startup import HANDLER, configure_logging
 
 pytestmark = pytest.mark.process
 FORGED = '{"event": "request", "key": "forged"}'
-Log = Callable[[], str]
+Logged = tuple[TwoTenants, Callable[[], str]]
 
 
-@pytest.fixture
-def log(tenants: TwoTenants) -> Iterator[Log]:
-    """What the service in this process writes to its log from now on."""
+@pytest.fixture(scope="module")
+def logged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Logged]:
+    """A service in this process, and what it has written to its log."""
     configure_logging("json")
     (handler,) = [one for one in logging.getLogger().handlers if one.name == HANDLER]
     written = io.StringIO()
     handler.setStream(written)
-    yield written.getvalue
+    with two_tenants(tmp_path_factory.mktemp("logged")) as tenants:
+        yield tenants, written.getvalue
     configure_logging("json", level=logging.WARNING)
 
 
-def test_the_log_holds_no_secrets_and_no_forged_lines(tenants: TwoTenants, log: Log) -> None:
-    attacker = tenants.attacker
+def test_the_log_holds_no_secrets_and_no_forged_lines(logged: Logged) -> None:
+    tenants, log = logged
+    attacker, before = tenants.attacker, len(log())
     secret = attacker.key.rsplit("_", 2)[-2]
     pepper = (tenants.data / "key-pepper").read_text().strip()
     client = attacker.client
@@ -57,7 +59,7 @@ def test_the_log_holds_no_secrets_and_no_forged_lines(tenants: TwoTenants, log: 
     assert {response.status_code for response in responses} <= {200, 400, 401, 404, 415, 422}
 
     def events() -> list[dict[str, Any]]:
-        lines = [json.loads(line) for line in log().splitlines()]
+        lines = [json.loads(line) for line in log()[before:].splitlines()]
         return [line for line in lines if line["event"] == "request"]
 
     # A line is written once its response is sent; two of these never became requests.
@@ -71,7 +73,8 @@ def test_the_log_holds_no_secrets_and_no_forged_lines(tenants: TwoTenants, log: 
         assert kept not in log()
 
 
-def test_an_answer_and_its_log_line_have_the_same_id(tenants: TwoTenants, log: Log) -> None:
+def test_an_answer_and_its_log_line_have_the_same_id(logged: Logged) -> None:
+    tenants, log = logged
     for path in ("/predict", "/v2/models/none/infer", "/calibrations/none/promote"):
         response = tenants.attacker.client.post(path, content=b"{}")
         request_id = response.headers["x-request-id"]
