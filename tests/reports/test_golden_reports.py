@@ -17,7 +17,6 @@ OTHERS = (
     "earlier-point",
     "imported",
     "no-errors",
-    "scores",
 )
 KINDS = ("pairs", "rare-class", "weighted", "wrong-labels", "shifted")
 REPORTS = {
@@ -55,5 +54,4 @@ def test_a_report_in_its_forms(name: str, read, golden) -> None:
 def test_reports_that_differ_in_a_few_sentences(read, golden) -> None:
     texts = {name: read(name, "command").partition("--- stderr\n")[2] for name in OTHERS}
     texts["model card of digits"] = read("digits", "model-card")
-    texts["page of imported"] = read("imported", "page")
     golden("report-others.txt", document(texts))

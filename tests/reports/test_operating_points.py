@@ -275,7 +275,7 @@ def test_pairs_have_no_errors_by_class(client, shelf) -> None:
 def test_a_new_version_says_that_it_does_not_follow_an_earlier_decision(client, shelf) -> None:
     made = calibrated(client, {"name": "signed"}, **DIGITS_PARTS)
     first = f"/calibrations/{made['id']}/operating-points"
-    save(client, first, max_risk=0.05)
+    save(client, first, name="signed-off", max_risk=0.05)
     newer = refit(client, "signed", bins=7).json()["id"]
 
     def earlier(reference: str) -> int | None:
@@ -289,14 +289,14 @@ def test_a_new_version_says_that_it_does_not_follow_an_earlier_decision(client, 
         return point and point["version"]
 
     def is_marked(version: int) -> bool:
-        return f">automatic: only @{version}</a>" in client.get("/").raise_for_status().text
+        return f">signed-off: only @{version}</a>" in client.get("/").raise_for_status().text
 
     assert is_marked(1)
     assert earlier("signed@1") is None
     assert earlier("signed@2") == 1
     page = client.get(f"/pages/calibrations/{newer}/operating-point").raise_for_status().text
     assert "signed@1 has the operating point" in page
-    save(client, f"/calibrations/{newer}/operating-points", coverage=0.9)
+    save(client, f"/calibrations/{newer}/operating-points", name="signed-off", coverage=0.9)
     assert earlier("signed@2") is None
     assert not is_marked(1)
     client.post(f"{first}/withdraw", json=SIGNED).raise_for_status()

@@ -17,6 +17,7 @@ _UNSEEN = frozenset({"style", "script", "svg"})
 _SEEN = frozenset({"title", "desc"})  # the words of a picture
 # Scores depend on the processor in their last digits, times on all that runs beside the tests.
 _VARYING = (
+    (re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "<id>"),
     (re.compile(r"```json.*?```", re.DOTALL), "<configuration>"),
     (re.compile(r"python \d[^\n|]*"), "<versions>"),
     (re.compile(r"(?<![-\w])[0-9a-f]{12}(?![-\w])"), "<digest>"),

@@ -19,8 +19,8 @@ OUTCOMES = {
     "imported": ("by=threshold&threshold=0.4",),
 }
 TABS = {
-    "measures": ("pictures@1", "imported"),
-    "samples": ("pairs", "wrong-labels", "imported"),
+    "measures": ("rare-errors", "imported"),
+    "samples": ("pairs", "imported"),
     "try": ("pictures@1?row=0", "scores"),
     "integrate": ("scores",),
 }

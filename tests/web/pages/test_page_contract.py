@@ -11,7 +11,7 @@ import pytest
 from markupsafe import escape
 from model_services import HOSTILE
 from page_visitor import HTML, elements, numbers_of, pointed_to
-from report_scenarios import SCRIPT, activate
+from report_scenarios import SCRIPT, activate, withdraw
 
 from service.access.route_table import ROUTES
 
@@ -105,12 +105,13 @@ WITHOUT_NUMBERS = (f"{PAGE}/integrate", f"{PAGE}/try")
 
 
 @pytest.fixture(scope="module")
-def decided(client: httpx.Client, shelf) -> httpx.Client:
-    """Return a client after somebody with a strange name has decided on a threshold."""
+def decided(client: httpx.Client, shelf) -> Iterator[httpx.Client]:
+    """Yield a client after somebody with a strange name has decided on a threshold."""
     for name in ("pictures", "scores", "imported"):
         shelf(name)
     activate(client, "pictures@1", coverage=0.5, author=SCRIPT, reason=HOSTILE)
-    return client
+    yield client
+    withdraw(client, "pictures@1")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[page.address for page in PAGES])
