@@ -31,7 +31,7 @@ LAST_LAYER = {1: "last_layer_dropout_variance", 5: "neg_log_topk_mass_5"}
 # Node 20 has no arrays of this type; the page takes them.
 NOT_UNDER_NODE = ("float16, opset 13", "float16, opset 18, softmax")
 # Max pooling passes over NaN on some processors, and trees take a branch.
-LOSE_NAN = ("torch", "tensorflow", "sklearn, boosted", "sklearn, forest")
+LOSE_NAN = ("torch", "sklearn, boosted", "sklearn, forest")
 
 
 @dataclass(frozen=True)
