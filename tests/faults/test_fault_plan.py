@@ -12,8 +12,7 @@ from fault_plan.disk_full import disk_full
 from fault_plan.figures import Figures
 from fault_plan.framing import PROXIES, framing
 from fault_plan.idle_connections import idle_connections
-from fault_plan.kill_server import kill_server
-from fault_plan.kill_worker import kill_worker
+from fault_plan.kills import kill_server, kill_worker
 from fault_plan.name_race import UPLOADS, name_race
 from fault_plan.noisy_neighbour import noisy_neighbour
 from fault_plan.published import run_undisturbed

@@ -58,9 +58,7 @@ class WatchedShards(ThreadShards):
     """Says when the one who waits for the shards was told to stop."""
 
     def __init__(self, workspace) -> None:
-        artifacts, limits = workspace.artifacts, workspace.limits.datasets
-        models = OpenModels(artifacts)
-        super().__init__(RecordingContext(artifacts, workspace.runners, models, limits))
+        super().__init__(workspace.shards._tools)
         self.told = threading.Event()
 
     def run(self, tasks, *, on_poll, on_rows):

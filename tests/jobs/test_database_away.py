@@ -34,28 +34,18 @@ AWAY = {
 }
 
 
-def away_at_first(method: str):
-    """Return the method of a queue whose database is away for its first calls."""
-
-    def call(self, *args, **values):
-        if self.away[method] > 0:
-            self.away[method] -= 1
-            raise self.error()
-        return getattr(JobQueue, method)(self, *args, **values)
-
-    return call
-
-
 class AwayQueue(JobQueue):
+    """A queue whose database is away for the first calls of a method."""
+
     def __init__(self, *args, away: Counter, error: Callable[[], Exception]) -> None:
         super().__init__(*args)
         self.away, self.error = away, error
 
-    claim = away_at_first("claim")
-    renew = away_at_first("renew")
-    fail = away_at_first("fail")
-    release = away_at_first("release")
-    publish = away_at_first("publish")
+    def __getattribute__(self, name):
+        if name in ("claim", "renew", "fail", "release", "publish") and self.away[name] > 0:
+            self.away[name] -= 1
+            raise self.error()
+        return super().__getattribute__(name)
 
 
 @dataclass(frozen=True)

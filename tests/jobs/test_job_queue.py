@@ -10,8 +10,6 @@ from stored_rows import CalibrationJobs, EvaluationJobs, claimed, new_artifact
 import models
 from service.errors import Conflict
 from service.jobs.queue import JobSignal, LeaseLost
-from service.storage.calibrations import CalibrationRepository
-from service.storage.evaluations import EvaluationRepository
 from service.storage.tenants import ALL_TENANTS
 
 EXPIRED = -1.0
@@ -55,15 +53,21 @@ def test_the_oldest_is_claimed_first_and_each_once(jobs):
 
 def test_a_claim_leases_the_row_by_the_databases_clock_until_it_expires(jobs):
     row = jobs.put()
-    first = claimed(jobs.queue_of("first", lease_seconds=30))
+    queue = jobs.queue_of("first", lease_seconds=30)
+    first = claimed(queue)
     stored = jobs.stored(row.id)
     assert (stored.status, stored.lease_owner, stored.attempt) == ("running", "first", 1)
     lease = (stored.lease_until - stored.started_at).total_seconds()
     assert lease == pytest.approx(30, abs=0.5)
+    queue.report_progress(first, "fit", 3, 10, 2.0)
     assert jobs.queue_of("second").claim() is None
     expire(jobs)
     second = claimed(jobs.queue_of("second"))
     assert (second.id, second.attempt) == (first.id, 2)
+    # A second attempt starts without the progress of the first.
+    stored = jobs.stored(row.id)
+    assert progress_of(stored) == (None, 0, 0, None)
+    assert stored.claimed_at > stored.started_at
 
 
 def test_renewing_and_progress_prolong_the_lease(jobs):
@@ -79,19 +83,8 @@ def test_renewing_and_progress_prolong_the_lease(jobs):
     assert jobs.queue_of("other").claim() is None
 
 
-def test_a_second_attempt_starts_without_the_progress_of_the_first(jobs):
-    row = jobs.put()
-    first = jobs.queue_of("first", EXPIRED)
-    first.report_progress(claimed(first), "fit", 3, 10, 2.0)
-    claimed(jobs.queue_of("second"))
-    row = jobs.stored(row.id)
-    assert progress_of(row) == (None, 0, 0, None)
-    assert row.claimed_at > row.started_at
-
-
 def test_the_owner_is_told_that_the_end_is_wanted(jobs):
-    row = jobs.put()
-    queue = jobs.queue_of()
+    row, queue = jobs.put(), jobs.queue_of()
     job = claimed(queue)
     jobs.request_cancel(row)
     stored = jobs.stored(row.id)
@@ -104,7 +97,7 @@ def test_the_owner_is_told_that_the_end_is_wanted(jobs):
     assert row.finished_at is not None
 
 
-def test_a_job_that_nobody_runs_ends_at_once_however_often_it_is_cancelled(jobs):
+def test_a_job_that_nobody_runs_ends_at_once_and_a_finished_one_cannot_be_cancelled(jobs):
     queued, abandoned = jobs.put(), jobs.put()
     for _ in range(2):
         jobs.request_cancel(queued)
@@ -113,20 +106,16 @@ def test_a_job_that_nobody_runs_ends_at_once_however_often_it_is_cancelled(jobs)
         assert row.finished_at >= row.created_at
     assert claimed(jobs.queue_of("died", EXPIRED)).id == jobs.first_claim(abandoned).id
     jobs.request_cancel(abandoned)
-    assert jobs.queue_of().claim() is None
+    queue = jobs.queue_of()
+    assert queue.claim() is None
     assert jobs.stored(abandoned.id).status == "cancelled"
-
-
-@pytest.mark.parametrize("status", ["succeeded", "failed"])
-def test_a_finished_job_cannot_be_cancelled(jobs, status):
-    row, queue = jobs.put(), jobs.queue_of()
-    job = claimed(queue)
-    if status == "succeeded":
-        queue.publish(job, rows=[], artifacts=[], **jobs.result)
-    else:
-        assert queue.fail(job, {"title": "Test"})
-    with pytest.raises(Conflict, match=status):
-        jobs.request_cancel(row)
+    succeeded = jobs.put()
+    queue.publish(claimed(queue), rows=[], artifacts=[], **jobs.result)
+    failed = jobs.put()
+    assert queue.fail(claimed(queue), {"title": "Test"})
+    for row in (succeeded, failed):
+        with pytest.raises(Conflict, match=jobs.stored(row.id).status):
+            jobs.request_cancel(row)
 
 
 def test_a_job_that_died_three_times_fails_and_the_next_one_is_claimed(jobs):
@@ -161,25 +150,6 @@ def test_publishing_shows_everything_at_once_and_the_end_alone_is_news(jobs):
     assert row.finished_at >= row.started_at >= row.created_at
     assert (count(jobs, models.Score), count(jobs, models.Artifact)) == (1, 1)
     assert queue.claim() is None
-
-
-def test_what_a_job_publishes_belongs_to_it(database):
-    """The files of an evaluation are no files of its calibration."""
-    calibrations, evaluations = CalibrationJobs(database), EvaluationJobs(database)
-    row = calibrations.put()
-    queue = calibrations.queue_of()
-    queue.publish(claimed(queue), rows=[], artifacts=[new_artifact(row.id, "records")])
-    evaluations.calibration = calibrations.stored(row.id)
-    further = evaluations.put()
-    queue = evaluations.queue_of()
-    file = new_artifact(further.id, "evaluation_records")
-    queue.publish(claimed(queue), rows=[], artifacts=[file])
-    with database.reading(ALL_TENANTS) as session:
-        ours = CalibrationRepository(session, row.tenant_id).get(row.id).artifacts
-        (theirs,) = EvaluationRepository(session, row.tenant_id).by_id(further.id).artifacts
-    assert [(artifact.role, artifact.evaluation_id) for artifact in ours] == [("records", None)]
-    assert (theirs.role, theirs.evaluation_id) == ("evaluation_records", further.id)
-    assert theirs.calibration_id == row.id
 
 
 def test_each_queue_claims_jobs_of_its_own_kind(database):

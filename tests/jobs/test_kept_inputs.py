@@ -119,14 +119,6 @@ def assert_samples_belong_together(workspace, row) -> None:
     assert set(suspects) <= set(index.tolist())
 
 
-def test_all_samples_of_a_small_set_are_kept(database, tmp_path) -> None:
-    with workspace_on(database, tmp_path) as workspace:
-        row = finish(workspace, calibrate(workspace, packed(**EVALUATION), config=CONFIG))
-        kept = unpacked(workspace, files_of(row, "samples")[0])
-    assert kept["index"].tolist() == list(range(N_EVALUATION))
-    np.testing.assert_array_equal(kept["input/logits"], EVALUATION["logits"])
-
-
 @pytest.mark.parametrize(
     ("row_bytes", "kept"),
     [(1, MOST_ROWS), (MOST_BYTES // 1000, 1000), (MOST_BYTES // 10, 10), (MOST_BYTES * 2, 1)],

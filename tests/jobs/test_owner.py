@@ -25,11 +25,9 @@ def lines() -> Iterator[list[dict]]:
     """What is logged, whatever level a service in this process has asked for before."""
     before = structlog.get_config()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
-    try:
-        with structlog.testing.capture_logs() as found:
-            yield found
-    finally:
-        structlog.configure(**before)
+    with structlog.testing.capture_logs() as captured:
+        yield captured
+    structlog.configure(**before)
 
 
 def said(lines: list[dict]) -> list[str]:
@@ -91,15 +89,13 @@ def test_another_process_is_kept_out_until_the_owner_dies_whatever_its_children_
 
 def test_sqlite_has_one_owner_at_a_time_and_postgresql_many(database, tmp_path):
     first, second = OwnerLock.beside(database), OwnerLock.beside(database)
-    assert first.try_acquire()
-    assert (tmp_path / "howsure.sqlite3.owner").exists()
-    assert first.try_acquire()
-    assert not second.try_acquire()
-    first.release()
-    assert second.try_acquire()
-    first.release()
-    assert not first.try_acquire()
-    second.release()
+    for owner, other in [(first, second), (second, first)]:
+        assert owner.try_acquire()
+        assert (tmp_path / "howsure.sqlite3.owner").exists()
+        assert owner.try_acquire()
+        other.release()
+        assert not other.try_acquire()
+        owner.release()
     many = open_database("postgresql+psycopg://nobody@127.0.0.1:1/none")
     assert OwnerLock.beside(many) is None
     many.dispose()

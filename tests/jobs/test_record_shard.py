@@ -75,13 +75,8 @@ def test_of_outputs(store, tmp_path, kind) -> None:
     path = tmp_path / "set.npz"
     path.write_bytes(packed(**{kind: values, "labels": LABELS, "uncertainty_own": OWN}))
     scores = values.astype(np.float64) if kind == "logits" else np.log(values)
-    expected = build_records(
-        scores,
-        LABELS,
-        tie_keys=tie_keys(values, SEED),
-        top_k=TOP_K,
-        logits=kind == "logits",
-    ).with_supplied({"own": OWN})
+    options = {"tie_keys": tie_keys(values, SEED), "top_k": TOP_K, "logits": kind == "logits"}
+    expected = build_records(scores, LABELS, **options).with_supplied({"own": OWN})
     for size in CUTS:
         assert_equal(recorded_whole(store, cut(store, path, size)), expected)
 
@@ -103,36 +98,22 @@ def test_of_a_model(store, tmp_path, runners) -> None:
         assert_equal(recorded_whole(store, tasks, runners), expected)
 
 
-@pytest.fixture
-def records():
+def test_the_same_records_are_one_file_and_damaged_or_unknown_ones_go(store) -> None:
     scores = np.random.default_rng(2).normal(size=(30, 4))
     keys = tie_keys(scores, 0)
-    return build_records(scores, np.arange(30) % 4, tie_keys=keys, top_k=(1,), logits=True)
-
-
-def test_the_same_records_twice_are_one_file_that_tells_its_digest(store, records) -> None:
+    records = build_records(scores, np.arange(30) % 4, tie_keys=keys, top_k=(1,), logits=True)
     first, second = (store_records(store, FILES, "records", 4096, records) for _ in range(2))
     assert first == second
-    found = recorded(store.keys(FILES.prefix))
-    assert found == {("records", 4096): (first.key, first.sha256)}
+    assert recorded(store.keys(FILES.prefix)) == {("records", 4096): (first.key, first.sha256)}
     assert usable(store, 4096, first.key, first.sha256) == first
-
-
-@pytest.mark.parametrize(
-    "content", [b"", b"PK", "cut", "one bit"], ids=["empty", "no zip", "cut", "bit"]
-)
-def test_damaged_records_are_not_used_and_go(store, records, content) -> None:
-    stored = store_records(store, FILES, "records", 0, records)
-    good = store.get_bytes(stored.key, stored.sha256)
-    damage = {"cut": good[:-100], "one bit": good[:500] + bytes([good[500] ^ 1]) + good[501:]}
-    store.put_bytes(stored.key, damage.get(content, content))
-    assert usable(store, 0, stored.key, stored.sha256) is None
-    assert store.keys(FILES.prefix) == []
-    assert usable(store, 0, stored.key, stored.sha256) is None
-
-
-def test_records_of_a_release_that_kept_others_are_not_used(store) -> None:
-    """Their digest is right: it is the arrays that this release does not know."""
+    good = store.get_bytes(first.key, first.sha256)
+    one_bit = good[:500] + bytes([good[500] ^ 1]) + good[501:]
+    for content in (b"", b"PK", good[:-100], one_bit):
+        store.put_bytes(first.key, content)
+        assert usable(store, 4096, first.key, first.sha256) is None
+        assert store.keys(FILES.prefix) == []
+    assert usable(store, 4096, first.key, first.sha256) is None
+    # Of a release that kept others: the digest is right, but the arrays are unknown.
     content = packed(tie_key=np.zeros(3, np.uint32), of_old=np.zeros(3))
     key = FILES.records("records", 0, "0" * 64)
     put = store.put_bytes(key, content)

@@ -2,7 +2,6 @@
 
 import threading
 import uuid
-from concurrent.futures import Future
 from contextlib import contextmanager
 
 import numpy as np
@@ -13,16 +12,16 @@ from runner_models import linear
 
 from howsure.statistics.records.build import build_records
 from howsure.statistics.records.order import tie_keys
-from service.errors import ArtifactDamaged, InvalidDataset
+from service.errors import ArtifactDamaged
 from service.jobs.recording import RecordingContext, ShardTask
-from service.jobs.shards import THREADS_PER_DEVICE, ThreadShards, completed
+from service.jobs.shards import THREADS_PER_DEVICE, ThreadShards
 from service.runner.devices import Device
 from service.runner.messages.limits import DatasetLimits
 from service.runner.model_files import OpenModels
 from service.storage.artifact_keys import JobFiles
 from service.storage.artifact_rows import NewArtifact
 from service.storage.artifact_store import ArtifactStore, open_artifact_store
-from service.storage.shards import StoredRecords, npz_content
+from service.storage.shards import npz_content
 
 CPU = "CPUExecutionProvider"
 DEVICES = tuple(Device(f"device {i}", CPU, "a test names it") for i in range(2))
@@ -67,25 +66,13 @@ class Runners:
         self.asked.append((device, start))
         if self._meet is not None:
             self._meet.wait(30)
-        return records_of(inputs["inputs"], labels)
-
-
-def records_of(scores, labels):
-    keys = tie_keys(scores, 0)
-    return build_records(scores, labels, tie_keys=keys, top_k=(1,), logits=True)
-
-
-def scores_of(shard: int) -> np.ndarray:
-    return np.random.default_rng(shard).normal(size=(ROWS, CLASSES))
+        scores = inputs["inputs"]
+        return build_records(scores, labels, tie_keys=tie_keys(scores, 0), top_k=(1,), logits=True)
 
 
 @pytest.fixture
 def store() -> CountingStore:
     return CountingStore(open_artifact_store("memory://"))
-
-
-def tools_of(store, runners=None) -> RecordingContext:
-    return RecordingContext(store, runners, OpenModels(store), DatasetLimits())
 
 
 def tasks_of(store, n: int, *, kind="logits", bad: int | None = None) -> list[ShardTask]:
@@ -98,7 +85,8 @@ def tasks_of(store, n: int, *, kind="logits", bad: int | None = None) -> list[Sh
         model = {"model_files": (file,), "resolved": {}}
     tasks = []
     for i in range(n):
-        content = npz_content({kind: scores_of(i), "labels": np.arange(ROWS) % CLASSES})
+        scores = np.random.default_rng(i).normal(size=(ROWS, CLASSES))
+        content = npz_content({kind: scores, "labels": np.arange(ROWS) % CLASSES})
         key = FILES.shard("calibration", i * ROWS)
         put = store.put_bytes(key, content)
         if i == bad:
@@ -110,8 +98,8 @@ def tasks_of(store, n: int, *, kind="logits", bad: int | None = None) -> list[Sh
 
 def run(store, tasks, runners=None, beat=lambda: None):
     done: list[int] = []
-    found = ThreadShards(tools_of(store, runners)).run(tasks, on_poll=beat, on_rows=done.append)
-    return found, done
+    tools = RecordingContext(store, runners, OpenModels(store), DatasetLimits())
+    return ThreadShards(tools).run(tasks, on_poll=beat, on_rows=done.append), done
 
 
 def test_each_shard_is_recorded_once_and_few_are_open_at_a_time(store) -> None:
@@ -157,39 +145,3 @@ def test_a_failure_or_a_caller_that_leaves_ends_the_other_shards(store, ending) 
             list(results)
     assert len(done) < len(tasks) - 1
     assert store.open == 0
-
-
-def stored_as(task: int) -> StoredRecords:
-    return StoredRecords(task, f"key {task}", "0" * 64, 1)
-
-
-def test_results_come_as_they_finish_and_no_more_are_submitted_than_asked() -> None:
-    running: list[tuple[int, Future]] = []
-
-    def submit(task):
-        running.append((task, Future()))
-        assert len(running) <= 3
-        return running[-1][1]
-
-    def finish_newest() -> None:
-        if running:
-            task, future = running.pop()
-            future.set_result(stored_as(task))
-
-    found = [one.start for one in completed(range(5), submit, most=3, on_poll=finish_newest)]
-    assert found == [2, 1, 3, 4, 0]
-
-
-def test_the_first_failure_is_raised_and_what_has_not_begun_is_cancelled() -> None:
-    futures: list[Future] = []
-
-    def submit(_task):
-        futures.append(Future())
-        if len(futures) == 2:
-            futures[-1].set_exception(InvalidDataset.at("calibration", "broken"))
-        return futures[-1]
-
-    with pytest.raises(InvalidDataset, match="broken"):
-        list(completed(range(100), submit, most=5, on_poll=lambda: None))
-    assert len(futures) == 5
-    assert [future.cancelled() for future in futures] == [True, False, True, True, True]

@@ -7,7 +7,6 @@ import time
 import uuid
 from contextlib import contextmanager
 
-import pytest
 from job_workspaces import working, workspace_on
 from object_stores import WrappedStore
 
@@ -36,15 +35,12 @@ class WatchedStore(WrappedStore):
         self.deleted.release()
 
 
-@pytest.fixture
-def workspace(database, tmp_path):
-    with workspace_on(database, tmp_path) as made:
-        yield made
-
-
-def watching(workspace, **options):
-    store = WatchedStore(workspace.artifacts, **options)
-    return dataclasses.replace(workspace, artifacts=store), store
+@contextmanager
+def watched(database, folder, **options):
+    """Yield a workspace whose store is a `WatchedStore`."""
+    with workspace_on(database, folder) as workspace:
+        store = WatchedStore(workspace.artifacts, **options)
+        yield dataclasses.replace(workspace, artifacts=store)
 
 
 def let_lie(folder):
@@ -56,19 +52,6 @@ def let_lie(folder):
     return path
 
 
-@contextmanager
-def sweeping(workspace):
-    stopping = threading.Event()
-    options = {"shortest_period": 0.01, "orphan_seconds": 0.01}
-    sweeper = threading.Thread(target=sweep_until, args=(stopping, workspace), kwargs=options)
-    sweeper.start()
-    try:
-        yield
-    finally:
-        stopping.set()
-        sweeper.join(WAIT_SECONDS)
-
-
 def counted(workspace):
     return {
         sample.name: sample.value
@@ -78,21 +61,25 @@ def counted(workspace):
     }
 
 
-def test_whoever_runs_jobs_sweeps_when_it_starts(workspace, tmp_path) -> None:
+def test_whoever_runs_jobs_sweeps_when_it_starts(database, tmp_path) -> None:
     orphan = let_lie(tmp_path)
-    watched, store = watching(workspace)
-    with working(watched):
-        assert store.deleted.acquire(timeout=WAIT_SECONDS)
+    with watched(database, tmp_path) as workspace, working(workspace):
+        assert workspace.artifacts.deleted.acquire(timeout=WAIT_SECONDS)
     assert not orphan.parent.exists()
     assert counted(workspace)["howsure_orphans_removed_total"] == 1
     assert counted(workspace)["howsure_swept_files_total"] == 1
 
 
-def test_it_sweeps_again_and_again_and_after_the_store_was_away(workspace, tmp_path) -> None:
-    watched, store = watching(workspace, away=2)
-    with sweeping(watched):
+def test_it_sweeps_again_and_again_and_after_the_store_was_away(database, tmp_path) -> None:
+    stopping = threading.Event()
+    with watched(database, tmp_path, away=2) as workspace:
+        options = {"shortest_period": 0.01, "orphan_seconds": 0.01}
+        sweeper = threading.Thread(target=sweep_until, args=(stopping, workspace), kwargs=options)
+        sweeper.start()
         for _ in range(3):
             orphan = let_lie(tmp_path)
             while orphan.exists():
-                assert store.deleted.acquire(timeout=WAIT_SECONDS)
+                assert workspace.artifacts.deleted.acquire(timeout=WAIT_SECONDS)
+        stopping.set()
+        sweeper.join(WAIT_SECONDS)
     assert counted(workspace)["howsure_sweeps_total"] == 2

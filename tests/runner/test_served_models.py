@@ -13,6 +13,7 @@ from forked_children import SERVER
 from runner_children import StartedChildren, is_gone, wait_until
 from runner_models import linear, rows, save, weights
 from served_requests import (
+    CPU,
     PATIENT_SECONDS,
     Resolving,
     assert_alike,
@@ -177,24 +178,24 @@ async def test_the_error_of_a_rehearsal_is_reported_and_the_child_closed(make, e
         assert work.state(model).error is None
 
 
-class LongRehearsal:
-    """Runs a row again and again, until its child is killed."""
+async def loading(work, make):
+    """Ask a model that never finishes to load: a row is run until the child is killed."""
+    began = threading.Event()
 
-    def __init__(self):
-        self.began = threading.Event()
-
-    def __call__(self, run, _):
+    def rehearse(run, _):
         while True:
             run({"x": rows(1)})
-            self.began.set()
+            began.set()
+
+    model = make(0, rehearse=rehearse)
+    requests = [work.ask(model) for _ in range(3)]
+    await asyncio.to_thread(began.wait, 20)
+    return requests
 
 
 async def test_a_child_killed_while_it_loads_fails_the_waiting_requests(make):
-    rehearsal = LongRehearsal()
-    model = make(0, rehearse=rehearsal)
     async with own_children() as (work, children):
-        waiting = [work.ask(model) for _ in range(3)]
-        await asyncio.to_thread(rehearsal.began.wait, 20)
+        waiting = await loading(work, make)
         for pid in children.pids():
             os.kill(pid, signal.SIGKILL)
         for error in await outcomes(waiting):
@@ -203,34 +204,28 @@ async def test_a_child_killed_while_it_loads_fails_the_waiting_requests(make):
 
 
 async def test_closing_fails_all_requests_and_ends_all_children(make):
-    rehearsal = LongRehearsal()
     async with own_children(max_models=2) as (work, children):
         _, running = await work.hold(make(9))
         behind = work.ask(make(9))
-        loading = work.ask(make(0, rehearse=rehearsal))
-        await asyncio.to_thread(rehearsal.began.wait, 20)
+        waiting = await loading(work, make)
         no_room = work.ask(make(1))
         await work.models.close()
-        for error in await outcomes([running, behind, loading, no_room]):
+        for error in await outcomes([running, behind, *waiting, no_room]):
             assert type(error) is Overloaded
         with pytest.raises(Overloaded):
             work.ask(make(0))
         assert len(children.pids()) <= 1
 
 
-async def test_only_so_many_rows_and_bytes_may_wait(pool, make):
+async def test_only_so_many_rows_may_wait(pool, make):
+    model = make(0)
     async with at_work(pool.serve, bounds=QueueBounds(max_rows=10, max_bytes=4000)) as work:
-        model = make(0)
         large = work.ask(model, rows(30))  # one may wait, however large
         with pytest.raises(TooManyRequests):
             work.ask(model)
         await outcome(large)
         for request in [work.ask(model, rows(2)) for _ in range(5)]:
             work.drop(request)
-        await work.hold(model)
-        work.ask(model, rows(120))
-        with pytest.raises(TooManyRequests, match="bytes"):
-            work.ask(model, rows(60))
 
 
 async def end_process(work, model, number):
@@ -293,13 +288,9 @@ async def flooded(pool, *models):
 async def test_a_tenant_without_models_gets_a_place_of_one_with_two(pool, make):
     models = [make(number, tenant="flooding") for number in (0, 1)]
     async with flooded(pool, *models) as work:
+        work.drop(work.ask(make(2, tenant="quiet")))  # the others go on
         for answer in await work.load(*[make(2, tenant="quiet")] * 2):
             assert answer.order
-
-
-async def test_models_whose_place_is_no_longer_wanted_go_on(pool, make):
-    async with flooded(pool, *(make(number, tenant="flooding") for number in (0, 1))) as work:
-        work.drop(work.ask(make(2, tenant="quiet")))
 
 
 async def test_tenants_with_equally_many_models_keep_them(pool, make):
@@ -310,44 +301,42 @@ async def test_tenants_with_equally_many_models_keep_them(pool, make):
 
 
 class Devices(Placement):
-    """Places models on the devices, and tells which of these is the emptiest."""
+    """Places models on two devices, and tells which of these is the emptiest."""
+
+    def __init__(self, first=CPU):
+        # Both load on the CPU; their reasons tell them apart.
+        self.first, self.second = first, replace(CPU, reason="the second")
+        super().__init__(lambda: (self.first, self.second))
 
     def emptiest(self):
-        found = self.place("probe", 0)
+        device = self.place("probe", 0)
         self.remove("probe")
-        return found
+        return device
 
 
-class TestDevices:
-    # Both load on the CPU; their reasons tell them apart.
-    FIRST, SECOND = (Device("cpu", "CPUExecutionProvider", name) for name in ("first", "second"))
+async def test_models_are_spread_by_the_memory_that_they_take(make):
+    devices = Devices()
+    async with with_children(SERVER.start_child, placement=devices, max_models=2) as work:
+        assert devices.emptiest() == devices.first
+        await work.load(make(0))
+        # One byte on the other device is less than a loaded model takes on this one.
+        devices.place("small", 1)
+        assert devices.emptiest() == devices.second
+        devices.remove("small")
+        await work.load(make(1))
+        devices.resize(make(1).key, 2**41)
+        assert devices.emptiest() == devices.first
+        # The third model comes where the first was, which is evicted.
+        await work.load(make(2))
+        devices.resize(make(2).key, 2**42)
+        assert devices.emptiest() == devices.second
+        os.kill(work.state(make(2)).pid, signal.SIGKILL)
+        await until(lambda: devices.emptiest() == devices.first)
 
-    @pytest.fixture
-    def devices(self):
-        return Devices(lambda: (self.FIRST, self.SECOND))
 
-    async def test_models_are_spread_by_the_memory_that_they_take(self, make, devices):
-        async with with_children(SERVER.start_child, placement=devices, max_models=2) as work:
-            assert devices.emptiest() == self.FIRST
-            await work.load(make(0))
-            # One byte on the other device is less than a loaded model takes on this one.
-            devices.place("small", 1)
-            assert devices.emptiest() == self.SECOND
-            devices.remove("small")
-            await work.load(make(1))
-            devices.resize(make(1).key, 2**41)
-            assert devices.emptiest() == self.FIRST
-            # The third model comes where the first was, which is evicted.
-            await work.load(make(2))
-            devices.resize(make(2).key, 2**42)
-            assert devices.emptiest() == self.SECOND
-            os.kill(work.state(make(2)).pid, signal.SIGKILL)
-            await until(lambda: devices.emptiest() == self.FIRST)
-
-    async def test_a_model_that_does_not_load_leaves_its_device(self, make):
-        missing = Device("cuda:99", "CUDAExecutionProvider", "it is not there")
-        devices = Devices(lambda: (missing, self.SECOND))
-        async with with_children(SERVER.start_child, placement=devices) as work:
-            assert "cuda:99" in (await outcome(work.ask(make(0)))).message
-            assert work.state(make(0)).status == "failed"
-            assert devices.emptiest() == missing
+async def test_a_model_that_does_not_load_leaves_its_device(make):
+    devices = Devices(Device("cuda:99", "CUDAExecutionProvider", "it is not there"))
+    async with with_children(SERVER.start_child, placement=devices) as work:
+        assert "cuda:99" in (await outcome(work.ask(make(0)))).message
+        assert work.state(make(0)).status == "failed"
+        assert devices.emptiest() == devices.first

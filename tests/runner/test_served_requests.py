@@ -19,7 +19,6 @@ from runner_models import (
 )
 from served_requests import (
     LIMITS,
-    Futures,
     Resolving,
     assert_alike,
     at_work,
@@ -34,24 +33,14 @@ from service.errors import DeadlineExceeded, InvalidInput, OnnxModelCrashed
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("models")
+def model(pool, tmp_path_factory):
+    return Resolving(pool)(save(tmp_path_factory.mktemp("model"), linear()), "linear")
 
 
 @pytest.fixture(scope="module")
-def model(pool, folder):
-    return Resolving(pool)(save(folder, linear(), name="linear"), "linear")
-
-
-@pytest.fixture(scope="module")
-def endless(pool, folder):
-    return Resolving(pool)(save(folder, endless_above(1000.0), name="endless"), "endless")
-
-
-@pytest.fixture(scope="module")
-def of_any_length(pool, folder):
-    files = save(folder, mean_of_vectors(), name="any length")
-    return Resolving(pool)(files, "any length", trial=rows(20)[:, None])
+def endless(pool, tmp_path_factory):
+    files = save(tmp_path_factory.mktemp("model"), endless_above(1000.0))
+    return Resolving(pool)(files, "endless")
 
 
 def alone(pool, model, array):
@@ -75,7 +64,10 @@ async def test_a_small_answer_comes_before_a_large_one_and_an_invalid_request_fa
         assert work.state(model).status == "loaded"
 
 
-async def test_bodies_larger_than_the_socket_holds_arrive(pool, of_any_length):
+async def test_bodies_larger_than_the_socket_holds_arrive(pool, tmp_path):
+    of_any_length = Resolving(pool)(
+        save(tmp_path, mean_of_vectors()), "any length", trial=rows(20)[:, None]
+    )
     array = np.random.default_rng(0).normal(size=(50, 2000, N_FEATURES)).astype(np.float32)
     async with at_work(pool.serve) as work:
         requests = [(n, work.ask(of_any_length, array[:n])) for n in (50, 1, 49)]
@@ -155,26 +147,19 @@ async def test_requests_that_a_killed_child_had_not_read_go_to_the_next(pool, mo
 
 async def test_requests_may_be_dropped_in_any_state(pool, model):
     generator = np.random.default_rng(0)
-
     async with at_work(pool.serve) as work:
         work.drop(work.ask(model))  # the only request, while the model loads
         await until(lambda: work.loaded() == {"linear"})
         kept, dropped = [], []
-
-        def drop(request):
-            if not request.answered.done():
-                work.drop(request)
-                request.answered.cancel()
-
         for n in range(100):
             request = work.ask(model, rows(int(generator.integers(1, 40)), seed=n))
             (kept if n % 2 else dropped).append(request)
             if n > 20 and generator.random() < 0.5:
                 await asyncio.sleep(generator.random() / 200)
-            for gone in generator.choice(len(dropped), size=2):
-                drop(dropped[gone])
-        for request in dropped:
-            drop(request)
+            for gone in generator.choice(len(dropped), size=2) if n < 99 else range(len(dropped)):
+                if not dropped[gone].answered.done():
+                    work.drop(dropped[gone])
+                    dropped[gone].answered.cancel()
         for answer in await outcomes(kept):
             assert len(answer.outputs.top_classes)
         await until(lambda: not work.models.running)
@@ -196,18 +181,3 @@ async def test_supplied_values_may_take_more_bytes_than_their_text(pool, model):
             own = answer.supplied["7"]
             assert np.frombuffer(own.data, own.dtype).tolist() == [1] * 900
         assert work.state(model).pid == pid
-
-
-async def test_the_answers_of_a_run_are_reported_in_one_call(pool, model):
-    class Counting(Futures):
-        calls = 0
-
-        def answered(self, answers):
-            self.calls += 1
-            super().answered(answers)
-
-    async with at_work(pool.serve) as work:
-        work.asker = Counting()
-        await work.load(model)
-        await outcomes([work.ask(model) for _ in range(8)])
-        assert work.asker.calls == 2

@@ -150,64 +150,40 @@ ALL = Batch(0, {"inputs": INPUTS[:N]}, LABELS[:N], {})
 OPENED = OpenedSet(INFO, LABELS[:N], ALL.rows(slice(0, 256)))
 
 
-def with_info(**changes):
-    return replace(OPENED, info=replace(INFO, **changes))
+WRONG_INFO = [{"kind": "secrets"}, {"format": "pickle"}, {"n_samples": 2**40}, {"n_classes": 3}]
+WRONG_INFO += [{"n_samples": N + 1}, {"supplied": ("../x",)}, {"class_map": {"cat": -1}}]
+WRONG_INFO += [{"notes": ("x",) * 100}, {"arrays": {"\x1b[31m": ArrayInfo("float32", (N, 3))}}]
+WRONG_ARRAYS = [("object", (N, 3)), ("float32", (N, 2**40)), ("float32", ())]
+WRONG_INFO += [{"arrays": {"inputs": ArrayInfo(*array)}} for array in WRONG_ARRAYS]
+WRONG = [{"info": replace(INFO, **changes)} for changes in WRONG_INFO]
+WRONG += [{"labels": LABELS[:N] - 1}, {"labels": LABELS[:N] + 10**6}, {"labels": LABELS[:N] * 1.0}]
+WRONG += [{"labels": None}, {"trial": ALL.rows(slice(0, 1))}]
 
 
-def with_array(name="inputs", *, dtype="float32", shape=(N, 3)):
-    return with_info(arrays={name: ArrayInfo(dtype, shape)})
-
-
-def opened(found):
+def opened(report):
     """Read what a child reports of a set, as the parent does."""
-    received = OpenedSet.of(found.as_tensors(0), 0)
+    received = OpenedSet.of(report.as_tensors(0), 0)
     check_opened(received, SetToRead(Path("set"), "calibration"), LIMITS)
     return received
 
 
-@pytest.mark.parametrize(
-    "found",
-    [
-        with_info(kind="secrets"),
-        with_info(format="pickle"),
-        with_info(n_samples=2**40),
-        with_info(n_samples=N + 1),
-        with_info(n_classes=3),
-        with_info(supplied=("../x",)),
-        with_info(class_map={"cat": -1}),
-        with_info(notes=("x",) * 100),
-        with_array(dtype="object"),
-        with_array(shape=(N, 2**40)),
-        with_array(shape=()),
-        with_array("\x1b[31m"),
-        replace(OPENED, labels=LABELS[:N] - 1),
-        replace(OPENED, labels=LABELS[:N] + 10**6),
-        replace(OPENED, labels=LABELS[:N] * 1.0),
-        replace(OPENED, labels=None),
-        replace(OPENED, trial=ALL.rows(slice(0, 1))),
-    ],
-)
-def test_an_invalid_report_of_a_set_is_refused(found):
+@pytest.mark.parametrize("changes", WRONG)
+def test_an_invalid_report_of_a_set_is_refused(changes):
     assert opened(OPENED).info == INFO
     with pytest.raises(ValueError, match=r"."):
-        opened(found)
+        opened(replace(OPENED, **changes))
 
 
-@pytest.mark.parametrize(
-    "batch",
-    [
-        replace(ALL, arrays={"inputs": INPUTS[:N].astype(np.float64)}),
-        replace(ALL, arrays={"other": INPUTS[:N]}),
-        replace(ALL, labels=LABELS[:N][::-1]),
-        replace(ALL, supplied={"own": np.zeros(N)}),
-        replace(ALL, start=1),
-        ALL.rows(slice(0, 3)),
-    ],
-)
-def test_rows_that_differ_from_the_report_are_refused(batch):
+OTHER_ROWS = [{"arrays": {"inputs": INPUTS[:N].astype(np.float64)}}, {"start": 1}]
+OTHER_ROWS += [{"arrays": {"other": INPUTS[:N]}}, {"labels": LABELS[:N][::-1]}]
+OTHER_ROWS += [{"supplied": {"own": np.zeros(N)}}, vars(ALL.rows(slice(0, 3)))]
+
+
+@pytest.mark.parametrize("changes", OTHER_ROWS)
+def test_rows_that_differ_from_the_report_are_refused(changes):
     check_rows(ALL, INFO, LABELS[:N], start=0, n_rows=N)
     with pytest.raises(FieldError):
-        check_rows(batch, INFO, LABELS[:N], start=0, n_rows=N)
+        check_rows(replace(ALL, **changes), INFO, LABELS[:N], start=0, n_rows=N)
 
 
 @pytest.mark.process

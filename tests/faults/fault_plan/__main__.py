@@ -17,9 +17,7 @@ from fault_plan.disk_full import disk_full
 from fault_plan.figures import Figures
 from fault_plan.framing import framing
 from fault_plan.idle_connections import idle_connections
-from fault_plan.kill_dask_worker import kill_dask_worker
-from fault_plan.kill_server import kill_server
-from fault_plan.kill_worker import kill_worker
+from fault_plan.kills import kill_dask_worker, kill_server, kill_worker
 from fault_plan.name_race import name_race
 from fault_plan.noisy_neighbour import noisy_neighbour
 from fault_plan.stop_server import stop_server
@@ -51,32 +49,27 @@ FAULTS: dict[str, Callable[..., Figures]] = {
 
 
 def main() -> None:
-    given = _arguments()
-    # On SIGTERM, end all started processes.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    names = list(FAULTS) if given.fault == "all" else [given.fault]
-    found = [_inflict(name, given) for name in names]
-    sys.exit(1 if any(figures.violations for figures in found) else 0)
-
-
-def _inflict(name: str, given: argparse.Namespace) -> Figures:
-    seed = random.randrange(2**32) if given.seed is None else given.seed
-    sys.stderr.write(f"{name}, seed {seed}\n")
-    options = {} if given.times is None else {"times": given.times}
-    with tempfile.TemporaryDirectory(prefix="howsure-faults-") as kept:
-        figures = FAULTS[name](given.folder or Path(kept), seed=seed, **options)
-    sys.stdout.write(f"{figures.line()}\n{figures.sentence()}\n")
-    sys.stdout.flush()
-    return figures
-
-
-def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m fault_plan", description=__doc__)
     parser.add_argument("fault", choices=[*FAULTS, "all"])
     parser.add_argument("--times", type=int, help="number of faults")
     parser.add_argument("--seed", type=int, help="seed of the moments; printed if not given")
     parser.add_argument("--folder", type=Path, help="folder to keep; must be empty or absent")
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    # On SIGTERM, end all started processes.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    names = list(FAULTS) if arguments.fault == "all" else [arguments.fault]
+    results = [_inflict(name, arguments) for name in names]
+    sys.exit(1 if any(figures.violations for figures in results) else 0)
+
+
+def _inflict(name: str, arguments: argparse.Namespace) -> Figures:
+    seed = random.randrange(2**32) if arguments.seed is None else arguments.seed
+    sys.stderr.write(f"{name}, seed {seed}\n")
+    options = {} if arguments.times is None else {"times": arguments.times}
+    with tempfile.TemporaryDirectory(prefix="howsure-faults-") as kept:
+        figures = FAULTS[name](arguments.folder or Path(kept), seed=seed, **options)
+    print(figures.line(), figures.sentence(), sep="\n", flush=True)  # noqa: T201
+    return figures
 
 
 if __name__ == "__main__":

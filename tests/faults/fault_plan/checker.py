@@ -11,7 +11,7 @@ from fault_plan.figures import Figures
 from fault_plan.published import UNDISTURBED, Undisturbed, report_digest, tables_digest
 from fault_plan.site import Site
 from fault_plan.stored_jobs import StoredJob, artifact_keys, half_visible, stored_jobs
-from fault_plan.traffic import count_unfinished
+from fault_plan.traffic import unfinished
 from fault_plan.uploads import Entry, Ledger
 from service.storage.artifact_store import open_artifact_store
 from service.storage.database import open_database
@@ -119,6 +119,6 @@ def of_ledger(jobs: Iterable[StoredJob]) -> list[StoredJob]:
 def wait_until_quiet(client: httpx.Client, figures: Figures) -> None:
     """Wait until every job has ended, and note how long that took."""
     began = time.monotonic()
-    while count_unfinished(client) and time.monotonic() < began + QUIET_SECONDS:
+    while unfinished(client) and time.monotonic() < began + QUIET_SECONDS:
         time.sleep(0.1)
     figures.more["drained_s"] = round(time.monotonic() - began, 1)

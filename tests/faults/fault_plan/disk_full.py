@@ -8,18 +8,19 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
+from runner_children import wait_until
 
-from fault_plan.checker import Checker, check_files
+from fault_plan.checker import check_files
 from fault_plan.figures import Figures
-from fault_plan.published import run_undisturbed
+from fault_plan.load import Load, under_load
 from fault_plan.site import Site, end
-from fault_plan.traffic import KnownAnswers, Traffic
-from fault_plan.uploads import Ledger, Upload, mixed_uploads
+from fault_plan.uploads import Upload, mixed_uploads
 
 SIZE_BYTES = 32 * 1024**2
 BALLAST = ".ballast"
@@ -31,6 +32,8 @@ FULL_SECONDS = 0.5
 RECOVERY_SECONDS = 60.0
 # Share of the jobs that find the disk full when they publish.
 LATE_SHARE = 0.5
+RECORDING = ("queued", "running", "start", "calibration", "evaluation")
+ENDED = ("succeeded", "failed", "cancelled")
 
 
 # Fills a disk until the block ends.
@@ -114,47 +117,40 @@ def disk_full(folder: Path, *, times: int = 20, seed: int, copies: int = 8) -> F
             disks["database"] = partial(filled_around, database)
             disks["every disk"] = partial(all_filled, list(disks.values()))
         disks["file size limit"] = partial(without_file_size, process.pid)
+        uploads = mixed_uploads(copies)
+        options = {"uploaders": 0, "unfinished": 0, "predictors": 1, "reasons": (STORAGE_FULL,)}
         try:
-            with site.client() as client:
-                uploads = mixed_uploads(copies)
-                undisturbed = run_undisturbed(client, site.database_url, uploads)
-                answers = KnownAnswers(client, "inputs-undisturbed")
-                struck = _Struck(site, client, figures, generator, undisturbed.job_seconds)
-                with Traffic(site, figures, [answers]):
-                    for name, disk in [*disks.items()] * times:
-                        upload = generator.choice(uploads)
-                        struck.before_upload(name, disk, upload)
-                        struck.during_job(name, disk, upload)
-                figures.more["predictions"] = dict(answers.statuses)
-                reasons = (STORAGE_FULL,)
-                Checker(site, struck.ledger, undisturbed, figures, reasons=reasons).check(client)
+            with (
+                site.client() as client,
+                under_load(site, client, uploads, figures, **options) as load,
+            ):
+                struck = _Struck(site, client, figures, generator, load)
+                for name, disk in [*disks.items()] * times:
+                    upload = generator.choice(uploads)
+                    struck.before_upload(name, disk, upload)
+                    struck.during_job(name, disk, upload)
         finally:
             end(process)
         check_files(site, figures)
     return figures
 
 
+@dataclass(frozen=True)
 class _Struck:
     """Fills a disk at some moment, frees it again, and records the behaviour of the service."""
 
-    def __init__(
-        self,
-        site: Site,
-        client: httpx.Client,
-        figures: Figures,
-        generator: random.Random,
-        job_seconds: float,
-    ) -> None:
-        self.ledger = Ledger()
-        self._site, self._client, self._figures = site, client, figures
-        self._generator, self._job_seconds = generator, job_seconds
+    site: Site
+    client: httpx.Client
+    figures: Figures
+    generator: random.Random
+    load: Load
 
     def before_upload(self, name: str, disk: Filled, upload: Upload) -> None:
         """Check that an upload without room is refused and leaves nothing; the next succeeds."""
         kept = self._kept()
         with disk():
-            answer = self.ledger.note(upload).send(self._client)
-        self._figures.strike([f"upload, {name}"])
+            answer = self.load.ledger.note(upload).send(self.client)
+        self.figures.strike([f"upload, {name}"])
         if answer is None or answer.status_code != FULL:
             self._violate(f"{name} full: {answer and answer.text}")
         elif answer.headers["content-type"] != PROBLEM or "retry-after" not in answer.headers:
@@ -164,50 +160,37 @@ class _Struck:
 
     def during_job(self, name: str, disk: Filled, upload: Upload) -> None:
         """Check that a job fails for lack of room, or succeeds once there is room."""
-        entry = self.ledger.note(upload)
-        answer = entry.send(self._client)
+        entry = self.load.ledger.note(upload)
+        answer = entry.send(self.client)
         if answer is None or answer.status_code != httpx.codes.ACCEPTED:
             self._violate(f"{entry.name} was not taken after {name} was freed: {answer}")
             return
         path = answer.headers["Location"]
-        if self._generator.random() < LATE_SHARE:
-            found = self._wait_for_tables(path)
+        if self.generator.random() < LATE_SHARE:
+            # Once it computes its tables, before it publishes them without room.
+            wait_until(lambda: self._stage(path) not in RECORDING)
         else:
-            time.sleep(self._generator.uniform(0, self._job_seconds))
-            found = self._client.get(path).json()
+            time.sleep(self.generator.uniform(0, self.load.undisturbed.job_seconds))
         with disk():
-            stage = (found["progress"] or {}).get("stage", found["status"])
-            self._figures.strike([f"job at {stage}, {name}"])
+            self.figures.strike([f"job at {self._stage(path)}, {name}"])
             time.sleep(FULL_SECONDS)
         freed_at = time.monotonic()
-        while self._client.get(path).json()["status"] in ("queued", "running"):
-            if time.monotonic() > freed_at + RECOVERY_SECONDS:
-                self._violate(f"{entry.name} did not go on after {name} was freed")
-                return
-            time.sleep(0.05)
-        self._figures.recovery_seconds.append(time.monotonic() - freed_at)
+        if not wait_until(lambda: self._job(path)["status"] in ENDED, seconds=RECOVERY_SECONDS):
+            self._violate(f"{entry.name} did not go on after {name} was freed")
+        self.figures.recovery_seconds.append(time.monotonic() - freed_at)
 
-    def _wait_for_tables(self, path: str) -> dict[str, Any]:
-        """Return the job once it computes its tables, before it publishes them without room."""
-        while True:
-            found = self._client.get(path).json()
-            if found["status"] != "queued" and not _is_recording(found):
-                return found
+    def _job(self, path: str) -> dict[str, Any]:
+        return self.client.get(path).json()
+
+    def _stage(self, path: str) -> str:
+        """Return the stage of a job that runs, or its status."""
+        job = self._job(path)
+        return (job["progress"] or {}).get("stage") or job["status"]
 
     def _kept(self) -> set[str]:
         """Return the stored files of uploads, without those of running jobs."""
-        roots = (self._site.artifacts, self._site.spool)
-        return {
-            str(path.relative_to(self._site.data))
-            for root in roots
-            for path in root.rglob("*")
-            if path.is_file() and not path.name.startswith(".")
-        }
+        files = [*self.site.artifacts.rglob("*"), *self.site.spool.rglob("*")]
+        return {str(path) for path in files if path.is_file() and not path.name.startswith(".")}
 
-    def _violate(self, found: str) -> None:
-        self._figures.violations.append(found)
-
-
-def _is_recording(found: dict[str, Any]) -> bool:
-    stage = (found["progress"] or {}).get("stage")
-    return found["status"] == "running" and stage in (None, "start", "calibration", "evaluation")
+    def _violate(self, what: str) -> None:
+        self.figures.violations.append(what)

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 MOST_SHOWN = 20
@@ -32,31 +32,13 @@ class Figures:
 
     def line(self) -> str:
         """Return the result as one line of JSON."""
-        return json.dumps(
-            {
-                "fault": self.fault,
-                "seed": self.seed,
-                "fired": self.fired,
-                "struck": dict(self.struck),
-                "jobs": dict(self.jobs),
-                "longest_recovery_s": self.longest_recovery,
-                **self.more,
-                "violations": len(self.violations),
-            }
-        )
+        names = ("fault", "seed", "fired", "struck", "jobs")
+        figures = {name: getattr(self, name) for name in names} | self.more
+        figures |= {"longest_recovery_s": self.longest_recovery, "violations": len(self.violations)}
+        return json.dumps(figures)
 
     def sentence(self) -> str:
-        """Return the result in words, with the first violation."""
-        holds = "nothing was lost, doubled or half done"
-        end = f"{len(self.violations)} violations" if self.violations else holds
-        struck = f" ({_listed(self.struck)})" if self.struck else ""
-        recovery = f"longest recovery {self.longest_recovery} s; " if self.recovery_seconds else ""
-        said = (
-            f"{self.fault}, seed {self.seed}: {self.fired} times{struck}; "
-            f"jobs: {_listed(self.jobs)}; {recovery}{end}."
-        )
+        """Return the result in words, with the first violations."""
+        said = f"{self.fault}, seed {self.seed}: {self.fired} times, "
+        said += f"{len(self.violations) or 'no'} rules broken."
         return "\n  ".join([said, *self.violations[:MOST_SHOWN]])
-
-
-def _listed(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {what}" for what, count in sorted(counts.items())) or "none"

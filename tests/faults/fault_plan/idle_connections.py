@@ -1,20 +1,27 @@
 """Thousands of idle connections beside a well-behaved client."""
 
+import asyncio
+import itertools
 import json
 import math
+import multiprocessing
+import random
 import re
+import resource
 import time
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
 from hot_fronts import Connection, post
 from howsure_command import Command
 from keyed_service import logits_of
+from runner_children import wait_until
 from running_service import calibrated
 
 from fault_plan.figures import Figures
-from fault_plan.idle_holder import Holder
 from fault_plan.site import Site, end
 
 NAME = "asked"
@@ -26,6 +33,17 @@ MOST_MEBIBYTES = 512
 # Open files other than connections of clients.
 OTHER_FILES = 256
 BACK_SECONDS = 30.0
+# Sent on a connection: nothing, the beginning of a request, or one whole request.
+WORDS = {
+    "silent": b"",
+    "half a head": b"POST /predict HTTP/1.1\r\nHost: localhost\r\nX-Slow: ",
+    "asked once": b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+}
+# Number of ports of one loopback address.
+PER_ADDRESS = 5000
+# Time to open all of them on a busy machine.
+START_SECONDS = 600.0
+SPAWN = multiprocessing.get_context("spawn")
 
 
 def idle_connections(
@@ -46,109 +64,127 @@ def idle_connections(
         address = ("127.0.0.1", site.port)
         with site.client() as client:
             calibrated(client, {"name": NAME, "bins": 2, "folds": 2}, calibration=logits_of())
-        good = _GoodClient(address)
-        alone = good.ask_for(min(seconds, 5.0))
-        before = _open_files(process)
-        with Holder(address, times=times, seed=seed, per_second=opened_per_second) as holder:
-            holder.wait_until_all_were_opened()
-            beside = good.ask_for(seconds)
+        alone = _ask_for(min(seconds, 5.0), address, figures)
+        files_before = _open_files(process)
+        with _held(address, times, opened_per_second, seed, figures):
+            beside = _ask_for(seconds, address, figures)
             files = _open_files(process)
-        figures.fired, figures.struck = holder.opened, holder.ended
-        _judge(figures, good, beside, files=files, most=most, slowest=slowest)
-        figures.recovery_seconds.append(_seconds_until(process, before + OTHER_FILES // 8))
-        figures.more = {
-            "held": times,
-            "most": most,
-            "answers": len(beside),
-            "p99_alone_ms": _milliseconds(_p99(alone)),
-            "p99_beside_ms": _milliseconds(_p99(beside)),
-            "slowest_ms": _milliseconds(max(beside)),
-            "open_files": files,
-            "peak_mib": _peak_mebibytes(process),
-        }
-        if figures.more["peak_mib"] > MOST_MEBIBYTES:
-            figures.violations.append(f"the server took {figures.more['peak_mib']} MiB")
-        if figures.longest_recovery > BACK_SECONDS:
-            figures.violations.append("the connections did not end with their clients")
+        left_at = time.monotonic()
+        few = files_before + OTHER_FILES // 8
+        are_back = wait_until(lambda: _open_files(process) <= few, seconds=BACK_SECONDS)
+        figures.recovery_seconds.append(time.monotonic() - left_at)
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        peak_mib = int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) // 1024
     finally:
         end(process)
+    figures.more = {
+        "held": times,
+        "most": most,
+        "answers": len(beside),
+        "p99_alone_ms": round(1000 * _p99(alone), 1),
+        "p99_beside_ms": round(1000 * _p99(beside), 1),
+        "open_files": files,
+        "peak_mib": peak_mib,
+    }
+    broken = {
+        "99 of 100 good answers were late": slowest is not None and _p99(beside) > slowest,
+        "too many files were open": files > most + OTHER_FILES,
+        "no connection had to make place": figures.fired > most and not figures.struck,
+        "the server took too much memory": peak_mib > MOST_MEBIBYTES,
+        "the connections did not end with their clients": not are_back,
+    }
+    figures.violations += [what for what, is_broken in broken.items() if is_broken]
     return figures
 
 
-@dataclass
-class _GoodClient:
-    """Sends requests on a connection that stays open and on new ones, in turn."""
+def _ask_for(seconds: float, address: tuple[str, int], figures: Figures) -> list[float]:
+    """Ask on a connection that stays open and on new ones, in turn.
 
-    address: tuple[str, int]
-    wrong: list[str] = field(default_factory=list)
-
-    def ask_for(self, seconds: float) -> list[float]:
-        """Return the time of each response, from when its request was due."""
-        took: list[float] = []
-        kept = Connection(self.address)
-        began = time.monotonic()
-        for number in range(math.ceil(seconds * REQUESTS_PER_SECOND)):
-            due = began + number / REQUESTS_PER_SECOND
-            time.sleep(max(0.0, due - time.monotonic()))
-            try:
-                if number % 2:
-                    with Connection(self.address) as new:
-                        self._ask(new)
-                else:
-                    self._ask(kept)
-            except OSError as error:
-                self.wrong.append(f"{'new' if number % 2 else 'kept'} connection: {error!r}")
-                if number % 2 == 0:
-                    kept.__exit__()
-                    kept = Connection(self.address)
-            took.append(time.monotonic() - due)
-        kept.__exit__()
-        return took
-
-    def _ask(self, connection: Connection) -> None:
-        connection.send(post("/predict", BODY, Content_Type="application/json"))
-        answer = connection.answer()
-        if answer.status != httpx.codes.OK or len(answer.json()["predictions"]) != len(ROWS):
-            self.wrong.append(f"{answer.status}: {answer.body[:200]!r}")
-
-
-def _judge(
-    figures: Figures,
-    good: _GoodClient,
-    took: list[float],
-    *,
-    files: int,
-    most: int,
-    slowest: float | None,
-) -> None:
-    figures.violations += good.wrong
-    if slowest is not None and _p99(took) > slowest:
-        figures.violations.append(f"99 of 100 good answers took up to {_p99(took):.2f} s")
-    if files > most + OTHER_FILES:
-        figures.violations.append(f"{files} files were open")
-    if figures.fired > most and not figures.struck:
-        figures.violations.append("no connection had to make place")
-
-
-def _seconds_until(process: Command, files: int) -> float:
+    Returns the time of each response, from when its request was due.
+    """
+    took: list[float] = []
+    kept = Connection(address)
     began = time.monotonic()
-    while _open_files(process) > files and time.monotonic() - began < 2 * BACK_SECONDS:
-        time.sleep(0.05)
-    return time.monotonic() - began
+    for number in range(math.ceil(seconds * REQUESTS_PER_SECOND)):
+        due = began + number / REQUESTS_PER_SECOND
+        time.sleep(max(0.0, due - time.monotonic()))
+        try:
+            connection = Connection(address) if number % 2 else kept
+            connection.send(post("/predict", BODY, Content_Type="application/json"))
+            answer = connection.answer()
+            if answer.status != httpx.codes.OK or len(answer.json()["predictions"]) != len(ROWS):
+                figures.violations.append(f"{answer.status}: {answer.body[:200]!r}")
+        except OSError as error:
+            figures.violations.append(f"{'new' if number % 2 else 'kept'} connection: {error!r}")
+            kept = Connection(address)
+        if connection is not kept:
+            connection.__exit__()
+        took.append(time.monotonic() - due)
+    kept.__exit__()
+    return took
 
 
 def _open_files(process: Command) -> int:
     return len(list(Path(f"/proc/{process.pid}/fd").iterdir()))
 
 
-def _peak_mebibytes(process: Command) -> int:
-    status = Path(f"/proc/{process.pid}/status").read_text()
-    return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) // 1024
-
-
 def _p99(took: list[float]) -> float:
     return sorted(took)[math.ceil(0.99 * len(took)) - 1]
 
 
-def _milliseconds(seconds: float) -> float:
-    return round(1000 * seconds, 1)
+@contextmanager
+def _held(
+    address: tuple[str, int], times: int, per_second: int, seed: int, figures: Figures
+) -> Iterator[None]:
+    """Hold connections, from a process that does not slow the measuring one; reopen closed ones."""
+    ending, count, ended = SPAWN.Event(), SPAWN.Value("i", 0), SPAWN.SimpleQueue()
+    arguments = (address, times, per_second, seed, ending, count, ended)
+    holder = SPAWN.Process(target=_hold, args=arguments)
+    holder.start()
+    try:
+        all_opened = wait_until(lambda: count.value >= times, seconds=START_SECONDS)
+        assert all_opened, f"{count.value} connections were opened"
+        yield
+    finally:
+        ending.set()
+        figures.struck = ended.get()
+        holder.join()
+        figures.fired = count.value
+
+
+def _hold(address, times, per_second, seed, ending, count, ended) -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(times + 256, hard), hard))
+    ended.put(
+        asyncio.run(_hold_all(address, times, per_second, random.Random(seed), ending, count))
+    )
+
+
+async def _hold_all(address, times, per_second, generator, ending, count) -> Counter[str]:
+    ended, numbers = Counter(), itertools.count()
+    began = time.monotonic()
+
+    async def keep() -> None:
+        while True:
+            number = next(numbers)
+            await asyncio.sleep(began + number / per_second - time.monotonic())
+            kind = generator.choice(list(WORDS))
+            source = (f"127.0.0.{2 + number // PER_ADDRESS % 200}", 0)
+            with suppress(OSError):
+                reader, writer = await asyncio.open_connection(*address, local_addr=source)
+                writer.write(WORDS[kind])
+                count.value += 1
+                last = b""
+                with suppress(OSError):
+                    while said := await reader.read(4096):
+                        last = said
+                is_refused = last.startswith(b"HTTP/1.1 503")
+                ended["turned away" if is_refused else f"ended, {kind}"] += 1
+                writer.close()
+
+    held = [asyncio.ensure_future(keep()) for _ in range(times)]
+    await asyncio.to_thread(ending.wait)
+    for one in held:
+        one.cancel()
+    await asyncio.wait(held)
+    return ended

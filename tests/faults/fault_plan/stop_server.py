@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
-from howsure_command import Command
+from runner_children import wait_until
 
 from fault_plan.figures import Figures
 from fault_plan.site import Site
-from fault_plan.traffic import KnownAnswers, Traffic, count_unfinished
+from fault_plan.traffic import KnownAnswers, Traffic, unfinished
 from fault_plan.uploads import Upload, mixed_uploads
 from service.cli.server import can_refuse_new
 
@@ -42,7 +42,8 @@ def stop_server(folder: Path, *, times: int = 50, seed: int, copies: int = 20) -
             time.sleep(generator.uniform(0.05, 0.3))
             began = time.monotonic()
             process.send_signal(number)
-            _check_end(process, figures, f"{state}, {number.name}")
+            if (code := process.wait(WAIT_SECONDS)) != 0:
+                figures.violations.append(f"{state}, {number.name}: it ended with {code}")
             figures.recovery_seconds.append(time.monotonic() - began)
             sending.join()
         figures.strike([f"{state}, {number.name}"])
@@ -81,9 +82,7 @@ def _bring_about(
     sending = threading.Thread(target=lambda: None)
     if state == "job":
         upload.send(client, name).raise_for_status()
-        until = time.monotonic() + WAIT_SECONDS
-        while not count_unfinished(client) and time.monotonic() < until:
-            time.sleep(0.01)
+        wait_until(lambda: unfinished(client), seconds=WAIT_SECONDS)
     elif state == "upload":
         sending = threading.Thread(target=_send_slowly, args=(client, upload, name, figures))
     sending.start()
@@ -111,9 +110,3 @@ def _send_slowly(client: httpx.Client, upload: Upload, name: str, figures: Figur
     else:
         if answer.status_code != httpx.codes.ACCEPTED:
             figures.violations.append(f"an upload was answered {answer.status_code}: {answer.text}")
-
-
-def _check_end(process: Command, figures: Figures, case: str) -> None:
-    code = process.wait(WAIT_SECONDS)
-    if code != 0:
-        figures.violations.append(f"{case}: it ended with {code}")

@@ -21,6 +21,7 @@ AGAIN_SECONDS = 0.05
 ANSWER_PAUSE_SECONDS = 0.01
 UNFINISHED = ("queued", "running")
 PAGE = 200
+UNKNOWN = "unknown"
 
 
 class Traffic:
@@ -75,7 +76,8 @@ class Uploader:
         self._again: list[Entry] = []
 
     def __call__(self, client: httpx.Client) -> None:
-        if count_unfinished(client) >= self._most:
+        jobs = unfinished(client)
+        if UNKNOWN in jobs or len(jobs) >= self._most:
             time.sleep(AGAIN_SECONDS)
             return
         with self._lock:
@@ -144,12 +146,12 @@ class KnownAnswers:
         time.sleep(ANSWER_PAUSE_SECONDS)
 
 
-def count_unfinished(client: httpx.Client) -> int:
-    """Return the number of unfinished jobs, at most a page of each status; a page if unknown."""
-    count = 0
-    for status in UNFINISHED:
+def unfinished(client: httpx.Client, *statuses: str) -> set[str]:
+    """Return the unfinished jobs, at most a page of each status; one if that is unknown."""
+    jobs = set()
+    for status in statuses or UNFINISHED:
         answer = client.get("/calibrations", params={"status": status, "limit": PAGE})
         if answer.status_code != httpx.codes.OK:
-            return PAGE
-        count += len(answer.json()["calibrations"])
-    return count
+            return {UNKNOWN}
+        jobs |= {calibration["id"] for calibration in answer.json()["calibrations"]}
+    return jobs
