@@ -22,9 +22,8 @@ from runner_models import linear, rows, undefined_below_zero, weights
 
 from service.calibrations.manage import cancel_calibration
 from service.jobs.acceptance import CallContext
-from service.jobs.recording import BATCH_SAMPLES, RecordingContext
+from service.jobs.recording import BATCH_SAMPLES
 from service.jobs.shards import THREADS_PER_DEVICE, ThreadShards
-from service.runner.model_files import OpenModels
 from service.storage.artifact_keys import JobFiles, recorded
 
 pytestmark = pytest.mark.process

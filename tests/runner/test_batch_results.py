@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scripted_child import loaded_model
+from served_requests import frame_parts
 
 from service.runner.messages.convert import FieldError
-from service.runner.messages.frames import HEADER, FrameError, parse_header
+from service.runner.messages.frames import FrameError
 from service.runner.messages.open_inference import RequestedOutputs
 from service.runner.messages.predict_batches import (
     BatchResult,
@@ -31,14 +32,6 @@ NUMBERS_SENT = (1, 2, 3)
 MAX_ROWS = 1000
 
 
-def parts_of(buffers):
-    data = b"".join(buffers)
-    header = parse_header(data[: HEADER.size])
-    end = HEADER.size + header.fields_bytes
-    assert len(data) == end + header.tensor_bytes
-    return header, data[HEADER.size : end], data[end:]
-
-
 def unanswered(ranges, failures=(), waiting=0, n_rows=None):
     """Read a result as the parent does; return the requests that it does not answer."""
     n_rows = sum(part.rows * part.count for part in ranges) if n_rows is None else n_rows
@@ -46,7 +39,7 @@ def unanswered(ranges, failures=(), waiting=0, n_rows=None):
     words[:, : SPEC.n_top] = 1
     message = BatchResult(list(ranges), list(failures), waiting)
     kind = body_kind("oip", "demo", "0")
-    result = decode_result(*parts_of(encode_result(message, words, sequence=1)), SPEC.n_words)
+    result = decode_result(*frame_parts(encode_result(message, words, sequence=1)), SPEC.n_words)
     request = partial(BatchRequest, asker=None, kind=kind, body=b"", arrived=0.0)
     sent = {number: request(number=number) for number in NUMBERS_SENT}
     try:
@@ -130,6 +123,6 @@ def test_a_result_that_ends_early_is_refused(cut):
     head = ResponseHead(2, RequestedOutputs("a", False, [("class", True)]), column("f4", [2]))
     result = BatchResult([RowRange(1, 2, head)], [failed(2)], 3)
     parts = encode_result(result, np.zeros((2, 4), np.float32), sequence=3)
-    header, fields, payload = parts_of(parts)
+    header, fields, payload = frame_parts(parts)
     with pytest.raises(FrameError):
         decode_result(header, fields[: cut % len(fields)], payload, 4)

@@ -59,7 +59,6 @@ def json_body(array, *, calibration=REFERENCE, **more):
 class Answered:
     outputs: HeadOutputs
     supplied: dict[str, SuppliedColumn]
-    wanted: object
     order: int
 
 
@@ -76,30 +75,19 @@ class Futures:
     def answered(self, answers):
         for answer in answers:
             self.count += 1
-            rows_of = answer.matrix.rows(answer.start, answer.stop).outputs
-            answer.request.answered.set_result(
-                Answered(rows_of, dict(answer.supplied), answer.wanted, self.count)
-            )
+            outputs = answer.matrix.rows(answer.start, answer.stop).outputs
+            answered = Answered(outputs, dict(answer.supplied), self.count)
+            answer.request.answered.set_result(answered)
 
     def failed(self, request, error):
         self.count += 1
         request.answered.set_exception(error)
 
-    def request(self, body, media_type=NPY, *, reference=REFERENCE, header_length=None, n_rows=1):
+    def request(self, body, media_type=NPY, *, header_length=None, n_rows=1):
         loop = asyncio.get_running_loop()
-        return FutureRequest(
-            asker=self,
-            answered=loop.create_future(),
-            kind=body_kind(media_type, reference, header_length),
-            body=body,
-            arrived=loop.time(),
-            n_rows=n_rows,
-        )
-
-    def depends_on_rows(self, array, name="x", **options):
-        """Return a request with rows as raw tensors after their JSON."""
-        body, header_length = infer_body({name: array}, **options)
-        return self.request(body, "oip", header_length=header_length, n_rows=len(array))
+        kind = body_kind(media_type, REFERENCE, header_length)
+        options = {"kind": kind, "body": body, "arrived": loop.time(), "n_rows": n_rows}
+        return FutureRequest(asker=self, answered=loop.create_future(), **options)
 
 
 async def outcome(request, *, seconds=60):
@@ -109,8 +97,8 @@ async def outcome(request, *, seconds=60):
     return request.answered.exception() or request.answered.result()
 
 
-async def outcomes(requests, *, seconds=60):
-    return [await outcome(request, seconds=seconds) for request in requests]
+async def outcomes(requests):
+    return [await outcome(request) for request in requests]
 
 
 async def until(condition, *, seconds=60):
@@ -133,8 +121,12 @@ class AtWork:
             bounds=self.bounds,
         )
 
-    def ask(self, model, array=None, *, timeout=PATIENT_SECONDS, name="x"):
-        request = self.asker.depends_on_rows(rows(1) if array is None else array, name=name)
+    def ask(self, model, array=None, *, timeout=PATIENT_SECONDS):
+        """Send rows as raw tensors after their JSON."""
+        array = rows(1) if array is None else array
+        body, header_length = infer_body({"x": array})
+        options = {"header_length": header_length, "n_rows": len(array)}
+        request = self.asker.request(body, "oip", **options)
         self.put(model, request, timeout=timeout)
         return request
 
@@ -266,20 +258,17 @@ def assert_alike(found, expected):
 WATCHDOG = Watchdog()
 
 
-def load_here(files, trial, *, top_k=(1, 5), passes=(), columns=None):
+def load_here(files, trial, *, passes=(), columns=None):
     """Load a model as a child does; with ``columns`` a second time, for these alone."""
     requests = ChildRequests(load_timeout=1.0, run_timeout=1.0, max_classes=1000, threads=1)
-    asked = {"top_k": tuple(top_k), "passes": tuple(passes), "location": "inputs"}
-    found = _load(replace(requests.message(files, "cpu"), **asked), trial)
+    options = {"top_k": (1, 5), "passes": tuple(passes), "location": "inputs"}
+    message = replace(requests.message(files, "cpu"), **options)
+    loaded = load(read_files(message.paths, {}), message, trial, WATCHDOG)
     if columns is None:
-        return found
-    measures = [plan.measure for plan in passes]
-    narrowed = serving(found.found.resolved, measures, columns)
-    return _load(requests.load(files, narrowed, device="cpu").message, {})
-
-
-def _load(message, trial):
-    return load(read_files(message.paths, {}), message, trial, WATCHDOG)
+        return loaded
+    narrowed = serving(loaded.found.resolved, [plan.measure for plan in passes], columns)
+    message = requests.load(files, narrowed, device="cpu").message
+    return load(read_files(message.paths, {}), message, {}, WATCHDOG)
 
 
 class AskedQueue:
@@ -293,17 +282,12 @@ class AskedQueue:
         self._numbers = count(1)
         self._new = []
 
-    def put(self, body, media_type=NPY, *, header_length=None, reference=REFERENCE):
+    def put(self, body, media_type=NPY, *, header_length=None):
         """Let a request go with the next exchange, and return its number."""
-        request = BatchRequest(
-            asker=None,
-            kind=body_kind(media_type, reference, header_length),
-            body=body,
-            arrived=0.0,
-            number=next(self._numbers),
-        )
-        self._new.append(request)
-        return request.number
+        kind, number = body_kind(media_type, REFERENCE, header_length), next(self._numbers)
+        options = {"kind": kind, "body": body, "arrived": 0.0, "number": number}
+        self._new.append(BatchRequest(asker=None, **options))
+        return number
 
     def put_rows(self, **arrays):
         body, header_length = infer_body(arrays)
@@ -315,10 +299,27 @@ class AskedQueue:
         for number in dropped:
             del self.sent[number]
         self.sent |= {request.number: request for request in new}
-        sent = [_sent(request) for request in new]
-        batch = Batch(sent=sent, dropped=list(dropped), each_run=30.0, **self.limits)
-        frame = b"".join(encode_batch(batch, [r.body for r in new], sequence=1, budget_ms=30_000))
-        return self._take(*self.queue.exchange(*_read_batch(frame)))
+        batch = Batch(
+            sent=[_sent(request) for request in new],
+            dropped=list(dropped),
+            each_run=30.0,
+            **self.limits,
+        )
+        bodies = [request.body for request in new]
+        _, fields, body = frame_parts(encode_batch(batch, bodies, sequence=1, budget_ms=30_000))
+        report, words = self.queue.exchange(decode_batch(fields), body)
+        self.runs.append(len(words))
+        parts = frame_parts(encode_result(report, words, sequence=1))
+        result = BatchResponse(*decode_result(*parts, self.expected.n_words))
+        options = {"max_rows": self.limits["max_rows"]}
+        answers, refused = result.assign(self.sent, self.expected, **options)
+        done = {
+            answer.request.number: answer.matrix.rows(answer.start, answer.stop).outputs
+            for answer in answers
+        }
+        self.answers |= done
+        self.refusals |= {request.number: error for request, error in refused}
+        return {*done, *(request.number for request, _ in refused)}
 
     def all(self):
         """Ask until nothing is left, and return the answers."""
@@ -326,22 +327,6 @@ class AskedQueue:
         while self.sent:
             self.exchange()
         return self.answers
-
-    def _take(self, report, words):
-        self.runs.append(len(words))
-        frame = b"".join(encode_result(report, words, sequence=1))
-        header = parse_header(frame[: HEADER.size])
-        end = HEADER.size + header.fields_bytes
-        found = decode_result(header, frame[HEADER.size : end], frame[end:], self.expected.n_words)
-        answers, refused = BatchResponse(*found).assign(
-            self.sent, self.expected, max_rows=self.limits["max_rows"]
-        )
-        done = {}
-        for answer in answers:
-            done[answer.request.number] = answer.matrix.rows(answer.start, answer.stop).outputs
-        self.answers |= done
-        self.refusals |= {request.number: error for request, error in refused}
-        return {*done, *(request.number for request, _ in refused)}
 
 
 def _sent(request):
@@ -351,6 +336,9 @@ def _sent(request):
     )
 
 
-def _read_batch(frame):
-    end = HEADER.size + parse_header(frame[: HEADER.size]).fields_bytes
-    return decode_batch(frame[HEADER.size : end]), frame[end:]
+def frame_parts(buffers):
+    """Return the header of a frame, its fields and its arrays."""
+    frame = b"".join(buffers)
+    header = parse_header(frame[: HEADER.size])
+    end = HEADER.size + header.fields_bytes
+    return header, frame[HEADER.size : end], frame[end:]
