@@ -13,7 +13,7 @@ from report_scenarios import activate, of_outputs, outputs, send_set
 from service.reports.verdict import compared_verdict
 from service.web.measures import VERDICTS
 
-NAMES = ("pictures@1", "pictures@2", "scores", "imported", "pictures@1")
+NAMES = ("pictures@1", "pictures@2", "imported", "pictures@1")
 
 
 def address(*names: str) -> str:
@@ -30,7 +30,7 @@ def page_of(visitor: Visitor, *names: str) -> str:
 
 @pytest.fixture(scope="module")
 def comparison(client: httpx.Client, shelf) -> dict[str, Any]:
-    for name in ("pictures", "scores", "imported"):
+    for name in ("pictures", "imported"):
         shelf(name)
     return comparison_of(client, *NAMES)
 
@@ -151,9 +151,9 @@ def test_events_of_one_alone_are_shown_and_each_can_be_the_first(visitor, page, 
     assert [set(report["events"]) for report in comparison["calibrations"]][2] == {"1", "2"}
     assert '<h2 id="top-2">' in page
     ids = [report["calibration"]["id"] for report in comparison["calibrations"]]
-    wanted = address(ids[2], ids[0], ids[1], ids[3], ids[4])
+    wanted = address(ids[2], ids[0], ids[1], ids[3])
     assert wanted in [a.get("href") for tag, a in elements(page) if tag == "a"]
-    assert "against <bdi>scores@1" in visitor.open(wanted).text
+    assert "against <bdi>imported@1" in visitor.open(wanted).text
 
 
 def test_scores_on_a_common_further_set_are_under_its_name(client, visitor, shelf) -> None:
@@ -179,13 +179,15 @@ def test_a_set_of_one_alone_is_told(client, visitor) -> None:
     assert text.count("<bdi>december</bdi>") == 1
 
 
-def test_the_error_rate_in_use_is_that_of_the_operating_point(client, visitor, shelf) -> None:
-    names = [shelf("operating-point")["name"], shelf("rare-errors")["name"]]
+def test_the_error_rate_in_use_is_that_of_the_operating_point(client, visitor, same_sets) -> None:
+    names = ("tested", "untested", "fine")
+    arrays = outputs(300, seed=45, scale=6.0)
+    for name, choice in zip(names, ({"max_risk": 0.2}, {"coverage": 0.5}), strict=False):
+        activate(client, of_outputs(arrays)(client, name)["id"], name=f"{name}-point", **choice)
     row = page_of(visitor, *names).partition(">Error rate of accepted answers")[2]
-    first, second = row.partition("</tr>")[0].replace("&nbsp;", " ").split("<td")[1:]
-    assert "/calibrations/0/operating_point/consequences/risk" in first
-    assert "/calibrations/1/events/1/figures/risk/value" in second
-    assert "“night-shift”" in first
-    activate(client, of_outputs(outputs(300, seed=45))(client, "untested")["id"], coverage=0.5)
-    row = page_of(visitor, "untested", "untested").partition(">Error rate of accepted answers")[2]
-    assert "“automatic”, not tested" in row.partition("</tr>")[0]
+    tested, untested, requested = row.partition("</tr>")[0].replace("&nbsp;", " ").split("<td")[1:]
+    for at, cell in enumerate((tested, untested)):
+        assert f"/calibrations/{at}/operating_point/consequences/risk" in cell
+        assert f"“{names[at]}-point”" in cell
+    assert "20 %" in tested
+    assert "/calibrations/2/events/1/figures/risk/value" in requested
