@@ -89,44 +89,33 @@ def write_columns(path: Path, file_format: str, columns: Mapping[str, object]) -
 def write_logits(
     path: Path, file_format: str, logits: np.ndarray, labels: np.ndarray | None, **more: np.ndarray
 ) -> Path:
-    """Write outputs; the columns ``more`` stand before, between and behind those of a table."""
-    named = {} if labels is None else {"labels": labels}
+    """Write outputs; the columns ``more`` stand before and behind those of a table."""
     if file_format == "npz":
+        named = {} if labels is None else {"labels": labels}
         return write_npz(path, logits=logits, **named, **more)
-    names = list(more)
-    table = {name: more[name] for name in names[::2]}
-    table |= {} if labels is None else {"label": labels}
-    table |= {f"logit_{k}": logits[:, k] for k in range(logits.shape[1])}
-    return write_columns(path, file_format, table | more)
+    outputs = output_columns(logits, labels)
+    return write_columns(path, file_format, dict(list(more.items())[::2]) | outputs | more)
 
 
 def output_columns(
-    outputs: np.ndarray, labels: np.ndarray, prefix: str = "logit_"
+    outputs: np.ndarray, labels: np.ndarray | None, prefix: str = "logit_"
 ) -> dict[str, np.ndarray]:
     """Return the columns of a table of outputs."""
-    return {"label": labels} | {f"{prefix}{k}": outputs[:, k] for k in range(outputs.shape[1])}
+    label = {} if labels is None else {"label": labels}
+    return label | {f"{prefix}{k}": outputs[:, k] for k in range(outputs.shape[1])}
 
 
 def read_all(
-    path: Path,
-    *,
-    batch_size: int = 7,
-    limits: DatasetLimits = LIMITS,
-    location: str = "calibration",
-    labels_required: bool = True,
-    reading: Reading = AS_IT_IS,
+    path: Path, *, batch_size: int = 7, **options: object
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Read a whole set in batches and return its arrays and labels."""
-    with open_dataset(
-        path, location=location, limits=limits, labels_required=labels_required, reading=reading
-    ) as dataset:
+    with open_dataset(path, **{"location": "calibration", "limits": LIMITS} | options) as dataset:
         batches = list(dataset.batches(batch_size))
         whole = dataset.labels()
     assert all(array.dtype.isnative for batch in batches for array in batch.arrays.values())
     labels = np.concatenate([batch.labels for batch in batches])
     np.testing.assert_array_equal(labels, whole)
-    starts = np.cumsum([0, *(len(batch.labels) for batch in batches)])[:-1]
-    assert [batch.start for batch in batches] == starts.tolist()
+    assert [batch.start for batch in batches] == list(range(0, len(labels), batch_size))
     names = dataset.info.arrays
     return {n: np.concatenate([batch.arrays[n] for batch in batches]) for n in names}, labels
 
@@ -165,22 +154,14 @@ def check_read(
     return known
 
 
-def read_supplied(
-    path: Path, *, batch_size: int = 7, labels_required: bool = True
-) -> dict[str, np.ndarray]:
+def read_supplied(path: Path, *, batch_size: int = 7, **options: object) -> dict[str, np.ndarray]:
     """Read a whole set in batches and return its supplied columns."""
-    with open_dataset(
-        path, location="calibration", limits=LIMITS, labels_required=labels_required
-    ) as dataset:
+    with open_dataset(path, location="calibration", limits=LIMITS, **options) as dataset:
         batches = list(dataset.batches(batch_size))
-    assert all(
-        values.shape == batch.labels.shape
-        for batch in batches
-        for values in batch.supplied.values()
-    )
-    assert all(tuple(batch.supplied) == dataset.info.supplied for batch in batches)
     names = dataset.info.supplied
-    return {name: np.concatenate([batch.supplied[name] for batch in batches]) for name in names}
+    assert all(tuple(batch.supplied) == names for batch in batches)
+    columns = {name: [batch.supplied[name] for batch in batches] for name in names}
+    return {name: np.concatenate(parts) for name, parts in columns.items()}
 
 
 def refusal(path: Path, **options: object) -> InvalidInput:

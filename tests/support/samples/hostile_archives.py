@@ -1,6 +1,7 @@
 """Archives as no honest program writes them, made directly in their compressed form."""
 
 import struct
+import tarfile
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -121,21 +122,14 @@ def tar_member(
     to : str
         Where a link leads.
     """
-    size = b"%011o\0" % len(content) if size is None else size
-    fields = [
-        name.encode().ljust(100, b"\0"),
-        b"0000644\0" + b"0000000\0" * 2,
-        size,
-        b"%011o\0" % 0,
-        b" " * 8,
-        kind,
-        to.encode().ljust(100, b"\0"),
-        b"ustar\x0000",
-    ]
-    header = b"".join(fields).ljust(BLOCK, b"\0")
-    checksum = b"%06o\0 " % sum(header)
-    header = header[:148] + checksum + header[156:]
-    return header + content + bytes(-len(content) % BLOCK)
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname, member.size = kind, to, len(content)
+    header = bytearray(member.tobuf(tarfile.USTAR_FORMAT))
+    if size is not None:
+        header[124:136] = size
+        header[148:156] = b" " * 8
+        header[148:156] = b"%06o\0 " % sum(header)
+    return bytes(header) + content + bytes(-len(content) % BLOCK)
 
 
 def tar_file(*members: bytes) -> bytes:
@@ -148,8 +142,7 @@ def pax_records(**records: str) -> bytes:
     lines = b""
     for name, value in records.items():
         text = f" {name}={value}\n".encode()
-        length = len(text)
-        while len(str(length)) + len(text) != length:
-            length = len(str(length)) + len(text)
+        # The length counts its own digits.
+        length = next(n for n in range(len(text), len(text) + 9) if n == len(str(n)) + len(text))
         lines += str(length).encode() + text
     return tar_member("pax", lines, kind=b"x")
