@@ -3,25 +3,22 @@
 import dataclasses
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 
 import httpx
 import pytest
-from databases import put_sqlite_file, scratch_schema
+from databases import scratch_schema
 from job_workspaces import calibrate as queued
-from job_workspaces import evaluate, inputs_set, logits_set, predictor_of, succeed, workspace_on
+from job_workspaces import inputs_set, logits_set, predictor_of, succeed, workspace_on
 from object_stores import WrappedStore
 from runner_children import wait_until
 from runner_models import linear, rows, weights
 from running_service import calibrated, refit, service_on
 from severed_address import SeveredAddress
 from sqlalchemy import event, make_url
-from sqlalchemy.exc import OperationalError
 from stored_rows import tenant_of
 
-from service.calibrations.manage import get_calibration, promote_calibration
-from service.errors import Overloaded
+from service.calibrations.manage import promote_calibration
 from service.jobs.acceptance import CallContext
 from service.lru_cache import LruCache
 from service.predictions.name_cache import FRESH_SECONDS
@@ -29,6 +26,7 @@ from service.storage.artifact_store import ArtifactStore
 from service.storage.calibrations import CalibrationRepository
 from service.storage.database import open_database
 from service.storage.tenants import ALL_TENANTS
+from service.workspace import Workspace
 
 pytestmark = pytest.mark.process
 ROW = [0.5, 0.25, 0.125]
@@ -36,8 +34,9 @@ OIP_BODY = {"inputs": [{"name": "logits", "shape": [1, 3], "datatype": "FP32", "
 NOT_FOUND, UNAVAILABLE = httpx.codes.NOT_FOUND, httpx.codes.SERVICE_UNAVAILABLE
 
 
-def make(client: httpx.Client, name: str) -> None:
-    calibrated(client, {"name": name}, calibration=logits_set())
+def make(client: httpx.Client, *names: str) -> None:
+    for name in names:
+        calibrated(client, {"name": name}, calibration=logits_set())
 
 
 def ask(client: httpx.Client, reference: str, **headers: str) -> httpx.Response:
@@ -87,8 +86,7 @@ def test_what_this_process_writes_is_seen_by_the_next_request(client) -> None:
 
 def test_what_another_process_writes_is_seen_soon(service) -> None:
     client, name = service.client, "written-elsewhere"
-    make(client, name)
-    make(client, name)
+    make(client, name, name)
     assert answering(client, name) == 2
     elsewhere = open_database(f"sqlite:///{service.folder / 'howsure.sqlite3'}")
 
@@ -128,8 +126,7 @@ def severed(postgresql_database_url, tmp_path) -> Iterator[tuple[SeveredAddress,
 def test_known_names_go_on_answering_while_the_database_is_away(severed, how) -> None:
     address, client = severed
     name = "known"
-    make(client, name)
-    make(client, name)
+    make(client, name, name)
     assert answering(client, name) == 2
     getattr(address, how)()
     until = time.monotonic() + 2 * FRESH_SECONDS  # long enough to be asked again and again
@@ -139,9 +136,7 @@ def test_known_names_go_on_answering_while_the_database_is_away(severed, how) ->
     unknown = ask(client, f"{name}@1", Timeout="1")
     # One that is refused says so; one that says nothing is waited for as long as there is time.
     assert unknown.status_code == (UNAVAILABLE if how == "cut" else httpx.codes.GATEWAY_TIMEOUT)
-    if how == "cut":
-        assert unknown.json()["type"] == "urn:howsure:problem:overloaded"
-        assert int(unknown.headers["Retry-After"]) > 0
+    assert ("Retry-After" in unknown.headers) == (how == "cut")
     address.restore()
     client.delete(f"/calibrations/{name}@2").raise_for_status()
     assert answering(client, name) == 1
@@ -152,117 +147,64 @@ ROWS = rows(2).tolist()
 WAIT_SECONDS = 30.0
 
 
-@pytest.fixture(scope="module")
-def workspace(tmp_path_factory):
-    """A workspace whose name has two versions; a test that promotes one promotes the other."""
-    folder = tmp_path_factory.mktemp("workspace")
-    url = f"sqlite:///{folder / 'howsure.sqlite3'}"
-    put_sqlite_file(url)
-    database = open_database(url)
-    with workspace_on(database, folder) as made:
+@pytest.fixture
+def workspace(database, tmp_path) -> Iterator[Workspace]:
+    """A workspace whose name has two versions."""
+    with workspace_on(database, tmp_path) as made:
         for seed in (0, 1):
             onnx_model = linear(weights(seed=seed)).SerializeToString()
             succeed(made, queued(made, inputs_set(300), onnx_model=onnx_model))
         yield made
-    database.dispose()
 
 
-def promote(workspace, version: int) -> None:
-    context = CallContext(workspace, tenant_of(workspace.database))
-    promote_calibration(context, f"{JOB_NAME}@{version}")
-
-
-def test_queued_jobs_do_not_invalidate_names(workspace) -> None:
-    """Names that are known need not be asked anew for it, and go on if the database goes away."""
-    before = workspace.database.generation
-    job = queued(workspace, logits_set(), config='{"name": "queued"}')
-    evaluate(workspace, get_calibration(workspace, job.tenant_id, JOB_NAME), inputs_set(300))
-    assert workspace.database.generation == before
-
-
-@contextmanager
-def transactions(database):
-    """Collect the transactions of a database; the first waits until it may go on."""
-    begun, may_go_on = [], threading.Event()
+def test_simultaneous_requests_share_a_query(workspace) -> None:
+    begun, may_go_on, engine = [], threading.Event(), workspace.database.engine
 
     def begin(connection) -> None:
         begun.append(connection)
         if len(begun) == 1:
             assert may_go_on.wait(WAIT_SECONDS)
 
-    event.listen(database.engine, "begin", begin)
-    try:
-        yield begun, may_go_on
-    finally:
-        may_go_on.set()
-        event.remove(database.engine, "begin", begin)
-
-
-def test_simultaneous_requests_share_a_query(workspace) -> None:
     with predictor_of(workspace, max_models=2) as predictor:
-        with transactions(workspace.database) as (begun, may_go_on):
+        event.listen(engine, "begin", begin)
+        try:
             pending = [predictor.begin(JOB_NAME, ROWS) for _ in range(100)]
             predictor.settle()
+        finally:
             may_go_on.set()
-            answers = [answer.result(WAIT_SECONDS) for answer in pending]
-            # A query is several transactions.
-            assert len(begun) < len(pending) / 5
-        assert {answer["calibration"]["version"] for answer in answers} == {2}
-        assert all(answer == answers[0] for answer in answers)
+        answers = [answer.result(WAIT_SECONDS) for answer in pending]
+        event.remove(engine, "begin", begin)
+    # A query is several transactions.
+    assert len(begun) < len(pending) / 5
+    assert answers == answers[:1] * len(pending)
+    assert answers[0]["calibration"]["version"] == 2
 
 
 class InterruptedStore(WrappedStore):
-    """A store that calls something before each read of a file."""
+    """A store whose first read of a file waits."""
 
-    def __init__(self, store: ArtifactStore, before_read: Callable[[], None]) -> None:
+    def __init__(self, store: ArtifactStore) -> None:
         super().__init__(store)
-        self._before_read = before_read
+        self.reached, self.may_go_on = threading.Event(), threading.Event()
 
     def local_path(self, key, sha256):
-        self._before_read()
+        if not self.reached.is_set():
+            self.reached.set()
+            assert self.may_go_on.wait(WAIT_SECONDS)
         return super().local_path(key, sha256)
 
 
-def interrupted(workspace, before_read: Callable[[], None]):
-    store = InterruptedStore(workspace.artifacts, before_read)
-    # Nor does it know what an earlier test has read.
-    return dataclasses.replace(workspace, artifacts=store, served=LruCache(256))
-
-
 def test_requests_after_a_write_do_not_join_earlier_queries(workspace) -> None:
-    reached, may_go_on = threading.Event(), threading.Event()
-
-    def hold_the_first() -> None:
-        if not reached.is_set():
-            reached.set()
-            assert may_go_on.wait(WAIT_SECONDS)
-
-    with predictor_of(interrupted(workspace, hold_the_first), max_models=2) as predictor:
+    store = InterruptedStore(workspace.artifacts)
+    # Nor does it know what an earlier test has read.
+    interrupted = dataclasses.replace(workspace, artifacts=store, served=LruCache(256))
+    context = CallContext(workspace, tenant_of(workspace.database))
+    with predictor_of(interrupted, max_models=2) as predictor:
         early = predictor.begin(JOB_NAME, ROWS)
-        assert reached.wait(WAIT_SECONDS)
-        promote(workspace, 1)
+        assert store.reached.wait(WAIT_SECONDS)
+        promote_calibration(context, f"{JOB_NAME}@1")
         late = predictor.begin(JOB_NAME, ROWS)
         assert late.result(WAIT_SECONDS)["calibration"]["version"] == 1
-        may_go_on.set()
+        store.may_go_on.set()
         assert early.result(WAIT_SECONDS)["calibration"]["version"] == 2
         assert predictor.ask(JOB_NAME, ROWS)["calibration"]["version"] == 1
-    promote(workspace, 2)
-
-
-@pytest.mark.parametrize(
-    ("error", "expected"),
-    [
-        (ZeroDivisionError(), ZeroDivisionError),
-        (OperationalError("SELECT", {}, Exception("gone")), Overloaded),
-    ],
-    ids=["a bug", "a database that is away"],
-)
-def test_waiting_requests_get_the_error_of_their_query(workspace, error, expected) -> None:
-    def fail() -> None:
-        raise error
-
-    with predictor_of(interrupted(workspace, fail)) as predictor:
-        pending = [predictor.begin(JOB_NAME, ROWS) for _ in range(3)]
-        assert [type(answer.exception(WAIT_SECONDS)) for answer in pending] == [expected] * 3
-    with predictor_of(workspace) as predictor:
-        assert predictor.ask(JOB_NAME, ROWS)["calibration"]["version"] == 2
