@@ -5,30 +5,12 @@ import time
 import numpy as np
 import pytest
 from dataset_files import LIMITS, npy_bytes, write_members
-from hypothesis import given
-from hypothesis import strategies as st
 
 from service.child.reading.open_set import open_dataset
 from service.runner.messages.dataset import (
-    AIMED_BYTES,
-    MOST_ROWS,
-    ArrayInfo,
     Batch,
-    DatasetInfo,
-    shard_rows,
 )
 from service.storage.shards import npz_content, read_shard, shard_buffers
-
-
-@given(row_bytes=st.lists(st.integers(0, 2**40), min_size=1, max_size=3))
-def test_a_shard_has_the_largest_power_of_two_of_rows_within_the_bytes_aimed_at(row_bytes):
-    arrays = {f"x{i}": ArrayInfo("uint8", (9, size)) for i, size in enumerate(row_bytes)}
-    rows = shard_rows(DatasetInfo("inputs", "npz", arrays, 9, None, (), labelled=True))
-    assert rows & (rows - 1) == 0
-    assert 1 <= rows <= MOST_ROWS
-    size = sum(row_bytes)
-    assert rows * size <= AIMED_BYTES or rows == 1
-    assert 2 * rows > MOST_ROWS or 2 * rows * size > AIMED_BYTES
 
 
 def test_the_bytes_are_the_same_at_any_time_and_in_any_order_of_the_array(monkeypatch):
