@@ -1,4 +1,4 @@
-"""The service ends when it is told to, whatever the kernel allows its user."""
+"""The service ends on a signal, whatever the kernel allows its user."""
 
 import os
 import signal
@@ -6,25 +6,14 @@ import socket
 import subprocess
 import sys
 from contextlib import contextmanager
-from itertools import product
 
 import pytest
 import without_socket_filters
 
 from service.cli.server import accept_last
 
-COMMANDS = {
-    "as this user": ["-m", "service"],
-    "without socket filters": [without_socket_filters.__file__],
-}
-# What a command prints when it serves, and the commands.
-LAST_LINE = {"serve": "  data ", "worker": "  data ", "demo": "Press Ctrl-C"}
-WORDS = (("serve",), ("serve", "--processes", "2"), ("worker",), ("demo", "--stay"))
-SHORT = {
-    "serve, as this user, SIGTERM x 1",
-    "serve, without socket filters, SIGINT x 2",
-    "worker, as this user, SIGTERM x 2",
-}
+AS_THIS_USER = ["-m", "service"]
+WITHOUT_SOCKET_FILTERS = [without_socket_filters.__file__]
 
 
 @contextmanager
@@ -57,19 +46,24 @@ def interrupts(unchanged_process):
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def stops():
-    """Yield words, command, signal and number of signals; all that are not in `SHORT` are slow."""
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    for words, command, number, times in product(WORDS, COMMANDS, numbers, (1, 2)):
-        name = f"{' '.join(words)}, {command}, {number.name} x {times}"
-        marks = () if name in SHORT else pytest.mark.slow
-        yield pytest.param(words, command, number, times, id=name, marks=marks)
+# What a command prints last before it serves, and how many signals it gets.
+STOPS = [
+    pytest.param(WITHOUT_SOCKET_FILTERS, "serve", "  data ", signal.SIGINT, 2, id="serve"),
+    pytest.param(AS_THIS_USER, "worker", "  data ", signal.SIGTERM, 2, id="worker",
+                 marks=pytest.mark.slow),
+    pytest.param(AS_THIS_USER, "demo --stay", "Press Ctrl-C", signal.SIGINT, 1, id="demo",
+                 marks=pytest.mark.slow),
+    pytest.param(AS_THIS_USER, "serve", "  data ", signal.SIGTERM, 1, id="serve, with filters",
+                 marks=pytest.mark.slow),
+]  # fmt: skip
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(("words", "command", "number", "times"), list(stops()))
-def test_a_signal_ends_a_command_with_status_0(tmp_path, words, command, number, times) -> None:
-    with started([*COMMANDS[command], *words], tmp_path, LAST_LINE[words[0]]) as (process, log):
+@pytest.mark.parametrize(("command", "words", "line", "number", "times"), STOPS)
+def test_a_signal_ends_a_command_with_status_0(
+    tmp_path, command, words, line, number, times
+) -> None:
+    with started([*command, *words.split()], tmp_path, line) as (process, log):
         for _ in range(times):
             process.send_signal(number)
         rest = process.communicate()[0]
@@ -78,45 +72,35 @@ def test_a_signal_ends_a_command_with_status_0(tmp_path, words, command, number,
     assert process.returncode == 0
 
 
-# Python drops exceptions in callbacks of weak references, and marks exceptions that leave `exec`.
-LOST_ONCE = """
+# Python drops exceptions in callbacks of weak references, marks exceptions that leave `exec`, and
+# runs finalizers at the end of the process.
+SIGNALS = """
 import os, signal, sys, time, weakref
 from service.cli.stopping import until_stopped
-class Thing: pass
-with until_stopped():
-    thing = Thing()
-    ref = weakref.ref(thing, lambda _: os.kill(os.getpid(), signal.SIGINT) or time.sleep(0.2))
-    del thing
-    time.sleep(20)
-    print("not stopped")
-print("stopped")
-"""
-THROUGH_EXEC = """
-import os, signal, time
-from service.cli.stopping import until_stopped
-with until_stopped():
-    exec("os.kill(os.getpid(), signal.SIGINT); time.sleep(20)")
-print("stopped")
-"""
-AT_THE_END = """
-import os, signal, time
-from service.cli.stopping import until_stopped
-class Late:
+class Thing:
     def __del__(self):
         kill(pid, 2)
 kill, pid = os.kill, os.getpid()
 with until_stopped():
+    held = type("Held", (), {})()
+    ref = weakref.ref(held, lambda _: kill(pid, signal.SIGINT) or time.sleep(0.2))
+    del held
+    time.sleep(20)
+    print("not stopped")
+with until_stopped():
+    exec("kill(pid, signal.SIGINT); time.sleep(20)")
+    print("not stopped")
+with until_stopped():
     signal.signal(signal.SIGINT, lambda *_: None)
-late = Late()
+thing = Thing()
 print("stopped")
 """
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("script", [LOST_ONCE, THROUGH_EXEC, AT_THE_END])
-def test_a_signal_is_neither_lost_nor_told_as_an_error(script) -> None:
+def test_a_signal_is_neither_lost_nor_told_as_an_error() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", SIGNALS], capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.stdout, done.stderr, done.returncode) == ("stopped\n", "", 0)
 
@@ -129,8 +113,6 @@ def test_connections_that_wait_are_accepted_and_later_ones_refused(n_waiting) ->
         accepted = accept_last(listener)
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(address)
-    assert sorted(one.getpeername() for one in accepted) == sorted(
-        one.getsockname() for one in waiting
-    )
+    assert {one.getpeername() for one in accepted} == {one.getsockname() for one in waiting}
     for one in (*waiting, *accepted):
         one.close()
