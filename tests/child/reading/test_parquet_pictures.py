@@ -102,17 +102,6 @@ def test_rows_without_a_picture_are_named(tmp_path, content):
         check_refused(path, f".image[{row}]", "", reading=AS_THEY_ARE)
 
 
-@pytest.mark.parametrize(("n_broken", "first"), [(2, 0), (13, 9), (N, 0)])
-def test_all_broken_pictures_are_named_at_once(path, n_broken, first):
-    broken = range(first, first + n_broken)
-    contents = [b"GIF89a" if row in broken else PICTURES[row] for row in range(N)]
-    error = refusal(write(path, images(contents)), reading=AS_THEY_ARE)
-    assert error.violations[0].message.startswith(f"{n_broken} ")
-    locations = ["calibration", *(f"calibration.image[{row}]" for row in broken[:10])]
-    assert [one.location for one in error.violations] == locations
-    assert all("GIF" in one.message for one in error.violations[1:])
-
-
 def test_pictures_need_preprocessing(path):
     for named in ("config.preprocessing", *PRESETS):
         check_refused(write(path, IMAGES), ".image", named)
