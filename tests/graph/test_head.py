@@ -146,6 +146,9 @@ def test_rows_that_are_not_finite_say_so_in_every_measure(row, dtype):
     for column in (*MEASURES, "energy"):
         np.testing.assert_array_equal(np.isnan(served[column]), [False, True], err_msg=column)
     assert np.isnan(served["top_scores"][1]).all()
+    shares = np.array([[0, 1, 0, 0, 0, 0], [0] * 6], dtype=dtype)  # no probability in the second
+    served = head_of(shares, trial={"x": shares[:1]})
+    np.testing.assert_array_equal(np.isnan(served["entropy"]), [False, True])
 
 
 @pytest.mark.parametrize("opset", [11, 13, 26])
@@ -162,10 +165,3 @@ def test_probabilities_keep_what_their_tails_still_say(n_classes, opset):
     np.testing.assert_array_equal(served["top_classes"], order[:, :5])
     np.testing.assert_array_equal(served["scores"], rows)
     assert "energy" not in served.outputs
-
-
-def test_a_row_of_no_probability_is_not_finite():
-    rows = np.array([[0, 1, 0, 0, 0, 0], [0] * 6], np.float32)
-    served = head_of(rows, trial={"x": rows[:1]})
-    for column in MEASURES:
-        np.testing.assert_array_equal(np.isnan(served[column]), [False, True])

@@ -8,11 +8,10 @@ import onnxruntime
 import pytest
 from calibrated_files import Model, assert_answers, calibrate, direct_model, write
 from classifier_files import FILES
-from graph_models import FLOAT, constant, make_model, node, passthrough, steps, value
+from graph_models import FLOAT, constant, make_model, passthrough, steps, value
 from onnx import TensorProto, helper
 
 from service.graph.export import build_export_graph
-from service.graph.load import load_onnx_model
 
 LOGITS = (3 * np.random.default_rng(0).normal(size=(1000, 10))).astype(np.float32)
 ROWS = {"x": LOGITS}
@@ -179,15 +178,3 @@ def test_a_calibrated_file_can_be_calibrated_again_and_again():
     assert prefixes == ["", "howsure_", "howsure_2_"]
     assert_answers(file, ROWS, prefix="howsure_2_")
     assert [file.answer(ROWS)[f"{prefix}top1_bin"].max() for prefix in prefixes] == [49, 19, 9]
-
-
-@pytest.mark.parametrize("name", ["howsure_scores", "my_howsure_class", "user.y", "howsure_class"])
-def test_the_models_outputs_keep_whatever_name_they_have(name):
-    nodes = [node("Identity", ["x"], [name]), node("Neg", [name], ["class"])]
-    model = make_model(nodes, outputs=[value(name), value("class")])
-    loaded = load_onnx_model(model.SerializeToString()).graph.output[0].name
-    file = calibrate(model, ROWS, said={"name": loaded})
-    assert [output.name for output in file.graph.graph.output[:2]] == [name, "class"]
-    answers = file.answer(ROWS)
-    np.testing.assert_array_equal(answers[name], LOGITS)
-    np.testing.assert_array_equal(answers["class"], -LOGITS)
