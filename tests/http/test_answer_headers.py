@@ -9,7 +9,7 @@ import pytest
 from fastapi import FastAPI
 from hot_fronts import Connection, answer_to, request
 from keyed_service import KeyedService, keyed_service, logits_of
-from running_service import calibrated
+from running_service import Scraped, calibrated
 
 from service.access.route_table import ROUTES
 from service.http import problems, request_record
@@ -105,9 +105,9 @@ def test_refusals_have_the_headers(service, known) -> None:
 
 def test_a_failure_of_the_service_shows_no_details() -> None:
     """The log has the reason, by the name that the answer has."""
-    app = FastAPI()
+    app, metrics = FastAPI(), Metrics()
     problems.install(app)
-    request_record.install(app, metrics=Metrics(), request_log=RequestLog("none"))
+    request_record.install(app, metrics=metrics, request_log=RequestLog("none"))
 
     @app.get("/fails")
     def fails() -> None:
@@ -124,6 +124,8 @@ def test_a_failure_of_the_service_shows_no_details() -> None:
     assert NAMED.fullmatch(answer.json()["request_id"])
     assert answer.headers["x-request-id"] == answer.json()["request_id"]
     assert not re.search("somebody|Zero", answer.text)
+    counted = {"method": "GET", "route": "/fails", "reason": "internal-error"}
+    assert Scraped(metrics.render().decode())("failures_total", **counted) == 1
 
 
 @pytest.mark.parametrize("path", ["/predict", "/calibrations/none/cancel"])

@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from itertools import pairwise
 
 import pytest
-from sqlalchemy import func, literal, select
+from sqlalchemy import literal, select
 from sqlalchemy.exc import StatementError
 from stored_rows import queue_calibration
 
@@ -24,14 +24,6 @@ def test_the_databases_time_is_aware_and_that_of_this_machine_with_an_offset(dat
         for seconds in (-60, 60):
             bound = literal(datetime.now(UTC) + timedelta(seconds=seconds), models.UtcDateTime())
             assert session.scalar(select(bound < database_now())) == (seconds < 0)
-
-
-@pytest.mark.parametrize("dialect", ["sqlite"])
-def test_on_sqlite_the_databases_time_has_the_width_of_a_bound_one(database):
-    bound = literal(datetime(2026, 1, 2, tzinfo=UTC), models.UtcDateTime())
-    with database.reading(ALL_TENANTS) as session:
-        lengths = session.execute(select(func.length(database_now()), func.length(bound))).one()
-    assert lengths[0] == lengths[1]
 
 
 def test_times_pass_by_within_a_transaction(database):
