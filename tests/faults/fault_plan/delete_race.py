@@ -4,7 +4,6 @@ import itertools
 import random
 import threading
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,7 @@ def delete_race(folder: Path, *, times: int = 2000, seed: int = 0) -> Figures:
     figures, generator = Figures("delete-race", seed), random.Random(seed)
     site = Site(folder)
     with site.serving() as client:
-        race = _Race([_upload("left", 0), _upload("right", 1)], client)
+        race = _Race(client, figures)
         for _ in range(STOCK):
             race.create(client)
         with Traffic(site, figures, [race] * PREDICTORS):
@@ -43,14 +42,9 @@ def delete_race(folder: Path, *, times: int = 2000, seed: int = 0) -> Figures:
                 race.delete_one(client, generator)
                 race.create(client)
                 figures.fired += 1
-        figures.struck, figures.jobs = race.answers, race.made
-        figures.violations += race.wrong_answers()
+        race.compare_answers()
     check_files(site, figures)
     return figures
-
-
-# What the service says of a calibration that is not known to be deleted.
-Live = dict[str, Any]
 
 
 class _Race:
@@ -60,31 +54,28 @@ class _Race:
     quickly and share its files; some are new uploads.
     """
 
-    def __init__(self, uploads: list[Upload], client: httpx.Client) -> None:
-        self._uploads = {upload.kind: upload for upload in uploads}
-        self._kinds: dict[str, str] = {}
-        self._live: list[Live] = []
-        self._deleted: set[str] = set()
-        self._last_deleted = ""
-        self._given: list[tuple[str, list[dict]]] = []
+    def __init__(self, client: httpx.Client, figures: Figures) -> None:
+        self._figures = figures
+        self._uploads = [_upload("left", 0), _upload("right", 1)]
+        self._kinds: dict[str, int] = {}
+        self._live: list[dict[str, Any]] = []
+        self._deleted: list[str] = []
+        self._answers: list[tuple[str, list[dict]]] = []
         self._lock = threading.Lock()
         self._asked = threading.Semaphore(0)
         self._turn, self._created = itertools.count(), itertools.count()
-        self.answers: Counter[str] = Counter()
-        self.made: Counter[str] = Counter()
-        self.violations: list[str] = []
-        self._stay = {
-            kind: self._made(upload.send(client, NAME, wait=60), kind)
-            for kind, upload in self._uploads.items()
-        }
-        self._expected = {kind: _predictions(client, made) for kind, made in self._stay.items()}
-        if len({str(predictions) for predictions in self._expected.values()}) < len(uploads):
-            self.violations.append("both kinds answer alike: a mix would not show")
+        self._stay = [
+            self._made(upload.send(client, NAME, wait=60), kind)
+            for kind, upload in enumerate(self._uploads)
+        ]
+        self._expected = [_ask(client, made["id"]).json()["predictions"] for made in self._stay]
+        if self._expected[0] == self._expected[1]:
+            figures.violations.append("both kinds answer alike: a mix would not show")
 
     def create(self, client: httpx.Client) -> None:
         """Add the next version of the name, of the other kind than the last."""
         number = next(self._created)
-        kind = list(self._uploads)[number % len(self._uploads)]
+        kind = number % len(self._uploads)
         if number % UPLOADED_EVERY == 0:
             answer = self._uploads[kind].send(client, NAME, wait=60)
         else:
@@ -101,21 +92,18 @@ class _Race:
             gone = self._live.pop(place)
         answer = client.delete(f"/calibrations/{gone['id']}")
         if answer.status_code != httpx.codes.NO_CONTENT:
-            self.violations.append(f"DELETE was answered {answer.status_code}: {answer.text}")
+            self._violate(f"DELETE was answered {answer.status_code}: {answer.text}")
         with self._lock:
-            self._deleted.add(gone["id"])
-            self._last_deleted = gone["id"]
+            self._deleted.append(gone["id"])
 
-    def wrong_answers(self) -> list[str]:
+    def compare_answers(self) -> None:
         """Compare the received answers with those of the calibration's kind.
 
         Not sooner: a new calibration may answer before its client knows that it exists.
         """
-        return [
-            f"{of} answered what is not its own"
-            for of, predictions in self._given
-            if predictions != self._expected[self._kinds[of]]
-        ]
+        for of, predictions in self._answers:
+            if predictions != self._expected[self._kinds[of]]:
+                self._violate(f"{of} answered what is not its own")
 
     def wait_until_asked(self) -> None:
         """Wait for a few more answers."""
@@ -129,38 +117,30 @@ class _Race:
         with self._lock:
             turn = next(self._turn)
             live = self._live[turn % len(self._live)]
-            gone = set(self._deleted)
-            of_deleted = self._last_deleted or live["id"]
-        reference = [NAME, f"{NAME}@{live['version']}", live["id"], of_deleted][turn % 4]
-        self._judge(reference, gone, _ask(client, reference))
-        self._asked.release()
-
-    def _judge(self, reference: str, gone: set[str], answer: httpx.Response) -> None:
+            gone = list(self._deleted)
+        by_id = gone[-1] if gone and turn % 2 else live["id"]
+        reference = [NAME, f"{NAME}@{live['version']}", by_id, by_id][turn % 4]
+        answer = _ask(client, reference)
         how = "by name" if reference == NAME else "by version or id"
         with self._lock:
-            self.answers[f"{answer.status_code} {how}"] += 1
-        if answer.status_code == httpx.codes.NOT_FOUND:
-            return
-        if answer.status_code != httpx.codes.OK:
-            self.violations.append(f"{reference}: {answer.status_code} {answer.text}")
-            return
-        found = answer.json()
-        of = found["calibration"]["id"]
-        if of in gone:
-            self.violations.append(f"{reference}: {of} answered after its deletion was confirmed")
-        with self._lock:
-            self._given.append((of, found["predictions"]))
+            self._figures.struck[f"{answer.status_code} {how}"] += 1
+        if answer.status_code == httpx.codes.OK:
+            of = answer.json()["calibration"]["id"]
+            if of in gone:
+                self._violate(f"{reference}: {of} answered after its deletion was confirmed")
+            self._answers.append((of, answer.json()["predictions"]))
+        elif answer.status_code != httpx.codes.NOT_FOUND:
+            self._violate(f"{reference}: {answer.status_code} {answer.text}")
+        self._asked.release()
 
-    def _made(self, answer: httpx.Response, kind: str) -> Live:
+    def _made(self, answer: httpx.Response, kind: int) -> dict[str, Any]:
         made = answer.json()
-        self.made[made.get("status", answer.text)] += 1
-        with self._lock:
-            self._kinds[made["id"]] = kind
+        self._figures.jobs[made.get("status", answer.text)] += 1
+        self._kinds[made["id"]] = kind
         return made
 
-
-def _predictions(client: httpx.Client, of: Live) -> list[dict]:
-    return _ask(client, of["id"]).json()["predictions"]
+    def _violate(self, what: str) -> None:
+        self._figures.violations.append(what)
 
 
 def _ask(client: httpx.Client, reference: str) -> httpx.Response:

@@ -4,16 +4,15 @@ import os
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
 from howsure_command import Command
+from runner_children import wait_until
 
 LEASE_SECONDS = 2.0
-START_SECONDS = 60.0
 
 
 class Site:
@@ -70,7 +69,14 @@ class Site:
         """Start ``howsure serve`` and return once it is ready."""
         process = self.start("serve", *words, port=port)
         with self.client(port) as client:
-            wait_until_ready(client, process)
+
+            def is_ready() -> bool:
+                assert process.poll() is None, f"the service ended with {process.poll()}"
+                with suppress(httpx.TransportError):
+                    return client.get("/readyz").is_success
+                return False
+
+            assert wait_until(is_ready), "the service was not ready in time"
         return process
 
     @contextmanager
@@ -87,19 +93,6 @@ class Site:
         """Return the files in the folders of uploads and of temporary files."""
         spooled = [p for p in self.spool.rglob("*") if p.is_file() and p.name != ".lock"]
         return sorted(str(path) for path in [*spooled, *self.temporary.iterdir()])
-
-
-def wait_until_ready(client: httpx.Client, process: Command) -> None:
-    until = time.monotonic() + START_SECONDS
-    while time.monotonic() < until:
-        assert process.poll() is None, f"the service ended with {process.poll()} at its start"
-        try:
-            if client.get("/readyz").status_code == httpx.codes.OK:
-                return
-        except httpx.TransportError:
-            pass
-        time.sleep(0.02)
-    raise AssertionError(f"the service was not ready after {START_SECONDS} s")
 
 
 def end(process: Command) -> None:

@@ -34,11 +34,17 @@ def stop_server(folder: Path, *, times: int = 50, seed: int, copies: int = 20) -
     with site.serving() as client:
         upload.send(client, "known", wait=60).raise_for_status()
         steps = [AnsweredUntilRefused(client) for _ in range(LOADING_CLIENTS)]
+
+    def count_answers() -> int:
+        return sum(step.statuses.total() for step in steps)
+
     states = itertools.product(("idle", "load", "job", "upload"), (signal.SIGTERM, signal.SIGINT))
     for (state, number), stop in zip(itertools.cycle(states), range(times), strict=False):
-        process = site.serve()
+        process, before = site.serve(), count_answers()
         with site.client() as client, Traffic(site, figures, steps if state == "load" else []):
             sending = _bring_about(state, client, upload, f"job-{stop}", figures)
+            if state == "load":
+                wait_until(lambda before=before: count_answers() > before, seconds=WAIT_SECONDS)
             time.sleep(generator.uniform(0.05, 0.3))
             began = time.monotonic()
             process.send_signal(number)
@@ -47,7 +53,7 @@ def stop_server(folder: Path, *, times: int = 50, seed: int, copies: int = 20) -
             figures.recovery_seconds.append(time.monotonic() - began)
             sending.join()
         figures.strike([f"{state}, {number.name}"])
-    figures.more["predictions"] = sum(step.statuses.total() for step in steps)
+    figures.more["predictions"] = count_answers()
     figures.more["reset_at_the_end"] = sum(step.resets for step in steps)
     if can_refuse_new() and figures.more["reset_at_the_end"]:
         figures.violations.append("connections were reset, though the kernel has socket filters")
