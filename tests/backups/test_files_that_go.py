@@ -75,6 +75,13 @@ def names_in(place):
     return sorted(row["name"] for row in place.rows()["calibration"])
 
 
+def restored(folder, into):
+    """Restore the backup of a folder, with the files of its rows; return where it is."""
+    restore(into.url, into.artifacts, folder / "backup")
+    assert_files_are_those_of_the_rows(into)
+    return into
+
+
 def test_a_later_moment_is_taken_if_files_go(place, database, empty_place, dialect, tmp_path):
     keep(database, place.artifacts, "stays")
 
@@ -86,10 +93,7 @@ def test_a_later_moment_is_taken_if_files_go(place, database, empty_place, diale
     artifacts = ShortLived(place.artifacts, database, twice)
     back_up(database, artifacts, tmp_path / "backup")
     assert artifacts.rounds == 3
-    into = empty_place(dialect, migrated=True)
-    restore(into.url, into.artifacts, tmp_path / "backup")
-    assert names_in(into) == ["round 2", "stays"]
-    assert_files_are_those_of_the_rows(into)
+    assert names_in(restored(tmp_path, empty_place(dialect, migrated=True))) == ["round 2", "stays"]
 
 
 @BOTH_DIALECTS
@@ -109,9 +113,7 @@ def test_if_files_go_each_time_who_deletes_one_waits_at_last(
         artifacts = ShortLived(place.artifacts, database, until_held)
         back_up(database, artifacts, tmp_path / "backup")
         waiting[0].result(30)
-    into = empty_place(dialect, migrated=True)
-    restore(into.url, into.artifacts, tmp_path / "backup")
+    into = restored(tmp_path, empty_place(dialect, migrated=True))
     assert names_in(into) == [f"round {FREE_ROUNDS}"]
-    assert_files_are_those_of_the_rows(into)
     assert names_in(place) == []
     assert place.artifacts.keys() == []

@@ -5,7 +5,7 @@ import shutil
 import pytest
 from databases import BOTH_DIALECTS
 from schema_rows import HEAD_ROWS, held, in_order
-from sqlalchemy import insert
+from sqlalchemy import Engine, delete, event, insert
 from stored_rows import StoredPlace, assert_files_are_those_of_the_rows
 
 import models
@@ -51,14 +51,33 @@ def test_rows_and_files_are_restored_into_the_other_database(
         assert added.inserted_primary_key.id > max(one["id"] for one in HEAD_ROWS["bin_table"])
 
 
-def test_files_with_the_same_content_are_kept_once(stored_backup):
-    manifest = read_manifest(stored_backup)
+@BOTH_DIALECTS
+def test_all_rows_are_of_one_moment(place, tmp_path):
+    """Also if others write between two tables."""
+    before, writes = place.rows(), []
+
+    def write_before_scores_are_read(_connection, _cursor, statement, *_):
+        if "FROM score" in statement and not writes:
+            writes.append(statement)
+            with place.opened() as database, database.session(ALL_TENANTS) as session:
+                session.execute(delete(models.Score))
+                session.execute(delete(models.OperatingPoint))
+
+    event.listen(Engine, "before_cursor_execute", write_before_scores_are_read)
+    try:
+        manifest = place.back_up(tmp_path / "backup")
+    finally:
+        event.remove(Engine, "before_cursor_execute", write_before_scores_are_read)
+    lines = {table.name: table.part.lines for table in manifest.tables}
+    assert lines == {name: len(rows) for name, rows in before.items()}
+    assert place.rows()["score"] == []
+
+
+def test_files_with_the_same_content_are_kept_once_and_nothing_is_a_backup(
+    stored_backup, empty_place, tmp_path
+):
     names = {path.name for path in (stored_backup / "files").iterdir()}
-    assert len(names) < manifest.files.part.lines
-    assert {path.name for path in stored_backup.iterdir()} == {NAME, "files.jsonl", "files", "rows"}
-
-
-def test_a_backup_of_nothing_is_restored(empty_place, tmp_path):
+    assert len(names) < read_manifest(stored_backup).files.part.lines
     start, into = empty_place("sqlite", migrated=True), empty_place("sqlite")
     start.back_up(tmp_path / "backup")
     restore(into.url, into.artifacts, tmp_path / "backup")
@@ -86,10 +105,10 @@ def test_a_backup_does_not_overwrite_and_needs_an_up_to_date_database(
     stored, stored_backup, empty_place, tmp_path
 ):
     before = sorted(stored_backup.parent.iterdir())
-    with pytest.raises(Conflict, match="exists"):
+    with pytest.raises(Conflict, match=str(stored_backup)):
         stored.back_up(stored_backup)
     assert sorted(stored_backup.parent.iterdir()) == before
-    with pytest.raises(Conflict, match="not up to date"):
+    with pytest.raises(Conflict, match="up to date"):
         empty_place("sqlite").back_up(tmp_path / "backup")
     assert not (tmp_path / "backup").exists()
 

@@ -5,10 +5,9 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from running_service import DIGITS_PARTS, calibrated, quick_config, service_on
+from running_service import DIGITS_PARTS, calibrated, service_on
 
 ARCHIVE = Path(__file__).parents[1] / "data" / "earlier" / "data.tar.xz"
-NAMES = ("default", "interpolated")
 
 
 @pytest.fixture(scope="module")
@@ -34,34 +33,22 @@ def numbers(value, path=""):
     return {key: one for part in parts for key, one in part.items()}
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_predictions_are_the_same(upgraded, name: str) -> None:
+@pytest.mark.parametrize("name", ["default", "interpolated"])
+def test_predictions_and_the_numbers_of_the_report_are_the_same(upgraded, name: str) -> None:
     client, earlier = upgraded
-    body = {"calibration": name, "inputs": earlier["inputs"]}
-
-    found = client.post("/predict", json=body).raise_for_status().json()
-
-    for row in found["predictions"]:
+    answers, body = earlier["answers"][name], {"calibration": name, "inputs": earlier["inputs"]}
+    predictions = client.post("/predict", json=body).raise_for_status().json()["predictions"]
+    for row in predictions:
         for ranked in row["classes"]:
             ranked.pop("probability")  # newer than the answers
-    assert found["predictions"] == earlier["answers"][name]["predictions"]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_report_has_the_same_numbers(upgraded, name: str) -> None:
-    client, earlier = upgraded
-    answer = client.get(
-        "/report", params={"calibration": name}, headers={"Accept": "application/json"}
-    )
+    assert predictions == answers["predictions"]
+    report = client.get(f"/report?calibration={name}", headers={"Accept": "application/json"})
     for part in ("events", "model_scores"):
-        before = numbers(earlier["answers"][name]["report"][part])
-        after = numbers(answer.json()[part])
+        before, after = numbers(answers["report"][part]), numbers(report.json()[part])
         assert {path: after.get(path) for path in before} == before
 
 
 def test_the_service_goes_on_with_the_data(upgraded) -> None:
     client, _ = upgraded
-
-    made = calibrated(client, **DIGITS_PARTS, config=quick_config(name="default"))
-
+    made = calibrated(client, {"name": "default"}, **DIGITS_PARTS)
     assert (made["status"], made["version"]) == ("succeeded", 2)
