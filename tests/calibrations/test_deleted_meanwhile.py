@@ -26,6 +26,7 @@ from service.jobs.acceptance import CallContext
 from service.reports.comparison.compare import compare_calibrations
 from service.storage.artifact_store import ArtifactStore
 
+pytestmark = pytest.mark.process
 NAME = "calibration"
 
 

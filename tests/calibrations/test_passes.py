@@ -71,6 +71,7 @@ def too_large(response: httpx.Response, location: str, *figures: str) -> None:
     assert_refused(response, location, *figures, status=413)
 
 
+@pytest.mark.process
 def test_passes_over_the_limit_on_rows(tmp_path) -> None:
     """What is refused is told what would fit; that does."""
     few, fits = as_file(SETS, n=60), as_file(SETS, n=40)
