@@ -1,16 +1,15 @@
 """A tenant's stored bytes and unfinished jobs never exceed its limits."""
 
-import socket
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
-from hot_fronts import answer_to
+from hot_fronts import Answer, Connection, answer_to, request
 from keyed_service import KeyedService, keyed_service, logits_of
 from runner_children import wait_until
 from running_service import (
@@ -46,6 +45,10 @@ class Limited:
         params = {"dry_run": dry}
         return self.client.post("/calibrate", files=parts, headers=headers, params=params)
 
+    def upload_at_once(self, n: int) -> list[httpx.Response]:
+        with ThreadPoolExecutor(n) as threads:
+            return list(threads.map(self.upload, map(str, range(n))))
+
     def limit(self, **limits: int) -> None:
         """Set limits of the tenant, and wait until the service knows."""
         with self.service.database() as database:
@@ -56,6 +59,14 @@ class Limited:
             return all(usage[name]["limit"] == value for name, value in limits.items())
 
         assert wait_until(is_known)
+
+    def head(self, target: str, n_bytes: int) -> bytes:
+        """Return the head of an upload with so long a body."""
+        headers = {"Content_Length": str(n_bytes), "Authorization": f"Bearer {self.key}"}
+        return request("POST", target, Content_Type="multipart/form-data; boundary=b", **headers)
+
+    def answer_to_head(self, n_bytes: int) -> Answer:
+        return answer_to(self.head("/calibrate", n_bytes), self.service.address)
 
     def assert_usage_is_what_lies_there(self) -> None:
         files = [self.folder / path for path in kept_files(self.folder)]
@@ -71,19 +82,13 @@ def limited_service(folder: Path, database_url: str, **limits: int) -> Iterator[
         yield Limited(service, service.client(key), key, folder / "data")
 
 
-def at_once(n: int, call: Callable[[int], httpx.Response]) -> list[httpx.Response]:
-    """Call it from so many threads at a time."""
-    with ThreadPoolExecutor(n) as threads:
-        return list(threads.map(call, range(n)))
-
-
 def test_jobs_beyond_the_limit_are_refused(database_url, tmp_path) -> None:
     """Also by those that come at once and were all let begin; and by a repeated request."""
     with limited_service(tmp_path, database_url, max_tenant_jobs=3) as limited:
         first = limited.upload(**{"Idempotency-Key": "one"})
         assert first.status_code == ACCEPTED
         # So many begin, before the first of them has queued its job.
-        answers = at_once(8, lambda place: limited.upload(f"c{place}"))
+        answers = limited.upload_at_once(8)
         statuses = Counter(answer.status_code for answer in answers)
         assert statuses == {ACCEPTED: 2, TOO_MANY: 6}
         refused = next(answer for answer in answers if answer.status_code == TOO_MANY)
@@ -93,8 +98,7 @@ def test_jobs_beyond_the_limit_are_refused(database_url, tmp_path) -> None:
         assert limited.usage("jobs") == 3
 
         # Before the body is read.
-        head = f"Authorization: Bearer {limited.key}\r\nContent-Length: 100000000"
-        assert answer_to_head(limited, head).status == TOO_MANY
+        assert limited.answer_to_head(100_000_000).status == TOO_MANY
         again = limited.upload(**{"Idempotency-Key": "one"})
         assert again.status_code == ACCEPTED
         assert again.json()["id"] == first.json()["id"]
@@ -109,7 +113,8 @@ def test_jobs_beyond_the_limit_are_refused(database_url, tmp_path) -> None:
 
 def test_dry_runs_count_as_jobs(database_url, tmp_path) -> None:
     with limited_service(tmp_path, database_url, max_tenant_jobs=1) as limited:
-        with unfinished_dry_run(limited):
+        with Connection(limited.service.address) as connection:
+            connection.send(limited.head("/calibrate?dry_run=true", 1000) + b"--b")
             assert wait_until(lambda: limited.upload(dry=True).status_code == TOO_MANY)
             assert limited.upload().status_code == TOO_MANY
         # It ends with its connection.
@@ -119,30 +124,11 @@ def test_dry_runs_count_as_jobs(database_url, tmp_path) -> None:
         assert limited.upload(dry=True).json()["type"] == "urn:howsure:problem:job-limit-reached"
 
 
-@contextmanager
-def unfinished_dry_run(limited: Limited) -> Iterator[None]:
-    """Hold a dry run whose body does not end."""
-    head = (
-        "POST /calibrate?dry_run=true HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n"
-        f"Content-Type: multipart/form-data; boundary=b\r\nAuthorization: Bearer {limited.key}"
-    )
-    with socket.create_connection(limited.service.address) as connection:
-        connection.sendall(f"{head}\r\n\r\n--b".encode())
-        yield
-
-
-def answer_to_head(limited: Limited, headers: str):
-    kind = "Content-Type: multipart/form-data; boundary=b"
-    head = f"POST /calibrate HTTP/1.1\r\nHost: h\r\n{kind}\r\n{headers}\r\n\r\n"
-    return answer_to(head.encode(), limited.service.address)
-
-
 def test_uploads_beyond_the_limit_of_stored_bytes_are_refused(database_url, tmp_path) -> None:
     limit = int(4.5 * KEPT_BYTES)
     with limited_service(tmp_path, database_url, max_tenant_stored_bytes=limit) as limited:
         # Its claimed length alone, before the body; and what comes of one that claims none.
-        key = f"Authorization: Bearer {limited.key}\r\n"
-        assert answer_to_head(limited, f"{key}Content-Length: {limit + 1}").status == NO_ROOM
+        assert limited.answer_to_head(limit + 1).status == NO_ROOM
 
         def endless() -> Iterator[bytes]:
             yield b'--b\r\nContent-Disposition: form-data; name="calibration"; filename="c"\r\n\r\n'
@@ -150,17 +136,13 @@ def test_uploads_beyond_the_limit_of_stored_bytes_are_refused(database_url, tmp_
                 yield b"x" * limit
 
         kind = {"Content-Type": "multipart/form-data; boundary=b"}
-        try:
+        with suppress(httpx.WriteError):  # refused, and did not read why
             refused = limited.client.post("/calibrate", content=endless(), headers=kind)
-        except httpx.WriteError:
-            pass  # it was refused and did not read why
-        else:
             assert refused.status_code == NO_ROOM
         assert kept_files(limited.folder) == []
 
-        answers = at_once(6, lambda place: limited.upload(f"c{place}"))
-        statuses = Counter(answer.status_code for answer in answers)
-        assert set(statuses) == {ACCEPTED, NO_ROOM}
+        answers = limited.upload_at_once(6)
+        assert {answer.status_code for answer in answers} == {ACCEPTED, NO_ROOM}
         assert limited.usage("stored_bytes") <= limit
         while (last := limited.upload("d")).status_code == ACCEPTED:
             pass

@@ -13,7 +13,6 @@ from bins_documents import content_digest, exported
 from keyed_service import logits_of
 from running_service import calibrated
 
-EDGES = ("lower", "upper")
 PATH = "/calibrations/digits@1/bins"
 STEPS = {"lookup": "step", "measures": ["entropy", "margin"]}
 
@@ -36,12 +35,13 @@ def flat(document: dict, columns: list[str]) -> list[dict]:
     rows = []
     for table in document["tables"]:
         about = {k: v for k, v in table.items() if k not in ("interval", "prior", "bins")}
-        about |= {f"interval_{key}": value for key, value in table["interval"].items()}
-        about |= {f"prior_{key}": value for key, value in table["prior"].items()}
-        for index, found in enumerate(table["bins"]):
-            row = found | {f"interval_{n}": found["interval"][n == "upper"] for n in EDGES}
-            row |= {"bin": index, "effective_count": None}
-            rows.append({name: (about | digests | row)[name] for name in columns})
+        for part in ("interval", "prior"):
+            about |= {f"{part}_{key}": value for key, value in table[part].items()}
+        for index, row in enumerate(table["bins"]):
+            lower, upper = row["interval"]
+            own = {"bin": index, "interval_lower": lower, "interval_upper": upper}
+            values = about | digests | row | own | {"effective_count": None}
+            rows.append({name: values[name] for name in columns})
     return rows
 
 
@@ -88,24 +88,20 @@ def test_the_schema_is_the_first_without_curves_and_formulas(client, document, c
 def test_the_document_says_what_the_resource_and_the_report_say(
     client, document, digits_calibration
 ) -> None:
-    resource = digits_calibration
+    resource, config = digits_calibration, digits_calibration["config"]
     report = client.get("/report", params={"calibration": "digits@1"}).json()
     assert document["calibration"] == {n: resource[n] for n in ("id", "name", "version")}
     assert document["model_sha256"] == resource["model"]["sha256"]
     assert document["data_sha256"] == resource["data"]["sha256"]
     ranges = resource["data"]["input_ranges"]
     assert document["data"] == {"samples": 600, "kind": "inputs", "input_ranges": ranges}
-    config = resource["config"]
     assert [document[n] for n in ("classes", "top_k")] == [config["classes"], config["top_k"]]
     assert document["serve"] == resource["serve"]
     top1 = report["events"]["1"]["measures"][resource["serve"]["1"]]
-    level, threshold = "0.99", top1["ood_thresholds"]["0.99"]
-    assert document["out_of_distribution"] == {"level": float(level), "threshold": threshold}
-    assert [found["target"] for found in top1["selective"]] == config["selective"]
-    known = ("threshold", "coverage", "n_accepted", "n_errors", "labels_missing")
-    assert document["selective"] == [
-        found["target"] | {name: found[name] for name in known} for found in top1["selective"]
-    ]
+    threshold = top1["ood_thresholds"]["0.99"]
+    assert document["out_of_distribution"] == {"level": 0.99, "threshold": threshold}
+    for ours, theirs in zip(document["selective"], top1["selective"], strict=True):
+        assert ours == {name: (theirs | theirs["target"])[name] for name in ours}
     for table in document["tables"]:
         theirs = report["events"][str(table["event"])]["measures"][table["measure"]]
         for key in ("lookup", "monotone", "requested_bins", "quantile_bins", "bins"):
@@ -133,20 +129,19 @@ def test_csv_is_the_flat_table(client, document, parquet) -> None:
                 assert line[field.name] == str(row[field.name])
 
 
-@pytest.mark.parametrize("bins_format", ["json", "csv", "parquet"])
-def test_the_digest_is_the_entity_tag_of_each_format(client, document, bins_format: str) -> None:
-    answer = client.get(PATH, params={"format": bins_format})
-    # The same by negotiation.
-    accept = {"Accept": f"{answer.headers['content-type']}, text/html;q=0.5"}
-    assert client.get(PATH, headers=accept).content == answer.content
-    tag = answer.headers["etag"]
-    assert tag == f'W/"{document["content_sha256"]}"'
-    assert answer.headers["vary"] == "Accept"
-    for known, status in ((tag, 304), (f'"other", {tag}', 304), ("*", 304), ('"other"', 200)):
-        headers = {"If-None-Match": known}
-        again = client.get(PATH, params={"format": bins_format}, headers=headers)
-        assert (again.status_code, again.headers["etag"]) == (status, tag)
-        assert bool(again.content) == (status == httpx.codes.OK)
+def test_the_digest_is_the_entity_tag_of_each_format(client, document) -> None:
+    tag = f'W/"{document["content_sha256"]}"'
+    for bins_format in ("json", "csv", "parquet"):
+        params = {"format": bins_format}
+        answer = client.get(PATH, params=params)
+        assert (answer.headers["etag"], answer.headers["vary"]) == (tag, "Accept")
+        # The same by negotiation.
+        accept = {"Accept": f"{answer.headers['content-type']}, text/html;q=0.5"}
+        assert client.get(PATH, headers=accept).content == answer.content
+        for known, status in ((tag, 304), (f'"other", {tag}', 304), ("*", 304), ('"other"', 200)):
+            again = client.get(PATH, params=params, headers={"If-None-Match": known})
+            assert (again.status_code, again.headers["etag"]) == (status, tag)
+            assert bool(again.content) == (status == httpx.codes.OK)
 
 
 def test_every_key_and_column_is_documented(document, parquet) -> None:

@@ -31,13 +31,13 @@ CONFIGS = [
     {"lookup": "step", "measures": PLAIN, "top_k": [1, 3], "bins": 10},
     {"lookup": "interpolated", "measures": PLAIN, "top_k": [1, 2, 3], "bins": 30},
     {"top_k": [2], "monotone": True, "interval": {"method": "hoeffding", "level": 0.9}},
-    {"measures": ["energy", "margin"], "serve": {"1": "energy"}, "ood": {"level": 0.9}},
-    {"classes": [f"é {i}" for i in range(10)], "selective": [{"max_risk": 0.2}], "bins": 1},
+    {"measures": ["energy"], "classes": [f"é {i}" for i in range(10)], "ood": {"level": 0.9}},
 ]
 
 
-def imported(client: httpx.Client, document: dict, **params: str) -> dict:
-    answer = client.post("/calibrations/import", json=document, params=params)
+def imported(client: httpx.Client, document: dict | str, **params: str) -> dict:
+    text = document if isinstance(document, str) else json.dumps(document)
+    answer = client.post("/calibrations/import", content=text, headers=JSON, params=params)
     assert answer.status_code == CREATED, answer.text
     assert answer.headers["location"] == f"/calibrations/{answer.json()['id']}"
     return answer.json()
@@ -61,19 +61,18 @@ def test_another_service_answers_alike(client, other, config: dict) -> None:
     document = exported(client, made["id"])
     # As a program would send it that writes 1 for 1.0, and the keys in another order.
     sent = json.dumps(document, sort_keys=True).replace(".0,", ",")
-    answer = other.post("/calibrations/import", content=sent, headers=JSON)
-    assert answer.status_code == CREATED, answer.text
-    there = answer.json()
+    there = imported(other, sent)
     assert (there["name"], there["status"]) == ("there", "succeeded")
     assert there["finished_at"] is not None
     inputs = digits_set()["inputs"]
     pixels = [*inputs.tolist(), *(inputs[:10] * 255.0).tolist()]
     assert answers(other, there["id"], inputs=pixels) == answers(client, made["id"], inputs=pixels)
     again = exported(other, there["id"])
-    for name in ("content_sha256", "tables"):
-        assert again[name] == document[name]
-    for name in ("serve", "accuracy"):
-        assert there[name] == made[name]
+    assert (again["content_sha256"], again["tables"]) == (
+        document["content_sha256"],
+        document["tables"],
+    )
+    assert (there["serve"], there["accuracy"]) == (made["serve"], made["accuracy"])
     for name in ("top_k", "classes", "selective", "ood", "lookup", "interval"):
         assert there["config"][name] == made["config"][name]
 
@@ -83,16 +82,16 @@ def test_a_document_of_the_first_schema_answers_as_it_did(other, case) -> None:
     there = imported(other, case["document"], name="earlier")
     pixels = digits_set()["inputs"][: len(case["predictions"])].tolist()
     # The model's own scores may differ in their last bits on another machine.
-    exact = case["document"]["tables"][0]["lookup"] == "step"
+    tolerance = 0 if case["document"]["tables"][0]["lookup"] == "step" else 1e-6
     predictions = answers(other, there["id"], inputs=pixels)
     for now, then in zip(predictions, case["predictions"], strict=True):
         assert now["class"] == then["class"]
         for event in (name for name in then if name.startswith("top")):
-            uncertainty = then[event].pop("uncertainty")
-            assert now[event].pop("uncertainty") == pytest.approx(uncertainty, rel=1e-4)
-            if exact:
-                assert now[event] == then[event]
-            assert now[event]["probability"] == pytest.approx(then[event]["probability"], abs=1e-6)
+            ours, theirs = now[event], then[event]
+            assert ours["bin"] == theirs["bin"]
+            assert ours["uncertainty"] == pytest.approx(theirs["uncertainty"], rel=1e-4)
+            numbers = [theirs["probability"], *theirs["interval"]]
+            assert [ours["probability"], *ours["interval"]] == pytest.approx(numbers, abs=tolerance)
     again = exported(other, there["id"])
     for name in ("schema", "content_sha256", "tables"):
         assert again[name] == case["document"][name]
@@ -148,12 +147,9 @@ def original(shelf) -> dict:
 
 def test_names_and_versions(client, original) -> None:
     document = changed(exported(client, original["id"]), put({"calibration.name": "numbered"}))
-    assert [imported(client, document)["version"] for _ in range(2)] == [1, 2]
-    other = [imported(client, document, name="by-another-name") for _ in range(2)]
-    assert [(made["name"], made["version"]) for made in other] == [
-        ("by-another-name", 1),
-        ("by-another-name", 2),
-    ]
+    for params, name in (({}, "numbered"), ({"name": "by-another-name"}, "by-another-name")):
+        made = [imported(client, document, **params) for _ in range(2)]
+        assert [(one["name"], one["version"]) for one in made] == [(name, 1), (name, 2)]
     params = {"name": original["id"]}
     refused = client.post("/calibrations/import", json=document, params=params)
     assert refused.status_code == httpx.codes.UNPROCESSABLE_ENTITY
@@ -162,27 +158,21 @@ def test_names_and_versions(client, original) -> None:
 
 def test_without_samples_nothing_is_judged(client, original) -> None:
     there = imported(client, exported(client, original["id"]), name="bare")
-    params = {"calibration": there["id"]}
-    report = client.get("/report", params=params).json()
-    theirs = client.get("/report", params={"calibration": original["id"]}).json()
+    report, theirs = (
+        client.get("/report", params={"calibration": one["id"]}).json() for one in (there, original)
+    )
     assert report["warnings"] == there["warnings"] != []
     for k, event in report["events"].items():
         assert event["accuracy"] == theirs["events"][k]["accuracy"]
         assert (event["verdict"], event["oracle"], event["baselines"]) == (None, None, {})
-        for name, found in event["measures"].items():
-            assert (found["scores"], found["evaluation"]) == ({}, None)
-            assert found["bins"] == theirs["events"][k]["measures"][name]["bins"]
-        for row in event["comparison"]:
-            assert row["nll"] == {"value": None, "std": None, "pooled": False, "evaluation": None}
+        for name, figures in event["measures"].items():
+            assert (figures["scores"], figures["evaluation"]) == ({}, None)
+            assert figures["bins"] == theirs["events"][k]["measures"][name]["bins"]
+        assert {row["nll"]["value"] for row in event["comparison"]} == {None}
     assert report["model_scores"] == {}
     assert report["provenance"]["data"]["imported"]["id"] == original["id"]
-    for written in ("csv", "markdown"):
-        answer = client.get("/report", params=params | {"format": written}).raise_for_status()
-        assert "None" not in answer.text
     both = {"calibration": [there["id"], original["id"]]}
-    compared = client.get("/report", params=both).json()["comparisons"][0]
-    assert len(compared["sentences"]) == len(compared["events"]) + 1
-    assert compared["to_decide"] is None
+    assert client.get("/report", params=both).json()["comparisons"][0]["to_decide"] is None
     for answer in (
         refit(client, there["id"], bins=5),
         evaluate(client, there["id"], "later", digits("evaluation.npz")),

@@ -1,4 +1,4 @@
-"""Invalid bins documents are refused by one rule at one location.
+"""Valid bins documents are read to the last bit, invalid ones refused by one rule at one location.
 
 Rules of curves and formulas are in tests/statistics; here each is refused at its place.
 """
@@ -15,6 +15,7 @@ from runner_models import linear, weights
 from running_service import calibrated
 
 from service.bins.rules import read_bins_document
+from service.bins.schemas import BinsDocument
 from service.errors import InvalidInput, MalformedRequest
 
 CURVE = {
@@ -47,7 +48,7 @@ def serving(measure: str) -> dict[str, Any]:
 
 def refusal(document: Document) -> InvalidInput:
     with pytest.raises(InvalidInput) as refused:
-        read_bins_document(json.dumps(document).encode())
+        read(document)
     return refused.value
 
 
@@ -56,16 +57,37 @@ def place_of(path: str) -> str:
     return re.sub(r"\.(\d+)(?=\.|$)", r"[\1]", path)
 
 
+def shortest(value: Any) -> Any:
+    """Return a value as a program would write it that has one kind of number."""
+    if isinstance(value, dict):
+        return {key: shortest(part) for key, part in reversed(value.items())}
+    if isinstance(value, list):
+        return [shortest(part) for part in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def read(document: Document) -> BinsDocument:
+    return read_bins_document(json.dumps(document).encode())
+
+
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_without_a_change_they_are_read(name) -> None:
-    assert read_bins_document(json.dumps(DOCUMENTS[name]).encode()).plain() == DOCUMENTS[name]
+def test_every_bit_comes_through_whoever_writes_the_text(name) -> None:
+    numbers = {"tables.0.prior.strength": 1 / 3, f"{BIN}.interval": [0.1 + 0.2, 1.0]}
+    document = changed(DOCUMENTS[name], put(numbers))
+    for text in (
+        json.dumps(document),
+        json.dumps(shortest(document), ensure_ascii=False),
+        json.dumps(read(document).plain()),
+    ):
+        again = read_bins_document(text.encode())
+        assert again.plain() == document
+        assert again == read(document)
 
 
 @pytest.mark.parametrize(
     ("document", "changes", "location", "word"),
     [
         # The location is the path of the first change, if it is not named.
-        ("step", {"schema": "howsure.bins/2"}, "", "'howsure.bins/1'"),
         ("step", {"schema": "howsure.bins/3"}, "", "'howsure.bins/1' or 'howsure.bins/2'"),
         ("step", {"extra": 1}, "", ""),
         ("step", {"model_sha256": None}, "model", "null"),
@@ -78,11 +100,9 @@ def test_without_a_change_they_are_read(name) -> None:
         ("step", {"top_k": [3, 1]}, "", "rising"),
         ("step", {"classes": ["a", "b", "c"]}, "top_k", "3 classes"),
         ("step", {f"{BIN}.hits": 151}, "", "150, got 151"),
-        ("step", {f"{BIN}.count": 10.5}, "", ""),
         ("step", {f"{BIN}.probability": 0.1}, "", "interval"),
         ("step", {f"{BIN}.interval": [0.9, 1.5]}, f"{BIN}.interval.1", "1"),
         ("step", {f"{BIN}.weight": 0.5}, "", "0.25"),
-        ("step", {f"{BIN}.odds_ratio": 2.0}, "", "2.0"),
         ("step", {f"{BIN}.lower": 1.0}, "", "1.0"),
         ("step", {"tables.0.bins.3.upper": 99.0}, "", "null"),
         ("step", {f"{BIN}.upper": None, f"{NEXT}.lower": None}, "", "a number"),
@@ -90,23 +110,13 @@ def test_without_a_change_they_are_read(name) -> None:
         ("step", {f"{BIN}.upper": 0.1, f"{NEXT}.lower": 0.1}, "", "float32"),
         ("step", {f"{BIN}.probability": 5e-324, f"{BIN}.interval": [0, 1]}, "", "odds"),
         ("step", {f"{BIN}.hits": 149}, "tables.1.bins", "Top-1"),
-        ("step", {"tables.0.quantile_bins": 3}, "", ""),
         ("step", {"data.samples": 601}, "tables.0.bins.0.weight", ""),
         ("step", {f"{BIN}.count": 151, f"{BIN}.weight": None}, "tables.0.bins", "601"),
-        ("step", {"tables.0.effective_counts": [1.0] * 3}, "", ""),
         ("step", {"tables.0.effective_counts": [151.0] * 4}, "", ""),
-        ("step", {"out_of_distribution.threshold": 0.1}, "", "float32"),
         ("step", {"selective.1.threshold": 0.1}, "", "float32"),
         ("step", {"selective.1.max_risk": 0.05}, "selective", "max_risk"),
-        ("step", {"tables.0.interval.method": "guess"}, "", ""),
-        ("step", {"tables.0.prior.accuracy": 1.0}, "", "below 1"),
-        ("step", {"model.passes": [{"measure": "dropout_variance"}]}, "", ""),
         ("step", {"tables": []}, "", "1 to 5000"),
-        ("step", {"tables": [{}] * 5001}, "", "1 to 5000"),
-        ("step", {"tables.0": 7}, "", "an object"),
-        ("step", {"tables.0.extra": 1}, "", ""),
         ("step", {f"{BIN}.interval": ["x" * 3000]}, BIN, "2048"),
-        ("step", {"tables.0.prior": "x" * 20_000}, "tables.0", "16384"),
         ("step", {"classes": HUGE}, "", "4194304"),
         ("step", {"serve": {str(k): "entropy" for k in range(30_000)}}, "document", "at most"),
         ("outputs", {"tables.0.measure": "gradient_norm"}, "", "ONNX"),
@@ -116,17 +126,14 @@ def test_without_a_change_they_are_read(name) -> None:
         ("smooth", {"schema": "howsure.bins/1"}, "", "'howsure.bins/2'"),
         ("smooth", {"tables.0.curve": None}, "", "'smooth'"),
         ("smooth", {"tables.0.lookup": "step"}, "tables.0.curve", "'smooth'"),
-        ("smooth", {"tables.0.curve.extra": 1}, "", ""),
         ("smooth", {"tables.0.curve.uncertainty": []}, "", "1 to 98"),
         ("smooth", {"tables.0.curve.lower.0": -0.1}, "tables.0.curve", "lower"),
         ("smooth", {"tables.0.learned": None}, "", "'learned'"),
         ("smooth", {"tables.1.learned": FORMULA}, "", "'learned'"),
         ("smooth", {"tables.0.learned.k": 2}, "", "1"),
-        ("smooth", {"tables.0.learned.temperature": 24}, "", "24"),
         ("smooth", {"tables.0.learned.square": [0.0] * 5}, "", "4"),
         ("smooth", OF_9_CLASSES, "", "10 classes"),
         ("smooth", {"tables.0.learned.intercept": 1e300}, "tables.0.learned", "1e+30"),
-        ("smooth", {"tables.0.learned.offset": HUGE}, "tables.0.learned", "4194304"),
     ],
 )
 def test_one_rule_is_broken(document, changes, location, word) -> None:
@@ -138,27 +145,25 @@ def test_one_rule_is_broken(document, changes, location, word) -> None:
 
 
 @pytest.mark.parametrize(
-    ("document", "changes"),
+    ("document", "changes", "is_content"),
     [
-        ("step", {"classes.0": "nought"}),
-        ("step", {f"{BIN}.probability": 0.9991, f"{BIN}.odds_ratio": None}),
-        ("step", {"tables.0.prior.degenerate": True}),
-        ("step", {"content_sha256": "0" * 64}),
-        ("smooth", {"tables.0.curve.lower.0": 0.5}),
-        ("smooth", {"tables.0.learned.slope.2": 0.25}),
+        ("step", {"classes.0": "nought"}, True),
+        ("step", {f"{BIN}.probability": 0.9991, f"{BIN}.odds_ratio": None}, True),
+        ("step", {"tables.0.prior.degenerate": True}, True),
+        ("smooth", {"tables.0.curve.lower.0": 0.5}, True),
+        ("smooth", {"tables.0.learned.slope.2": 0.25}, True),
+        # Not names, nor numbers that follow from others.
+        ("step", {"calibration.name": "plain"}, False),
+        ("step", {f"{BIN}.weight": None}, False),
     ],
 )
-def test_content_that_was_changed_is_noticed(document, changes) -> None:
-    (violation,) = refusal(changed(DOCUMENTS[document], put(changes), sign=False)).violations
-    assert violation.location == "document.content_sha256"
-
-
-def test_what_is_no_content_may_change() -> None:
-    """The digest does not cover names, nor numbers that follow from others."""
-    for changes in ({f"{BIN}.weight": None}, {"calibration": {"name": "plain"}}):
-        document = changed(STEP, put(changes), sign=False)
-        read = read_bins_document(json.dumps(document).encode())
-        assert read.content_sha256 == STEP["content_sha256"]
+def test_content_that_was_changed_is_noticed(document, changes, is_content) -> None:
+    unsigned = changed(DOCUMENTS[document], put(changes), sign=False)
+    if is_content:
+        (violation,) = refusal(unsigned).violations
+        assert violation.location == "document.content_sha256"
+    else:
+        assert read(unsigned).content_sha256 == DOCUMENTS[document]["content_sha256"]
 
 
 @pytest.mark.parametrize(
@@ -167,16 +172,14 @@ def test_what_is_no_content_may_change() -> None:
         (b"{", MalformedRequest),
         (b'{"schema":' + b"[" * 100_000, MalformedRequest),
         (b'{"schema": {"a": NaN}}', MalformedRequest),
-        (b"[]", InvalidInput),
         (b'{"schema": "howsure.bins/1"}', InvalidInput),
     ],
-    ids=["cut off", "nested", "NaN", "a list", "only a schema"],
+    ids=["cut off", "nested", "NaN", "only a schema"],
 )
 def test_what_is_no_document(content, refused) -> None:
     with pytest.raises(refused) as caught:
         read_bins_document(content)
-    assert type(caught.value) is refused
-    assert caught.value.violations
+    assert (type(caught.value), bool(caught.value.violations)) == (refused, True)
 
 
 @pytest.mark.parametrize(
@@ -196,14 +199,15 @@ def test_bodies_that_are_refused(client, content: bytes, media_type: str, status
     assert answer.json()["errors"]
 
 
-MODEL = linear(weights(seed=31)).SerializeToString()
+TOP_4 = {"top_k": [1, 4], "serve": {"1": "entropy", "4": "entropy"}, "tables.1.event": 4}
 
 
 @pytest.fixture(scope="module")
 def of_model(client) -> Document:
     """A document of a model that no other test has."""
     config = {"name": "stored", "lookup": "step", "top_k": [1, 5], "measures": ["entropy"]}
-    made = calibrated(client, config, model=MODEL, calibration=inputs_set(200))
+    model = linear(weights(seed=31)).SerializeToString()
+    made = calibrated(client, config, model=model, calibration=inputs_set(200))
     return exported(client, made["id"])
 
 
@@ -216,20 +220,17 @@ def of_model(client) -> Document:
         ({"model.outputs.0.name": "other"}, "model.outputs", ""),
         ({"model.averaged": True}, "", ""),
         ({"classes": [*"abcdefghijk"]}, "", "10"),
-        ({"top_k": [1, 4], "serve": {"1": "entropy", "4": "entropy"}}, "", "[1, 5]"),
+        (TOP_4, "", "[1, 5]"),
         (serving("dropout_variance"), "serve.1", "dropout_variance"),
         (serving("output:other"), "serve.1", "output:other"),
     ],
 )
 def test_what_the_stored_model_does_not_give(client, of_model, changes, location, word) -> None:
-    if "top_k" in changes:
-        changes = changes | {"tables.1.event": 4}
-    before = client.get("/calibrations", params={"name": "stored"}).json()["calibrations"]
     answer = client.post("/calibrations/import", json=changed(of_model, put(changes)))
     missing = "model_sha256" in changes
     assert answer.status_code == (httpx.codes.NOT_FOUND if missing else 422), answer.text
     (violation,) = answer.json()["errors"]
     assert violation["location"] == f"document.{location or next(iter(changes))}"
     assert word in violation["message"]
-    after = client.get("/calibrations", params={"name": "stored"}).json()["calibrations"]
-    assert after == before
+    (only,) = client.get("/calibrations", params={"name": "stored"}).json()["calibrations"]
+    assert only["id"] == of_model["calibration"]["id"]

@@ -3,7 +3,7 @@
 import httpx
 import pytest
 from keyed_service import logits_of
-from running_service import calibrated, evaluate, refit
+from running_service import calibrated, refit
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +32,3 @@ def test_a_refit_has_the_configuration_that_it_says(client, before, changes, cha
     assert made["config"] == before["config"] | {"serve": made["config"]["serve"]} | changed
     body = {"calibration": made["id"], "logits": [[3.0, 0.0, 0.0]]}
     assert client.post("/predict", json=body).status_code == httpx.codes.OK
-
-
-def test_a_refit_is_evaluated(client, before) -> None:
-    made = refit(client, before["id"], bins=3).json()
-    further = evaluate(client, made["id"], "again", logits_of())
-    assert further.json()["status"] == "succeeded", further.text

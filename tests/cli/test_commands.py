@@ -119,7 +119,8 @@ def test_a_version_or_an_id_is_required() -> None:
 
 
 def test_a_running_service_by_url(tmp_path, service) -> None:
-    assert "digits@1" in howsure("list", folder=tmp_path, HOWSURE_URL=service.url).stdout
+    listed = howsure("list", "--name", "digits", folder=tmp_path, HOWSURE_URL=service.url)
+    assert "digits@1" in listed.stdout
     assert not (tmp_path / "data").exists(), "the command worked on a store of its own"
 
 

@@ -51,70 +51,41 @@ def test_columns_of_a_table(client, command, quick, tmp_path) -> None:
     assert resource["accuracy"]["1"] > 0.9
 
 
-@pytest.mark.parametrize(
-    ("options", "config"),
-    [
-        ({"classes": '["a, b", "c"]'}, {"classes": ["a, b", "c"]}),
-        ({"classes": "cat, dog"}, {"classes": ["cat", "dog"]}),
-        ({"columns": ['{"x": "a"}', "label=b"]}, {"columns": {"x": "a", "label": ["b"]}}),
-        ({"output": "scores"}, {"output": {"name": "scores"}}),
-        ({"bins": "auto"}, {"bins": "auto"}),
-        ({"top_k": "3"}, {"top_k": [3]}),
-        ({"max_risk": "0.1, 0.05"}, {"selective": [{"max_risk": 0.1}, {"max_risk": 0.05}]}),
-    ],
-)
-def test_the_json_of_options(options, config) -> None:
+def test_the_json_of_options() -> None:
+    options = {"classes": '["a, b", "c"]', "columns": ['{"x": "a"}', "label=b"], "bins": "auto"}
+    config = {"classes": ["a, b", "c"], "columns": {"x": "a", "label": ["b"]}, "bins": "auto"}
     assert config_option(None, **options) == config
-
-
-def test_an_option_changes_one_key_of_output() -> None:
+    options = {"classes": "cat, dog", "top_k": "3", "max_risk": "0.1, 0.05"}
+    config = {"classes": ["cat", "dog"], "top_k": [3]}
+    config["selective"] = [{"max_risk": 0.1}, {"max_risk": 0.05}]
+    assert config_option(None, **options) == config
+    # An option changes one key of `output`.
     text = json.dumps({"output": {"name": "scores", "kind": "logits"}})
-    config = config_option(text, output_kind="probabilities")
-    assert config == {"output": {"name": "scores", "kind": "probabilities"}}
+    output = {"name": "scores", "kind": "probabilities"}
+    assert config_option(text, output_kind="probabilities") == {"output": output}
+    for name, value in {"top_k": "1;5", "classes": "[dog]", "max_risk": "x"}.items():
+        with pytest.raises(CommandFailed, match=f"--{name.replace('_', '-')}"):
+            config_option(None, **{name: value})
 
 
-@pytest.mark.parametrize("options", [{"top_k": "1;5"}, {"classes": "[dog]"}, {"max_risk": "x"}])
-def test_an_option_that_is_no_json_is_named(options) -> None:
-    with pytest.raises(CommandFailed, match=f"--{next(iter(options)).replace('_', '-')}"):
-        config_option(None, **options)
-
-
-@pytest.fixture
-def external_model(tmp_path):
-    """The digits' model, whose weights lie beside it, beside those of another model."""
-    (tmp_path / "other.onnx.data").write_bytes(b"of another model")
-    for name in ("model_external.onnx", WEIGHTS):
+def test_weights_beside_the_model_are_sent(client, command, quick, tmp_path) -> None:
+    """And not those of another model, whose name ends alike."""
+    model, weights = tmp_path / "model_external.onnx", tmp_path / WEIGHTS
+    for name in (model.name, WEIGHTS):
         shutil.copy(EXTERNAL / name, tmp_path)
-    return tmp_path / "model_external.onnx"
-
-
-def test_weights_beside_the_model_are_sent(command, quick, tmp_path, external_model) -> None:
-    files = (external_model, SAMPLES)
-    command("calibrate", *files, *quick, "--name", "external")
+    command("calibrate", model, SAMPLES, *quick, "--name", "external")
     exported = tmp_path / "elsewhere" / "calibrated.onnx"
     exported.parent.mkdir()
     printed = command("export", "external", "-o", exported).stdout
-    assert "600 samples" in printed
     assert printed.endswith(f": {WEIGHTS}\n")
     assert "class" in {one.name for one in onnxruntime.InferenceSession(exported).get_outputs()}
-    assert command("export", "external", "-o", exported).stdout == printed  # the same weights
-    (exported.parent / WEIGHTS).write_bytes(b"of another version")
-    exported.unlink()
-    assert WEIGHTS in command("export", "external", "-o", exported, status=1).stderr
-    assert [one.name for one in exported.parent.iterdir()] == [WEIGHTS]
-    (tmp_path / WEIGHTS).rename(tmp_path / "weights.bin")
-    refused = command("calibrate", *files, status=1)
-    assert WEIGHTS in refused.stderr
-    assert "--model-data" in refused.stderr
-
-
-def test_weights_of_a_model_whose_name_ends_alike_are_not_sent(
-    client, command, quick, tmp_path, external_model
-) -> None:
-    """``best_model_external.onnx.data`` contains the name of the other file."""
-    model, weights = onnx.load(external_model), f"best_{WEIGHTS}"
     best = tmp_path / "best_model_external.onnx"
-    onnx.save(model, best, save_as_external_data=True, location=weights, size_threshold=0)
+    options = {"save_as_external_data": True, "location": f"best_{WEIGHTS}", "size_threshold": 0}
+    onnx.save(onnx.load(model), best, **options)
     command("calibrate", best, SAMPLES, *quick, "--name", "best")
-    resource = client.get("/calibrations/best").json()
-    assert resource["data"]["files"]["model_data"] == [weights]
+    files = client.get("/calibrations/best").json()["data"]["files"]
+    assert files["model_data"] == [f"best_{WEIGHTS}"]
+    weights.rename(tmp_path / "weights.bin")
+    refused = command("calibrate", model, SAMPLES, status=1).stderr
+    assert WEIGHTS in refused
+    assert "--model-data" in refused

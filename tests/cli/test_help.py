@@ -4,13 +4,11 @@ import os
 import re
 import subprocess
 import sys
-from typing import get_args
 
 import pytest
 from howsure_command import howsure
 from running_service import DIGITS
 
-from service.calibrations.fit_config import FitConfig
 from service.cli import COMMANDS, load_command
 
 HEAVY = {"onnx", "onnxruntime", "sqlalchemy", "fastapi", "starlette", "scipy", "uvicorn"}
@@ -54,14 +52,11 @@ def test_a_command_with_an_address_imports_no_service(service, digits_calibratio
     assert packages >= FOR_REQUESTS
 
 
-def test_the_help_of_all_commands_says_what_their_own_help_says() -> None:
+def test_help_and_version() -> None:
     for commands in COMMANDS.values():
         for name, (_, summary) in commands.items():
             paragraph = load_command(name).help.split("\n\n")[0]
             assert " ".join(paragraph.split()) == summary, name
-
-
-def test_help_and_version() -> None:
     assert re.fullmatch(r"howsure \d+\.\d+\.\d+\n", howsure("--version").stdout)
     text = howsure("--help").stdout
     places = [text.index(word) for word in ("Run", "calibrate", "Look", "list", "Manage", "keys")]
@@ -70,10 +65,6 @@ def test_help_and_version() -> None:
     assert howsure("operating-point", "--help").stdout.count("\n howsure operating-point") == 4
     assert "HOWSURE_DATABASE_URL" in howsure("serve", "--help").stdout
     assert "'calibrate'" in howsure("calibrat", "x").stderr, "the nearest name"
-
-
-def test_usage_has_no_braces_and_flags_have_no_type() -> None:
-    text = howsure("calibrate", "--help").stdout
-    assert "[OPTIONS] [MODEL] CALIBRATION" in text
-    assert "<bool>" not in text + howsure("keys", "--help").stdout
-    assert "|".join(get_args(FitConfig.model_fields["lookup"].annotation)) in text
+    usage = howsure("calibrate", "--help").stdout
+    assert "[OPTIONS] [MODEL] CALIBRATION" in usage
+    assert "<bool>" not in usage + howsure("keys", "--help").stdout

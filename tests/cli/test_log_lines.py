@@ -26,8 +26,6 @@ def test_every_line_of_a_json_run_is_json(tmp_path) -> None:
         served.process.terminate()
         served.process.wait(60)
     lines = [json.loads(line) for line in served.log.read_text().splitlines()]
-
-    assert {line["level"] for line in lines} <= {"info", "warning", "error"}
     assert any(line["event"] == "answering" for line in lines)
     assert all({"event", "level", "logger", "timestamp"} <= set(line) for line in lines)
 
@@ -60,15 +58,12 @@ def test_all_that_write_go_one_way(capfd, log_format: str) -> None:
 
     assert "not shown" not in text
     assert "\x1b" not in text, "colours where there is no terminal"
+    assert "ours_failed" in text
+    assert "theirs failed" in text
     if log_format == "json":
-        lines = [json.loads(line) for line in text.splitlines()]
-        *events, warned = [line["event"] for line in lines]
-        assert events == ["ours", "ours_failed", "theirs failed", "slow\nsecond line"], "once each"
-        by_event = dict(zip(events, lines, strict=False))
-        assert by_event["ours"]["number"] == 1
-        assert "ZeroDivisionError" in by_event["ours_failed"]["exception"]
-        assert "ZeroDivisionError" in by_event["theirs failed"]["exception"]
-        assert "UserWarning: old" in warned
-    else:
-        assert "ours_failed" in text
-        assert "theirs failed" in text
+        ours, ours_failed, *theirs, warned = [json.loads(line) for line in text.splitlines()]
+        assert (ours["event"], ours["number"]) == ("ours", 1)
+        assert "ZeroDivisionError" in ours_failed["exception"]
+        assert [line["event"] for line in theirs] == ["theirs failed", "slow\nsecond line"]
+        assert "ZeroDivisionError" in theirs[0]["exception"]
+        assert "UserWarning: old" in warned["event"]

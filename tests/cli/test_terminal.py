@@ -5,7 +5,6 @@ import json
 import re
 
 import numpy as np
-import pytest
 from rich.console import Console
 
 from howsure.client import Progress
@@ -20,11 +19,6 @@ def printed_predictions(*predictions: dict) -> list[str]:
     return console.file.getvalue().splitlines()
 
 
-@pytest.mark.parametrize("label", ["[/c0]", "[dog]", "cat [tabby]", "a[/b]", "[red]x[/red]"])
-def test_the_name_of_a_class_is_no_markup(label: str) -> None:
-    assert label in printed_predictions({"label": label})[3]
-
-
 def test_rows_that_should_not_be_relied_on_are_marked() -> None:
     _, header, _, doubtful, good, _ = printed_predictions(
         {"out_of_distribution": True, "abstain": {"0.05": True, "0.01": None}},
@@ -37,19 +31,16 @@ def test_rows_that_should_not_be_relied_on_are_marked() -> None:
     assert "flags" not in "".join(none)
 
 
-@pytest.mark.parametrize(
-    ("rate", "eta", "text"),
-    [
+def test_the_pace_of_a_stage_is_printed_as_far_as_it_is_known() -> None:
+    for rate, eta, text in (
         (None, None, ""),
         (1234.5, 8.4, "1,234/s, 8 s left"),
         (0.25, 600.0, "0.25/s, 10 min left"),
         (12.0, 9000.0, "12/s, 2 h left"),
         (0.0, None, "0/s"),
-    ],
-)
-def test_the_pace_of_a_stage_is_printed_as_far_as_it_is_known(rate, eta, text) -> None:
-    progress = Progress("running", "fit", 1, 2, rows_per_second=rate, eta_seconds=eta)
-    assert pace(progress) == text
+    ):
+        progress = Progress("running", "fit", 1, 2, rows_per_second=rate, eta_seconds=eta)
+        assert pace(progress) == text
     assert pace(Progress.of({"status": "running", "progress": {"stage": "fit"}})) == ""
 
 

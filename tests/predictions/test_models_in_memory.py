@@ -29,7 +29,8 @@ def test_models_are_listed_by_last_use_and_the_oldest_is_unloaded(tmp_path) -> N
             body = {"calibration": name, "inputs": rows(3).tolist()}
             client.post("/predict", json=body).raise_for_status()
             states.append(held(client))
-        assert scrape(client)("models_loaded") == 2
+        # Two of predictions, and two of jobs.
+        assert scrape(client)("models_loaded") == 4
     first, second = states[2]
     assert (first["name"], second["name"]) == ("a@1", "b@1")
     assert first["sha256"] == hashlib.sha256(models["a"]).hexdigest()

@@ -7,13 +7,12 @@ import pytest
 
 from howsure.statistics.bins.prior import BetaPrior
 from howsure.statistics.bins.table import BinTable
-from service.predictions.provider_parity import ProviderDifferences, RecordedRows, compare_providers
+from service.predictions.provider_parity import RecordedRows, compare_providers
 from service.predictions.served_calibration import ServedEvent
 from service.runner.model_output import HeadOutputs
 
-N_ROWS = 8
 VALUES = np.array([1e-9, 1e-4, 0.1, 0.2, 0.3, 0.4, 0.5, 2.0], np.float32)
-RATES = {"probability": [0.9, 0.5], "lower": [0.4, 0.4], "upper": [0.9, 0.9]}
+N_ROWS = len(VALUES)
 TABLE = BinTable(
     edges=np.array([-np.inf, 0.25, np.inf], np.float32),
     counts=np.array([4, 4]),
@@ -21,33 +20,43 @@ TABLE = BinTable(
     prior=BetaPrior(0.5, 1.0),
     mean_uncertainty=np.array([0.1, 0.8]),
     requested_bins=2,
-    **{name: np.array(values) for name, values in RATES.items()},
+    probability=np.array([0.9, 0.5]),
+    lower=np.array([0.4, 0.4]),
+    upper=np.array([0.9, 0.9]),
 )
+
+
+def changed(values: Mapping[int, float]) -> np.ndarray:
+    array = VALUES.copy()
+    array[list(values)] = list(values.values())
+    return array
 
 
 def differences(
     values: Mapping[int, float] = {},
-    *,
     recorded: Mapping[int, float] = {},
+    *,
     first: int = 3,
     gap: float = 1.0,
     measure: str = "entropy",
     half: bool = False,
-) -> ProviderDifferences:
-    """Compare rows whose first row is answered by class ``first``, with other values by row."""
-    classes = np.full((N_ROWS, 3), 7, np.int64)
-    classes[:, 0] = [first, *[3] * (N_ROWS - 1)]
-    now, then = VALUES.copy(), VALUES.copy()
-    for array, changes in ((now, values), (then, recorded)):
-        array[list(changes)] = list(changes.values())
+) -> tuple[int, int, int, int]:
+    """Compare rows, the first of which is answered by class ``first``, with other values by row.
+
+    Return how many differ, and how many in class, bin and uncertainty.
+    """
     rows = RecordedRows(
         top_classes=np.tile(np.array([3, 1, 2], np.int32), (N_ROWS, 1)),
         top_logits=np.tile(np.array([0, -gap, -9], np.float32), (N_ROWS, 1)),
-        uncertainty={"u": then},
+        uncertainty={"u": changed(recorded)},
     )
-    answered = HeadOutputs(classes, np.full((N_ROWS, 3), 0.3, np.float32), {"u": now})
+    classes = np.array([[first, 7, 7], *[[3, 7, 7]] * (N_ROWS - 1)])
+    scores = np.full((N_ROWS, 3), 0.3, np.float32)
+    answered = HeadOutputs(classes, scores, {"u": changed(values)})
     event = ServedEvent(1, measure, "u", TABLE)
-    return compare_providers(answered, rows, [event], half_precision=half)
+    differs = compare_providers(answered, rows, [event], half_precision=half)
+    assert differs.rows == N_ROWS
+    return differs.differing, differs.classes, differs.bins, differs.uncertainties
 
 
 @pytest.mark.parametrize(
@@ -61,35 +70,28 @@ def differences(
 )
 def test_an_uncertainty_may_differ_by_so_much_of_its_value(measure, half, allowed) -> None:
     for sign in (-1, 1):
-        near, far = (
-            differences({7: VALUES[7] * (1 + share * sign * allowed)}, measure=measure, half=half)
-            for share in (0.9, 1.5)
-        )
-        assert near.differing == 0
-        assert far == ProviderDifferences(
-            rows=N_ROWS, differing=1, classes=0, bins=0, uncertainties=1
-        )
+        for share, expected in ((0.9, (0, 0, 0, 0)), (1.5, (1, 0, 0, 1))):
+            value = VALUES[7] * (1 + share * sign * allowed)
+            assert differences({7: value}, measure=measure, half=half) == expected
 
 
 @pytest.mark.parametrize(
-    ("options", "differing", "kinds"),
+    ("options", "expected"),
     [
         # Tiny values may differ by the tolerance of the median.
-        ({"values": {0: 2e-4}}, 0, {}),
-        ({"values": {0: 1e-3}}, 1, {"uncertainties": 1}),
-        ({"values": {3: 0.26}}, 1, {"bins": 1}),
+        ({"values": {0: 2e-4}}, (0, 0, 0, 0)),
+        ({"values": {0: 1e-3}}, (1, 0, 0, 1)),
+        ({"values": {3: 0.26}}, (1, 0, 1, 1)),
         # An edge within rounding may be crossed.
-        ({"values": {3: 0.25002}, "recorded": {3: 0.24999}}, 0, {"bins": 0}),
+        ({"values": {3: 0.25002}, "recorded": {3: 0.24999}}, (0, 0, 0, 0)),
         # Another class counts, unless it was nearly first.
-        ({"first": 1, "gap": 0.0019}, 0, {"classes": 0}),
-        ({"first": 1, "gap": 0.0021}, 1, {"classes": 1}),
-        ({"first": 2, "gap": 0.0}, 1, {"classes": 1}),
-        ({"first": 9, "gap": 0.0}, 1, {"classes": 1}),
+        ({"first": 1, "gap": 0.0019}, (0, 0, 0, 0)),
+        ({"first": 1, "gap": 0.0021}, (1, 1, 0, 0)),
+        ({"first": 2, "gap": 0.0}, (1, 1, 0, 0)),
+        ({"first": 9, "gap": 0.0}, (1, 1, 0, 0)),
         # A row that differs in all is one row.
-        ({"values": {0: 5.0}, "first": 9}, 1, {"classes": 1, "uncertainties": 1}),
+        ({"values": {0: 5.0}, "first": 9}, (1, 1, 1, 1)),
     ],
 )
-def test_rows_that_differ(options, differing, kinds) -> None:
-    found = differences(**options)
-    assert found.differing == differing
-    assert {name: getattr(found, name) for name in kinds} == kinds
+def test_rows_that_differ(options, expected) -> None:
+    assert differences(**options) == expected

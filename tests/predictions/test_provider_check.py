@@ -1,7 +1,6 @@
 """Calibrations made on another execution provider are compared before they are served."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import httpx
 import numpy as np
@@ -10,10 +9,10 @@ from job_workspaces import calibrate as queued
 from job_workspaces import inputs_set, succeed, workspace_on
 from model_services import CASES, labelled_sets, quick, started
 from moved_calibrations import CPU, CUDA, change_records, remove_samples, say_made_on_cuda
-from request_formats import in_json, infer
+from request_formats import as_json, as_tensors_in_json
 from runner_children import children, wait_until
 from runner_models import linear, rows
-from running_service import calibrated, service_on
+from running_service import Service, calibrated, service_on
 
 from service.errors import InvalidInput, OnnxModelCrashed, ProviderMismatch
 from service.predictions.load_calibration import load_served
@@ -40,14 +39,10 @@ def swap_classes(arrays) -> None:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
-    return tmp_path_factory.mktemp("moved")
-
-
-@pytest.fixture(scope="module")
-def client(folder) -> Iterator[httpx.Client]:
+def service(tmp_path_factory) -> Iterator[Service]:
     """A service of calibrations of one model, most of which say that CUDA made them."""
     learned = {"measures": ["learned", "margin"]}
+    folder = tmp_path_factory.mktemp("moved")
     with service_on(folder) as client:
         for name in ("here", "moved", "value", "class", "forgotten", "lost"):
             config = learned if name in ("here", "moved", "forgotten") else {}
@@ -61,17 +56,21 @@ def client(folder) -> Iterator[httpx.Client]:
             change_records(folder, swap_classes, name=name)
         remove_samples(folder, "forgotten", rows=True)
         remove_samples(folder, "lost")
-        yield client
+        yield Service(client, folder)
+
+
+@pytest.fixture(scope="module")
+def client(service) -> httpx.Client:
+    return service.client
 
 
 def ask(client: httpx.Client, name: str, inputs: np.ndarray = ROWS) -> httpx.Response:
-    body = {"calibration": name, "inputs": inputs.astype(float).tolist()}
-    return client.post("/predict", json=body)
+    return as_json(name, "inputs", inputs).by(client)
 
 
-def state_of(client: httpx.Client, name: str, version: int = 1) -> dict:
+def state_of(client: httpx.Client, name: str) -> dict:
     states = client.get("/models").json()["models"]
-    return next(state for state in states if state["name"] == f"{name}@{version}")
+    return next(state for state in states if state["name"] == f"{name}@1")
 
 
 @pytest.mark.parametrize(
@@ -94,10 +93,7 @@ def test_a_difference_is_refused_and_nothing_is_left(client, name, figures) -> N
     assert ask(client, "here").status_code == httpx.codes.OK
     before = children()
     for _ in range(2):
-        answer = ask(client, name)
-        problem = answer.json()
-        assert answer.status_code == httpx.codes.SERVICE_UNAVAILABLE
-        assert answer.headers["content-type"] == "application/problem+json"
+        problem = ask(client, name).json()
         assert (problem["type"], problem["status"]) == (PROBLEM, 503)
         for word in (CPU, CUDA, figures, f"{name}@1", "HOWSURE_DEVICE=cuda:0"):
             assert word in problem["detail"]
@@ -107,66 +103,58 @@ def test_a_difference_is_refused_and_nothing_is_left(client, name, figures) -> N
     assert state["status"] == "failed"
     assert state["problem"]["detail"] == problem["detail"]
     assert (state["memory_bytes"], state["provider"], state["parity"]) == (0, None, None)
-    by_protocol = infer(client, name, {"inputs": [in_json("x", ROWS)]})
+    by_protocol = as_tensors_in_json(name, "x", ROWS).by(client)
     assert by_protocol.status_code == httpx.codes.SERVICE_UNAVAILABLE
-    assert by_protocol.json() == {"error": problem["detail"]}
     # The same model, calibrated where it runs now.
     assert ask(client, "here").status_code == httpx.codes.OK
 
 
 def test_lost_samples_fail_only_the_calibration_that_needs_them(client) -> None:
-    refused = ask(client, "lost")
-    assert refused.status_code == httpx.codes.INTERNAL_SERVER_ERROR
-    assert refused.json()["type"] == "urn:howsure:problem:artifact-damaged"
+    problem = ask(client, "lost").json()
+    damaged = "urn:howsure:problem:artifact-damaged"
+    assert (problem["type"], problem["status"]) == (damaged, 500)
     assert ask(client, "here").status_code == httpx.codes.OK
 
 
-@pytest.mark.parametrize("case", quick(CASES, "last layer", "ensemble"))
-def test_measures_of_several_runs_agree_with_their_records(client, folder, case) -> None:
-    made = started(client, case, name="several-runs")
-    say_made_on_cuda(folder, made["name"])
-    assert ask(client, made["id"], labelled_sets()["evaluation_inputs"][:5]).is_success
-    assert state_of(client, made["name"], made["version"])["parity"] == "checked"
+@pytest.mark.parametrize("name", quick({name: name for name in CASES}, "last layer", "ensemble"))
+def test_measures_of_several_runs_agree_with_their_records(service, name) -> None:
+    made = started(service.client, CASES[name], name=name.replace(" ", "-").replace(",", ""))
+    say_made_on_cuda(service.folder, made["name"])
+    inputs = labelled_sets()["evaluation_inputs"][:5]
+    assert ask(service.client, made["name"], inputs).is_success
+    assert state_of(service.client, made["name"])["parity"] == "checked"
 
 
-@pytest.fixture
-def workspace(database, tmp_path):
-    with workspace_on(database, tmp_path) as made:
-        yield made
+def test_what_the_check_runs_and_what_its_errors_mean(database, tmp_path) -> None:
+    with workspace_on(database, tmp_path) as workspace:
+        job = queued(workspace, PARTS["calibration"], onnx_model=PARTS["model"])
+        # The provider of the job is stored, not that of the trial.
+        say_made_on_cuda(tmp_path, job.name)
+        row = succeed(workspace, job)
+        assert (row.onnx_model["provider"], row.onnx_model["device"]) == (CPU, "cpu")
+        served = load_served(workspace, row.tenant_id, str(row.id))
+        check = ProviderCheck(workspace, row, served.events)
+        model, n_rows = served.onnx_model, []
 
+        def run(inputs):
+            n_rows.append(len(inputs["inputs"]))
+            return workspace.runners.predict(model.files, model.resolved, inputs)
 
-def test_the_provider_of_the_job_is_stored_not_that_of_the_trial(workspace, tmp_path) -> None:
-    job = queued(workspace, PARTS["calibration"], onnx_model=PARTS["model"])
-    say_made_on_cuda(tmp_path, job.name)
-    row = succeed(workspace, job)
-    assert (row.onnx_model["provider"], row.onnx_model["device"]) == (CPU, "cpu")
+        assert check(run, CPU) == NOT_NEEDED
+        assert n_rows == [4, 1]
+        assert check.apart(workspace.runners) == ""
 
+    def fail(error):
+        def run(_):
+            raise error
 
-def test_what_the_check_runs_and_what_its_errors_mean(workspace) -> None:
-    row = succeed(workspace, queued(workspace, PARTS["calibration"], onnx_model=PARTS["model"]))
-    served = load_served(workspace, row.tenant_id, str(row.id))
-    check = ProviderCheck(workspace, row, served.events)
-    model, n_rows = served.onnx_model, []
+        return run
 
-    def run(inputs):
-        n_rows.append(len(inputs["inputs"]))
-        return workspace.runners.predict(model.files, model.resolved, inputs)
-
-    assert check(run, CPU) == NOT_NEEDED
-    assert n_rows == [4, 1]
-    assert check.apart(workspace.runners) == ""
-
-    def refuse(_):
-        raise InvalidInput("calibration[3]: the output is not finite")
-
+    refuse = fail(InvalidInput("calibration[3]: the output is not finite"))
     # A row without an answer does not fail the warm-up.
     assert check(refuse, CPU) == NOT_NEEDED
     with pytest.raises(ProviderMismatch, match=r"calibration\[3\]"):
         check(refuse, CUDA)
-
-    def die(_):
-        raise OnnxModelCrashed("The process that ran the ONNX model died.")
-
     for provider in (CPU, CUDA):
         with pytest.raises(OnnxModelCrashed):
-            check(die, provider)
+            check(fail(OnnxModelCrashed("it died")), provider)

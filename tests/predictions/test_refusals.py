@@ -1,6 +1,7 @@
 """Requests that break a rule get one clear problem, by /predict and the Open Inference Protocol.
 
-The rules of bodies are in tests/child/requests: here each kind meets each route once.
+Each kind meets each route once; what breaks a rule within a body is refused at its place by the
+reader of bodies, before any calibration is known.
 """
 
 import gzip
@@ -14,10 +15,14 @@ import pytest
 from request_formats import LENGTH, in_bytes, in_json, infer
 from running_service import JSON, NPY, NPZ, calibrated, encoded, npy, npz, send
 
+from service.child.requests.limits import BodyLimits
+from service.child.requests.media_types import BODIES as READERS
+from service.child.requests.open_inference import divide, read_tensors
+from service.errors import InvalidInput
+from service.runner.messages.open_inference import parse_infer_request, requested_outputs
+
 ROWS = np.zeros((3, 64), np.float32)
 TOO_LARGE = bytes(33 * 1024**2)
-
-pytestmark = pytest.mark.usefixtures("digits_calibration")
 
 
 def changed(array: np.ndarray, index: Any, value: float) -> np.ndarray:
@@ -30,8 +35,7 @@ def check_problem(answer: httpx.Response, status: int, place: str, word: str = "
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     problem = answer.json()
-    (violation,) = problem["errors"]
-    assert violation["location"] == place, problem
+    assert [violation["location"] for violation in problem["errors"]] == [place], problem
     assert word in problem["detail"], problem
     assert problem["type"] != "urn:howsure:problem:invalid-dataset"
     assert len(problem["detail"]) < 600
@@ -44,15 +48,20 @@ def check_oip_error(answer: httpx.Response, status: int, word: str = "") -> None
     assert word in answer.json()["error"]
 
 
-# How an array is sent, by media type.
+def of_digits(**rows: Any) -> dict[str, Any]:
+    return {"calibration": "digits", **rows}
+
+
+# How an array is sent, by media type, and where its rows are counted.
 WRITERS = {
-    "lists": lambda array: (JSON, {"calibration": "digits", "inputs": array.tolist()}),
-    "base64": lambda array: (JSON, {"calibration": "digits", "inputs": encoded(array)}),
-    "npy": lambda array: (NPY, npy(array)),
-    "npz": lambda array: (NPZ, npz(inputs=array)),
+    "lists": lambda array: (JSON, of_digits(inputs=array.tolist()), "inputs"),
+    "base64": lambda array: (JSON, of_digits(inputs=encoded(array)), "inputs"),
+    "npy": lambda array: (NPY, npy(array), "body"),
+    "npz": lambda array: (NPZ, npz(inputs=array), "body.inputs"),
 }
 
 
+@pytest.mark.usefixtures("digits_calibration")
 @pytest.mark.parametrize(
     ("array", "place", "word", "status"),
     [
@@ -70,8 +79,7 @@ def test_arrays_in_each_form(client, array, place, word, status) -> None:
     for name, write in WRITERS.items():
         if name == "lists" and word in ("NaN", "true or"):
             continue  # JSON has no such value
-        headers, body = write(array)
-        counted_at = {"npy": "body", "npz": "body.inputs"}.get(name, "inputs")
+        headers, body, counted_at = write(array)
         check_problem(send(client, "digits", body, headers), status, place or counted_at, word)
     datatype = {"b": "BOOL", "u": "UINT8", "f": f"FP{8 * array.itemsize}"}[array.dtype.kind]
     tensors = {"inputs": [in_bytes("inputs", array, datatype)]}
@@ -79,11 +87,8 @@ def test_arrays_in_each_form(client, array, place, word, status) -> None:
     check_oip_error(answer, 413 if status == 413 else 400, word)
 
 
-def of_digits(**rows: Any) -> dict[str, Any]:
-    return {"calibration": "digits", **rows}
-
-
 LARGE_WHEN_UNPACKED = npz(compressed=True, inputs=np.zeros((9_000, 64, 64), np.uint8))
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 BODIES = {
     "no JSON": (JSON, b"{", 400, "body", ""),
     "a picture as JSON": (JSON, b"\xff\xd8\xff\xe0", 400, "body", "Content-Type"),
@@ -96,21 +101,17 @@ BODIES = {
     "more than a body may hold": (NPZ, LARGE_WHEN_UNPACKED, 413, "body", ""),
     "an unused column": (NPZ, npz(inputs=ROWS, uncertainty_own=ROWS[:, 0]), 422, "supplied", ""),
     "another type": ({"Content-Type": "text/plain"}, b"x", 415, "Content-Type", "image/png"),
+    "the type that curl sends": (FORM, b"{}", 415, "Content-Type", "-H 'Content-Type: "),
     "another encoding": ({"Content-Encoding": "gzip"} | NPY, b"x", 415, "Content-Encoding", ""),
     "too many bytes": (NPY, TOO_LARGE, 413, "body", ""),
 }
 
 
+@pytest.mark.usefixtures("digits_calibration")
 @pytest.mark.parametrize("case", BODIES)
 def test_bodies(client, case: str) -> None:
     headers, body, status, place, word = BODIES[case]
     check_problem(send(client, "digits", body, headers), status, place, word)
-
-
-def test_the_type_that_curl_sends_is_explained(client) -> None:
-    form = {"Content-Type": "application/x-www-form-urlencoded"}
-    answer = client.post("/predict", content=b"{}", headers=form)
-    check_problem(answer, 415, "Content-Type", "-H 'Content-Type: application/json'")
 
 
 def test_outputs(client) -> None:
@@ -133,15 +134,19 @@ def test_outputs(client) -> None:
         check_problem(send(client, "refusing", npz(**rows), NPZ), 422, place, word)
 
 
-@pytest.mark.parametrize("params", [{}, {"calibration": ""}])
-def test_the_query_names_the_calibration_of_arrays_and_not_of_json(client, params) -> None:
-    for headers, body in ((NPY, npy(ROWS)), (NPZ, npz(inputs=ROWS))):
-        answer = client.post("/predict", content=body, headers=headers, params=params)
+@pytest.mark.usefixtures("digits_calibration")
+def test_the_query_names_the_calibration_of_arrays_and_not_of_json(client) -> None:
+    for params in ({}, {"calibration": ""}):
+        answer = client.post("/predict", content=npy(ROWS), headers=NPY, params=params)
         check_problem(answer, 422, "query.calibration", "calibration=")
     twice = client.post("/predict", json=of_digits(inputs=[]), params={"calibration": "digits"})
     check_problem(twice, 422, "query.calibration")
+    answer = send(client, "digits", npy(ROWS), NPY | {"Accept": "application/x-npy"})
+    assert answer.status_code == 406
+    assert "application/x-npz" in answer.json()["detail"]
 
 
+@pytest.mark.usefixtures("digits_calibration")
 @pytest.mark.parametrize(
     ("name", "word"), [("nobody", ""), ("@", ""), ("digits@9", "'digits'"), ("digts", "'digits'")]
 )
@@ -152,57 +157,44 @@ def test_an_unknown_calibration(client, name: str, word: str) -> None:
     assert client.get(f"/calibrations/{name}").status_code == 404
 
 
-def test_a_type_that_is_not_offered(client) -> None:
-    answer = send(client, "digits", npy(ROWS), NPY | {"Accept": "application/x-npy"})
-    assert answer.status_code == 406
-    assert "application/x-npz" in answer.json()["detail"]
-
-
 TENSOR = in_json("inputs", ROWS)
 HEAD = json.dumps({"inputs": [in_bytes("inputs", ROWS)]}).encode()
-OIP_BODIES = {
-    "no JSON": (b"{", "body"),
-    "another name": ({"inputs": [TENSOR | {"name": "pixels"}]}, "inputs.pixels"),
-    "another shape": ({"inputs": [TENSOR | {"shape": [4, 64]}]}, "256"),
-    "bytes that are not there": (HEAD, "768"),
-    "an unknown output": ({"inputs": [TENSOR], "outputs": [{"name": "logits"}]}, "outputs.logits"),
+PACKED = gzip.compress(json.dumps({"inputs": [TENSOR]}).encode())
+OUTPUTS = [{"name": "logits"}]
+
+
+def content_encoding(value: str) -> dict[str, str]:
+    return {"Content-Encoding": value}
+
+
+# A request of the protocol, its headers, and a status with a word of the error.
+OIP_REQUESTS = {
+    "no JSON": (b"{", {}, 400, "body"),
+    "another name": ({"inputs": [TENSOR | {"name": "pixels"}]}, {}, 400, "inputs.pixels"),
+    "another shape": ({"inputs": [TENSOR | {"shape": [4, 64]}]}, {}, 400, "256"),
+    "bytes that are not there": (HEAD, {}, 400, "768"),
+    "an unknown output": ({"inputs": [TENSOR], "outputs": OUTPUTS}, {}, 400, "outputs.logits"),
+    "a signed length": (HEAD + ROWS.tobytes(), {LENGTH: f"+{len(HEAD)}"}, 400, LENGTH),
+    "more bytes": (HEAD + ROWS.tobytes() + b"1234", {LENGTH: str(len(HEAD))}, 400, "4 bytes"),
+    "three rows without JSON": (ROWS.tobytes(), {LENGTH: "0"}, 400, "256"),
+    "br": (PACKED, content_encoding("br"), 415, "gzip"),
+    "gzip twice": (PACKED, content_encoding("gzip, gzip"), 415, "gzip"),
+    "gzip as deflate": (PACKED, content_encoding("deflate"), 400, "deflate"),
+    "gzip cut off": (PACKED[:-9], content_encoding("gzip"), 400, "whole"),
+    "a bomb": (gzip.compress(TOO_LARGE), content_encoding("gzip"), 413, "inflated"),
+    "a deflated bomb": (zlib.compress(TOO_LARGE), content_encoding("deflate"), 413, "inflated"),
+    "too many bytes": (TOO_LARGE, content_encoding("identity"), 413, "33554432"),
 }
 
 
-@pytest.mark.parametrize("case", OIP_BODIES)
-def test_oip_bodies(client, case: str) -> None:
-    request, word = OIP_BODIES[case]
-    check_oip_error(infer(client, "digits", request), 400, word)
+@pytest.mark.usefixtures("digits_calibration")
+@pytest.mark.parametrize("case", OIP_REQUESTS)
+def test_oip_requests(client, case: str) -> None:
+    request, headers, status, word = OIP_REQUESTS[case]
+    check_oip_error(infer(client, "digits", request, **headers), status, word)
 
 
-@pytest.mark.parametrize(
-    ("body", "length", "word"),
-    [
-        (HEAD + ROWS.tobytes(), f"+{len(HEAD)}", LENGTH),
-        (HEAD + ROWS.tobytes() + b"1234", str(len(HEAD)), "4 bytes"),
-        (ROWS.tobytes(), "0", "256"),
-    ],
-    ids=["a length with a sign", "more bytes", "three rows without JSON"],
-)
-def test_oip_bytes(client, body: bytes, length: str, word: str) -> None:
-    check_oip_error(infer(client, "digits", body, **{LENGTH: length}), 400, word)
-
-
-def test_oip_encodings(client) -> None:
-    packed = gzip.compress(json.dumps({"inputs": [TENSOR]}).encode())
-    for encoding, body, status, word in (
-        ("br", packed, 415, "gzip"),
-        ("gzip, gzip", packed, 415, "gzip"),
-        ("deflate", packed, 400, "deflate"),
-        ("gzip", packed[:-9], 400, "whole"),
-        ("gzip", gzip.compress(TOO_LARGE), 413, "inflated"),
-        ("deflate", zlib.compress(TOO_LARGE), 413, "inflated"),
-        ("identity", TOO_LARGE, 413, "33554432"),
-    ):
-        answer = infer(client, "digits", body, **{"Content-Encoding": encoding})
-        check_oip_error(answer, status, word)
-
-
+@pytest.mark.usefixtures("digits_calibration")
 def test_unknown_paths(client) -> None:
     for path, word in (
         ("nothing", ""),
@@ -219,3 +211,77 @@ def test_unknown_paths(client) -> None:
         answer = client.get(path)
         assert answer.status_code == 404
         assert answer.headers["content-type"] == "application/problem+json"
+
+
+def lists(**changes: Any) -> bytes:
+    return json.dumps({"calibration": "c", "inputs": encoded(ROWS) | changes}).encode()
+
+
+# The type of a body, its bytes, and the location with a word of the message behind a colon.
+WITHIN = {
+    "no inputs": (JSON, b'{"calibration": "c", "inputs": {}}', "inputs"),
+    "too few bytes": (JSON, lists(b64=""), "inputs.b64"),
+    "no base64": (JSON, lists(b64="AAA"), "inputs: base64"),
+    "a dtype of numpy's": (JSON, lists(dtype="<f4"), "inputs: dtype"),
+    "a shape of nothing": (JSON, lists(b64="", shape=[3, 0]), "inputs: at least one value"),
+    "text": (NPY, npy(np.array([["a"]])), "body"),
+    "no array": (NPZ, npz(), "body"),
+    "a pickled member": (NPZ, npz(inputs=np.array([{}], object)), "body.inputs"),
+}
+
+
+def check(error: InvalidInput, expected: str) -> None:
+    location, _, word = expected.partition(": ")
+    (violation,) = error.violations
+    assert violation.location == location
+    assert word in violation.message
+
+
+@pytest.mark.parametrize("case", WITHIN)
+def test_rules_of_arrays(case) -> None:
+    headers, body, expected = WITHIN[case]
+    read = READERS[headers["Content-Type"]]
+    with pytest.raises(InvalidInput) as caught:
+        read(body, BodyLimits(max_bytes=2**20, max_rows=1000))
+    check(caught.value, expected)
+
+
+INPUT, BYTES = in_json("x", ROWS), in_bytes("x", ROWS)
+CLASSIFICATION = {"name": "class", "parameters": {"classification": 2}}
+
+
+def of(*tensors: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {"inputs": list(tensors), **fields}
+
+
+TENSORS = {
+    "no inputs": ({}, b"", "body: inputs"),
+    "nested parameters": (of(INPUT, parameters={"a": [1]}), b"", "body: parameters"),
+    "an id that is no text": (of(INPUT, id=4), b"", "body: id"),
+    "no shape": (of({"name": "x", "datatype": "FP32", "data": [0]}), b"", "body: shape"),
+    "an unknown type": (of(INPUT | {"datatype": "FP31"}), b"", "inputs.x.datatype"),
+    "data and bytes": (of(INPUT | BYTES), ROWS.tobytes(), "inputs.x"),
+    "not the size of the shape": (
+        of(BYTES | {"shape": [3, 63]}),
+        ROWS.tobytes(),
+        "inputs.x.parameters.binary_data_size",
+    ),
+    "an output twice": (of(INPUT, outputs=[{"name": "class"}] * 2), b"", "outputs.class"),
+    "classification": (
+        of(INPUT, outputs=[CLASSIFICATION]),
+        b"",
+        "outputs.class.parameters.classification",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", TENSORS)
+def test_rules_of_tensors(case) -> None:
+    request, raw, expected = TENSORS[case]
+    head = json.dumps(request).encode()
+    text, rest = divide(head + raw, str(len(head)))
+    with pytest.raises(InvalidInput) as caught:  # noqa: PT012 - each of these has rules
+        parsed = parse_infer_request(text)
+        requested_outputs(parsed)
+        read_tensors(parsed.inputs, rest, max_rows=10)
+    check(caught.value, expected)

@@ -14,6 +14,7 @@ import pytest
 
 TICKS = os.sysconf("SC_CLK_TCK")
 SESSION = "(fixtures of the session)"
+SLOW = " (slow tests)"  # of a file; they have no limit
 # Files that may cost more, with their limit in CPU seconds and the reason.
 EXCEPTIONS: dict[str, float] = {}
 
@@ -37,8 +38,8 @@ def _cpu_of(process: int) -> float:
 
 def _children(process: int) -> list[int]:
     try:
-        threads = os.listdir(f"/proc/{process}/task")
-        lists = [Path(f"/proc/{process}/task/{thread}/children").read_text() for thread in threads]
+        threads = list(Path(f"/proc/{process}/task").iterdir())
+        lists = [(thread / "children").read_text() for thread in threads]
     except OSError:
         return []
     return [int(child) for children in lists for child in children.split()]
@@ -71,6 +72,8 @@ class PriceList:
         finally:
             seconds = cpu_of_tree() - before
             file = item.nodeid.partition("::")[0]
+            if item.get_closest_marker("slow"):
+                file += SLOW
             self._seconds[file] += seconds - (self._seconds[SESSION] - session)
 
     @pytest.hookimpl(optionalhook=True)
@@ -101,7 +104,7 @@ class PriceList:
     def _too_dear(self) -> list[str]:
         if self._config.getoption("--price-limit") is None:
             return []
-        files = set(self._seconds) - {SESSION}
+        files = [file for file in self._seconds if file != SESSION and not file.endswith(SLOW)]
         return sorted(file for file in files if self._seconds[file] > self._limit(file))
 
 

@@ -47,6 +47,12 @@ def test_the_list_continues_that_of_the_report(client, name) -> None:
         assert found["measure"] == event["served"]
 
 
+def test_the_page_says_where_numbers_are_cross_fitted(visitor, digits_calibration) -> None:
+    for name, is_learned in (("digits", True), ("pictures@1", False)):
+        page = visitor.open(f"/pages/calibrations/{name}/samples").text
+        assert ("cross-fitted" in page) == is_learned
+
+
 def test_the_surest_errors_are_the_least_uncertain_ones_of_all_shards(client) -> None:
     found = listed(client, "scores", kind="surest_errors", limit=200)["samples"]
     uncertainty = [sample["uncertainty"] for sample in found]

@@ -93,6 +93,7 @@ def table(content: bytes) -> dict[str, bytes]:
 
 
 BROKEN_LAYOUTS = [
+    (FORTY | {"1/21.png": plain_png(21, width=5)}, "[1/21.png]"),
     (GOOD | {"1.png": PICTURE}, "[1.png]"),
     (GOOD | {"cat/odd.BMP": b"BM"}, "[cat/odd.BMP]"),
     ({"README.md": b"#", "LICENSE": b""}, ""),
