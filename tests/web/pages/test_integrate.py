@@ -51,7 +51,7 @@ def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KeyedService]:
             calibrated(client, config | {"name": name}, calibration=calibration, model=model)
 
         calibrate("digits", digits("calibration.npz"), digits("model.onnx"))
-        calibrate("scores", logits_of(), classes=HOSTILE)
+        calibrate("scores", logits_of(), classes=HOSTILE, measures=["margin", "entropy"])
         calibrate("two", set_of(3, dict.fromkeys(NAMES, (3,))), two_inputs(), classes=HOSTILE)
         draw, labels = np.random.default_rng(2).normal(size=(60, 3)), np.arange(60) % 3
         table = written({**dict(zip(COLUMNS, draw.T, strict=True)), "label": labels})
@@ -232,6 +232,12 @@ def test_pictures_are_sent_as_they_are(pages, key, tmp_path: Path) -> None:
 
 def test_without_a_model_it_says_why_there_is_no_file(pages) -> None:
     assert "browser" not in snippets(pages["scores"])
+
+
+def test_the_command_for_another_measure_sends_the_key_too(keyed, key) -> None:
+    visitor = Visitor(keyed)
+    visitor.sign_in(key)
+    assert "$HOWSURE_API_KEY" in visitor.open("/pages/calibrations/scores/measures").text
 
 
 def test_names_and_keys_are_no_part_of_the_code(pages, key) -> None:
