@@ -9,7 +9,7 @@ import pytest
 from served_requests import infer_body
 
 from service.child.onnx.model_inputs import ModelInputs
-from service.child.requests.body_decoder import BodyDecoder
+from service.child.requests.body_decoder import MOST_LAYOUTS, BodyDecoder
 from service.child.requests.limits import BodyLimits
 from service.errors import InvalidInput, MalformedRequest, ServiceError, TooLarge
 from service.graph.description import TensorSpec
@@ -90,6 +90,13 @@ def test_a_compressed_body_is_not_read_by_a_layout(decoder):
         decoder.decode(zipped, memoryview(body), LIMITS)
     assert decoder.decode_alike(zipped, body, max_rows=10, run_rows=100) is None
     assert decoder.decode_alike(plain, body, max_rows=10, run_rows=100) is not None
+
+
+def test_only_the_latest_layouts_are_kept(decoder):
+    bodies = [body_of(id=str(n)) for n in range(MOST_LAYOUTS + 1)]
+    for body in bodies:
+        read(decoder, *body)
+    assert read(decoder, *bodies[0]).is_checked
 
 
 def test_many_bodies_of_one_layout_are_read_together(decoder):

@@ -145,16 +145,24 @@ def sized(kind: str, width: int, height: int, **options: Any) -> bytes:
     content = bytearray(encoded(scene(8, 8), kind, **options))
     if kind == "JPEG":
         at, size = content.index(b"\xff\xc0") + 5, struct.pack(">HH", height, width)
-    else:
-        assert content[12:16] == b"VP8X"
+    elif content[12:16] == b"VP8X":
         at, size = 24, struct.pack("<I", width - 1)[:3] + struct.pack("<I", height - 1)[:3]
+    elif content[12:16] == b"VP8L":
+        at, size = 21, struct.pack("<I", (width - 1) | (height - 1) << 14)
+    else:
+        assert content[12:16] == b"VP8 "
+        at, size = 26, struct.pack("<HH", width, height)
     content[at : at + len(size)] = size
     return bytes(content)
 
 
-@pytest.mark.parametrize(
-    ("kind", "options"), [("JPEG", {}), ("PNG", {}), ("WEBP", {"icc_profile": b"none"})]
-)
+CLAIMS = [
+    *(("JPEG", {}), ("PNG", {}), ("WEBP", {"icc_profile": b"none"})),
+    *(("WEBP", {"lossless": True}), ("WEBP", {"quality": 50})),
+]
+
+
+@pytest.mark.parametrize(("kind", "options"), CLAIMS)
 def test_a_picture_of_too_many_pixels_is_refused_before_it_is_decoded(kind, options):
     # From just above the limit to where Pillow itself warns, and where it refuses.
     for width, height in ((8001, 8000), (10000, 10000), (16000, 16000)):

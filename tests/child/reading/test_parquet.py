@@ -61,6 +61,7 @@ CASES = {
     "no uncertainty": (with_uncertainty(with_null(AGE / 9, 4)), ".uncertainty_a[4]", "empty cell"),
     # Inputs.
     "nothing but the label": ({"label": LABELS}, "", "`label`"),
+    "dates of labels": (FEATURES | {"label": LABELS.astype("M8[s]")}, ".label", "int64"),
     "dates": (FEATURES | {"day": pa.array([0] * N, pa.date32())}, ".day", "`day`"),
     "a struct": (FEATURES | {"box": [{"x": 1}] * N}, ".box", "struct<x: int64> in `box`"),
     "ragged": (with_list([1] * 9), ".input_ids[17]", "8 values as in the rows before, got 9; pad"),

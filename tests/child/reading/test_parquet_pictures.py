@@ -102,6 +102,16 @@ def test_rows_without_a_picture_are_named(tmp_path, content):
         check_refused(path, f".image[{row}]", "", reading=AS_THEY_ARE)
 
 
+def test_all_broken_pictures_are_named_at_once(path):
+    for n_broken in (2, N):
+        pictures = [b"GIF89a"] * n_broken + PICTURES[n_broken:]
+        error = refusal(write(path, images(pictures)), reading=AS_THEY_ARE)
+        assert error.violations[0].message.startswith(f"{n_broken} ")
+        rows = range(min(n_broken, 10))
+        locations = [f"calibration.image[{row}]" for row in rows]
+        assert [one.location for one in error.violations[1:]] == locations
+
+
 def test_pictures_need_preprocessing(path):
     for named in ("config.preprocessing", *PRESETS):
         check_refused(write(path, IMAGES), ".image", named)

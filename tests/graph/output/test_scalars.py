@@ -3,13 +3,25 @@
 import numpy as np
 import pytest
 from classifier_files import skl2onnx_model
-from graph_models import FLOAT, constant, make_model, opsets, reference, serve, steps, value
+from graph_models import (
+    FLOAT,
+    constant,
+    load,
+    make_model,
+    opsets,
+    reference,
+    run_session,
+    serve,
+    steps,
+    value,
+)
 from onnx import TensorProto, helper
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 
 from service.errors import InvalidConfig, InvalidOnnxModel
-from service.graph.output.plan import plan_output
+from service.graph.output.plan import plan_output, probe_graph
+from service.graph.serving import build_serving_graph
 
 LOGITS = (3 * np.random.default_rng(0).normal(size=(16, 10))).astype(np.float32)
 
@@ -82,6 +94,11 @@ def test_what_is_made_from_a_classifier_s_probabilities_stays_so():
     model.graph.output.append(value("largest", ("N", 1)))
     served = serve(model, {"X": rows}, scalars=["largest"])
     assert served.choice.raw
+    probed = load(model)  # the graph of the probe serves as well
+    probe_graph(probed, plan_output(probed, scalars=["largest"]))
+    graph = build_serving_graph(probed, served.choice, top_k=(1,), with_scores=True)
+    answers = run_session(graph, {"X": rows})
+    np.testing.assert_array_equal(answers["howsure_scores"], served["scores"])
     expected = fitted.predict_proba(rows).max(axis=1)
     np.testing.assert_allclose(served["output_0"], expected, rtol=1e-4)
     np.testing.assert_allclose(served["top_scores"][:, 0], expected, rtol=1e-4)

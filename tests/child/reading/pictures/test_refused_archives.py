@@ -103,6 +103,8 @@ BROKEN_LAYOUTS = [
     ({"1.png": PICTURE, "1.cls": b"\xff"}, "[1.cls]"),
     ({"1.png": PICTURE, "1.cls": b"9" * 2000}, "[1.cls]"),
     ({"1.png": PICTURE, "1.cls": b"-1"}, ""),
+    ({"1.png": PICTURE, "1.cls": b"100000"}, ""),
+    (table(b"file,label\n\n1.png,\n"), "[labels.csv][0]"),
     ({"1.png": PICTURE, "1.json": b'{"label": true}'}, "[1.json].label"),
     ({"1.png": PICTURE, "1.json": b'{"label": 1, "cls": 1}'}, "[1.json]"),
     (JSON | {"2.json": b"[" * 9**5}, "[2.json]"),
