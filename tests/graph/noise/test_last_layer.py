@@ -22,8 +22,6 @@ from graph_models import (
 )
 from onnx import helper, numpy_helper
 from scipy.special import log_softmax, softmax
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
 from service.errors import InvalidConfig
@@ -273,9 +271,8 @@ def test_scikit_learns_network(classes):
     assert_agree(served(model, masks, {"X": rows}, resolve(model, {"X": rows})), logits)
 
 
-def refusal(model, tensor="y"):
-    messages = set()
-    choice = logits_choice(tensor=tensor)
+def refusal(model):
+    messages, choice = set(), logits_choice()
     for step in (
         lambda: expose_features(load(model), choice),
         lambda: served(model, draw_masks(4, 6), {"x": ROWS}, choice),
@@ -303,6 +300,9 @@ OTHER_ENDINGS = [
     # A residual connection around the layer.
     ("z = MatMul(h, W); skipped = MatMul(x, W); y = Add(z, skipped)", "2 .* 'x', 'h'"),
     ("z = Conv(h, wide); y = Flatten(z)", "2x3"),
+    # Classifiers of one node have no layer.
+    ("label, y = ai.onnx.ml.TreeEnsembleClassifier(h)", "ai.onnx.ml.TreeEnsembleClassifier"),
+    ("label, y = ai.onnx.ml.LinearClassifier<coefficients=[0.5]>(h)", "ml.LinearClassifier"),
 ]
 
 
@@ -324,16 +324,3 @@ def test_thousands_of_layers_are_counted_from_one_index():
     layers = [node("Conv", ["h", "K"], [name]) for name in names]
     model = model_of("y = Identity(c)", *layers, node("Concat", names, ["c"], axis=1))
     assert "4000" in refusal(model)
-
-
-@pytest.mark.parametrize(
-    ("estimator", "named"),
-    [
-        (RandomForestClassifier(3, max_depth=2), "TreeEnsembleClassifier"),
-        (LogisticRegression(), "LinearClassifier"),
-    ],
-)
-def test_classifiers_of_one_node_have_none(estimator, named):
-    labels = np.arange(7) % 3
-    model = skl2onnx_model(estimator, ROWS, labels, zipmap=False)
-    assert f"ai.onnx.ml.{named}" in refusal(model, model.graph.output[1].name)
