@@ -15,6 +15,7 @@ def report_on(client: httpx.Client, name: str, model: str, sets: str = "_float32
     made = calibrated(
         client,
         {"name": name, "bins": 10},
+        full=True,
         model=(DATA / model).read_bytes(),
         calibration=(DATA / f"calibration{sets}.npz").read_bytes(),
         evaluation=(DATA / f"evaluation{sets}.npz").read_bytes(),

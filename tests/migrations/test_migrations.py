@@ -57,24 +57,19 @@ FILLED_IN = {
 }
 
 
+RULES = ("columns", "foreign_keys", "unique_constraints", "indexes")
+
+
 def form_of(url):
     """Return columns, keys, indexes and rules of every table, in no order."""
     with connected(url) as connection:
-        inspector = sa.inspect(connection)
-        rules = [
-            inspector.get_multi_pk_constraint(),
-            inspector.get_multi_columns(),
-            inspector.get_multi_foreign_keys(),
-            inspector.get_multi_unique_constraints(),
-            inspector.get_multi_indexes(),
-        ]
-        return {
-            table: [json.dumps(of[key], default=str, sort_keys=True) for of in rules[:1]]
-            + [sorted(json.dumps(one, default=str) for one in of[key]) for of in rules[1:]]
-            + [checks]
-            for key, checks in inspector.get_multi_check_constraints().items()
-            for table in key[1:]
-        }
+        inspector, forms = sa.inspect(connection), {}
+        for table in inspector.get_table_names():
+            rules = [getattr(inspector, f"get_{rule}")(table) for rule in RULES]
+            rules.append([inspector.get_pk_constraint(table)])
+            forms[table] = [sorted(json.dumps(one, default=str) for one in of) for of in rules]
+            forms[table].append(inspector.get_check_constraints(table))
+        return forms
 
 
 def checks_of(url):
@@ -94,25 +89,17 @@ def rows_of(url):
 def projected(rows, onto, is_lost=lambda *_: False, changed=MappingProxyType({})):
     """Return what of the rows there are tables and columns for in another state of the schema."""
 
-    def value_of(table, column, value):
-        of_column = changed.get(table, {}).get(column)
-        return value if of_column is None else of_column.get(value, value)
-
-    return {
-        name: in_order(
-            [
-                {
-                    column: value_of(name, column, value)
-                    for column, value in row.items()
-                    if column in onto[name][0]
-                }
-                for row in of
-                if not is_lost(name, row)
-            ]
-        )
-        for name, of in rows.items()
-        if name in onto
-    }
+    tables = {}
+    for name in rows.keys() & onto.keys():
+        kept = [row for row in rows[name] if not is_lost(name, row)]
+        tables[name] = [
+            {key: row[key] for key in row.keys() & onto[name][0].keys()} for row in kept
+        ]
+        for column, values in changed.get(name, {}).items():
+            for row in tables[name]:
+                row[column] = values.get(row[column], row[column])
+        tables[name] = in_order(tables[name])
+    return tables
 
 
 def assert_new_columns_are_filled_in(before, after, filled_in):
@@ -127,8 +114,7 @@ def assert_new_columns_are_filled_in(before, after, filled_in):
 
 def serve_learned(url, *, served):
     with connected(url) as connection:
-        update = sa.text("UPDATE bin_table SET served = :served WHERE id = 12")
-        assert connection.execute(update, {"served": served}).rowcount == 1
+        connection.execute(sa.update(models.BinTable).filter_by(id=12).values(served=served))
 
 
 def test_each_step_down_and_up_keeps_the_tables_and_every_row_that_there_is_room_for(

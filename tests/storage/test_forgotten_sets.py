@@ -15,7 +15,6 @@ from stored_rows import (
     stored,
 )
 
-import models
 from service.jobs.queue import MAX_ATTEMPTS, LeaseLost
 
 EXPIRED = -1.0
@@ -103,18 +102,3 @@ def test_an_evaluation_that_ends_leaves_the_sets_of_others(
     left = [places(evaluations.by_id(row.id)) for row in rows]
     assert left == [[("evaluation_records", 0)], [], [("evaluation", 0), ("evaluation", 1)]]
     assert places(calibrations.get(calibration.id)) == [*GIVEN, RECORDS]
-
-
-def test_a_refit_that_ends_leaves_its_source_and_itself_what_was_kept(
-    database, calibrations
-) -> None:
-    """Whoever of the two is deleted last has all files to remove."""
-    source, queue = put(database), queue_of(database)
-    queue.publish(claimed(queue), rows=[], artifacts=[], keep_sets=True)
-    rows = [source]
-    for end in (partial(queue.publish, rows=[], artifacts=[]), queue.cancel):
-        copy = models.Calibration(id=uuid.uuid4(), config={}, warnings=[])
-        rows.append(calibrations.add_refit(source.id, copy))
-        end(claimed(queue))
-    for row in rows:
-        assert places(calibrations.get(row.id)) == GIVEN

@@ -39,6 +39,7 @@ def refit(calibrations, source):
 
 
 def finished_refit(database, source):
+    """Return a refit that has ended, and keeps all files: whoever is deleted last removes them."""
     row = refit(InTransactions(database, CalibrationRepository), source)
     queue = queue_of(database)
     queue.publish(claimed(queue), rows=[], artifacts=[], accuracy={"1": 0.8})

@@ -21,27 +21,19 @@ STOP_SECONDS = 30
 
 
 class S3Server:
-    """Serves one bucket; may be stopped and started again at its port, with what it holds."""
+    """Serves one bucket."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         (folder / BUCKET).mkdir(parents=True)
-        self.port = 0
 
     def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
-    def start(self) -> None:
         self._process = subprocess.Popen(
             [
                 _rclone(),
                 "serve",
                 "s3",
-                f"--addr=127.0.0.1:{self.port}",
+                "--addr=127.0.0.1:0",
                 f"--auth-key={KEY},{SECRET}",
                 str(self._folder),
             ],
@@ -55,9 +47,9 @@ class S3Server:
         # A log that nobody reads would stop it when the pipe is full.
         self._reader = threading.Thread(target=self._process.stderr.read, daemon=True)
         self._reader.start()
+        return self
 
-    def stop(self) -> None:
-        """Kill it: whoever waits for an answer gets none."""
+    def __exit__(self, *_: object) -> None:
         self._process.kill()
         self._process.wait(STOP_SECONDS)
         self._reader.join(STOP_SECONDS)
