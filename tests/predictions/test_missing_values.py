@@ -160,7 +160,7 @@ def test_nan_in_json_is_told_to_be_null_and_booleans_count_as_in_a_table(client,
 def test_models_that_do_not_handle_them_are_told_apart(client) -> None:
     model = of_rows(node("Mul", ["x", "scale"], ["y"]), shape=("N", 3), scale=[4.0] * 3)
     parts = {"model": model.SerializeToString(), "calibration": csv_of(TABLE, LABELS)}
-    answer = calibrate(client, config=quick_config(name="none"), **parts).json()
+    answer = calibrate(client, config=quick_config(name="no-rows-lost"), **parts).json()
     assert answer["status"] == "failed"
     (violation,) = answer["error"]["errors"]
     assert violation["location"] == f"calibration[{np.flatnonzero(TABLE.income.isna())[0]}]"
