@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from sample_strategies import judged_uncertainties, uncertainties
 
 from howsure.statistics.bins.fit import fit_bin_table
+from howsure.statistics.bins.intervals import INTERVALS, IntervalOptions
 
 WAYS = pytest.mark.parametrize(
     ("lookup", "monotone"),
@@ -30,23 +31,18 @@ def test_edges_ascend_and_counts_add_up(lookup, monotone, data, n_bins):
     )
 
 
-@WAYS
-@given(data=judged_uncertainties(), n_bins=st.integers(1, 40))
-def test_equal_values_get_equal_answers(lookup, monotone, data, n_bins):
-    uncertainty, hits = data
-    table = fit_bin_table(uncertainty, hits, n_bins=n_bins, lookup=lookup, monotone=monotone)
-    found = table.look_up(uncertainty)
-    for value in np.unique(uncertainty):
-        same = uncertainty == value
-        assert len(np.unique(found.bin[same])) == len(np.unique(found.probability[same])) == 1
+INTERVAL_OPTIONS = st.builds(
+    IntervalOptions, st.sampled_from(sorted(INTERVALS)), st.just(0.9), simultaneous=st.booleans()
+)
 
 
 @WAYS
-@given(data=judged_uncertainties(), others=uncertainties(), n_bins=st.integers(1, 40))
-def test_the_interval_holds_the_probability_in_any_batch(lookup, monotone, data, others, n_bins):
-    uncertainty, hits = data
-    table = fit_bin_table(uncertainty, hits, n_bins=n_bins, lookup=lookup, monotone=monotone)
-    found = table.look_up(others)
+@given(judged_uncertainties(), uncertainties(), st.integers(1, 40), INTERVAL_OPTIONS)
+def test_the_interval_holds_the_probability_in_any_batch(
+    lookup, monotone, data, others, n_bins, interval
+):
+    options = {"lookup": lookup, "monotone": monotone, "interval": interval}
+    found = (table := fit_bin_table(*data, n_bins=n_bins, **options)).look_up(others)
     assert ((found.lower >= 0.0) & (found.upper <= 1.0)).all()
     assert ((found.probability > 0.0) & (found.probability < 1.0)).all()
     assert ((found.lower <= found.probability) & (found.probability <= found.upper)).all()

@@ -5,11 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
-from sample_strategies import judged_uncertainties
 from scipy.stats import sem
 
 from howsure.statistics.bins.fit import candidate_bins, choose_bins, fit_bin_table
-from howsure.statistics.bins.intervals import INTERVALS, IntervalOptions
 
 RNG = np.random.default_rng(11)
 UNCERTAINTY = RNG.exponential(size=2000).astype(np.float32)
@@ -24,21 +22,6 @@ def test_counts_and_hits_are_those_of_a_plain_loop():
         assert table.mean_uncertainty[i] == pytest.approx(UNCERTAINTY[inside].mean(), rel=1e-6)
     assert table.prior.accuracy == HITS.mean()
     np.testing.assert_allclose(table.probability, (table.hits + HITS.mean()) / (table.counts + 1.0))
-
-
-@given(
-    judged_uncertainties(), st.integers(1, 30), st.floats(0.01, 100),
-    st.sampled_from(sorted(INTERVALS)), st.booleans(),
-)  # fmt: skip
-def test_intervals_hold_the_served_probability(data, n_bins, strength, method, simultaneous):
-    options = {"interval": IntervalOptions(method, 0.9, simultaneous=simultaneous)}
-    options |= {"n_bins": n_bins, "prior_strength": strength}
-    for lookup in ("step", "interpolated"):
-        found = fit_bin_table(*data, lookup=lookup, **options).look_up(data[0])
-        assert (found.lower <= found.probability).all()
-        assert (found.probability <= found.upper).all()
-        assert ((found.lower >= 0) & (found.upper <= 1)).all()
-        assert ((found.probability > 0) & (found.probability < 1)).all()
 
 
 def test_pooled_bins_keep_their_samples_and_mean():

@@ -1,7 +1,5 @@
 """The smooth lookup: a curve stored as knots, close to the spline that it was read from."""
 
-import json
-
 import numpy as np
 import pytest
 from scipy.special import expit
@@ -134,14 +132,6 @@ def test_one_point(always, expected):
     curve = curve_of(np.full(40, 0.5, dtype=np.float32), np.arange(40) % 4 > 0)
     assert curve.uncertainty.tolist() == [0.5]
     assert curve.probability == pytest.approx(0.75)
-
-
-def test_neither_the_order_of_samples_nor_json_changes_a_bit():
-    uncertainty, hits = drawn(500)
-    order = np.random.default_rng(1).permutation(500)
-    one, other = curve_of(uncertainty, hits), curve_of(uncertainty[order], hits[order])
-    again = Curve.from_dict(json.loads(json.dumps(one.to_dict())))
-    assert one.to_dict() == other.to_dict() == again.to_dict()
 
 
 def test_a_simultaneous_level_is_shared_among_the_knots():

@@ -33,14 +33,6 @@ def by_scikit_learn(features, hits):
     return model.decision_function(scaled)
 
 
-def test_newton_finds_the_same_fit():
-    rng = np.random.default_rng(0)
-    features = rng.normal(size=(400, 3)) * [1.0, 100.0, 0.01] + [0.0, 50.0, 3.0]
-    hits = rng.random(400) < expit(features @ [0.5, 0.02, 100.0] - 301.0)
-    found = fit_logistic(features, hits).log_odds(features)
-    np.testing.assert_allclose(found, by_scikit_learn(features, hits), atol=1e-4)
-
-
 @pytest.mark.parametrize("k", [1, 5])
 def test_quadratic(records, k):
     samples = EventSamples(records, k)

@@ -19,8 +19,9 @@ COLUMNS = replace(OF_DROPOUT, uncertainty=OF_DROPOUT.uncertainty | OF_GRADIENT.u
 
 
 def built(top_k=(1, 5)):
-    keys = np.arange(N_SAMPLES, dtype=np.uint32)
-    return build_records(LOG_P[:, 0], LABELS, tie_keys=keys, top_k=top_k)
+    keys, each = np.arange(N_SAMPLES, dtype=np.uint32), np.arange(N_SAMPLES)
+    records = build_records(LOG_P[:, 0], LABELS, tie_keys=keys, top_k=top_k)
+    return replace(records, weight=1.0 + each, group=each // 3)
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +99,7 @@ MEAN, RANK = "mean_log_probability_dropout_variance", "mean_label_rank_dropout_v
     (f"{MEAN}@5", lambda a: a.astype(np.float32), f"{MEAN}@5 must be float64"),
     (f"{RANK}@5", lambda a: a[:-1], r"must be int32 of shape \(40,\)"),
     (f"{RANK}@7", lambda _: np.zeros(40, np.int32), "@7'. lack one"),
+    ("weight", lambda a: a * 0.0, "weight must hold positive"),
     ("mean_of_something", lambda _: np.zeros(40), "unknown .'mean_of_something'"),
 ])  # fmt: skip
 def test_arrays_that_break_the_layout_are_refused(records, name, change, rule):
