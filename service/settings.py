@@ -66,7 +66,6 @@ class Settings(BaseSettings):
     worker_port: int = Field(
         8001, ge=0, le=65535, description="Port for health and metrics of `howsure worker`."
     )
-    processes: int = Field(1, ge=1, le=256, description="Server processes, all on the same port.")
     data_dir: Path = Field(
         Path("howsure-data"), description="Folder for the database, the artifacts and the uploads."
     )

@@ -17,13 +17,6 @@ def exit_with_parent(parent: int) -> None:
     A run that never ends would not notice that the parent closed the socket. On other systems than
     Linux the child notices it between two requests.
     """
-    die_with_parent(parent)
-    with suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text(FIRST_TO_GO)
-
-
-def die_with_parent(parent: int) -> None:
-    """Have the kernel kill this process when its parent dies; Linux only."""
     if sys.platform != "linux":
         return
     libc = ctypes.CDLL(None, use_errno=True)
@@ -31,3 +24,5 @@ def die_with_parent(parent: int) -> None:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
     if os.getppid() != parent:
         os._exit(0)  # it died before the call above
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text(FIRST_TO_GO)

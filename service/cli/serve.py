@@ -11,7 +11,6 @@ from rich.console import Console
 
 from service.cli.failure import CommandFailed
 from service.cli.local import load_settings, opened_stores, pepper_of, prepare, require_sandbox
-from service.cli.processes.supervisor import Supervisor
 from service.cli.server import Server, address_of, bind, listen
 from service.cli.stopping import until_stopped
 from service.settings import Settings
@@ -66,9 +65,6 @@ def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
     port: Annotated[int | None, typer.Option(help="Port; 0 picks a free one.")] = None,
     data_dir: DataDirOption = None,
-    processes: Annotated[
-        int | None, typer.Option(help="Server processes, all on the same port.")
-    ] = None,
     no_worker: Annotated[
         bool, typer.Option("--no-worker", help="Run no jobs; `howsure worker` runs them elsewhere.")
     ] = False,
@@ -78,7 +74,6 @@ def serve(
         host=host,
         port=port,
         data_dir=data_dir,
-        processes=processes,
         workers=0 if no_worker else None,
     )
     with until_stopped():
@@ -99,9 +94,6 @@ def _serve(settings: Settings) -> None:
         shown = {"documentation": f"{address}/docs", "data": data}
         _announce(settings, f"howsure answers on {address}", shown, "answering", address, data=data)
 
-    if settings.processes > 1:
-        Supervisor(settings, listener, announce).run()
-        return
     from service.app import create_app
 
     def ready() -> None:

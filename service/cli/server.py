@@ -23,8 +23,8 @@ from service.cli.failure import CommandFailed
 _WAITING_CONNECTIONS = 2048
 
 
-def bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
-    """Return a bound socket; ``shared`` lets other processes bind to the same port.
+def bind(host: str, port: int) -> socket.socket:
+    """Return a bound socket.
 
     Raises
     ------
@@ -34,8 +34,6 @@ def bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    if shared:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     # Accepted connections inherit it. Without it small responses wait for the client's next ACK.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     try:
@@ -267,8 +265,7 @@ class Server(uvicorn.Server):
         """Refuse new connections, and accept those that clients have begun."""
         loop = asyncio.get_running_loop()
         for server in self.servers:
-            # Listeners that several processes share are not here; the other processes go on.
-            refused = [one for one in getattr(server, "sockets", ()) if not refuse_new(one)]
+            refused = [one for one in server.sockets if not refuse_new(one)]
             accepted = [connection for one in refused for connection in accept_last(one)]
             if refused:
                 server.close()

@@ -1,13 +1,11 @@
-"""Metrics as plain values, to be sent from one process to another."""
+"""Counters and histograms that cost little where they count."""
 
 import threading
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
-from typing import TypeAlias
 
-import msgspec
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -106,49 +104,3 @@ class HistogramFamily(Collector):
         for labels, found in list(self._observed.items()):
             found.add_to(family, labels)
         return [family]
-
-
-Labels: TypeAlias = tuple[tuple[str, str], ...]
-Series: TypeAlias = tuple[str, Labels]
-
-
-class Family(msgspec.Struct, frozen=True):
-    """All series of one metric with their values, in the order in which they are shown."""
-
-    name: str
-    documentation: str
-    type: str
-    values: dict[Series, float]
-
-
-def families_of(collector: Collector) -> list[Family]:
-    """Return the current metrics of a collector."""
-    return [
-        Family(
-            metric.name,
-            metric.documentation,
-            metric.type,
-            {
-                (sample.name, tuple(sample.labels.items())): sample.value
-                for sample in metric.samples
-            },
-        )
-        for metric in collector.collect()
-    ]
-
-
-def as_text(families: Sequence[Family]) -> bytes:
-    """Return the families in the text format of Prometheus."""
-    return generate_latest(_Collected(families))
-
-
-class _Collected(Collector):
-    def __init__(self, families: Sequence[Family]) -> None:
-        self._families = families
-
-    def collect(self) -> Iterable[Metric]:
-        for family in self._families:
-            metric = Metric(family.name, family.documentation, family.type)
-            for (name, labels), value in family.values.items():
-                metric.add_sample(name, dict(labels), value)
-            yield metric

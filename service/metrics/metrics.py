@@ -16,9 +16,7 @@ from service.metrics.answers import AnswerCounts
 from service.metrics.families import (
     ROWS,
     CountFamily,
-    Family,
     HistogramFamily,
-    families_of,
 )
 
 ROUTE = ("method", "route")
@@ -211,21 +209,7 @@ class Metrics:
         self.sweeps = SweepMetrics(self._registry)
         self._registry.register(self.answers)
         ProcessCollector(registry=self._registry)
-        self._of_all: Callable[[], bytes] | None = None
 
     def render(self) -> bytes:
-        """Return all metrics in the text format of `CONTENT_TYPE`.
-
-        One of several server processes returns the sum of all of them.
-        """
-        if self._of_all is not None:
-            return self._of_all()
+        """Return all metrics in the text format of `CONTENT_TYPE`."""
         return generate_latest(self._registry)
-
-    def families(self) -> list[Family]:
-        """Return the metrics of this process only."""
-        return families_of(self._registry)
-
-    def share(self, of_all: Callable[[], bytes]) -> None:
-        """Let `render` return the result of this function: the metrics of all server processes."""
-        self._of_all = of_all
