@@ -18,18 +18,6 @@ def mended(finding, labels):
     return followed(remedy.code, labels=labels)["labels"]
 
 
-@pytest.mark.parametrize("added", [1, -1, 3, 5])
-@pytest.mark.parametrize("n_samples", [60, 2000])
-def test_labels_around_the_last_class(added, n_samples):
-    logits, labels = calibrated(n_samples, seed=2)
-    found = found_in(logits, (labels + added) % 10)
-    figures = found[SHIFTED].figures
-    assert figures["offset"] % 10 == -added % 10
-    assert figures["shifted_accuracy"] == np.mean(logits.argmax(axis=1) == labels)
-    assert found[SHIFTED].level == "warning"
-    assert PERMUTED not in found
-
-
 @pytest.mark.parametrize("added", [1, 24])
 def test_labels_of_a_model_with_further_classes(added):
     """A model that has a class for the background, say, before those of the labels."""
@@ -40,11 +28,14 @@ def test_labels_of_a_model_with_further_classes(added):
     assert figures["accuracy"] < 0.1 < figures["shifted_accuracy"]
 
 
-@pytest.mark.parametrize(("n_samples", "n_classes"), [(300, 2), (400, 1000)])
-def test_two_classes_and_a_thousand(n_samples, n_classes):
-    logits, labels = calibrated(n_samples, n_classes=n_classes, seed=5, spread=5.0)
-    figures = found_in(logits, (labels + 1) % n_classes)[SHIFTED].figures
-    assert (figures["offset"] + 1) % n_classes == 0
+@pytest.mark.parametrize(
+    ("n_samples", "n_classes", "added"), [(300, 2, 1), (400, 1000, 1), (60, 10, 5), (60, 10, -1)]
+)
+def test_labels_around_the_last_class(n_samples, n_classes, added):
+    logits, labels = calibrated(n_samples, n_classes=n_classes, seed=2, spread=5.0)
+    figures = found_in(logits, (labels + added) % n_classes)[SHIFTED].figures
+    assert (figures["offset"] + added) % n_classes == 0
+    assert figures["shifted_accuracy"] == np.mean(logits.argmax(axis=1) == labels)
 
 
 def test_neighbours_that_are_often_confused_are_not_shifted():
@@ -57,15 +48,11 @@ def test_neighbours_that_are_often_confused_are_not_shifted():
     assert not found_in(logits, labels)
 
 
-@pytest.mark.parametrize(("n_classes", "n_samples"), [(3, 200), (10, 150), (200, 4000)])
+@pytest.mark.parametrize(("n_classes", "n_samples"), [(10, 150), (200, 4000)])
 def test_another_order_is_found(n_classes, n_samples):
     logits, labels = calibrated(n_samples, n_classes=n_classes, seed=1, spread=6.0)
     order = np.random.default_rng(2).permutation(n_classes)
-    if n_classes == 3:
-        order = np.array([1, 0, 2])
-    found = found_in(logits, order[labels])
-    figures = found[PERMUTED].figures
-    assert found[PERMUTED].level == "warning"
+    figures = found_in(logits, order[labels])[PERMUTED].figures
     assert figures["matched_accuracy"] > figures["accuracy"] + 0.4
     assert figures["classes_renamed"] <= np.count_nonzero(order != np.arange(n_classes))
     assert 0.3 * n_samples < figures["samples"] < 0.7 * n_samples
