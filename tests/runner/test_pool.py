@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from own_process import run_apart
 from runner_children import StartedChildren, wait_until
 from runner_models import (
     check_head,
@@ -112,29 +111,6 @@ def test_waiting_for_a_busy_child_has_an_end(own_pool, tmp_path):
     os.kill(process.pid, signal.SIGCONT)
     busy.join()
     load(own_pool, other)
-
-
-WITHOUT_ONNX = """
-import sys
-from pathlib import Path
-import numpy as np
-from service.runner.messages.onnx_models import OnnxModelFiles
-from service.runner.pool import RunnerPool
-
-with RunnerPool(device="auto", threads=1) as pool:
-    files = OnnxModelFiles(Path(sys.argv[1]))
-    x = np.ones((4, 6), dtype=np.float32)
-    resolved = pool.inspect(files, top_k=[1, 5], trial={"x": x}).resolved
-    pool.predict(files, resolved, {"x": x})
-    pool.record(files, resolved, {"x": x}, np.zeros(4, dtype=int), seed=0)
-unwanted = ("onnx", "onnxruntime", "google")
-print(sorted(name for name in sys.modules if name.split(".")[0] in unwanted) or "none")
-"""
-
-
-def test_the_parent_imports_no_onnx(tmp_path):
-    path = save(tmp_path, linear()).path
-    assert run_apart(WITHOUT_ONNX, path, folder=tmp_path) == "none\n"
 
 
 @pytest.mark.parametrize(("n_bytes", "seconds"), [(0, 2), (64 * 1024**2, 6), (2**40, 60)])

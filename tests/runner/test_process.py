@@ -97,8 +97,7 @@ def test_a_child_is_locked_in_and_limited_before_it_reads_a_model(tmp_path, star
     assert wait_until(lambda: all(is_gone(child.pid) for child in started.children))
 
 
-LIES = ["another sequence", "another kind", "nonsense", "enormous arrays", "long fields"]
-LIES += ["an unknown failure", "a failure without text"]
+LIES = ["another sequence", "another kind", "nonsense", "enormous arrays", "an unknown failure"]
 
 
 @pytest.mark.parametrize(
@@ -214,15 +213,6 @@ def test_the_next_child_is_started_in_reserve(spawner, starts):
     first = spawner.take()
     assert wait_until(lambda: spawner._spare is not None)
     assert spawner.take() is starts.children[1] is not first
-
-
-def test_children_die_with_the_spawner(spawner, starts):
-    starts.start = RunnerProcess.start  # a fork does not die with the thread that wanted it
-    spawner.take()
-    spawner.close()
-    assert wait_until(lambda: all(is_gone(child.pid) for child in starts.children))
-    with pytest.raises(Overloaded):
-        spawner.take()
 
 
 @pytest.mark.parametrize("was_ready", [False, True])

@@ -97,25 +97,11 @@ async def test_a_model_is_loaded_once_for_all_waiting_requests(pool, make):
 
 
 async def test_the_least_recently_used_model_is_evicted_and_no_busy_one(pool, make):
-    async with at_work(pool.serve, max_models=2) as work:
+    async with at_work(pool.serve, max_models=3) as work:
         _, busy = await work.hold(make(9))
-        await work.load(make(0), make(1))
-        assert work.loaded() == {"9", "1"}
-        await work.load(make(0))
-        assert work.loaded() == {"9", "0"}
-        assert not busy.answered.done()
-    async with at_work(pool.serve, max_models=2) as work:
         await work.load(make(0), make(1), make(0), make(2))
-        assert work.loaded() == {"0", "2"}
-
-
-async def test_a_model_without_room_waits_for_a_limited_time(pool, make):
-    async with at_work(pool.serve, max_models=1) as work:
-        _, busy = await work.hold(make(9))
-        waiting = work.ask(make(0))
-        work.drop(busy)  # the child is still at it
-        advance(module.ROOM_WAIT_SECONDS)
-        assert type(await outcome(waiting)) is Overloaded
+        assert work.loaded() == {"9", "0", "2"}
+        assert not busy.answered.done()
 
 
 async def test_memory_is_kept_within_bounds_except_for_the_last_and_for_busy_models(pool, make):
@@ -178,36 +164,20 @@ async def test_the_error_of_a_rehearsal_is_reported_and_the_child_closed(make, e
         assert work.state(model).error is None
 
 
-async def loading(work, make):
-    """Ask a model that never finishes to load: a row is run until the child is killed."""
+async def test_closing_fails_all_requests_and_ends_all_children(make):
     began = threading.Event()
 
     def rehearse(run, _):
-        while True:
+        while True:  # until the child is killed
             run({"x": rows(1)})
             began.set()
 
-    model = make(0, rehearse=rehearse)
-    requests = [work.ask(model) for _ in range(3)]
-    await asyncio.to_thread(began.wait, 20)
-    return requests
-
-
-async def test_a_child_killed_while_it_loads_fails_the_waiting_requests(make):
-    async with own_children() as (work, children):
-        waiting = await loading(work, make)
-        for pid in children.pids():
-            os.kill(pid, signal.SIGKILL)
-        for error in await outcomes(waiting):
-            assert type(error) is OnnxModelCrashed
-        assert work.models.count_loaded() == 0
-
-
-async def test_closing_fails_all_requests_and_ends_all_children(make):
     async with own_children(max_models=2) as (work, children):
         _, running = await work.hold(make(9))
         behind = work.ask(make(9))
-        waiting = await loading(work, make)
+        model = make(0, rehearse=rehearse)
+        waiting = [work.ask(model) for _ in range(3)]
+        await asyncio.to_thread(began.wait, 20)
         no_room = work.ask(make(1))
         await work.models.close()
         for error in await outcomes([running, behind, *waiting, no_room]):
@@ -237,15 +207,16 @@ async def end_process(work, model, number):
 
 
 async def test_a_model_that_crashes_three_times_is_quarantined_for_a_while(pool, make):
+    """A process that is killed from outside does not count."""
     async with at_work(pool.serve) as work:
-        for _ in range(2):
-            await end_process(work, make(0), signal.SIGSEGV)
+        for number in (signal.SIGSEGV, signal.SIGKILL, signal.SIGSEGV):
+            await end_process(work, make(0), number)
             assert work.state(make(0)).status == "unloaded"
-        pid, asked = await work.hold(make(0))
+        pid, running = await work.hold(make(0))
         waiting = work.ask(make(0), rows(9))
         os.kill(pid, signal.SIGSEGV)
         os.kill(pid, signal.SIGCONT)
-        assert isinstance(await outcome(asked), OnnxModelQuarantined | OnnxModelCrashed)
+        assert isinstance(await outcome(running), OnnxModelQuarantined | OnnxModelCrashed)
         assert isinstance(await outcome(waiting), OnnxModelQuarantined)
         assert work.held() == (0, 0)
         with pytest.raises(OnnxModelQuarantined, match="SIGSEGV") as refused:
@@ -254,13 +225,6 @@ async def test_a_model_that_crashes_three_times_is_quarantined_for_a_while(pool,
         assert work.state(make(0)).status == "failed"
         assert (await outcome(work.ask(make(1)))).order
         advance(module.COOL_DOWN_SECONDS)
-        assert (await outcome(work.ask(make(0)))).order
-
-
-async def test_a_process_killed_from_outside_does_not_count_as_a_crash(pool, make):
-    async with at_work(pool.serve) as work:
-        for _ in range(3):
-            await end_process(work, make(0), signal.SIGKILL)
         assert (await outcome(work.ask(make(0)))).order
 
 

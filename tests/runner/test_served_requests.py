@@ -3,8 +3,6 @@
 import asyncio
 import os
 import signal
-from dataclasses import asdict
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +16,6 @@ from runner_models import (
     save,
 )
 from served_requests import (
-    LIMITS,
     Resolving,
     assert_alike,
     at_work,
@@ -95,20 +92,6 @@ async def test_a_request_whose_timeout_passes_fails_before_its_run_or_in_it(pool
         os.kill(pid, signal.SIGCONT)
         await work.load(model)
         assert work.state(model).pid == pid
-
-
-async def test_a_run_that_takes_too_long_fails_its_request_alone(pool, endless):
-    limits = SimpleNamespace(**asdict(LIMITS))
-    async with at_work(pool.serve, limits=limits) as work:
-        await work.load(endless)
-        limits.run_seconds = 0.3  # of this request alone
-        long = work.ask(endless, rows(1) + 2000)
-        await until(lambda: work.models.running)
-        limits.run_seconds = LIMITS.run_seconds
-        waiting = [work.ask(endless) for _ in range(3)]
-        assert isinstance(await outcome(long), DeadlineExceeded)
-        for answer in await outcomes(waiting):
-            assert answer.outputs.top_classes.shape == (1, 5)
 
 
 @pytest.mark.parametrize("is_busy", [True, False])

@@ -71,11 +71,6 @@ def is_gone(pid):
     return state == "Z" and n_threads <= 1
 
 
-def descriptors():
-    """Return the number of open files of this process."""
-    return len(list(Path("/proc/self/fd").iterdir()))
-
-
 def sockets_and_pipes():
     """Return those that this process has open; none of them ever gets the name of another."""
     found = set()
