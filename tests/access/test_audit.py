@@ -13,6 +13,8 @@ from running_service import WAIT, calibrated, evaluate, quick_config
 from service.access.guard import MOST_REFUSALS
 from service.access.route_table import ROUTES
 
+pytestmark = pytest.mark.process
+
 # They take a body to ask with, and change nothing; or write of themselves: whoever signs in is not
 # known before.
 UNNAMED = ("/predict", "/infer", "/index", "/try", "/sign-in", "/sign-out")

@@ -20,6 +20,8 @@ from service.app import create_app
 from service.http import prediction_exchange as hot
 from service.settings import Settings
 
+pytestmark = pytest.mark.process
+
 CREATED, NO_CONTENT, NOT_FOUND = httpx.codes.CREATED, httpx.codes.NO_CONTENT, httpx.codes.NOT_FOUND
 MALFORMED = "no%00such%ff@x"
 # Forms of who is not known yet, which ask for a token of the page they are on.

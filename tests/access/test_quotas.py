@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from hot_fronts import Answer, Connection, answer_to, request
 from keyed_service import KeyedService, keyed_service, logits_of
 from runner_children import wait_until
@@ -22,6 +23,8 @@ from running_service import (
 )
 
 from service.access.api_keys import limit_tenant
+
+pytestmark = pytest.mark.process
 
 CREATED, ACCEPTED = httpx.codes.CREATED, httpx.codes.ACCEPTED
 TOO_MANY, NO_ROOM = httpx.codes.TOO_MANY_REQUESTS, httpx.codes.INSUFFICIENT_STORAGE

@@ -12,6 +12,8 @@ from running_service import DIGITS_PARTS, calibrated
 
 from service.access.api_keys import limit_tenant
 
+pytestmark = pytest.mark.process
+
 OK, TOO_MANY = httpx.codes.OK, httpx.codes.TOO_MANY_REQUESTS
 UNAUTHORIZED = httpx.codes.UNAUTHORIZED
 PREDICT = b'{"calibration":"outputs","logits":[%b]}'

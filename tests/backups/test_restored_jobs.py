@@ -15,6 +15,7 @@ def run(place, job):
         return collect_report(workspace, row.tenant_id, str(row.id))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("dialect", ["sqlite"])
 def test_a_job_is_run_on_what_is_restored(database_url, other_dialect, empty_place, tmp_path):
     place = StoredPlace(database_url, tmp_path / "artifacts")

@@ -26,6 +26,7 @@ def handed_back(rows):
     )
 
 
+@pytest.mark.process
 @BOTH_DIALECTS
 def test_rows_and_files_are_restored_into_the_other_database(
     place, backup, other_dialect, empty_place

@@ -100,6 +100,7 @@ def test_an_epilogue_and_an_empty_file_field_are_ignored(tmp_path: Path) -> None
         upload.discard()
 
 
+@pytest.mark.process
 def test_memory_does_not_grow_with_the_body(tmp_path: Path) -> None:
     n_bytes = 50 * MEBIBYTE
     rules = RULES | {"model": PartRule(max_bytes=n_bytes, repeatable=False, is_file=True)}

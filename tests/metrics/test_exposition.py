@@ -12,6 +12,7 @@ from service.storage.database import open_database
 AWAY = ["postgresql+psycopg://nobody@127.0.0.1:1/none", "sqlite:///{folder}/empty.sqlite3"]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("url", AWAY)
 def test_jobs_are_left_out_while_the_database_is_away(database, tmp_path, url) -> None:
     away = open_database(url.format(folder=tmp_path))

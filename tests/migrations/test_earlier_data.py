@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from running_service import DIGITS_PARTS, calibrated, service_on
 
+pytestmark = pytest.mark.process
+
 ARCHIVE = Path(__file__).parents[1] / "data" / "earlier" / "data.tar.xz"
 
 

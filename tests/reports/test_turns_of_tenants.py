@@ -14,6 +14,8 @@ import pytest
 from keyed_service import KeyedService, keyed_service, logits_of
 from running_service import calibrated
 
+pytestmark = pytest.mark.process
+
 # More than the threads of all requests together.
 MANY = 60
 # Far less than the drawing process may take.

@@ -57,6 +57,7 @@ open_artifact_store(sys.argv[1]).put_file(sys.argv[2], Path("/dev/stdin"))
 """
 
 
+@pytest.mark.process
 def test_an_upload_that_is_killed_leaves_what_the_sweeper_can_see(store, folder):
     command = [sys.executable, "-c", PUT_STANDARD_INPUT, folder, KEY]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as child:

@@ -42,6 +42,8 @@ from service.storage.tenants import (
     unfinished_jobs,
 )
 
+pytestmark = pytest.mark.process
+
 OURS = twin_of(TENANT_ID)
 THEIRS = HEAD_ROWS["calibration"][0]["id"]
 THEIRS_OTHER = HEAD_ROWS["calibration"][1]["id"]

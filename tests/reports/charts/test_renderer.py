@@ -52,6 +52,7 @@ def test_threads_have_their_own_pictures(renderer, some):
         assert f">Finding {at}</title>" in picture
 
 
+@pytest.mark.process
 def test_no_process_is_left():
     renderer = Renderer()
     renderer.warm()

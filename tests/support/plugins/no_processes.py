@@ -21,6 +21,8 @@ FIXTURES = {
     "s3_server",
     "renderer",
 }
+# Parameters of tests with which a fixture needs one.
+PARAMETERS = {"postgresql", "s3"}
 EVENTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec"}
 
 
@@ -39,8 +41,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _is_quick(item: pytest.Item) -> bool:
-    needs_process = item.get_closest_marker("process") or item.get_closest_marker("slow")
-    return not needs_process and not FIXTURES & set(item.fixturenames)
+    if item.get_closest_marker("process") or item.get_closest_marker("slow"):
+        return False
+    parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    words = {value for value in parameters if isinstance(value, str)}
+    return not FIXTURES & set(item.fixturenames) and not PARAMETERS & words
 
 
 class _Watch:
@@ -64,6 +69,10 @@ def pytest_configure(config: pytest.Config) -> None:
 class _Hooks:
     def __init__(self, watch: _Watch) -> None:
         self._watch = watch
+
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef) -> None:
+        """Refuse a fixture that is asked for by name while the test runs."""
+        assert fixturedef.argname not in FIXTURES, f"mark {self._watch.test} with `process`"
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item):

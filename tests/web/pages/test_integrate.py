@@ -26,6 +26,8 @@ from picture_files import plain_png, write_zip
 from running_service import calibrated, digits, npz
 from web_files import EXAMPLE, require_node
 
+pytestmark = pytest.mark.process
+
 SECONDS = 60
 HOSTILE = ["<script>alert(1)</script>", "it's $(date) `date` \\", "\u202eabc"]
 NAMES = ('it\'s "x" <b>&$(date)', "\u05d0ids/`date` é")

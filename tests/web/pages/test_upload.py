@@ -92,6 +92,7 @@ def test_a_refused_cancellation_is_a_page(visitor, shelf) -> None:
     assert visitor.send("/pages/calibrations/no%2Fne/cancel").status_code == 404
 
 
+@pytest.mark.process
 def test_a_further_set_is_cancelled_by_its_button_whatever_its_name(
     tmp_path, calibrated_digits
 ) -> None:
