@@ -32,21 +32,6 @@ def test_it_holds_its_estimate_within_the_unit_interval(method, sample, level):
 
 
 @METHODS
-def test_it_narrows_with_more_samples_at_the_same_rate(method):
-    counts = 10 * 2 ** np.arange(12)
-    lower, upper = bounds(method, counts * 4 // 5, counts, 0.95)
-    assert (np.diff(upper - lower) < 0).all()
-
-
-@METHODS
-@given(binomial_counts())
-def test_it_widens_with_its_level(method, sample):
-    narrow, wide = (bounds(method, *sample, level) for level in (0.8, 0.99))
-    assert (wide[0] <= narrow[0]).all()
-    assert (wide[1] >= narrow[1]).all()
-
-
-@METHODS
 @given(binomial_counts(), LEVELS)
 def test_hits_and_misses_mirror_each_other(method, sample, level):
     hits, counts = sample

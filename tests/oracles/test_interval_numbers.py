@@ -1,4 +1,4 @@
-"""Published numbers, and scipy's own intervals."""
+"""A published number, and scipy's own intervals."""
 
 import numpy as np
 import pytest
@@ -17,12 +17,6 @@ def bounds(method, hits, counts, level):
     return binomial_interval(
         np.asarray(hits), np.asarray(counts), PRIOR, IntervalOptions(method, level)
     )
-
-
-def test_exact_intervals_of_textbook_tables():
-    found = bounds("clopper_pearson", [8, 45, 90], [10, 50, 100], 0.95)
-    expected = [[0.44390, 0.78186, 0.82378], [0.97479, 0.96672, 0.95100]]
-    np.testing.assert_allclose(found, expected, atol=5e-6)
 
 
 def test_the_papers_hoeffding_bound():
@@ -56,14 +50,3 @@ def test_credible_intervals_are_quantiles_of_their_posteriors(sample, level):
     np.testing.assert_allclose(upper[inside], expected[1][inside], rtol=1e-8)
     assert (lower[hits == 0] == 0).all()
     assert (upper[hits == counts] == 1).all()
-
-
-def test_wilson_undercovers_small_bins():
-    """50 bins of 20 with rates near one: an approximate method may cover .82 of a nominal .90."""
-    truth, hits = np.linspace(0.9, 0.999, 50)[:, np.newaxis], np.arange(21)
-    covered = []
-    for method in ("wilson", "clopper_pearson"):
-        lower, upper = bounds(method, hits, np.full(21, 20), 0.9)
-        is_inside = (lower <= truth) & (truth <= upper)
-        covered.append((stats.binom.pmf(hits, 20, truth) * is_inside).sum(axis=1).min())
-    assert covered[0] < 0.9 <= covered[1]

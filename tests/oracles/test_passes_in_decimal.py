@@ -62,20 +62,6 @@ def test_digits_are_kept_where_the_passes_all_but_agree(spread):
     np.testing.assert_allclose(covariance_norm(with_leader(others)), expected, rtol=1e-12)
 
 
-def test_the_naive_norm_would_have_failed():
-    others = np.array([[[-45.0, -50.0], [-46.0, -44.0]]])
-    log_p = with_leader(others)
-    p = np.exp(log_p[0])
-    naive = np.linalg.norm(np.cov(p.T), 2)
-    expected = exact_norm(others[0])
-    assert naive != pytest.approx(expected, rel=0.05, abs=0)
-    assert covariance_norm(log_p) == pytest.approx([expected], rel=1e-13, abs=0)
-    # Not even in 80 bits: what is lost is the leader's deviation.
-    wide = np.exp(log_p[0].astype(np.longdouble))
-    wide -= wide.mean(axis=0)
-    assert float(np.square(wide).sum()) != pytest.approx(expected, rel=0.05, abs=0)
-
-
 def exact_slope(plus, minus, distance):
     with decimal.localcontext(DIGITS):
         weights = in_decimal([plus, minus])
@@ -93,7 +79,4 @@ def test_slopes_keep_their_digits(lead):
     expected = [exact_slope(*pair, 2e-3) for pair in zip(plus, minus, strict=True)]
     found = slopes(plus, minus, distance=2e-3)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12 * np.exp(-lead))
-    if lead > 40:
-        p = [np.exp(z) / np.exp(z).sum(axis=1, keepdims=True) for z in (plus, minus)]
-        assert (np.linalg.norm(p[0], axis=1) == np.linalg.norm(p[1], axis=1)).all()
-        assert (found != 0).all()
+    assert (found != 0).all()

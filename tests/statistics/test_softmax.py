@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sample_strategies import logit_blocks
 
-from howsure.statistics.softmax import label_ranks, n_recorded_classes, rank_scores, top_classes
+from howsure.statistics.softmax import label_ranks, n_recorded_classes, top_classes
 
 
 def full_ranking(scores):
@@ -31,22 +31,6 @@ def test_the_rank_of_a_label_is_its_place_in_the_full_ranking(scores):
 def test_ties_at_the_boundary_go_to_the_lower_class_among_many():
     scores = np.random.default_rng(0).integers(0, 4, size=(40, 500)).astype(np.float64)
     np.testing.assert_array_equal(top_classes(scores, 7), full_ranking(scores)[:, :7])
-
-
-@given(logit_blocks())
-def test_heads_and_tails_add_up_to_the_total(scores):
-    ranked = rank_scores(scores, n_top=scores.shape[1])
-    np.testing.assert_allclose(
-        ranked.heads + ranked.tails, np.repeat(ranked.total[:, None], scores.shape[1], 1)
-    )
-    assert (ranked.tails[:, -1] == 0).all()
-
-
-def test_a_tail_keeps_its_digits_below_the_resolution_of_one():
-    scores = np.array([[0.0, -1.0, -300.0, -301.0]])
-    tails = rank_scores(scores, n_top=3).tails[0]
-    assert tails[1] == pytest.approx(np.exp(-300.0) * (1 + np.exp(-1.0)), rel=1e-14)
-    assert tails[2] == pytest.approx(np.exp(-301.0), rel=1e-14)
 
 
 def test_five_classes_are_kept_or_as_many_as_events_need():

@@ -61,14 +61,14 @@ def test_evaluation_band_is_that_of_tables_fitted_to_drawn_labels(sets):
 @pytest.mark.parametrize(("lookup", "runs", "most"), [("step", 300, 10), ("smooth", 150, 6)])
 def test_a_calibrated_world_leaves_the_band_once_in_a_hundred_times(lookup, runs, most):
     """Binomial at .01 and some of discreteness: the most are four deviations above."""
-    outside = 0
-    for seed in range(runs):
+
+    def is_inside(seed):
         rng = np.random.default_rng(seed)
         fitted, judged = drawn_set(rng, 400), drawn_set(rng, 400)
         table = fit_bin_table(*fitted, n_bins=8, lookup=lookup)
-        band = evaluation_band(table, fitted[0], *judged, seed=seed, resamples=300)
-        outside += not band.consistent
-    assert outside <= most
+        return evaluation_band(table, fitted[0], *judged, seed=seed, resamples=300).consistent
+
+    assert sum(not is_inside(seed) for seed in range(runs)) <= most
 
 
 @pytest.mark.parametrize("off", [-0.1, 0.1])
@@ -100,15 +100,11 @@ def mean_error_of_folds(uncertainty, hits, folds, *, n_bins):
 
 
 def test_cross_validated_band_is_that_of_folds_fitted_to_drawn_labels():
-    rng = np.random.default_rng(8)
+    rng, folds = np.random.default_rng(8), np.arange(500) % 5
     uncertainty, hits = drawn_set(rng, 500)
     table = fit_bin_table(uncertainty, hits, n_bins=5)
-    folds = np.arange(500) % 5
-    chance = table.look_up(uncertainty).probability
-    drawn = [
-        mean_error_of_folds(uncertainty, rng.random(500) < chance, folds, n_bins=5)
-        for _ in range(300)
-    ]
+    told = rng.random((300, 500)) < table.look_up(uncertainty).probability
+    drawn = [mean_error_of_folds(uncertainty, one, folds, n_bins=5) for one in told]
     band = cross_validated_band(table, uncertainty, folds, observed=0.05, seed=0)
     assert band.observed == 0.05
     assert_quantiles(band, drawn, median=0.06, upper=0.12)

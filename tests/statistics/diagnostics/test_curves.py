@@ -14,7 +14,6 @@ from howsure.statistics.diagnostics.curves import (
     roc_curve,
 )
 from howsure.statistics.diagnostics.rank_grid import fit_rank_grid
-from howsure.statistics.plain import to_plain
 from howsure.statistics.ranking import downsample, merge_underflow, ranking_of
 
 WHOLE = {
@@ -36,14 +35,13 @@ def test_one_sided_sets_have_no_roc_curve_and_no_gap(right, uncertainty):
 def test_stored_curves_are_thinned_and_keep_their_ends():
     rng = np.random.default_rng(0)
     points = ranking_of(rng.random(5000).astype(np.float32), rng.random(5000) < 0.9)
-    stored = to_plain(fit_curves(points))
+    stored = fit_curves(points)
     for name, compute in WHOLE.items():
-        assert 100 < len(stored[name]["threshold"]) <= 200
-        for field, values in stored[name].items():
-            whole = getattr(compute(points), field)
-            assert values[0] == whole[0]
-            assert values[-1] == (whole[-1] if np.isfinite(whole[-1]) else None)
-            assert np.isin(values[:-1], whole).all()
+        kept, whole = vars(getattr(stored, name)), vars(compute(points))
+        assert 100 < len(kept["threshold"]) <= 200
+        for field, values in kept.items():
+            assert (values[[0, -1]] == whole[field][[0, -1]]).all()
+            assert np.isin(values, whole[field]).all()
     # Points that crowd together are the first to go.
     kept = downsample(np.append(np.full(1000, 0.5), np.linspace(0.5, 1.0, 300)))
     assert (kept[0], kept[-1], len(kept) <= 200) == (0, 1299, True)

@@ -16,16 +16,15 @@ def drawn(n_samples, *, seed, sharpness=1.0):
     )
 
 
-def served_of(records, *, evaluation=None, measures=("neg_log_pmax",)):
-    options = FitOptions(top_k=(1,), measures=measures, folds=2, bins=10)
+def served_of(records, *, evaluation=None):
+    options = FitOptions(top_k=(1,), measures=("neg_log_pmax",), folds=2, bins=10)
     event = fit_calibration(records, options=options, evaluation=evaluation).events[1]
     return event.measures[event.served]
 
 
 def excess(rows):
-    return sum(row.count * abs(row.said - row.hit_rate) for row in rows) / sum(
-        row.count for row in rows
-    )
+    gaps, counts = zip(*((abs(row.said - row.hit_rate), row.count) for row in rows), strict=True)
+    return np.average(gaps, weights=counts)
 
 
 def test_before_is_the_models_own_and_after_is_what_is_served():
@@ -43,7 +42,6 @@ def test_before_is_the_models_own_and_after_is_what_is_served():
         assert len({row.group for row in rows}) == len(rows)
     worst_first = [row.excess for row in found.classes]
     assert worst_first == sorted(worst_first, reverse=True)
-    assert len(worst_first) == N_CLASSES
 
 
 def test_a_half_that_fitted_nothing_judges_where_no_set_was_sent():
@@ -70,10 +68,9 @@ def test_one_measure_alone_is_shown_and_the_others_differ_from_it():
 def test_a_scatter_draws_200_of_each_outcome_and_counts_all():
     records = drawn(3000, seed=5)
     scatter, rank = served_of(records).scatter, records.label_rank
-    for found, is_one in (
-        (scatter.hit, rank == 0), (scatter.top5_hit, (rank > 0) & (rank < 5)),
-        (scatter.miss, rank == 5),
-    ):  # fmt: skip
+    ranks = {"hit": (0,), "top5_hit": (1, 2, 3, 4), "miss": (5,)}
+    for name, own in ranks.items():
+        found, is_one = getattr(scatter, name), np.isin(rank, own)
         assert found.count == np.count_nonzero(is_one)
         assert (len(found.loss), found.infinite) == (min(200, found.count), 0)
     # Where the prediction is right, the loss is the uncertainty -log p_max.

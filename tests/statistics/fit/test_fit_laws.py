@@ -28,9 +28,9 @@ def test_order_of_samples_changes_no_bit(lookup):
     records = replace(records, tie_key=records.tie_key % np.uint32(64))
     order = np.random.default_rng(7).permutation(150)
     options = FitOptions(folds=3, lookup=lookup, measures=("learned", "margin"))
-    first = fit_calibration(records, options=options, evaluation=records)
-    second = fit_calibration(
-        records.take(order), options=options, evaluation=records.take(order[::-1])
+    first, second = (
+        fit_calibration(one, options=options, evaluation=one)
+        for one in (records, records.take(order))
     )
     assert to_plain(first) == to_plain(second)
 
@@ -38,7 +38,7 @@ def test_order_of_samples_changes_no_bit(lookup):
 def numbers(value):
     """Yield every number of plain data; those by class are sorted, since classes are renamed.
 
-    Samples of the scatter plot are left out: `scattered` yields them.
+    Samples of the scatter plot are left out.
     """
     if isinstance(value, dict):
         for key, part in value.items():
@@ -53,12 +53,6 @@ def numbers(value):
             yield from numbers(part)
     elif isinstance(value, float | int):
         yield value
-
-
-def scattered(fit):
-    """Yield the numbers of the scatter plots."""
-    for event in fit["events"].values():
-        yield from numbers(event["measures"][event["served"]]["scatter"])
 
 
 @pytest.mark.parametrize("n_classes", [2, 7])
@@ -79,8 +73,9 @@ def test_renaming_and_reordering_classes_changes_no_number(n_classes):
     assert any(one["events"]["1"]["learned"]["class_effects"])
     # They are rounded to five digits, and a last bit may carry one across a half. Values near 0 are
     # differences of larger ones, which are float32.
-    of_one, of_other = list(scattered(one)), list(scattered(other))
-    np.testing.assert_allclose(of_one, of_other, rtol=1.01e-4, atol=1e-7)
+    events = (fit["events"]["1"] for fit in (one, other))
+    plots = [list(numbers(event["measures"][event["served"]]["scatter"])) for event in events]
+    np.testing.assert_allclose(*plots, rtol=1.01e-4, atol=1e-7)
 
 
 @pytest.mark.parametrize(("ranks", "ways"), [

@@ -81,13 +81,10 @@ def test_what_the_baselines_are_fitted_on(n_classes, source):
     assert all(name in event.verdict.fitted_on for name in names)
 
 
-@pytest.mark.parametrize("is_hit", [True, False])
-@pytest.mark.parametrize("evaluated", [True, False])
-def test_methods_are_not_compared_on_an_event_rarer_than_folds(is_hit, evaluated):
-    """Ten folds of two failures rank methods by chance: not even a clear lead is a warning."""
-    records = records_with_ranks([int(not is_hit)] * 98 + [int(is_hit)] * 2)
-    evaluation = simulated_records(200, seed=2, top_k=(1,)) if evaluated else None
-    options = replace(OPTIONS, folds=10)
+@pytest.mark.parametrize("evaluation", [None, simulated_records(200, seed=2, top_k=(1,))])
+def test_methods_are_not_compared_on_an_event_rarer_than_folds(evaluation):
+    """Three folds of two failures rank methods by chance: not even a clear lead is a warning."""
+    records, options = records_with_ranks([0] * 98 + [1] * 2), replace(OPTIONS, folds=3)
     fit = fit_calibration(records, options=options, evaluation=evaluation, n_classes=10)
     sentence = fit.events[1].verdict.sentence
     assert "too rarely to compare" in sentence
@@ -103,12 +100,3 @@ def test_the_evaluation_set_is_judged_sample_by_sample(event):
     assert found.nll == losses[found.best]
     assert found.difference.pairs == 200
     assert found.difference.mean == pytest.approx(losses[found.rival] - losses[found.best])
-
-
-def test_the_calibration_error_that_is_told_is_the_one_that_is_tested(event):
-    served = event.measures[event.served]
-    for band, error in (
-        (served.evaluation_ece_band, served.evaluation["ece_15"]),
-        (served.ece_band, served.scores["ece_15"].mean),
-    ):
-        assert band.observed == pytest.approx(error, rel=1e-12)

@@ -1,12 +1,10 @@
 """The fit of the learned measure: cross-fitted, silent on noise, harmless, and worth its cost."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from sample_strategies import calibrated, records_of
 from scipy.special import expit, log_softmax, xlogy
-from scipy.stats import rankdata
+from sklearn.metrics import roc_auc_score
 
 from howsure.statistics.bins.fit import fit_bin_table
 from howsure.statistics.fit.event_samples import EventSamples
@@ -48,11 +46,11 @@ def test_it_is_cross_fitted(pair):
     assert (before.uncertainty != after.uncertainty)[~held].any()
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_the_map_has_converged(seed):
+@pytest.mark.parametrize("temperature", [10, 14, 18])
+def test_the_map_has_converged(temperature):
     """From the start that is given and from another: the posterior has one maximum."""
-    samples = EventSamples(uneven(240, seed=seed), 1)
-    for temperature in (10, 14, 18):
+    for seed in range(8):
+        samples = EventSamples(uneven(240, seed=seed), 1)
         scale, problem, weights = falling_map(samples, standard_scale(samples, temperature))
         start = np.random.default_rng(seed).normal(size=len(weights))
         again, _ = fit_map(problem, problem.offset, scale, start)
@@ -63,12 +61,10 @@ def test_classes_that_are_worse_than_they_look_are_found():
     """Classes of the model that no sample has get no effect."""
     records = uneven(3000)
     found, more = fitted(records), fitted(records, n_classes=N_CLASSES + 4)
-    counts = np.bincount(records.top_classes[:, 0], minlength=N_CLASSES)
-    assert more.class_counts.tolist() == [*found.class_counts.tolist(), 0, 0, 0, 0]
-    assert found.class_counts.tolist() == counts.tolist()
+    counts = np.bincount(records.top_classes[:, 0], minlength=N_CLASSES + 4)
+    assert more.class_counts.tolist() == counts.tolist()
     assert (found.class_effects[:3] < -0.3).all()
     assert (found.class_effects[3:] > 0.3).all()
-    assert more.model.n_classes == len(more.class_effects) == N_CLASSES + 4
     assert not more.class_effects[N_CLASSES:].any()
     np.testing.assert_allclose(more.class_effects[:N_CLASSES], found.class_effects, rtol=1e-9)
     np.testing.assert_allclose(more.uncertainty, found.uncertainty, rtol=1e-6)
@@ -77,27 +73,16 @@ def test_classes_that_are_worse_than_they_look_are_found():
     assert auroc(learned, new.hits) > auroc(new.mass_uncertainty, new.hits) + 0.02
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_classes_that_tell_nothing_have_no_effect(seed):
-    """The same hits, with the classes of other samples."""
-    records = uneven(1500, seed=seed)
-    order = np.random.default_rng(seed).permutation(records.n_samples)
-    found = fitted(replace(records, top_classes=records.top_classes[order]))
-    model = found.model
-    for values in (found.class_effects, model.offset, model.slope, model.second):
-        assert not values.any()
-
-
 def test_effects_of_chance_are_rare():
     """By Markov's inequality a likelihood ratio of e^2 has a chance of at most e^-2 under noise.
 
     Each of ten pairs of scales has its own, and they are nearly the same; so about e^-2 of sets.
     """
-    found = 0
-    for seed in range(40):
-        drawn = calibrated(300, n_classes=N_CLASSES, seed=seed)
-        found += fitted(in_canonical_order(records_of(*drawn))).class_effects.any()
-    assert found / 40 <= np.exp(-2.0)
+    drawn = (calibrated(300, n_classes=N_CLASSES, seed=seed) for seed in range(40))
+    fits = [fitted(in_canonical_order(records_of(*one))) for one in drawn]
+    assert np.mean([fit.class_effects.any() for fit in fits]) <= np.exp(-2.0)
+    silent = [fit.model for fit in fits if not fit.class_effects.any()]
+    assert not any(part.any() for own in silent for part in (own.offset, own.slope, own.second))
 
 
 def excess_of(records, new, truth):
@@ -126,9 +111,7 @@ def test_does_no_harm_to_a_calibrated_model(n_samples):
 
 
 def auroc(values, hits):
-    ranks, errors = rankdata(values), ~hits
-    n = errors.sum()
-    return (ranks[errors].sum() - n * (n + 1) / 2) / (n * hits.sum())
+    return roc_auc_score(~hits, values)
 
 
 def noisy(n_samples, *, seed):
@@ -138,13 +121,13 @@ def noisy(n_samples, *, seed):
     return in_canonical_order(records_of(4.0 * logits, np.where(wrong, 1 - labels, labels)))
 
 
-@pytest.mark.parametrize("n_samples", [600, 5000])
+@pytest.mark.parametrize("n_samples", [600, 3000])
 def test_more_mass_on_other_classes_is_never_more_certain(n_samples):
     """A quadratic through log-odds that level off would turn; no class tells anything here."""
     new = EventSamples(noisy(6000, seed=9), 1)
     order = np.argsort(new.mass_uncertainty, kind="stable")
     judged = 0
-    for seed in range(5):
+    for seed in range(4):
         found = fitted(noisy(n_samples, seed=seed), n_classes=2)
         if found.class_effects.any() or found.model.second.any():
             continue
@@ -196,10 +179,3 @@ def test_probabilities_of_0_do_not_spoil_the_map():
     assert len(rate) == 4
     excess = [excess_of(votes(200, seed=seed), new, rate[group]) for seed in range(8)]
     assert np.mean(excess) <= 4 / (2 * 200)
-
-
-def test_few_samples_give_finite_numbers():
-    for n_samples in (1, 2, 3, 12):
-        found = fitted(uneven(n_samples)).uncertainty
-        assert found.shape == (n_samples,)
-        assert np.isfinite(found).all()

@@ -77,9 +77,7 @@ def test_a_mass_of_zero_has_a_finite_logarithm():
 
 
 def test_names():
-    assert parse_rest("log_rest_5") == (5, None)
-    assert parse_rest("log_rest_5_at_12") == (5, 12)
-    assert parse_rest("log_rest_5_at_") is None
-    assert is_input("log_second")
-    assert not is_input("entropy")
+    names = ("log_rest_5", "log_rest_5_at_12", "log_rest_5_at_", "log_second", "entropy")
+    assert [parse_rest(name) for name in names] == [(5, None), (5, 12), None, None, None]
+    assert [is_input(name) for name in names] == [True, True, False, True, False]
     assert head_columns([(1, 4), (5, 4)]) == sorted({*input_columns(1, 4), *input_columns(5, 4)})

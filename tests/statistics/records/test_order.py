@@ -63,14 +63,6 @@ def test_folds_share_samples_hits_and_misses_evenly(hits, n_folds):
     assert np.bincount(folds, minlength=used).min() >= 1
 
 
-@given(hits_arrays, st.data())
-def test_the_order_of_samples_does_not_matter(hits, data):
-    keys = distinct_keys(len(hits))
-    order = np.array(data.draw(st.permutations(range(len(hits)))))
-    shuffled = stratified_folds(hits[order], keys[order], n_folds=4)
-    np.testing.assert_array_equal(shuffled, stratified_folds(hits, keys, n_folds=4)[order])
-
-
 def crowded_records(seed, n_samples):
     """Return records of which many share a tie key."""
     records = simulated_records(n_samples, seed=seed, n_classes=4, top_k=(1, 2))

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
-from sample_strategies import binned_counts, judged_by_table
+from sample_strategies import judged_by_table
 from scipy.stats import entropy
 
 from howsure.statistics.scores import SCORES, Predictions
-from howsure.statistics.scores.information import eor, expected_odds_ratio
+from howsure.statistics.scores.information import eor
 from howsure.statistics.scores.proper import binary_divergence, binary_entropy, nll
 
 DECOMPOSED = pytest.mark.parametrize("name", ["brier", "nll"])
@@ -59,43 +59,6 @@ def test_nll_is_undefined_where_it_is_infinite_and_clipped_where_told():
     assert nll(Predictions(**sure)) is None
     expected = -(np.log(0.75) + np.log(0.25)) / 2.0
     assert nll(Predictions(**sure, log_floor=0.25)) == pytest.approx(expected, rel=1e-14)
-
-
-rates = st.floats(0.001, 0.999)
-
-
-def ratio(probability, accuracy):
-    return expected_odds_ratio(np.ones(1), np.array([probability]), accuracy)
-
-
-@given(rates, rates)
-def test_odds_ratio_is_least_at_the_accuracy_and_symmetric(p, a):
-    assert ratio(a, a) == pytest.approx(1.0, rel=1e-12)
-    assert ratio(p, a) >= 1.0 - 1e-12
-    assert ratio(p, a) == pytest.approx(ratio(a, p), rel=1e-9)
-    assert ratio(p, a) == pytest.approx(ratio(1.0 - p, 1.0 - a), rel=1e-9)
-
-
-@given(binned_counts(), st.data())
-def test_refining_bins_never_lowers_the_odds_ratio(binned, data):
-    """Finlay & Oberman, Theorem 1, on unregularised hit rates."""
-    counts, hits = binned
-    accuracy = hits.sum() / counts.sum()
-    fine = [split_bin(data, n, k) for n, k in zip(counts.tolist(), hits.tolist(), strict=True)]
-    fine_counts, fine_hits = np.array([part for parts in fine for part in parts]).T
-    coarse = expected_odds_ratio(counts / counts.sum(), hits / counts, accuracy)
-    refined = expected_odds_ratio(fine_counts / counts.sum(), fine_hits / fine_counts, accuracy)
-    assert refined >= coarse * (1.0 - 1e-12)
-
-
-def split_bin(data, count, n_hits):
-    """One bin as two, each with a hit and a miss, where it has enough of both; else as one."""
-    if min(n_hits, count - n_hits) < 2:
-        return [(count, n_hits)]
-    first_hits = data.draw(st.integers(1, n_hits - 1))
-    first_misses = data.draw(st.integers(1, count - n_hits - 1))
-    first = first_hits + first_misses
-    return [(first, first_hits), (count - first, n_hits - first_hits)]
 
 
 @given(judged_by_table())

@@ -88,14 +88,6 @@ def judged_without_bins(draw):
 
 
 @st.composite
-def binned_counts(draw, *, max_bins=6, max_count=40):
-    """Counts of some bins, none empty, and their hits, neither none nor all of the samples."""
-    counts = draw(st.lists(st.integers(2, max_count), min_size=1, max_size=max_bins))
-    hits = [draw(st.integers(1, count - 1)) for count in counts]
-    return np.array(counts), np.array(hits)
-
-
-@st.composite
 def pass_blocks(draw, *, max_passes=6):
     """Log-probabilities (n, M, K) with ties, equal passes and classes that are ruled out."""
     logits = draw(logit_blocks(max_samples=12))
