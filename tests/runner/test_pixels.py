@@ -18,7 +18,7 @@ from runner_models import (
 from howsure.statistics.bins.lookup import LookupTable
 from howsure.statistics.records.order import tie_keys
 from service.child.onnx.model_inputs import ModelInputs
-from service.errors import InvalidConfig, InvalidDataset, InvalidInput
+from service.errors import InvalidConfig, InvalidInput
 from service.graph.description import TensorSpec
 from service.graph.export_spec import ExportEvent, ExportSpec
 from service.runner.messages.convert import FieldError, convert
@@ -58,8 +58,8 @@ def check_same(one: Any, other: Any) -> None:
 )
 def test_pixels_are_answered_and_recorded_as_their_values(pool, names, plans):
     files, n = digits_model(*names), 40
-    found = inspected(pool, files, *plans, trial={"pixels": PIXELS[:n]}, preprocessing=GREY)
-    resolved = json.loads(json.dumps(found.resolved))
+    loaded = inspected(pool, files, *plans, trial={"pixels": PIXELS[:n]}, preprocessing=GREY)
+    resolved = json.loads(json.dumps(loaded.resolved))
     assert resolved["preprocessing"] == GREY.as_dict()
     values, pixels = {"inputs": X[:n]}, {"pixels": PIXELS[:n]}  # values are as they are, always
     check_same(pool.predict(files, resolved, pixels), pool.predict(files, resolved, values))
@@ -71,7 +71,7 @@ def test_pixels_are_answered_and_recorded_as_their_values(pool, names, plans):
     if not plans:  # without preprocessing its key is what it always was
         plain = inspected(pool, files, trial={"inputs": X[:n]}).resolved
         assert "preprocessing" not in plain
-        assert plain | {"preprocessing": GREY.as_dict()} == found.resolved
+        assert plain | {"preprocessing": GREY.as_dict()} == loaded.resolved
         check_same(pool.predict(files, plain, values), pool.predict(files, resolved, pixels))
 
 
@@ -121,15 +121,6 @@ def test_invalid_pixels_are_refused_by_name(arrays, location, words):
     with pytest.raises(InvalidInput, match=words) as refused:
         ModelInputs([SPEC], GREY).fitted(arrays, location="rows", start=70)
     assert refused.value.violations[0].location == location
-
-
-def test_invalid_pixels_of_sets_and_of_requests_are_named(pool):
-    files, bad = digits_model("small_cnn"), {"pixels": PIXELS[:9, :7]}
-    with pytest.raises(InvalidDataset, match=r"calibration\.pixels: .*8 x 7"):
-        inspected(pool, files, trial=bad, preprocessing=GREY)
-    resolved = inspected(pool, files, trial={"pixels": PIXELS[:9]}, preprocessing=GREY).resolved
-    with pytest.raises(InvalidInput, match=r"inputs\.pixels: .*8 x 7"):
-        pool.predict(files, resolved, bad)
 
 
 def test_an_exported_file_is_compared_on_pixels(pool):

@@ -32,7 +32,6 @@ def test_dialects_of_csv(path, text):
 CASES = {
     # Outputs.
     "header alone": (H, "", "sample"),
-    "no label": ("logit_0,logit_1\n1,2\n", ".label", "`label`"),
     "no outputs": ("label\n1\n", "", "`logit_1`, …, or `prob_0`, `prob_1`, …, got `label`"),
     "gap": ("label,logit_0,logit_2\n0,1,2\n", ".logit_1", "class 1"),
     "column twice": ("label,logit_0,logit_1,logit_1\n0,1,2,3\n", ".logit_1", "twice"),
@@ -43,24 +42,17 @@ CASES = {
     "nan": (H + ROWS + "0,1,nan,3\n", ".logit_1[3]", "NaN"),
     "overflow": (H + ROWS + "0,1,1e999,3\n", ".logit_1[3]", "got inf"),
     "too few values": (H + ROWS + "0,1,2\n", "[3]", "4 values, got 3"),
-    "newline in a cell": (H + '0,"1\n",2,3\n', ".logit_0[0]", "number"),
     "open quote in the header": ('label,"logit_0,logit_1\n0,1,2\n', "", "header line"),
     "prob sum": ("label,prob_0,prob_1\n0,0.5,0.5\n0,0.5,0.6\n", ".prob_*[1]", "got 1.1"),
     # Labels of outputs.
     "half": (H + "1.0,1,2,3\n8.5,1,2,3\n", ".label[1]", "'8.5'"),
     "NaN": (H + "1.0,1,2,3\nnan,1,2,3\n", ".label[1]", "NaN"),
-    "infinity": (H + "1.0,1,2,3\ninf,1,2,3\n", ".label[1]", "'inf'"),
     "beyond exact floats": (H + "1.0,1,2,3\n9007199254740994.0,1,2,3\n", ".label[1]", "integer"),
     "negative": (H + "1.0,1,2,3\n-1.0,1,2,3\n", ".label[1]", "got -1"),
     "fourth class": (H + "1.0,1,2,3\n3.0,1,2,3\n", ".label[1]", "from 0 to 2, got 3"),
-    "a name": (H + "1.0,1,2,3\ncat,1,2,3\n", ".label[1]", "'cat'"),
     "empty": (H + ROWS + ",1,2,3\n", ".label[3]", "empty cell"),
-    "beyond 64 bits": (H + "9" * 30 + ",1,2,3\n", ".label[0]", "integer"),
     # Columns that name classes.
     "unknown label": ("label,p_a,p_b\na,1,0\nbb,1,0\n", ".label[1]", "`a`, `b`, got `bb`"),
-    "near label": ("label,p_cat,p_dog\ncta,1,0\n", ".label[0]", "`cat`?"),
-    "index beyond": ("label,p_a,p_b\n2,1,0\n", ".label[0]", "from 0 to 1, got 2"),
-    "another column": ("label,c,p_a,p_b\na,1.0,1,0\n", "", "`c`"),
     "both kinds": ("label,p_a,logit_b\na,1,0\n", "", "both"),
     "one class": ("label,p_a\na,1\n", ".p_a", "`prob`"),
     "no sum": ("label,p_a,p_b\na,1,1\n", ".p_*[0]", "sum to 1"),
@@ -73,16 +65,11 @@ CASES = {
     "text beside one": ("label,p\nyes,0.5\n", ".label[0]", "'yes'; if labels are names of classes"),
     # Inputs.
     "text alone": ("text,label\ngood,1\n", ".text", "tokenise"),
-    "text": ("age,city,label\n1,Oslo,1\n", ".city", "`city`"),
-    "text further down": ("age,label\n1,0\nold,1\n", ".age[1]", "'old'"),
-    "no boolean": ("age,has_fibre,label\n1,True,0\n2,yes,1\n", ".has_fibre[1]", "'yes'"),
+    "text further down": ("age,label\n" + "1,0\n" * 200_000 + "old,1\n", ".age[200000]", "'old'"),
     "index of pandas": (",age,label\n0,1,0\n", "", "(index=False)"),
-    "name below indices": ("age,label\n1,1\n1,cat\n", ".label[1]", "'cat'"),
-    "empty name": ("age,label\n1,cat\n1,\n", ".label[1]", "empty cell"),
     "long name": (f"age,label\n1,{'c' * 201}\n", ".label[0]", "got 201"),
     # Supplied uncertainties.
     "no uncertainty": ("label,prob,uncertainty_a\n0,1,1\n1,1,\n", ".uncertainty_a[1]", "empty"),
-    "low": ("label,prob,uncertainty_a\n0,1,1\n1,1,low\n", ".uncertainty_a[1]", "'low'"),
 }
 
 
@@ -115,13 +102,6 @@ def test_three_decimals_may_miss_one_by_a_thousandth(path):
     """1 - 0.999 is more than 0.001 as a float."""
     text = "label,p_a,p_b,p_c\na,.333,.333,.333\nb,.334,.333,.334\n"
     assert read_all(write_text(path, text))[0]["probabilities"].shape == (2, 3)
-
-
-def test_rows_are_counted_over_blocks(path):
-    text = H + "0,1.000000001,2.000000001,3.000000001\n" * 100_000
-    for cell in ("two", "nan"):
-        error = refusal(write_text(path, f"{text}0,1,{cell},3\n"), batch_size=5000)
-        assert error.violations[0].location == "calibration.logit_1[100000]"
 
 
 def test_a_csv_of_a_million_columns_is_refused_by_its_header(path):

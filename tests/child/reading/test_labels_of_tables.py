@@ -60,17 +60,11 @@ def test_names_of_classes(write):
         info = check_read(path, INPUTS, labels, reading=reading)
         assert indices.items() <= info.class_map.items()
         assert info.is_numbered_by_name is (indices is CAT_FIRST)
-
-
-def test_names_are_held_to_the_class_map_and_to_limits(write):
-    path = write(NAMES)
     error = refusal(path, reading=Reading(class_map={"cat": 0, "dog": 1}))
     assert error.violations[0].location == "calibration.label"
     assert "'eel'" in error.message
     assert type(refusal(path, limits=DatasetLimits(max_classes=2))) is TooLarge
-
-
-def test_names_that_are_integers_are_indices(write):
+    # Names that are integers are indices.
     check_read(write([str(index) for index in INDICES]), INPUTS, INDICES)
 
 

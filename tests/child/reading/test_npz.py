@@ -7,7 +7,7 @@ from own_process import peak_of
 
 from service.child.reading.open_set import open_dataset
 
-INTEGERS = ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")
+KINDS = ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "b1")
 ROW_SHAPES = {"inputs": (), "image": (3,), "block/x:0": (2, 1, 4)}
 N = 20
 INPUTS = np.ones((N, 3), np.float32)
@@ -17,16 +17,16 @@ PROBABILITIES = np.full((N, 4), 0.25)
 
 
 @pytest.mark.parametrize("compressed", [False, True])
-@pytest.mark.parametrize("kind", [*INTEGERS, "f2", "f4", "f8", "b1"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_inputs_come_back_as_numpy_wrote_them(path, kind, *, compressed):
     rng = np.random.default_rng(1)
     for byte_order, order in (("<", "C"), (">", "F")):
         dtype = np.dtype(byte_order + kind)
         numbers = {name: rng.uniform(-99, 99, (N, *row)) for name, row in ROW_SHAPES.items()}
         arrays = {n: np.asarray(array.astype(dtype), order=order) for n, array in numbers.items()}
-        labels = LABELS.astype(dtype if kind in INTEGERS else ">i4")
-        write_npz(path, compressed=compressed, **arrays, labels=labels)
-        check_read(path, arrays, LABELS, kind="inputs", n_classes=None)
+        labels = LABELS % 2  # whole numbers and booleans of any type
+        write_npz(path, compressed=compressed, **arrays, labels=labels.astype(dtype))
+        check_read(path, arrays, labels, kind="inputs", n_classes=None)
 
 
 @pytest.mark.parametrize("dtype", ["<f2", "<f4", ">f4", "<f8", ">f8"])
@@ -36,12 +36,6 @@ def test_outputs_come_back_with_their_classes(path, kind, dtype):
     write_npz(path, **{kind: outputs, "labels": LABELS})
     info = check_read(path, {kind: outputs}, LABELS, kind=kind, format="npz", n_samples=N)
     assert (info.n_classes, info.row_bytes) == (10, 10 * outputs.dtype.itemsize)
-
-
-@pytest.mark.parametrize("dtype", ["f2", "f4", ">f8", "?"])
-def test_whole_numbers_and_booleans_are_labels(path, dtype):
-    write_npz(path, inputs=INPUTS, labels=(LABELS % 2).astype(dtype))
-    check_read(path, {"inputs": INPUTS}, LABELS % 2)
 
 
 @pytest.mark.process
@@ -83,9 +77,7 @@ def of_probabilities(probabilities: np.ndarray, labels: np.ndarray = LABELS):
 NO_TABLE = changed(INPUTS[:, :, None], (11, 2, 0), np.nan)
 # The arrays, where they are refused, and what the message names: the figure, or the fix.
 CASES = {
-    "no labels": ({"inputs": INPUTS}, ".labels", "`labels`"),
     "labels under another name": ({"inputs": INPUTS, "y": LABELS}, ".labels", "`inputs`, `y`"),
-    "broken label": (of_labels(17, 8.5), ".labels[17]", "'8.5'"),
     "regression": (of_inputs(labels=LABELS + 0.25), ".labels[0]", "regression"),
     "no label": (of_labels(3, np.nan), ".labels[3]", "leave out"),
     "complex labels": (of_inputs(labels=LABELS * 1j), ".labels", "complex"),
@@ -97,9 +89,7 @@ CASES = {
     "no samples": (of_inputs(INPUTS[:0], LABELS[:0]), ".labels", "sample"),
     "no values": (of_inputs(np.ones((N, 0))), ".inputs", "shape (20, 0)"),
     "inputs and logits": (of_inputs(logits=LOGITS), "", "got `inputs`, `logits`"),
-    "two kinds": (of_logits() | of_probabilities(PROBABILITIES), "", "one of them"),
     "nan in no table": (of_inputs(NO_TABLE), ".inputs[11]", "nan at [2, 0]; missing values"),
-    "nan in logits": (of_logits(changed(LOGITS, (11, 2), np.nan)), ".logits[11][2]", "got nan"),
     "negative probability": (
         of_probabilities(changed(PROBABILITIES, (4, 1), -2e-3)),
         ".probabilities[4][1]",
@@ -109,11 +99,8 @@ CASES = {
     "one class": (of_logits(LOGITS[:, :1], LABELS * 0), ".logits", "2 classes, got 1"),
     "deep logits": (of_logits(LOGITS[:, :, None]), ".logits", "(samples, classes)"),
     "integer logits": (of_logits(LOGITS.astype(int)), ".logits", ".astype('float32')"),
-    "few uncertainties": (of_inputs(uncertainty_a=np.ones(19)), ".uncertainty_a", "20 rows"),
-    "matrix of them": (of_inputs(uncertainty_a=np.ones((N, 2))), ".uncertainty_a", "one float"),
     "text": (of_inputs(INPUTS.astype(str)), ".inputs", "text"),
     "objects": (of_inputs(np.array([[object()] * 3] * N)), ".inputs", "unpickled"),
-    "complex": (of_inputs(INPUTS.astype(complex)), ".inputs", "complex"),
     "dates": (of_inputs(np.zeros((N, 1), "M8[s]")), ".inputs", "dates"),
     "a scalar": (of_inputs(np.float32(1)), ".inputs", "scalar"),
 }
@@ -148,7 +135,5 @@ def test_a_softmax_in_its_own_precision_is_a_distribution(path, dtype):
     probabilities = exponentials / exponentials.sum(axis=1, keepdims=True, dtype=dtype)
     path = write_npz(path, **of_probabilities(probabilities))
     assert read_all(path)[0]["probabilities"].dtype == dtype
-
-
-def test_a_sum_off_by_less_than_a_thousandth_is_one(path):
+    # A sum may be off by less than a thousandth.
     read_all(write_npz(path, **of_probabilities(changed(PROBABILITIES, (13, 0), 0.2509))))
