@@ -10,7 +10,6 @@ from job_workspaces import (
     ended,
     evaluate,
     inputs_set,
-    reread,
     succeed,
     wait_for,
     working,
@@ -58,31 +57,27 @@ def begun(row) -> bool:
     return row.progress_stage is not None
 
 
-def test_a_job_waits_for_a_busy_process_longer_than_a_request(database, tmp_path) -> None:
+def test_a_job_waits_for_a_busy_process_longer_than_a_request_and_may_be_cancelled(
+    database, tmp_path
+) -> None:
+    """Evaluations; `test_attempts` cancels a calibration."""
     with workspace_on(database, tmp_path, max_processes=1, queue_timeout_s=0.3) as workspace:
-        job = calibrate(workspace, inputs_set(), onnx_model=LINEAR)
-        other = save(tmp_path, linear(weights(4)))
-        with busy(workspace, tmp_path) as released, working(workspace):
-            wait_for(workspace, job, begun)
-            with pytest.raises(Overloaded):  # a request gives up
-                workspace.runners.inspect(other, top_k=(1,), trial={"x": X})
-            assert reread(workspace, job).status == "running"
-            released.set()
-            row = wait_for(workspace, job, ended)
-            assert (row.status, row.error, row.attempt) == ("succeeded", None, 1)
-
-
-def test_a_running_job_that_waits_is_cancelled(database, tmp_path) -> None:
-    """An evaluation; `test_attempts` cancels a calibration."""
-    with workspace_on(database, tmp_path, max_processes=1) as workspace:
         calibration = calibrate(workspace, inputs_set(), onnx_model=LINEAR)
         succeed(workspace, calibration)
-        job = evaluate(workspace, calibration, inputs_set(seed=2))
+        first, second = (
+            evaluate(workspace, calibration, inputs_set(seed=2), name) for name in ("a", "b")
+        )
+        other = save(tmp_path, linear(weights(4)))
         with busy(workspace, tmp_path) as released, working(workspace):
-            wait_for(workspace, job, begun)
-            ctx = CallContext(workspace, job.tenant_id)
-            assert cancel_evaluation(ctx, str(calibration.id), job.name).status == "running"
-            row = wait_for(workspace, job, ended)
-            assert not released.is_set()
+            wait_for(workspace, first, begun)
+            with pytest.raises(Overloaded):  # a request gives up
+                workspace.runners.inspect(other, top_k=(1,), trial={"x": X})
+            ctx = CallContext(workspace, first.tenant_id)
+            assert cancel_evaluation(ctx, str(calibration.id), first.name).status == "running"
+            row = wait_for(workspace, first, ended)
             assert (row.status, row.error) == ("cancelled", None)
-            assert row.finished_at is not None
+            wait_for(workspace, second, begun)
+            assert not released.is_set()
+            released.set()
+            row = wait_for(workspace, second, ended)
+            assert (row.status, row.error, row.attempt) == ("succeeded", None, 1)

@@ -70,15 +70,6 @@ def test_of_equals_who_was_served_longest_ago_comes_first(jobs) -> None:
     assert order == [new, first, second]
 
 
-def test_a_job_that_is_handed_back_again_and_again_lets_others_pass(jobs) -> None:
-    stuck, other = (add_tenant(jobs.database, name) for name in ("stuck", "other"))
-    jobs.put(tenant_id=stuck)
-    queue = jobs.queue_of()
-    assert queue.release(claimed(queue))
-    jobs.put(tenant_id=other)
-    assert claimed(queue).tenant_id == other
-
-
 def test_an_abandoned_job_does_not_count_as_running(jobs) -> None:
     abandoned, other = (add_tenant(jobs.database, name) for name in ("abandoned", "other"))
     jobs.put(tenant_id=abandoned)

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 from sqlalchemy import func, select, update
-from sqlalchemy.exc import IntegrityError
 from stored_rows import CalibrationJobs, EvaluationJobs, claimed, new_artifact
 
 import models
@@ -164,17 +163,6 @@ def test_each_queue_claims_jobs_of_its_own_kind(database):
     assert evaluations.queue_of().renew(job) is JobSignal.LOST
     assert evaluations.queue_of("new").take_over() == 1
     assert calibrations.queue_of().renew(job) is JobSignal.GO_ON
-
-
-def test_a_result_that_breaks_a_rule_leaves_nothing_behind(jobs):
-    row = jobs.put()
-    queue = jobs.queue_of()
-    job = claimed(queue)
-    with pytest.raises(IntegrityError, match="ck_score_k"):
-        queue.publish(job, rows=[score(jobs, row), score(jobs, row, name="ece", k=0)], artifacts=[])
-    assert jobs.stored(row.id).status == "running"
-    assert count(jobs, models.Score) == 0
-    assert queue.fail(job, {"title": "Internal error"})
 
 
 def test_a_stale_owner_changes_nothing(jobs):

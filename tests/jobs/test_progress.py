@@ -15,11 +15,9 @@ NEW_STAGE = [*FAST[:6], ("evaluation", 5000, 5.1)]
 # Stage, rows done and time of each report, and the rate after the last one.
 CASES = {
     "unknown at first": ([("fit", 0, 100.0), ("fit", 128, 100.1)], None),
-    "after half a second": ([("fit", 0, 100.0), ("fit", 128, 100.1), ("fit", 640, 100.5)], 1280),
     "without an earlier attempt": ([("fit", 900_000, 5.0), ("fit", 900_200, 7.0)], 100),
     "unknown in a new stage": (NEW_STAGE, None),
     "of a new stage": ([*NEW_STAGE, ("evaluation", 5010, 6.1)], 10),
-    "unknown in a stage begun again": (BEGUN_AGAIN, None),
     "of a stage begun again": ([*BEGUN_AGAIN, ("fit", 4, 3.5)], 2),
     "of a minute": (FAST, 1000),
     "of the last half minute": (FAST + SLOW, 1),

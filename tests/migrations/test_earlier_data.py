@@ -5,7 +5,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from running_service import DIGITS_PARTS, calibrated, service_on
+from running_service import service_on
 
 pytestmark = pytest.mark.process
 
@@ -48,9 +48,3 @@ def test_predictions_and_the_numbers_of_the_report_are_the_same(upgraded, name: 
     for part in ("events", "model_scores"):
         before, after = numbers(answers["report"][part]), numbers(report.json()[part])
         assert {path: after.get(path) for path in before} == before
-
-
-def test_the_service_goes_on_with_the_data(upgraded) -> None:
-    client, _ = upgraded
-    made = calibrated(client, {"name": "default"}, **DIGITS_PARTS)
-    assert (made["status"], made["version"]) == ("succeeded", 2)

@@ -3,7 +3,6 @@
 import os
 
 import pytest
-from forked_children import SERVER
 from hypothesis import given
 from hypothesis import strategies as st
 from scripted_child import start_scripted
@@ -17,7 +16,6 @@ from service.runner.devices import (
     requested_devices,
     usable_cpus,
 )
-from service.runner.pool import RunnerPool
 from service.runner.spawner import Spawner
 
 QUOTAS = {"50000 100000\n": 0.5, "": None, "max": None, "a b": None, "1 2 3": None}
@@ -89,17 +87,6 @@ def test_an_unusable_device_is_named_and_not_tried_again(finder):
         with pytest.raises(InferenceFailed, match=r"cuda:3 .*it is not there"):
             devices.devices()
     assert tried() == ["cuda:0", "cuda:3"]
-
-
-@pytest.mark.process
-def test_a_child_reports_whether_cuda_is_usable():
-    with RunnerPool(device="auto", start_child=SERVER.start_child) as pool:
-        device = pool.device()
-    if device.name == "cpu":
-        assert device.provider == "CPUExecutionProvider"
-        assert "CUDA" in device.reason
-    else:
-        assert (device.name, device.provider) == ("cuda:0", "CUDAExecutionProvider")
 
 
 DEVICES = tuple(Device(f"cuda:{n}", "CUDAExecutionProvider", "it works") for n in range(3))

@@ -57,18 +57,6 @@ def test_answers_and_records_are_those_of_numpy(pool, tmp_path):
             np.testing.assert_array_equal(joined, array, err_msg=f"{name} by {step}")
 
 
-@pytest.mark.parametrize(("batch", "n_rows"), [(8, 1), (8, 9), (8, 300), (300, 310)])
-def test_a_model_of_a_fixed_batch_answers_any_number_of_rows(pool, tmp_path, batch, n_rows):
-    x = rows(n_rows)
-    files = save(tmp_path, linear(batch=batch))
-    loaded = pool.inspect(files, top_k=TOP_K, trial={"x": x})
-    assert loaded.description.fixed_batch == batch
-    check_head(pool.predict(files, loaded.resolved, {"x": x}), logits_of(x), TOP_K)
-    labels = np.zeros(n_rows, dtype=np.int64)
-    records = pool.record(files, loaded.resolved, {"x": x}, labels, seed=0)
-    check_uncertainty(records.uncertainty, logits_of(x), TOP_K)
-
-
 def test_several_inputs_come_by_name(pool, tmp_path):
     left, right = rows(60), rows(60, seed=5)
     feeds, turned = {"right": right, "left": left}, {"left": left, "right": right}
@@ -133,8 +121,9 @@ def with_outputs(folder, *, batch="N"):
     return save(folder, model)
 
 
-@pytest.mark.parametrize("batch", ["N", 8])
+@pytest.mark.parametrize("batch", ["N", 8, 299])
 def test_outputs_that_are_measures_come_back_in_answers_and_records(pool, tmp_path, batch):
+    """Also from a model of a fixed batch, however many rows there are."""
     files = with_outputs(tmp_path, batch=batch)
     _, resolved = load(pool, files, {"x": X}, scalar_outputs=NAMES)
     assert resolved["output"]["name"] == "y"
@@ -142,11 +131,12 @@ def test_outputs_that_are_measures_come_back_in_answers_and_records(pool, tmp_pa
     stored = json.loads(json.dumps(resolved))
     for x in (X, X[:1], X[:9]):
         answers = pool.predict(files, stored, {"x": x})
+        check_head(answers, logits_of(x), TOP_K)
         records = pool.record(files, stored, {"x": x}, np.arange(len(x)) % 10, seed=0)
         for columns in (answers.uncertainty, records.uncertainty):
+            check_uncertainty(columns, logits_of(x), TOP_K)
             np.testing.assert_allclose(columns[OWN], np.log(x[:, 0]), rtol=1e-5, atol=1e-7)
             np.testing.assert_allclose(columns[SPREAD], np.linalg.norm(x, axis=1), rtol=1e-5)
-            check_uncertainty(columns, logits_of(x), TOP_K)
 
 
 def test_only_requested_outputs_are_computed_and_rows_where_one_is_not_finite_are_named(

@@ -76,7 +76,6 @@ OTHER_RECORDS = [
     ("label", lambda array: array[::-1].copy()),
     ("label", lambda array: array.astype(np.int64)),
     ("label_rank", lambda array: array + 4),
-    ("label_rank", lambda array: array - 4),
     ("top_classes", lambda array: array + 4),
     ("top_logits", lambda array: array * np.float32(np.nan)),
     ("uncertainty_entropy", None),
@@ -143,6 +142,7 @@ FOUND = (
     replace(ASKED[2], passes=3, scales={"x": (1.0, 0.5, 2.0)}, divisible=False),
 )
 ENSEMBLE = PassPlan("ensemble_variance", 20, seed=1)
+OF_THREE = replace(ENSEMBLE, passes=3)
 CLIP = PRESETS["clip"]
 
 
@@ -157,19 +157,15 @@ SPEC = {"name": "x", "dtype": "float32", "shape": None}
 DESCRIPTIONS = [
     ("provider", 3),
     ("provider", KeyError),
-    ("top_k", [0]),
     ("top_k", [True]),
     ("output.n_classes", 1),
     ("output.kind", "odds"),
-    ("output.raw", 1),
     ("output.positive_column", -1),
     ("description.fixed_batch", 0),
     ("description.class_labels", [1.5]),
     ("description.inputs", [SPEC | {"name": "\udcff"}]),
-    ("description.inputs", [SPEC | {"shape": ["N"]}]),
     *(("costs.plain", number) for number in ("1", "nan", 10**400, -1, True, float("inf"))),
     ("passes.0.rate", float("inf")),
-    ("passes.2.step", -1),
     ("passes.2.scales.x.0", "1"),
 ]
 
@@ -199,13 +195,7 @@ def test_a_damaged_stored_description_is_refused(damaged):
         (planned(*FOUND), ASKED, {}, True),
         (planned(), (), {}, True),
         (planned(ENSEMBLE, averaged=True), (ENSEMBLE,), {}, True),
-        (
-            planned(replace(ENSEMBLE, passes=3), averaged=True, members=2),
-            (ENSEMBLE,),
-            {"n_models": 3},
-            True,
-        ),
-        (planned(averaged=True, members=2), (), {"n_models": 3}, True),
+        (planned(OF_THREE, averaged=True, members=2), (ENSEMBLE,), {"n_models": 3}, True),
         (planned(preprocessing=CLIP), (), {"preprocessing": CLIP}, True),
         (planned(), ASKED, {}, False),
         (planned(*FOUND, *FOUND), ASKED, {}, False),
@@ -216,7 +206,6 @@ def test_a_damaged_stored_description_is_refused(damaged):
         (planned(more_costs=["more"]), (), {}, False),
         (planned(preprocessing=CLIP), (), {}, False),
         (planned(), (), {"preprocessing": CLIP}, False),
-        (planned(preprocessing=PRESETS["none"]), (), {"preprocessing": CLIP}, False),
     ],
 )
 def test_a_model_is_taken_if_it_fits_the_request(answer, plans, options, is_taken):

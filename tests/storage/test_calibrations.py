@@ -3,7 +3,7 @@ import uuid
 
 import pytest
 from sqlalchemy import func, select
-from sqlalchemy.exc import InvalidRequestError, StatementError
+from sqlalchemy.exc import StatementError
 from stored_rows import (
     InTransactions,
     add_tenant,
@@ -98,16 +98,6 @@ def test_what_cannot_be_stored_is_refused_and_leaves_no_row(database, calibratio
     with pytest.raises((ValueError, StatementError), match="JSON"):
         calibrations.add(row)
     assert queue_calibration(database).version == 1
-
-
-def test_a_page_does_not_read_long_columns(database):
-    finished_calibration(database)
-    with database.reading(ALL_TENANTS) as session:
-        [row], _ = CalibrationRepository(session, tenant_of(database)).page(limit=1)
-        assert row.status == "succeeded"
-        for name in ("model_scores", "verdicts", "baselines", "mislabelled"):
-            with pytest.raises(InvalidRequestError, match="raiseload"):
-                getattr(row, name)
 
 
 def test_names_are_searched_without_case_and_wildcards(database):

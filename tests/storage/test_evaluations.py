@@ -15,7 +15,6 @@ from stored_rows import (
     queue_calibration,
     queue_evaluation,
     queue_of,
-    stored_evaluation,
 )
 
 from service.errors import Conflict, InvalidInput, NotFound
@@ -132,26 +131,3 @@ def test_who_deletes_waits_for_a_result_and_does_not_hold_it_up(database, calibr
         then=publish,
     )
     assert keys == sorted([file.key, records.key])
-
-
-def test_a_result_that_races_with_deletions_is_whole_or_was_in_time(
-    database, calibrations, evaluations
-):
-    """None of the three waits for another for ever, and no file is left without an answer."""
-    queue = evaluation_queue_of(database)
-    for i in range(4):
-        calibration = finished_calibration(database, f"race-{i}")
-        file, records = file_of(calibration), file_of(calibration, "evaluation_records")
-        row = queue_evaluation(database, calibration, artifacts=[file])
-        result = {"rows": [], "artifacts": [records], "keep_sets": True, "result": {}}
-        _, *deleted = at_once(
-            [
-                partial(queue.publish, claimed(queue), **result),
-                partial(attempt, evaluations.delete, calibration.id, "rotated"),
-                partial(attempt, calibrations.delete, calibration.id),
-            ]
-        )
-        keys = sorted(key for one in deleted if isinstance(one, list) for key in one)
-        if not keys:
-            assert stored_evaluation(database, row.id).status == "succeeded"
-        assert keys in ([], sorted([file.key, records.key]))

@@ -3,13 +3,11 @@
 import os
 import uuid
 from datetime import timedelta
-from functools import partial
 
 import pytest
 from databases import BOTH_DIALECTS
 from object_stores import WrappedStore
 from stored_rows import (
-    at_once,
     evaluation_queue_of,
     finished_calibration,
     finished_evaluation,
@@ -134,17 +132,6 @@ def test_what_changes_while_the_store_is_listed(database, folder_store, folder):
 
     swept(database, Interrupted(folder_store, happen), older_than=HOUR)
     assert folder_store.keys() == sorted([created.key, old, new])
-
-
-@BOTH_DIALECTS
-def test_several_may_sweep_at_once(database, store):
-    kept_id = uuid.uuid4()
-    kept = new_artifact(kept_id, "model")
-    queue_calibration(database, artifacts=[kept], calibration_id=kept_id)
-    put_all(store, [kept.key])
-    put_all(store, [f"calibrations/{uuid.UUID(int=i)}/{n}" for i in range(5) for n in range(3)])
-    at_once([partial(remove_orphans, database, store, older_than=LATER) for _ in range(4)])
-    assert store.keys() == [kept.key]
 
 
 def test_a_calibration_of_more_files_than_a_page_is_swept(database):

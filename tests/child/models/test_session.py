@@ -5,6 +5,7 @@ from contextlib import suppress
 
 import onnxruntime
 import pytest
+from forked_children import SERVER
 from runner_children import wait_until
 from runner_models import endless_above, linear, rows, session_on
 
@@ -22,9 +23,12 @@ X = rows(3)
 
 @pytest.mark.process
 def test_an_unusable_gpu_is_not_replaced_by_the_cpu(capfd):
-    with RunnerPool(device="auto") as pool:
-        if pool.device().name != "cpu":
-            pytest.skip("CUDA works here")
+    with RunnerPool(device="auto", start_child=SERVER.start_child) as pool:
+        device = pool.device()
+    if device.name != "cpu":
+        pytest.skip("CUDA works here")
+    assert device.provider == CPU
+    assert "CUDA" in device.reason
     with pytest.raises(InferenceFailed, match="cuda:0"):
         session_on("cuda:0", linear())
 

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
-from dataset_files import check_read, check_refused, info_of, refusal, write_parquet
+from dataset_files import check_read, check_refused, refusal, write_parquet
 from own_process import read_apart
 from picture_files import AS_THEY_ARE, encoded
 from PIL import Image
@@ -80,11 +80,6 @@ def test_one_of_several_columns_of_pictures_is_chosen(path):
     check_read(path, {"pixels": PIXELS}, LABELS, reading=reading)
     both = Reading(preprocessing=Preprocessing(), columns={"a": ["mask"], "b": ["width"]})
     assert "one input" in refusal(path, reading=both).message
-
-
-def test_columns_beside_pictures_are_named(path):
-    write(path, IMAGES, text=["x"] * N, ids=[[1]] * N)
-    assert "`text`, `ids`" in info_of(path, reading=AS_THEY_ARE).notes[0]
 
 
 @pytest.mark.parametrize(

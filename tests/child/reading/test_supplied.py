@@ -33,15 +33,6 @@ def test_columns_come_back_by_name(path, file_format, batch_size):
         assert values[name].dtype == np.float64
 
 
-@pytest.mark.parametrize("dtype", ["<f2", "<f4", ">f4", "<f8", ">f8"])
-@pytest.mark.parametrize("file_format", ["npz", "parquet"])
-def test_columns_of_any_float_become_float64(path, file_format, dtype):
-    if file_format == "npz" or dtype[0] == "<":
-        column = np.linspace(0, 4, 9)
-        values = read_supplied(write(path, file_format, {"human": column.astype(dtype)}))["human"]
-        np.testing.assert_array_equal(values, column, strict=True)
-
-
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, FIRST_OVERFLOW, -1e300])
 @pytest.mark.parametrize("file_format", COLUMN_FORMATS)
 def test_a_value_that_float32_cannot_hold_is_refused_by_row(path, file_format, value):

@@ -127,7 +127,6 @@ def test_a_label_may_have_another_name_or_be_missing(path, file_format):
     reading = Reading(columns={"label": ["target"]})
     check_read(path, {"inputs": INPUTS}, 2 - LABELS, reading=reading)
     write_columns(path, file_format, {"age": AGE, "income": INCOME})
-    check_read(path, {"inputs": INPUTS}, None)
     check_refused(path, ".label", "config.columns")
 
 

@@ -14,7 +14,7 @@ from picture_files import (
     shades_and_labels,
 )
 
-from service.runner.messages.preprocessing import PRESETS, Preprocessing
+from service.runner.messages.preprocessing import Preprocessing
 from service.runner.messages.reading import Reading
 
 ORDER = {"cat": 0, "dog": 1, "emu": 2}
@@ -48,11 +48,6 @@ FOLDERS = [ORDER[name.split("/")[0]] for name in class_folders()]
 @pytest.mark.parametrize("prefix", ["", "pets/", "pets/train/", "./", "été/"])
 def test_a_folder_is_a_class_at_any_depth(write, prefix):
     assert check(write(class_folders(prefix)), FOLDERS) == ()
-
-
-def test_folders_below_a_class_folder_are_ignored(write):
-    members = pictures("cat/a/1.png", "dog/2.png", "cat/b/c/3.png", "dog/a/4.png")
-    check(write(members), [0, 1, 0, 1])
 
 
 def test_an_empty_folder_is_a_class(write):
@@ -134,17 +129,3 @@ def test_pictures_without_labels_are_a_set_where_none_are_required(write, member
         assert dataset.info.class_map is None
         assert shades_and_labels(dataset) == (list(range(n_pictures)), [0] * n_pictures)
     refused_at(path)
-
-
-def test_the_shape_is_known_at_once(write):
-    grey = Preprocessing(colour="grey", mean=(0,), std=(1,))
-    for preprocessing, shape in (
-        (PRESETS["imagenet"], (224, 224, 3)),
-        (Preprocessing(crop=(2, 3)), (2, 3, 3)),
-        (Preprocessing(resize=(5, 6)), (5, 6, 3)),
-        (Preprocessing(resize=6), (6, 8, 3)),
-        (grey, (3, 4, 1)),
-    ):
-        with opened(write(class_folders()), Reading(preprocessing)) as dataset:
-            assert dataset.info.arrays["pixels"].shape == (9, *shape)
-            assert next(dataset.batches(2)).arrays["pixels"].shape == (2, *shape)

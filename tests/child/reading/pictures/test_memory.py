@@ -3,7 +3,7 @@
 import large_pictures
 import pytest
 from own_process import read_apart
-from picture_files import opened, plain_png, png, write_tar
+from picture_files import png, write_tar
 
 MIB = 2**20
 # Few pixels are left of each picture, so that batches are nothing beside what is read.
@@ -28,11 +28,3 @@ def test_pictures_that_claim_much_are_decoded_few_at_a_time(path):
     assert n_pictures == 4
     # One of them takes 120 MB, and may take twice that: no second one has room beside it.
     assert grown < 190
-
-
-def test_later_batches_are_not_read_in_advance(path):
-    members = {f"{k % 2}/{k:03d}.png": plain_png(k % 250) for k in range(300)}
-    with opened(write_tar(path, members | {"1/299.png": b"broken"})) as dataset:
-        batches = dataset.batches(4)
-        assert next(batches).start == 0
-        batches.close()

@@ -40,19 +40,6 @@ def test_all_forms_of_tar_are_read(path, form):
 PLAIN = tar_member("cat/1.png", PICTURE)
 
 
-def test_archives_older_than_ustar_are_read(path):
-    blocks = []
-    for name, content in GOOD.items():
-        head = bytearray(tar_member(name, content))
-        head[257:512] = bytes(255)
-        head[148:156] = b" " * 8
-        head[148:156] = b"%06o\0 " % sum(head[:512])
-        blocks.append(bytes(head))
-    path.write_bytes(tar_file(*blocks))
-    with opened(path) as dataset:
-        assert shades_and_labels(dataset)[0] == list(range(len(GOOD)))
-
-
 SIZES = [struct.pack(">iq", -1, size) for size in (-512, -1024, -(2**40))]
 SIZES.append(b"\x80\0\0\0" + struct.pack(">q", 3 * 2**30))
 
@@ -62,13 +49,6 @@ def test_headers_about_headers_of_impossible_size_are_refused(path, kind):
     for size in SIZES:
         path.write_bytes(tar_file(PLAIN, tar_member("x", kind=kind, size=size), PLAIN))
         assert refused_at(path) == "calibration"
-
-
-def test_a_size_that_is_too_small_is_found_by_the_next_header(path):
-    path.write_bytes(tar_file(tar_member("cat/1.png", bytes([1]) * 1500, size=b"%011o\0" % 512)))
-    error = refusal(path)
-    assert error.violations[0].location == "calibration"
-    assert "byte 1024 after calibration[cat/1.png]" in error.message
 
 
 ODD_RECORDS = [
