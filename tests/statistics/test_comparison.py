@@ -18,20 +18,15 @@ from howsure.statistics.comparison import (
     paired_difference,
 )
 from howsure.statistics.fit.cross_validation import FoldScore
-from howsure.statistics.plain import to_plain
 
 
 def test_pairs_without_both_are_left_out_and_one_pair_has_no_error():
     found = paired_difference((0.5, None, 0.9, 0.2), (0.1, 0.3, None, 0.4))
     assert (found.mean, found.pairs) == (pytest.approx(0.1), 2)
     assert paired_difference((None, 1.0), (1.0, None)) is paired_difference((), ()) is None
-    found = paired_difference((0.5,), (0.25,))
-    assert (found, found.clear) == (PairedDifference(0.25, None, 1), False)
-    assert to_plain(found) == {"mean": 0.25, "standard_error": None, "pairs": 1}
-
-
-def test_clear_is_beyond_two_standard_errors():
-    assert PairedDifference(-0.21, 0.1, 10).clear > PairedDifference(0.19, 0.1, 10).clear
+    assert paired_difference((0.5,), (0.25,)) == PairedDifference(0.25, None, 1)
+    differences = [(0.25, None), (-0.21, 0.1), (0.19, 0.1)]  # clear: beyond two standard errors
+    assert [PairedDifference(*one, 9).clear for one in differences] == [False, True, False]
 
 
 COLUMN = "neg_log_pmax"
@@ -45,19 +40,18 @@ def served_of(records, *, n_bins, **options):
 
 def test_samples_are_compared_one_by_one():
     records = simulated_records(300, seed=2)
-    hits, values, pair = records.hits(1), records.uncertainty[COLUMN], []
-    for n_bins in (2, 8):
-        served = served_of(records, n_bins=n_bins)
-        q = served.table.look_up(values).probability
-        losses = {"nll": -np.where(hits, np.log(q), np.log1p(-q)), "brier": (q - hits) ** 2}
-        pair.append((served, losses))
-    (first, ours), (second, theirs) = pair
-    found = compare_on_samples(1, first, second)
+    hits, pair = records.hits(1), [served_of(records, n_bins=n_bins) for n_bins in (2, 8)]
+    found = compare_on_samples(1, *pair)
     assert found.paired
-    for name in ("nll", "brier"):
+    q = [one.table.look_up(records.uncertainty[COLUMN]).probability for one in pair]
+    losses = {
+        "nll": [-np.where(hits, np.log(p), np.log1p(-p)) for p in q],
+        "brier": [(p - hits) ** 2 for p in q],
+    }
+    for name, (ours, theirs) in losses.items():
         difference = found.differences[name]
-        assert difference.mean == pytest.approx((theirs[name] - ours[name]).mean(), rel=1e-9)
-        statistic = ttest_rel(theirs[name], ours[name]).statistic
+        assert difference.mean == pytest.approx((theirs - ours).mean(), rel=1e-9)
+        statistic = ttest_rel(theirs, ours).statistic
         assert difference.mean / difference.standard_error == pytest.approx(statistic, rel=1e-9)
         assert difference.pairs == 300
     assert found.differences["accuracy"].mean == 0.0

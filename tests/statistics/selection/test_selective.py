@@ -1,5 +1,7 @@
 """Selective prediction: the procedure, the smallest certifiable risk, and simulated samples."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -144,11 +146,9 @@ def test_few_samples_do_not_show_that_more_would_prove_nothing():
 
 
 def test_targets_out_of_range_are_refused():
-    for value in (0.0, 1.0, -0.1, np.nan):
-        with pytest.raises(ValueError, match="max_risk must"):
-            SelectiveTarget(value, 0.05)
-        with pytest.raises(ValueError, match="delta must"):
-            SelectiveTarget(0.05, value)
+    for value, name in product((0.0, 1.0, np.nan), ("max_risk", "delta")):
+        with pytest.raises(ValueError, match=f"{name} must"):
+            SelectiveTarget(**{"max_risk": 0.05, name: value})
     with pytest.raises(ValueError, match="delta"):
         certifiable_risk(ranking_of(np.ones(3, np.float32), np.ones(3, bool)), 1, delta=1.5)
 

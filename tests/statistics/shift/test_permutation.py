@@ -12,11 +12,6 @@ from howsure.statistics.scores import SCORES
 from howsure.statistics.shift.permutation import ece_permutation_test, gap_permutation_test
 
 
-def sample_of(rng, n_samples, chance):
-    uncertainty = rng.random(n_samples).astype(np.float32)
-    return uncertainty, rng.random(n_samples) >= chance(uncertainty)
-
-
 def chance_of(is_as_far, hits, held, judged):
     """Return the chance of deals as far off: hits of both sets, samples held and judged by bin."""
     chance = 0.0
@@ -98,19 +93,20 @@ def test_the_gap_shows_that_answers_are_worse_everywhere(lookup, drop):
 
 
 @pytest.mark.parametrize(
-    ("n_samples", "chance", "lookup"),
-    [
-        (400, lambda u: u / 4, "step"),
-        (2000, lambda u: u / 500, "step"),  # two errors in all: where the band is too narrow
-        (400, lambda u: u / 4, "interpolated"),
-    ],
+    ("n_samples", "largest", "lookup"),
+    # Two errors in all: where the band is too narrow.
+    [(400, 1 / 4, "step"), (2000, 1 / 500, "step"), (400, 1 / 4, "interpolated")],
 )
-def test_permutation_test_rejects_like_sets_as_rarely_as_said(n_samples, chance, lookup):
-    rng = np.random.default_rng(1)
-    calls = 0
+def test_permutation_test_rejects_like_sets_as_rarely_as_said(n_samples, largest, lookup):
+    rng, calls = np.random.default_rng(1), 0
+
+    def drawn():
+        uncertainty = rng.random(n_samples).astype(np.float32)
+        return uncertainty, rng.random(n_samples) >= largest * uncertainty
+
     for _ in range(200):
-        table = fit_bin_table(*sample_of(rng, n_samples, chance), n_bins=5, lookup=lookup)
-        judged = predict_with_table(table, *sample_of(rng, n_samples, chance))
+        table = fit_bin_table(*drawn(), n_bins=5, lookup=lookup)
+        judged = predict_with_table(table, *drawn())
         calls += ece_permutation_test(table, judged, rng=rng) < 0.05
 
     assert calls / 200 <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
