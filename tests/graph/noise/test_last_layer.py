@@ -180,9 +180,7 @@ def test_the_rate_is_that_of_the_dropout_right_before_the_layer():
 def weights_as_inputs():
     """Return a model of an old file, whose weights are inputs with a default."""
     model = model_of("y = MatMul(h, W)", ir_version=3)
-    model.graph.input.extend(
-        value(one.name, tuple(one.dims), one.data_type) for one in model.graph.initializer
-    )
+    model.graph.input.append(value("W", (6, 5)))
     return model
 
 
@@ -198,10 +196,9 @@ def test_weights_may_be_inputs_and_layers_in_functions(make):
     check(make(), ROWS)
 
 
-@pytest.mark.parametrize("scale", [1.0, 6.0])
 @pytest.mark.parametrize(("n_classes", "n_passes"), [(2, 2), (2, 100), (1000, 2), (1000, 100)])
-def test_any_number_of_classes_and_passes(n_classes, n_passes, scale):
-    weights = scale * RNG.normal(size=(6, n_classes)) / np.sqrt(6)
+def test_any_number_of_classes_and_passes(n_classes, n_passes):
+    weights = 6 * RNG.normal(size=(6, n_classes)) / np.sqrt(6)
     last = node("Constant", [], ["w"], value=constant("w", weights))
     check(model_of("y = MatMul(h, w)", last), ROWS[:3], n_passes=n_passes, rate=0.1)
 
@@ -230,7 +227,7 @@ def test_equal_passes_have_no_spread_and_certain_ones_keep_their_digits(n_passes
         np.testing.assert_allclose(spread, expected, rtol=1e-4)
 
 
-@pytest.mark.parametrize("ratio", [0.9, 0.99, 0.999, 0.9999, 0.99999])
+@pytest.mark.parametrize("ratio", [0.9, 0.999, 0.99999])
 @pytest.mark.parametrize("size", [3, 100])
 def test_variances_that_almost_tie_are_told_apart_well_enough(size, ratio):
     # Deviations sum to 0 over passes and over classes, which takes one dimension.
@@ -254,7 +251,7 @@ def test_all_else_stays_as_it_was_and_log_probabilities_come_with_the_scores_alo
     for lacking in (np.isnan(outputs[VARIANCE]), np.isnan(outputs[LOGS]).all(axis=(1, 2))):
         np.testing.assert_array_equal(lacking, np.arange(8) == 7)
     without = served(model, masks, {"x": rows}, logits_choice(), with_scores=False)
-    assert (VARIANCE in without, LOGS in without) == (True, False)
+    assert {VARIANCE, LOGS} & {*without} == {VARIANCE}
 
 
 @pytest.mark.parametrize("classes", [2, 4])
@@ -272,18 +269,11 @@ def test_scikit_learns_network(classes):
 
 
 def refusal(model):
-    messages, choice = set(), logits_choice()
-    for step in (
-        lambda: expose_features(load(model), choice),
-        lambda: served(model, draw_masks(4, 6), {"x": ROWS}, choice),
-    ):
-        with pytest.raises(InvalidConfig) as caught:
-            step()
-        (violation,) = caught.value.violations
-        assert violation.location == "config.measures"
-        messages.add(violation.message)
-    (message,) = messages
-    return message
+    with pytest.raises(InvalidConfig) as caught:
+        expose_features(load(model), logits_choice())
+    (violation,) = caught.value.violations
+    assert violation.location == "config.measures"
+    return violation.message
 
 
 OTHER_ENDINGS = [
@@ -300,6 +290,7 @@ OTHER_ENDINGS = [
     # A residual connection around the layer.
     ("z = MatMul(h, W); skipped = MatMul(x, W); y = Add(z, skipped)", "2 .* 'x', 'h'"),
     ("z = Conv(h, wide); y = Flatten(z)", "2x3"),
+    ("z = MatMul(branch, W); y = Mul(z, branch)", "If"),
     # Classifiers of one node have no layer.
     ("label, y = ai.onnx.ml.TreeEnsembleClassifier(h)", "ai.onnx.ml.TreeEnsembleClassifier"),
     ("label, y = ai.onnx.ml.LinearClassifier<coefficients=[0.5]>(h)", "ml.LinearClassifier"),
@@ -308,14 +299,10 @@ OTHER_ENDINGS = [
 
 @pytest.mark.parametrize(("text", "named"), OTHER_ENDINGS)
 def test_other_endings(text, named):
-    model = model_of(text)
+    branch = branched(steps("a = Neg(h)"), "h", "branch")
+    model = model_of(text, *(branch if "branch" in text else ()))
     model.graph.input.append(value("fed", (6, 5)))
     assert re.search(named, refusal(model))
-
-
-def test_a_branch_after_the_layer():
-    nodes = branched(steps("a = Neg(z)"), "z", "c")
-    assert "If" in refusal(model_of("y = Identity(c)", *steps("z = MatMul(h, W)"), *nodes))
 
 
 def test_thousands_of_layers_are_counted_from_one_index():
