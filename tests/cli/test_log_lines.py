@@ -4,30 +4,11 @@ import json
 import logging
 import warnings
 
-import httpx
 import pytest
 import structlog
-from howsure_command import ServedProcess, restored_process
+from howsure_command import restored_process
 
 from service.startup import configure_logging
-
-
-@pytest.mark.process
-def test_every_line_of_a_json_run_is_json(tmp_path) -> None:
-    served = ServedProcess(tmp_path, log_format="json")
-    with served as client:
-        answer = client.post(
-            "/calibrate",
-            content=b"--x\r\nnonsense",
-            headers={"Content-Type": "multipart/form-data; boundary=x"},
-        )
-        assert answer.status_code == httpx.codes.BAD_REQUEST
-        client.get("/readyz")
-        served.process.terminate()
-        served.process.wait(60)
-    lines = [json.loads(line) for line in served.log.read_text().splitlines()]
-    assert any(line["event"] == "answering" for line in lines)
-    assert all({"event", "level", "logger", "timestamp"} <= set(line) for line in lines)
 
 
 def write_lines(log_format: str) -> None:

@@ -11,6 +11,8 @@ from golden_texts import GOLDEN
 from howsure_command import howsure
 from running_service import DIGITS, quick_config
 
+from service.cli import load_command
+
 TEXTS = GOLDEN / "cli"
 # Scores have as many digits as another machine may change: they are compared elsewhere.
 VARYING = (
@@ -96,10 +98,9 @@ def test_commands_print(text: str, sets: Path, service, shelf, digits_calibratio
     golden(f"cli/{text}", printed.replace(str(sets), "<folder>"))
 
 
-def test_the_printed_activation_is_a_command_that_activates(sets, command, client) -> None:
-    command("calibrate", "first.csv", "--name", "typed", "--config", "quick.json")
-    *_, last = command("operating-point", "typed", "--max-risk", "0.1").stdout.splitlines()
-    words = last.partition(": howsure ")[2].replace("NAME", "Ada").replace("TEXT", "'a pilot'")
-    command(*shlex.split(words))
-    (point,) = client.get("/calibrations/typed/operating-points").json()["operating_points"]
-    assert (point["author"], point["chosen_by"]["max_risk"]) == ("Ada", 0.1)
+def test_the_printed_activation_is_a_command(command, shelf) -> None:
+    name = shelf("evaluated-digits")["name"]
+    *_, last = command("operating-point", name, "--max-risk", "0.1").stdout.splitlines()
+    words = shlex.split(last.partition(": howsure ")[2])
+    options = load_command(words[0]).make_context(words[0], words[1:]).params
+    assert (options["max_risk"], options["author"], options["activate"]) == (0.1, "NAME", True)

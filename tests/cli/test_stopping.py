@@ -1,5 +1,6 @@
 """The service ends on a signal, whatever the kernel allows its user."""
 
+import json
 import os
 import signal
 import socket
@@ -7,6 +8,7 @@ import subprocess
 import sys
 from contextlib import contextmanager
 
+import httpx
 import pytest
 import without_socket_filters
 
@@ -17,13 +19,13 @@ WITHOUT_SOCKET_FILTERS = [without_socket_filters.__file__]
 
 
 @contextmanager
-def started(command, folder, line):
+def started(command, folder, line, **settings):
     """Start a command and wait until it prints the line; yield it with its output so far."""
-    settings = {"HOWSURE_DEVICE": "cpu", "HOWSURE_PORT": "0", "HOWSURE_WORKER_PORT": "0"}
-    settings |= {"HOWSURE_DATA_DIR": str(folder), "PYTHONUNBUFFERED": "1"}
+    settings |= {"DEVICE": "cpu", "PORT": "0", "WORKER_PORT": "0", "DATA_DIR": str(folder)}
+    variables = {f"HOWSURE_{name}": value for name, value in settings.items()}
     with subprocess.Popen(
         [sys.executable, *command],
-        env=os.environ | settings,
+        env=os.environ | variables | {"PYTHONUNBUFFERED": "1"},
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -46,24 +48,38 @@ def interrupts(unchanged_process):
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-# What a command prints last before it serves, and how many signals it gets.
-STOPS = [
-    pytest.param(WITHOUT_SOCKET_FILTERS, "serve", "  data ", signal.SIGINT, 2, id="serve"),
-    pytest.param(AS_THIS_USER, "worker", "  data ", signal.SIGTERM, 2, id="worker",
-                 marks=pytest.mark.slow),
-    pytest.param(AS_THIS_USER, "demo --stay", "Press Ctrl-C", signal.SIGINT, 1, id="demo",
-                 marks=pytest.mark.slow),
-    pytest.param(AS_THIS_USER, "serve", "  data ", signal.SIGTERM, 1, id="serve, with filters",
-                 marks=pytest.mark.slow),
-]  # fmt: skip
-
-
 @pytest.mark.process
-@pytest.mark.parametrize(("command", "words", "line", "number", "times"), STOPS)
-def test_a_signal_ends_a_command_with_status_0(
-    tmp_path, command, words, line, number, times
+def test_a_signal_ends_a_service_with_status_0_and_every_line_of_a_json_log_is_json(
+    tmp_path,
 ) -> None:
-    with started([*command, *words.split()], tmp_path, line) as (process, log):
+    """Also where the kernel refuses socket filters to this user, and the signal comes twice."""
+    command = [*WITHOUT_SOCKET_FILTERS, "serve"]
+    with started(command, tmp_path, '"answering"', LOG_FORMAT="json") as (process, log):
+        with httpx.Client(base_url=json.loads(log.splitlines()[-1])["address"]) as client:
+            form = {"Content-Type": "multipart/form-data; boundary=x"}
+            answer = client.post("/calibrate", content=b"--x\r\nnonsense", headers=form)
+            assert answer.status_code == httpx.codes.BAD_REQUEST
+        for _ in range(2):
+            process.send_signal(signal.SIGINT)
+        rest = process.communicate()[0]
+    lines = [json.loads(line) for line in (log + rest).splitlines()]
+    assert all({"event", "level", "logger", "timestamp"} <= set(line) for line in lines)
+    assert (lines[-1]["event"], process.returncode) == ("stopped", 0)
+
+
+# What a command prints last before it serves, and how many signals it gets.
+STOPS = {
+    "worker": ("worker", "  data ", signal.SIGTERM, 2),
+    "demo": ("demo --stay", "Press Ctrl-C", signal.SIGINT, 1),
+    "serve": ("serve", "  data ", signal.SIGTERM, 1),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", STOPS)
+def test_a_signal_ends_a_command_with_status_0(tmp_path, name) -> None:
+    words, line, number, times = STOPS[name]
+    with started([*AS_THIS_USER, *words.split()], tmp_path, line) as (process, log):
         for _ in range(times):
             process.send_signal(number)
         rest = process.communicate()[0]

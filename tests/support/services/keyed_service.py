@@ -58,8 +58,7 @@ class KeyedService:
         """Return a client that sends this key, or none."""
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         url = "http://{}:{}".format(*self.address)
-        # Without `verify` each client would read all certificates of this machine.
-        made = httpx.Client(base_url=url, headers=headers, timeout=60, verify=False)  # noqa: S501
+        made = httpx.Client(base_url=url, headers=headers, timeout=60)
         self.clients.append(made)
         return made
 
