@@ -126,62 +126,45 @@ def test_requests_of_other_shapes_take_turns(loaded):
     assert queue.runs[-1] == 0
 
 
-@pytest.mark.parametrize("n_bad", [1, 7])
-def test_rows_that_stop_a_run_fail_no_other_request(loaded, n_bad):
-    model = loaded(picky, np.abs(TRIAL))
+GOOD = np.abs(rows(200))
+
+
+def changed(n_rows, row, column, number):
+    """Return good rows, one of which is not."""
+    array = GOOD[:n_rows].copy()
+    array[row, column] = number
+    return array
+
+
+WIDE = np.arange(40, dtype=np.float32).reshape(2, 20)
+# A model, rows that it does not answer, where its error is, and what that names.
+WRONG = {
+    "a run stops": (picky, changed(5, 3, 0, 1e6), "inputs", "Gather"),
+    "no finite answer": (undefined, changed(40, 33, 0, -1), "inputs[33]", "finite"),
+    "not finite": (linear, changed(3, 2, 4, np.inf), "inputs[2][4]", "inf"),
+    "not finite in a later run": (linear, changed(200, 170, 4, np.nan), "inputs[170][4]", "NaN"),
+    "more classes": (passthrough, WIDE, "", "6 classes"),
+}
+
+
+@pytest.mark.parametrize("n_wrong", [1, 7])
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_rows_fail_no_other_request_and_are_named(loaded, case, n_wrong):
+    make, wrong, location, named = WRONG[case]
+    model = loaded(make, GOOD[:20])
     queue = AskedQueue(model, run_rows=64)
-    good = np.abs(rows(5))
-    bad = good.copy()
-    bad[3, 0] = 1e6
-    numbers = [queue.put_rows(x=bad if n < n_bad else good) for n in range(8)]
-    queue.exchange()
-    assert queue.answers.keys() == set(numbers[n_bad:])
-    assert queue.refusals.keys() == set(numbers[:n_bad])
-    assert all("Gather" in error.message for error in queue.refusals.values())
-    for outputs in queue.answers.values():
-        assert_same(outputs, alone(model, good))
-
-
-def test_rows_without_a_finite_answer_fail_alone_and_are_named(loaded):
-    model = loaded(undefined, np.abs(TRIAL))
-    queue = AskedQueue(model, run_rows=64)
-    good = np.abs(rows(40))
-    bad = good.copy()
-    bad[33, 0] = -1
-    numbers = [queue.put_rows(x=array) for array in (good[:3], bad, good)]
-    answers = queue.all()
-    assert answers.keys() == {numbers[0], numbers[2]}
-    assert_same(answers[numbers[2]], alone(model, good))
-    error = queue.refusals[numbers[1]]
-    assert type(error) is InvalidInput
-    assert error.violations[0].location == "inputs[33]"
-    # Nothing was run twice: 3 rows, the bad 40 and 21 of the last, then what is left of those.
-    assert queue.runs == [24, 19]
-
-
-@pytest.mark.parametrize("n_known", [0, 1])
-@pytest.mark.parametrize(("n_rows", "bad_row"), [(3, 2), (200, 170)])
-def test_numbers_that_are_not_finite_fail_alone_and_are_named(loaded, n_rows, bad_row, n_known):
-    model = loaded(linear)
-    queue = AskedQueue(model)
-    for _ in range(n_known):  # the same JSON before other bytes is read by a known layout
-        queue.put_rows(x=rows(n_rows))
+    if n_wrong > 1:  # the same JSON before other bytes is read by a known layout
+        queue.put_rows(x=np.ones_like(wrong))
         queue.all()
-    bad = rows(n_rows)
-    bad[bad_row, 4] = np.nan
-    good, wrong = queue.put_rows(x=rows(n_rows)), queue.put_rows(x=bad)
+    numbers = [queue.put_rows(x=wrong if n < n_wrong else GOOD[:5]) for n in range(8)]
     queue.all()
-    assert queue.refusals.keys() == {wrong}
-    assert queue.refusals[wrong].violations[0].location == f"inputs[{bad_row}][4]"
-    assert_same(queue.answers[good], alone(model, rows(n_rows)))
-
-
-def test_more_classes_than_were_calibrated_fail_the_request_alone(loaded):
-    queue = AskedQueue(loaded(passthrough), run_rows=64)
-    wide = np.arange(40, dtype=np.float32).reshape(2, 20)
-    wrong, good = queue.put_rows(x=wide), queue.put_rows(x=rows(2))
-    assert queue.all().keys() == {good}
-    assert "6 classes" in queue.refusals[wrong].message
+    assert queue.refusals.keys() == set(numbers[:n_wrong])
+    for error in (queue.refusals[number] for number in numbers[:n_wrong]):
+        assert type(error) is InvalidInput
+        assert named in error.message
+        assert error.violations[0].location.startswith(location)
+    for number in numbers[n_wrong:]:
+        assert_same(queue.answers[number], alone(model, GOOD[:5]))
 
 
 def test_a_model_of_a_fixed_batch_answers_each_request(tmp_path):

@@ -1,12 +1,13 @@
 """The service says whether models are locked in; where they cannot be, it refuses them."""
 
-import json
-import os
-import subprocess
-import sys
+from functools import partial
 
 import pytest
-import without_landlock
+from forked_children import SERVER
+from running_service import DIGITS_PARTS, calibrate, quick_config, service_on
+
+from service.child.lockdown import support
+from service.runner.messages.sandbox_rules import find_sandbox
 
 pytestmark = pytest.mark.process
 
@@ -17,35 +18,28 @@ def test_it_is_alive_and_ready_with_models_locked_in(client):
     assert client.get("/readyz").json()["checks"]["sandbox"] == "full"
 
 
-@pytest.fixture(scope="module")
-def answers(tmp_path_factory):
-    """What services on a kernel without Landlock answer: one that refuses models, one that not."""
-    folder = tmp_path_factory.mktemp("services")
-    run = subprocess.run(
-        [sys.executable, without_landlock.__file__, str(folder)],
-        env={"PYTHONPATH": os.pathsep.join(sys.path)},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=100,
-    )
-    assert run.returncode == 0, run.stderr
-    return json.loads(run.stdout.splitlines()[-1])
+@pytest.fixture
+def kernel_without_landlock(monkeypatch):
+    """Landlock is unknown to this process, and to the children that are started."""
+    monkeypatch.setattr(support, "landlock_version", lambda: 0)
+    find_sandbox.cache_clear()
+    yield partial(SERVER.start_program, "locked_child", "", "without Landlock")
+    find_sandbox.cache_clear()
 
 
-def test_without_landlock_it_is_alive_and_not_ready_and_refuses_models(answers):
-    status, alive = answers["refused"]["alive"]
-    assert (status, alive["sandbox"], alive["sandbox_missing"]) == (200, "none", ["Landlock"])
-    status, ready = answers["refused"]["ready"]
-    assert (status, ready["checks"]["sandbox"][:4]) == (503, "none")
-    status, problem = answers["refused"]["uploaded"]
-    assert (status, problem["type"]) == (503, "urn:howsure:problem:sandbox-unavailable")
-    assert "HOWSURE_ALLOW_UNSANDBOXED=true" in problem["detail"]
-
-
-def test_who_allows_it_runs_models_without_landlock(answers):
-    status, ready = answers["allowed"]["ready"]
-    assert (status, ready["ready"], ready["checks"]["sandbox"][:4]) == (200, True, "none")
-    assert answers["allowed"]["alive"][1]["sandbox"] == "none"
-    assert answers["allowed"]["uploaded"][1]["status"] == "succeeded"
+@pytest.mark.parametrize("is_allowed", [False, True])
+def test_without_landlock_models_run_where_that_is_allowed(
+    tmp_path, kernel_without_landlock, is_allowed
+):
+    options = {"start_child": kernel_without_landlock, "allow_unsandboxed": is_allowed}
+    with service_on(tmp_path, **options) as client:
+        made = calibrate(client, **DIGITS_PARTS, config=quick_config())
+        alive, ready = client.get("/healthz").json(), client.get("/readyz")
+    assert alive == {"status": "alive", "sandbox": "none", "sandbox_missing": ["Landlock"]}
+    assert ready.json()["checks"]["sandbox"][:4] == "none"
+    if is_allowed:
+        assert (ready.status_code, made.json()["status"]) == (200, "succeeded")
+    else:
+        assert (ready.status_code, made.status_code) == (503, 503)
+        assert made.json()["type"] == "urn:howsure:problem:sandbox-unavailable"
+        assert "HOWSURE_ALLOW_UNSANDBOXED=true" in made.json()["detail"]

@@ -68,13 +68,9 @@ def test_the_same_type_is_not_copied_and_extremes_are_cast():
     assert fit(np.array([[2**63 - 1]], np.uint64), "int64")[0, 0] == 2**63 - 1
 
 
-NO_CASTS = [
-    *((1e39, "f8", "float32"), (70000, "f8", "float16"), (0.5, "f8", "int64")),
-    *((np.nan, "f8", "int32"), (np.inf, "f8", "int64"), (-1, "f8", "uint8")),
-    *((256, "f8", "uint8"), (2.0**63, "f8", "int64"), (2.0**64, "f8", "uint64")),
-    # Integers of any width are compared exactly.
-    *((2, "f8", "bool"), (2**63, "u8", "int64"), (-1, "i8", "uint64")),
-]
+# Also what the property above does not draw: numbers that are not finite, beyond 64 bits, ….
+NO_CASTS = [(1e39, "f8", "float32"), (np.nan, "f8", "int32"), (2.0**63, "f8", "int64")]
+NO_CASTS += [(0.5, "f8", "int64"), (2**63, "u8", "int64"), (-1, "i8", "uint64")]
 
 
 @pytest.mark.parametrize(("value", "kept_as", "dtype"), NO_CASTS)

@@ -1,9 +1,9 @@
 """The runner's child with something worse than a model: ``python locked_child.py FD FILE HOW``.
 
 Where the child would look at a stranger's bytes, it tries all that a model must not be able to do,
-and answers what became of it, when it is asked to predict. FILE is one that it must not read; HOW
-is ``cpu``, a version of Landlock, ``cuda`` for the rules that hold there, or ``without NAME`` for a
-kernel that lacks it.
+and answers what became of it, when it is asked to predict. FILE is one that it must not read; if it
+is empty, the child is honest. HOW is ``cpu``, a version of Landlock, ``cuda`` for the rules that
+hold there, or ``without NAME`` for a kernel that lacks it.
 """
 
 import ctypes
@@ -196,8 +196,9 @@ def main(channel, secret, how):
             pretend_without(landlock.CREATE_RULESET)
         case "without seccomp":
             pretend_without(seccomp.SECCOMP[landlock.machine()])
-    serve.load = lambda *_: attack(Path(secret))
-    serve.Requests._predict = lambda *_: (FOUND, {})
+    if secret:
+        serve.load = lambda *_: attack(Path(secret))
+        serve.Requests._predict = lambda *_: (FOUND, {})
     serve_serve(channel)
 
 
