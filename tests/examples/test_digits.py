@@ -16,7 +16,6 @@ from sklearn.metrics import log_loss, top_k_accuracy_score
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FOLDER = REPOSITORY / "examples" / "digits"
-EXTERNAL = REPOSITORY / "tests" / "data" / "digits"
 PARTS = ("calibration", "evaluation")
 
 
@@ -112,20 +111,6 @@ def test_the_request_asks_for_a_sure_and_a_hard_image() -> None:
     probabilities = np.exp(log_softmax(run(FOLDER / "model.onnx", inputs), axis=1)).max(axis=1)
     assert probabilities[0] > 0.999
     assert probabilities[1] < 0.7
-
-
-def test_external_weights_give_the_same_logits() -> None:
-    inputs, _ = load_part(FOLDER, "evaluation")
-    structure = onnx.load(EXTERNAL / "model_external.onnx", load_external_data=False)
-    assert all(
-        tensor.data_location == onnx.TensorProto.EXTERNAL
-        and tensor.external_data[0].value == "model_external.onnx.data"
-        for tensor in structure.graph.initializer
-        if tensor.dims
-    )
-    np.testing.assert_array_equal(
-        run(EXTERNAL / "model_external.onnx", inputs), run(FOLDER / "model.onnx", inputs)
-    )
 
 
 def test_the_script_makes_the_example_again(script: ModuleType, tmp_path: Path) -> None:

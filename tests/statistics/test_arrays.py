@@ -1,6 +1,7 @@
 """Arrays and imports: what the statistics take, and what they load."""
 
 import ast
+import subprocess
 import sys
 from pathlib import Path
 
@@ -9,8 +10,6 @@ import pytest
 
 import howsure.statistics
 from howsure.statistics.arrays import as_hits, as_labels, as_scores, as_uncertainty
-
-FOLDER = Path(howsure.statistics.__file__).parent
 
 
 def labels_of_two(values):
@@ -43,43 +42,30 @@ def test_other_types_are_converted():
     assert hits_of_two([1, 0]).tolist() == [True, False]
 
 
-def imports(path):
-    """Yield the names of the modules that a module imports, also within functions."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+def packages(paths):
+    """Return the packages outside the standard library that modules import, also in functions."""
+    nodes = [node for path in paths for node in ast.walk(ast.parse(path.read_text("utf-8")))]
+    names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module for node in nodes if isinstance(node, ast.ImportFrom)]
+    return {name.partition(".")[0] for name in names} - sys.stdlib_module_names
 
 
-def loaded(paths):
-    """Return the packages outside the standard library that these modules load in the end."""
-    packages, seen, waiting = set(), set(), list(paths)
-    while waiting:
-        path = waiting.pop()
-        if path in seen:
-            continue
-        seen.add(path)
-        for name in imports(path):
-            root, *parts = name.split(".")
-            if root != "howsure":
-                packages.add(root)
-                continue
-            own = FOLDER.parent.joinpath(*parts)
-            waiting += [p for p in (own.with_suffix(".py"), own / "__init__.py") if p.is_file()]
-            parents = [parent / "__init__.py" for parent in own.parents]
-            waiting += [p for p in parents if p.is_relative_to(FOLDER) and p.is_file()]
-    return packages - sys.stdlib_module_names
+def test_no_other_package_is_loaded():
+    folder = Path(howsure.statistics.__file__).parent
+    assert packages(folder.rglob("*.py")) == {"howsure", "numpy", "scipy"}
 
 
 # What a locked process needs, which cannot load anything later.
 OF_THE_CHILD = (
-    "arrays.py", "measures/__init__.py", "softmax.py", "records/__init__.py", "bins/edges.py",
-    "bins/lookup.py", "measures/noise.py", "measures/passes.py",
+    "arrays", "measures", "softmax", "records", "bins.edges", "bins.lookup", "measures.noise",
+    "measures.passes",
 )  # fmt: skip
+LOADED = "print(*(own.__file__ for name, own in sys.modules.items() if name[:7] == 'howsure'))"
 
 
-def test_no_other_package_is_loaded():
-    assert loaded(FOLDER.rglob("*.py")) == {"numpy", "scipy"}
-    assert loaded(FOLDER / name for name in OF_THE_CHILD) == {"numpy"}
+@pytest.mark.process
+def test_a_locked_process_loads_numpy_alone():
+    names = ", ".join(f"howsure.statistics.{name}" for name in OF_THE_CHILD)
+    command = [sys.executable, "-c", f"import sys, {names}; {LOADED}"]
+    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    assert packages(map(Path, found)) == {"howsure", "numpy"}

@@ -42,6 +42,8 @@ def test_the_outputs_their_order_types_and_shapes():
     expected |= dict.fromkeys(("topk_score", "topk_probability"), (FLOAT, ["N", 5]))
     expected |= event_outputs(1) | event_outputs(5) | dict.fromkeys(FLAGS, (BOOL, ["N"]))
     assert list(declared(file.graph).items()) == list(expected.items())
+    assert_answers(file, {"x": LOGITS[:1]})
+    assert {len(values) for values in file.answer({"x": LOGITS[:0]}).values()} == {0}
 
 
 def test_what_is_not_there_has_no_outputs():
@@ -125,12 +127,6 @@ def test_the_ir_version_is_one_that_most_runtimes_read_unless_the_model_needs_a_
     model = passthrough(ir_version=13)
     model.configuration.add(name="two devices", num_devices=2)
     assert build_export_graph(model, file.choice, file.spec, {}).ir_version == 13
-
-
-def test_a_file_answers_one_row_and_none():
-    file = calibrate(passthrough(), ROWS)
-    assert_answers(file, {"x": LOGITS[:1]})
-    assert {len(values) for values in file.answer({"x": LOGITS[:0]}).values()} == {0}
 
 
 def metadata(graph):

@@ -47,13 +47,6 @@ def test_a_condition_that_fails_is_named_in_place_of_the_number(golden):
     golden("statistics/guarantees.txt", "\n".join(sentences))
 
 
-def test_an_edge_that_cuts_no_ties_keeps_the_number():
-    """Ten blocks of ten equal values: five edges fall between blocks, seven do not."""
-    blocks = np.repeat(np.arange(10, dtype=np.float32), 10)
-    assert edges_cut_ties(blocks, 7)
-    assert not edges_cut_ties(np.random.default_rng(0).permutation(blocks), 5)
-
-
 @pytest.mark.parametrize(("n_samples", "n_bins", "tied", "runs"), [
     (500, 10, 0.0, 300), (200, 2, 0.5, 800),
 ])  # fmt: skip

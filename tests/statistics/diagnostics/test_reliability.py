@@ -75,12 +75,3 @@ def test_a_scatter_draws_200_of_each_outcome_and_counts_all():
         assert (len(found.loss), found.infinite) == (min(200, found.count), 0)
     # Where the prediction is right, the loss is the uncertainty -log p_max.
     assert np.allclose(scatter.hit.uncertainty, scatter.hit.loss, rtol=2e-5)
-
-
-def test_a_band_holds_the_risk_and_narrows():
-    curves = served_of(drawn(1000, seed=6)).curves
-    band, curve = curves.risk_band, curves.risk_coverage
-    assert np.array_equal(band.errors / band.accepted, curve.risk)
-    assert np.all((band.lower <= curve.risk) & (curve.risk <= band.upper))
-    width = band.upper - band.lower
-    assert width[-1] < width[len(width) // 4]

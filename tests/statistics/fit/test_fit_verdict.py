@@ -72,15 +72,6 @@ def test_without_folds_nothing_is_compared(event):
     assert (verdict.best, verdict.cross_validation) == (None, None)
 
 
-@pytest.mark.parametrize(("n_classes", "source"), [(10, "event"), (2, "class_1")])
-def test_what_the_baselines_are_fitted_on(n_classes, source):
-    records = simulated_records(200, seed=2, top_k=(1,), n_classes=n_classes)
-    event = fit_calibration(records, options=OPTIONS).events[1]
-    names = [name for name, method in event.baselines.items() if method.fitted_on == source]
-    assert names == ["beta_calibration", "quadratic_logistic", "isotonic"]
-    assert all(name in event.verdict.fitted_on for name in names)
-
-
 @pytest.mark.parametrize("evaluation", [None, simulated_records(200, seed=2, top_k=(1,))])
 def test_methods_are_not_compared_on_an_event_rarer_than_folds(evaluation):
     """Three folds of two failures rank methods by chance: not even a clear lead is a warning."""

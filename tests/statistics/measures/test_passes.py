@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 from sample_strategies import drawn_passes, pass_blocks
 
 from howsure.statistics.measures.passes import (
-    column_names,
     covariance_norm,
-    gradient_columns,
     mean_log_probability,
     prefixes,
 )
@@ -67,16 +65,6 @@ def test_mean_is_the_logarithm_of_the_mean_probability_which_float64_could_not_h
     log_p[0, :, 1] = [-2000.0, -2001.0, -3000.0, -np.inf]
     expected = -2000 + np.log((1 + np.exp(-1.0)) / 4)
     assert mean_log_probability(log_p)[0, 1] == pytest.approx(expected, rel=1e-15)
-
-
-def test_slopes_along_coordinates_have_none():
-    slopes = np.random.default_rng(0).normal(size=(30, 7))
-    found = gradient_columns(slopes, exact=True)
-    assert column_names("gradient_norm", 7, exact=True) == ((), ())
-    assert list(found.uncertainty) == ["gradient_norm"]
-    norms = np.linalg.norm(slopes, axis=1)
-    np.testing.assert_allclose(found.uncertainty["gradient_norm"], norms, rtol=1e-6)
-    assert found.mean_log_probability == found.mean_label_rank == {}
 
 
 def test_usual_numbers_and_then_all():

@@ -1,12 +1,9 @@
 """Parts of Brier score and negative log-likelihood (Oberman et al., 5.1), and odds ratios."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as npst
 from sample_strategies import judged_by_table
 from scipy.stats import entropy
 
@@ -36,15 +33,6 @@ def test_no_part_is_negative_and_the_drop_in_entropy_is_the_resolution(judged):
             assert value(f"{name}_{part}", judged) >= -1e-15
     drop = value("nll_uncertainty", judged) / np.log(2.0) - value("conditional_entropy", judged)
     assert drop == pytest.approx(value("nll_resolution", judged) / np.log(2.0), abs=1e-12)
-
-
-@given(judged=judged_by_table(), data=st.data())
-def test_refining_bins_never_lowers_resolution_nor_calibration_error(judged, data):
-    """Of the latter: Ding et al., Proposition 1."""
-    halves = data.draw(npst.arrays(np.int64, judged.n_samples, elements=st.integers(0, 1)))
-    fine = replace(judged, bins=2 * judged.bins + halves)
-    for name in ("brier_resolution", "nll_resolution", "ece"):
-        assert value(name, fine) >= value(name, judged) - 1e-14
 
 
 @given(st.floats(0.0, 1.0), st.floats(0.001, 0.999))

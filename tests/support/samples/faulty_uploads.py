@@ -110,7 +110,6 @@ def clean_uploads(model: bytes, inputs: Array, labels: Array, logits: Array) -> 
         "sorted by class": {"model": model, "calibration": of(inputs[by_class], labels[by_class])},
         "logits": of_outputs(labels, logits=logits),
         "probabilities": of_outputs(labels, probabilities=probabilities.astype(np.float32)),
-        "too sure": of_outputs(labels, logits=logits * 4),
         "pairs": of_pairs(score=SCORES, correct=CORRECT),
     }
 
