@@ -1,10 +1,10 @@
 """What every hostile case has to leave as it was, in one place.
 
-To add a case, write a `HostileCase`, or for a calibration set a `SetCase`, into the table of the
-file it belongs to::
+To add a case, write a `HostileCase` into the table of the file it belongs to; there are functions
+for the most frequent ones::
 
     CASES = [
-        SetCase("csv_of_nul_bytes", lambda: bytes(1000), UNREAD),
+        set_case("csv_of_nul_bytes", lambda: bytes(1000), UNREAD),
         HostileCase("no_json", lambda attacker: attacker.predict(b"{"), *MALFORMED),
     ]
 
@@ -23,8 +23,7 @@ attacker, whose key the case has, and a neighbour whose /predict another thread 
   no library's words, and not all that was sent;
 - the service computed for less than a second while each good predict waited, and for no longer
   than the case may take in all, and each said what it said before;
-- the neighbour's list and prediction are the same, byte for byte, and so is the report, which is
-  read after every tenth case and at the end;
+- the neighbour's list and prediction are the same, byte for byte, and so is the report at the end;
 - the process is the one it was, has grown by no more than the case may take, and logged no
   unexpected error and no key;
 - nothing is left on disk, once what the attacker was given to keep is deleted.
@@ -41,14 +40,14 @@ from pathlib import Path
 import httpx
 import pytest
 from dataset_files import read_to_its_end
-from hostile_case import MEBIBYTE, HostileCase, SetCase
+from hostile_case import MEBIBYTE, HostileCase
 from hostile_service import (
     GOOD_SECONDS,
     HostileService,
     TwoTenants,
-    Watch,
     hostile_service,
     two_tenants,
+    watched,
 )
 
 from service.errors import InvalidInput
@@ -86,22 +85,20 @@ def hostile_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hostil
 @pytest.fixture(params=[PLAINLY, pytest.param(ATTACK, marks=pytest.mark.slow)])
 def hostile(
     request: pytest.FixtureRequest, tmp_path: Path
-) -> Callable[[HostileCase | SetCase], httpx.Response | None]:
+) -> Callable[[HostileCase], httpx.Response | None]:
     """Send a case, and check all that must hold of the response and of everybody else."""
 
-    def run(case: HostileCase | SetCase) -> httpx.Response | None:
-        is_set = isinstance(case, SetCase)
+    def run(case: HostileCase) -> httpx.Response | None:
         if request.param == ATTACK:
-            process = request.getfixturevalue("hostile_process")
-            return attack(process, case.sent() if is_set else case)
-        if is_set:
+            return attack(request.getfixturevalue("hostile_process"), case)
+        if case.reading is not None:
             return assert_refused(case, tmp_path / "set")
         return send(request.getfixturevalue("tenants"), case)
 
     return run
 
 
-def assert_refused(case: SetCase, path: Path) -> None:
+def assert_refused(case: HostileCase, path: Path) -> None:
     """Read a set in this process, within the limits of the hostile service."""
     path.write_bytes(case.build())
     with pytest.raises(InvalidInput) as refused:
@@ -129,12 +126,15 @@ def attack(service: HostileService, case: HostileCase) -> httpx.Response:
     assert service.is_alive(), "an earlier case ended the service"
     before, logged = service.reset_peak(), len(service.log())
     began = service.all_processor_seconds()
-    with Watch(service.neighbour, service.expected, service.processor_seconds) as watch:
+    with watched(service) as (waited, wrong):
         response = case.send(service.attacker, *built)
     peak, computed = service.peak(), service.all_processor_seconds() - began
     service.clear()
     assert_answered(response, case)
-    assert_undisturbed(service, watch)
+    assert service.is_alive(), "the service ended"
+    assert wrong == []
+    assert max(waited) < GOOD_SECONDS, f"the neighbour waited for {waited}"
+    assert service.seen(report=False).items() <= service.expected.items()
     assert computed <= case.seconds, f"it computed for {computed:.2f} s"
     assert peak - before <= case.memory, f"it took {(peak - before) // MEBIBYTE} MiB"
     assert_quiet(service.log()[logged:], service)
@@ -160,6 +160,9 @@ def assert_answered(response: httpx.Response, case: HostileCase) -> None:
         assert response.headers["content-type"] == "application/problem+json"
         problem = response.json()
         assert problem["request_id"] == request_id
+    if case.rule is not None:
+        broken = [entry.get("rule", "") for entry in (problem or {}).get("errors", [])]
+        assert (broken or [""]) == [case.rule], problem
     if problem is None:
         return
     if case.code:
@@ -168,15 +171,6 @@ def assert_answered(response: httpx.Response, case: HostileCase) -> None:
     assert len(str(problem)) <= MOST_CHARACTERS, f"it says {len(str(problem))} characters"
     telltale = TELLTALE.search(str(problem))
     assert telltale is None, (telltale, problem)
-
-
-def assert_undisturbed(service: HostileService, watch: Watch) -> None:
-    """The neighbour was answered as ever, by the process that was there before."""
-    assert service.is_alive(), "the service ended"
-    assert watch.wrong == []
-    waited = [round(seconds, 2) for seconds in watch.seconds]
-    assert max(waited) < GOOD_SECONDS, f"the neighbour waited for {waited}"
-    assert service.seen() == service.expected
 
 
 def assert_quiet(lines: str, service: HostileService) -> None:

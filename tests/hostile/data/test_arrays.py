@@ -10,7 +10,7 @@ import pytest
 from dataset_files import npy_claim, npy_header, refusal
 from hostile_archives import N_ROWS as ROWS
 from hostile_archives import Member, array_archive, zip_file
-from hostile_case import TOO_LARGE, UNREAD, HostileCase, SetCase, body_case
+from hostile_case import TOO_LARGE, UNREAD, HostileCase, body_case, set_case
 from own_process import peak_of
 from running_service import npy
 
@@ -44,14 +44,14 @@ def set_with(name: str, build: Callable[[], bytes]) -> Callable[[], bytes]:
 
 
 PROGRAMS = [
-    SetCase("pickle", lambda: pickle.dumps(Command()), UNREAD, "pickle"),
+    set_case("pickle", lambda: pickle.dumps(Command()), UNREAD, "pickle"),
     # Text, as far as anybody can tell.
-    SetCase("pickle_protocol_0", lambda: pickle.dumps(Command(), protocol=0)),
-    SetCase("torch", torch_file, UNREAD, "PyTorch"),
-    SetCase("npy_of_objects", objects),
-    SetCase("records", set_with("inputs", records), says="calibration.inputs"),
-    SetCase("bare_pickle", set_with("inputs", lambda: pickle.dumps(Command()))),
-    body_case("body_of_objects", objects, kind="npy"),
+    set_case("pickle_protocol_0", lambda: pickle.dumps(Command(), protocol=0)),
+    set_case("torch", torch_file, UNREAD, "PyTorch"),
+    set_case("npy_of_objects", objects),
+    set_case("records", set_with("inputs", records), says="calibration.inputs"),
+    set_case("bare_pickle", set_with("inputs", lambda: pickle.dumps(Command()))),
+    body_case("body_of_objects", objects, kind="application/x-npy"),
     body_case(
         "member_of_records", lambda: zip_file([Member("image.npy", records())]), says="body.image"
     ),
@@ -88,28 +88,28 @@ LIES = {
     "of_version_9": lambda: b"\x93NUMPY\x09\x00\x10\x00" + b" " * 16,
 }
 CLAIMS = [
-    SetCase(f"inputs_{name}", set_with("inputs", build), says="calibration.inputs")
+    set_case(f"inputs_{name}", set_with("inputs", build), says="calibration.inputs")
     for name, build in LIES.items()
 ]
 OTHERS = [
     *(
-        SetCase(f"labels_{name}", set_with("labels", LIES[name]), says="calibration.labels")
+        set_case(f"labels_{name}", set_with("labels", LIES[name]), says="calibration.labels")
         for name in ("that_overflow", "of_more_rows_than_it_holds", "of_code")
     ),
-    body_case("body_of_2_to_the_50", LIES["of_2_to_the_50"], *TOO_LARGE, kind="npy"),
-    body_case("body_of_code", LIES["of_code"], kind="npy"),
+    body_case("body_of_2_to_the_50", LIES["of_2_to_the_50"], *TOO_LARGE, kind="application/x-npy"),
+    body_case("body_of_code", LIES["of_code"], kind="application/x-npy"),
 ]
 
 
 @pytest.mark.parametrize("case", PROGRAMS + CLAIMS + OTHERS, ids=str)
-def test_it_is_refused(hostile, case: HostileCase | SetCase) -> None:
+def test_it_is_refused(hostile, case: HostileCase) -> None:
     hostile(case)
 
 
 def test_pickles_are_not_loaded(hostile) -> None:
     """Whoever loads a pickle of `Command` leaves a file."""
     WRITTEN.unlink(missing_ok=True)
-    hostile(SetCase("objects", set_with("inputs", objects), says="never unpickled"))
+    hostile(set_case("objects", set_with("inputs", objects), says="never unpickled"))
     assert not WRITTEN.exists()
     pickle.loads(pickle.dumps(Command())).close()  # noqa: S301 - our own; it does what it says
     assert WRITTEN.exists()

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
-from hostile_case import TOO_LARGE, UNREAD, SetCase
+from hostile_case import TOO_LARGE, UNREAD, HostileCase, set_case
 from keyed_service import logits_of
 
 MEBIBYTE = 1024**2
@@ -100,28 +100,28 @@ def of_column(values: object) -> Callable[[], bytes]:
 
 MAP = pa.array([[("a", 1.0)]] * ROWS, pa.map_(pa.string(), pa.float64()))
 PARQUET = [
-    SetCase("parquet_of_200_million_rows", of_200_million_rows, TOO_LARGE, says="200000000"),
-    SetCase("parquet_of_magic_alone", lambda: MAGIC * 2, TOO_LARGE),
-    SetCase("footer_of_noise", lambda: with_footer(footer_of(honest())[0], bytes(range(256)) * 4)),
-    SetCase("parquet_without_its_pages", lambda: with_footer(MAGIC, footer_of(honest())[1])),
-    SetCase("parquet_pages_of_zeros", lambda: MAGIC + bytes(300) + honest()[304:]),
-    SetCase("parquet_of_lists_100_deep", of_column(nested(100, "list"))),
-    SetCase("parquet_of_structs_100_deep", of_column(nested(100, "struct"))),
-    SetCase("parquet_of_a_map", of_column(MAP)),
-    SetCase("parquet_of_a_dictionary_bomb", dictionary_bomb, TOO_LARGE, preset="imagenet"),
-    SetCase("parquet_encrypted", lambda: b"PARE" + honest()[4:-4] + b"PARE", UNREAD),
+    set_case("parquet_of_200_million_rows", of_200_million_rows, TOO_LARGE, says="200000000"),
+    set_case("parquet_of_magic_alone", lambda: MAGIC * 2, TOO_LARGE),
+    set_case("footer_of_noise", lambda: with_footer(footer_of(honest())[0], bytes(range(256)) * 4)),
+    set_case("parquet_without_its_pages", lambda: with_footer(MAGIC, footer_of(honest())[1])),
+    set_case("parquet_pages_of_zeros", lambda: MAGIC + bytes(300) + honest()[304:]),
+    set_case("parquet_of_lists_100_deep", of_column(nested(100, "list"))),
+    set_case("parquet_of_structs_100_deep", of_column(nested(100, "struct"))),
+    set_case("parquet_of_a_map", of_column(MAP)),
+    set_case("parquet_of_a_dictionary_bomb", dictionary_bomb, TOO_LARGE, preset="imagenet"),
+    set_case("parquet_encrypted", lambda: b"PARE" + honest()[4:-4] + b"PARE", UNREAD),
 ]
 LONG = logits_of(n=2000)
 CSV = [
-    SetCase("csv_line_of_100_mb", lambda: b"label,x\n0," + b"1" * 100_000_000 + b"\n", seconds=20),
-    SetCase("csv_nul_bytes", lambda: logits_of(n=ROWS).replace(b",0", b",\0", 1), UNREAD),
-    SetCase("nul_far_down", lambda: LONG + b"\n0,1,\0,0\n", says="calibration.logit_1[2000]"),
-    SetCase("csv_bad_utf_8_far_down", lambda: LONG + b"\n0,1,\xff,0\n"),
-    SetCase("csv_of_commas", lambda: b"label" + b"," * 60_000, TOO_LARGE),
-    SetCase("csv_of_one_quote", lambda: b'"' + b"a" * MEBIBYTE, TOO_LARGE),
+    set_case("csv_line_of_100_mb", lambda: b"label,x\n0," + b"1" * 100_000_000 + b"\n", seconds=20),
+    set_case("csv_nul_bytes", lambda: logits_of(n=ROWS).replace(b",0", b",\0", 1), UNREAD),
+    set_case("nul_far_down", lambda: LONG + b"\n0,1,\0,0\n", says="calibration.logit_1[2000]"),
+    set_case("csv_bad_utf_8_far_down", lambda: LONG + b"\n0,1,\xff,0\n"),
+    set_case("csv_of_commas", lambda: b"label" + b"," * 60_000, TOO_LARGE),
+    set_case("csv_of_one_quote", lambda: b'"' + b"a" * MEBIBYTE, TOO_LARGE),
 ]
 
 
 @pytest.mark.parametrize("case", PARQUET + CSV, ids=str)
-def test_it_is_refused(hostile, case: SetCase) -> None:
+def test_it_is_refused(hostile, case: HostileCase) -> None:
     hostile(case)

@@ -12,6 +12,8 @@ import running_service
 from hostile_case import Attacker, HostileCase
 from keyed_service import logits_of
 
+pytestmark = pytest.mark.process
+
 MALFORMED, ABSENT = (400, "malformed-request"), (404, "not-found")
 INVALID, TOO_LARGE = (422, "invalid-input"), (413, "too-large")
 OK = (200, "")

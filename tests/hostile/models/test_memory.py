@@ -8,10 +8,12 @@ from collections.abc import Iterator
 import pytest
 from graph_models import node
 from hostile_case import HostileCase
-from hostile_models import UNPROCESSABLE, ModelCase, assert_told, loop, served
+from hostile_models import UNPROCESSABLE, loop, model_case, served
 from hostile_service import HostileService, TwoTenants, hostile_service, two_tenants
 from model_services import quick
 from runner_models import N_FEATURES, classifier
+
+pytestmark = pytest.mark.process
 
 DEADLINES = ("load_timeout_seconds", "run_timeout_seconds", "predict_timeout_seconds")
 PATIENT = dict.fromkeys(DEADLINES, 60.0)
@@ -65,12 +67,12 @@ MODELS = {
     "forty_gigabytes_of_ones": lambda: filled(ONES, half=[0.5], sizes=[FORTY_GIGABYTES]),
     "loop_that_doubles": lambda: loop("z", DOUBLED),
 }
-CASES = {name: ModelCase(name, build, MEMORY, **ROWS) for name, build in MODELS.items()}
+CASES = {name: model_case(name, build, MEMORY, **ROWS) for name, build in MODELS.items()}
 
 
 @pytest.mark.parametrize("case", quick(CASES, "forty_gigabytes_of_zeros"))
-def test_a_model_that_fills_the_memory_is_stopped(hostile, case: ModelCase) -> None:
-    assert_told(hostile, case)
+def test_a_model_that_fills_the_memory_is_stopped(hostile, case: HostileCase) -> None:
+    hostile(case)
 
 
 def test_a_model_that_fills_the_memory_at_one_row_is_stopped(hostile) -> None:

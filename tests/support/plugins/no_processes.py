@@ -14,7 +14,6 @@ FIXTURES = {
     "client",
     "command",
     "busy",
-    "hostile",
     "pool",
     "postgresql_database_url",
     "migrated_schemas",
@@ -43,7 +42,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _is_quick(item: pytest.Item) -> bool:
     if item.get_closest_marker("process") or item.get_closest_marker("slow"):
         return False
-    parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    parameters = list(item.callspec.params.values()) if hasattr(item, "callspec") else []
+    if not all(getattr(value, "is_quick", True) for value in parameters):
+        return False
     words = {value for value in parameters if isinstance(value, str)}
     return not FIXTURES & set(item.fixturenames) and not PARAMETERS & words
 

@@ -1,7 +1,6 @@
 """ONNX models that mean harm, and what each must be answered."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
@@ -20,69 +19,46 @@ N_CLASSES = 10
 N_SAMPLES = 60
 
 
-@dataclass(frozen=True)
-class ModelCase:
-    """A model, the rule that it breaks, and how it is told.
+def model_case(
+    name: str,
+    build: Callable[[], ModelProto | bytes],
+    rule: str = "",
+    *,
+    status: int = UNPROCESSABLE,
+    code: str = "invalid-onnx-model",
+    says: str = "model",
+    companions: Mapping[str, bytes] = {},
+    inputs: Mapping[str, np.ndarray] = {},
+) -> HostileCase:
+    """Return the case of a model that breaks a rule, or none.
 
-    Attributes
-    ----------
-    build : callable
-        Returns the model or its bytes; called when the case is run.
-    rule : str
-        ``rule`` of the first of the problem's errors; "" where it breaks none.
-    status, code, says, seconds
-        As those of a `HostileCase`. Where the status is 201 the calibration begins, and ``code``
-        is that with which it fails.
-    companions : mapping
-        Files of weights that are sent with it.
-    inputs : mapping
-        Arrays of the calibration set; a few rows by default.
+    ``companions`` are files of weights that are sent with it, ``inputs`` arrays of the calibration
+    set; a few rows by default. Where the status is 201 the calibration begins, and ``code`` is
+    that with which it fails.
     """
-
-    name: str
-    build: Callable[[], ModelProto | bytes]
-    rule: str = ""
-    status: int = UNPROCESSABLE
-    code: str = "invalid-onnx-model"
-    says: str = "model"
-    seconds: float = 20.0
-    companions: Mapping[str, bytes] = field(default_factory=dict)
-    inputs: Mapping[str, np.ndarray] | None = None
-
-    def __str__(self) -> str:
-        return self.name
-
-    def sent(self) -> HostileCase:
-        return HostileCase(
-            self.name,
-            lambda attacker, data: upload(attacker, data, self.companions, self.inputs),
-            self.status,
-            self.code,
-            self.says,
-            seconds=self.seconds,
-            build=lambda: as_bytes(self.build()),
-        )
-
-
-def assert_told(hostile: Callable[[HostileCase], httpx.Response], case: ModelCase) -> None:
-    """Send it; everything that must hold of hostile cases does, and the rule is the right one."""
-    found = hostile(case.sent()).json()
-    problem = (found["error"] or {}) if found["status"] in ("succeeded", "failed") else found
-    broken = [entry.get("rule", "") for entry in problem.get("errors", [])] or [""]
-    assert broken == [case.rule], problem
+    return HostileCase(
+        name,
+        lambda attacker, data: upload(attacker, data, companions, inputs),
+        status,
+        code,
+        says,
+        seconds=20.0,
+        build=lambda: as_bytes(build()),
+        rule=rule,
+    )
 
 
 def upload(
     attacker: Attacker,
     model: bytes,
-    companions: Mapping[str, bytes] | None = None,
-    inputs: Mapping[str, np.ndarray] | None = None,
+    companions: Mapping[str, bytes] = {},
+    inputs: Mapping[str, np.ndarray] = {},
 ) -> httpx.Response:
     """Calibrate a model on a few rows."""
     arrays = inputs or {"x": rows(N_SAMPLES)}
     labels = np.arange(len(next(iter(arrays.values())))) % N_CLASSES
     content = npz(labels=labels, **arrays)
-    return attacker.calibrate(content, model=model, config=quick_config(), **(companions or {}))
+    return attacker.calibrate(content, model=model, config=quick_config(), **companions)
 
 
 def as_bytes(model: ModelProto | bytes) -> bytes:

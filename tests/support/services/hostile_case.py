@@ -96,6 +96,10 @@ class HostileCase:
         By how many bytes the service may grow meanwhile.
     build : callable, optional
         Makes what is sent, before anything is timed: ``send`` is given it behind the `Attacker`.
+    rule : str, optional
+        Of a model: ``rule`` of the first of the problem's errors; "" where it breaks none.
+    reading : Reading, optional
+        Of a calibration set: how it is read in the plain form, which needs no service then.
     """
 
     name: str
@@ -106,6 +110,8 @@ class HostileCase:
     seconds: float = 10.0
     memory: int = 192 * MEBIBYTE
     build: Callable[[], bytes] | None = None
+    rule: str | None = None
+    reading: Reading | None = None
 
     def __post_init__(self) -> None:
         planned = (GATEWAY_TIMEOUT, "deadline-exceeded")
@@ -115,6 +121,10 @@ class HostileCase:
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def is_quick(self) -> bool:
+        return self.reading is not None
+
 
 def body_case(
     name: str,
@@ -122,21 +132,15 @@ def body_case(
     status: int = 422,
     code: str = "invalid-input",
     *,
-    kind: str = "npz",
+    kind: str = "application/x-npz",
     says: str = "body",
 ) -> HostileCase:
-    """Return the case of arrays as the body of POST /predict."""
-    media_type = f"application/x-{kind}"
-    return HostileCase(
-        name,
-        lambda attacker, built: attacker.predict(
-            built, media_type, calibration=attacker.calibration
-        ),
-        status,
-        code,
-        says,
-        build=build,
-    )
+    """Return the case of arrays, or of a picture, as the body of POST /predict."""
+
+    def send(attacker: Attacker, content: bytes) -> httpx.Response:
+        return attacker.predict(content, kind, calibration=attacker.calibration)
+
+    return HostileCase(name, send, status, code, says, build=build)
 
 
 INVALID, TOO_LARGE, UNREAD = (
@@ -146,38 +150,22 @@ INVALID, TOO_LARGE, UNREAD = (
 )
 
 
-@dataclass(frozen=True)
-class SetCase:
-    """A calibration set that is refused; ``says`` is part of the place and the message."""
+def set_case(
+    name: str,
+    build: Callable[[], bytes],
+    expected: tuple[int, str] = INVALID,
+    says: str = "calibration",
+    preset: str = "",
+    seconds: float = 10.0,
+) -> HostileCase:
+    """Return the case of a calibration set; ``says`` is part of the place and the message."""
+    config = f'{{"preprocessing": "{preset}"}}' if preset else "{}"
 
-    name: str
-    build: Callable[[], bytes]
-    expected: tuple[int, str] = INVALID
-    says: str = "calibration"
-    preset: str = ""
-    seconds: float = 10.0
+    def send(attacker: Attacker, content: bytes) -> httpx.Response:
+        return attacker.calibrate(content, model=b"none", config=config)
 
-    def __str__(self) -> str:
-        return self.name
-
-    @property
-    def code(self) -> str:
-        return self.expected[1]
-
-    @property
-    def reading(self) -> Reading:
-        return Reading(preprocessing=PRESETS[self.preset] if self.preset else None)
-
-    def sent(self) -> HostileCase:
-        config = f'{{"preprocessing": "{self.preset}"}}' if self.preset else "{}"
-        return HostileCase(
-            self.name,
-            lambda attacker, built: attacker.calibrate(built, model=b"none", config=config),
-            *self.expected,
-            says=self.says,
-            seconds=self.seconds,
-            build=self.build,
-        )
+    reading = Reading(preprocessing=PRESETS[preset] if preset else None)
+    return HostileCase(name, send, *expected, says, seconds, build=build, reading=reading)
 
 
 CRLF = b"\r\n"

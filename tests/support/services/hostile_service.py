@@ -4,15 +4,15 @@ It runs in this process, or as a `howsure serve` whose memory, processor time an
 as well. Deadlines and limits are short, so that a case that reaches one does so soon.
 """
 
-import hashlib
+import json
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import httpx
 import pytest
@@ -25,7 +25,6 @@ from running_service import DIGITS_PARTS, calibrated
 
 from service.settings import Settings
 
-OK = httpx.codes.OK
 SETTINGS: dict[str, Any] = {
     "load_timeout_seconds": 6.0,
     "run_timeout_seconds": 3.0,
@@ -45,121 +44,45 @@ SETTINGS: dict[str, Any] = {
 GOOD_SECONDS = 1.0
 BETWEEN_SECONDS = 0.05
 LEFTOVER_SECONDS = 60.0
-CASES_A_REPORT = 10
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 # Of the service's own; what else is there came from a request.
 OWN_FILES = re.compile(r"howsure\.sqlite3(-wal|-shm)?|serve\.log|key-pepper|spool/([^/]+/)?\.lock")
 
 
-@dataclass(frozen=True)
-class View:
-    """What a tenant sees of what is its own."""
-
-    listed: bytes
-    report: str
-    prediction: bytes
-
-
-@dataclass
-class Neighbour:
-    """The tenant beside the attacker, with a calibration of its own."""
-
-    client: httpx.Client
-    calibration: str = ""
-    body: dict[str, Any] = field(default_factory=dict)
-
-    def view(self) -> View:
-        return View(self.listed(), self.report(), self.predict().content)
-
-    def listed(self) -> bytes:
-        answer = self.client.get("/calibrations")
-        assert answer.status_code == OK, answer.text
-        return answer.content
-
-    def report(self) -> str:
-        """Return the digest of the report."""
-        answer = self.client.get("/report", params={"calibration": self.calibration})
-        assert answer.status_code == OK, answer.text
-        return hashlib.sha256(answer.content).hexdigest()
-
-    def predict(self) -> httpx.Response:
-        answer = self.client.post("/predict", json=self.body)
-        assert answer.status_code == OK, answer.text
-        return answer
-
-
-class Watch:
-    """Asks the neighbour's /predict again and again, from another thread, while the block runs.
-
-    A service that is kept from answering by what it computes shows in the processor time that it
-    takes while a request waits; on a busy machine requests wait longer for no fault of its own.
-    """
-
-    def __init__(
-        self, neighbour: Neighbour, expected: View, processor_seconds: Callable[[], float]
-    ) -> None:
-        self._neighbour, self._expected = neighbour, expected
-        self._processor_seconds = processor_seconds
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._ask)
-        self.seconds: list[float] = []
-        self.wrong: list[str] = []
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _ask(self) -> None:
-        while True:
-            began = self._processor_seconds()
-            try:
-                answer = self._neighbour.predict()
-            except (httpx.HTTPError, AssertionError) as error:
-                self.wrong.append(repr(error))
-            else:
-                if answer.content != self._expected.prediction:
-                    self.wrong.append(answer.text)
-            self.seconds.append(self._processor_seconds() - began)
-            if self._ended.wait(BETWEEN_SECONDS):
-                return
-
-
 class TwoTenants:
-    """The running service, with a look at its files."""
+    """The running service, with a look at its files.
+
+    ``expected`` is what the neighbour sees, and has to see after each case.
+    """
 
     def __init__(self, folder: Path, address: tuple[str, int], keys: list[str]) -> None:
         self.data, self.temporary = folder / "data", folder / "tmp"
-        self.attacker, neighbour = (Attacker(address, key) for key in keys)
-        self.neighbour = Neighbour(neighbour.client)
-        self._n_looks = 0
+        self.attacker, self.neighbour = (Attacker(address, key) for key in keys)
 
     def furnish(self) -> None:
         """Calibrate for both; the neighbour's own is the digits model."""
-        neighbour, attacker = self.neighbour, self.attacker
-        neighbour.calibration = calibrated(neighbour.client, {"name": "ours"}, **DIGITS_PARTS)["id"]
-        neighbour.body = {"calibration": neighbour.calibration, "inputs": [[1.0] * 64]}
-        attacker.calibration = calibrated(attacker.client, {"name": "digits"}, **DIGITS_PARTS)["id"]
-        outputs = calibrated(attacker.client, {"name": "outputs"}, calibration=logits_of())
-        attacker.outputs = outputs["id"]
-        # What there is now has to be there after each case.
-        self.expected = neighbour.view()
+        for tenant in (self.neighbour, self.attacker):
+            made = calibrated(tenant.client, {"name": "digits"}, **DIGITS_PARTS)
+            tenant.calibration = made["id"]
+        outputs = calibrated(self.attacker.client, {"name": "outputs"}, calibration=logits_of())
+        self.attacker.outputs = outputs["id"]
+        self.expected = self.seen()
         self._kept = self.files()
         self._calibrations = set(self._of_attacker())
 
-    def seen(self) -> View:
-        """Return what the neighbour sees; the report, which takes long, is read now and then.
+    def prediction(self) -> bytes:
+        """Return what the neighbour is answered."""
+        body = {"calibration": self.neighbour.calibration, "inputs": [[1.0] * 64]}
+        return self.neighbour.predict(json.dumps(body).encode()).raise_for_status().content
 
-        All of it is compared once more when the service ends.
-        """
-        self._n_looks += 1
-        report = self.expected.report
-        if self._n_looks % CASES_A_REPORT == 0:
-            report = self.neighbour.report()
-        return View(self.neighbour.listed(), report, self.neighbour.predict().content)
+    def seen(self, *, report: bool = True) -> dict[str, bytes]:
+        """Return all that the neighbour sees; its report takes long."""
+        get, parts = self.neighbour.client.get, {"prediction": self.prediction()}
+        parts["listed"] = get("/calibrations").raise_for_status().content
+        if report:
+            answer = get("/report", params={"calibration": self.neighbour.calibration})
+            parts["report"] = answer.raise_for_status().content
+        return parts
 
     def files(self) -> list[str]:
         """Return every file that requests have left behind, here and in the temporary folder."""
@@ -184,8 +107,7 @@ class TwoTenants:
 
     def _of_attacker(self) -> list[str]:
         answer = self.attacker.client.get("/calibrations", params={"limit": 100})
-        assert answer.status_code == OK, answer.text
-        return [calibration["id"] for calibration in answer.json()["calibrations"]]
+        return [made["id"] for made in answer.raise_for_status().json()["calibrations"]]
 
 
 class HostileService(TwoTenants):
@@ -220,6 +142,37 @@ class HostileService(TwoTenants):
             with suppress(FileNotFoundError, ProcessLookupError):
                 ticks += sum(_ticks(child)[:2])
         return ticks / TICKS_A_SECOND
+
+
+@contextmanager
+def watched(service: HostileService) -> Iterator[tuple[list[float], list[str]]]:
+    """Ask for the neighbour's prediction again and again, from another thread, in the block.
+
+    Yields the processor time that the service took while each request waited, and what was wrong.
+    A service that is kept from answering by what it computes shows in that time; on a busy machine
+    requests wait longer for no fault of its own.
+    """
+    seconds: list[float] = []
+    wrong: list[str] = []
+    ended = threading.Event()
+
+    def ask() -> None:
+        while not seconds or not ended.wait(BETWEEN_SECONDS):
+            began = service.processor_seconds()
+            try:
+                if (answer := service.prediction()) != service.expected["prediction"]:
+                    wrong.append(repr(answer))
+            except httpx.HTTPError as error:
+                wrong.append(repr(error))
+            seconds.append(service.processor_seconds() - began)
+
+    with ThreadPoolExecutor(1) as thread:
+        asked = thread.submit(ask)
+        try:
+            yield seconds, wrong
+        finally:
+            ended.set()
+            asked.result()
 
 
 def _ticks(pid: int) -> list[int]:
@@ -264,5 +217,5 @@ def _furnished(tenants: TwoTenants) -> Iterator[TwoTenants]:
         tenants.furnish()
         yield tenants
         tenants.clear()
-        assert tenants.neighbour.view() == tenants.expected
+        assert tenants.seen() == tenants.expected
         assert tenants.leftovers() == []
