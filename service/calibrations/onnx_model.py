@@ -169,7 +169,9 @@ def _warnings(loaded: LoadedOnnxModel, upload: CalibrationUpload) -> list[str]:
         warnings.append(
             f"model_data: the model refers to no file named {quote_all(sorted(unused))}."
         )
-    if loaded.description.fixed_batch == 1:
+    if loaded.description.one_by_one:
+        warnings.append(f"model: {loaded.description.one_by_one}.")
+    elif loaded.description.fixed_batch == 1:
         warnings.append(
             "model: its batch size is fixed at 1, so it runs one row at a time. With a free batch "
             "size a small model often takes a tenth of the time per row: see "

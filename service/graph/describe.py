@@ -16,6 +16,7 @@ from onnx import TensorProto as Tensor
 
 from service.errors import InvalidOnnxModel, ModelRule
 from service.graph.description import OnnxModelDescription, TensorSpec, quote
+from service.graph.dynamic_scales import dynamic_operator
 from service.graph.gate.external_weights import external_files
 from service.graph.gate.versions import check_versions, default_opset
 from service.graph.output.logits import trace
@@ -116,6 +117,14 @@ def describe_onnx_model(model: ModelProto) -> OnnxModelDescription:
         raise InvalidOnnxModel.because(ModelRule.NO_OUTPUT, "the graph has no output")
     _check_names((*inputs, *outputs))
     _check_inputs(inputs)
+    fixed, dynamic = _fixed_batch(inputs), dynamic_operator(model)
+    if dynamic is not None and fixed not in (None, 1):
+        raise InvalidOnnxModel.because(
+            ModelRule.ROWS_MIXED,
+            f"its {dynamic} takes one scale for all {fixed} rows of its batch, so that its answer "
+            "to a row changes with the rows beside it; export it with a batch of 1 or a free "
+            "batch, or quantise it statically",
+        )
     return OnnxModelDescription(
         inputs=inputs,
         outputs=outputs,
@@ -123,7 +132,13 @@ def describe_onnx_model(model: ModelProto) -> OnnxModelDescription:
         ir_version=model.ir_version,
         class_labels=class_labels(graph),
         external_files=external_files(model),
-        fixed_batch=_fixed_batch(inputs),
+        fixed_batch=1 if dynamic is not None else fixed,
+        one_by_one=""
+        if dynamic is None or fixed == 1
+        else (
+            f"its {dynamic} takes one scale for a whole batch, so it runs one row at a time, and "
+            "no row changes the answer to another. A model that is quantised statically is faster"
+        ),
     )
 
 

@@ -47,7 +47,8 @@ class TensorSpec:
 class OnnxModelDescription:
     """An ONNX model's interface and versions.
 
-    ``fixed_batch`` is the fixed number of rows of the graph, None if any number is possible.
+    ``fixed_batch`` is the number of rows that the graph takes at a time, None if any number is
+    possible; ``one_by_one`` is why it is 1 where the graph's inputs do not say so.
     ``class_labels`` are those of a classifier node, in the order of the score columns.
     ``external_files`` are the plain names of the files with external weights.
     """
@@ -59,6 +60,7 @@ class OnnxModelDescription:
     class_labels: tuple[int | str, ...] | None
     external_files: tuple[str, ...]
     fixed_batch: Annotated[int, Meta(ge=1)] | None
+    one_by_one: str = ""
 
 
 Kind: TypeAlias = Literal["logits", "probabilities"]

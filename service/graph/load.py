@@ -7,7 +7,7 @@ from service.graph.gate.file import check_text, not_onnx, refuse_ort_format
 from service.graph.gate.functions import MAX_NODES, check_nodes
 from service.graph.gate.rules import check_names_once, check_operators
 from service.graph.gate.size import check_parts
-from service.graph.gate.versions import check_versions, normalise_opset
+from service.graph.gate.versions import check_versions, convert_old_opset, normalise_opset
 from service.graph.proto import free_reserved_names
 
 
@@ -15,7 +15,7 @@ def load_onnx_model(data: bytes, *, max_nodes: int = MAX_NODES) -> ModelProto:
     """Parse an ONNX file, check that it may be run, and normalise it for all other steps.
 
     Names that start with ``howsure_`` are renamed, because the head uses this prefix. One entry of
-    the default opset is kept, and raised to 11 if that does not change the operators.
+    the default opset is kept, and raised to 11; operators that changed since are converted.
 
     Raises
     ------
@@ -33,6 +33,7 @@ def load_onnx_model(data: bytes, *, max_nodes: int = MAX_NODES) -> ModelProto:
     if not model.HasField("graph") or model.ir_version < 1:
         raise not_onnx(data)
     check_text(model)
+    model = convert_old_opset(model)
     check_versions(model)
     check_names_once(model)
     check_operators(model)

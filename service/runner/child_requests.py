@@ -279,6 +279,7 @@ class ChildRequests:
             preprocessing=model.preprocessing,
             column_ranges=model.column_ranges,
             table_columns=read_table_columns(resolved),
+            fixed_batch=model.fixed_batch,
         )
 
 

@@ -72,9 +72,10 @@ class Curve:
         values = np.asarray(uncertainty, np.float32).astype(np.float64)
         start, base, slope = self.lines
         line = np.searchsorted(self.uncertainty, values, side="left")
-        found = base[:, line] + slope[:, line] * (values - start[line])
-        probability = found[0]
-        return probability, np.minimum(found[1], probability), np.maximum(found[2], probability)
+        on_line = base[:, line] + slope[:, line] * (values - start[line])
+        # At the end of a line a number next to 0 or 1 is rounded beyond it.
+        probability, lower, upper = np.clip(on_line, 0.0, 1.0)
+        return probability, np.minimum(lower, probability), np.maximum(upper, probability)
 
     def to_dict(self) -> dict[str, list[float]]:
         """Return plain values, ready for JSON, which keeps every bit of the numbers."""

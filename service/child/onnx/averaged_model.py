@@ -154,11 +154,13 @@ class Ensemble:
         self._files = files
         self._request = request
         _refuse_other_measures(request, "one model, not an ensemble")
+        self._run_alike()
         self._check_inputs()
 
     def probe(self, inputs: Mapping[str, Array]) -> Sequence[Probed]:
         """Run each member on the trial rows, and choose its output."""
         probes = [self._probe(file, inputs, position) for position, file in enumerate(self._files)]
+        self._run_alike()
         self._check_classes([probed.choice for probed in probes])
         return probes
 
@@ -201,6 +203,13 @@ class Ensemble:
         check_spread(ENSEMBLE, apply_to_finite_rows(covariance_norm, logs), len(probes), advice)
         cost = milliseconds_a_row(lambda: model.passes(rows, place), n_rows)
         return {PLAIN: plain, ENSEMBLE: cost}
+
+    def _run_alike(self) -> None:
+        """Run all members one row at a time if one of them has to."""
+        reasons = [file.description.one_by_one for file in self._files]
+        if any(reasons):
+            for file in self._files:
+                file.run_one_by_one(max(reasons))
 
     def _check_inputs(self) -> None:
         first = self._files[0].description

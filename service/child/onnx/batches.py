@@ -7,7 +7,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 
 from howsure.statistics.arrays import Floats
-from service.errors import InvalidOnnxModel, ModelRule
+from service.errors import InvalidInput, InvalidOnnxModel, ModelRule
 from service.graph.description import Kind
 from service.runner.messages.frames import Array
 
@@ -134,7 +134,13 @@ def run_batches(
             for name, array in inputs.items()
         }
         place = f"{location}[{start + first}:{start + first + n_real}]"
-        answer = run(feeds, place)
+        try:
+            answer = run(feeds, place)
+        except InvalidInput as error:
+            if error.violations[0].rule == ModelRule.RUN_FAILED and n_real > 1:
+                rows = {name: array[first : first + n_real] for name, array in inputs.items()}
+                raise _failure(error, run, rows, n_fed if pad else None, place) from None
+            raise
         for output in answer.values():
             if output.ndim == 0 or len(output) != n_fed:
                 raise InvalidOnnxModel.because(
@@ -144,6 +150,34 @@ def run_batches(
                 )
         yield first, {name: output[before : before + n_real] for name, output in answer.items()}
         first += n_real
+
+
+def _failure(
+    error: InvalidInput, run: Run, rows: Mapping[str, Array], n_fed: int | None, place: str
+) -> InvalidInput:
+    """Return the error of the first row that a model does not take, found by halves.
+
+    The error of all rows stays where it takes each alone, or neither the first nor the last.
+    ``n_fed`` is the number of rows of each run, which copies fill up.
+    """
+
+    def failure(low: int, high: int) -> InvalidInput | None:
+        n_rows = n_fed or high - low
+        feeds = {name: padded(array[low:high], 0, n_rows) for name, array in rows.items()}
+        try:
+            run(feeds, f"{location}[{int(first) + low}]")
+        except InvalidInput as one:
+            return one
+        return None
+
+    location, _, span = place.rpartition("[")
+    first, low, high = span.partition(":")[0], 0, len(next(iter(rows.values())))
+    if failure(0, 1) is not None and failure(high - 1, high) is not None:
+        return error
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if failure(low, middle) is not None else (middle, high)
+    return failure(low, high) or error
 
 
 def join_parts(parts: Sequence[Mapping[str, Array]]) -> dict[str, Array]:

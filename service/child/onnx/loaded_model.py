@@ -63,6 +63,11 @@ class LoadedModel:
         """The description of the file."""
         return self.found.description
 
+    def apart(self) -> "LoadedModel":
+        """Return the same model, for one row at a time."""
+        description = replace(self.description, fixed_batch=1)
+        return replace(self, found=replace(self.found, description=description))
+
     @property
     def inputs(self) -> ModelInputs:
         """The model's inputs."""

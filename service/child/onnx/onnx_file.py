@@ -1,25 +1,26 @@
 """One ONNX file: its description, and sessions of the graphs made from it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from google.protobuf.message import EncodeError
-from onnx import ModelProto, ValueInfoProto, helper
+from onnx import ModelProto, TensorProto, ValueInfoProto, helper
 
 from service.child.onnx.batches import batch_rows, join_parts, run_batches
 from service.child.onnx.model_inputs import ModelInputs, check_input_types
 from service.child.onnx.noise import neutral_feeds
 from service.child.onnx.session import VERSIONS, OnnxSession
 from service.child.onnx.watchdog import Watchdog
-from service.errors import InvalidOnnxModel, ModelRule, TooLarge
+from service.errors import InvalidInput, InvalidOnnxModel, ModelRule, TooLarge
 from service.graph.describe import describe_onnx_model
 from service.graph.description import NoiseSite, OnnxModelDescription, OutputChoice
 from service.graph.gate.external_weights import attach_external_data
+from service.graph.gate.versions import is_converted
 from service.graph.load import load_onnx_model
 from service.graph.output.choose import choose_output
 from service.graph.output.plan import LOGITS, OUTPUT, OutputPlan, probe_graph
-from service.graph.proto import keep_outputs
+from service.graph.proto import keep_outputs, producers_of
 from service.graph.serving import SCORES, build_serving_graph
 from service.runner.messages.frames import Array
 from service.runner.messages.onnx_models import LoadedOnnxModel
@@ -27,6 +28,14 @@ from service.runner.messages.passes import PassPlan
 from service.runner.messages.requests import LoadRequest
 
 MAX_TRIAL_SCORES = 2**23
+DOUBLE = TensorProto.DOUBLE
+# What happens to several rows at a time if the graph was traced with one.
+OF_ONE_ROW = (ModelRule.RUN_FAILED, ModelRule.OUTPUT_ROWS)
+TRACED = (
+    "it answers one row, but not several, although its inputs have a free batch axis: one of its "
+    "nodes, such as a Reshape, has the batch of the export. So it runs one row at a time. Export "
+    "it with x.flatten(1) or x.size(0) in place of the number"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +63,8 @@ class OnnxFile:
     def __post_init__(self) -> None:
         self.model = load_onnx_model(self.data, max_nodes=self.request.max_nodes)
         self.description: OnnxModelDescription = describe_onnx_model(self.model)
+        if self.request.fixed_batch == 1:
+            self.run_one_by_one("")
         check_input_types(self.description.inputs)
         self._attach()
 
@@ -64,6 +75,11 @@ class OnnxFile:
         return ModelInputs(
             self.description.inputs, request.preprocessing, request.table_columns, request.of_rows
         )
+
+    def run_one_by_one(self, why: str) -> None:
+        """Run one row at a time from now on, for a reason, unless the batch is fixed already."""
+        if self.description.fixed_batch is None:
+            self.description = replace(self.description, fixed_batch=1, one_by_one=why)
 
     def renew(self) -> ModelProto:
         """Start again with the graph of the file."""
@@ -101,12 +117,31 @@ class OnnxFile:
         """Run the planned outputs on the trial rows, without noise, and choose among them."""
         session = self.session(probe_graph(self.model, plan))
         outputs = self._try(session, sites, inputs)
+        if is_converted(self.model) and not sites:
+            self._compare_with_file(plan, outputs, inputs)
         choice = choose_output(plan, outputs, n_samples=len(outputs[OUTPUT]))
         self.refuse_too_many(choice.n_classes)
         reads_logits = choice.raw or choice.tensor != plan.tensor
         return Probed(
             choice, outputs, outputs[LOGITS] if reads_logits else outputs[OUTPUT], session
         )
+
+    def _compare_with_file(
+        self, plan: OutputPlan, outputs: Mapping[str, Array], inputs: Mapping[str, Array]
+    ) -> None:
+        """Refuse a converted model whose answers differ from those of the file as it was sent."""
+        original = ModelProto.FromString(self.data)
+        attach_external_data(original, self.companions)
+        if plan.tensor not in producers_of(original.graph):
+            return
+        original.graph.node.append(helper.make_node("Cast", [plan.tensor], [OUTPUT], to=DOUBLE))
+        keep_outputs(original.graph, [helper.make_tensor_value_info(OUTPUT, DOUBLE, None)])
+        own = self._try(self.session(original), (), inputs)
+        if not np.allclose(own[OUTPUT], outputs[OUTPUT], rtol=1e-3, atol=1e-4, equal_nan=True):
+            raise InvalidOnnxModel.because(
+                ModelRule.OPSET_TOO_OLD,
+                "ONNX's converter changes its answers; export it again with opset 11 or newer",
+            )
 
     def scores(self, choice: OutputChoice, sites: Sequence[NoiseSite] = ()) -> OnnxSession:
         """Load the model with the scores of the classes as its only output, and no head."""
@@ -166,7 +201,17 @@ class OnnxFile:
         self.refuse_too_many(n_classes)
         most = max(1, MAX_TRIAL_SCORES // max(n_classes, 1))
         rows = {name: array[:most] for name, array in inputs.items()}
-        return self._run(session, sites, rows, batch_rows(rows, max(n_classes, 1), fixed))
+        try:
+            return self._run(session, sites, rows, batch_rows(rows, max(n_classes, 1), fixed))
+        except (InvalidInput, InvalidOnnxModel) as error:
+            if fixed is not None or error.violations[0].rule not in OF_ONE_ROW:
+                raise
+            try:
+                answers = self._run(session, sites, rows, 1)
+            except (InvalidInput, InvalidOnnxModel):
+                raise error from None
+        self.run_one_by_one(TRACED)
+        return answers
 
     def _run(
         self,

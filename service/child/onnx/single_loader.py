@@ -13,9 +13,10 @@ from service.child.onnx.noise import USUAL_RATE, NoiseFeeds, check_masks, last_l
 from service.child.onnx.onnx_file import OnnxFile, Probed
 from service.child.onnx.single_model import SingleModel
 from service.child.onnx.trial import (
+    beside_outlier,
     first_rows,
     try_passes,
-    verify_alone,
+    verify_apart,
     verify_head,
     verify_scalar,
 )
@@ -49,7 +50,8 @@ class SingleLoader:
             file.model, name=name, kind=request.output_kind, scalars=request.scalar_outputs
         )
         if not request.choices:
-            refuse_random(file.model, self._output.tensor)
+            is_masked = request.plan(DROPOUT) is not None
+            refuse_random(file.model, self._output.tensor, is_masked=is_masked)
         self._sites = self._open_dropout()
 
     def probe(self, inputs: Mapping[str, Array]) -> Sequence[Probed]:
@@ -167,10 +169,16 @@ class SingleLoader:
         head = plain.answer(rows, location=location, start=0)
         verify_head(probed.choice, probed.values, head)
         if self._file.description.fixed_batch is None:
-            one = first_rows(inputs, 1, None)
-            verify_alone(head, plain.answer(one, location=location, start=0))
+            few = first_rows(rows, COMPARED_ROWS, None)
+            apart = plain.apart().answer(few, location=location, start=0)
+            verify_apart(apart, head)
+            if (crowded := beside_outlier(few)) is not None:
+                verify_apart(apart, plain.answer(crowded, location=location, start=0))
         for position, column in enumerate(self._scalars):
             verify_scalar(probed.outputs[f"{SCALAR}{position}"], head[PREFIX + column])
+
+
+COMPARED_ROWS = 8
 
 
 def _numbers(n_classes: int, plans: Sequence[PassPlan]) -> int:

@@ -221,16 +221,34 @@ def verify_head(choice: OutputChoice, values: Array, head: Mapping[str, Array]) 
     _refuse_differing(finite & ~_are_close(top_scores, own), "scores")
 
 
-def verify_alone(together: Mapping[str, Array], alone: Mapping[str, Array]) -> None:
-    """Compare the head's answer to the first of several rows with its answer to that row alone.
+def beside_outlier(rows: Mapping[str, Array]) -> dict[str, Array] | None:
+    """Return the rows and one more with far larger numbers; None for a model without such inputs.
+
+    A scale that a model takes of a whole batch follows the outlier.
+    """
+    if not any(array.dtype.kind == "f" for array in rows.values()):
+        return None
+    return {
+        name: np.concatenate([array, array[-1:] * (OUTLIER if array.dtype.kind == "f" else 1)])
+        for name, array in rows.items()
+    }
+
+
+OUTLIER = 50
+
+
+def verify_apart(apart: Mapping[str, Array], together: Mapping[str, Array]) -> None:
+    """Compare the head's answers to rows that ran one by one with those of a batch.
+
+    ``together`` may have further rows at the end.
 
     Raises
     ------
     InvalidOnnxModel
         If they differ: the rows of one caller would change the answers to another.
     """
-    first = together[TOP_SCORES][:1]
-    if not _are_close(first, alone[TOP_SCORES]).all():
+    alone = apart[TOP_SCORES]
+    if not _are_close(together[TOP_SCORES][: len(alone)], alone).all():
         raise InvalidOnnxModel.because(
             ModelRule.ROWS_MIXED,
             "its answer to a row changes with the rows beside it; a model must answer each row by "

@@ -12,6 +12,10 @@ from service.runner.messages.dataset import OutputKind
 SUM_TOLERANCE = 1e-3
 # Floats of decimals such as 0.333 miss them by less than this.
 FLOAT_ERROR = 1e-6
+# Quantised probabilities are multiples of one of these, to this share of a step.
+STEPS = (1 / 255, 1 / 256)
+STEP_ERROR = 1e-3
+MOST_ROUNDED = 0.05
 PERCENT = 100.0
 FEWEST_ROWS = 5  # of logits that do not sum to 100 by chance
 AS_LOGITS = (
@@ -48,20 +52,30 @@ def check_outputs(
         )
     if kind == "logits":
         return
-    sums = values.sum(axis=1, dtype=np.float64)
-    bad = is_off(sums)
+    bad = is_off(values)
     if bad.any():
         row = int(np.argmax(bad))
+        wrong = values[row].astype(np.float64)
         raise InvalidDataset.at(
             row_place(start + row),
-            f"expected probabilities that sum to 1 within {SUM_TOLERANCE}, got {sums[row]:.6g}; "
-            + sum_advice(values[row].astype(np.float64)),
+            f"expected probabilities that sum to 1 within {SUM_TOLERANCE}, got {wrong.sum():.6g}; "
+            + sum_advice(wrong),
         )
 
 
-def is_off(sums: Floats) -> NDArray[np.bool_]:
-    """Tell which sums of probabilities are not 1 within the tolerance."""
-    return np.abs(sums - 1.0) > SUM_TOLERANCE + FLOAT_ERROR
+def is_off(values: NDArray[np.floating]) -> NDArray[np.bool_]:
+    """Tell which rows of probabilities do not sum to 1 within the tolerance.
+
+    Probabilities in steps of 8 bits may each be off by half a step.
+    """
+    rows = np.asarray(values, dtype=np.float64)
+    tolerance = np.full(len(rows), SUM_TOLERANCE)
+    for step in STEPS:
+        whole = rows / step
+        in_steps = np.abs(whole - np.round(whole)).max(axis=1, initial=0.0) <= STEP_ERROR
+        rounded = min(rows.shape[1] * step / 2, MOST_ROUNDED)
+        tolerance[in_steps] = max(SUM_TOLERANCE, rounded)
+    return np.asarray(np.abs(rows.sum(axis=1) - 1.0) > tolerance + FLOAT_ERROR)
 
 
 # Numbers that logits would hardly be by chance: three of one row, or two rows of two.
@@ -73,7 +87,7 @@ def are_distributions(scores: NDArray[np.floating]) -> bool:
     if scores.size < FEWEST_NUMBERS or (scores < 0.0).any() or (scores > 1.0).any():
         return False
     has_fractions = bool((scores % 1.0 > 0.0).any())
-    return has_fractions and not is_off(scores.sum(axis=1, dtype=np.float64)).any()
+    return has_fractions and not is_off(scores).any()
 
 
 def are_percentages(scores: NDArray[np.floating]) -> bool:

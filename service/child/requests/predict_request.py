@@ -141,7 +141,7 @@ def class_scores(
     scores = _reals(given, kind)
     if kind == "logits":
         return kind, scores
-    bad = (scores < -SUM_TOLERANCE).any(axis=1) | is_off(scores.sum(axis=1))
+    bad = (scores < -SUM_TOLERANCE).any(axis=1) | is_off(scores)
     if bad.any():
         row = int(np.argmax(bad))
         fix = "" if scores[row].min() < 0.0 else f"; {sum_advice(scores[row])}"

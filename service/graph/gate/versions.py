@@ -4,12 +4,21 @@ The head needs TopK-11 and ScatterElements-11; ONNX Runtime 1.31 reads opsets up
 versions up to 13. (Of ``ai.onnx.ml`` opsets up to 5.)
 """
 
-from onnx import ModelProto, OperatorSetIdProto, TensorProto, defs, helper
+from onnx import (
+    ModelProto,
+    OperatorSetIdProto,
+    TensorProto,
+    defs,
+    helper,
+    version_converter,
+)
 
 from service.errors import InvalidOnnxModel, ModelRule
 from service.graph.proto import DEFAULT_DOMAINS, all_graphs
 
 MIN_OPSET = 11
+LEAST_CONVERTED = 7  # the first that ONNX Runtime reads
+CONVERTED_FROM = "howsure.converted_from_opset"
 MAX_OPSET = 26
 MAX_ML_OPSET = 5
 MAX_IR_VERSION = 13
@@ -45,10 +54,41 @@ def check_versions(model: ModelProto) -> None:
             )
     opset = default_opset(model)
     if opset < MIN_OPSET and not _means_the_same(model, opset):
-        raise InvalidOnnxModel.because(
-            ModelRule.OPSET_TOO_OLD,
-            f"opset {opset}: opset {MIN_OPSET} or newer is needed; re-export or convert the model",
-        )
+        raise _too_old(opset)
+
+
+def convert_old_opset(model: ModelProto) -> ModelProto:
+    """Return the model in opset 11 if it has opset 7 to 10 with operators that changed since.
+
+    The result tells the opset of the file, so that its answers can be compared with the file's.
+
+    Raises
+    ------
+    InvalidOnnxModel
+        If ONNX's converter does not convert it.
+    """
+    opset = default_opset(model)
+    if not LEAST_CONVERTED <= opset < MIN_OPSET or _means_the_same(model, opset):
+        return model
+    try:
+        converted = version_converter.convert_version(model, MIN_OPSET)
+    except Exception as error:  # the converter raises what it likes
+        raise _too_old(opset) from error
+    converted.metadata_props.add(key=CONVERTED_FROM, value=str(opset))
+    return converted
+
+
+def is_converted(model: ModelProto) -> bool:
+    """Return whether `convert_old_opset` made the model."""
+    return any(entry.key == CONVERTED_FROM for entry in model.metadata_props)
+
+
+def _too_old(opset: int) -> InvalidOnnxModel:
+    return InvalidOnnxModel.because(
+        ModelRule.OPSET_TOO_OLD,
+        f"opset {opset}: opset {MIN_OPSET} or newer is needed, and ONNX's converter does not "
+        "convert this model; export it again with a newer opset",
+    )
 
 
 def normalise_opset(model: ModelProto) -> int:

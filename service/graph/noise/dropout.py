@@ -9,6 +9,7 @@ from service.errors import InvalidConfig, InvalidOnnxModel, ModelRule
 from service.graph.analysis import RANDOM, SmallConstants, varying_tensors
 from service.graph.builder import GraphBuilder
 from service.graph.description import NoiseSite, quote
+from service.graph.inline import all_nodes
 from service.graph.noise.inputs import cast_like, feed_noise, noise_site, noisy_places
 from service.graph.proto import DEFAULT_DOMAINS, attribute, upstream
 
@@ -45,6 +46,7 @@ def _shortest(value: np.generic) -> float:
 
 
 DROPOUT = "Dropout"
+TRAINING_MODE = 2  # the place of its input
 # The mask output of an inactive Dropout in ONNX Runtime: all true since this opset, false before.
 MASK_IS_TRUE_SINCE = 12
 
@@ -87,6 +89,23 @@ def expose_dropout(model: ModelProto, tensor: str, *, rate: float | None) -> lis
 def is_dropout(node: NodeProto) -> bool:
     """Return whether the node is a Dropout with an input."""
     return node.op_type == DROPOUT and node.domain in DEFAULT_DOMAINS and len(node.input) > 0
+
+
+def has_active_dropout(model: ModelProto, tensor: str) -> bool:
+    """Return whether the tensor depends on a Dropout that drops when ONNX Runtime runs it."""
+    nodes = all_nodes(model.graph.node[place] for place in upstream(model.graph, [tensor]))
+    bodies = all_nodes(node for function in model.functions for node in function.node)
+    constants = SmallConstants(model.graph)
+    return any(is_dropout(node) and _is_active(node, constants) for node in (*nodes, *bodies))
+
+
+def _is_active(node: NodeProto, constants: SmallConstants) -> bool:
+    """Return whether its third input, since opset 12, says so, and it has a ratio above 0."""
+    if len(node.input) <= TRAINING_MODE or not node.input[TRAINING_MODE]:
+        return False
+    mode = constants.read(node.input[TRAINING_MODE])
+    is_training = mode is None or bool(mode.any())
+    return is_training and dropout_rate(node, constants) != 0.0
 
 
 def _add_product(

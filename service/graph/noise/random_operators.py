@@ -9,6 +9,7 @@ from service.graph.analysis import RANDOM, varying_tensors
 from service.graph.builder import GraphBuilder
 from service.graph.description import NoiseKind, NoiseSite, quote
 from service.graph.inline import all_nodes, functions_holding
+from service.graph.noise.dropout import has_active_dropout
 from service.graph.noise.inputs import cast_like, feed_noise, noise_site, noisy_places
 from service.graph.proto import DEFAULT_DOMAINS, attribute, upstream
 
@@ -106,14 +107,23 @@ def expose_random(model: ModelProto, tensor: str) -> list[NoiseSite]:
     return sites
 
 
-def refuse_random(model: ModelProto, tensor: str) -> None:
+def refuse_random(model: ModelProto, tensor: str, *, is_masked: bool = False) -> None:
     """Refuse a model whose tensor is random, where a deterministic model is required.
+
+    ``is_masked`` says that masks will replace its Dropout nodes.
 
     Raises
     ------
     InvalidOnnxModel
-        If it depends on a random operator.
+        If it depends on a random operator, or a Dropout that is active.
     """
+    if not is_masked and has_active_dropout(model, tensor):
+        raise InvalidOnnxModel.because(
+            ModelRule.RANDOM,
+            "its Dropout nodes are in training mode, so in ONNX Runtime the file drops at random "
+            "and its output for the same rows changes; export it in evaluation mode (PyTorch: "
+            "model.eval()), or ask for dropout_variance, which is for such files",
+        )
     if has_random(model, tensor):
         raise InvalidOnnxModel.because(
             ModelRule.RANDOM,

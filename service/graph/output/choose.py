@@ -8,7 +8,14 @@ from numpy.typing import NDArray
 from service.errors import InvalidConfig, InvalidOnnxModel, ModelRule
 from service.graph.description import LIKE_PROBABILITIES, Kind, OutputChoice, quote
 from service.graph.measure_outputs import check_values
-from service.graph.output.kinds import HALF, SUM_TOLERANCE, finite_rows, infer_kind
+from service.graph.output.kinds import (
+    HALF,
+    SUM_TOLERANCE,
+    are_opposite,
+    finite_rows,
+    infer_kind,
+    opposite_columns,
+)
 from service.graph.output.labels import check_labels
 from service.graph.output.logits import LogitsSource, is_confirmed
 from service.graph.output.plan import LOGITS, OUTPUT, SCALAR, OutputPlan
@@ -54,7 +61,10 @@ def choose_output(
         source, reading = plan.source, _describe_source(plan.source, n_samples)
     else:
         kind, reading = _kind(plan, scores)
-        source = LogitsSource(plan.tensor, positive_column=0 if scores.shape[1] == 1 else None)
+        column = 0 if scores.shape[1] == 1 else None
+        if plan.kind is None and are_opposite(scores):
+            column, reading = 1, opposite_columns(n_samples)
+        source = LogitsSource(plan.tensor, positive_column=column)
     if plan.labels is not None:
         holds_probabilities = is_found or kind == "probabilities"
         check_labels(plan.labels, scores, trial, threshold=HALF if holds_probabilities else 0.0)

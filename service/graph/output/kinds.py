@@ -13,12 +13,14 @@ from onnx import NodeProto
 
 from service.errors import InvalidOnnxModel, ModelRule
 from service.graph.description import Kind, quote
-from service.graph.output.logits import trace
+from service.graph.output.logits import quantisation_step, trace
 from service.graph.proto import Producers, attribute, operator
 
 # Rounding may put a probability just below 0 or above 1, and a row's sum beside 1.
 SUM_TOLERANCE = 1e-3
 HALF = 0.5
+# By which the sum of a row of probabilities in steps may differ from 1.
+MOST_ROUNDED = 0.05
 # Fewer rows may have one sum by chance.
 LEAST_ROWS = 10
 
@@ -53,8 +55,8 @@ def read_graph(tensor: str, producers: Producers) -> GraphReading | None:
 
 def _reading_of(node: NodeProto, producers: Producers) -> GraphReading | None:
     name = operator(node)
-    if name in ("Softmax", "Sigmoid"):
-        return GraphReading("probabilities", f"a {name}")
+    if node.op_type.removeprefix("QLinear") in ("Softmax", "Sigmoid"):
+        return GraphReading("probabilities", f"a {node.op_type}")
     if name == "Concat" and any(_is_sigmoid(source, producers) for source in node.input):
         return GraphReading("probabilities", "a Sigmoid and its complement")
     if name == "ai.onnx.ml.Normalizer":
@@ -91,7 +93,7 @@ def infer_kind(name: str, reading: GraphReading | None, scores: Floats) -> tuple
         If no reading fits; or graph and values, or two readings of the values, lead to different
         answers. The message has the readings and the option that chooses one.
     """
-    found = kind_of_values(scores)
+    found = kind_of_values(scores, is_distribution=_makes_probabilities(reading))
     other = _other_reading(reading, found, scores)
     if other is not None:
         raise _unclear(name, found, other, scores)
@@ -108,7 +110,11 @@ def infer_kind(name: str, reading: GraphReading | None, scores: Floats) -> tuple
     return kind, f"{by_value} it holds {found}{also}"
 
 
-def kind_of_values(scores: NDArray[np.floating]) -> ValueKind:
+def _makes_probabilities(reading: GraphReading | None) -> bool:
+    return reading is not None and reading.kind == "probabilities"
+
+
+def kind_of_values(scores: NDArray[np.floating], *, is_distribution: bool = False) -> ValueKind:
     """Return the kind of a block of class scores, by the values alone.
 
     Parameters
@@ -118,7 +124,10 @@ def kind_of_values(scores: NDArray[np.floating]) -> ValueKind:
         1 are probabilities; values of at most 0 whose exponentials do so are log-probabilities;
         other values outside [0, 1] are logits, and so are equal values in each row. A single column
         is the score of class 1 of two: values in [0, 1] are probabilities, others logits. Rows with
-        NaN or +inf are left out.
+        NaN or +inf are left out. Of probabilities in steps, as of 8 bits, each may be off by half
+        a step.
+    is_distribution
+        Whether a softmax is known to have made them, so that steps explain any sum.
 
     Raises
     ------
@@ -132,7 +141,9 @@ def kind_of_values(scores: NDArray[np.floating]) -> ValueKind:
         return "probabilities" if in_unit_interval else "logits"
     sums = values.sum(axis=1)
     if in_unit_interval:
-        if _all_one(sums):
+        rounded = quantisation_step(values) * values.shape[1] / 2
+        most = rounded if is_distribution else min(rounded, MOST_ROUNDED)
+        if _all_one(sums, max(SUM_TOLERANCE, most)):
             return "probabilities"
         if (values == values[:, :1]).all():
             return "logits"  # equal ones for all classes, as an untrained model has
@@ -147,6 +158,25 @@ def kind_of_values(scores: NDArray[np.floating]) -> ValueKind:
     if (values <= SUM_TOLERANCE).all() and _all_one(np.exp(values).sum(axis=1)):
         return "log-probabilities"
     return "logits"
+
+
+def are_opposite(scores: Floats) -> bool:
+    """Return whether there are two columns, -d and d, as skl2onnx writes a decision function.
+
+    A softmax of them would be the sigmoid of 2 d.
+    """
+    if scores.shape[1] != 2:  # noqa: PLR2004 - a pair
+        return False
+    values = finite_rows(scores)
+    return bool(values.any() and (values[:, 0] == -values[:, 1]).all())
+
+
+def opposite_columns(n_rows: int) -> str:
+    """Return the reason for reading the second of two opposite columns alone."""
+    return (
+        f"by its values on {n_rows} rows its two columns are one score with both signs: the second "
+        'is read as the logit of class 1; set output.kind to "logits" to take their softmax'
+    )
 
 
 def finite_rows(scores: NDArray[np.floating]) -> Floats:
@@ -167,8 +197,8 @@ def finite_rows(scores: NDArray[np.floating]) -> Floats:
     return values[keep]
 
 
-def _all_one(sums: Floats) -> bool:
-    return bool(np.abs(sums - 1).max() <= SUM_TOLERANCE)
+def _all_one(sums: Floats, tolerance: float = SUM_TOLERANCE) -> bool:
+    return bool(np.abs(sums - 1).max() <= tolerance)
 
 
 def _other_reading(reading: GraphReading | None, found: ValueKind, scores: Floats) -> str | None:

@@ -15,7 +15,10 @@ from service.graph.proto import DEFAULT_DOMAINS, Producers, attribute, operator
 
 # They pass on the values of their first input, at least those of a softmax.
 STANDARD_PASSES = frozenset(
-    ("Identity", "Cast", "Squeeze", "Flatten", "Reshape", "Unsqueeze", "Dropout")
+    (
+        *("Identity", "Cast", "Squeeze", "Flatten", "Reshape", "Unsqueeze", "Dropout"),
+        *("QuantizeLinear", "DequantizeLinear"),  # but for rounding, see `quantisation_step`
+    )
 )
 LEARNING_PASSES = frozenset(("ZipMap", "Normalizer"))
 
@@ -117,8 +120,34 @@ def is_confirmed(source: LogitsSource, scores: Floats, values: NDArray[np.floati
         _softmax(logits[finite]),
         expected[finite],
         rtol=RELATIVE_TOLERANCE,
-        atol=ABSOLUTE_TOLERANCE,
+        atol=max(ABSOLUTE_TOLERANCE, quantisation_step(expected[finite])),
     )
+
+
+# Steps of 8 bits or fewer: finer ones keep to the usual tolerances.
+LEAST_STEP, MOST_STEP = 1 / 300, 1 / 8
+LEAST_VALUES = 4
+
+
+def quantisation_step(values: Floats) -> float:
+    """Return the step of probabilities that are multiples of one, as of 8 bits; 0.0 if they aren't.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_samples, n_classes)
+        Values of [0, 1].
+    """
+    levels = np.unique(np.round(values[np.isfinite(values)], 6))
+    if len(levels) < LEAST_VALUES:
+        return 0.0
+    step = float(np.diff(levels).min())
+    if not LEAST_STEP <= step <= MOST_STEP:
+        return 0.0
+    whole = levels / step
+    # Levels are counted from 0; a large count multiplies the rounding of the step itself.
+    step = float(levels[-1] / max(round(whole[-1]), 1))
+    whole = levels / step
+    return step if np.abs(whole - np.round(whole)).max() <= ROUNDED else 0.0
 
 
 def _distribution(scores: Floats) -> Floats:

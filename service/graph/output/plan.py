@@ -157,12 +157,11 @@ def _only_candidate(
         raise _holds_scores(able[0])
     able = [spec for spec in able if spec.name not in scalars]
     candidates = [spec for spec in able if not _is_single_column(spec)] or able
-    listed = "; ".join(str(spec) for spec in outputs[:10])
     if not candidates:
         raise InvalidOnnxModel.because(
             ModelRule.NO_SCORES,
             "no output can hold class scores, a float tensor of shape (samples, classes); the "
-            f"outputs are: {listed}",
+            f"outputs are: {_listed(outputs)}",
         )
     if len(candidates) == 1:
         one = candidates[0]
@@ -170,10 +169,22 @@ def _only_candidate(
     if len({_scores_behind(spec.name, producers) for spec in candidates}) == 1:
         names = quote_all([spec.name for spec in candidates])
         return candidates[0], f"the outputs {names} carry the same scores"
+    if all(_is_single_column(spec) for spec in candidates):
+        raise InvalidOnnxModel.because(
+            ModelRule.SEVERAL_SCORES,
+            f"it has one output for each class: {_listed(candidates)}; export one output with a "
+            'column for each class (skl2onnx: options={"zipmap": False}), or of two classes set '
+            "output.name to that of class 1",
+        )
     raise InvalidOnnxModel.because(
         ModelRule.SEVERAL_SCORES,
-        f"several outputs could hold class scores; set output.name to one of: {listed}",
+        "several outputs could hold class scores; set output.name to one of: "
+        f"{_listed(candidates)}",
     )
+
+
+def _listed(outputs: Sequence[TensorSpec]) -> str:
+    return "; ".join(str(spec) for spec in outputs[:10])
 
 
 def _holds_scores(spec: TensorSpec) -> InvalidConfig:

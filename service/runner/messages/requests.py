@@ -47,6 +47,8 @@ class LoadRequest:
         The columns of a table that each input is made of, if they have names.
     of_rows
         Number of rows of the whole set, for messages; None if only the trial rows are known.
+    fixed_batch
+        The number of rows at a time, where an earlier load found it out.
     """
 
     paths: tuple[str, ...]
@@ -68,6 +70,7 @@ class LoadRequest:
     column_ranges: Mapping[str, ColumnRanges] = field(default_factory=dict)
     table_columns: Mapping[str, tuple[str, ...]] | None = None
     of_rows: int | None = None
+    fixed_batch: int | None = None
 
     def plan(self, measure: str) -> PassPlan | None:
         """Return how a measure is made, if it is requested."""
