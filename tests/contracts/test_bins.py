@@ -55,9 +55,6 @@ def test_the_interval_holds_the_probability_in_any_batch(
             assert getattr(alone, name)[0] == getattr(found, name)[place]
 
 
-@pytest.mark.xfail(
-    reason="at the last knot a bound of 3e-28 is rounded to -7e-18: Curve.at does not clip it"
-)
 def test_a_bound_of_next_to_nothing_is_not_negative():
     """The smallest of the cases in which the law above fails: eight equal hits, and a miss."""
     uncertainty, hits = np.float32([-8] * 8 + [1]), np.arange(9) < 8

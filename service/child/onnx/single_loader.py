@@ -50,7 +50,7 @@ class SingleLoader:
             file.model, name=name, kind=request.output_kind, scalars=request.scalar_outputs
         )
         if not request.choices:
-            is_masked = request.plan(DROPOUT) is not None
+            is_masked = any(request.plan(measure) for measure in (DROPOUT, LAST_LAYER))
             refuse_random(file.model, self._output.tensor, is_masked=is_masked)
         self._sites = self._open_dropout()
 

@@ -4,7 +4,10 @@ The head needs TopK-11 and ScatterElements-11; ONNX Runtime 1.31 reads opsets up
 versions up to 13. (Of ``ai.onnx.ml`` opsets up to 5.)
 """
 
+from collections.abc import Iterable
+
 from onnx import (
+    GraphProto,
     ModelProto,
     OperatorSetIdProto,
     TensorProto,
@@ -70,6 +73,10 @@ def convert_old_opset(model: ModelProto) -> ModelProto:
     opset = default_opset(model)
     if not LEAST_CONVERTED <= opset < MIN_OPSET or _means_the_same(model, opset):
         return model
+    # The converter leaves branches and functions as they are.
+    _, *nested = all_graphs(model.graph)
+    if model.functions or not _are_equal(nested, opset):
+        raise _too_old(opset)
     try:
         converted = version_converter.convert_version(model, MIN_OPSET)
     except Exception as error:  # the converter raises what it likes
@@ -125,13 +132,13 @@ def _imports(model: ModelProto) -> list[OperatorSetIdProto]:
 
 def _means_the_same(model: ModelProto, opset: int) -> bool:
     """Return whether all standard operators are equal in ``opset`` and ``MIN_OPSET``."""
-    if model.functions or opset < 1:
-        return False
+    return not model.functions and opset >= 1 and _are_equal(all_graphs(model.graph), opset)
+
+
+def _are_equal(graphs: Iterable[GraphProto], opset: int) -> bool:
+    """Return whether the standard operators of graphs are equal in ``opset`` and ``MIN_OPSET``."""
     operators = {
-        node.op_type
-        for graph in all_graphs(model.graph)
-        for node in graph.node
-        if node.domain in DEFAULT_DOMAINS
+        node.op_type for graph in graphs for node in graph.node if node.domain in DEFAULT_DOMAINS
     }
     return all(_since(name, opset) == _since(name, MIN_OPSET) != 0 for name in operators)
 

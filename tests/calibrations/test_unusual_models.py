@@ -1,0 +1,195 @@
+"""Models that mix rows, draw at random, answer in steps or are old: right, or refused."""
+
+import numpy as np
+import onnxruntime
+import pytest
+from graph_models import constant, make_model, node, steps, value
+from onnx import TensorProto
+from refusals import assert_refused
+from running_service import calibrate, calibrated, npz
+
+RNG = np.random.default_rng(5)
+N_FEATURES, N_CLASSES = 6, 4
+WEIGHTS = RNG.normal(size=(N_FEATURES, N_CLASSES)).astype(np.float32)
+ROWS = RNG.normal(size=(400, N_FEATURES)).astype(np.float32)
+LABELS = (ROWS @ WEIGHTS).argmax(axis=1)
+SET = npz(inputs=ROWS, labels=LABELS)
+PARAMETERS = [constant("w", WEIGHTS), constant("b", np.zeros(N_CLASSES))]
+
+
+def model_file(*nodes, **options):
+    return make_model(*nodes, **options).SerializeToString()
+
+
+def of_rows(text, *, outputs=N_CLASSES, initializers=(), **options):
+    """Return a file from ``x`` to ``y`` with the weights ``w`` and the bias ``b``."""
+    return model_file(
+        steps(text),
+        inputs=[value("x", ("N", N_FEATURES))],
+        outputs=[value("y", ("N", outputs))],
+        initializers=[*PARAMETERS, *initializers],
+        **options,
+    )
+
+
+DYNAMIC = of_rows(
+    "q, s, p = DynamicQuantizeLinear(x); d = DequantizeLinear(q, s, p); y = MatMul(d, w)"
+)
+TRACED = of_rows(
+    "r = Reshape(x, one); y = MatMul(r, w)",
+    initializers=[constant("one", [1, N_FEATURES], np.int64)],
+)
+
+
+SCORE = {"measures": ["neg_log_pmax"]}
+
+
+def score_of(answer):
+    """Return the model's own probability of its answer, in a calibration with `SCORE`."""
+    return np.exp(-answer["top1"]["uncertainty"])
+
+
+def answers(client, name, rows):
+    response = client.post("/predict", json={"calibration": name, "inputs": rows.tolist()})
+    assert response.status_code == 200, response.text
+    return response.json()["predictions"]
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "reason"),
+    [("dynamic-scale", DYNAMIC, "DynamicQuantizeLinear"), ("traced", TRACED, "Reshape")],
+    ids=["dynamic-scale", "traced"],
+)
+def test_a_model_for_one_row_runs_one_by_one(client, name, model, reason) -> None:
+    resource = calibrated(client, {"name": name}, model=model, calibration=SET)
+    assert resource["model"]["fixed_batch"] == 1
+    assert any("one row at a time" in one and reason in one for one in resource["warnings"])
+    alone = [answers(client, name, row[None])[0] for row in ROWS[:12]]
+    beside = np.concatenate([ROWS[:12], 100 * ROWS[12:13]])
+    assert answers(client, name, beside)[:12] == alone
+
+
+def test_members_of_an_ensemble_run_alike(client) -> None:
+    plain = of_rows("y = MatMul(x, w)")
+    model = [plain, DYNAMIC]
+    resource = calibrated(client, {"name": "one-dynamic"}, model=model, calibration=SET)
+    assert resource["model"]["fixed_batch"] == 1
+    assert len(answers(client, "one-dynamic", ROWS[:3])) == 3
+
+
+def test_a_row_that_fails_is_named(client) -> None:
+    model = model_file(
+        steps("e = Gather(w, x); y = ReduceSum<keepdims=0>(e, axis)"),
+        inputs=[value("x", ("N", 2), TensorProto.INT64)],
+        outputs=[value("y", ("N", N_CLASSES))],
+        initializers=[*PARAMETERS, constant("axis", [1], np.int64)],
+    )
+    tokens = RNG.integers(0, N_FEATURES, (400, 2))
+    tokens[333, 1] = N_FEATURES
+    labels = RNG.integers(0, N_CLASSES, 400)
+    response = calibrate(client, model=model, calibration=npz(inputs=tokens, labels=labels))
+    (violation,) = response.json()["error"]["errors"]
+    assert violation["location"] == "calibration[333]"
+    assert "Gather" in violation["message"]
+
+
+def test_a_scale_of_a_fixed_batch_is_refused(client) -> None:
+    model = model_file(
+        steps(
+            "q, s, p = DynamicQuantizeLinear(x); d = DequantizeLinear(q, s, p); y = MatMul(d, w)"
+        ),
+        inputs=[value("x", (8, N_FEATURES))],
+        outputs=[value("y", (8, N_CLASSES))],
+        initializers=PARAMETERS,
+    )
+    assert_refused(calibrate(client, model=model, calibration=SET), "model", "rows beside it")
+
+
+MIXING = {
+    "mean of the batch": "m = ReduceMean<axes=[0]>(x); c = Sub(x, m); y = MatMul(c, w)",
+    "scale of its own": "a = Abs(x); s = ReduceMax<keepdims=0>(a); c = Div(x, s); y = MatMul(c, w)",
+}
+
+
+@pytest.mark.parametrize("text", MIXING.values(), ids=MIXING)
+def test_a_model_that_mixes_rows_is_refused(client, text) -> None:
+    answer = calibrate(client, model=of_rows(text, opset=13), calibration=SET)
+    assert_refused(answer, "model", "rows beside it")
+
+
+ACTIVE = of_rows(
+    "z = MatMul(x, w); y = Dropout(z, ratio, training)",
+    initializers=[constant("ratio", 0.5), constant("training", True, np.bool_)],
+)
+
+
+def test_dropout_in_training_mode_is_for_its_measures_alone(client) -> None:
+    assert_refused(calibrate(client, model=ACTIVE, calibration=SET), "model", "training mode")
+    config = {"measures": ["dropout_variance"], "name": "active-dropout"}
+    assert calibrated(client, config, model=ACTIVE, calibration=SET)["status"] == "succeeded"
+
+
+def test_two_columns_of_one_score_are_its_logit(client) -> None:
+    signs = np.float32([[-1, 1]])
+    model = of_rows(
+        "z = MatMul(x, u); y = Mul(z, signs)",
+        outputs=2,
+        initializers=[constant("u", WEIGHTS[:, :1]), constant("signs", signs)],
+    )
+    logit = ROWS @ WEIGHTS[:, 0]
+    labels = (RNG.random(400) < 1 / (1 + np.exp(-logit))).astype(int)
+    part = npz(inputs=ROWS, labels=labels)
+    resource = calibrated(client, {"name": "signs", **SCORE}, model=model, calibration=part)
+    assert "logit of class 1" in resource["model"]["output"]["inferred"]
+    score = score_of(answers(client, "signs", ROWS[:1])[0])
+    assert score == pytest.approx(1 / (1 + np.exp(-abs(logit[0]))), rel=1e-5)
+    said = {"name": "both", **SCORE, "output": {"kind": "logits"}}
+    calibrated(client, said, model=model, calibration=part)
+    score = score_of(answers(client, "both", ROWS[:1])[0])
+    assert score == pytest.approx(1 / (1 + np.exp(-2 * abs(logit[0]))), rel=1e-5)
+
+
+def test_probabilities_in_steps_are_read_through_their_rounding(client) -> None:
+    """As quantize_static leaves them; sums differ from 1 by steps."""
+    model = of_rows(
+        "z = MatMul(x, w); p = Softmax(z); q = QuantizeLinear(p, step, zero); "
+        "y = DequantizeLinear(q, step, zero)",
+        initializers=[constant("step", 1 / 256), constant("zero", 0, np.uint8)],
+    )
+    output = calibrated(client, model=model, calibration=SET)["model"]["output"]
+    assert (output["kind"], "softmax" in output["inferred"]) == ("logits", True)
+    session = onnxruntime.InferenceSession(model)
+    probabilities = session.run(None, {"x": ROWS})[0]
+    assert np.abs(probabilities.sum(axis=1) - 1).max() > 1e-3
+    parts = npz(probabilities=probabilities, labels=LABELS)
+    assert calibrated(client, {"name": "in-steps"}, calibration=parts)["accuracy"]["1"] > 0.9
+    sigmoids = npz(probabilities=probabilities * 0.5, labels=LABELS)
+    assert_refused(calibrate(client, calibration=sigmoids), "calibration.probabilities[0]")
+
+
+@pytest.mark.parametrize("opset", [7, 8, 9, 10])
+def test_an_old_opset_is_converted_and_answers_as_the_file(client, opset) -> None:
+    """Of these operators Pad, Clip, Gemm and Softmax changed until opset 11."""
+    model = of_rows(
+        "c = Clip<min=-2.0, max=2.0>(x); z = Gemm(c, w, b); y = Softmax<axis=1>(z)", opset=opset
+    )
+    name = f"opset-{opset}"
+    calibrated(client, {"name": name, **SCORE}, model=model, calibration=SET)
+    session = onnxruntime.InferenceSession(model)
+    expected = session.run(None, {"x": ROWS[:5]})[0].max(axis=1)
+    found = [score_of(answer) for answer in answers(client, name, ROWS[:5])]
+    assert found == pytest.approx(expected, rel=1e-5)
+
+
+def test_one_output_for_each_class_is_told(client) -> None:
+    columns = ["a", "b", "c"]
+    model = model_file(
+        [node("Split", ["x"], columns, axis=1)],
+        inputs=[value("x", ("N", 3))],
+        outputs=[value(name, ("N", 1)) for name in columns],
+        opset=13,
+    )
+    part = npz(inputs=ROWS[:, :3], labels=LABELS % 3)
+    assert_refused(
+        calibrate(client, model=model, calibration=part), "model", "one output for each class"
+    )
