@@ -55,18 +55,16 @@ def test_the_interface_is_read():
     assert description.fixed_batch is None
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "batch"),
-    [(8, 8, 8), (1, 1, 1), ("N", "N", None), (4, None, 4), (4, 1, "different")],
-)
-def test_a_batch_is_fixed_by_any_input(first, second, batch):
-    inputs = [value("a", [first, 4]), value("b", [second, 4])]
-    model = make_model(steps("y = Add(a, b)"), inputs=inputs)
-    if batch == "different":
-        with pytest.raises(InvalidOnnxModel, match=batch):
-            describe_onnx_model(model)
-    else:
-        assert describe_onnx_model(model).fixed_batch == batch
+def of_batches(*batches):
+    inputs = [value(name, [batch, 4]) for name, batch in zip("ab", batches, strict=True)]
+    return describe_onnx_model(make_model(steps("y = Add(a, b)"), inputs=inputs))
+
+
+def test_a_batch_is_fixed_by_any_input():
+    sizes = [(8, 8), (1, 1), ("N", "N"), (4, None)]
+    assert [of_batches(*size).fixed_batch for size in sizes] == [8, 1, None, 4]
+    with pytest.raises(InvalidOnnxModel, match="different"):
+        of_batches(4, 1)
 
 
 def test_an_input_with_a_default_is_none():
