@@ -57,7 +57,11 @@ def test_a_kill_before_a_statement_changes_nothing_and_the_next_one_finishes(url
     assert_upgraded(url, before)
 
 
-@pytest.mark.parametrize("is_killed", [True, False])
+WAYS = [("sqlite", True), ("postgresql", False)]
+WAYS += [pytest.param(one, not killed, marks=pytest.mark.slow) for one, killed in WAYS]
+
+
+@pytest.mark.parametrize(("dialect", "is_killed"), WAYS)
 def test_a_migration_waits_for_another_and_does_what_that_has_not_done(url, is_killed):
     before, reached, go_on = held(url), FORKS.Event(), FORKS.Event()
     process = begun(upgrade_with_a_pause, 25, url, reached, go_on)

@@ -57,26 +57,28 @@ FILLED_IN = {
 }
 
 
-RULES = ("columns", "foreign_keys", "unique_constraints", "indexes")
+RULES = ("columns", "foreign_keys", "unique_constraints", "indexes", "check_constraints")
 
 
 def form_of(url):
     """Return columns, keys, indexes and rules of every table, in no order."""
     with connected(url) as connection:
         inspector, forms = sa.inspect(connection), {}
-        for table in inspector.get_table_names():
-            rules = [getattr(inspector, f"get_{rule}")(table) for rule in RULES]
-            rules.append([inspector.get_pk_constraint(table)])
-            forms[table] = [sorted(json.dumps(one, default=str) for one in of) for of in rules]
-            forms[table].append(inspector.get_check_constraints(table))
+        for rule in (*RULES, "pk_constraint"):
+            for (_, table), found in getattr(inspector, f"get_multi_{rule}")().items():
+                of_table = found if isinstance(found, list) else [found]
+                texts = sorted(json.dumps(one, default=str) for one in of_table)
+                forms.setdefault(table, {})[rule] = texts
         return forms
 
 
 def checks_of(url):
     """Return the CHECK constraints of every table of the models, by name."""
+    with connected(url) as connection:
+        rules = sa.inspect(connection).get_multi_check_constraints()
     return {
-        table: {check["name"]: " ".join(check["sqltext"].split()) for check in form[-1]}
-        for table, form in form_of(url).items()
+        table: {check["name"]: " ".join(check["sqltext"].split()) for check in checks}
+        for (_, table), checks in rules.items()
         if table in models.Base.metadata.tables
     }
 
