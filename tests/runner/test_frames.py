@@ -14,7 +14,6 @@ from hypothesis.extra import numpy as npst
 
 from service.runner.messages.channel import Channel, ChannelClosed
 from service.runner.messages.frames import (
-    ALIGNMENT,
     DTYPES,
     HEADER,
     MAGIC,
@@ -67,25 +66,6 @@ def test_a_frame_arrives_as_it_was_sent(frame):
         assert getattr(received, field) == getattr(frame, field)
 
 
-def test_arrays_of_any_layout_arrive_contiguous_and_aligned_and_large_ones_are_not_copied():
-    layouts = {
-        "odd": np.zeros(3, dtype=np.uint8),
-        "big": np.array([1, 2], dtype=">i4"),
-        "columns": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
-        "strided": np.arange(10, dtype=np.int16)[::3],
-        "zeros": np.broadcast_to(np.float32(3), (2, 2)),
-    }
-    received = decode(sent(tensors=layouts)).tensors
-    start = received["odd"].__array_interface__["data"][0]
-    for name, array in layouts.items():
-        np.testing.assert_array_equal(received[name], array)
-        assert received[name].flags.c_contiguous
-        assert (received[name].__array_interface__["data"][0] - start) % ALIGNMENT == 0
-    large = np.zeros(10**6)
-    buffers = encode(Frame(Kind.RECORD, 1, {}, {"a": large}))
-    assert any(np.shares_memory(large, np.frombuffer(buffer, np.uint8)) for buffer in buffers)
-
-
 @given(frames, st.data())
 def test_changed_frames_are_read_or_refused(frame, data):
     raw = bytearray(b"".join(encode(frame)))
@@ -115,15 +95,12 @@ TABLES = [
     [["a", "float32", []], ["a", "float32", []]],
     [["a", "object", [1]]],
     [["a", "float32"]],
-    ["a"],
     [["a", "uint8", [1]]],
 ]
 JSON = [
     b"[" * 100_000,
     b'{"fields": {"a": NaN}, "tensors": []}',
     b'{"fields": {"a": 1' + b"0" * 5000 + b'}, "tensors": []}',
-    b'{"fields": [], "tensors": []}',
-    b'{"fields": {}, "tensors": {}}',
     b'{"fields": {}, "tensors": [], "more": 1}',
     b"\xff\xfe",
     b"",
@@ -149,7 +126,6 @@ UNSENT = {
     "an object": ({"a": object()}, {}),
     "long": ({"a": "x" * (MAX_FIELDS_BYTES + 1)}, {}),
     "text": ({}, {"a": np.array(["x"])}),
-    "complex": ({}, {"a": np.zeros(1, dtype=np.complex128)}),
     "many arrays": ({}, {str(i): np.zeros(0) for i in range(1025)}),
     "large": ({}, {"a": np.broadcast_to(np.uint8(0), 2**31 + 1)}),
 }

@@ -7,8 +7,6 @@ import pytest
 from sqlalchemy import select
 from stored_rows import (
     InTransactions,
-    at_once,
-    attempt,
     claimed,
     finished_calibration,
     finished_evaluation,
@@ -92,26 +90,6 @@ def test_files_stay_until_the_last_who_refers_to_them_goes(database, order, cali
     assert files(last)
     assert last.refit_of == family[order[2]].refit_of, "though that is gone"
     assert calibrations.delete(rows[2].id) == keys
-
-
-def test_refits_and_deletions_that_race_lose_no_file_and_leave_none(database, calibrations):
-    for i in range(3):
-        source = source_of(database, f"race-{i}")
-        keys = keys_of(calibrations.get(source.id))
-        family = [source, finished_refit(database, source)]
-        works = [partial(attempt, refit, calibrations, row) for row in family]
-        works += [partial(attempt, calibrations.delete, row.id) for row in family]
-        *created, first, second = at_once(works)
-        rows = [row for row in created if isinstance(row, models.Calibration)]
-        if rows:
-            assert first + second == []
-            assert [files(calibrations.get(row.id)) for row in rows]
-        else:
-            assert sorted(first + second) == keys
-        for row in rows:
-            calibrations.request_cancel(row.id)
-        last = [calibrations.delete(row.id) for row in rows]
-        assert not rows or sorted(last[-1]) == keys
 
 
 def test_a_copy_that_was_made_while_a_deletion_waited_keeps_the_file(database, calibrations):

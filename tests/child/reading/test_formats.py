@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dataset_files import (
-    LIMITS,
     check_read,
     check_refused,
     info_of,
@@ -21,7 +20,7 @@ from dataset_files import (
 )
 from picture_files import AS_THEY_ARE, WRITERS, plain_png
 
-from service.child.reading.open_set import FORMATS, open_dataset
+from service.child.reading.open_set import FORMATS
 from service.errors import TooLarge, UnsupportedFormat
 from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.reading import Reading
@@ -106,15 +105,3 @@ def test_a_character_that_crosses_the_end_of_the_head_is_text(path):
         filler = "uncertainty_" + "é" * ((n_bytes - 40) // 2) + "x" * (n_bytes % 2)
         # Known as text, and then refused for the name of its column.
         check_refused(write_text(path, f"{filler},label,logit_0,logit_1\n0,0,1,2\n"), "", "ASCII")
-
-
-def test_a_closed_set_closes_its_file(tmp_path):
-    path, _ = write(tmp_path / "set", "npz")
-
-    def is_open() -> bool:
-        return any(link.resolve() == path for link in Path("/proc/self/fd").iterdir())
-
-    with open_dataset(path, location="calibration", limits=LIMITS) as dataset:
-        next(dataset.batches(1))
-        assert is_open()
-    assert not is_open()

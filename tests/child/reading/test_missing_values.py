@@ -48,12 +48,6 @@ def test_columns_of_parquet(path, dtype, with_statistics) -> None:
         np.testing.assert_array_equal(arrays["inputs"], np.c_[expected, other.to_numpy()])
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-def test_arrays(path, dtype) -> None:
-    inputs = np.array([[1, GAP], [GAP, GAP], [3, 4]], dtype)
-    check_read(write_npz(path, inputs=inputs, labels=LABELS), {"inputs": inputs}, LABELS)
-
-
 # Wider arrays are embeddings or pictures; what is known of a table is kept by column.
 WIDE = np.ones((3, 257))
 WIDE[1, 4] = GAP

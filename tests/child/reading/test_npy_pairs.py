@@ -25,15 +25,6 @@ def pair(folder: Path, array: np.ndarray | bytes, labels: np.ndarray | bytes) ->
     return paths
 
 
-@pytest.mark.parametrize("dtype", ["<f4", ">f8", "|u1", "<f2", "|b1", ">i2"])
-def test_an_array_is_the_input(tmp_path, dtype):
-    inputs = (INPUTS * 50).astype(dtype) if dtype != "|u1" else (INPUTS > 0).astype(dtype)
-    path, labels = pair(tmp_path, inputs, LABELS.astype(">u2"))
-    reading = Reading(labels=labels)
-    known = {"kind": "inputs", "format": "npy", "n_classes": None}
-    check_read(path, {"inputs": inputs}, LABELS, reading=reading, **known)
-
-
 @pytest.mark.parametrize(
     ("kind", "outputs"), [("logits", LOGITS), ("probabilities", PROBABILITIES)]
 )

@@ -16,7 +16,6 @@ from dataset_files import (
     write_logits,
     write_npz,
     write_parquet,
-    write_text,
 )
 
 from service.errors import InvalidDataset, TooLarge
@@ -82,13 +81,6 @@ def test_columns_beside_outputs(path):
         write_parquet(path, {name: LABELS, "answer": ["yes"] * N} | UNLABELLED)
         info = check_read(path, {"logits": LOGITS}, None)
         assert info.notes[-1].endswith(f": `{name}`, `answer`.")
-
-
-def test_integers_beside_labelled_outputs_are_not_read(path):
-    text = "account,label,when,prob_a,prob_b\n17,b,2024-01-31,0.25,0.75\n18,a,2024-02-01,1,0\n"
-    outputs = {"probabilities": np.array([[0.25, 0.75], [1, 0]])}
-    info = check_read(write_text(path, text), outputs, [1, 0])
-    assert info.notes[-1].endswith(": `account`, `when`.")
 
 
 def test_labels_that_are_nearly_called_as_before_are_refused(path):

@@ -44,7 +44,6 @@ OTHERS = [
     body(ROWS.tolist(), calibration="other"),
     TEXT.replace(b"demo", b"d\xffmo"),
     body({"x": ROWS.tolist()}),
-    body({"b64": "AAAA", "dtype": "float32", "shape": [1, 1]}),
     *map(body, (ROWS.reshape(3, 10).tolist(), ROWS[:, :, :4].tolist(), [*ROWS.tolist()] * 2)),
     body([*ROWS.tolist(), [[1, 2, 3, 4, 5], [1, 2, 3, 4]]]),
     *(
