@@ -11,6 +11,7 @@ from service.graph.gate.functions import MAX_CALL_DEPTH, check_nodes
 from service.graph.inline import all_nodes
 
 IDENTITY = function("f", node("Identity", ["a"], ["b"]))
+LOOP = ModelRule.FUNCTION_CALLS_ITSELF
 
 
 def refused(model, *, max_nodes=10**6):
@@ -25,10 +26,8 @@ def calls(callee, times, *, name):
 
 
 def chain(depth):
-    levels = [calls(f"f{level}", 1, name=f"f{level + 1}") for level in range(depth)]
-    return calling(
-        *reversed(levels), function("f0", node("Identity", ["a"], ["b"])), name=f"f{depth}"
-    )
+    levels = [calls(f"f{level - 1}", 1, name=f"f{level}") for level in range(depth, 0, -1)]
+    return calling(*levels, function("f0", node("Identity", ["a"], ["b"])), name=f"f{depth}")
 
 
 def called_in_a_branch() -> ModelProto:
@@ -62,12 +61,9 @@ GRAPH = branch(node("Add", ["z", "c"], ["b"]), initializers=[constant("c", 1.0)]
 WITH_DEFAULT = function("f", node("Identity", ["a"], ["b"]))
 WITH_DEFAULT.attribute_proto.append(helper.make_attribute("given", GRAPH))
 REFUSED = [
-    (calling(calls("f", 1, name="f")), ModelRule.FUNCTION_CALLS_ITSELF),
-    (calling(IDENTITY, calls("g", 1, name="g")), ModelRule.FUNCTION_CALLS_ITSELF),
-    (
-        calling(calls("g", 1, name="f"), calls("h", 1, name="g"), calls("f", 1, name="h")),
-        ModelRule.FUNCTION_CALLS_ITSELF,
-    ),
+    (calling(calls("f", 1, name="f")), LOOP),
+    (calling(IDENTITY, calls("g", 1, name="g")), LOOP),
+    (calling(*(calls(on, 1, name=of) for of, on in ("fg", "gh", "hf"))), LOOP),
     (chain(MAX_CALL_DEPTH + 1), ModelRule.TOO_DEEP),
     (calling(IDENTITY, IDENTITY), ModelRule.FUNCTION_TWICE),
     (calling(IDENTITY, given=GRAPH), ModelRule.FUNCTION_TAKES_GRAPH),
@@ -83,4 +79,4 @@ def test_functions_that_do_not_end_are_refused(model, rule):
 def test_the_default_domain_has_two_names():
     own = function("f", node("f", ["a"], ["b"], domain="ai.onnx"), domain="")
     model = classifier(node("f", ["z"], ["y"]), functions=[own])
-    assert refused(model) is ModelRule.FUNCTION_CALLS_ITSELF
+    assert refused(model) is LOOP

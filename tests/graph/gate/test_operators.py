@@ -42,13 +42,12 @@ OTHERS = [
 def test_others_are_refused_wherever_they_are(operator):
     domain, _, name = operator.rpartition(".")
     hidden = node(name, ["z"], ["b"], domain=domain)
-    models = [calling(WITHIN) for _ in range(3)]
-    models[0].graph.node.append(hidden)
-    models[1].functions[0].node.append(hidden)
-    default = helper.make_attribute("given", branch(hidden))
-    models[2].functions[0].attribute_proto.append(default)
-    models.append(in_branch(branch(node("Identity", ["z"], ["b"])), branch(hidden)))
-    for model in models:
+    in_default = function("f", node("Identity", ["a"], ["b"]))
+    in_default.attribute_proto.append(helper.make_attribute("given", branch(hidden)))
+    for model in (
+        *(classifier(hidden), calling(function("f", hidden)), calling(in_default)),
+        in_branch(branch(node("Identity", ["z"], ["b"])), branch(hidden)),
+    ):
         with pytest.raises(InvalidOnnxModel, match=f"'{operator}'") as caught:
             check_operators(model)
         assert caught.value.violations[0].rule is ModelRule.OPERATOR_NOT_ALLOWED

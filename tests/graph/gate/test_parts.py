@@ -79,14 +79,8 @@ def test_numbers_that_are_no_parts_are_passed_over():
 
 
 CUT_SHORT = [
-    b"\x0b\x0c",  # a group
-    b"\x3a",
-    b"\x3a\x05\x0a",
-    b"\x3a\x02\x0a\x05",
-    b"\xff" * 20,
-    b"\x08" + b"\xff" * 11,
-    b"\x0d\0\0",
-    b"\x0f\x01",
+    *(b"\x0b\x0c", b"\x3a", b"\x3a\x05\x0a", b"\x3a\x02\x0a\x05"),  # the first is a group
+    *(b"\xff" * 20, b"\x08" + b"\xff" * 11, b"\x0d\0\0", b"\x0f\x01"),
 ]
 
 
