@@ -9,8 +9,7 @@ import httpx
 import numpy as np
 import pytest
 from job_workspaces import inputs_set
-from runner_children import wait_until
-from runner_models import endless_above, undefined_below_zero, weights
+from runner_models import undefined_below_zero, weights
 from running_service import DIGITS, QUICK
 from scripted_server import KINDS, client_of, scripted
 from severed_address import SeveredAddress
@@ -25,8 +24,6 @@ from howsure.client import (
 )
 from howsure.client.request import address_of
 
-# Some seconds of a model at work.
-TURNS = 3_000_000
 JSON = {"Content-Type": "application/json"}
 EVENTS = {"Content-Type": "text/event-stream"}
 LATER = (503, {"Retry-After": "0"}, b"")
@@ -38,37 +35,14 @@ UNKNOWN = (503, {}, b'{"title": "T", "detail": "d", "type": "urn:howsure:problem
 one_kind = pytest.mark.parametrize("kind", ["sync", pytest.param("async", marks=pytest.mark.slow)])
 
 
-class LosesAnswers(SeveredAddress):
-    """Breaks the connection instead of passing on the answer to a request that begins so."""
+def before(url: str) -> SeveredAddress:
+    """Return an address before that of a service."""
+    address = httpx.URL(url)
+    return SeveredAddress(address.host, address.port)
 
-    def __init__(self, url: str) -> None:
-        self._begins: bytes | None = None
-        self._is_lost = False
-        address = httpx.URL(url)
-        super().__init__(address.host, address.port)
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    def lose(self, begins: bytes = b"") -> None:
-        """Lose the answer to the next such request."""
-        self._begins = begins
-
-    @property
-    def has_lost(self) -> bool:
-        """Whether that has come to pass."""
-        return self._begins is None
-
-    def _moved(self, key, mask) -> bool:
-        _, port = key.fileobj.getpeername()
-        if port != self._to[1]:
-            head = key.fileobj.recv(2**8, socket.MSG_PEEK)
-            self._is_lost |= self._begins is not None and head.startswith(self._begins)
-        elif self._is_lost:
-            self._is_lost, self._begins = False, None
-            return False
-        return super()._moved(key, mask)
+def url_of(address: SeveredAddress) -> str:
+    return f"http://127.0.0.1:{address.port}"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -97,7 +71,7 @@ def test_an_answer_that_was_lost_is_asked_for_again_and_nothing_is_made_twice(
     kind, url, digits
 ) -> None:
     name = f"lost-{kind}"
-    with LosesAnswers(url) as address, client_of(kind, address.url) as client:
+    with before(url) as address, client_of(kind, url_of(address)) as client:
         address.lose()
         made = client.calibrate(
             DIGITS / "model.onnx", DIGITS / "calibration.npz", name=name, **QUICK
@@ -117,7 +91,7 @@ def test_what_may_have_been_done_is_not_asked_again_without_a_key(client, url) -
     labels = np.arange(30) % 3
     samples = {"logits": np.eye(3)[labels], "labels": labels}
     made = client.calibrate(calibration=samples, name="lost-evaluation", **QUICK)
-    with LosesAnswers(url) as address, Client(address.url) as other:
+    with before(url) as address, Client(url_of(address)) as other:
         address.lose(b"POST")
         with pytest.raises(ServiceUnreachable, match="once"):
             other.evaluate(made, samples, name="once")
@@ -200,34 +174,32 @@ def test_a_key_goes_with_what_makes_a_calibration_and_stays_the_same() -> None:
     assert first == again != another
 
 
-@one_kind
-def test_an_interrupted_wait_cancels_the_calibration_if_asked_to(kind, url) -> None:
-    model = endless_above(1000.0, turns=TURNS)
-
-    def interrupt(progress) -> None:
-        if progress.status == "running":
-            raise KeyboardInterrupt
-
-    with client_of(kind, url) as client:
-        name = f"interrupted-{kind}"
-        with pytest.raises(KeyboardInterrupt):
-            client.calibrate(
-                model,
-                inputs_set(ends=False),
-                name=name,
-                on_progress=interrupt,
-                cancel_on_interrupt=True,
-                **QUICK,
-            )
-        assert wait_until(lambda: client.get(f"{name}@1").status == "cancelled")
-        with pytest.raises(CalibrationFailed, match="Cancelled"):
-            client.wait(f"{name}@1")
-
-
 def resource(status: str, progress: dict | None = None) -> str:
     body = {"id": "1", "name": "n", "version": 1, "status": status, "progress": progress}
     body |= {"promoted": False, "accuracy": None, "serve": None, "warnings": [], "config": {}}
     return json.dumps(body)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_interrupted_wait_cancels_the_calibration_if_asked_to(kind) -> None:
+    def interrupt(progress) -> None:
+        if progress.status == "running":
+            raise KeyboardInterrupt
+
+    queued, cancelled = (
+        (200, JSON, resource(status).encode()) for status in ("queued", "cancelled")
+    )
+    told = f"event: progress\ndata: {resource('running')}\n\n".encode()
+    begun = (queued, (200, EVENTS, told))
+    with scripted(*begun, *begun, cancelled) as server, client_of(kind, server.url) as client:
+        for options in ({}, {"cancel_on_interrupt": True}):
+            with pytest.raises(KeyboardInterrupt):
+                client.calibrate(calibration=b"x", on_progress=interrupt, **options)
+        with pytest.raises(CalibrationFailed, match="Cancelled"):
+            client.wait("n")
+    calibrating = [("POST", "/calibrate"), ("GET", "/calibrations/1/events")]
+    cancelling = [("POST", "/calibrations/1/cancel"), ("GET", "/calibrations/n")]
+    assert server.asked == [*calibrating, *calibrating, *cancelling]
 
 
 def test_a_wait_may_end_before_the_calibration() -> None:

@@ -7,6 +7,7 @@ import pytest
 from running_service import DIGITS, QUICK
 
 from howsure.client import HowsureError
+from howsure.client.labels import label_array, positions_of
 
 MODEL = DIGITS / "model.onnx"
 RNG = np.random.default_rng(5)
@@ -19,7 +20,6 @@ NAMES = ["no", "yes"]
 BY_NAME = np.where(HIT, "yes", "no")
 PIXELS = [f"pixel{k}" for k in range(64)]
 EXPECTED = np.mean((P > 0.5) == HIT)
-COUNTS = [N - HIT.sum(), HIT.sum()]
 FRAME = pd.DataFrame(BOTH, columns=NAMES)
 LABELS = {
     "floats": HIT.astype(float),
@@ -33,6 +33,11 @@ LABELS = {
     "categories": pd.Series(INDEX, dtype="category"),
     "a categorical": pd.Categorical(INDEX),
     "objects": pd.Series(INDEX.astype(object)),
+    "names": BY_NAME,
+    "names in objects": BY_NAME.astype(object),
+    "categories of names": pd.Series(BY_NAME, dtype="category"),
+    "strings": pd.Series(BY_NAME, dtype="string"),
+    "arrow strings": pd.Series(BY_NAME, dtype=pd.ArrowDtype(pa.string())),
 }
 
 
@@ -49,20 +54,8 @@ def by_name(client):
 
 
 @pytest.mark.parametrize("kind", LABELS)
-def test_labels_of_any_type_are_indices(client, kind) -> None:
-    labels = LABELS[kind]
-    is_series = isinstance(labels, pd.Series)
-    outputs = pd.DataFrame(BOTH, columns=[0, 1]) if is_series else BOTH
-    tried = client.dry_run(probabilities=outputs, labels=labels, **QUICK)
-    assert tried["data"]["class_counts"] == COUNTS
-
-
-@pytest.mark.parametrize("dtype", ["U3", object, "category", "string", pd.ArrowDtype(pa.string())])
-def test_labels_are_names_where_classes_are_told(client, dtype) -> None:
-    is_numpy = dtype in {"U3", object} if isinstance(dtype, str | type) else False
-    labels = BY_NAME.astype(dtype) if is_numpy else pd.Series(BY_NAME, dtype=dtype)
-    tried = client.dry_run(probabilities=BOTH, labels=labels, classes=NAMES, **QUICK)
-    assert tried["data"]["class_counts"] == COUNTS
+def test_labels_of_any_type_are_indices(kind) -> None:
+    np.testing.assert_array_equal(label_array(LABELS[kind], positions_of(NAMES)), INDEX)
 
 
 def changed(labels: np.ndarray, value: object) -> np.ndarray:
@@ -131,14 +124,6 @@ def test_what_cannot_be_sent_is_refused(client, binary, case) -> None:
         getattr(client, method)(*calibration, **options)
 
 
-def test_a_label_that_is_no_class_is_refused_by_its_row(client) -> None:
-    labels = changed(HIT.astype(float), 8.5).astype(float)
-    with pytest.raises(HowsureError, match=r"labels\[17\].*'8.5'"):
-        client.dry_run(probabilities=BOTH, labels=labels)
-    with pytest.raises(HowsureError, match=r"label\[17\].*'8.5'"):
-        client.dry_run(probabilities=pd.DataFrame(BOTH, columns=[0, 1]), labels=labels)
-
-
 def test_probabilities_of_class_1_are_enough(client, binary) -> None:
     assert binary.accuracy[1] == pytest.approx(EXPECTED)
     made = client.calibrate(probabilities=P, labels=HIT, name="column", **QUICK)
@@ -154,29 +139,24 @@ def test_probabilities_of_class_1_are_enough(client, binary) -> None:
 
 
 OTHER_SETS = {
-    "a pair": ((BOTH, INDEX), None),
     "a pair of a column": ((P, INDEX), None),
     "an array": (BOTH, INDEX),
-    "a list and labels": ((BOTH.tolist(), INDEX.tolist()), None),
     "a pair of a frame": ((FRAME, BY_NAME), None),
-    "a frame": (FRAME, BY_NAME),
     "a frame of both": (FRAME.assign(label=BY_NAME), None),
-    "arrays by name": ({"probabilities": BOTH, "labels": INDEX}, None),
     "arrays and names": ({"probabilities": BOTH, "labels": BY_NAME}, None),
 }
 
 
 @pytest.mark.parametrize("form", OTHER_SETS)
-def test_further_sets_of_outputs_are_as_the_calibration_set(client, by_name, form) -> None:
+def test_other_sets_of_outputs_are_as_the_calibration_set(client, by_name, form) -> None:
     samples, labels = OTHER_SETS[form]
     further = client.evaluate(by_name, samples, labels=labels, name=form)
     assert further.result["events"]["1"]["accuracy"] == pytest.approx(EXPECTED)
-
-
-def test_an_evaluation_set_is_as_the_calibration_set(client, by_name) -> None:
     figures = client.report(by_name)["events"]["1"]["figures"]
-    assert figures["set"] == "evaluation"
-    assert figures["accuracy"]["value"] == pytest.approx(EXPECTED)
+    assert (figures["set"], figures["accuracy"]["value"]) == (
+        "evaluation",
+        further.result["events"]["1"]["accuracy"],
+    )
 
 
 def test_outputs_of_a_row_by_class_name_are_found(client, by_name) -> None:
@@ -207,8 +187,7 @@ def test_scores_are_calibrated_evaluated_and_answered(client) -> None:
     assert made.serve == {1: "score"}
     assert client.report(made)["events"]["1"]["figures"]["set"] == "evaluation"
     table = pd.DataFrame({"score": P})
-    further = {"pair": ((P, HIT), None), "array": (P, HIT), "frame": (table, HIT)}
-    further["whole frame"] = (table.assign(correct=HIT), None)
+    further = {"array": (P, HIT), "whole frame": (table.assign(correct=HIT), None)}
     for name, (samples, labels) in further.items():
         evaluation = client.evaluate(made, samples, labels=labels, name=name)
         assert evaluation.result["events"]["1"]["accuracy"] == pytest.approx(HIT.mean())
@@ -250,7 +229,7 @@ def test_one_row_by_name_needs_no_list(client, digits_set, by_column) -> None:
 
 
 @pytest.mark.parametrize("form", ["frame", "array", "dict", "file"])
-def test_labels_beside_any_samples(client, digits_set, by_column, tmp_path, form) -> None:
+def test_labels_beside_any_samples(client, digits_set, tmp_path, form) -> None:
     n_rows = 25
     frame, labels = digits_set[0][:n_rows], digits_set[1][:n_rows]
     np.save(tmp_path / "inputs.npy", frame.to_numpy())
@@ -264,8 +243,6 @@ def test_labels_beside_any_samples(client, digits_set, by_column, tmp_path, form
                            evaluation_labels=labels[:, np.newaxis])  # fmt: skip
     assert tried["data"]["class_counts"] == np.bincount(labels, minlength=10).tolist()
     assert tried["data"]["evaluation_samples"] == n_rows
-    assert client.evaluate(by_column, samples, labels=labels, name=form).labelled
-    assert not client.evaluate(by_column, samples, name=f"{form}, no labels").labelled
 
 
 def test_labels_given_twice_are_refused(client, digits_set) -> None:

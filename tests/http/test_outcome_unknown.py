@@ -13,34 +13,12 @@ from service.storage.database import Database, open_database
 from service.storage.tenants import ALL_TENANTS
 
 
-class LostAnswers(SeveredAddress):
-    """Passes everything on, but once ends a connection before the answer to a commit of rows."""
-
-    # What is to come before the connection ends.
-    left: tuple[bytes, ...] = ()
-
-    def lose_one(self) -> None:
-        self.left = (b"INSERT INTO ", b"COMMIT", b"")
-
-    def _moved(self, key, _) -> bool:
-        chunk = key.fileobj.recv(2**16)
-        if self.left == (b"",):
-            # The answer: what was asked for is done.
-            self.left = ()
-            return False
-        while len(self.left) > 1 and self.left[0] in chunk:
-            self.left = self.left[1:]
-        if chunk:
-            key.data.sendall(chunk)
-        return bool(chunk)
-
-
 @pytest.fixture
-def between(migrated_schemas) -> Iterator[tuple[LostAnswers, Database, Database]]:
+def between(migrated_schemas) -> Iterator[tuple[SeveredAddress, Database, Database]]:
     """What stands between a workspace and PostgreSQL, its database, and the same past all that."""
     with migrated_schemas.lend() as direct:
         url = make_url(direct)
-        with LostAnswers(url.host, url.port or 5432) as lost:
+        with SeveredAddress(url.host, url.port or 5432) as lost:
             near = open_database(
                 url.set(host="127.0.0.1", port=lost.port).render_as_string(hide_password=False)
             )
@@ -63,7 +41,7 @@ def test_a_job_whose_commit_has_no_answer_keeps_its_files(between, tmp_path, kin
         first = calibrate(workspace, logits_set())
         with working(workspace):
             first = wait_for(workspace, first, ended)
-        lost.lose_one()
+        lost.lose(b"INSERT INTO ", b"COMMIT")
         start, model = STARTS[kind]
         with pytest.raises(OutcomeUnknown):
             start(workspace, first)

@@ -1,4 +1,4 @@
-"""A TCP address before a server's that can be cut off, or fall silent, and come back."""
+"""A TCP address before a server's that can be cut off, be silent, lose an answer, and come back."""
 
 import selectors
 import socket
@@ -19,6 +19,7 @@ class SeveredAddress:
         self._lock = threading.Lock()
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self._is_open, self._is_silent, self._ends = True, False, False
+        self._left: list[bytes] | None = None
         self._thread = threading.Thread(target=self._accept)
         self._thread.start()
 
@@ -51,6 +52,15 @@ class SeveredAddress:
             self.cut()
         self._is_open, self._is_silent = True, False
 
+    def lose(self, *asked: bytes) -> None:
+        """End a connection instead of passing on an answer, once these were asked in this order."""
+        self._left = list(asked)
+
+    @property
+    def has_lost(self) -> bool:
+        """Whether that has come to pass."""
+        return self._left is None
+
     def _accept(self) -> None:
         while not self._ends:
             near, _ = self._listening.accept()
@@ -74,7 +84,13 @@ class SeveredAddress:
     def _moved(self, key: selectors.SelectorKey, _: int) -> bool:
         """Pass on what has come; false at its end."""
         assert isinstance(key.fileobj, socket.socket)
+        is_answer = key.fileobj.getpeername()[1] == self._to[1]
         chunk = key.fileobj.recv(CHUNK_BYTES)
+        if is_answer and self._left == []:
+            self._left = None
+            return False
+        while not is_answer and self._left and self._left[0] in chunk:
+            self._left.pop(0)
         if chunk and not self._is_silent:
             key.data.sendall(chunk)
         return bool(chunk)
