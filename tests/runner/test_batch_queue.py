@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from graph_models import node, passthrough
+from graph_models import passthrough, steps
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto
@@ -31,16 +31,9 @@ TRIAL = rows(20)
 
 def picky():
     """Fails as a whole where a row's first feature is no index of the table."""
-    return of_rows(
-        node("Gather", ["x", "first"], ["a"], axis=1),
-        node("Cast", ["a"], ["index"], to=TensorProto.INT64),
-        node("Gather", ["table", "index"], ["b"], axis=0),
-        node("MatMul", ["x", "w"], ["z"]),
-        node("Add", ["z", "b"], ["y"]),
-        w=random_weights(),
-        first=0,
-        table=np.zeros((100, 10)),
-    )
+    index = f"a = Gather<axis = 1>(x, first); index = Cast<to = {TensorProto.INT64}>(a)"
+    text = f"{index}; b = Gather<axis = 0>(table, index); z = MatMul(x, w); y = Add(z, b)"
+    return of_rows(*steps(text), w=random_weights(), first=0, table=np.zeros((100, 10)))
 
 
 def undefined():

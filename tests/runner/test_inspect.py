@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from forked_children import SERVER
-from graph_models import make_model, node
+from graph_models import make_model, node, steps
 from onnx import TensorProto, helper
 from runner_models import N_FEATURES, linear, of_rows, rows, save, weights
 
@@ -103,13 +103,9 @@ def test_the_broken_rule_is_named(pool, tmp_path):
         raise OnnxModelCrashed("It died.")
     assert refused.value.violations[0].rule is ModelRule.CRASHED
     # ONNX Runtime lacks an operator for this type.
-    unsupported = of_rows(
-        node("Cast", ["x"], ["whole"], to=TensorProto.INT16),
-        node("Relu", ["whole"], ["positive"]),
-        node("Cast", ["positive"], ["f"], to=TensorProto.FLOAT),
-        node("MatMul", ["f", "w"], ["y"]),
-        w=weights(),
-    )
+    whole = f"whole = Cast<to = {TensorProto.INT16}>(x); positive = Relu(whole)"
+    floats = f"f = Cast<to = {TensorProto.FLOAT}>(positive); y = MatMul(f, w)"
+    unsupported = of_rows(*steps(f"{whole}; {floats}"), w=weights())
     with pytest.raises(InvalidOnnxModel) as refused:
         inspect(pool, save(tmp_path, unsupported))
     assert refused.value.violations[0].rule is ModelRule.NOT_IMPLEMENTED

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from graph_models import constant, node, value
+from graph_models import constant, node, steps, value
 from runner_models import (
     check_head,
     check_uncertainty,
@@ -109,13 +109,8 @@ def with_outputs(folder, *, batch="N"):
     """Save a model of logits, the first feature's logarithm and the rows' spread."""
     own, spread = NAMES
     model = linear(batch=batch)
-    model.graph.node.extend(
-        [
-            node("Gather", ["x", "first"], ["column"], axis=1),
-            node("Log", ["column"], [own]),
-            node("ReduceL2", ["x"], [spread], axes=[1], keepdims=0),
-        ]
-    )
+    model.graph.node.extend(steps(f"column = Gather<axis = 1>(x, first); {own} = Log(column)"))
+    model.graph.node.append(node("ReduceL2", ["x"], [spread], axes=[1], keepdims=0))
     model.graph.initializer.append(constant("first", [0], np.int64))
     model.graph.output.extend([value(own, (batch, 1)), value(spread, (batch,))])
     return save(folder, model)
@@ -158,8 +153,7 @@ def test_only_requested_outputs_are_computed_and_rows_where_one_is_not_finite_ar
 
 def test_a_measure_that_is_drawn_at_random_is_refused(pool, tmp_path):
     model = linear()
-    model.graph.node.append(node("RandomNormalLike", ["y"], ["noise"]))
-    model.graph.node.append(node("ReduceMax", ["noise"], ["own"], axes=[1]))
+    model.graph.node.extend(steps("z = RandomNormalLike(y); own = ReduceMax<axes = [1]>(z)"))
     model.graph.output.append(value("own", ("N", 1)))
     with pytest.raises(InvalidOnnxModel) as refused:
         load(pool, save(tmp_path, model), {"x": X}, scalar_outputs=["own"])

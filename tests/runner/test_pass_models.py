@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from graph_models import dropout, make_model, node, value
+from graph_models import dropout, make_model, node, steps, value
 from onnx import TensorProto, helper
 from runner_models import PASSES_FOLDER, digits_model, mean_of_vectors, of_rows, save
 from scipy.special import softmax
@@ -38,20 +38,15 @@ def sequences_first(batch, length, *, merged=False):
 
     ``merged`` makes one axis of time and rows for the dropout alone.
     """
-    nodes = dropout("turned", "apart", 0.5)
+    drops = dropout("turned", "apart", 0.5)
     if merged:
-        nodes = [
-            node("Shape", ["turned"], ["shape"]),
-            node("Reshape", ["turned", "flat"], ["one"]),
-            *dropout("one", "dropped", 0.5),
-            node("Reshape", ["dropped", "shape"], ["apart"]),
-        ]
+        before = steps("shape = Shape(turned); one = Reshape(turned, flat)")
+        drops = [*before, *dropout("one", "kept", 0.5), *steps("apart = Reshape(kept, shape)")]
+    mean = "waves = Sin(apart); mean = ReduceMean<axes = [0], keepdims = 0>(waves)"
     return of_rows(
-        node("Transpose", ["x"], ["turned"], perm=[1, 0, 2]),
-        *nodes,
-        node("Sin", ["apart"], ["waves"]),
-        node("ReduceMean", ["waves"], ["mean"], axes=[0], keepdims=0),
-        node("MatMul", ["mean", "w"], ["y"]),
+        *steps("turned = Transpose<perm = [1, 0, 2]>(x)"),
+        *drops,
+        *steps(f"{mean}; y = MatMul(mean, w)"),
         shape=(batch, length, N_VALUES),
         w=WEIGHTS,
         flat=[-1, N_VALUES],
@@ -59,13 +54,9 @@ def sequences_first(batch, length, *, merged=False):
 
 
 def drawing(shape):
-    return of_values(
-        node("RandomNormal", [], ["noise"], shape=shape),
-        node("Add", ["x", "noise"], ["moved"]),
-        node("Sin", ["moved"], ["waves"]),
-        node("MatMul", ["waves", "w"], ["y"]),
-        batch=8,
-    )
+    noise = f"noise = RandomNormal<shape = {shape}>()"
+    text = f"{noise}; moved = Add(x, noise); waves = Sin(moved); y = MatMul(waves, w)"
+    return of_values(*steps(text), batch=8)
 
 
 DROPPED_WEIGHTS = of_values(
@@ -123,12 +114,8 @@ def test_gradients_of_text_of_another_length_than_the_trial_rows(pool, tmp_path,
 
 @pytest.mark.parametrize("directions", [2, 16])
 def test_missing_values_do_not_count_in_the_scale_of_a_step(pool, tmp_path, directions):
-    model = of_values(
-        node("IsNaN", ["x"], ["missing"]),
-        node("Where", ["missing", "nothing", "x"], ["known"]),
-        node("MatMul", ["known", "w"], ["y"]),
-        nothing=0.0,
-    )
+    text = "missing = IsNaN(x); known = Where(missing, nothing, x); y = MatMul(known, w)"
+    model = of_values(*steps(text), nothing=0.0)
     x, files = normal(50, N_VALUES), save(tmp_path, model)
     x[::3, ::2], x[1::3, 1::2] = np.nan, np.nan
     loaded = inspect(pool, files, "gradient_norm", x, passes=directions, step=1e-3)
@@ -193,11 +180,8 @@ def test_members_name_the_same_classes_in_the_same_order_or_number_them(pool, tm
 
 def noisy(*, reads="moved"):
     """Return a model that adds noise to its rows, and computes its scores from ``reads``."""
-    model = of_values(
-        node("RandomNormalLike", ["x"], ["noise"], scale=1e-3),
-        node("Add", ["x", "noise"], ["moved"]),
-        node("MatMul", [reads, "w"], ["y"]),
-    )
+    noise = "noise = RandomNormalLike<scale = 0.001>(x); moved = Add(x, noise)"
+    model = of_values(*steps(f"{noise}; y = MatMul({reads}, w)"))
     model.graph.output.append(value("moved", ("N", N_VALUES)))
     return model
 
@@ -220,10 +204,9 @@ def test_a_model_whose_scores_are_drawn_at_random_needs_the_mean_of_several_runs
 )
 def test_last_layers_with_too_many_features_for_their_masks(pool, tmp_path, side, passes, words):
     n_channels = 24
+    mean = "y = ReduceMean<axes = [2, 3], keepdims = 0>(maps)"
     model = of_rows(
-        node("Tile", ["x", "times"], ["wide"]),
-        node("Conv", ["wide", "kernel"], ["maps"]),
-        node("ReduceMean", ["maps"], ["y"], axes=[2, 3], keepdims=0),
+        *steps(f"wide = Tile(x, times); maps = Conv(wide, kernel); {mean}"),
         shape=("N", 1, 1, 1),
         times=[1, n_channels, side, side],
         kernel=normal(3, n_channels, 1, 1),

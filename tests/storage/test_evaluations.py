@@ -49,6 +49,8 @@ def test_a_name_is_given_once_in_a_calibration_also_at_once(database, calibratio
 
 def test_a_name_that_cannot_be_shown_is_refused_and_never_found(database, calibration, evaluations):
     uses = (evaluations.get, evaluations.delete, evaluations.request_cancel)
+    with pytest.raises(NotFound):
+        evaluations.by_id(uuid.uuid4())
     for name in ("", "x" * 101, "a\0b", "a\ud800", "a\nb"):
         with pytest.raises(InvalidInput) as refused:
             queue_evaluation(database, calibration, name)
@@ -57,18 +59,6 @@ def test_a_name_that_cannot_be_shown_is_refused_and_never_found(database, calibr
             with pytest.raises(NotFound) as missing:
                 use(calibration.id, name)
             assert missing.value.message.isascii()
-
-
-def test_what_is_not_there_is_not_found(database, calibration, evaluations, calibrations):
-    with pytest.raises(NotFound):
-        evaluations.by_id(uuid.uuid4())
-    calibrations.delete(calibration.id)
-    for use in (
-        partial(queue_evaluation, database, calibration),
-        partial(evaluations.delete, calibration.id, "rotated"),
-    ):
-        with pytest.raises(NotFound, match="calibration"):
-            use()
 
 
 def test_deleting_returns_the_keys_that_nothing_else_refers_to_and_frees_the_name(

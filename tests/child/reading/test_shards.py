@@ -14,12 +14,10 @@ from service.storage.shards import npz_content, read_shard, shard_buffers
 
 
 def test_the_bytes_are_the_same_at_any_time_and_in_any_order_of_the_array(monkeypatch):
-    array = np.arange(6.0).reshape(3, 2)
+    array, now = np.arange(6.0).reshape(3, 2), time.time()
     first = npz_content({"a": array})
-    now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + 1e8)
     assert npz_content({"a": np.asfortranarray(array)}) == first
-    assert npz_content({"a": array + 1}) != first
 
 
 SETS = {
