@@ -1,6 +1,7 @@
 """Calibrated files in ONNX Runtime Web under Node answer as ONNX Runtime does here."""
 
 import json
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,6 @@ from web_files import (
     WEB_FILES,
     WebFile,
     predict_under_node,
-    refused_under_node,
     require_node,
 )
 
@@ -34,7 +34,13 @@ def test_node_answers_as_this_machine(
     file_of(name).check(answers_under_node[name])
 
 
-@pytest.mark.parametrize("name", ["sklearn, logistic", "last-layer dropout", "our names taken"])
+# Max pooling passes over NaN on some processors, and trees take a branch.
+LOSE_NAN = ("torch", "sklearn, boosted", "sklearn, forest")
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in WEB_FILES if not name.startswith(LOSE_NAN + NOT_UNDER_NODE)]
+)
 def test_a_row_that_is_not_finite_is_told_apart(name: str, answers_under_node: Answers) -> None:
     hole, *others = sorted(answers_under_node[name], key=lambda answer: answer["class"])
 
@@ -69,4 +75,6 @@ def test_rows_that_do_not_fit_are_refused(
     path = tmp_path / "other_rows.json"
     path.write_text(json.dumps(rows), encoding="utf-8")
 
-    assert complaint in refused_under_node(path, chosen[2])
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        predict_under_node(path, chosen[2])
+    assert complaint in caught.value.stderr
