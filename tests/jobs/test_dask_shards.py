@@ -6,7 +6,7 @@ import pytest
 from dask_cluster import DaskCluster
 from dataset_files import write_npz
 from runner_models import linear, rows, weights
-from running_service import calibrate, service_on
+from running_service import calibrate, calibrated, service_on
 
 pytestmark = pytest.mark.slow
 
@@ -45,38 +45,23 @@ def parts(tmp_path_factory):
     }
 
 
-@pytest.fixture(scope="module")
-def undisturbed(parts, tmp_path_factory):
-    """The tables of a service that runs the shards itself."""
-    with service_on(tmp_path_factory.mktemp("alone")) as client:
-        made = calibrate(client, **parts)
-        assert made.status_code == httpx.codes.CREATED, made.text
-        return tables(client, made.json())
-
-
 def tables(client: httpx.Client, resource: dict) -> object:
     return client.get(f"/calibrations/{resource['id']}/bins").json()["tables"]
 
 
-def test_a_cluster_finds_the_same_tables(cluster, client, parts, undisturbed) -> None:
-    worker = cluster.add_worker()
-    made = calibrate(client, **parts).json()
-    assert made["status"] == "succeeded", made["error"]
-    assert tables(client, made) == undisturbed
-    assert not kept_by_the_scheduler(cluster)
-    cluster.kill(worker)
-
-
-def test_what_a_killed_worker_held_is_run_by_another(cluster, client, parts, undisturbed) -> None:
+def test_what_a_killed_worker_held_is_run_by_another_and_the_tables_are_the_same(
+    cluster, client, parts, tmp_path
+) -> None:
+    with service_on(tmp_path) as alone:  # it runs the shards itself
+        expected = tables(alone, calibrated(alone, full=True, **parts))
     first, second = cluster.add_worker(), cluster.add_worker()
     pending = calibrate(client, **parts, wait=0).json()
     while not any(cluster.client.processing().values()):
         assert status(client, pending) in ("queued", "running")
     cluster.kill(first)
-    while (found := status(client, pending)) in ("queued", "running"):
-        pass
-    assert found == "succeeded"
-    assert tables(client, pending) == undisturbed
+    assert ended(client, pending) == "succeeded"
+    assert tables(client, pending) == expected
+    assert not kept_by_the_scheduler(cluster)
     cluster.kill(second)
 
 
@@ -88,13 +73,17 @@ def status(client: httpx.Client, resource: dict) -> str:
     return client.get(f"/calibrations/{resource['id']}").json()["status"]
 
 
+def ended(client: httpx.Client, resource: dict) -> str:
+    while (found := status(client, resource)) in ("queued", "running"):
+        pass
+    return found
+
+
 def test_a_job_waits_for_workers_and_can_be_cancelled(cluster, client, parts) -> None:
     pending = calibrate(client, **parts, wait=0).json()
     while not kept_by_the_scheduler(cluster):
         assert status(client, pending) in ("queued", "running")
     assert client.post(f"/calibrations/{pending['id']}/cancel").status_code == httpx.codes.ACCEPTED
-    while (found := status(client, pending)) in ("queued", "running"):
-        pass
-    assert found == "cancelled"
+    assert ended(client, pending) == "cancelled"
     while kept_by_the_scheduler(cluster):
         pass

