@@ -1,4 +1,4 @@
-"""Both clients preview, activate, withdraw and list operating points as the service does."""
+"""The client previews, activates, withdraws and lists operating points as the service does."""
 
 import json
 from dataclasses import asdict
@@ -7,7 +7,6 @@ import httpx
 import numpy as np
 import pytest
 from running_service import DIGITS, QUICK
-from scripted_server import KINDS, client_of
 
 from howsure.client import Client, HowsureError, OperatingPoint, OperatingPointPreview
 
@@ -15,21 +14,15 @@ SIGNED = {"author": "A. Reviewer", "reason": "agreed with the clinic"}
 
 
 @pytest.fixture(scope="module")
-def judged(url: str) -> str:
+def judged(client: Client) -> str:
     """A calibration with an evaluation set and a further set: its ``name@version``."""
     sets = [DIGITS / f"{part}.npz" for part in ("calibration", "evaluation")]
     options = {"evaluation": sets[1], "name": "to-decide", **QUICK}
-    with Client(url) as client, np.load(sets[1]) as archive:
+    with np.load(sets[1]) as archive:
         made = client.calibrate(DIGITS / "model.onnx", sets[0], **options)
         half = {name: values[:300] for name, values in archive.items()}
         client.evaluate(made, half, name="half")
     return made.reference
-
-
-@pytest.fixture(params=KINDS)
-def client(request, url):
-    with client_of(request.param, url) as made:
-        yield made
 
 
 def test_a_preview_is_that_of_the_service(client, url, judged) -> None:
@@ -99,17 +92,15 @@ def test_decisions_are_made_listed_and_withdrawn(client, url, judged) -> None:
     assert {(point.author, point.reason) for point in listed} == {tuple(SIGNED.values())}
 
 
-def test_an_activation_counts_further_sets_and_warns(url, judged) -> None:
-    with Client(url) as client:
-        made = client.activate_operating_point(judged, threshold=0.5, **SIGNED)
-        client.withdraw_operating_point(judged, **SIGNED)
-        assert made.consequences.further["half"].n_samples == 300
-        assert made.warnings == ()
-        rng = np.random.default_rng(0)
-        labels = np.arange(40) % 4
-        logits = np.eye(4)[labels] * 3 + rng.random((40, 4))
-        few = client.calibrate(logits=logits, labels=labels, name="few", **QUICK | {"bins": 8})
-        warned = client.activate_operating_point(few, coverage=0.5, **SIGNED)
+def test_an_activation_counts_further_sets_and_warns(client, judged) -> None:
+    made = client.activate_operating_point(judged, threshold=0.5, **SIGNED)
+    client.withdraw_operating_point(judged, **SIGNED)
+    assert made.consequences.further["half"].n_samples == 300
+    assert made.warnings == ()
+    labels = np.arange(40) % 4
+    logits = np.eye(4)[labels] * 3 + np.random.default_rng(0).random((40, 4))
+    few = client.calibrate(logits=logits, labels=labels, name="few", **QUICK | {"bins": 8})
+    warned = client.activate_operating_point(few, coverage=0.5, **SIGNED)
     assert any("bins" in sentence for sentence in warned.warnings)
 
 

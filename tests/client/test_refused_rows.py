@@ -40,8 +40,6 @@ def calibrations(client: Client) -> None:
     client.calibrate(scaling(), rows, labels=labels, name="rows", config=QUICK)
     bracketed = rows.set_axis([f"x[{k}]" for k in range(3)], axis=1)
     client.calibrate(scaling(), bracketed, labels=labels, name="brackets", config=QUICK)
-    logits = {"logits": 4 * rows.to_numpy()}
-    client.calibrate(None, logits, labels=labels, name="rows-of-outputs", config=QUICK)
 
 
 def lacking() -> pd.DataFrame:
@@ -68,9 +66,9 @@ ROWS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("form", ROWS)
-def test_the_client_names_the_row_of_the_caller(client, form) -> None:
+def test_the_client_names_the_row_of_the_caller(client, shelf, form) -> None:
     rows, location = ROWS[form]
-    calibration = "rows-of-outputs" if "logits" in rows else "rows"
+    calibration = shelf("logits")["name"] if "logits" in rows else "rows"
     for size in (N_SENT, None):
         with pytest.raises(HowsureError) as refused:
             client.predict(calibration, rows_per_request=size, **rows)

@@ -210,12 +210,8 @@ def digits_set():
         return pd.DataFrame(archive["inputs"], columns=PIXELS), archive["labels"]
 
 
-@pytest.fixture(scope="module")
-def by_column(client, digits_set):
-    return client.calibrate(MODEL, digits_set, name="by-column", **QUICK)
-
-
-def test_one_row_by_name_needs_no_list(client, digits_set, by_column) -> None:
+def test_one_row_by_name_needs_no_list(client, digits_set) -> None:
+    by_column = client.calibrate(MODEL, digits_set, name="by-column", **QUICK)
     row = digits_set[0].iloc[3].to_dict()
     alone, listed = client.predict(by_column, row), client.predict(by_column, [row])
     assert len(alone) == 1
