@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import numpy as np
-from graph_models import constant, make_model, node, reference, serve, value
+from graph_models import constant, make_model, node, reference, serve, steps, value
 from onnx import TensorProto, helper
 
 from service.child.onnx.session import OnnxSession
@@ -67,20 +67,13 @@ def of_rows(*nodes, shape=("N", N_FEATURES), **constants):
 def mean_of_vectors(matrix=None):
     """Takes the mean of any number of vectors a row."""
     matrix = weights() if matrix is None else matrix
-    return of_rows(
-        node("ReduceMean", ["x"], ["m"], axes=[1], keepdims=0),
-        node("MatMul", ["m", "w"], ["y"]),
-        shape=("N", "T", len(matrix)),
-        w=matrix,
-    )
+    nodes = steps("m = ReduceMean<axes = [1], keepdims = 0>(x); y = MatMul(m, w)")
+    return of_rows(*nodes, shape=("N", "T", len(matrix)), w=matrix)
 
 
 def from_integers(matrix, element_type=TensorProto.UINT8):
     return make_model(
-        [
-            node("Cast", ["x"], ["f"], to=TensorProto.FLOAT),
-            node("MatMul", ["f", "w"], ["y"]),
-        ],
+        steps(f"f = Cast<to = {TensorProto.FLOAT}>(x); y = MatMul(f, w)"),
         inputs=[value("x", ("N", len(matrix)), element_type)],
         outputs=[value("y", ("N", matrix.shape[1]))],
         initializers=[constant("w", matrix)],
@@ -90,11 +83,7 @@ def from_integers(matrix, element_type=TensorProto.UINT8):
 def softmax_of_two(matrix):
     """Two inputs, ``left`` and ``right``, whose sum is classified; gives probabilities."""
     return make_model(
-        [
-            node("Add", ["left", "right"], ["x"]),
-            node("MatMul", ["x", "w"], ["z"]),
-            node("Softmax", ["z"], ["y"], axis=-1),
-        ],
+        steps("x = Add(left, right); z = MatMul(x, w); y = Softmax<axis = -1>(z)"),
         inputs=[value("left", ("N", N_FEATURES)), value("right", ("N", N_FEATURES))],
         outputs=[value("y", ("N", matrix.shape[1]))],
         initializers=[constant("w", matrix)],
@@ -126,14 +115,8 @@ def _tensor(name, values):
 
 def undefined_below_zero(matrix):
     """Gives NaN for a row whose first feature is negative."""
-    return classifier(
-        node("Gather", ["x", "first"], ["a"], axis=1),
-        node("Log", ["a"], ["b"]),
-        node("Mul", ["b", "zero"], ["c"]),
-        node("Add", ["z", "c"], ["y"]),
-        matrix=matrix,
-        constants={"first": [0], "zero": 0.0},
-    )
+    text = "a = Gather<axis = 1>(x, first); b = Log(a); c = Mul(b, zero); y = Add(z, c)"
+    return classifier(*steps(text), matrix=matrix, constants={"first": [0], "zero": 0.0})
 
 
 def loop_body(*nodes):
@@ -150,11 +133,9 @@ def endless_above(limit, matrix=None, *, turns=ENDLESS):
     """Runs for ever, or ``turns`` of a loop, as soon as one value of a batch is above ``limit``."""
     body = loop_body(node("Add", ["s", "zero"], ["t"]))
     return classifier(
-        node("ReduceMax", ["x"], ["m"], keepdims=0),
-        node("Greater", ["m", "limit"], ["on"]),
+        *steps("m = ReduceMax<keepdims = 0>(x); on = Greater(m, limit)"),
         node("Loop", ["most", "on", "m"], ["last"], body=body),
-        node("Mul", ["last", "zero"], ["nothing"]),
-        node("Add", ["z", "nothing"], ["y"]),
+        *steps("nothing = Mul(last, zero); y = Add(z, nothing)"),
         matrix=matrix,
         constants={"limit": limit, "most": turns, "zero": 0.0},
     )
@@ -185,8 +166,7 @@ def slow_to_load(n_products=1500, size=1200):
     products = [node("MatMul", [f"c{i}", "c0"], [f"c{i + 1}"]) for i in range(n_products)]
     return of_rows(
         *products,
-        node("Slice", [f"c{n_products}", "begin", "end"], ["part"]),
-        node("MatMul", ["x", "part"], ["y"]),
+        *steps(f"part = Slice(c{n_products}, begin, end); y = MatMul(x, part)"),
         c0=turn,
         begin=[0, 0],
         end=[N_FEATURES, 10],
@@ -195,12 +175,8 @@ def slow_to_load(n_products=1500, size=1200):
 
 def memory_hungry(n_bytes=2**50):
     """Adds a sum of zeros, more of them than any machine holds, to the logits."""
-    return classifier(
-        node("ConstantOfShape", ["size"], ["zeros"]),
-        node("ReduceSum", ["zeros"], ["nothing"], keepdims=0),
-        node("Add", ["z", "nothing"], ["y"]),
-        constants={"size": [n_bytes // 4]},
-    )
+    zeros = "zeros = ConstantOfShape(size); nothing = ReduceSum<keepdims = 0>(zeros)"
+    return classifier(*steps(f"{zeros}; y = Add(z, nothing)"), constants={"size": [n_bytes // 4]})
 
 
 def check_head(outputs, logits, top_k):
