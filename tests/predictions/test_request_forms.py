@@ -38,7 +38,6 @@ from running_service import (
     NPZ,
     calibrate,
     calibrated,
-    digits,
     encoded,
     evaluate,
     npy,
@@ -84,19 +83,12 @@ def test_several_inputs_by_name(client) -> None:
     alone = infer(client, "two", left[:1].tobytes(), **{LENGTH: "0"})
     assert (alone.status_code, "left, right" in alone.json()["error"]) == (400, True)
     for arrays, place in (
-        ({"left": left}, "inputs.right"),
         ({"left": left, "right": right[:19]}, "inputs"),
-        ({"left": left, "right": right, "middle": right}, "inputs.middle"),
-        ({"inputs": right}, "inputs"),
         ({"left": left, "right": np.full((20, 6), np.nan)}, "inputs.right[0][0]"),
     ):
-        body = {"inputs": {name: encoded(array) for name, array in arrays.items()}}
-        for refused in (
-            send(client, "two", npz(**arrays), NPZ),
-            send(client, "", body | {"calibration": "two"}, JSON),
-        ):
-            assert refused.status_code == UNPROCESSABLE, refused.text
-            assert [error["location"] for error in refused.json()["errors"]] == [place]
+        refused = send(client, "two", npz(**arrays), NPZ)
+        assert refused.status_code == UNPROCESSABLE, refused.text
+        assert [error["location"] for error in refused.json()["errors"]] == [place]
 
 
 @pytest.mark.usefixtures("digits_calibration")
@@ -266,29 +258,6 @@ def test_concurrent_requests_get_the_answers_of_single_ones(client) -> None:
     assert {answer.status_code for answer in together} == {OK, 400, 404, 422}
 
 
-def test_requests_are_answered_by_their_own_supplied_uncertainties(client) -> None:
-    known = digits_set("calibration")
-    archive = npz(**known, uncertainty_own=rng.random(len(known["labels"])))
-    parts = {"model": digits("model.onnx"), "calibration": archive}
-    calibrated(client, {"name": "own"} | OWN, **parts)
-    brought = [rng.random(1 + index % 3).astype(np.float32) for index in range(40)]
-    requests = []
-    for index, own in enumerate(brought):
-        pixels = known["inputs"][: len(own)]
-        tensors = {"inputs": [in_json("inputs", pixels), in_json("uncertainty_own", own)]}
-        body = {"calibration": "own", "inputs": pixels.tolist(), "supplied": {"own": own.tolist()}}
-        path, content = [("/predict", body), ("/v2/models/own/infer", tensors)][index % 2]
-        requests.append(Sent(path, json.dumps(content).encode()))
-    missing = forms.as_json("own", "inputs", known["inputs"][:2])
-    answers = send_together(client, [sent for one in requests for sent in (one, missing)])
-    for sent, own, answer in zip(requests, brought, answers[::2], strict=True):
-        assert said(answer) == said(sent.by(client))
-        if sent.path == "/predict":
-            served = [row["top1"]["uncertainty"] for row in answer.json()["predictions"]]
-            assert np.float32(served).tolist() == own.tolist()
-    assert {answer.status_code for answer in answers[1::2]} == {UNPROCESSABLE}
-
-
 @pytest.mark.process
 def test_the_process_that_reads_outputs_is_kept_and_replaced_when_it_dies(database, tmp_path):
     with workspace_on(database, tmp_path) as workspace:
@@ -306,24 +275,22 @@ def test_the_process_that_reads_outputs_is_kept_and_replaced_when_it_dies(databa
     assert processes[0] == processes[1] != processes[2]
 
 
-@pytest.mark.parametrize(("scale", "ok"), [(1, True), (9, False)], ids=["softmaxed", "raw"])
-def test_distributions_are_logits_only_where_the_calibration_set_had_such(client, scale, ok):
+def test_distributions_are_logits_only_where_the_calibration_set_had_such(client) -> None:
     shares, labels = rng.dirichlet([0.2] * 3, 200), rng.integers(0, 3, 200)
     labels[:130] = shares.argmax(1)[:130]
-    name, logits = f"distributions-{scale}", scale * shares
-    labelled, further = (npz(logits=part, labels=labels) for part in (logits, shares))
-    made = calibrated(client, {"name": name}, calibration=labelled)
-    assert ("softmax-twice" in [finding["code"] for finding in made["findings"]]) == ok
-    assert send(client, name, npz(logits=shares[:5]), NPZ).status_code == (OK if ok else 422)
+    raw, softmaxed = (npz(logits=scale * shares, labels=labels) for scale in (9, 1))
+    for name, labelled, status in (("raw", raw, UNPROCESSABLE), ("softmaxed", softmaxed, OK)):
+        calibrated(client, {"name": name}, calibration=labelled)
+        assert send(client, name, npz(logits=shares[:5]), NPZ).status_code == status
     for arrays in (
         {"logits": [[1.0, 0.0, 0.0]]},
-        {"logits": logits[:5] + 1},
+        {"logits": 9 * shares[:5] + 1},
         {"probabilities": shares[:5]},
     ):
-        assert send(client, name, npz(**arrays), NPZ).status_code == OK
-    again = {"calibration": labelled, "evaluation": further, "config": quick_config(name=name)}
-    for answer in (evaluate(client, name, "further", further), calibrate(client, **again)):
-        assert answer.status_code == (201 if ok else 422)
+        assert send(client, "raw", npz(**arrays), NPZ).status_code == OK
+    again = {"calibration": raw, "evaluation": softmaxed, "config": quick_config(name="raw")}
+    for answer in (evaluate(client, "raw", "further", softmaxed), calibrate(client, **again)):
+        assert answer.status_code == UNPROCESSABLE
 
 
 def test_a_table_of_outputs_is_answered_as_arrays_are(client, mixed) -> None:
