@@ -26,19 +26,19 @@ def positions_of(names: Iterable[str]) -> dict[str, int]:
 
 
 def label_array(labels: ArrayLike, indices: Mapping[str, int] | None) -> NDArray[Any]:
-    """Return labels as an array of numbers, which the service checks.
+    """Return labels as an array of numbers, or of names, which the service checks.
 
     Parameters
     ----------
     labels
         An array, list or pandas Series of indices, or of names of classes.
     indices
-        The index of each class by name, if names are known.
+        The index of each class by name; None leaves names to the service.
 
     Raises
     ------
     ValueError
-        If a label is missing, names are not known, or a name is not one of them.
+        If a label is missing, or a name is not one of those that are known.
     """
     given = np.asarray(labels)
     if given.shape[1:] == (1,):
@@ -53,11 +53,8 @@ def label_array(labels: ArrayLike, indices: Mapping[str, int] | None) -> NDArray
             )
     if not any(isinstance(value, str) for value in values):
         return np.array(values).reshape(given.shape)
-    if indices is None:
-        raise ValueError(
-            f"labels are names of classes, such as {values[0]!r}: pass these names, too, in the "
-            'order of the outputs, classes=["…", "…"], or pass the indices of the classes'
-        )
+    if indices is None:  # the service knows the model's own names
+        return np.array([str(value) for value in values]).reshape(given.shape)
     for row, value in enumerate(values):
         if value not in indices:
             known = ", ".join(repr(name) for name in list(indices)[:SHOWN_NAMES])

@@ -13,7 +13,7 @@ from service.child.reading.class_indices import (
     order_note,
     refuse_unknown_names,
 )
-from service.errors import InvalidConfig, shown
+from service.errors import InvalidConfig, InvalidDataset, shown
 from service.runner.messages.dataset import DatasetInfo
 from service.runner.messages.reading import AS_IT_IS
 from service.runner.set_reader import UploadedSet
@@ -53,8 +53,8 @@ def settle_class_indices(
     """Give the labels of a set the indices that the model has for their names.
 
     The caller's ``class_map`` was applied already. Names must all be among the caller's
-    ``classes``, or all among the model's own names. Integers are names if the model has each of
-    them as the name of a class. Only names that nobody knows keep the order of their names.
+    ``classes``, or all among the model's own names. Integers are names if those of the model are
+    integers other than 0 to K-1. Only names that nobody knows keep the order of their names.
 
     Raises
     ------
@@ -65,7 +65,10 @@ def settle_class_indices(
     if config.class_map is not None or not info.labelled or info.kind != "inputs":
         return
     index_of = {name: index for index, name in enumerate(own_names or ())}
-    current = info.class_map or _named_by_integers(found.labels(), index_of)
+    integers = None if info.class_map else _named_by_integers(found.labels(), index_of)
+    current = info.class_map or integers
+    if integers and not config.classes:
+        _refuse_unknown_integers(found.labels(), index_of, location)
     if current and current.keys() <= index_of.keys():
         note = f"Labels are read as the model's own names of its classes: {beginning(index_of)}."
         found.name_classes(index_of, _order(current, index_of), [*info.notes, note])
@@ -90,6 +93,24 @@ def _named_by_integers(labels: Labels, index_of: Mapping[str, int]) -> Mapping[s
     if not are_integers(index_of):
         return None
     return {str(label): label for label in np.unique(labels).tolist()}
+
+
+def _refuse_unknown_integers(labels: Labels, index_of: Mapping[str, int], location: str) -> None:
+    """Refuse integers that are no name of a class where the model's names are integers.
+
+    They are no indices either: the names would be 0 to K-1 then.
+    """
+    is_known = np.isin(labels, [int(name) for name in index_of])
+    if is_known.all():
+        return
+    row = int(np.argmin(is_known))
+    n_alike = int(np.count_nonzero(labels == labels[row]))
+    names = ", ".join(list(index_of)[:SHOWN_NAMES]) + (", …" if len(index_of) > SHOWN_NAMES else "")
+    raise InvalidDataset.at(
+        f"{location}.labels[{row}]",
+        f"expected one of the model's own classes, {names}, got {labels[row]}, as have {n_alike} "
+        "samples; leave these samples out, or send class_map to say which index each label has",
+    )
 
 
 def _order(current: Mapping[str, int], wanted: Mapping[str, int]) -> Labels:

@@ -42,10 +42,14 @@ def wrong_preparation(evidence: RecordedSet, *, code: str) -> Finding | None:
         return None
     how, records = best
     prepared = replace(evidence, records=records)
+    accuracy, prepared_accuracy = (float(of.hits(1).mean()) for of in (trial.as_sent, records))
+    # With labels of other classes, a scale that makes the model less sure is better, and no cure.
+    if prepared_accuracy <= accuracy and (labels_shifted(evidence) or labels_permuted(evidence)):
+        return None
     kind = PREPARED[code != WRONG_PREPROCESSING]
     figures: dict[str, Figure] = {
-        "accuracy": float(trial.as_sent.hits(1).mean()),
-        f"{kind}_accuracy": float(records.hits(1).mean()),
+        "accuracy": accuracy,
+        f"{kind}_accuracy": prepared_accuracy,
         "mean_log_probability": _mean_log_probability(trial.as_sent),
         f"{kind}_mean_log_probability": _mean_log_probability(records),
         "samples": trial.as_sent.n_samples,

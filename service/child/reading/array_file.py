@@ -19,13 +19,20 @@ MAX_FORTRAN_BYTES = 256 * MEBIBYTE
 class ArrayFile:
     """An .npy file, alone or in an archive, whose header has been read."""
 
-    def __init__(self, open_bytes: Callable[[], IO[bytes]], size: int, place: str) -> None:
+    def __init__(
+        self,
+        open_bytes: Callable[[], IO[bytes]],
+        size: int,
+        place: str,
+        *,
+        may_be_text: bool = False,
+    ) -> None:
         self.place = place
         self.size = size
         self._open_bytes = open_bytes
         with refuse_damage(place):
             head = open_bytes().read(HEAD_BYTES)
-        self.header: NpyHeader = read_npy_header(head, place=place)
+        self.header: NpyHeader = read_npy_header(head, place=place, may_be_text=may_be_text)
 
     def check_size(self) -> None:
         """Refuse an array that claims more or fewer bytes than its file has."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib import format as npy_format
 
 from service.errors import InvalidDataset
-from service.runner.messages.dataset import MAX_RANK
+from service.runner.messages.dataset import MAX_NAME_LENGTH, MAX_RANK
 
 MAGIC = npy_format.MAGIC_PREFIX
 # As numpy writes almost every header: version 1, a dictionary of 118 bytes.
@@ -19,6 +19,8 @@ PLAIN_BYTES = 128
 # A header of more bytes is an attack on the parser.
 MAX_HEADER_BYTES = 10_000
 HEAD_BYTES = MAX_HEADER_BYTES + 12
+TEXT = "US"  # kinds of text of a fixed width
+MAX_TEXT_BYTES = 4 * MAX_NAME_LENGTH
 # Larger than any limit. A length of thousands of digits is not shown.
 MAX_LENGTH = 2**63 - 1
 
@@ -61,8 +63,10 @@ class NpyHeader:
         return self.header_bytes + math.prod(self.shape) * self.dtype.itemsize
 
 
-def read_npy_header(head: bytes, *, place: str) -> NpyHeader:
+def read_npy_header(head: bytes, *, place: str, may_be_text: bool = False) -> NpyHeader:
     """Read the header in ``head``, which has the first `HEAD_BYTES` of a file.
+
+    ``may_be_text`` also takes names of classes, of a fixed width.
 
     Raises
     ------
@@ -72,11 +76,11 @@ def read_npy_header(head: bytes, *, place: str) -> NpyHeader:
     if not head.startswith(MAGIC):
         raise InvalidDataset.at(place, "expected an .npy array, got bytes of another kind")
     if head.startswith(PLAIN_START):
-        return _read_plain(head[:PLAIN_BYTES], place)
-    return _read(head, place)
+        return _read_plain(head[:PLAIN_BYTES], place, may_be_text)
+    return _read(head, place, may_be_text)
 
 
-def _read(head: bytes, place: str) -> NpyHeader:
+def _read(head: bytes, place: str, may_be_text: bool) -> NpyHeader:  # noqa: FBT001 - cached
     stream = BytesIO(head)
     try:
         with warnings.catch_warnings(action="ignore"):
@@ -88,7 +92,7 @@ def _read(head: bytes, place: str) -> NpyHeader:
             place,
             f"expected an .npy header of version 1 or 2 and at most {MAX_HEADER_BYTES} bytes",
         ) from error
-    if fault := _fault(dtype, shape):
+    if fault := _fault(dtype, shape, may_be_text=may_be_text):
         raise InvalidDataset.at(place, fault)
     return NpyHeader(dtype, shape, stream.tell(), is_fortran and len(shape) > 1)
 
@@ -97,10 +101,13 @@ def _read(head: bytes, place: str) -> NpyHeader:
 _read_plain = lru_cache(maxsize=64)(_read)
 
 
-def _fault(dtype: np.dtype[np.generic], shape: tuple[int, ...]) -> str:
+def _fault(dtype: np.dtype[np.generic], shape: tuple[int, ...], *, may_be_text: bool) -> str:
     if dtype.names is not None or dtype.subdtype is not None:
         return "expected numbers, got records; write each of their fields as an array"
-    if dtype.name not in _NUMBERS:
+    if may_be_text and dtype.kind in TEXT:
+        if not 0 < dtype.itemsize <= MAX_TEXT_BYTES:
+            return f"expected names of at most {MAX_NAME_LENGTH} characters"
+    elif dtype.name not in _NUMBERS:
         return f"expected numbers, got {_REFUSED.get(dtype.kind, 'a dtype that is not read here')}"
     if len(shape) > MAX_RANK or not all(type(n) is int and 0 <= n <= MAX_LENGTH for n in shape):
         return f"expected a shape of at most {MAX_RANK} axes, each from 0 to {MAX_LENGTH} long"

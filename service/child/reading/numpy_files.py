@@ -23,8 +23,9 @@ from service.child.reading.checks import (
     may_lack_values,
     supplied_names,
 )
-from service.child.reading.class_indices import labels_of_numbers
+from service.child.reading.class_indices import labels_by_name, labels_of_numbers
 from service.child.reading.columns import CORRECT_COLUMN
+from service.child.reading.npy_header import TEXT
 from service.child.reading.output_checks import check_outputs
 from service.child.reading.pairs import (
     PairSet,
@@ -79,7 +80,9 @@ def npz_arrays(
         place = f"{location}.{name}"
         if name in arrays:
             raise InvalidDataset.at(place, "expected each array once, got it twice")
-        arrays[name] = ArrayFile(partial(archive.open, member), member.file_size, place)
+        arrays[name] = ArrayFile(
+            partial(archive.open, member), member.file_size, place, may_be_text=name == LABELS
+        )
     return arrays
 
 
@@ -147,7 +150,9 @@ def open_npy(file: SetFile, ctx: SetContext, labels_file: SetFile | None = None)
     name = ctx.reading.kind or "inputs"
     arrays: dict[str, ArrayFile] = {name: ArrayFile(file.open, file.size, ctx.place(name))}
     if labels_file is not None:
-        arrays[LABELS] = ArrayFile(labels_file.open, labels_file.size, labels_place)
+        arrays[LABELS] = ArrayFile(
+            labels_file.open, labels_file.size, labels_place, may_be_text=True
+        )
     return ArraySet(arrays, ctx, NPY_FORMAT)
 
 
@@ -194,10 +199,15 @@ class ArraySet:
             return np.zeros(self.info.n_samples, np.int64)
         file, most = self._arrays[LABELS], self._ctx.limits.max_classes
         (labels,) = file.rows(self.info.n_samples)
-        n_classes = self.info.n_classes
-        found = labels_of_numbers(
-            labels, self._ctx.reading, place=file.place, n_classes=n_classes, max_classes=most
-        )
+        reading = self._ctx.reading
+        if labels.dtype.kind in TEXT:
+            names, codes = _names(labels, file.place)
+            found = labels_by_name(names, codes, reading, place=file.place, max_classes=most)
+        else:
+            n_classes = self.info.n_classes
+            found = labels_of_numbers(
+                labels, reading, place=file.place, n_classes=n_classes, max_classes=most
+            )
         self.info = replace(
             self.info,
             class_map=found.class_map,
@@ -303,11 +313,32 @@ def _check_labels_header(labels: ArrayFile) -> None:
             labels.place,
             f"expected one class index per sample, got shape {header.shape}; write {fix}",
         )
-    if header.dtype.kind not in "biuf":
+    if header.dtype.kind not in "biuf" + TEXT:
         raise InvalidDataset.at(
             labels.place,
             f"expected one class index per sample, got {header.dtype.name}; number the classes",
         )
+
+
+def _names(labels: AnyArray, place: str) -> tuple[list[str], Labels]:
+    """Return the distinct names of text labels, and for each sample the position of its name."""
+    distinct, codes = np.unique(labels, return_inverse=True)
+    names = []
+    for position, name in enumerate(distinct):
+        try:
+            names.append(name.decode() if isinstance(name, bytes) else name.item())
+            names[-1].encode()
+        except (ValueError, SystemError) as error:
+            row = int(np.argmax(codes == position))
+            raise InvalidDataset.at(f"{place}[{row}]", "expected text in UTF-8") from error
+        if not 0 < len(names[-1]) <= MAX_NAME_LENGTH:
+            row = int(np.argmax(codes == position))
+            raise InvalidDataset.at(
+                f"{place}[{row}]",
+                f"expected the name of a class, of 1 to {MAX_NAME_LENGTH} characters, got "
+                f"{len(names[-1])}; leave out samples without a label",
+            )
+    return names, codes
 
 
 def _check_supplied_header(array: ArrayFile) -> None:

@@ -9,9 +9,9 @@ from service.errors import InvalidConfig, InvalidOnnxModel, ModelRule
 from service.graph.analysis import RANDOM, SmallConstants, varying_tensors
 from service.graph.builder import GraphBuilder
 from service.graph.description import NoiseSite, quote
-from service.graph.inline import all_nodes
 from service.graph.noise.inputs import cast_like, feed_noise, noise_site, noisy_places
-from service.graph.proto import DEFAULT_DOMAINS, attribute, upstream
+from service.graph.output.logits import trace
+from service.graph.proto import DEFAULT_DOMAINS, attribute, producers_of, upstream
 
 USUAL_RATIO = 0.5  # the default of the operator
 
@@ -92,11 +92,15 @@ def is_dropout(node: NodeProto) -> bool:
 
 
 def has_active_dropout(model: ModelProto, tensor: str) -> bool:
-    """Return whether the tensor depends on a Dropout that drops when ONNX Runtime runs it."""
-    nodes = all_nodes(model.graph.node[place] for place in upstream(model.graph, [tensor]))
-    bodies = all_nodes(node for function in model.functions for node in function.node)
-    constants = SmallConstants(model.graph)
-    return any(is_dropout(node) and _is_active(node, constants) for node in (*nodes, *bodies))
+    """Return whether an output ends in a Dropout that drops when ONNX Runtime runs it.
+
+    Before other nodes the runtime removes a Dropout, also one in training mode.
+    """
+    producers, constants = producers_of(model.graph), SmallConstants(model.graph)
+    last = (producers.get(name) for name in trace(tensor, producers))
+    return any(
+        node is not None and is_dropout(node) and _is_active(node, constants) for node in last
+    )
 
 
 def _is_active(node: NodeProto, constants: SmallConstants) -> bool:

@@ -120,7 +120,7 @@ def refuse_random(model: ModelProto, tensor: str, *, is_masked: bool = False) ->
     if not is_masked and has_active_dropout(model, tensor):
         raise InvalidOnnxModel.because(
             ModelRule.RANDOM,
-            "its Dropout nodes are in training mode, so in ONNX Runtime the file drops at random "
+            "it ends in a Dropout in training mode, so in ONNX Runtime the file drops at random "
             "and its output for the same rows changes; export it in evaluation mode (PyTorch: "
             "model.eval()), or ask for dropout_variance, which is for such files",
         )

@@ -85,12 +85,12 @@ class PictureDataset:
     """An open set of pictures; each iteration over its batches decodes them again."""
 
     def __init__(self, archive: Archive, file_format: str, ctx: SetContext) -> None:
+        pictures = picture_files(archive)
         if ctx.reading.preprocessing is None:
             raise ctx.invalid(
                 "holds pictures, which need `preprocessing` to become the model's input: "
                 '"imagenet", "clip", "unit", "none" or JSON'
             )
-        pictures = picture_files(archive)
         found, others = _labels(pictures, ctx)
         if found is None and ctx.labels_required:
             raise ctx.invalid(

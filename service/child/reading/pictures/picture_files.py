@@ -2,7 +2,7 @@
 
 import posixpath
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from service.child.reading.pictures.archives import Archive, member_place
@@ -53,6 +53,9 @@ def is_picture(name: str) -> bool:
     return name.lower().endswith(ENDINGS) and not _is_of_mac(name)
 
 
+TABLES = (".csv", ".parquet", ".pq")
+
+
 def picture_files(archive: Archive) -> PictureFiles:
     """Return the pictures of an archive.
 
@@ -70,15 +73,27 @@ def picture_files(archive: Archive) -> PictureFiles:
                 "expected pictures in JPEG, PNG or WebP; convert it, or leave it out",
             )
     if not positions:
-        found = f"none among its {len(names.files)} files"
-        if names.files:
-            found += f", such as {shown(names.files[0])}"
-        raise InvalidDataset.at(
-            names.location,
-            f"expected pictures called .jpg, .jpeg, .png or .webp, got {found}; "
-            "arrays are sent as numpy.savez writes them",
-        )
+        raise InvalidDataset.at(names.location, _without_pictures(names.files))
     return PictureFiles(archive, positions)
+
+
+def _without_pictures(files: Sequence[str]) -> str:
+    """Return what an archive without pictures is, and what to send."""
+    if any(name.startswith("xl/") for name in files):
+        return "got an Excel workbook; save the sheet as CSV (UTF-8), and send that"
+    tables = [name for name in files if name.lower().endswith(TABLES)]
+    if len(tables) == 1:
+        return f"got an archive without pictures, of {shown(tables[0])}; send that file itself"
+    if tables:
+        return (
+            f"got an archive of {len(tables)} tables, such as {shown(tables[0])}; send one, of "
+            "pyarrow.parquet.write_table(pyarrow.dataset.dataset(folder).to_table(), 'set.parquet')"
+        )
+    examples = f", such as {shown(files[0])}" if files else ""
+    return (
+        "expected pictures called .jpg, .jpeg, .png or .webp, got none among its "
+        f"{len(files)} files{examples}; arrays are sent as numpy.savez writes them"
+    )
 
 
 def left_out(pictures: PictureFiles, n_used: int, used: str | None) -> str | None:
