@@ -102,6 +102,17 @@ def test_integers_that_the_model_has_as_names_are_names(client, own, written) ->
     assert result["events"]["1"]["accuracy"] == pytest.approx(made["accuracy"]["1"])
 
 
+@pytest.mark.parametrize("kind", ["U", "S"])
+def test_names_in_arrays_are_read_as_in_tables(client, kind) -> None:
+    made = calibrated(client, model=model_of(OWN), calibration=arrays(labelled(OWN).astype(kind)))
+    assert made["accuracy"]["1"] > 0.9
+    assert made["data"]["class_counts"] == np.bincount(CLASS).tolist()
+    unknown = labelled(OWN).astype(kind)
+    unknown[7] = "brass"
+    answer = calibrate(client, model=model_of(OWN), calibration=arrays(unknown))
+    assert_refused(answer, "calibration", "brass", "bronze")
+
+
 def test_a_note_tells_which_order_the_names_have(client) -> None:
     """It is the model's own, or that of the names if nobody else knows them."""
     by_order = "Classes were numbered in the order of their names"

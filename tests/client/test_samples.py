@@ -75,8 +75,6 @@ REFUSED = [
         ("dry_run", NAMED | {"labels": changed(BY_NAME, missing)}, ValueError, r"labels\[17\]")
         for missing in (None, pd.NA, np.nan)
     ),
-    ("calibrate", NAMED, ValueError, r"'(yes|no)'.*classes=\["),
-    ("calibrate", {"model": MODEL, "calibration": (ZEROS, [*BY_NAME])}, ValueError, r"classes=\["),
     ("calibrate", NAMED | {"classes": ["nein", "yes"]}, ValueError, r"labels\[\d+\]: .*'no'"),
     ("calibrate", NAMED | {"classes": ["yes", "yes"]}, ValueError, "one class"),
     ("dry_run", COLUMN | {"probabilities": 100 * P}, ValueError, r"probabilities\[0\]: .*by 100"),
@@ -122,6 +120,12 @@ def test_what_cannot_be_sent_is_refused(client, binary, case) -> None:
     calibration = [binary] if method == "predict" else []
     with pytest.raises(exception, match=message):
         getattr(client, method)(*calibration, **options)
+
+
+def test_names_alone_have_the_order_of_their_names(client, binary) -> None:
+    made = client.calibrate(**NAMED, name="by-order", **QUICK)
+    assert made.accuracy == binary.accuracy
+    assert any("no=0, yes=1" in warning for warning in made.warnings)
 
 
 def test_probabilities_of_class_1_are_enough(client, binary) -> None:

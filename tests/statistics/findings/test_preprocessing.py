@@ -47,6 +47,14 @@ def test_wrong_labels_do_not_hide_that_a_sure_model_is_right_far_more_often():
     assert NOT_SCALED in found_in(garbage, labels, trials=trials)
 
 
+def test_a_scale_is_no_cure_of_permuted_labels():
+    """Half of the classes are called by other names; less sure answers cost less there."""
+    logits, labels = calibrated(2000, seed=3)
+    permuted = np.array([*range(4), 5, 6, 7, 8, 9, 4])[labels]
+    trials = tried(logits * 60.0, permuted, (rescaling(1 / 255), logits))
+    assert found_in(logits * 60.0, permuted, trials=trials).keys() == {"labels-permuted"}
+
+
 def test_a_scale_that_costs_hits_is_none():
     """Its answers are unsure, which is better than to be sure and wrong, but fewer are right."""
     logits, labels = calibrated(256, seed=4)

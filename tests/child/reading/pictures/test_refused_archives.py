@@ -120,6 +120,18 @@ def test_files_that_break_a_layout_are_named(write, members, location):
     assert refused_at(write(members)) == f"calibration{location}"
 
 
+NO_PICTURES = {
+    "workbook": (("[Content_Types].xml", "xl/workbook.xml"), "Excel"),
+    "table": (("data.csv",), "'data.csv'; send that file itself"),
+    "parts": (("part-0.parquet", "part-1.parquet", "_SUCCESS"), "2 tables"),
+}
+
+
+@pytest.mark.parametrize(("names", "said"), NO_PICTURES.values(), ids=NO_PICTURES)
+def test_archives_without_pictures_are_called_what_they_are(write, names, said):
+    assert said in refusal(write(dict.fromkeys(names, b"1"))).message
+
+
 @pytest.mark.parametrize("kind", WRITERS)
 def test_damaged_archives_are_read_or_refused(path, kind):
     data = WRITERS[kind](path, GOOD).read_bytes()
