@@ -69,27 +69,21 @@ def test_a_claim_leases_the_row_by_the_databases_clock_until_it_expires(jobs):
     assert stored.claimed_at > stored.started_at
 
 
-def test_renewing_and_progress_prolong_the_lease(jobs):
+def test_renewing_and_progress_prolong_the_lease_and_tell_that_the_end_is_wanted(jobs):
     row = jobs.put()
     queue = jobs.queue_of("me", lease_seconds=30)
     job = claimed(queue)
-    for call in (queue.renew, lambda job: queue.report_progress(job, "records", 3, 10, 1.5)):
+    calls = (queue.renew, lambda job: queue.report_progress(job, "records", 3, 10, 1.5))
+    for call in calls:
         expire(jobs)
         before = jobs.stored(row.id).lease_until
         assert call(job) is JobSignal.GO_ON
         assert (jobs.stored(row.id).lease_until - before).total_seconds() > 30
     assert progress_of(jobs.stored(row.id)) == ("records", 3, 10, 1.5)
     assert jobs.queue_of("other").claim() is None
-
-
-def test_the_owner_is_told_that_the_end_is_wanted(jobs):
-    row, queue = jobs.put(), jobs.queue_of()
-    job = claimed(queue)
     jobs.request_cancel(row)
-    stored = jobs.stored(row.id)
-    assert (stored.status, stored.cancel_requested) == ("running", True)
-    assert queue.renew(job) is JobSignal.CANCEL
-    assert queue.report_progress(job, "fit", 1, 2) is JobSignal.CANCEL
+    assert (jobs.stored(row.id).status, jobs.stored(row.id).cancel_requested) == ("running", True)
+    assert [call(job) for call in calls] == [JobSignal.CANCEL] * 2
     assert queue.cancel(job)
     row = jobs.stored(row.id)
     assert (row.status, row.lease_owner, row.lease_until) == ("cancelled", None, None)

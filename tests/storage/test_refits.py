@@ -53,7 +53,10 @@ def keys_of(row):
 
 
 def test_a_refit_is_the_next_version_of_the_name_and_has_the_same_files(database, calibrations):
+    """Those of evaluations stay with the calibration that was evaluated."""
     source = source_of(database)
+    further = new_artifact(source.id, key=f"calibrations/{source.id}/evaluations/x/set")
+    finished_evaluation(database, source, artifacts=[further])
     queue_calibration(database)
     created = refit(calibrations, source)
     row, original = calibrations.get(created.id), calibrations.get(source.id)
@@ -65,14 +68,6 @@ def test_a_refit_is_the_next_version_of_the_name_and_has_the_same_files(database
     assert (row.accuracy, row.serve) == (None, None)
     assert files(row) == files(original)
     assert len(row.artifacts) == len(ROLES)
-
-
-def test_evaluations_stay_with_the_calibration_that_was_evaluated(database, calibrations):
-    source = source_of(database)
-    further = new_artifact(source.id, key=f"calibrations/{source.id}/evaluations/x/set")
-    finished_evaluation(database, source, artifacts=[further])
-    row = finished_refit(database, source)
-    assert further.key not in [file.key for file in calibrations.get(row.id).artifacts]
     assert calibrations.delete(source.id) == [further.key]
 
 

@@ -2,7 +2,8 @@
 
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -162,12 +163,8 @@ def test_changes_and_deletions_of_everything_leave_the_rows_of_other_tenants(
             assert in_order(session.execute(sa.select(table)).all()) == in_order(left + own)
 
 
-def calibrations(session: Session) -> CalibrationRepository:
-    return CalibrationRepository(session, OURS)
-
-
-def evaluations(session: Session) -> EvaluationRepository:
-    return EvaluationRepository(session, OURS)
+calibrations = partial(CalibrationRepository, tenant_id=OURS)
+evaluations = partial(EvaluationRepository, tenant_id=OURS)
 
 
 # What the service does for our tenant, most of it with ids of another.
@@ -214,20 +211,15 @@ def new_evaluation() -> models.Evaluation:
     return models.Evaluation(id=uuid.uuid4(), calibration_id=THEIRS, **columns)
 
 
-class _Undone(Exception):
-    """Ends a transaction without a change."""
-
-
 def result(database: Database, tenant: TenantScope, work: Callable[[Session], object]) -> object:
     """Return what a work returns or how it is refused; undo what it changes."""
-    found: object = None
-    with suppress(_Undone), database.session(tenant) as session:
+    with database.session(tenant) as session:
         try:
-            found = work(session)
+            returned = work(session)
         except (NotFound, MultipleResultsFound, IntegrityError) as refused:
-            found = type(refused)
-        raise _Undone
-    return found
+            returned = type(refused)
+        session.rollback()
+    return returned
 
 
 def test_queries_and_policies_each_separate_tenants(database) -> None:
