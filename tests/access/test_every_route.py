@@ -4,12 +4,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from databases import scratch_schema
 from fastapi.routing import APIRoute, iter_route_contexts
 from keyed_service import address_of, keyed_service, logits_of, whole_request
+from runner_children import wait_until
 from running_service import WAIT, calibrated, evaluate
 from starlette.routing import Mount, Route
 from tenant_separation import forgotten_tenants
@@ -27,6 +29,7 @@ MALFORMED = "no%00such%ff@x"
 # Forms of who is not known yet, which ask for a token of the page they are on.
 TOKENS = {("POST", "/sign-in"): httpx.codes.FORBIDDEN, ("POST", "/sign-out"): httpx.codes.SEE_OTHER}
 ROUTE_SCOPES = {key: rule.scopes for key, rule in ROUTES.items()}
+ACTIONS = {key: rule.action for key, rule in ROUTES.items() if rule.action is not None}
 GUARDED = [key for key, scopes in ROUTE_SCOPES.items() if scopes != OPEN]
 NAMES_A_CALIBRATION = {
     key
@@ -150,7 +153,10 @@ def ask(client: httpx.Client, method: str, path: str, calibration: str) -> httpx
 
 @pytest.mark.parametrize(("method", "path"), GUARDED, ids=map(" ".join, GUARDED))
 def test_each_route_takes_the_right_key_and_no_other(two: Two, method: str, path: str) -> None:
-    """Without a key 401, with a key of other scopes 403, with that of another tenant 404."""
+    """Without a key 401, with a key of other scopes 403, with that of another tenant 404.
+
+    Each change, and each refused attempt at one, leaves an entry in the audit log.
+    """
     needed, ours = ROUTE_SCOPES[method, path], two.ours
     answer = ask(two.nobody, method, path, ours.own)
     assert answer.status_code == httpx.codes.UNAUTHORIZED
@@ -159,6 +165,8 @@ def test_each_route_takes_the_right_key_and_no_other(two: Two, method: str, path
     answer = ask(ours.clients[all_but(needed)], method, path, ours.own)
     assert answer.status_code == httpx.codes.FORBIDDEN, answer.text
     assert all(name in answer.text for name in needed)
+    if (method, path) in ACTIONS:
+        check_entry(ours, method, path, ours.own, answer)
     if (method, path) in NAMES_A_CALIBRATION:
         assert_theirs_is_nothing(two, method, path)
     for scope in needed:
@@ -166,11 +174,44 @@ def test_each_route_takes_the_right_key_and_no_other(two: Two, method: str, path
         is_deletion = method == "DELETE" or (method, path[-7:]) == ("POST", "/delete")
         if is_deletion and "evaluation_name" not in path:
             own = ours.copy()
-        status = ask(ours.clients[alone(scope)], method, path, own).status_code
+        answer = ask(ours.clients[alone(scope)], method, path, own)
         others = [code for end, code in REFUSED_FOR_ANOTHER_REASON.items() if path.endswith(end)]
-        assert status in (others or DONE)
+        assert answer.status_code in (others or DONE)
+        if (method, path) in ACTIONS:
+            check_entry(ours, method, path, own, answer)
         if is_deletion and own == ours.own:
             ours.evaluate()
+
+
+def check_entry(
+    tenant: Tenant, method: str, path: str, calibration: str, answer: httpx.Response
+) -> None:
+    """Check what the audit log has of an answer."""
+    action, name = ACTIONS[method, path], answer.headers["X-Request-Id"]
+    found: list[dict[str, Any]] = []
+
+    def is_written() -> bool:
+        entries = tenant.everything.get("/audit", params={"action": action}).json()["entries"]
+        found.extend(entry for entry in entries if entry["request_id"] == name)
+        return bool(found)
+
+    assert wait_until(is_written)
+    is_done = answer.status_code in DONE
+    assert (found[0]["result"], found[0]["code"] is None) == (
+        "accepted" if is_done else "refused",
+        is_done,
+    )
+    assert found[0]["via"] == ("page" if path.startswith("/pages/") else "api")
+    subject = calibration if "{calibration_id}" in path else None
+    subject = f"{subject}/evaluations/again" if "{evaluation_name" in path else subject
+    made = (
+        answer.json() if is_done and answer.status_code in (CREATED, httpx.codes.ACCEPTED) else {}
+    )
+    if action == "evaluate" and made:
+        subject = f"{calibration}/evaluations/{made['name']}"
+    elif action in ("calibrate", "refit") and is_done:
+        subject = made["id"] if made else answer.headers["location"].rpartition("=")[2]
+    assert found[0]["subject"] == subject
 
 
 def client_for(tenant: Tenant, method: str, path: str) -> httpx.Client:

@@ -22,8 +22,6 @@ from running_service import (
     refit,
 )
 
-from service.access.api_keys import limit_tenant
-
 pytestmark = pytest.mark.process
 
 CREATED, ACCEPTED = httpx.codes.CREATED, httpx.codes.ACCEPTED
@@ -53,15 +51,7 @@ class Limited:
             return list(threads.map(self.upload, map(str, range(n))))
 
     def limit(self, **limits: int) -> None:
-        """Set limits of the tenant, and wait until the service knows."""
-        with self.service.database() as database:
-            limit_tenant(database, "lab", limits)
-
-        def is_known() -> bool:
-            usage = self.client.get("/usage").json()
-            return all(usage[name]["limit"] == value for name, value in limits.items())
-
-        assert wait_until(is_known)
+        self.service.limit(self.client, "lab", **limits)
 
     def head(self, target: str, n_bytes: int) -> bytes:
         """Return the head of an upload with so long a body."""

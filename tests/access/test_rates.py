@@ -10,8 +10,6 @@ from keyed_service import KeyedService, keyed_service, logits_of
 from runner_children import wait_until
 from running_service import DIGITS_PARTS, calibrated
 
-from service.access.api_keys import limit_tenant
-
 pytestmark = pytest.mark.process
 
 OK, TOO_MANY = httpx.codes.OK, httpx.codes.TOO_MANY_REQUESTS
@@ -29,20 +27,8 @@ class Tenant:
     key: str
     client: httpx.Client
 
-    def limit(self, **changes: int) -> None:
-        """Set limits, and wait until the service knows; 0 is none."""
-        with self.service.database() as database:
-            limit_tenant(database, self.name, changes)
-        names = {"requests_per_second": "requests", "rows_per_minute": "rows"}
-        expected = {names[name]: value or None for name, value in changes.items()}
-
-        def is_known() -> bool:
-            found = self.client.get("/usage")
-            return found.status_code == OK and all(
-                found.json()[name]["limit"] == value for name, value in expected.items()
-            )
-
-        assert wait_until(is_known)
+    def limit(self, **limits: int) -> None:
+        self.service.limit(self.client, self.name, **limits)
 
     def predict(self, rows: int = 1, path: str = "/predict", body: bytes = b"") -> bytes:
         body = body or PREDICT % b",".join([b"[3,0,0]"] * rows)

@@ -11,9 +11,10 @@ from typing import Any
 import httpx
 from databases import put_sqlite_file
 from forked_children import SERVER
+from runner_children import wait_until
 from running_service import quick_config
 
-from service.access.api_keys import SCOPES, MadeKey, create_key, make_pepper
+from service.access.api_keys import SCOPES, MadeKey, create_key, limit_tenant, make_pepper
 from service.cli.connection import running
 from service.settings import Settings
 from service.storage.database import open_database
@@ -61,6 +62,21 @@ class KeyedService:
         made = httpx.Client(base_url=url, headers=headers, timeout=60)
         self.clients.append(made)
         return made
+
+    def limit(self, client: httpx.Client, tenant: str, **limits: int) -> None:
+        """Set limits of a client's tenant, and wait until the service knows; 0 is none."""
+        with self.database() as database:
+            limit_tenant(database, tenant, limits)
+        names = {"requests_per_second": "requests", "rows_per_minute": "rows"}
+
+        def is_known() -> bool:
+            usage = client.get("/usage")
+            return usage.is_success and all(
+                usage.json()[names.get(name, name)]["limit"] == (limit or None)
+                for name, limit in limits.items()
+            )
+
+        assert wait_until(is_known)
 
 
 @contextmanager
