@@ -13,14 +13,13 @@ from fault_plan.figures import Figures
 from fault_plan.framing import framing
 from fault_plan.idle_connections import idle_connections
 from fault_plan.kills import kill_server, kill_worker
-from fault_plan.name_race import UPLOADS, name_race
 from fault_plan.noisy_neighbour import noisy_neighbour
 from fault_plan.published import run_undisturbed
 from fault_plan.site import Site
 from fault_plan.stop_server import stop_server
 from fault_plan.stored_jobs import half_visible, stored_jobs
 from fault_plan.traffic import Reader, Traffic, Uploader
-from fault_plan.uploads import Ledger
+from fault_plan.uploads import Ledger, Upload, outputs_set
 from runner_children import wait_until
 from running_service import service_on
 from sqlalchemy import delete, update
@@ -30,6 +29,11 @@ from service.storage.database import open_database
 from service.storage.tenants import ALL_TENANTS
 
 SEED = 5
+CONFIG = {"bins": 1, "folds": 2, "measures": ["neg_log_pmax"], "top_k": [1]}
+UPLOADS = [
+    Upload("few", outputs_set(24, n_classes=3), config=CONFIG),
+    Upload("more", outputs_set(48, n_classes=3, seed=1), config=CONFIG),
+]
 
 
 @pytest.fixture
@@ -91,7 +95,6 @@ FAULTS = [
     (noisy_neighbour, {"times": 1, "seconds": 3, "excess": 10, "ratio": None}, bool),
     (idle_connections, IDLE, lambda figures: figures.struck.total() >= 200),
     (kill_worker, {"times": 2, "copies": 10, "database_url": ""}, strikes_a_job),
-    (name_race, {"times": 20, "database_url": ""}, lambda figures: figures.jobs["succeeded"] == 20),
 ]
 
 

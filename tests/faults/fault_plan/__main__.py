@@ -18,7 +18,6 @@ from fault_plan.figures import Figures
 from fault_plan.framing import framing
 from fault_plan.idle_connections import idle_connections
 from fault_plan.kills import kill_dask_worker, kill_server, kill_worker
-from fault_plan.name_race import name_race
 from fault_plan.noisy_neighbour import noisy_neighbour
 from fault_plan.stop_server import stop_server
 
@@ -40,7 +39,6 @@ FAULTS: dict[str, Callable[..., Figures]] = {
     "kill-dask-worker": kill_dask_worker,
     "database-away": database_away,
     "disk-full": disk_full,
-    "name-race": on_postgresql(name_race),
     "delete-race": delete_race,
     "framing": framing,
     "idle-connections": idle_connections,

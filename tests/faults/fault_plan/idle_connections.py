@@ -1,6 +1,5 @@
 """Thousands of idle connections beside a well-behaved client."""
 
-import asyncio
 import itertools
 import json
 import math
@@ -8,6 +7,8 @@ import multiprocessing
 import random
 import re
 import resource
+import selectors
+import socket
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -43,6 +44,7 @@ WORDS = {
 PER_ADDRESS = 5000
 # Time to open all of them on a busy machine.
 START_SECONDS = 600.0
+REFUSED = b"HTTP/1.1 503"
 SPAWN = multiprocessing.get_context("spawn")
 
 
@@ -138,7 +140,7 @@ def _held(
 ) -> Iterator[None]:
     """Hold connections, from a process that does not slow the measuring one; reopen closed ones."""
     ending, count, ended = SPAWN.Event(), SPAWN.Value("i", 0), SPAWN.SimpleQueue()
-    arguments = (address, times, per_second, seed, ending, count, ended)
+    arguments = (address, times, per_second, random.Random(seed), ending, count, ended)
     holder = SPAWN.Process(target=_hold, args=arguments)
     holder.start()
     try:
@@ -152,39 +154,32 @@ def _held(
         figures.fired = count.value
 
 
-def _hold(address, times, per_second, seed, ending, count, ended) -> None:
+def _hold(address, times, per_second, generator, ending, count, ended) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(times + 256, hard), hard))
-    ended.put(
-        asyncio.run(_hold_all(address, times, per_second, random.Random(seed), ending, count))
-    )
-
-
-async def _hold_all(address, times, per_second, generator, ending, count) -> Counter[str]:
-    ended, numbers = Counter(), itertools.count()
-    began = time.monotonic()
-
-    async def keep() -> None:
-        while True:
-            number = next(numbers)
-            await asyncio.sleep(began + number / per_second - time.monotonic())
-            kind = generator.choice(list(WORDS))
-            source = (f"127.0.0.{2 + number // PER_ADDRESS % 200}", 0)
-            with suppress(OSError):
-                reader, writer = await asyncio.open_connection(*address, local_addr=source)
-                writer.write(WORDS[kind])
-                count.value += 1
-                last = b""
+    ends, began, numbers = Counter(), time.monotonic(), itertools.count()
+    with selectors.DefaultSelector() as held:
+        while not ending.is_set():
+            is_due = count.value / per_second <= time.monotonic() - began
+            if is_due and len(held.get_map()) < times:
+                source = (f"127.0.0.{2 + next(numbers) // PER_ADDRESS % 200}", 0)
                 with suppress(OSError):
-                    while said := await reader.read(4096):
-                        last = said
-                is_refused = last.startswith(b"HTTP/1.1 503")
-                ended["turned away" if is_refused else f"ended, {kind}"] += 1
-                writer.close()
-
-    held = [asyncio.ensure_future(keep()) for _ in range(times)]
-    await asyncio.to_thread(ending.wait)
-    for one in held:
-        one.cancel()
-    await asyncio.wait(held)
-    return ended
+                    opened = socket.create_connection(address, source_address=source)
+                    kind = generator.choice(list(WORDS))
+                    held.register(opened, selectors.EVENT_READ, [kind, b""])
+                    opened.sendall(WORDS[kind])
+                    count.value += 1
+            for key, _ in held.select(0 if is_due else 1 / per_second):
+                said = b""
+                with suppress(OSError):
+                    said = key.fileobj.recv(4096)
+                if said:
+                    key.data[1] = said
+                    continue
+                kind, last = key.data
+                ends["turned away" if last.startswith(REFUSED) else f"ended, {kind}"] += 1
+                held.unregister(key.fileobj)
+                key.fileobj.close()
+        for key in list(held.get_map().values()):
+            key.fileobj.close()
+    ended.put(ends)

@@ -56,19 +56,19 @@ class Site:
     def spool(self) -> Path:
         return self.data / "spool"
 
-    def client(self, port: int | None = None) -> httpx.Client:
-        return httpx.Client(base_url=f"http://127.0.0.1:{port or self.port}", timeout=30)
+    def client(self) -> httpx.Client:
+        return httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=30)
 
-    def start(self, *words: str, port: int | None = None) -> Command:
+    def start(self, *words: str) -> Command:
         """Start a process of the service without waiting until it is ready."""
-        settings = self._variables | {"HOWSURE_PORT": str(port or self.port)}
+        settings = self._variables | {"HOWSURE_PORT": str(self.port)}
         out = Path(os.devnull)
         return Command(list(words), folder=self.folder, settings=settings, out=out, err=self.log)
 
-    def serve(self, *words: str, port: int | None = None) -> Command:
+    def serve(self, *words: str) -> Command:
         """Start ``howsure serve`` and return once it is ready."""
-        process = self.start("serve", *words, port=port)
-        with self.client(port) as client:
+        process = self.start("serve", *words)
+        with self.client() as client:
 
             def is_ready() -> bool:
                 assert process.poll() is None, f"the service ended with {process.poll()}"

@@ -78,11 +78,11 @@ class Ledger:
         self.entries: list[Entry] = []
         self._lock = threading.Lock()
 
-    def note(self, upload: Upload, name: str = "") -> Entry:
-        """Note an upload; without a name it gets its own."""
+    def note(self, upload: Upload) -> Entry:
+        """Note an upload under a name of its own."""
         with self._lock:
             number = len(self.entries)
-            entry = Entry(upload, name or f"{upload.kind}-{number}", f"upload-{number}")
+            entry = Entry(upload, f"{upload.kind}-{number}", f"upload-{number}")
             self.entries.append(entry)
         return entry
 
