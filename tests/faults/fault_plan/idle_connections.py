@@ -161,7 +161,7 @@ def _hold(address, times, per_second, generator, ending, count, ended) -> None:
     with selectors.DefaultSelector() as held:
         while not ending.is_set():
             is_due = count.value / per_second <= time.monotonic() - began
-            if is_due and len(held.get_map()) < times:
+            if is_due := is_due and len(held.get_map()) < times:
                 source = (f"127.0.0.{2 + next(numbers) // PER_ADDRESS % 200}", 0)
                 with suppress(OSError):
                     opened = socket.create_connection(address, source_address=source)
