@@ -6,7 +6,7 @@ import httpx
 import numpy as np
 import pytest
 from graph_models import make_model, node, value
-from running_service import calibrated, digits, npz, quick_config
+from running_service import calibrated, digits, dry_run, npz, quick_config
 
 from service.calibrations.config import CalibrationConfig, parse_config
 from service.errors import InvalidConfig
@@ -33,6 +33,8 @@ CASES = [
     ('{"interval": {"method": "x"}}', "config.interval.method", "wilson"),
     ('{"interval": {"levels": 1}}', "config.interval.levels", "did you mean 'level'?"),
     ('{"interval": {"level": 0.9999999999999999}}', "config.interval.level", "0.999999999"),
+    ('{"strict": ["labels-shift"]}', "config.strict", "labels-shifted, labels-permuted"),
+    ('{"strict": "all"}', "config.strict", "true or false"),
     (
         '{"preprocessing": {"resise": 1}}',
         "config.preprocessing.resise",
@@ -51,17 +53,17 @@ def test_config(text: str, location: str, named: str) -> None:
 
 
 def test_no_message_names_the_checker() -> None:
-    """Every key given a value of a type it cannot have."""
-    for key in CalibrationConfig.model_fields:
-        for wrong in (None, [[None]], {"x": {}}, "\u202e", -1.5):
-            try:
-                parse_config(json.dumps({key: wrong}), CalibrationConfig)
-            except InvalidConfig as error:
-                for violation in error.violations:
-                    sentence = f"{violation.location}: {violation.message}"
-                    for word in ("Input should", "constrained", "literal", "pydantic", "[key]"):
-                        assert word not in sentence
-                    assert sentence.isascii()
+    """Every key given values of types it cannot have."""
+    for wrong in ([[None]], {"x": {}}, "\u202e", -1.5):
+        text = json.dumps(dict.fromkeys(CalibrationConfig.model_fields, wrong))
+        with pytest.raises(InvalidConfig) as refused:
+            parse_config(text, CalibrationConfig)
+        assert len(refused.value.violations) > 10
+        for violation in refused.value.violations:
+            sentence = f"{violation.location}: {violation.message}"
+            for word in ("Input should", "constrained", "literal", "pydantic", "[key]"):
+                assert word not in sentence
+            assert sentence.isascii()
 
 
 MANY = 50_000
@@ -132,19 +134,17 @@ def test_doubts_about_the_upload_are_findings_and_warnings(client) -> None:
         inputs=[value("inputs", ("N", 3))],
         outputs=[value("scores", ("N", 3))],
     )
-
-    def made(kind: str, **companions: bytes) -> tuple[list[str], str]:
-        parts = {"model": model.SerializeToString(), "calibration": npz(inputs=rows, labels=labels)}
-        resource = calibrated(client, {"output": {"kind": kind}}, **parts, **companions)
-        return [one["code"] for one in resource["findings"]], " ".join(resource["warnings"])
-
-    codes, warnings = made("logits", **{"model.onnx.data": b"none of it"})
-    assert "softmax-twice" in codes
-    assert "'model.onnx.data'" in warnings
-    codes, warnings = made("probabilities")
-    assert codes == []
-    assert "model.onnx.data" not in warnings
-    assert "batch size" not in warnings
+    parts = {"model": model.SerializeToString(), "calibration": npz(inputs=rows, labels=labels)}
+    for kind, companions, codes, marks in (
+        ("logits", {"model.onnx.data": b"none of it"}, ["softmax-twice"], ["'model.onnx.data'"]),
+        ("probabilities", {}, [], []),
+    ):
+        made = calibrated(client, {"output": {"kind": kind}}, **parts, **companions)
+        assert [finding["code"] for finding in made["findings"]][:1] == codes
+        warnings = " ".join(made["warnings"])
+        assert [mark for mark in ("'model.onnx.data'", "batch size") if mark in warnings] == marks
     for places in (model.graph.input, model.graph.output):
         places[0].type.tensor_type.shape.dim[0].dim_value = 1
-    assert "batch size is fixed at 1" in made("probabilities")[1]
+    parts["model"] = model.SerializeToString()
+    tried = dry_run(client, parts["calibration"], model=parts["model"]).json()
+    assert "batch size is fixed at 1" in " ".join(tried["warnings"])

@@ -9,18 +9,18 @@ from colour_pictures import HALVES, IMAGENET, colour_model, colour_set, zip_of
 from faulty_uploads import with_factor
 from graph_models import constant, make_model, node, value
 from remedy_lines import followed
-from running_service import calibrated, npz
+from running_service import dry_run, npz
 
 from howsure.remedies import remedy_of
 
 UNIT = 1 / 255
-N_SAMPLES = 600
+N_SAMPLES = 300
 RIGHT = {"scale": UNIT, "mean": [*IMAGENET[0]], "std": [*IMAGENET[1]]}
 
 
 def findings(client, model, content, **config):
-    resource = calibrated(client, config, model=model, calibration=content)
-    return resource, resource["findings"]
+    resource = dry_run(client, content, model=model, **config).raise_for_status().json()
+    return resource, [one for one in resource["findings"] if one["level"] == "warning"]
 
 
 def mended(client, model, content, **preprocessing):
@@ -77,7 +77,6 @@ def patterns(n_channels, *, seed=0):
             constant("b", -0.5 * precision * (flat**2).sum(axis=1)),
         ],
     )
-    labels[0] = (labels[0] + 1) % 4  # a set without any error would be remarkable
     return pixels.transpose(0, 2, 3, 1), labels, model.SerializeToString()
 
 
@@ -129,9 +128,9 @@ def test_the_remedy_mends_arrays(client, change, most):
 )
 def test_labels_are_doubted_only_where_they_explain_as_much(client, colours, codes):
     rng = np.random.default_rng(4)
-    labels = rng.integers(0, len(colours), 1200)
-    seen = np.array(colours)[labels] + rng.normal(0, 0.1, (1200, 3))
-    pictures = np.broadcast_to(seen[:, ::-1, None, None], (1200, 3, 4, 4)).astype(np.float32)
+    labels = rng.integers(0, len(colours), 300)
+    seen = np.array(colours)[labels] + rng.normal(0, 0.1, (300, 3))
+    pictures = np.broadcast_to(seen[:, ::-1, None, None], (300, 3, 4, 4)).astype(np.float32)
     centres = np.array(colours, np.float32)
     model = make_model(
         [
@@ -146,6 +145,6 @@ def test_labels_are_doubted_only_where_they_explain_as_much(client, colours, cod
         ],
     )
     content = npz(x=pictures, labels=labels)
-    _, found = findings(client, model.SerializeToString(), content)
-    reported = [finding["code"] for finding in found]
+    _, doubts = findings(client, model.SerializeToString(), content)
+    reported = [finding["code"] for finding in doubts]
     assert [one for one in reported if one in ("wrong-preprocessing", "labels-permuted")] == codes

@@ -79,9 +79,9 @@ def test_labels_in_the_order_of_another_file_do_not_disprove_a_calibration(clien
 
 
 def test_a_new_version_says_on_which_sets_it_was_not_evaluated(client) -> None:
-    first = calibrated(client, {"name": "versions"}, calibration=OUTPUTS)
-    evaluate(client, "versions", "april", OUTPUTS)
-    evaluate(client, "versions", "unlabelled", npz(logits=LOGITS))
+    first = calibrated(client, {"name": "missing-sets"}, calibration=OUTPUTS)
+    evaluate(client, "missing-sets", "april", OUTPUTS)
+    evaluate(client, "missing-sets", "unlabelled", npz(logits=LOGITS))
     second = refit(client, first["id"], bins=4).json()
 
     def missing(resource) -> list[str]:
@@ -100,7 +100,7 @@ def test_a_new_version_says_on_which_sets_it_was_not_evaluated(client) -> None:
     assert missing(third) == []
     other = npz(logits=LOGITS[::-1], labels=LABELS[::-1])
     parts = {"calibration": other, "evaluation": OUTPUTS}
-    assert missing(calibrated(client, {"name": "versions"}, **parts)) == []
+    assert missing(calibrated(client, {"name": "missing-sets"}, **parts)) == []
 
 
 def pairs(scores, correct) -> bytes:

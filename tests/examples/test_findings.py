@@ -3,7 +3,6 @@
 Of the digits, and of Fashion-MNIST where a copy of it lies beside the checkout.
 """
 
-import json
 import re
 
 import httpx
@@ -12,7 +11,7 @@ import onnxruntime
 import pytest
 from fashion_mnist import DATA, REQUIRES_DATA, images_and_labels
 from faulty_uploads import clean_uploads, faulty_uploads, with_factor
-from running_service import DIGITS, QUICK, calibrated
+from running_service import DIGITS, QUICK, calibrated, dry_run
 
 from howsure.statistics.findings import FINDINGS
 
@@ -62,11 +61,10 @@ def findings_of(client: httpx.Client, parts: dict[str, bytes], name: str) -> lis
 
 
 def findings_of_dry_run(client: httpx.Client, parts: dict[str, bytes], name: str) -> list[dict]:
-    quick = {"bins": 5} if name in PAIRS else QUICK
-    files = [(part, ("a.bin", content)) for part, content in parts.items()]
-    files.append(("config", (None, json.dumps(quick))))
-    answer = client.post("/calibrate", params={"dry_run": True}, files=files)
-    return answer.raise_for_status().json()["findings"]
+    content = parts["calibration"]
+    others = {part: other for part, other in parts.items() if part != "calibration"}
+    options = {"measures": None, "top_k": None, "folds": None} if name in PAIRS else {}
+    return dry_run(client, content, **others, **options).raise_for_status().json()["findings"]
 
 
 @EACH_SET

@@ -180,6 +180,18 @@ def refit(client: httpx.Client, reference: str, **changes: Any) -> httpx.Respons
     return client.post(f"/calibrations/{reference}/refit", json=changes, headers=WAIT)
 
 
+def dry_run(
+    client: httpx.Client, content: bytes, headers: Mapping[str, str] = {}, **options: Any
+) -> httpx.Response:
+    """Try a calibration: bytes are parts, all else the configuration; None takes an option back."""
+    merged = {name: value for name, value in (QUICK | options).items() if value is not None}
+    files: list[tuple[str, Any]] = [("calibration", ("a.bin", content))]
+    parts = [name for name, value in merged.items() if isinstance(value, bytes)]
+    files += [(name, ("a.bin", merged.pop(name))) for name in parts]
+    files.append(("config", (None, json.dumps(merged))))
+    return client.post("/calibrate", params={"dry_run": True}, files=files, headers=headers)
+
+
 def evaluate(
     client: httpx.Client, reference: str, name: str | None, data: bytes | None, **parts: bytes
 ) -> httpx.Response:
