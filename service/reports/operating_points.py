@@ -110,6 +110,9 @@ def save_operating_point(
         If a text is not one printable line, or no threshold meets the requested risk.
     """
     _check_texts(author, reason)
+    # A name may mean another version a moment later: all steps below are of this one.
+    with ctx.workspace.database.reading(ctx.tenant_id) as session:
+        reference = str(CalibrationRepository(session, ctx.tenant_id).resolve(reference).id)
     _, _, found = preview_operating_point(ctx.workspace, ctx.tenant_id, reference, choice)
     if found.threshold is None and choice.max_risk is not None:
         missing = missing_labels(
