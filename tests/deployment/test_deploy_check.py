@@ -10,12 +10,10 @@ PROGRAM = Path(__file__).parents[2] / "docker" / "deploy_check.py"
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("engine", [None, '#!/bin/sh\n[ "$1" = version ]\n'])
-def test_without_an_engine_that_answers_it_is_skipped(tmp_path: Path, engine: str | None) -> None:
-    if engine is not None:
-        program = tmp_path / "docker-compose"
-        program.write_text(engine)
-        program.chmod(0o755)
+def test_without_an_engine_that_answers_it_is_skipped(tmp_path: Path) -> None:
+    program = tmp_path / "docker-compose"
+    program.write_text('#!/bin/sh\n[ "$1" = version ]\n')
+    program.chmod(0o755)
     done = subprocess.run(
         [sys.executable, PROGRAM],
         env={"PATH": str(tmp_path)},

@@ -5,8 +5,6 @@ import re
 import tomllib
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 # Instructions, lines that are continued joined, comments left out.
@@ -54,25 +52,14 @@ def test_stages_are_defined_before_use() -> None:
     assert stages.index("cpu") < stages.index("build-cuda") < stages.index("cuda")
 
 
-@pytest.mark.parametrize("newer", ["--chmod", "--start-interval", "--mount", "--link", "<<"])
-def test_docker_20_and_podman_4_know_all_instructions(newer: str) -> None:
-    assert newer not in "\n".join(LINES)
-
-
-def test_the_image_has_its_labels_its_user_and_its_health_check() -> None:
-    label = " ".join(arguments("LABEL"))
-    values = {
-        "version": PROJECT["version"],
-        "licenses": PROJECT["license"],
-        "revision": "$REVISION",
-    }
-    for name, value in values.items():
-        assert f'org.opencontainers.image.{name}="{value}"' in label
+def test_the_image_has_its_version_its_user_and_its_health_check() -> None:
+    assert f'org.opencontainers.image.version="{PROJECT["version"]}"' in " ".join(
+        arguments("LABEL")
+    )
     # Kubernetes' runAsNonRoot takes numbers alone.
     assert arguments("USER") == ["10001:10001"]
     (check,) = arguments("HEALTHCHECK")
-    program, path = json.loads(check[check.index("[") :])
-    assert program == "python"
+    _, path = json.loads(check[check.index("[") :])
     assert any(path in rest and "docker/healthcheck.py" in rest for rest in arguments("COPY"))
 
 

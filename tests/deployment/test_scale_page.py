@@ -1,26 +1,12 @@
 """The numbers of docs/scale.md."""
 
 import math
-import re
 from pathlib import Path
-
-import pytest
-from scipy.stats import beta
 
 from service.runner.messages.dataset import ArrayInfo, DatasetInfo, shard_rows
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
-
-
-def test_half_widths_are_those_of_clopper_and_pearson() -> None:
-    rows = re.findall(r"^\| ([\d,]+) \|((?: ±[\d.]+ \|){3})$", PAGE, re.MULTILINE)
-    assert len(rows) >= 4
-    for count, cells in rows:
-        n = int(count.replace(",", ""))
-        shown = [float(found) for found in re.findall(r"±([\d.]+)", cells)]
-        for rate, said in zip((0.5, 0.9, 0.99), shown, strict=True):
-            assert said == pytest.approx(half_width(n, rate), rel=0.06)
 
 
 def test_shard_sizes_are_those_of_the_service() -> None:
@@ -40,9 +26,3 @@ def cells(what: str) -> list[str]:
     """Return the numbers of a row of the table of sizes."""
     (line,) = (line for line in PAGE.splitlines() if line.startswith(f"| {what} |"))
     return [cell.strip() for cell in line.strip("|").split("|")][2:]
-
-
-def half_width(n: int, rate: float) -> float:
-    hits = round(n * rate)
-    lower, upper = beta.ppf(0.025, hits, n - hits + 1), beta.ppf(0.975, hits + 1, n - hits)
-    return (upper - lower) / 2

@@ -53,13 +53,9 @@ def test_each_is_valid(name: str) -> None:
     assert violations(DOCUMENTS[name]) == []
 
 
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        ({"services": {"api": {"command": "howsure serve", "restarts": "always"}}}, "restarts"),
-        ({"apiVersion": "v1", "kind": "Service", "spec": {"selectors": {}}}, "selectors"),
-    ],
-)
-def test_the_schemas_tell(wrong: dict[str, Any], said: str) -> None:
-    (violation,) = violations(wrong)
-    assert said in violation
+def test_the_schemas_tell() -> None:
+    (violation,) = violations({"services": {"api": {"image": "x", "restarts": "always"}}})
+    assert "restarts" in violation
+    service = {"apiVersion": "v1", "kind": "Service", "spec": {"selectors": {}}}
+    (violation,) = violations(service)
+    assert "selectors" in violation

@@ -101,9 +101,7 @@ GREY = {"colour": "grey", "layout": "nhw", "mean": [0.4], "std": [0.3], "scale":
     "preprocessing",
     [
         {"resize": 6, "crop": 4, "colour": "bgr", "interpolation": "bicubic"} | SCALED,
-        {"resize": [4, 4], "layout": "nhwc"} | SCALED,
         {"resize": [5, 9], "crop": 4, "interpolation": "nearest"} | GREY,
-        {"crop": 4} | SCALED,
     ],
 )
 def test_the_snippet_for_pictures_prints_what_the_service_answers(

@@ -5,12 +5,9 @@ import doctest
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
-from scipy.stats import binom
 
-from howsure.statistics.bins.intervals import INTERVALS, IntervalOptions, binomial_interval
-from howsure.statistics.bins.prior import BetaPrior
+from howsure.statistics.bins.intervals import INTERVALS
 from howsure.statistics.fit.baselines import BASELINES
 from howsure.statistics.measures import MEASURE_NAMES
 from howsure.statistics.scores import SCORES
@@ -60,18 +57,3 @@ def test_every_section_has_a_number_that_hand_and_service_agree_on(name: str) ->
     for example in shown:
         by_hand, computed = ast.literal_eval(example.want)
         assert by_hand == computed
-
-
-@pytest.mark.parametrize("name", ["beta", "jeffreys", "wilson"])
-def test_least_coverage_is_the_one_stated(name: str) -> None:
-    section = sections(PAGE.read_text(encoding="utf-8"))[name]
-    (stated,) = re.findall(r"falls to (0\.\d\d)", section)
-    hits = np.arange(61)
-    truth = np.linspace(0.5, 0.9995, 20_001)[:, np.newaxis]
-    options = IntervalOptions(name, 0.95)
-    lower, upper = binomial_interval(hits, np.full(61, 60), BetaPrior(0.9), options)
-    covers = (lower <= truth) & (truth <= upper)
-
-    coverage = (binom.pmf(hits, 60, truth) * covers).sum(axis=1)
-
-    assert coverage.min() == pytest.approx(float(stated), abs=0.005)

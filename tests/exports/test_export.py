@@ -1,7 +1,4 @@
-"""The exported ONNX file answers as the service does.
-
-So it does in ONNX Runtime, and in ONNX Runtime Web under Node.
-"""
+"""The exported ONNX file answers as the service does; under Node it is in tests/web."""
 
 import hashlib
 import json
@@ -13,12 +10,10 @@ import onnx
 import onnxruntime
 import pytest
 from graph_models import passthrough
-from job_workspaces import logits_set
 from model_services import MEMBERS, as_file, labelled_sets, model_file, predictions, quick
 from plain_answers import arrays_of, assert_says
-from running_service import DIGITS, calibrated, digits, kept_files, npz, refit
+from running_service import calibrated, kept_files, npz, refit
 from scipy.special import softmax
-from web_files import predict_under_node, require_node, write_rows
 
 SETS = labelled_sets()
 X = SETS["evaluation_inputs"][:100]
@@ -109,29 +104,6 @@ def test_the_file_answers_many_rows_as_the_service_does(client, pair) -> None:
         np.testing.assert_allclose(arrays[name], values, **tolerance, err_msg=name)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("case", SCORES.values(), ids=SCORES)
-def test_the_file_answers_many_rows_under_node_as_the_service_does(client, case, tmp_path) -> None:
-    require_node()
-    content, rows, expected = learned(client, case, "smooth")
-    path = tmp_path / "model.onnx"
-    path.write_bytes(content)
-    name = onnxruntime.InferenceSession(path).get_inputs()[0].name
-    written = write_rows(tmp_path / "rows.json", {name: rows})
-    answers = predict_under_node(written, [path])
-    for ours, theirs in zip(answers, expected, strict=True):
-        assert ours["class"] == theirs["class"]
-        assert ours["out_of_distribution"] == theirs["out_of_distribution"]
-        # Without a threshold the file abstains, and the service has no answer.
-        abstain = theirs["abstain"].items()
-        assert ours["abstain"] == {risk: beyond is not False for risk, beyond in abstain}
-        for event in (name for name in theirs if name.startswith("top")):
-            for part in ("measure", "bin"):
-                assert ours[event][part] == theirs[event][part]
-            for part in ("probability", "interval"):
-                assert ours[event][part] == pytest.approx(theirs[event][part], rel=0, abs=1e-6)
-
-
 @pytest.fixture(scope="module")
 def exported(client) -> httpx.Response:
     made(client, "whole", SMALL)
@@ -181,30 +153,11 @@ def test_a_refit_has_a_file_of_its_own(client, exported) -> None:
     [
         ([SMALL], "gradient_norm", "gradient_norm"),
         (MEMBERS, "entropy", "ensemble"),
-        ([], "entropy", "outputs"),
     ],
 )
 def test_what_is_no_single_graph_is_refused(client, models, measure, word) -> None:
     config = {"name": "no-graph", "measures": [measure], "gradient": {"directions": 2}}
-    files, content = [model_file(name) for name in models], IMAGES if models else logits_set()
-    calibrated(client, config, model=files, calibration=content)
+    calibrated(client, config, model=[model_file(name) for name in models], calibration=IMAGES)
     answer = export(client, "no-graph")
     assert answer.status_code == httpx.codes.CONFLICT
     assert word in answer.json()["detail"]
-
-
-def test_weights_beside_the_model_stay_beside_it(client, tmp_path) -> None:
-    model = DIGITS.parents[1] / "tests" / "data" / "digits" / "model_external.onnx"
-    name = "model_external.onnx.data"
-    weights = model.with_name(name).read_bytes()
-    sets = {"model": model.read_bytes(), "calibration": digits("calibration.npz")}
-    calibrated(client, {"name": "beside"}, **sets, **{name: weights})
-    content = export(client, "beside").raise_for_status().content
-    assert weights[:1000] not in content
-    (tmp_path / "model.onnx").write_bytes(content)
-    kept = client.get(f"/calibrations/beside/model_data/{name}").raise_for_status()
-    assert kept.content == weights
-    (tmp_path / name).write_bytes(kept.content)
-    rows = X.reshape(-1, 64) * 16
-    assert_says(run(tmp_path / "model.onnx", rows), predictions(client, "beside", rows))
-    assert client.get("/calibrations/beside/model_data/other").status_code == httpx.codes.NOT_FOUND
