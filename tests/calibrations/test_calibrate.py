@@ -39,7 +39,8 @@ def test_accuracy_is_counted_from_the_labels(digits_calibration) -> None:
 
 
 def test_accepted_at_once_without_prefer(client) -> None:
-    response = client.post("/calibrate", files={"calibration": ("c.csv", LOGITS)})
+    files = [("calibration", ("c.csv", LOGITS)), ("config", (None, quick_config()))]
+    response = client.post("/calibrate", files=files)
     assert response.status_code == httpx.codes.ACCEPTED
     assert response.json()["status"] in ("queued", "running", "succeeded")
     place = f"/calibrations/{response.json()['id']}"
@@ -62,17 +63,17 @@ def test_outputs_give_the_tables_of_the_model(client, shelf) -> None:
 
 def test_versions_are_never_reused_and_listed_newest_first(client) -> None:
     def make() -> dict:
-        return calibrated(client, {"name": "again"}, calibration=LOGITS)
+        return calibrated(client, {"name": "again"}, calibration=logits_set())
 
     first, second = make(), make()
     assert (first["version"], second["version"]) == (1, 2)
     assert client.delete(f"/calibrations/{second['id']}").status_code == httpx.codes.NO_CONTENT
-    assert (make()["version"], make()["version"]) == (3, 4)
+    assert make()["version"] == 3
     assert client.get("/calibrations/again@1").json()["id"] == first["id"]
     assert client.get("/calibrations/again@2").status_code == httpx.codes.NOT_FOUND
-    params = {"name": "again", "limit": 2}
+    params = {"name": "again", "limit": 1}
     page = client.get("/calibrations", params=params).json()
-    assert [row["version"] for row in page["calibrations"]] == [4, 3]
+    assert [row["version"] for row in page["calibrations"]] == [3]
     rest = client.get("/calibrations", params=params | {"cursor": page["next_cursor"]}).json()
     assert [row["version"] for row in rest["calibrations"]] == [1]
     assert rest["next_cursor"] is None
@@ -127,9 +128,3 @@ def test_two_classes_leave_out_top5(client) -> None:
     made = calibrated(client, config, full=True, calibration=logits_set(n_classes=2))
     assert made["config"]["top_k"] == [1]
     assert any("Top-5" in warning for warning in made["warnings"])
-
-
-def test_cancel_a_finished_calibration_is_a_conflict(client, digits_calibration) -> None:
-    response = client.post(f"/calibrations/{digits_calibration['id']}/cancel")
-    assert response.status_code == httpx.codes.CONFLICT
-    assert response.headers["content-type"] == "application/problem+json"

@@ -7,7 +7,7 @@ import httpx
 import numpy as np
 import pytest
 from refusals import assert_refused
-from runner_models import linear, rows, weights
+from runner_models import linear
 from running_service import NPY, calibrate, calibrated, evaluate, npy, npz, send
 
 RNG = np.random.default_rng(5)
@@ -79,29 +79,16 @@ def test_other_classes_are_refused_by_name(client, intents) -> None:
     assert_refused(evaluate(client, "intents", "other", csv(columns)), None, *words)
 
 
-@pytest.mark.parametrize("name", ["p", "prob", "probability"])
-def test_one_probability_is_that_of_class_1(client, name) -> None:
+def test_one_probability_is_that_of_class_1(client) -> None:
     config = {"name": "fraud", "classes": ["fine", "fraud"]}
-    resource = calibrated(client, config, calibration=csv({name: CHANCE, "label": FRAUD}))
+    resource = calibrated(client, config, calibration=csv({"p": CHANCE, "label": FRAUD}))
     assert resource["accuracy"]["1"] == ((CHANCE > 0.5) == FRAUD).mean()
     alone = client.post("/predict", json={"calibration": "fraud", "probabilities": [0.75, 0.125]})
     assert_refused(alone, None, "[[1 - p, p], ...]")
     body = {"calibration": "fraud", "probabilities": [[0.25, 0.75], [0.875, 0.125]]}
     expected = client.post("/predict", json=body).json()["predictions"]
     assert [row["label"] for row in expected] == ["fraud", "fine"]
-    assert predictions(client, "fraud", {name: [0.75, 0.125]}) == expected
-
-
-def test_a_model_has_features_of_any_name(client) -> None:
-    inputs = rows(300)
-    names = ["p_value", "p", "prob", "probability", "p_1", "prob_x"]
-    columns = dict(zip(names, inputs.T, strict=True))
-    labels = (inputs @ weights()).argmax(axis=1)
-    parts = {"model": linear().SerializeToString(), "calibration": csv(columns | {"label": labels})}
-    resource = calibrated(client, {"name": "features"}, **parts)
-    assert resource["config"]["columns"] == {"inputs": names}
-    classes = [row["class"] for row in predictions(client, "features", reverse(columns))]
-    assert classes == labels.tolist()
+    assert predictions(client, "fraud", {"probability": [0.75, 0.125]}) == expected
 
 
 def test_unnamed_rows_are_marked_where_classes_have_names(client, intents) -> None:
@@ -162,12 +149,13 @@ def test_named_rows_of_a_calibration_without_a_model(client, shelf) -> None:
     assert_refused(client.post("/predict", json=body), None, "`logits`")
 
 
-@pytest.mark.parametrize("kind", ["logits", "probabilities"])
-def test_an_array_without_a_name_is_what_the_calibration_set_held(client, kind) -> None:
-    outputs = OUTPUTS if kind == "probabilities" else np.log(OUTPUTS)
-    content = npz(**{kind: outputs, "labels": LABELS})
-    calibrated(client, {"name": f"bare-{kind}"}, calibration=content)
-    response = send(client, f"bare-{kind}", npy(outputs[:4]), NPY)
-    body = {"calibration": f"bare-{kind}", kind: outputs[:4].tolist()}
-    named = client.post("/predict", json=body).raise_for_status().json()
-    assert response.raise_for_status().json()["predictions"] == named["predictions"]
+def test_an_array_without_a_name_is_what_the_calibration_set_held(client, intents, shelf) -> None:
+    rows = OUTPUTS[:4]
+    for made, kind, sent in (
+        (intents, "probabilities", rows),
+        (shelf("logits"), "logits", np.log(rows)),
+    ):
+        response = send(client, made["id"], npy(sent), NPY)
+        body = {"calibration": made["id"], kind: sent.tolist()}
+        named = client.post("/predict", json=body).raise_for_status().json()
+        assert response.raise_for_status().json()["predictions"] == named["predictions"]

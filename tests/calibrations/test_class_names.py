@@ -1,6 +1,5 @@
 """Labels that are names have the indices that the model gives these names, or are refused."""
 
-import json
 from functools import cache
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 from classifier_files import skl2onnx_model
 from refusals import assert_refused
 from remedy_lines import followed
-from running_service import calibrate, calibrated, evaluate, npz
+from running_service import calibrate, calibrated, dry_run, evaluate, npz
 from sklearn.linear_model import LogisticRegression
 
 from howsure.remedies import remedy_of
@@ -56,48 +55,41 @@ BY_NAME = csv(labelled(OWN))
 @pytest.mark.parametrize(
     ("own", "labels", "classes", "named"),
     [
-        # A label that is no class, nearly one, or the name of another model's class.
+        # A label that is no class, nearly one; the names in another order than the model's.
         ([0, 1, 2], NAMES, ["Silver", "gold", "bronze"], "did you mean"),
-        (OWN, OWN, ["bronze", "gold", "Silver"], "did you mean"),
         (OWN, ["bronze", "gold", "sliver"], None, "did you mean 'silver'?"),
-        # The names in another order than the model's.
         (OWN, OWN, ["silver", "gold", "bronze"], ""),
-        (OWN, OWN, ["Silver", "Gold", "Bronze"], ""),
     ],
 )
 def test_names_that_are_not_the_models_are_refused(client, own, labels, classes, named) -> None:
-    parts = {"model": model_of(own), "calibration": csv(labelled(labels))}
-    response = calibrate(client, config=json.dumps({"classes": classes}), **parts)
+    response = dry_run(client, csv(labelled(labels)), model=model_of(own), classes=classes)
     assert_refused(response, None if named else "config.classes[0]", named)
 
 
 def test_classes_may_be_written_with_other_capitals(client) -> None:
     classes = ["Bronze", "Gold", "Silver"]
-    made = calibrated(client, {"classes": classes}, model=model_of(OWN), calibration=BY_NAME)
-    assert made["config"]["classes"] == classes
-    assert made["accuracy"]["1"] > 0.9
+    tried = dry_run(client, BY_NAME, model=model_of(OWN), classes=classes).json()
+    assert tried["config"]["classes"] == classes
+    assert tried["accuracy"]["value"] > 0.9
 
 
 def test_a_missing_class_is_no_matter_where_the_model_names_it(client) -> None:
     has = CLASS > 0
-    table = csv(labelled(OWN)[has], rows=ROWS[has])
-    made = calibrated(client, model=model_of(OWN), calibration=table)
-    assert made["data"]["class_counts"] == [0, *np.bincount(CLASS)[1:].tolist()]
-    assert made["accuracy"]["1"] > 0.9
+    tried = dry_run(client, csv(labelled(OWN)[has], rows=ROWS[has]), model=model_of(OWN)).json()
+    assert tried["data"]["class_counts"] == [0, *np.bincount(CLASS)[1:].tolist()]
+    assert tried["accuracy"]["value"] > 0.9
 
 
-@pytest.mark.parametrize(
-    ("own", "written"), [([-1, 1, 2], csv), ([1, 2, 3], arrays), ([0, 2, 4], csv)]
-)
+@pytest.mark.parametrize(("own", "written"), [([-1, 1, 2], csv), ([1, 2, 3], arrays)])
 def test_integers_that_the_model_has_as_names_are_names(client, own, written) -> None:
     labels = labelled(own)
     made = calibrated(client, model=model_of(own), calibration=written(labels))
     assert made["accuracy"]["1"] > 0.9
     assert made["data"]["class_counts"] == np.bincount(CLASS).tolist()
     assert any("model's own names" in note for note in made["warnings"])
-    body = {"calibration": made["id"], "inputs": ROWS.tolist()}
+    body = {"calibration": made["id"], "inputs": ROWS[:40].tolist()}
     predicted = [row["label"] for row in client.post("/predict", json=body).json()["predictions"]]
-    assert np.mean(np.array(predicted) == labels.astype(str)) > 0.9
+    assert np.mean(np.array(predicted) == labels[:40].astype(str)) > 0.8
     result = evaluate(client, made["id"], "later", written(labels)).json()["result"]
     assert result["events"]["1"]["accuracy"] == pytest.approx(made["accuracy"]["1"])
 
@@ -117,7 +109,7 @@ def test_a_note_tells_which_order_the_names_have(client) -> None:
     """It is the model's own, or that of the names if nobody else knows them."""
     by_order = "Classes were numbered in the order of their names"
     for own, start in ((OWN, "Labels are read as the model's own"), ([0, 1, 2], by_order)):
-        made = calibrated(client, model=model_of(own), calibration=BY_NAME)
+        made = dry_run(client, BY_NAME, model=model_of(own)).json()
         (note,) = [one for one in made["warnings"] if one.startswith(("Labels are", by_order))]
         assert note.startswith(start)
         assert "bronze=0, gold=1, silver=2" in note
@@ -129,15 +121,13 @@ def test_integers_that_the_model_lacks_are_no_indices(client, own) -> None:
     assert_refused(answer, None, ", ".join(map(str, own)), "class_map")
 
 
-@pytest.mark.parametrize("written", [csv, arrays], ids=["csv", "npz"])
-def test_integers_that_nobody_knows_name_class_map(client, written) -> None:
-    model = model_of([0, 1, 2])
-    for added in (-1, 1):
-        response = calibrate(client, model=model, calibration=written(CLASS + added))
-        assert_refused(response, None, "class_map")
-    config = {"class_map": {"-1": 0, "0": 1, "1": 2}}
-    made = calibrated(client, config, model=model, calibration=written(CLASS - 1))
-    assert made["accuracy"]["1"] > 0.9
+@pytest.mark.parametrize(("written", "added"), [(csv, -1), (arrays, 1)], ids=["csv", "npz"])
+def test_integers_that_nobody_knows_name_class_map(client, written, added) -> None:
+    content, model = written(CLASS + added), model_of([0, 1, 2])
+    assert_refused(dry_run(client, content, model=model), None, "class_map")
+    class_map = {str(label + added): label for label in range(3)}
+    tried = dry_run(client, content, model=model, class_map=class_map).json()
+    assert tried["accuracy"]["value"] > 0.9
 
 
 def test_an_evaluation_set_has_the_classes_of_the_calibration(client) -> None:
@@ -184,6 +174,8 @@ def test_names_of_all_classes_are_theirs(class_map) -> None:
 
 def test_names_that_differ_in_capitals_alone_keep_their_classes() -> None:
     check_class_names(CalibrationConfig(classes=["a", "A"]), ["a", "A"])
+    with pytest.raises(InvalidConfig):
+        check_class_names(CalibrationConfig(classes=["Silver", "Gold", "Bronze"]), OWN)
     with pytest.raises(InvalidConfig, match="own order, 'a', 'A', got 'A'"):
         check_class_names(CalibrationConfig(classes=["A", "a"]), ["a", "A"])
 
@@ -200,11 +192,10 @@ def test_labels_of_other_sets_are_doubted_unless_they_are_the_models_own_names(c
     for name, labels, codes in (("numbers", other, ["labels-shifted"]), ("names", own, [])):
         result = evaluate(client, "doubts", name, csv(labels)).json()["result"]
         assert doubts(result) == codes
-        both = calibrated(client, model=model, calibration=csv(own), evaluation=csv(labels))
-        warnings = [one for one in both["findings"] if one["level"] == "warning"]
-        warnings = [one for one in warnings if one["code"] != "samples-in-both-sets"]
-        assert [one["code"] for one in warnings] == codes  # no accuracy that differs besides
-        for finding in warnings:
-            assert finding["message"].startswith("Evaluation set: ")
-            remedy = remedy_of(finding, both)
-            assert np.array_equal(followed(remedy.code, labels=other)["labels"], CLASS)
+    both = calibrated(client, model=model, calibration=csv(own), evaluation=csv(other))
+    warnings = [one for one in both["findings"] if one["level"] == "warning"]
+    (finding,) = [one for one in warnings if one["code"] != "samples-in-both-sets"]
+    assert finding["code"] == "labels-shifted"  # and no accuracy that differs besides
+    assert finding["message"].startswith("Evaluation set: ")
+    remedy = remedy_of(finding, both)
+    assert np.array_equal(followed(remedy.code, labels=other)["labels"], CLASS)

@@ -163,6 +163,7 @@ def test_upload(empty: Service, case: str) -> None:
         ("GET", "/calibrations/nobody/bins", 404),
         ("DELETE", "/calibrations/nobody", 404),
         ("POST", "/calibrations/nobody/cancel", 404),
+        ("POST", "/calibrations/digits/cancel", 409),
         ("GET", "/report?calibration=nobody", 404),
         ("GET", "/report", 422),
         ("GET", "/report?calibration=digits&format=pdf", 422),
