@@ -64,13 +64,7 @@ def test_keys_columns_and_types(document, parquet, golden) -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "schema"),
-    [
-        ({}, 2),
-        ({"measures": ["learned"], "lookup": "step"}, 2),
-        (STEPS, 1),
-        (STEPS | {"lookup": "interpolated"}, 1),
-    ],
+    ("config", "schema"), [({"measures": ["learned"], "lookup": "step"}, 2), (STEPS, 1)]
 )
 def test_the_schema_is_the_first_without_curves_and_formulas(client, document, config, schema):
     made = calibrated(client, {"name": "schema"} | config, calibration=logits_of())

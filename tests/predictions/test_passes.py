@@ -6,7 +6,6 @@ import httpx
 import numpy as np
 import onnx
 import pytest
-from bins_documents import exported, served_table
 from model_services import (
     CASES,
     MEMBERS,
@@ -79,33 +78,6 @@ def test_the_report_tells_what_fewer_passes_would_do_of_further_sets_too(client,
     evaluated = report["events"]["1"]["measures"][case.measure]["evaluation"]
     assert further == pytest.approx(evaluated, rel=1e-12)
     assert result["model_scores"]["passes"][case.measure] == rows
-
-
-def test_rows_beside_a_row_do_not_change_its_answer(client, made) -> None:
-    case, resource, _ = made
-    together, again = (predictions(client, resource["id"], ROWS) for _ in range(2))
-    parts = [predictions(client, resource["id"], ROWS[a:b]) for a, b in ((0, 1), (1, 8), (8, 40))]
-    back = predictions(client, resource["id"], ROWS[::-1])[::-1]
-    assert together == again
-    assert {p["top1"]["measure"] for p in together} == {case.measure}
-    apart = [prediction for part in parts for prediction in part]
-    for other in (apart, back):
-        np.testing.assert_allclose(uncertainties(other), uncertainties(together), rtol=2e-3)
-        for one, two in zip(together, other, strict=True):
-            assert one["class"] == two["class"]
-            for name in ("bin", "probability"):
-                assert one["top1"][name] == two["top1"][name]
-
-
-def test_the_calibration_set_got_the_values_that_are_served(client, made) -> None:
-    """The bins' counts are those of the served values of the calibration set's rows."""
-    _, resource, _ = made
-    served = predictions(client, resource["id"], SETS["calibration_inputs"])
-    table = served_table(exported(client, resource["id"]), 1)
-    counts = np.bincount([p["top1"]["bin"] for p in served], minlength=len(table["bins"]))
-    assert counts.tolist() == [row["count"] for row in table["bins"]]
-    right = np.array([p["class"] for p in served]) == SETS["calibration_labels"]
-    assert resource["accuracy"]["1"] == pytest.approx(right.mean(), abs=1e-12)
 
 
 def test_refits_keep_it_or_leave_it_out(client, made) -> None:
