@@ -69,9 +69,7 @@ def test_new_rows_of_a_table_never_do(table) -> None:
 @pytest.mark.parametrize("n", [1, 4096, 4097, 50_000])
 def test_few_rows_are_kept_evenly_however_they_come(n) -> None:
     rows = np.column_stack([np.arange(n, dtype=np.float64), -np.arange(n, dtype=np.float64)])
-    distance = 1
-    while -(-n // distance) > 4096:
-        distance *= 2
+    distance = next(2**i for i in range(9) if n <= 4096 * 2**i)
     expected = np.quantile(rows[::distance], (0.1, 0.9), axis=0)
     for parts in (1, 3, 700):
         found = middles_of(*np.array_split(rows, min(parts, n)))
