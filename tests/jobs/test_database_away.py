@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import cycle
 
 import pytest
 from databases import BOTH_DIALECTS
@@ -71,7 +72,8 @@ def workspace(database, tmp_path):
 
 @pytest.mark.process
 def test_while_it_claims_and_writes_that_a_job_failed(workspace) -> None:
-    workspace.error.append(raw)
+    errors = cycle((translated(), raw()))
+    workspace.error.append(lambda: next(errors))
     workspace.away.update(claim=2, fail=2)
     onnx_model = undefined_below_zero(weights()).SerializeToString()
     job = calibrate(workspace, inputs_set(defined=False), onnx_model=onnx_model)

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import time
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -203,13 +204,15 @@ def test_the_next_child_is_started_in_reserve(spawner, starts):
 
 
 @pytest.mark.parametrize("was_ready", [False, True])
-def test_a_spare_child_that_died_is_replaced(spawner, was_ready):
+def test_a_spare_child_that_died_is_replaced(spawner, starts, was_ready):
+    if not was_ready:
+        starts.start = partial(start_scripted, "die at start")
     spawner.prepare()
     assert wait_until(lambda: spawner._spare is not None)
+    lost, starts.start = spawner._spare, SERVER.start_child
     if was_ready:
-        spawner._spare.wait_ready(30)
-    lost = spawner._spare
-    os.kill(lost.pid, signal.SIGKILL)
+        lost.wait_ready(30)
+        os.kill(lost.pid, signal.SIGKILL)
     # Its first thread is gone before the others are, and its socket with the last of them.
     assert wait_until(lambda: not lost._channel.is_open())
     assert spawner.take() is not lost

@@ -23,7 +23,7 @@ from served_requests import (
 )
 
 from service.child.requests.media_types import JSON
-from service.errors import DeadlineExceeded, OnnxModelCrashed
+from service.errors import DeadlineExceeded, InvalidInput, OnnxModelCrashed
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +74,10 @@ async def test_a_killed_child_fails_only_the_request_that_it_was_running(pool, e
         error = await outcome(running)
         assert isinstance(error, OnnxModelCrashed)
         assert "SIGKILL" in error.message
+        pid = work.state(endless).pid
+        os.kill(pid, signal.SIGKILL)  # an idle one
+        assert wait_until(lambda: is_gone(pid))
+        assert (await outcome(work.ask(endless))).order
 
 
 async def test_requests_that_a_killed_child_had_not_read_go_to_the_next(pool, model):
@@ -119,6 +123,9 @@ async def test_supplied_values_may_take_more_bytes_than_their_text(pool, model):
         requests = [work.asker.request(data, JSON, n_rows=900) for _ in range(8)]
         for request in requests:
             work.put(model, request)
+        wrong = work.asker.request(json_body(rows(1), calibration="other"), JSON)
+        work.put(model, wrong)
+        assert isinstance(await outcome(wrong), InvalidInput)
         for answer in await outcomes(requests):
             assert len(answer.supplied) == 200
             own = answer.supplied["7"]

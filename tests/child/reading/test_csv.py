@@ -53,6 +53,7 @@ CASES = {
     "empty": (H + ROWS + ",1,2,3\n", ".label[3]", "empty cell"),
     # Columns that name classes.
     "unknown label": ("label,p_a,p_b\na,1,0\nbb,1,0\n", ".label[1]", "`a`, `b`, got `bb`"),
+    "another column": ("label,c,p_a,p_b\na,1.0,1,0\n", "", "`c`"),
     "both kinds": ("label,p_a,logit_b\na,1,0\n", "", "both"),
     "one class": ("label,p_a\na,1\n", ".p_a", "`prob`"),
     "no sum": ("label,p_a,p_b\na,1,1\n", ".p_*[0]", "sum to 1"),

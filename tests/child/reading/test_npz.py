@@ -99,6 +99,7 @@ CASES = {
     "one class": (of_logits(LOGITS[:, :1], LABELS * 0), ".logits", "2 classes, got 1"),
     "deep logits": (of_logits(LOGITS[:, :, None]), ".logits", "(samples, classes)"),
     "integer logits": (of_logits(LOGITS.astype(int)), ".logits", ".astype('float32')"),
+    "matrix of them": (of_inputs(uncertainty_a=np.ones((N, 2))), ".uncertainty_a", "one float"),
     "text": (of_inputs(INPUTS.astype(str)), ".inputs", "text"),
     "objects": (of_inputs(np.array([[object()] * 3] * N)), ".inputs", "unpickled"),
     "dates": (of_inputs(np.zeros((N, 1), "M8[s]")), ".inputs", "dates"),

@@ -111,6 +111,10 @@ BROKEN_LAYOUTS = [
     (table(b"file;label\n1.png;0\n"), "[labels.csv]"),
     (table(b"file,label\n1.png,\xff\n"), "[labels.csv]"),
     (table(b'file,label\n"1.png,' + b"x" * 2**18), "[labels.csv]"),
+    ({"1.png": PICTURE, "1.cls": b"100000"}, ""),
+    ({"1.png": PICTURE, "1.json": b'{"label": 1, "cls": 1}'}, "[1.json]"),
+    (table(b"file,label\n1.png\n"), "[labels.csv][0]"),
+    (table(b"file,label\n"), "[1.png]"),
     (table(b"") | {"metadata.csv": b""}, "[metadata.csv]"),
 ]
 
