@@ -7,13 +7,11 @@ import httpx
 import numpy as np
 import onnxruntime
 import pandas as pd
-import pytest
 from bins_documents import answers, digits_set
 from graph_models import constant, make_model, node, value
 from onnx import TensorProto
 from request_formats import in_bytes, infer, outputs_of
-from runner_models import linear
-from running_service import NPZ, calibrated, evaluate, npz, refit, send
+from running_service import NPZ, calibrated, npz, send
 
 FLAG = "out_of_distribution"
 ALIKE = digits_set()["inputs"][:40].astype(np.float32)
@@ -69,79 +67,6 @@ def test_rows_on_another_scale_are_marked_in_each_form(client, digits_calibratio
     assert flags(client, one_unlike) == [*expected[:3], True, *expected[4:]]
 
 
-def test_the_calibration_shows_the_numbers(digits_calibration) -> None:
-    inputs = digits_set("calibration")["inputs"].astype(int)
-    spread = float((inputs.max(1) - inputs.min(1)).min())
-    ranges = digits_calibration["data"]["input_ranges"]
-    assert ranges == {"inputs": {"least": 0.0, "most": 16.0, "least_spread": spread}}
-
-
-NAMES = ["share", "income", "depth"]
-TABLE = np.random.default_rng(4).uniform([0, 100, -1], [1, 9000, -0.5], (400, 3)).astype(np.float32)
-
-
-def parquet(columns: dict[str, Any]) -> bytes:
-    return pd.DataFrame(columns).to_parquet(index=False)
-
-
-@pytest.fixture(scope="module")
-def of_table(client) -> dict:
-    """A calibration of a table whose three columns have names."""
-    model = linear(np.diag([2, 2e-4, -2])).SerializeToString()
-    labels = np.random.default_rng(5).integers(0, 3, 400)
-    table = parquet({**dict(zip(NAMES, TABLE.T, strict=True)), "label": labels})
-    return calibrated(client, {"name": "ranges"}, model=model, calibration=table)
-
-
-def test_a_column_in_another_unit_is_marked(client, of_table) -> None:
-    (ranges,) = of_table["data"]["column_ranges"].values()
-    assert ranges["least"] == TABLE.min(0).tolist()
-    assert ranges["most"] == TABLE.max(0).tolist()
-    row = dict(zip(NAMES, [0.5, 2000.0, -0.7], strict=True))
-    for changes, is_marked in (
-        ({}, False),
-        ({"share": 50.0}, True),
-        ({"depth": 0.7}, True),
-        ({"income": -9000.0}, True),
-        ({"share": 1.9}, False),
-    ):
-        assert flags(client, [row | changes] * 2, "ranges") == [is_marked] * 2, changes
-    rows = TABLE[:60].copy()
-    rows[10:20, 0] *= 100
-    rows[30:40, 2] *= -1
-    expected = marked(client, "ranges", "x", rows)
-    beyond = (rows[:, 0] > TABLE[:, 0].max() + np.ptp(TABLE[:, 0])) | (rows[:, 2] > 0)
-    assert expected == beyond.tolist()
-    assert exported(client, "ranges").run([FLAG], {"x": rows})[0].tolist() == expected
-
-
-def test_a_refit_and_an_import_mark_the_same_columns(client, of_table) -> None:
-    document = client.get("/calibrations/ranges/bins").raise_for_status().json()
-    imported = client.post("/calibrations/import", json=document, params={"name": "ranges-again"})
-    in_percent = TABLE[:20] * np.float32([100, 1, 1])
-    for answer in (imported, refit(client, of_table["id"], bins=3)):
-        again = answer.raise_for_status().json()
-        for kind in ("input_ranges", "column_ranges"):
-            assert again["data"][kind] == of_table["data"][kind]
-        assert flags(client, in_percent, again["id"]) == flags(client, in_percent, "ranges@1")
-
-
-@pytest.mark.parametrize(("column", "factor"), [(0, 100), (1, 1 / 12), (1, 1)])
-def test_a_further_set_names_the_column(client, of_table, column, factor) -> None:
-    """In the smaller unit each of its rows is in the range of the column."""
-    rows = TABLE.copy()
-    rows[:, column] *= factor
-    answer = evaluate(client, "ranges@1", f"by-{factor}", npz(inputs=rows))
-    findings = answer.json()["result"]["findings"]
-    if factor == 1:
-        assert findings == []
-        return
-    (finding,) = findings
-    assert f"`{NAMES[column]}`" in finding["message"]
-    assert finding["level"] == "warning"
-    assert finding["figures"]["rows"] > 200
-
-
 def test_columns_that_are_inputs_of_their_own_are_checked_integers_too(client) -> None:
     """As models are that were exported from data frames: an input for each column."""
     model = make_model(
@@ -157,7 +82,10 @@ def test_columns_that_are_inputs_of_their_own_are_checked_integers_too(client) -
     draw = np.random.default_rng(6)
     table = {"listing_id": np.arange(300), "age": draw.integers(18, 90, 300)}
     table |= {"share": draw.uniform(0, 1, 300), "left": draw.integers(0, 2, 300)}
-    parts = {"model": model.SerializeToString(), "calibration": parquet(table)}
+    parts = {
+        "model": model.SerializeToString(),
+        "calibration": pd.DataFrame(table).to_parquet(index=False),
+    }
     made = calibrated(client, {"name": "apart", "columns": {"label": ["left"]}}, **parts)
     # Single numbers have no spread within a row.
     assert not made["data"].get("input_ranges")

@@ -7,11 +7,20 @@ import numpy as np
 import onnxruntime
 import pandas as pd
 import pytest
-from graph_models import make_model, node, steps, value
-from onnx import TensorProto
+from graph_models import node, steps
 from request_formats import in_bytes, infer, outputs_of
 from runner_models import of_rows
-from running_service import JSON, NPZ, calibrate, calibrated, evaluate, npz, quick_config, send
+from running_service import (
+    JSON,
+    NPZ,
+    calibrate,
+    calibrated,
+    evaluate,
+    npz,
+    quick_config,
+    refit,
+    send,
+)
 
 from howsure.client import Client
 
@@ -106,12 +115,19 @@ def test_a_value_that_is_never_missing_marks_the_row(client, gappy) -> None:
     assert sum(marked) < LACKS_AGE.age.isna().sum() + 6
     content = client.get("/calibrations/gappy/model.onnx").raise_for_status().content
     session = onnxruntime.InferenceSession(content)
-    for rows in (LACKS_AGE, ROWS, ROWS * np.nan, ROWS * 100, ROWS - 10):
+    for rows, are_marked in (
+        (LACKS_AGE, False),
+        (ROWS, False),
+        (ROWS * np.nan, True),
+        (ROWS.assign(depth=ROWS.depth * 100 + 2), True),
+        (ROWS - 10, True),
+    ):
         answers = session.run(["class", "out_of_distribution"], {"x": rows.to_numpy()})
         assert tuple(array.tolist() for array in answers) == classes_and_flags(client, rows)
+        assert all(answers[1]) == are_marked
 
 
-def test_the_calibration_and_its_bin_tables_keep_the_shares(client, gappy) -> None:
+def test_the_calibration_a_refit_and_an_import_keep_the_ranges_and_shares(client, gappy) -> None:
     share = float(TABLE.income.isna().mean())
     (ranges,) = gappy["data"]["column_ranges"].values()
     assert ranges["missing"] == [0.0, share, 0.0]
@@ -120,9 +136,13 @@ def test_the_calibration_and_its_bin_tables_keep_the_shares(client, gappy) -> No
     assert any(f"`income` {100 * share:.1f} %" in warning for warning in gappy["warnings"])
     document = client.get("/calibrations/gappy/bins").raise_for_status().json()
     params = {"name": "gappy-again"}
-    client.post("/calibrations/import", params=params, json=document).raise_for_status()
-    again = classes_and_flags(client, LACKS_AGE, name="gappy-again")
-    assert again == classes_and_flags(client, LACKS_AGE)
+    imported = client.post("/calibrations/import", params=params, json=document)
+    for answer in (imported, refit(client, gappy["id"], bins=3)):
+        again = answer.raise_for_status().json()
+        for kind in ("input_ranges", "column_ranges"):
+            assert again["data"][kind] == gappy["data"][kind]
+        marked = classes_and_flags(client, LACKS_AGE, name=again["id"])
+        assert marked == classes_and_flags(client, LACKS_AGE, name="gappy@1")
 
 
 def test_rows_are_refused_where_no_sample_lacked_a_value(client) -> None:
@@ -156,22 +176,23 @@ def test_models_that_do_not_handle_them_are_told_apart(client) -> None:
     (violation,) = answer["error"]["errors"]
     assert violation["location"] == f"calibration[{np.flatnonzero(TABLE.income.isna())[0]}]"
     assert "missing values" in violation["message"]
-    of_integers = make_model(
-        [node("Cast", ["x"], ["logits"], to=TensorProto.FLOAT)],
-        inputs=[value("x", ("N", 3), TensorProto.INT64)],
-        outputs=[value("logits", ("N", 3))],
-    ).SerializeToString()
-    table = (TABLE * 10).round().astype("Int64").assign(label=LABELS).to_parquet(index=False)
-    answer = calibrate(client, config=quick_config(), model=of_integers, calibration=table)
-    assert answer.status_code == UNPROCESSABLE, answer.text
-    assert "int64" in answer.json()["errors"][0]["message"]
 
 
-@pytest.mark.parametrize(("name", "each"), [("age", 10), ("income", 1)])
-def test_a_column_lost_since_is_a_finding(client, gappy, name, each) -> None:
-    later, labels = with_gaps(300, 3)
-    later.loc[::each, name] = np.nan
-    answer = evaluate(client, "gappy", f"without-{name}", csv_of(later, labels)).json()
+LATER, LATER_LABELS = with_gaps(300, 3)
+# The column, its values in a further set, and a figure that its finding names.
+CHANGED = {
+    "lost in a tenth": ("age", LATER.age.where(LATER.index % 10 > 0), "30 of 300"),
+    "lost": ("income", np.nan, "300 of 300"),
+    "in another unit": ("depth", LATER.depth * 100, ""),
+}
+
+
+@pytest.mark.parametrize("case", CHANGED)
+def test_a_column_that_changed_since_is_a_finding(client, gappy, case) -> None:
+    name, values, figure = CHANGED[case]
+    content = csv_of(LATER.assign(**{name: values}), LATER_LABELS)
+    answer = evaluate(client, "gappy", case, content).json()
     (finding,) = answer["result"]["findings"]
-    assert finding["code"] == "inputs-out-of-range"
-    assert f"`{name}` is empty in {300 // each} of 300" in str(finding)
+    assert (finding["code"], finding["level"]) == ("inputs-out-of-range", "warning")
+    assert f"`{name}`" in finding["message"]
+    assert figure in finding["message"]
