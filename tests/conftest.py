@@ -25,7 +25,7 @@ from shelf import shelf  # noqa: F401
 
 from service.storage.database import Database, open_database
 
-pytest_plugins = ["golden_texts", "no_processes", "price_list"]
+pytest_plugins = ["devices", "golden_texts", "no_processes", "price_list"]
 
 # Examples are slow on a busy machine for reasons that are not the example's: no deadline.
 # The same examples in each run: new ones are for the long form, and each that fails becomes a case.

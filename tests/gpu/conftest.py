@@ -1,31 +1,9 @@
-"""The device of these tests, and why they are skipped where there is none.
-
-``HOWSURE_TEST_DEVICE=cpu`` points them at the CPU, where all must pass as well: that tells a test
-that is wrong from a device that is.
-"""
-
-import os
+"""GPUs and pools on them; where there is none the tests are skipped."""
 
 import pytest
+from devices import usable
 
-from service.child.onnx.watchdog import Watchdog
-from service.errors import InferenceFailed
 from service.runner.pool import RunnerPool
-
-
-def usable(requested):
-    """Return the first of the devices; skip if a child process finds that one is of no use."""
-    with RunnerPool(device=requested) as pool:
-        try:
-            return pool.device().name
-        except InferenceFailed as error:
-            pytest.skip(error.message)
-
-
-@pytest.fixture(scope="session")
-def device():
-    """The name of a device that really runs models: ``cuda:0``."""
-    return usable(os.environ.get("HOWSURE_TEST_DEVICE", "cuda"))
 
 
 @pytest.fixture(scope="session")
@@ -57,8 +35,3 @@ def cpu_pool():
     """A pool on the CPU, to compare with."""
     with RunnerPool(device="cpu", max_processes=2) as shared:
         yield shared
-
-
-@pytest.fixture
-def watchdog():
-    return Watchdog()

@@ -2,26 +2,38 @@
 
 import numpy as np
 import onnxruntime
+import pytest
 from graph_models import value
 from onnx import helper
 from runner_models import from_integers, linear, rows, softmax_of_two, weights
 
-from service.child.onnx.session import CPU, bound_run, session_options
+from service.child.onnx.session import (
+    CPU,
+    bound_run,
+    preload_cuda,
+    providers,
+    session_options,
+)
 
 
-def load(model):
-    data = model.SerializeToString()
-    return onnxruntime.InferenceSession(data, session_options(1), providers=[CPU])
+@pytest.fixture
+def load(each_device):
+    """Return what makes a session on each device."""
+    if each_device != "cpu":
+        preload_cuda()
+    options = {"sess_options": session_options(1), "providers": providers(each_device)}
+    return lambda model: onnxruntime.InferenceSession(model.SerializeToString(), **options)
 
 
 def compare(session, outputs, feeds):
     bound = bound_run(session, outputs, feeds, onnxruntime.RunOptions())
+    tolerance = 0 if session.get_providers()[0] == CPU else 1e-6
     for got, expected in zip(bound, session.run(outputs, feeds), strict=True):
         assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
-        np.testing.assert_array_equal(got, expected)
+        np.testing.assert_allclose(got, expected, rtol=tolerance)
 
 
-def test_rows_of_any_number_and_layout_one_after_the_other():
+def test_rows_of_any_number_and_layout_one_after_the_other(load):
     session = load(linear())
     blocks = [*map(rows, (1, 7, 300, 2, 0)), rows(20)[::2], np.asfortranarray(rows(20))]
     blocks += [
@@ -40,7 +52,7 @@ def test_rows_of_any_number_and_layout_one_after_the_other():
         compare(load(from_integers(weights(), element_type)), ["y"], {"x": x})
 
 
-def test_answers_do_not_change_with_the_next_run_or_the_rows():
+def test_answers_do_not_change_with_the_next_run_or_the_rows(load):
     session, first = load(linear()), rows(5)
     answer = bound_run(session, ["y"], {"x": first}, onnxruntime.RunOptions())[0]
     answer_before, first_before = answer.copy(), first.copy()

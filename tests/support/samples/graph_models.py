@@ -126,7 +126,7 @@ def resolve(model, feeds, **options):
     return choose_output(plan, trial, n_samples=len(next(iter(feeds.values()))))
 
 
-def serve(model, feeds, *, top_k=(1, 5), trial=None, run=run_session, scalars=(), **options):
+def serve(model, feeds, *, top_k=(1, 5), trial=None, run=None, scalars=(), **options):
     """Return all that the serving graph, made from the bytes anew, gives for the rows.
 
     The output named first by ``scalars`` becomes ``output_0``, and so on.
@@ -141,7 +141,7 @@ def serve(model, feeds, *, top_k=(1, 5), trial=None, run=run_session, scalars=()
     columns = {f"output_{place}": name for place, name in enumerate(scalars)}
     graph = build_serving_graph(loaded, choice, top_k=top_k, with_scores=True, scalars=columns)
     onnx.checker.check_model(graph)
-    outputs = run(graph, feeds)
+    outputs = (run or run_session)(graph, feeds)
     assert all(key.startswith(PREFIX) for key in outputs)
     return Served(
         description, choice, {key.removeprefix(PREFIX): array for key, array in outputs.items()}

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import numpy as np
-from graph_models import constant, make_model, node, reference, serve, steps, value
+from graph_models import as_bytes, constant, make_model, node, reference, steps, value
 from onnx import TensorProto, helper
 
 from service.child.onnx.session import OnnxSession
@@ -195,18 +195,14 @@ def check_uncertainty(columns, logits, top_k):
 
 
 def session_on(device, model, watchdog=None):
-    data = model.SerializeToString()
-    return OnnxSession(data, weights={}, device=device, threads=1, watchdog=watchdog or Watchdog())
+    options = {"device": device, "threads": 1, "watchdog": watchdog or Watchdog()}
+    return OnnxSession(as_bytes(model), weights={}, **options)
 
 
-def head_on(device, model, feeds, **options):
-    """Return all that the serving graph answers on the device, named without their prefix."""
-
-    def run(graph, feeds):
-        session = session_on(device, graph)
-        return session.run(session.output_names, feeds, place="inputs")
-
-    return serve(model, feeds, run=run, **options).outputs
+def run_on(device, model, feeds, _=None):
+    """Do on a device what `graph_models.run_session` does here."""
+    session = session_on(device, model)
+    return session.run(session.output_names, feeds, place="inputs")
 
 
 def assert_same_classes(classes, expected, scores, *, gap):
