@@ -9,7 +9,7 @@ import webbrowser
 import numpy as np
 import pyarrow.parquet as pa_parquet
 import pytest
-from howsure_command import howsure, started_afresh
+from howsure_command import howsure
 from model_services import MEMBERS, PASSES, as_file, labelled_sets
 from running_service import DIGITS, service_on
 
@@ -121,15 +121,6 @@ def test_beside_a_running_service_on_the_same_folder(tmp_path, quick) -> None:
         made = howsure("calibrate", DIGITS / "calibration_logits.csv", *quick, folder=tmp_path)
         assert made.returncode == 0, made.stderr
         assert "calibration@1" in made.stdout
-
-
-@pytest.mark.slow
-def test_demo(tmp_path) -> None:
-    done = started_afresh("demo", folder=tmp_path, HOWSURE_PORT="0")
-    assert done.returncode == 0, done.stderr
-    assert "digits@1" in done.stdout
-    assert re.search(r"row 0: class \d, correct with probability 0\.\d+", done.stdout)
-    assert re.search(r"http://127\.0\.0\.1:\d+", done.stdout)
 
 
 def test_a_port_in_use(command, service) -> None:

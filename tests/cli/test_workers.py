@@ -1,79 +1,19 @@
-"""`howsure serve --no-worker` and `howsure worker`: real processes on one PostgreSQL database."""
+"""`howsure worker`, and the health check of the image."""
 
 import os
-import re
 import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
 import pytest
-from howsure_command import ServedProcess, howsure
-from job_workspaces import inputs_set
+from howsure_command import howsure
 from runner_children import wait_until
-from runner_models import endless_above
-from running_service import DIGITS_PARTS, calibrate, scrape
 
 HEALTH_CHECK = Path(__file__).parents[2] / "docker" / "healthcheck.py"
-# Some seconds of turns, for one row.
-TURNS = 1_500_000
-
-
-API, *WORKERS = range(3)
-
-
-@pytest.fixture
-def site(migrated_schemas, tmp_path: Path) -> Iterator[list[ServedProcess]]:
-    """An API without workers, and two workers."""
-    with migrated_schemas.lend() as url, ExitStack() as running:
-        shared = {"database_url": url, "artifacts_url": str(tmp_path / "artifacts")}
-        commands = {API: ("serve", "--no-worker")} | dict.fromkeys(WORKERS, ("worker",))
-        processes = []
-        for number, words in commands.items():
-            folder = tmp_path / str(number)
-            folder.mkdir()
-            processes.append(ServedProcess(folder, words, threads="1", **shared))
-            running.enter_context(processes[-1])
-        yield processes
-
-
-def attempt(process: ServedProcess, calibration: str) -> str | None:
-    """Return the number of the attempt that a process began, if it did."""
-    log = re.sub(r"\x1b\[[\d;]*m", "", process.log.read_text())
-    found = re.search(rf"job_started.*attempt=(\d+).*id={calibration}", log)
-    return found and found[1]
-
-
-@pytest.mark.slow
-def test_workers_share_the_jobs_and_hand_them_on(site) -> None:
-    api = site[API].client
-    slow_model = endless_above(1000.0, turns=TURNS).SerializeToString()
-    slow = calibrate(api, model=slow_model, calibration=inputs_set(ends=False), wait=0)
-    slow_id = slow.json()["id"]
-    assert wait_until(lambda: any(attempt(site[n], slow_id) for n in WORKERS), seconds=40)
-    (first,) = (number for number in WORKERS if attempt(site[number], slow_id))
-    (second,) = set(WORKERS) - {first}
-
-    site[first].process.send_signal(signal.SIGTERM)
-    quick = calibrate(api, **DIGITS_PARTS, wait=0)
-    site[first].process.wait(60)
-
-    assert "job_requeued" in site[first].log.read_text()
-
-    def status(made: httpx.Response) -> str:
-        return api.get(made.headers["Location"]).json()["status"]
-
-    for made in (quick, slow):
-        assert wait_until(lambda made=made: status(made) not in {"queued", "running"}, seconds=200)
-        assert status(made) == "succeeded"
-    assert attempt(site[second], slow_id) == "1"
-    assert "job_started" not in site[API].log.read_text()
-    assert scrape(site[second].client)("jobs", kind="calibration", status="succeeded") == 2
 
 
 @pytest.mark.process

@@ -23,7 +23,6 @@ from service.cli import main
 from service.runner.process import RunnerProcess
 from service.startup import OURS
 
-TIMEOUT = 120
 FORKS = multiprocessing.get_context("forkserver")
 # `service.app` is half of the start of a command that serves.
 FORKS.set_forkserver_preload(["service.cli.calibrate", "service.cli.serve", "service.app"])
@@ -73,19 +72,6 @@ class Command:
 
     def kill(self) -> None:
         self._process.kill()
-
-
-def started_afresh(*arguments: object, folder: Path, **settings: str) -> Done:
-    """Do the same with ``python -m service``, in a process."""
-    return subprocess.run(
-        [sys.executable, "-m", "service", *map(str, arguments)],
-        env=os.environ | _settings(folder, settings),
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-        check=False,
-    )
 
 
 def _settings(folder: Path, settings: dict[str, str]) -> dict[str, str]:
