@@ -1,6 +1,5 @@
 """``howsure predict -o``: every format in, every format out; it says what /predict says."""
 
-import csv
 import shutil
 from pathlib import Path
 from typing import Any
@@ -104,23 +103,18 @@ def test_inputs_without_labels_and_outputs_of_a_model(
 
 def test_pairs_are_predicted_to_files_with_what_was_correct(client, tmp_path) -> None:
     scores = np.random.default_rng(8).random(300).round(4)
-    correct = np.random.default_rng(9).random(300) < scores
-    source = tmp_path / "pairs.csv"
-    lines = [f"{score},{int(hit)}" for score, hit in zip(scores, correct, strict=True)]
-    source.write_text("\n".join(["score,correct", *lines]))
+    correct = (np.random.default_rng(9).random(300) < scores).astype(int)
+    source, out = tmp_path / "pairs.csv", tmp_path / "answers.parquet"
+    pa_csv.write_csv(pa.table({"score": scores, "correct": correct}), source)
     config = {"name": "file-of-pairs", "bins": 5, "folds": 2}
     calibrated(client, config, full=True, calibration=source.read_bytes())
     answer = client.post("/predict", json={"calibration": "file-of-pairs", "scores": [*scores]})
     expected = [row["top1"]["probability"] for row in answer.json()["predictions"]]
-    for ending in (".csv", ".npz"):
-        score(client, "file-of-pairs", source, tmp_path / f"answers{ending}")
-    with np.load(tmp_path / "answers.npz") as archive:
-        assert {"label", "class", "true_label"}.isdisjoint(archive)
-        np.testing.assert_allclose(archive["top1_probability"], expected, rtol=1e-6)
-        assert archive["correct"].tolist() == correct.tolist()
-    with (tmp_path / "answers.csv").open() as file:
-        flags = [row["correct"] == "true" for row in csv.DictReader(file)]
-    assert flags == correct.tolist()
+    score(client, "file-of-pairs", source, out)
+    columns = pa_parquet.read_table(out).to_pydict()
+    assert {"label", "class", "true_label"}.isdisjoint(columns)
+    np.testing.assert_allclose(columns["top1_probability"], expected, rtol=1e-6)
+    assert columns["correct"] == (correct > 0).tolist()
 
 
 @pytest.mark.parametrize(

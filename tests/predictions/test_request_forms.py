@@ -15,7 +15,6 @@ from bins_documents import digits_set
 from dataset_files import npy_claim, npy_header
 from job_workspaces import calibrate as queued
 from job_workspaces import logits_set, predictor_of, succeed, workspace_on
-from onnx import TensorProto
 from request_formats import (
     FORMS,
     LENGTH,
@@ -30,7 +29,7 @@ from request_formats import (
     said_of_rows,
 )
 from runner_children import wait_until
-from runner_models import from_integers, linear, rows, softmax_of_two, weights
+from runner_models import from_integers, rows, softmax_of_two, weights
 from running_service import (
     DIGITS_PARTS,
     JSON,
@@ -164,22 +163,6 @@ def test_integers(client) -> None:
     assert said_of_rows(alone) == {key: values[3:4] for key, values in expected.items()}
     beyond = infer(client, "bytes", {"inputs": [in_json(name, values + 256, "FP32")]})
     assert (beyond.status_code, "255" in beyond.json()["error"]) == (400, True)
-
-
-def test_floats_of_another_width_by_either_name_of_the_only_input(client) -> None:
-    matrix, inputs = weights().astype(np.float16), rows(200).astype(np.float16)
-    archive = npz(inputs=inputs, labels=(inputs.astype(float) @ matrix.astype(float)).argmax(1))
-    model = linear(matrix, batch=4, element_type=TensorProto.FLOAT16, dtype=np.float16)
-    calibrated(client, {"name": "fp16"}, model=model.SerializeToString(), calibration=archive)
-    # Batches of 4 are the service's own affair.
-    assert declared(client, "fp16") == [("x", "FP16", [-1, inputs.shape[1]])]
-    inputs = inputs[:5]
-    answer = infer(client, "fp16", {"inputs": [in_bytes("x", inputs, "FP16")]}, inputs.tobytes())
-    expected = as_json(client, "fp16", inputs=inputs.tolist())
-    assert said_of_rows(answer)["class"] == classes_of(expected)
-    for name in ("inputs", "x"):
-        assert answered(send(client, "fp16", npz(**{name: inputs}), NPZ)) == expected
-        assert as_json(client, "fp16", inputs={name: inputs.tolist()}) == expected
 
 
 def test_media_types_that_are_documented_are_known(client, digits_calibration) -> None:
