@@ -36,11 +36,9 @@ def test_names_of_two_classes_may_be_exchanged(name):
     """They are fitted on the probability of class 1, whichever class that is."""
     logits, labels = calibrated(N_SAMPLES, n_classes=2, seed=5)
     logits = 2.0 * logits + [1.5, 0.0]  # too sure of class 0
-    found = []
-    for scores, truth in ((logits, labels), (logits[:, ::-1], 1 - labels)):
-        samples = EventSamples(records_of(scores, truth), 1)
-        found.append(BASELINES[name].fit(samples, np.arange(N_SAMPLES))(samples))
-    one, other = found
+    sets = (records_of(logits, labels), records_of(logits[:, ::-1], 1 - labels))
+    samples = [EventSamples(records, 1) for records in sets]
+    one, other = (BASELINES[name].fit(own, np.arange(N_SAMPLES))(own) for own in samples)
     np.testing.assert_allclose(one.probability, other.probability, atol=1e-6)
     order = np.argsort(one.uncertainty, kind="stable")
     assert (np.diff(one.probability[order]) <= 1e-9).all()

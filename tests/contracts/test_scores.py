@@ -25,13 +25,8 @@ def test_is_a_finite_number_or_undefined_and_leaves_its_input_as_it_was(judged):
 @given(any_judged, st.data())
 def test_ignores_the_order_of_samples(judged, data):
     order = np.array(data.draw(st.permutations(range(judged.n_samples))))
-    shuffled = replace(
-        judged,
-        uncertainty=judged.uncertainty[order],
-        hits=judged.hits[order],
-        probability=judged.probability[order],
-        bins=None if judged.bins is None else judged.bins[order],
-    )
+    names = ["uncertainty", "hits", "probability", *(() if judged.bins is None else ("bins",))]
+    shuffled = replace(judged, **{name: getattr(judged, name)[order] for name in names})
     expected = compute_scores(judged)
     for name, score in compute_scores(shuffled).items():
         assert (score is None) == (expected[name] is None), name

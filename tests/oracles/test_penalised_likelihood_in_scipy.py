@@ -3,6 +3,8 @@
 Designs, penalties and second derivatives are written out densely here, from the docs' formulas.
 """
 
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy.interpolate import BSpline
@@ -71,14 +73,12 @@ def test_spline_and_its_interval_and_weights(prior):
     found = fit_spline(x, hits, prior=prior)
     design, offset = spline_design(x), x if prior else 0 * x
     evidence, probabilities = [], []
-    for polynomial in POLYNOMIAL_SCALES:
-        for spline in SPLINE_SCALES:
-            precision = spline_precision(polynomial, spline, prior=prior)
-            mode, covariance, likely = dense_posterior(design, offset, hits, precision)
-            variance = np.sum(design @ covariance * design, axis=1)
-            mean = offset + design @ mode
-            evidence.append(likely)
-            probabilities.append(expit(mean / np.sqrt(1 + np.pi * variance / 8)))
+    for scales in product(POLYNOMIAL_SCALES, SPLINE_SCALES):
+        precision = spline_precision(*scales, prior=prior)
+        mode, covariance, likely = dense_posterior(design, offset, hits, precision)
+        variance = np.sum(design @ covariance * design, axis=1)
+        evidence.append(likely)
+        probabilities.append(expit((offset + design @ mode) / np.sqrt(1 + np.pi * variance / 8)))
     weights = np.exp(np.array(evidence) - max(evidence))
     weights /= weights.sum()
     # Newton stops where a step gains less than 1e-5 nats.

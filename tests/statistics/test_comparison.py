@@ -32,9 +32,9 @@ def test_pairs_without_both_are_left_out_and_one_pair_has_no_error():
 COLUMN = "neg_log_pmax"
 
 
-def served_of(records, *, n_bins, **options):
+def served_of(records, *, n_bins):
     fitted = simulated_records(400, seed=1)
-    table = fit_bin_table(fitted.uncertainty[COLUMN], fitted.hits(1), n_bins=n_bins, **options)
+    table = fit_bin_table(fitted.uncertainty[COLUMN], fitted.hits(1), n_bins=n_bins)
     return Served(table, COLUMN, records)
 
 
@@ -60,15 +60,14 @@ def test_samples_are_compared_one_by_one():
 @pytest.mark.parametrize("places", [(0, 1), (1, 0), (0, 0)])
 def test_an_infinite_loss_is_no_difference(places):
     """The prior is too weak for float64 to tell a bin of hits alone from certainty."""
-    fitted = simulated_records(400, seed=1)
-    hits = fitted.uncertainty[COLUMN] < np.median(fitted.uncertainty[COLUMN])
-    weak = fit_bin_table(fitted.uncertainty[COLUMN], hits, n_bins=2, prior_strength=1e-20)
-    plain = fit_bin_table(fitted.uncertainty[COLUMN], hits, n_bins=2)
-    assert weak.probability[0] == 1.0
-
-    records = simulated_records(300, seed=2)
-    first, second = (Served((weak, plain)[place], COLUMN, records) for place in places)
-    found = compare_on_samples(1, first, second)
+    records = simulated_records(400, seed=1)
+    values = records.uncertainty[COLUMN]
+    tables = [
+        fit_bin_table(values, values < np.median(values), n_bins=2, prior_strength=strength)
+        for strength in (1e-20, 1.0)
+    ]
+    assert tables[0].probability[0] == 1.0
+    found = compare_on_samples(1, *(Served(tables[place], COLUMN, records) for place in places))
     assert set(found.differences) == {"brier", "accuracy"}
 
 
@@ -107,8 +106,10 @@ def test_a_model_that_is_always_wrong_does_not_win():
     """Its own answers are the easiest to rate, so its loss is the smallest."""
     right, wrong = simulated_records(400, seed=2), simulated_records(400, seed=2)
     wrong = replace(wrong, label_rank=np.ones(400, np.int32))
-    tables = [fit_bin_table(r.uncertainty[COLUMN], r.hits(1), n_bins=2) for r in (right, wrong)]
-    first, second = Served(tables[0], COLUMN, right), Served(tables[1], COLUMN, wrong)
+    first, second = (
+        Served(fit_bin_table(own.uncertainty[COLUMN], own.hits(1), n_bins=2), COLUMN, own)
+        for own in (right, wrong)
+    )
     found = compare_on_samples(1, first, second)
     assert found.differences["nll"].mean < 0
     assert found.differences["nll"].clear

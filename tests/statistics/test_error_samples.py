@@ -35,9 +35,8 @@ def test_order_is_by_leave_one_out_posterior_then_by_uncertainty(sign):
     for one in found:
         hits, count = table.hits[bins[one.index]], table.counts[bins[one.index]]
         assert one.posterior == pytest.approx((hits + table.prior.accuracy) / count)
-        assert one.label == records.label[one.index]
-        assert one.predicted == records.top_classes[one.index, 0]
-        assert one.uncertainty == values[one.index]
+        classes = records.label[one.index], records.top_classes[one.index, 0]
+        assert (one.label, one.predicted, one.uncertainty) == (*classes, values[one.index])
     for one in mislabelled_candidates(records, 1, COLUMN, table, n=5, leave_one_out=False):
         assert one.posterior == table.probability[bins[one.index]]
 

@@ -44,8 +44,8 @@ def test_accuracy_and_count_above_a_confidence():
     for row in rows:
         above = confidence >= row.confidence
         assert (row.count, row.accuracy) == (above.sum(), pytest.approx(right[above].mean()))
-    row = scores_of(np.zeros((4, 10)), np.zeros(4, dtype=np.int64)).by_confidence[-1]
-    assert (row.count, row.accuracy) == (0, None)
+    last = scores_of(np.zeros((4, 10)), np.zeros(4, dtype=np.int64)).by_confidence[-1]
+    assert (last.count, last.accuracy) == (0, None)
     assert model_scores(records_of(LOGITS, LABELS).take(np.arange(0)), top_k=(1,)) is None
 
 
@@ -94,12 +94,10 @@ def test_rows_by_passes_against_scikit_learn(n_passes):
 def test_rows_of_a_gradient_have_no_mean():
     records = simulated_records(80, seed=6, top_k=(1,))
     slopes = np.random.default_rng(6).normal(size=(80, 4))
-    of_slopes, of_exact = (
-        model_scores(records.with_passes(gradient_columns(slopes, exact=exact)), top_k=(1,)).passes
-        for exact in (False, True)
-    )
-    rows = of_slopes["gradient_norm"]
-    assert ([row.passes for row in rows], of_exact) == ([1, 2, 3, 4], {})
+    columns = (gradient_columns(slopes, exact=exact) for exact in (False, True))
+    found = [model_scores(records.with_passes(own), top_k=(1,)).passes for own in columns]
+    rows = found[0]["gradient_norm"]
+    assert ([row.passes for row in rows], found[1]) == ([1, 2, 3, 4], {})
     for row in rows:
         assert row.accuracy is row.nll is None
         norm = np.linalg.norm(slopes[:, : row.passes], axis=1)

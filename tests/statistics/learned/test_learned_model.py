@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
 
 from howsure.statistics.learned.model import LearnedModel
 
@@ -19,20 +20,12 @@ def lists(size):
 
 @st.composite
 def models(draw):
-    lower = draw(lists(4))
-    return LearnedModel(
-        k=draw(st.sampled_from([1, 3])),
-        temperature=draw(st.integers(0, 3)),
-        intercept=draw(COEFFICIENTS),
-        saturated=draw(COEFFICIENTS),
-        linear=draw(lists(4)),
-        square=draw(lists(4)),
-        lower=lower,
-        upper=lower + draw(st.lists(st.floats(0.0, 30.0), min_size=4, max_size=4).map(np.array)),
-        offset=draw(lists(N_CLASSES)),
-        slope=draw(lists(N_CLASSES)),
-        second=draw(lists(N_CLASSES)),
-    )
+    numbers = {name: draw(COEFFICIENTS) for name in ("intercept", "saturated")}
+    numbers |= {name: draw(lists(4)) for name in ("linear", "square", "lower")}
+    numbers |= {name: draw(lists(N_CLASSES)) for name in ("offset", "slope", "second")}
+    upper = numbers["lower"] + np.abs(draw(lists(4)))
+    k, temperature = draw(st.sampled_from([1, 3])), draw(st.integers(0, 3))
+    return LearnedModel(k=k, temperature=temperature, upper=upper, **numbers)
 
 
 @st.composite
@@ -40,9 +33,8 @@ def samples(draw):
     """Inputs as float32, some saturated, and the two classes."""
     n = draw(st.integers(1, 20))
     value = st.one_of(st.floats(-90.0, 20.0, width=32), st.just(-85.25))
-    inputs = draw(st.lists(st.lists(value, min_size=4, max_size=4), min_size=n, max_size=n))
-    classes = st.lists(st.integers(0, N_CLASSES - 1), min_size=n, max_size=n).map(np.array)
-    return np.array(inputs, dtype=np.float32), draw(classes), draw(classes)
+    classes = npst.arrays(np.int64, n, elements=st.integers(0, N_CLASSES - 1))
+    return draw(npst.arrays(np.float32, (n, 4), elements=value)), draw(classes), draw(classes)
 
 
 @given(model=models(), inputs=samples(), data=st.data())

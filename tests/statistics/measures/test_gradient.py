@@ -43,10 +43,8 @@ def test_the_mean_of_squares_is_unbiased_and_the_root_low_as_a_chi_is():
     """m ratio^2 is chi-square of m degrees: its relative variance is 2 / m."""
     m, seeds, model = 16, 1500, SoftmaxRegression(30, 10)
     x = np.random.default_rng(2).normal(size=(1, 30))
-    moves = np.concatenate(
-        [directions((30,), n_directions=m, seed=seed, site=0) for seed in range(seeds)]
-    )
-    of_seeds = model.slopes(x, moves).reshape(seeds, m)
+    moves = [directions((30,), n_directions=m, seed=seed, site=0) for seed in range(seeds)]
+    of_seeds = model.slopes(x, np.concatenate(moves)).reshape(seeds, m)
     ratio = gradient_norm(of_seeds, exact=False) / np.linalg.norm(model.gradient(x))
     assert np.mean(ratio**2) == pytest.approx(1, abs=5 * np.sqrt(2 / m / seeds))
     mean = np.sqrt(2 / m) * np.exp(gammaln((m + 1) / 2) - gammaln(m / 2))
@@ -72,13 +70,9 @@ def test_slopes_are_those_of_the_norms_for_logits_and_for_log_probabilities():
 def test_coordinates_are_taken_where_there_are_enough_directions(shape, n_directions, exact):
     moves = directions(shape, n_directions=n_directions, seed=3, site=1)
     assert is_exact(shape, n_directions) is exact
-    assert moves.dtype == np.float32
-    assert moves.shape == (4, *shape)
-    if exact:
-        np.testing.assert_array_equal(moves.reshape(4, -1), np.eye(4))
-    else:
-        for number, move in enumerate(moves):
-            np.testing.assert_array_equal(move, normal(shape, seed=3, number=number, site=1))
+    drawn = [normal(shape, seed=3, number=number, site=1) for number in range(4)]
+    expected = np.eye(4, dtype=np.float32).reshape(4, *shape) if exact else np.array(drawn)
+    np.testing.assert_array_equal(moves, expected, strict=True)
 
 
 GOOD, BAD = np.zeros((2, 3)), np.array([[0.0, 0, 0], [np.nan, 0, 0]])

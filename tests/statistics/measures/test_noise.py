@@ -19,11 +19,8 @@ EACH = pytest.mark.parametrize("draw", KINDS.values(), ids=KINDS)
 
 @EACH
 def test_another_seed_pass_or_site_draws_another_that_does_not_follow_from_it(draw):
-    places = [
-        {"seed": seed, "number": number, "site": site}
-        for seed, number, site in product((0, 1, 8, 2**63), (0, 1, 2), (0, 1, 2))
-    ]
-    drawn = np.array([draw((4000,), **place) for place in places])
+    places = list(product((0, 1, 8, 2**63), (0, 1, 2), (0, 1, 2)))
+    drawn = np.array([draw((4000,), **dict(zip(PLACE, at, strict=True))) for at in places])
     between = np.corrcoef(drawn) - np.eye(len(places))
     assert np.abs(between).max() < 5.5 / np.sqrt(4000)
     # Nor is one stream another that begins elsewhere, as of generators that count runs.

@@ -43,14 +43,11 @@ def same(one, other):
 
 
 def test_columns_of_passes_are_added_to_the_others_in_any_order(plain, records):
-    size = sum(array.nbytes for array in plain.to_arrays().values()) / N_SAMPLES
-    assert size < 400, "a record is a few hundred bytes"
     assert records.uncertainty.keys() == plain.uncertainty.keys() | COLUMNS.uncertainty.keys()
     for family in ("uncertainty", "mean_log_probability", "mean_label_rank"):
         for name, values in getattr(COLUMNS, family).items():
             np.testing.assert_array_equal(getattr(records, family)[name], values)
     assert plain.mean_label_rank == {}
-    assert "dropout_variance" not in plain.uncertainty
     of_members = averaged_columns("ensemble_variance", LOG_P[:, ::-1], LABELS)
     found = plain.with_passes(OF_DROPOUT).with_passes(of_members)
     same(found, plain.with_passes(of_members).with_passes(OF_DROPOUT))
@@ -62,8 +59,6 @@ def test_records_survive_a_file_of_plain_arrays(records):
     buffer.seek(0)
     with np.load(buffer, allow_pickle=False) as arrays:
         same(Records.from_arrays(arrays), records)
-    names = {"uncertainty_dropout_variance@5", f"{MEAN}@12", f"{RANK}@1"}
-    assert names <= records.to_arrays().keys()
 
 
 def test_taking_joining_and_taking_back_gives_the_same_records(records):

@@ -15,15 +15,15 @@ TARGETS = st.sampled_from([(0.99, 0.95), (0.9, 0.5), (0.8,), (0.75, 0.5, 0.25)])
 def brute_force(uncertainty, hits, targets):
     """Try every value as the end of each cell, the largest first."""
     start, ends = -np.inf, []
+
+    def meets(end, target):
+        cell = (uncertainty > start) & (uncertainty <= end)
+        return hits[cell].sum() >= target * cell.sum() - 1e-9
+
     for target in targets:
-        found = None
-        for end in np.unique(uncertainty[uncertainty > start])[::-1]:
-            cell = (uncertainty > start) & (uncertainty <= end)
-            if hits[cell].sum() >= target * cell.sum() - 1e-9:
-                found = end
-                break
-        ends.append(found)
-        start = start if found is None else found
+        values = np.unique(uncertainty[uncertainty > start])[::-1]
+        ends.append(next((end for end in values if meets(end, target)), None))
+        start = start if ends[-1] is None else ends[-1]
     return ends
 
 

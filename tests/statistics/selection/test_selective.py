@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sample_strategies import judged_uncertainties
+from sample_strategies import calibrated, judged_uncertainties
+from scipy.special import log_softmax
 from scipy.stats import binom
 
 from howsure.statistics.bins.edges import UNDERFLOW
@@ -130,12 +131,9 @@ def test_few_samples_do_not_show_that_more_would_prove_nothing():
     """Four classes, right in 75 of 100; the surest fifth is wrong in 26 of 1,000."""
     target, unknown, proven = SelectiveTarget(0.05), 0, 0
     for seed in range(40):
-        rng = np.random.default_rng(seed)
-        logits = rng.normal(0, 2.6, (12_000, 4))
-        p = np.exp(logits)
-        p /= p.sum(axis=1, keepdims=True)
-        hits = (p.cumsum(axis=1) > rng.random((12_000, 1))).argmax(axis=1) == p.argmax(axis=1)
-        values = -np.log(p.max(axis=1)).astype(np.float32)
+        logits, labels = calibrated(12_000, n_classes=4, spread=2.6, seed=seed)
+        hits = logits.argmax(axis=1) == labels
+        values = -log_softmax(logits, axis=1).max(axis=1).astype(np.float32)
         few = fit_selective(ranking_of(values[:300], hits[:300]), target)
         assert not few.out_of_reach
         if few.threshold is None and few.labels_missing is None:

@@ -72,21 +72,16 @@ def test_repeated_rows_in_groups_prove_no_more_than_the_rows():
     fitted = grouped(rng, n_groups=2000, sizes=(1,), spread=0)
     rows = grouped(rng, n_groups=300, sizes=(1,), spread=0, worse=0.4)
     places = np.repeat(np.arange(300), 12)
-    repeated = rows[0][places], rows[1][places]
-    once, grouped_rows, as_one = p_values(
-        fitted,
-        rows,
-        (*repeated, SampleDesign(groups=places)),
-        (*repeated, SampleDesign(groups=np.arange(places.size))),
-    )
+    designs = SampleDesign(groups=places), SampleDesign(groups=np.arange(places.size))
+    repeated = [(rows[0][places], rows[1][places], design) for design in designs]
+    once, grouped_rows, as_one = p_values(fitted, rows, *repeated)
     assert grouped_rows == pytest.approx(once, rel=0.1)
     assert as_one < once / 10
 
 
 def test_answers_that_are_all_right_differ_only_if_errors_were_to_be_expected():
     fitted = grouped(np.random.default_rng(3), n_groups=1000, sizes=(1,), spread=0)
-    few, many = p_values(
-        fitted,
-        *((fitted[0][:n], np.full(n, True), SampleDesign(groups=np.arange(n))) for n in (10, 400)),
-    )
+    designs = [SampleDesign(groups=np.arange(n)) for n in (10, 400)]
+    right = [(fitted[0][own.groups], own.groups >= 0, own) for own in designs]
+    few, many = p_values(fitted, *right)
     assert few >= 0.01 > many
