@@ -10,7 +10,7 @@ from service.graph.describe import class_labels
 INT64, STRING = TensorProto.INT64, TensorProto.STRING
 
 
-def classifier(outputs, *, operator="LinearClassifier", **attributes):
+def classifier(outputs, operator="LinearClassifier", **attributes):
     return node(operator, ["x"], outputs, domain="ai.onnx.ml", **attributes)
 
 

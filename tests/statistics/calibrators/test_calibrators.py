@@ -29,16 +29,15 @@ def test_isotonic_regression_is_that_of_scikit_learn(tied):
     np.testing.assert_allclose(fitted.probability(x), expected.predict(x), atol=1e-9)
 
 
-def test_raw_softmax_is_the_mass_of_the_top_classes_and_learns_nothing():
+def test_raw_softmax_is_the_mass_of_the_top_classes():
     logits = np.random.default_rng(3).normal(size=(50, 8)) * 4.0
     records = records_of(logits, np.zeros(50, np.int64), top_k=(1, 3))
     descending = np.sort(softmax(logits, axis=1), axis=1)[:, ::-1]
     raw = BASELINES["raw_softmax"]
     for k in (1, 3):
         samples = EventSamples(records, k)
-        said = raw.fit(samples, np.arange(0))(samples)
-        np.testing.assert_allclose(said.probability, descending[:, :k].sum(axis=1), rtol=1e-6)
-    assert not raw.learns
+        probability = raw.fit(samples, np.arange(0))(samples).probability
+        np.testing.assert_allclose(probability, descending[:, :k].sum(axis=1), rtol=1e-6)
 
 
 def test_raw_softmax_ranks_confident_samples_where_the_probability_is_one():
@@ -47,9 +46,9 @@ def test_raw_softmax_ranks_confident_samples_where_the_probability_is_one():
     flushed.uncertainty["neg_log_topk_mass_1"][:] = np.float32([0.0, 1e-40, 2e-37])
     certain = records_of(np.outer([50.0, 60.0, 70.0], np.eye(6)[0]), np.zeros(3, np.int64))
     samples = [EventSamples(records, 1) for records in (certain, flushed)]
-    said, tied = (BASELINES["raw_softmax"].fit(one, ALL)(one) for one in samples)
-    assert (said.probability == 1.0).all()
-    assert (np.diff(said.uncertainty) < 0.0).all()
+    sure, tied = (BASELINES["raw_softmax"].fit(one, ALL)(one) for one in samples)
+    assert (sure.probability == 1.0).all()
+    assert (np.diff(sure.uncertainty) < 0.0).all()
     assert tied.uncertainty[0] == tied.uncertainty[1] < tied.uncertainty[2]
 
 

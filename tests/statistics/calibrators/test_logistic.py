@@ -21,10 +21,7 @@ from howsure.statistics.calibrators.logistic import (
 from howsure.statistics.fit.baselines import BASELINES
 from howsure.statistics.fit.event_samples import ALL, EventSamples
 
-
-@pytest.fixture(scope="module")
-def records():
-    return simulated_records(2000, seed=4, sharpness=2.0)
+RECORDS = simulated_records(2000, seed=4, sharpness=2.0)
 
 
 def by_scikit_learn(features, hits):
@@ -34,8 +31,8 @@ def by_scikit_learn(features, hits):
 
 
 @pytest.mark.parametrize("k", [1, 5])
-def test_quadratic(records, k):
-    samples = EventSamples(records, k)
+def test_quadratic(k):
+    samples = EventSamples(RECORDS, k)
     x = samples.log_odds
     expected = by_scikit_learn(np.stack([x, x**2], axis=1), samples.hits)
     found = fit_quadratic_logistic(x, samples.hits).log_odds(quadratic_features(x))
@@ -46,8 +43,8 @@ def test_quadratic(records, k):
 
 
 @pytest.mark.parametrize("k", [1, 5])
-def test_beta_calibration(records, k):
-    samples = EventSamples(records, k)
+def test_beta_calibration(k):
+    samples = EventSamples(RECORDS, k)
     features = np.stack([-samples.neg_log_mass, -samples.log_rest], axis=1)
     fitted = fit_beta_calibration(-samples.neg_log_mass, samples.log_rest, samples.hits)
     assert (fitted.slopes >= 0.0).all()
@@ -60,18 +57,13 @@ def test_beta_calibration(records, k):
 
 def test_beta_calibration_never_falls_with_confidence():
     """Labels that are right where the model doubts: both slopes come out negative or zero."""
-    logits_certain = simulated_records(300, seed=1)
-    order = np.argsort(logits_certain.uncertainty["neg_log_pmax"])
-    ranks = np.zeros(300, dtype=np.int32)
-    ranks[order[:150]] = 1
-    records = records_with_ranks(ranks)
-    object.__setattr__(records, "uncertainty", logits_certain.uncertainty)
+    records = simulated_records(300, seed=1)
+    order = np.argsort(records.uncertainty["neg_log_pmax"])
+    records.label_rank[order] = np.arange(300) < 150
     samples = EventSamples(records, 1)
     fitted = BASELINES["beta_calibration"].fit(samples, ALL)
-    assert fitted.parameters["a"] >= 0.0
-    assert fitted.parameters["b"] >= 0.0
-    confident_first = fitted(samples).probability[order]
-    assert (np.diff(confident_first) <= 1e-12).all()
+    assert min(fitted.parameters["a"], fitted.parameters["b"]) >= 0.0
+    assert (np.diff(fitted(samples).probability[order]) <= 1e-12).all()
 
 
 @pytest.mark.parametrize("rank", [0, 1])

@@ -73,10 +73,9 @@ def test_a_calibrated_world_leaves_the_band_once_in_a_hundred_times(lookup, runs
 
 @pytest.mark.parametrize("off", [-0.1, 0.1])
 def test_a_curve_that_is_wrong_is_not_explained_by_chance(off):
-    rng = np.random.default_rng(3)
+    rng, folds = np.random.default_rng(3), np.arange(2000) % 10
     (fitted, hits), judged = drawn_set(rng, 2000), drawn_set(rng, 2000)
     table = fit_bin_table(fitted, hits, n_bins=10, lookup="smooth")
-    folds = np.arange(2000) % 10
     assert evaluation_band(table, fitted, *judged, seed=0).consistent
     moved = np.clip(table.curve.probability + off, 0.0, 1.0)
     ends = {"lower": np.zeros_like(moved), "upper": np.ones_like(moved)}
@@ -85,8 +84,7 @@ def test_a_curve_that_is_wrong_is_not_explained_by_chance(off):
     assert not evaluation_band(wrong, fitted, *judged, seed=0).consistent
     observed = ece(wrong, fitted, hits)
     assert not cross_validated_band(wrong, fitted, folds, observed=observed, seed=0).consistent
-    predictions = predict_with_table(wrong, *judged)
-    assert ece_permutation_test(wrong, predictions, rng=rng) < 0.001
+    assert ece_permutation_test(wrong, predict_with_table(wrong, *judged), rng=rng) < 0.001
 
 
 def mean_error_of_folds(uncertainty, hits, folds, *, n_bins):

@@ -98,10 +98,9 @@ def test_no_alarm_on_calibrated_scores(n_samples, mean, decimals):
 def test_few_alarms_on_scores_that_are_just_useful():
     """AUROC of 0.6: the weakest score for which alarms are bounded."""
     rng, alarms = np.random.default_rng(4), 0
-    for n_samples in (400, 1000, 4000):
-        for _ in range(300):
-            correct = rng.random(n_samples) < 0.5
-            alarms += bool(codes(rng.normal(size=n_samples) + 0.36 * correct, correct))
+    for n_samples in np.repeat([400, 1000, 4000], 300):
+        correct = rng.random(n_samples) < 0.5
+        alarms += bool(codes(rng.normal(size=n_samples) + 0.36 * correct, correct))
     assert alarms <= 4
 
 

@@ -1,6 +1,7 @@
 """The fit as a whole: its options, what serves, the guarantee, and methods that do not serve."""
 
 from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -59,20 +60,16 @@ def test_options_reach_what_is_decided(fit):
             assert tuple(measure.ood_thresholds) == (0.9, 0.95, 0.97, 0.99)
             assert measure.guarantee.alpha == pytest.approx(0.1)
             (selective,) = measure.selective
-            judged = selective.evaluation  # by the same samples
-            assert (judged.n_accepted, judged.n_errors) == (
-                selective.n_accepted,
-                selective.n_errors,
-            )
+            judged, own = vars(selective.evaluation), vars(selective)  # by the same samples
+            assert all(judged[name] == own[name] for name in ("n_accepted", "n_errors"))
 
 
 def test_the_mass_of_the_event_serves_among_equals():
     """On Top-1 the two are the same number."""
     records = simulated_records(200, seed=2)
-    for measures in (("neg_log_topk_mass", "neg_log_pmax"), ("neg_log_pmax", "neg_log_topk_mass")):
+    for measures in permutations(("neg_log_topk_mass", "neg_log_pmax")):
         options = FitOptions(top_k=(1,), measures=measures, bins=4, folds=2)
-        fit = fit_calibration(records, options=options)
-        assert fit.events[1].served == "neg_log_topk_mass"
+        assert fit_calibration(records, options=options).events[1].served == "neg_log_topk_mass"
 
 
 def test_the_fewest_bins_within_a_standard_error_are_fitted_beside_a_curve_too(records, fit):
@@ -122,20 +119,17 @@ def guarantee_of(records, **options):
 
 def test_the_guarantee_counts_the_bins_compared(records):
     """Auto tries 1, 2, 5, 10, 15, 20 bins of 600 samples: 53 bins, of each measure."""
-    two = {"measures": ("entropy", "margin")}
-    assert guarantee_of(records, **two).n_compared == 53 * 2
-    assert guarantee_of(records, serve={1: "entropy"}, **two).n_compared == 53
-    assert guarantee_of(records, bins=6, **two).n_compared == 6 * 2
-    assert guarantee_of(records, bins=6).n_compared == 6
-    assert guarantee_of(records, bins=6, serve={1: "entropy"}, **two).n_compared == 6
+    two, named = {"measures": ("entropy", "margin")}, {"serve": {1: "entropy"}}
+    ways = (two, two | named, two | {"bins": 6}, {"bins": 6}, two | named | {"bins": 6})
+    compared = [guarantee_of(records, **options).n_compared for options in ways]
+    assert compared == [53 * 2, 53, 6 * 2, 6, 6]
 
 
 def test_the_guarantee_is_that_of_the_step_table_whatever_is_served(records):
     step = guarantee_of(records, bins=6, lookup="step")
     assert step.width is not None
-    assert guarantee_of(records, bins=6, lookup="smooth") == step
-    assert guarantee_of(records, bins=6, lookup="interpolated") == step
-    assert guarantee_of(records, bins=6, monotone=True) == step
+    for served in ({"lookup": "smooth"}, {"lookup": "interpolated"}, {"monotone": True}):
+        assert guarantee_of(records, bins=6, **served) == step
 
 
 def test_ties_that_an_edge_cuts_end_the_guarantee(records):

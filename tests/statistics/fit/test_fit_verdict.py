@@ -14,10 +14,12 @@ from howsure.statistics.fit.verdict import reach_verdict
 OPTIONS = FitOptions(top_k=(1,), bins=4, folds=2, measures=("entropy",))
 
 
+RECORDS = simulated_records(200, seed=2, top_k=(1,))
+
+
 @pytest.fixture(scope="module")
 def event():
-    records = simulated_records(200, seed=2, top_k=(1,))
-    return fit_calibration(records, options=OPTIONS, evaluation=records).events[1]
+    return fit_calibration(RECORDS, options=OPTIONS, evaluation=RECORDS).events[1]
 
 
 def verdict_with(event, bins, difference=None, **baselines):
@@ -72,7 +74,7 @@ def test_without_folds_nothing_is_compared(event):
     assert (verdict.best, verdict.cross_validation) == (None, None)
 
 
-@pytest.mark.parametrize("evaluation", [None, simulated_records(200, seed=2, top_k=(1,))])
+@pytest.mark.parametrize("evaluation", [None, RECORDS])
 def test_methods_are_not_compared_on_an_event_rarer_than_folds(evaluation):
     """Three folds of two failures rank methods by chance: not even a clear lead is a warning."""
     records, options = records_with_ranks([0] * 98 + [1] * 2), replace(OPTIONS, folds=3)
@@ -87,7 +89,6 @@ def test_the_evaluation_set_is_judged_sample_by_sample(event):
     found = event.verdict.evaluation
     losses = {name: b.evaluation["nll"] for name, b in event.baselines.items()}
     losses["bins"] = event.measures[event.served].evaluation["nll"]
-    assert found.best == min(losses, key=losses.get)
-    assert found.nll == losses[found.best]
+    assert (found.best, found.nll) == min(losses.items(), key=lambda item: item[1])
     assert found.difference.pairs == 200
     assert found.difference.mean == pytest.approx(losses[found.rival] - losses[found.best])
