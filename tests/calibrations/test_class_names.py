@@ -9,7 +9,7 @@ import pytest
 from classifier_files import skl2onnx_model
 from refusals import assert_refused
 from remedy_lines import followed
-from running_service import calibrate, calibrated, dry_run, evaluate, npz
+from running_service import calibrated, dry_run, evaluate, npz
 from sklearn.linear_model import LogisticRegression
 
 from howsure.remedies import remedy_of
@@ -94,14 +94,14 @@ def test_integers_that_the_model_has_as_names_are_names(client, own, written) ->
     assert result["events"]["1"]["accuracy"] == pytest.approx(made["accuracy"]["1"])
 
 
-@pytest.mark.parametrize("kind", ["U", "S"])
-def test_names_in_arrays_are_read_as_in_tables(client, kind) -> None:
-    made = calibrated(client, model=model_of(OWN), calibration=arrays(labelled(OWN).astype(kind)))
-    assert made["accuracy"]["1"] > 0.9
-    assert made["data"]["class_counts"] == np.bincount(CLASS).tolist()
-    unknown = labelled(OWN).astype(kind)
-    unknown[7] = "brass"
-    answer = calibrate(client, model=model_of(OWN), calibration=arrays(unknown))
+def test_names_in_arrays_are_read_as_in_tables(client) -> None:
+    names, model = labelled(OWN), model_of(OWN)
+    for kind in ("U", "S"):
+        tried = dry_run(client, arrays(names.astype(kind)), model=model).json()
+        assert tried["accuracy"]["value"] > 0.9
+        assert tried["data"]["class_counts"] == np.bincount(CLASS).tolist()
+    names[7] = "brass"
+    answer = dry_run(client, arrays(names.astype(kind)), model=model)
     assert_refused(answer, "calibration", "brass", "bronze")
 
 
@@ -117,7 +117,7 @@ def test_a_note_tells_which_order_the_names_have(client) -> None:
 
 @pytest.mark.parametrize("own", [[1, 2, 3], [0, 1, 3]], ids=["from 1", "with a gap"])
 def test_integers_that_the_model_lacks_are_no_indices(client, own) -> None:
-    answer = calibrate(client, model=model_of(own), calibration=csv(CLASS))
+    answer = dry_run(client, csv(CLASS), model=model_of(own))
     assert_refused(answer, None, ", ".join(map(str, own)), "class_map")
 
 
@@ -131,14 +131,9 @@ def test_integers_that_nobody_knows_name_class_map(client, written, added) -> No
 
 
 def test_an_evaluation_set_has_the_classes_of_the_calibration(client) -> None:
-    config = {"classes": NAMES}
-    made = calibrated(client, config, model=model_of([0, 1, 2]), calibration=csv(CLASS))
     capitals = csv(labelled([name.title() for name in NAMES]))
-    response = evaluate(client, made["id"], "capitals", capitals)
-    assert_refused(response, None, "did you mean")
-
-
-NO_CONFIG = CalibrationConfig()
+    parts = {"model": model_of([0, 1, 2]), "evaluation": capitals}
+    assert_refused(dry_run(client, csv(CLASS), **parts, classes=NAMES), None, "did you mean")
 
 
 def info(class_map: dict[str, int] | None) -> DatasetInfo:

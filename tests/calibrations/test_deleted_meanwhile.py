@@ -2,15 +2,18 @@
 
 import dataclasses
 import os
+import shutil
 import signal
+from contextlib import contextmanager
+from functools import partial
 
 import pytest
-from databases import BOTH_DIALECTS
+from databases import put_sqlite_file
 from job_workspaces import (
     calibrate,
     inputs_set,
-    logits_set,
     predictor_of,
+    reread,
     succeed,
     workspace_on,
 )
@@ -25,6 +28,7 @@ from service.exports.export import exported_file
 from service.jobs.acceptance import CallContext
 from service.reports.comparison.compare import compare_calibrations
 from service.storage.artifact_store import ArtifactStore
+from service.storage.database import open_database
 
 pytestmark = pytest.mark.process
 NAME = "calibration"
@@ -50,16 +54,39 @@ class ForgetfulStore(WrappedStore):
         return super().get_bytes(key, sha256)
 
 
-@pytest.fixture
-def workspace(database, tmp_path):
-    with workspace_on(database, tmp_path, max_processes=1) as made:
-        yield made
-
-
-def calibrated(workspace, *, seed: int = 0):
+def calibrated(workspace, *, seed: int):
+    sets = {"evaluation": inputs_set(60, seed=9)}
     onnx_model = linear(weights(seed=seed)).SerializeToString()
-    job = calibrate(workspace, inputs_set(300), onnx_model=onnx_model)
-    return succeed(workspace, job)
+    return succeed(workspace, calibrate(workspace, inputs_set(60), onnx_model=onnx_model, **sets))
+
+
+@contextmanager
+def opened(folder):
+    database = open_database(f"sqlite:///{folder / 'howsure.sqlite3'}")
+    with workspace_on(database, folder, max_processes=1) as workspace:
+        yield workspace
+    database.dispose()
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory):
+    """A folder with three versions, of which two have the same model, and their rows."""
+    folder = tmp_path_factory.mktemp("versions")
+    put_sqlite_file(f"sqlite:///{folder / 'howsure.sqlite3'}")
+    with opened(folder) as workspace:
+        return folder, [calibrated(workspace, seed=seed) for seed in (0, 0, 1)]
+
+
+@pytest.fixture
+def workspace(template, tmp_path):
+    shutil.copytree(template[0], tmp_path, dirs_exist_ok=True)
+    with opened(tmp_path) as workspace:
+        yield workspace
+
+
+@pytest.fixture
+def versions(template, workspace):
+    return [reread(workspace, row) for row in template[1]]
 
 
 def ask(workspace, reference):
@@ -80,88 +107,76 @@ def exported(workspace, reference):
         return found.path.read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("read", "was_exported"), [(ask, False), (exported, False), (exported, True)]
-)
-def test_a_version_deleted_while_it_is_read_is_not_found(workspace, read, was_exported) -> None:
-    row = calibrated(workspace)
-    if was_exported:
-        assert exported(workspace, f"{NAME}@1")
-    slow = reading_through(workspace, deleting(workspace, row))
-    with pytest.raises(NotFound):
-        read(slow, f"{NAME}@1")
+def test_a_version_deleted_while_it_is_read_is_not_found(workspace, versions) -> None:
+    assert exported(workspace, f"{NAME}@1")
+    for row, read in zip(versions, (exported, exported, ask), strict=True):
+        slow = reading_through(workspace, deleting(workspace, row))
+        with pytest.raises(NotFound):
+            read(slow, f"{NAME}@{row.version}")
 
 
-@pytest.mark.parametrize(("read", "role"), [(ask, "model"), (exported, "samples")])
-def test_a_lost_file_is_reported_as_damage_without_its_key(workspace, read, role) -> None:
-    row = calibrated(workspace)
-    keys = [artifact.key for artifact in row.artifacts if artifact.role == role]
-    slow = reading_through(workspace, lambda: workspace.artifacts.delete(keys))
-    with pytest.raises(ArtifactDamaged) as caught:
-        read(slow, f"{NAME}@1")
-    assert str(row.id) not in caught.value.message
+def test_a_lost_file_is_reported_as_damage_without_its_key(workspace, versions) -> None:
+    for row, read, role in zip(versions, (ask, exported), ("model", "samples"), strict=False):
+        keys = [artifact.key for artifact in row.artifacts if artifact.role == role]
+        slow = reading_through(workspace, partial(workspace.artifacts.delete, keys))
+        with pytest.raises(ArtifactDamaged) as caught:
+            read(slow, f"{NAME}@{row.version}")
+        assert str(row.id) not in caught.value.message
 
 
-def test_a_name_means_the_next_version_if_one_is_deleted_while_it_loads(workspace) -> None:
-    calibrated(workspace)
-    second = calibrated(workspace, seed=1)
-    slow = reading_through(workspace, deleting(workspace, second))
-    assert ask(slow, NAME)["calibration"]["version"] == 1
+def test_a_name_means_the_next_version_if_one_is_deleted_while_it_loads(
+    workspace, versions
+) -> None:
+    slow = reading_through(workspace, deleting(workspace, versions[2]))
+    assert ask(slow, NAME)["calibration"]["version"] == 2
 
 
-@pytest.mark.parametrize("seed", [0, 1], ids=["the same model", "another model"])
+@pytest.mark.parametrize("seed", [1, 2], ids=["the same model", "another model"])
 def test_a_new_calibration_answers_under_the_name_of_a_deleted_one(
-    workspace, monkeypatch, seed
+    workspace, versions, monkeypatch, seed
 ) -> None:
     """The deleted one's model is about to be loaded."""
-    first = calibrated(workspace)
     made = []
     spawner = workspace.runners._spawner
     take = spawner.take
 
     def take_late():
         monkeypatch.setattr(spawner, "take", take)
-        deleting(workspace, first)()
+        deleting(workspace, versions[2])()
         made.append(calibrated(workspace, seed=seed))
         return take()
 
     monkeypatch.setattr(spawner, "take", take_late)
     with predictor_of(workspace) as predictor:
         answer = predictor.ask(NAME, rows(3).tolist())["calibration"]
-        assert answer["id"] == str(made[0].id) != str(first.id)
+        assert answer["id"] == str(made[0].id) != str(versions[2].id)
         assert predictor.ask(NAME, rows(3).tolist())["calibration"] == answer
 
 
-def test_a_model_outlives_the_version_that_it_was_loaded_for(workspace) -> None:
-    first, second = calibrated(workspace), calibrated(workspace)
+def test_a_model_outlives_the_version_that_it_was_loaded_for(workspace, versions) -> None:
     with predictor_of(workspace) as predictor:
         assert predictor.ask(f"{NAME}@1", rows(3).tolist())
-        deleting(workspace, first)()
-        assert predictor.ask(NAME, rows(3).tolist())["calibration"]["id"] == str(second.id)
+        deleting(workspace, versions[0])()
+        answer = predictor.ask(f"{NAME}@2", rows(3).tolist())
+        assert answer["calibration"]["id"] == str(versions[1].id)
         with pytest.raises(NotFound):
             predictor.ask(f"{NAME}@1", rows(3).tolist())
 
 
-@BOTH_DIALECTS
-def test_a_version_deleted_while_it_answers_is_not_found(workspace) -> None:
-    row = calibrated(workspace)
+def test_a_version_deleted_while_it_answers_is_not_found(workspace, versions) -> None:
     with predictor_of(workspace) as predictor:
-        assert predictor.ask(NAME, rows(3).tolist())
+        assert predictor.ask(f"{NAME}@3", rows(3).tolist())
         child = predictor.models.states()[0].pid
         os.kill(child, signal.SIGSTOP)
-        prediction = predictor.begin(NAME, rows(3).tolist())
+        prediction = predictor.begin(f"{NAME}@3", rows(3).tolist())
         assert wait_until(lambda: predictor.models.running == 1)
-        deleting(workspace, row)()
+        deleting(workspace, versions[2])()
         os.kill(child, signal.SIGKILL)
         with pytest.raises(NotFound):
             prediction.result(60)
 
 
-def test_a_calibration_deleted_while_it_is_compared_is_not_found(workspace) -> None:
-    jobs = [
-        succeed(workspace, calibrate(workspace, logits_set(), evaluation=logits_set(seed=9)))
-        for _ in range(2)
-    ]
-    slow = reading_through(workspace, deleting(workspace, jobs[0]))
+def test_a_calibration_deleted_while_it_is_compared_is_not_found(workspace, versions) -> None:
+    slow = reading_through(workspace, deleting(workspace, versions[0]))
     with pytest.raises(NotFound):
-        compare_calibrations(slow, jobs[0].tenant_id, [f"{NAME}@1", f"{NAME}@2"])
+        compare_calibrations(slow, versions[0].tenant_id, [f"{NAME}@1", f"{NAME}@2"])

@@ -9,10 +9,10 @@ import httpx
 import numpy as np
 import pytest
 from bins_documents import exported
-from dataset_files import write_parquet
+from dataset_files import check_refused, write_parquet
 from refusals import assert_refused
 from request_formats import in_json, infer
-from running_service import JSON, NPZ, calibrate, calibrated, evaluate, npz, send
+from running_service import JSON, NPZ, calibrate, calibrated, dry_run, evaluate, npz, send
 
 rng = np.random.default_rng(33)
 ROWS = 400
@@ -22,6 +22,7 @@ RIGHT = CORRECT.astype(int)
 CSV = {"Content-Type": "text/csv"}
 CONFIG = {"bins": 5, "folds": 2, "lookup": "step"}
 HTML = {"Accept": "text/html"}
+OF_PAIRS = {"measures": None, "top_k": None}
 
 
 def csv(**columns: Any) -> bytes:
@@ -51,18 +52,16 @@ def judge(client) -> dict[str, Any]:
 
 
 def as_parquet(tmp_path, scores) -> bytes:
-    write_parquet(tmp_path / "pairs.parquet", {"score": scores, "correct": CORRECT})
+    write_parquet(tmp_path / "pairs.parquet", {"confidence": scores, "correct": CORRECT})
     return (tmp_path / "pairs.parquet").read_bytes()
 
 
 WORDS = np.where(CORRECT, "Yes", "no")
 # How pairs are written, and what their scores are multiplied with; those below 0 are negative.
 FORMATS = {
-    "csv": (lambda _, scores: pairs(scores), 1.0),
-    "confidence": (lambda _, scores: csv(confidence=scores, correct=RIGHT), 12.0),
     "words": (lambda _, s: csv(question=["how?"] * ROWS, score=s, correct=WORDS), -400.0),
     "parquet": (as_parquet, 12.0),
-    "npz": (lambda _, scores: npz(score=scores.astype(np.float32), correct=CORRECT), -400.0),
+    "npz": (lambda _, s: npz(score=s.astype(np.float32), correct=CORRECT), 1.0),
 }
 
 
@@ -76,13 +75,13 @@ def test_pairs_are_calibrated_and_answered(client, tmp_path, file_format) -> Non
     assert resource["config"]["top_k"] == [1]
     assert resource["accuracy"]["1"] == pytest.approx(CORRECT.mean())
 
-    asked = np.quantile(scores, [0.95, 0.5, 0.05])
-    rows = predictions(client, resource["id"], asked)
+    answered = np.quantile(scores, [0.95, 0.5, 0.05])
+    rows = predictions(client, resource["id"], answered)
     assert [set(row) for row in rows] == [{"top1", "out_of_distribution", "abstain"}] * 3
     sure, middle, unsure = (row["top1"] for row in rows)
     assert sure["probability"] > middle["probability"] > unsure["probability"]
     assert (sure["bin"], unsure["bin"]) == (0, 4)
-    assert sure["uncertainty"] == pytest.approx(-asked[0], rel=1e-6)
+    assert sure["uncertainty"] == pytest.approx(-answered[0], rel=1e-6)
     low, high = sure["interval"]
     assert low <= CORRECT[scores >= np.quantile(scores, 0.8)].mean() <= high
 
@@ -120,13 +119,12 @@ def sent(client, reference: str, form: str, scores: Any) -> httpx.Response:
     return send(client, reference, content, kind)
 
 
-@pytest.mark.parametrize(
-    "form", ["npz", "npz of score", "csv", "csv of pairs", "csv of confidence"]
-)
-def test_files_of_scores_are_answered_alike(client, judge, form) -> None:
-    response = sent(client, judge["id"], form, SCORES[:4])
-    assert response.status_code == httpx.codes.OK, response.text
-    assert response.json()["predictions"] == predictions(client, judge["id"], SCORES[:4])
+def test_files_of_scores_are_answered_alike(client, judge) -> None:
+    expected = predictions(client, judge["id"], SCORES[:4])
+    for form in ("npz", "npz of score", "csv", "csv of pairs", "csv of confidence"):
+        response = sent(client, judge["id"], form, SCORES[:4])
+        assert response.status_code == httpx.codes.OK, response.text
+        assert response.json()["predictions"] == expected, form
 
 
 def test_the_open_inference_protocol_takes_scores(client, judge) -> None:
@@ -153,10 +151,10 @@ def test_a_misspelled_column_of_a_further_set_is_refused(client, judge) -> None:
 
 def test_pages_show_pairs_and_examples_that_are_answered(client, judge) -> None:
     pages = f"/pages/calibrations/{judge['id']}"
-    report = {"calibration": judge["id"]}
-    texts = {"": client.get("/report", params=report, headers=HTML).raise_for_status().text}
-    for page in ("try", "integrate", "measures", "operating-point", "samples"):
-        texts[page] = client.get(f"{pages}/{page}", headers=HTML).raise_for_status().text
+    texts = {
+        page: client.get(f"{pages}/{page}", headers=HTML).raise_for_status().text
+        for page in ("try", "integrate", "measures", "operating-point")
+    }
     assert not [page for page, text in texts.items() if "predicted class" in text]
     bodies = re.findall(r"-d '([^']*)'", html.unescape(texts["integrate"]))
     for path, body in zip(("/predict", "/v2/models/judge/infer"), bodies, strict=True):
@@ -187,9 +185,9 @@ BAD = [
 
 
 @pytest.mark.parametrize(("columns", "location", "named"), BAD)
-def test_bad_pairs_are_one_clear_problem(client, columns, location, named) -> None:
-    response = calibrate(client, calibration=csv(**columns))
-    assert_refused(response, f"calibration.{location}", named)
+def test_bad_pairs_are_one_clear_problem(tmp_path, columns, location, named) -> None:
+    (tmp_path / "pairs.csv").write_bytes(csv(**columns))
+    check_refused(tmp_path / "pairs.csv", f".{location}", named)
 
 
 @pytest.mark.parametrize(
@@ -248,22 +246,20 @@ def test_an_evaluation_set_on_another_scale_is_refused(
 ) -> None:
     response = calibrate(client, calibration=pairs(calibration), evaluation=pairs(evaluation))
     assert_refused(response, location)
-    made(client, pairs(calibration), name="scaled")
-    assert_refused(evaluate(client, "scaled", "other", pairs(evaluation)), location)
-    assert evaluate(client, "scaled", f"as {location}", pairs(calibration)).is_success
+    scaled = made(client, pairs(calibration))["id"]
+    assert_refused(evaluate(client, scaled, "other", pairs(evaluation)), location)
 
 
-@pytest.mark.parametrize("lookup", ["step", "smooth", "interpolated"])
-def test_unbounded_scores_beyond_the_known_ones_are_marked(client, lookup) -> None:
+def test_unbounded_scores_beyond_the_known_ones_are_marked(client) -> None:
     scores = (12 * SCORES - 9).round(3)
-    resource = made(client, pairs(scores), lookup=lookup)
+    resource = made(client, pairs(scores), lookup="interpolated")
     document = exported(client, resource["id"])
     imported = client.post("/calibrations/import", json=document).json()
-    asked = [scores.max(), scores.max() + 0.01, 90.0, np.median(scores), -90.0]
-    first = predictions(client, resource["id"], asked)
+    sent_scores = [scores.max(), scores.max() + 0.01, 90.0, np.median(scores), -90.0]
+    first = predictions(client, resource["id"], sent_scores)
     for reference in (resource["id"], imported["id"]):
-        rows = predictions(client, reference, asked * 20)
-        assert [row["top1"] for row in rows[:5]] == [row["top1"] for row in first]
+        rows = predictions(client, reference, sent_scores * 20)
+        assert rows == first * 20
         flags = [row["out_of_distribution"] for row in rows]
         assert flags == [False, True, True, False, True] * 20
 
@@ -285,7 +281,8 @@ def test_a_further_set_is_read_on_the_scale_of_the_calibration_set(client) -> No
 def test_columns_that_are_not_read_are_named(client) -> None:
     ids = np.arange(ROWS) // 5
     for column, named in (("doc_id", ("`doc_id`", "`group`")), ("group", ())):
-        warnings = made(client, pairs(confidence=SCORES, **{column: ids}))["warnings"]
+        content = pairs(confidence=SCORES, **{column: ids})
+        warnings = dry_run(client, content, **OF_PAIRS).json()["warnings"]
         (note,) = (warning for warning in warnings if "not read" in warning)
         assert all(name in note for name in ("`confidence`", *named))
         assert ("`group`" in note) == bool(named)
