@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sample_strategies import judged_uncertainties, uncertainties
 
@@ -36,8 +36,13 @@ INTERVAL_OPTIONS = st.builds(
 )
 
 
+# A bound of 3e-28 at the last knot, which rounds to one below 0.
+ALL_BUT_ONE = np.float32([-8] * 8 + [1]), np.arange(9) < 8
+
+
 @WAYS
 @given(judged_uncertainties(), uncertainties(), st.integers(1, 40), INTERVAL_OPTIONS)
+@example(ALL_BUT_ONE, ALL_BUT_ONE[0], 1, IntervalOptions())
 def test_the_interval_holds_the_probability_in_any_batch(
     lookup, monotone, data, others, n_bins, interval
 ):
@@ -53,10 +58,3 @@ def test_the_interval_holds_the_probability_in_any_batch(
         alone = table.look_up(others[place : place + 1])
         for name in ("bin", "probability", "lower", "upper"):
             assert getattr(alone, name)[0] == getattr(found, name)[place]
-
-
-def test_a_bound_of_next_to_nothing_is_not_negative():
-    """The smallest of the cases in which the law above fails: eight equal hits, and a miss."""
-    uncertainty, hits = np.float32([-8] * 8 + [1]), np.arange(9) < 8
-    table = fit_bin_table(uncertainty, hits, n_bins=1, lookup="smooth", monotone=True)
-    assert table.look_up(uncertainty).lower.min() >= 0.0

@@ -27,12 +27,8 @@ OF_ALL_SAMPLES = {
     "pairs",
 }
 PAIRS = {"score-reversed", "score-near-chance", "pairs"}
-EACH_SET = pytest.mark.parametrize(
-    "pictures",
-    ["digits", pytest.param("fashion", marks=REQUIRES_DATA)],
-    indirect=True,
-    scope="module",
-)
+SETS = ["digits", pytest.param("fashion", marks=REQUIRES_DATA)]
+EACH_SET = pytest.mark.parametrize("pictures", SETS, indirect=True, scope="module")
 
 
 def logits_of(model: bytes, inputs: np.ndarray) -> np.ndarray:

@@ -36,14 +36,10 @@ def test_the_interface_is_read():
     """By numpy's names of types; only positive sizes are fixed, and weights are no inputs."""
     shape = ["N", None, 0, -1, 4]
     outputs = [value("y", shape, kind) for kind in (TensorProto.BFLOAT16, TensorProto.DOUBLE, 999)]
-    model = make_model(
-        steps("y = MatMul(images, w)"),
-        inputs=[value("images", shape), value("w", [3, 2])],
-        outputs=[*outputs, value("label", None, TensorProto.INT64), MAPS],
-        initializers=[constant("w", [[1, 2]] * 3)],
-        opset=18,
-        ir_version=9,
-    )
+    ends = {"inputs": [value("images", shape), value("w", [3, 2])]}
+    ends["outputs"] = [*outputs, value("label", None, TensorProto.INT64), MAPS]
+    options = {"initializers": [constant("w", [[1, 2]] * 3)], "opset": 18, "ir_version": 9}
+    model = make_model(steps("y = MatMul(images, w)"), **ends, **options)
     description = describe_onnx_model(model)
     free = (None, None, None, None, 4)
     assert description.inputs == (TensorSpec("images", "float32", free),)
@@ -51,8 +47,7 @@ def test_the_interface_is_read():
     others = [TensorSpec("label", "int64", None), TensorSpec("maps", "sequence", None)]
     assert list(description.outputs) == [*scores, *others]
     assert (description.opset, description.ir_version) == (18, 9)
-    assert (description.class_labels, description.external_files) == (None, ())
-    assert description.fixed_batch is None
+    assert description.class_labels is description.fixed_batch is None
 
 
 def of_batches(*batches):
