@@ -11,7 +11,6 @@ from dataset_files import (
     check_read,
     check_refused,
     info_of,
-    npy_bytes,
     read_all,
     refusal,
     write_columns,
@@ -19,6 +18,7 @@ from dataset_files import (
     write_text,
 )
 from picture_files import AS_THEY_ARE, WRITERS, plain_png
+from running_service import npy
 
 from service.child.reading.open_set import FORMATS
 from service.errors import TooLarge, UnsupportedFormat
@@ -37,8 +37,8 @@ def write(path: Path, file_format: str) -> tuple[Path, Reading]:
         return WRITERS[file_format](path, PICTURES), AS_THEY_ARE
     if file_format == "npy":
         labels = path.with_name("labels.npy")
-        labels.write_bytes(npy_bytes(LABELS))
-        path.write_bytes(npy_bytes(LOGITS))
+        labels.write_bytes(npy(LABELS))
+        path.write_bytes(npy(LOGITS))
         return path, Reading(labels=labels, kind="logits")
     if file_format == "npz":  # numpy adds an ending to other names
         write_npz(path.with_name("written.npz"), logits=LOGITS, labels=LABELS).rename(path)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dataset_files import check_read, check_refused, npy_bytes, refusal
-from running_service import npz
+from dataset_files import check_read, check_refused, refusal
+from running_service import npy, npz
 
 from service.errors import InvalidDataset
 from service.runner.messages.reading import Reading
@@ -21,7 +21,7 @@ LABELS = np.arange(N) % 4
 def pair(folder: Path, array: np.ndarray | bytes, labels: np.ndarray | bytes) -> tuple[Path, Path]:
     paths = folder / "set", folder / "labels"
     for path, content in zip(paths, (array, labels), strict=True):
-        path.write_bytes(content if isinstance(content, bytes) else npy_bytes(content))
+        path.write_bytes(content if isinstance(content, bytes) else npy(content))
     return paths
 
 
@@ -59,8 +59,8 @@ CASES = {
     "no labels": (INPUTS, LABELS[:0], "_labels", "30"),
     "one label less": (INPUTS, LABELS[:-1], "_labels", "got 29"),
     "labels that are none": (INPUTS, b"label\n1\n", "_labels", ".npy"),
-    "bytes behind labels": (INPUTS, npy_bytes(LABELS) + b"0", "_labels", "bytes"),
-    "cut off": (npy_bytes(INPUTS)[:-1], LABELS, ".inputs", "bytes"),
+    "bytes behind labels": (INPUTS, npy(LABELS) + b"0", "_labels", "bytes"),
+    "cut off": (npy(INPUTS)[:-1], LABELS, ".inputs", "bytes"),
 }
 
 

@@ -7,11 +7,12 @@ import zipfile
 
 import numpy as np
 import pytest
-from dataset_files import check_mutations, npy_bytes, read_all, refusal, write_members, write_npz
+from dataset_files import check_mutations, read_all, refusal, write_members, write_npz
+from running_service import npy
 
 LABELS = np.arange(20) % 4
 INPUTS = np.arange(60, dtype=np.float32).reshape(20, 3)
-GOOD = {"inputs.npy": npy_bytes(INPUTS), "labels.npy": npy_bytes(LABELS)}
+GOOD = {"inputs.npy": npy(INPUTS), "labels.npy": npy(LABELS)}
 
 
 OTHER_NAMES = [
@@ -23,7 +24,7 @@ OTHER_NAMES = [
 
 @pytest.mark.parametrize("name", OTHER_NAMES)
 def test_members_are_arrays_with_plain_names(path, name):
-    error = refusal(write_members(path, GOOD | {name: npy_bytes(INPUTS)}))
+    error = refusal(write_members(path, GOOD | {name: npy(INPUTS)}))
     assert error.violations[0].location == "calibration"
     assert error.message.isprintable()
     assert len(error.message) < 400

@@ -4,7 +4,8 @@ import time
 
 import numpy as np
 import pytest
-from dataset_files import LIMITS, npy_bytes, write_members
+from dataset_files import LIMITS, write_members
+from running_service import npy
 
 from service.child.reading.open_set import open_dataset
 from service.runner.messages.dataset import (
@@ -51,7 +52,7 @@ def written_before(batch: Batch, *, labelled: bool) -> bytes:
 @pytest.mark.parametrize("arrays", SETS.values(), ids=SETS.keys())
 def test_the_shards_together_are_the_set(tmp_path, arrays, rows, write):
     # numpy itself can write no array that is called "file".
-    members = {f"{name}.npy": npy_bytes(array) for name, array in arrays.items()}
+    members = {f"{name}.npy": npy(array) for name, array in arrays.items()}
     path = write_members(tmp_path / "set.npz", members)
     options = {"location": "calibration", "limits": LIMITS, "labels_required": False}
     parts = []

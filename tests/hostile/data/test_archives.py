@@ -6,7 +6,7 @@ from collections.abc import Callable
 import hostile_archives
 import numpy as np
 import pytest
-from dataset_files import npy_bytes, npy_claim
+from dataset_files import npy_claim
 from hostile_archives import (
     DEFLATED,
     IN_ZIP64,
@@ -23,10 +23,11 @@ from hostile_archives import (
 from hostile_archives import N_ROWS as ROWS
 from hostile_case import TOO_LARGE, UNREAD, HostileCase, body_case, set_case
 from picture_files import plain_png
+from running_service import npy
 
 MEBIBYTE = 1024**2
-LABELS = npy_bytes(hostile_archives.LABELS)
-INPUTS = npy_bytes(np.zeros((ROWS, 64), "<f4"))
+LABELS = npy(hostile_archives.LABELS)
+INPUTS = npy(np.zeros((ROWS, 64), "<f4"))
 
 
 def bomb(n_rows: int, n_bytes: int) -> bytes:

@@ -1,8 +1,8 @@
 """Price list of the tests: CPU seconds of each file, with all processes that its tests start.
 
 A pytest plugin. Every run prints its dearest files. With ``--price-limit`` a run fails when a
-file costs more than that many CPU seconds, but for the files of ``EXCEPTIONS``. What fixtures of
-the session cost is a row of its own: the first test that needs one did not choose its price.
+file costs more than that many CPU seconds. What fixtures of the session cost is a row of its own:
+the first test that needs one did not choose its price.
 """
 
 import math
@@ -15,8 +15,6 @@ import pytest
 TICKS = os.sysconf("SC_CLK_TCK")
 SESSION = "(fixtures of the session)"
 SLOW = " (slow tests)"  # of a file; they have no limit
-# Files that may cost more, with their limit in CPU seconds and the reason.
-EXCEPTIONS: dict[str, float] = {}
 
 
 def cpu_of_tree() -> float:
@@ -95,22 +93,19 @@ class PriceList:
         for file, seconds in self._seconds.most_common(self._config.getoption("--prices")):
             terminalreporter.write_line(f"{seconds:8.1f}  {file}")
         for file in self._too_dear():
-            terminalreporter.write_line(f"more than {self._limit(file):g} CPU seconds: {file}")
-
-    def _limit(self, file: str) -> float:
-        limit = self._config.getoption("--price-limit")
-        return EXCEPTIONS.get(file, math.inf if limit is None else limit)
+            terminalreporter.write_line(f"more than the limit of CPU seconds: {file}")
 
     def _too_dear(self) -> list[str]:
-        if self._config.getoption("--price-limit") is None:
-            return []
+        limit = self._config.getoption("--price-limit")
         files = [file for file in self._seconds if file != SESSION and not file.endswith(SLOW)]
-        return sorted(file for file in files if self._seconds[file] > self._limit(file))
+        return sorted(file for file in files if self._seconds[file] > limit)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of the price list."""
-    parser.addoption("--price-limit", type=float, metavar="SECONDS", help="Fail above it.")
+    parser.addoption(
+        "--price-limit", type=float, default=math.inf, metavar="SECONDS", help="Fail above it."
+    )
     parser.addoption("--prices", type=int, default=10, metavar="N", help="Print N files.")
 
 

@@ -1,7 +1,6 @@
 """Sets of samples as files: well-formed, and broken in every way a test asks for."""
 
 import csv
-import io
 import struct
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
@@ -25,13 +24,6 @@ def write_npz(path: Path, *, compressed: bool = False, **arrays: np.ndarray) -> 
     """Write arrays as numpy does, objects included."""
     (np.savez_compressed if compressed else np.savez)(path, **arrays)
     return path
-
-
-def npy_bytes(array: np.ndarray) -> bytes:
-    """Return an array as an .npy file."""
-    buffer = io.BytesIO()
-    np.lib.format.write_array(buffer, np.asarray(array))
-    return buffer.getvalue()
 
 
 def npy_claim(descr: object, shape: object, *, values: bytes = b"") -> bytes:

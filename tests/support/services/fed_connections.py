@@ -86,19 +86,13 @@ class Transport(asyncio.Transport):
     def is_closing(self) -> bool:
         return self.is_over
 
-    def can_write_eof(self) -> bool:
-        return True
-
     def close(self) -> None:
         self.is_over = True
-
-    write_eof = abort = close
 
     def pause_reading(self) -> None:
         pass
 
-    def resume_reading(self) -> None:
-        pass
+    can_write_eof, write_eof, abort, resume_reading = lambda _: True, close, close, pause_reading
 
     def get_write_buffer_size(self) -> int:
         return 0 if self.is_read else len(self.written)

@@ -40,7 +40,6 @@ from service.runner.pool import RunnerPool
 from service.runner.predict_requests import BatchLimits
 from service.runner.queue_bounds import QueueBounds
 from service.runner.served_models import ServedModels, ServingRoom
-from service.runner.spawner import StartChild
 from service.startup import JOB_KINDS
 from service.storage.artifact_keys import JobFiles
 from service.storage.artifact_rows import NewArtifact
@@ -69,7 +68,6 @@ def workspace_on(
     queue_timeout_s: float = 60.0,
     keep_inputs: KeepInputs = "some",
     answered: Callable[[str, int, float], None] = lambda *_: None,
-    start_child: StartChild = SERVER.start_child,
 ) -> Iterator[Workspace]:
     runners = RunnerPool(
         device="cpu",
@@ -78,7 +76,7 @@ def workspace_on(
         run_timeout_s=run_timeout_s,
         queue_timeout_s=queue_timeout_s,
         answered=answered,
-        start_child=start_child,
+        start_child=SERVER.start_child,
     )
     artifacts = open_artifact_store(str(folder / "artifacts"))
     limits = DatasetLimits()

@@ -1,6 +1,5 @@
 """A service with keys and two tenants, and a valid request for each route."""
 
-import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,12 +9,10 @@ from typing import Any
 
 import httpx
 from databases import put_sqlite_file
-from forked_children import SERVER
 from runner_children import wait_until
-from running_service import quick_config
+from running_service import quick_config, service_on
 
 from service.access.api_keys import SCOPES, MadeKey, create_key, limit_tenant, make_pepper
-from service.cli.connection import running
 from service.settings import Settings
 from service.storage.database import open_database
 from service.storage.schema import upgrade
@@ -89,12 +86,11 @@ def keyed_service(folder: Path, *, first: bool = True, **settings: Any) -> Itera
     upgrade(made.settings.resolved_database_url())
     if first:
         made.first = made.make()
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        made.address = listener.getsockname()
-        with running(made.settings, sockets=[listener], start_child=SERVER.start_child):
-            yield made
-            for client in made.clients:
-                client.close()
+    with service_on(folder, on_port=True, **settings) as client:
+        made.address = (client.base_url.host, client.base_url.port)
+        yield made
+        for own in made.clients:
+            own.close()
 
 
 def logits_of(n_classes: int = 3, n: int = 60) -> bytes:

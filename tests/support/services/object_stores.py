@@ -11,7 +11,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from service.storage.artifact_store import ArtifactStore
 
@@ -190,26 +190,11 @@ class WrappedStore(ArtifactStore):
     def __init__(self, store: ArtifactStore) -> None:
         self._store = store
 
-    def put_file(self, key, path):
-        return self._store.put_file(key, path)
 
-    def put_buffers(self, key, buffers):
-        return self._store.put_buffers(key, buffers)
+def _handed_on(name: str) -> Callable[..., Any]:
+    return lambda self, *arguments: getattr(self._store, name)(*arguments)
 
-    def get_bytes(self, key, sha256):
-        return self._store.get_bytes(key, sha256)
 
-    def local_path(self, key, sha256):
-        return self._store.local_path(key, sha256)
-
-    def unverified_path(self, key):
-        return self._store.unverified_path(key)
-
-    def delete(self, keys):
-        self._store.delete(keys)
-
-    def files(self, prefix="calibrations"):
-        return self._store.files(prefix)
-
-    def check(self):
-        self._store.check()
+for _name in ArtifactStore.__abstractmethods__:
+    setattr(WrappedStore, _name, _handed_on(_name))
+WrappedStore.__abstractmethods__ = frozenset()
