@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -12,8 +11,6 @@ from contextlib import contextmanager
 import httpx
 import pytest
 import without_socket_filters
-
-from service.cli.server import accept_last
 
 
 @contextmanager
@@ -107,16 +104,3 @@ def test_a_signal_is_neither_lost_nor_told_as_an_error() -> None:
         [sys.executable, "-c", SIGNALS], capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.stdout, done.stderr, done.returncode) == ("stopped\n", "", 0)
-
-
-@pytest.mark.parametrize("n_waiting", [0, 3])
-def test_connections_that_wait_are_accepted_and_later_ones_refused(n_waiting) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        address = listener.getsockname()
-        waiting = [socket.create_connection(address) for _ in range(n_waiting)]
-        accepted = accept_last(listener)
-        with pytest.raises(ConnectionRefusedError):
-            socket.create_connection(address)
-    assert {one.getpeername() for one in accepted} == {one.getsockname() for one in waiting}
-    for one in (*waiting, *accepted):
-        one.close()

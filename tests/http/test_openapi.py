@@ -88,12 +88,6 @@ def test_answers_keep_to_schemas_and_examples(client, document, plain, path: str
         assert same_layout(declared["example"], answer) == []
 
 
-def test_the_router_names_the_methods_that_a_path_has(client) -> None:
-    for path, allowed in (("/predict", "POST"), ("/calibrations/plain", "DELETE, GET")):
-        answer = client.put(path)
-        assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
-
-
 def operations_of(document: dict) -> list[tuple[str, str, dict[str, Any]]]:
     return [
         (method, path, operation)

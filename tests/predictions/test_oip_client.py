@@ -81,16 +81,6 @@ def test_metadata_are_those_of_the_answer_and_of_the_page(oip) -> None:
     assert {n for n in names if n[:4] != "top5" and n != "abstain_0.01"} == documented
 
 
-def test_the_configuration_is_that_of_the_metadata(oip) -> None:
-    metadata, config = oip.get_model_metadata("digits"), oip.get_model_config("digits", "2")
-    assert (config["name"], config["max_batch_size"]) == ("digits", 10_000)
-    assert config["version_policy"] == {"specific": {"versions": [2]}}
-    for ours, theirs in (("input", "inputs"), ("output", "outputs")):
-        assert [(one["name"], one["data_type"], one["dims"]) for one in config[ours]] == [
-            (one["name"], f"TYPE_{one['datatype']}", one["shape"][1:]) for one in metadata[theirs]
-        ]
-
-
 def test_outputs_their_order_version_and_encoding_are_chosen(oip) -> None:
     wanted = [
         triton.InferRequestedOutput("top5_bin", binary_data=False),

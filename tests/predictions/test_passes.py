@@ -36,24 +36,6 @@ def made(request, client) -> tuple[Case, dict[str, Any], dict[str, Any]]:
     return request.param, resource, report
 
 
-def test_cost_is_compared_with_quality(made) -> None:
-    case, resource, report = made
-    costs, averaged = resource["costs"], case.measure == "ensemble_variance"
-    passes = {"plain": 1, case.measure: case.runs - (not averaged)}
-    assert {name: cost["passes"] for name, cost in costs.items()} == passes
-    assert all(cost["ms_per_row"] >= 0 for cost in costs.values())
-    labels = ["model.onnx"] * len(case.models) if len(case.models) > 1 else []
-    assert [member["label"] for member in resource["model"]["members"]] == labels
-    comparison = report["events"]["1"]["comparison"]
-    rows = {row["measure"]: row for row in comparison}
-    runs = {"entropy": case.runs if averaged else 1, case.measure: case.runs}
-    assert {name: row["passes"] for name, row in rows.items()} == runs
-    assert rows[case.measure]["ms_per_row"] >= rows["entropy"]["ms_per_row"] > 0
-    assert [name for name, row in rows.items() if row["served"]] == [case.measure]
-    nll = [row["nll"]["value"] for row in comparison]
-    assert nll == sorted(nll)
-
-
 def test_the_report_tells_what_fewer_passes_would_do_of_further_sets_too(client, made) -> None:
     case, resource, report = made
     n_passes = 3 if case.models == MEMBERS else 6

@@ -132,20 +132,6 @@ def test_requests_of_a_bare_connection_are_counted(client, n_requests, status, r
     check(grown, PREDICT, status, reason, n_requests)
 
 
-def test_only_rows_that_were_answered_are_counted(busy) -> None:
-    grown = Growth(busy.client)
-    with busy.occupied():
-        good = busy.send(mixed.as_tensors_in_bytes(NAME, "x", ROWS))
-        bad = busy.send(NO_OUTPUT)
-    assert (good.result().status_code, bad.result().status_code) == (200, 400)
-    n_rows = 2 * len(ROWS)
-    assert grown("predict_rows_total") == n_rows
-    assert grown("calibration_rows_total", calibration=NAME, version="1") == n_rows
-    for event in ("top1", "top5"):
-        bins = [more for of, more in grown.of_each("answers_total") if of["event"] == event]
-        assert sum(bins) == n_rows
-
-
 @pytest.mark.process
 def test_requests_through_another_asgi_app_are_counted(tmp_path) -> None:
     """As ordinary routes of an ASGI app, here below a path of another one."""
