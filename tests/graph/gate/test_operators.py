@@ -1,6 +1,6 @@
 """Operators that ONNX Runtime brings are allowed, others wherever they are refused."""
 
-import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -54,21 +54,13 @@ def test_others_are_refused_wherever_they_are(operator):
 
 
 # Each refusal of a model has a stable name.
-SOURCES = [path.read_text(encoding="utf-8") for path in Path(service.__file__).parent.rglob("*.py")]
+SOURCES = "".join(path.read_text("utf-8") for path in Path(service.__file__).parent.rglob("*.py"))
 
 
 def test_no_model_is_refused_without_a_rule() -> None:
-    nameless = [
-        ast.unparse(call)
-        for text in SOURCES
-        if "InvalidOnnxModel" in text
-        for call in ast.walk(ast.parse(text))
-        if isinstance(call, ast.Call)
-        and ast.unparse(call.func) in ("InvalidOnnxModel", "InvalidOnnxModel.at")
-        and "rule" not in [argument.arg for argument in call.keywords]
-    ]
-    assert nameless == []
+    nameless = r"(?s)(?<!class )InvalidOnnxModel(?:\(|\.at\((?!.{0,120}\brule=))"
+    assert re.findall(nameless, SOURCES) == []
 
 
 def test_every_rule_refuses_something() -> None:
-    assert [rule for rule in ModelRule if f"ModelRule.{rule.name}" not in "".join(SOURCES)] == []
+    assert [rule for rule in ModelRule if f"ModelRule.{rule.name}" not in SOURCES] == []
