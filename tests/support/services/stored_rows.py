@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,6 +28,8 @@ from service.storage.calibrations import CalibrationRepository
 from service.storage.database import Database, open_database
 from service.storage.evaluations import EvaluationRepository
 from service.storage.tenants import ALL_TENANTS, default_tenant_id
+
+Job = models.Calibration | models.Evaluation
 
 
 class InTransactions:
@@ -120,14 +122,16 @@ def queue_evaluation(
         )
 
 
-def queue_of(database: Database, owner: str = "owner", lease_seconds: float = 60.0) -> JobQueue:
-    return JobQueue(database, owner, lease_seconds)
-
-
-def evaluation_queue_of(
-    database: Database, owner: str = "owner", lease_seconds: float = 60.0
+def queue_of(
+    database: Database,
+    owner: str = "owner",
+    lease_seconds: float = 60.0,
+    table: type[Job] = models.Calibration,
 ) -> JobQueue:
-    return JobQueue(database, owner, lease_seconds, table=models.Evaluation)
+    return JobQueue(database, owner, lease_seconds, table)
+
+
+evaluation_queue_of = partial(queue_of, table=models.Evaluation)
 
 
 def finish(database: Database, calibration: models.Calibration, status: models.JobStatus) -> None:
@@ -173,17 +177,13 @@ def finished_evaluation(
 ) -> models.Evaluation:
     row = queue_evaluation(database, calibration, name, artifacts=artifacts)
     _finish(evaluation_queue_of(database), row.id, status, {"result": {"shifted": False}})
-    return stored_evaluation(database, row.id)
+    return stored(database, row.id, models.Evaluation)
 
 
-def stored(database: Database, calibration_id: uuid.UUID) -> models.Calibration:
+def stored(database: Database, row_id: uuid.UUID, table: type[Job] = models.Calibration) -> Any:
+    """Return a row as it is now."""
     with database.reading(ALL_TENANTS) as session:
-        return session.get_one(models.Calibration, calibration_id)
-
-
-def stored_evaluation(database: Database, evaluation_id: uuid.UUID) -> models.Evaluation:
-    with database.reading(ALL_TENANTS) as session:
-        return session.get_one(models.Evaluation, evaluation_id)
+        return session.get_one(table, row_id)
 
 
 def claimed(queue: JobQueue) -> ClaimedJob:
@@ -193,17 +193,16 @@ def claimed(queue: JobQueue) -> ClaimedJob:
 
 
 class Jobs:
-    table: type[models.Calibration | models.Evaluation]
+    table: type[Job]
 
     def __init__(self, database: Database) -> None:
         self.database = database
 
     def queue_of(self, owner: str = "owner", lease_seconds: float = 60.0) -> JobQueue:
-        return JobQueue(self.database, owner, lease_seconds, self.table)
+        return queue_of(self.database, owner, lease_seconds, self.table)
 
-    def stored(self, row_id: uuid.UUID) -> models.Calibration | models.Evaluation:
-        with self.database.reading(ALL_TENANTS) as session:
-            return session.get_one(self.table, row_id)
+    def stored(self, row_id: uuid.UUID) -> Any:
+        return stored(self.database, row_id, self.table)
 
 
 class CalibrationJobs(Jobs):
