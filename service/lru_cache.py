@@ -4,6 +4,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Generic, TypeVar
+from weakref import WeakValueDictionary
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -18,7 +19,8 @@ class LruCache(Generic[Key, Value]):
         self._lock = threading.Lock()
         self._values: OrderedDict[Key, Value] = OrderedDict()
         self._total = 0
-        self._loading: dict[Key, threading.Lock] = {}
+        # Each lock lives as long as a thread waits for it, also after a load that failed.
+        self._loading: WeakValueDictionary[Key, threading.Lock] = WeakValueDictionary()
 
     def get(self, key: Key) -> Value | None:
         """Return the value, or None if it is not cached."""
@@ -49,16 +51,12 @@ class LruCache(Generic[Key, Value]):
             return found
         with self._lock:
             loading = self._loading.setdefault(key, threading.Lock())
-        try:
-            with loading:
-                found = self.get(key)
-                if found is None:
-                    found = load()
-                    self.put(key, found)
-                return found
-        finally:
-            with self._lock:
-                self._loading.pop(key, None)
+        with loading:
+            found = self.get(key)
+            if found is None:
+                found = load()
+                self.put(key, found)
+            return found
 
     def _remove(self, key: Key) -> None:
         found = self._values.pop(key, None)

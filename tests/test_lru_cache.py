@@ -1,6 +1,7 @@
 """The most recently used values are kept, and loaded once for all threads that need them."""
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -73,3 +74,32 @@ def test_a_failure_is_told_and_the_next_loads_anew() -> None:
     with pytest.raises(ZeroDivisionError):
         cache.get_or_load("key", lambda: bytes(1 // 0))
     assert loaded(cache, "key")
+
+
+def test_after_a_load_that_failed_one_thread_loads_again() -> None:
+    """A second one waits for the lock of the first, a third comes later: one of them loads."""
+    cache: LruCache[str, bytes] = LruCache(5)
+    at_once, most = [0], [0]
+    has_begun, go_on = threading.Event(), threading.Event()
+
+    def fail() -> bytes:
+        has_begun.set()
+        go_on.wait(10)
+        raise OSError
+
+    def load() -> bytes:
+        at_once[0] += 1
+        most[0] = max(most[0], at_once[0])
+        time.sleep(0.05)
+        at_once[0] -= 1
+        return b"1"
+
+    with ThreadPoolExecutor(12) as pool:
+        failing = pool.submit(cache.get_or_load, "key", fail)
+        assert has_begun.wait(10)
+        waiting = [pool.submit(cache.get_or_load, "key", load) for _ in range(5)]
+        go_on.set()
+        assert isinstance(failing.exception(), OSError)
+        waiting += [pool.submit(cache.get_or_load, "key", load) for _ in range(5)]
+        assert {done.result() for done in waiting} == {b"1"}
+    assert most == [1]

@@ -13,6 +13,7 @@ from howsure.client.transport import (
     AsyncTransport,
     BlockingTransport,
     headers_of,
+    refuse_both,
     run_blocking,
     url_of,
 )
@@ -45,6 +46,7 @@ class AsyncClient(Methods):
         http: httpx.AsyncClient | None = None,
     ) -> None:
         self._owned = None
+        refuse_both(url, api_key, http)
         if http is None:
             http = self._owned = httpx.AsyncClient(
                 base_url=url_of(url), headers=headers_of(api_key)
@@ -103,6 +105,7 @@ class Client:
         http: httpx.Client | None = None,
     ) -> None:
         self._owned = None
+        refuse_both(url, api_key, http)
         if http is None:
             http = self._owned = httpx.Client(base_url=url_of(url), headers=headers_of(api_key))
         self._methods = Methods(BlockingTransport(http), timeout, retries)

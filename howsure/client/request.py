@@ -7,9 +7,13 @@ from pathlib import Path
 from typing import IO, Any, Literal, TypeAlias
 from urllib.parse import quote
 
+import httpx
 import numpy as np
 
 FilePart: TypeAlias = tuple[str, tuple[str | None, IO[bytes] | bytes]]
+
+
+CONNECT_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,8 @@ class Request:
             "headers": dict(self.headers),
             "content": self.content,
             "files": self.parts,
-            "timeout": None if self.patient else timeout,
+            # A host that does not answer at all is not waited for, whatever the request takes.
+            "timeout": httpx.Timeout(None, connect=CONNECT_SECONDS) if self.patient else timeout,
         }
 
 

@@ -26,6 +26,18 @@ TIMEOUT_SECONDS = 60.0
 RETRIES = 5
 
 
+def refuse_both(url: str | None, api_key: str | None, http: object | None) -> None:
+    """Refuse an address or a key beside a client of httpx, which has its own.
+
+    Raises
+    ------
+    ValueError
+        If both are given.
+    """
+    if http is not None and (url is not None or api_key is not None):
+        raise ValueError("http: it has its own address and headers; leave out url and api_key")
+
+
 def url_of(given: str | None) -> str:
     """Return the service's address: the argument, ``HOWSURE_URL``, or this machine's.
 

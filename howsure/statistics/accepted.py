@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from howsure.statistics.arrays import Hits, Uncertainty
+from howsure.statistics.arrays import Hits, Uncertainty, mean_of
 from howsure.statistics.bins.design import SampleDesign
 from howsure.statistics.effective import EffectiveShare, effective_share
 
@@ -48,6 +48,6 @@ def count_accepted(
         n_samples=uncertainty.size,
         n_accepted=int(np.count_nonzero(accepted)),
         n_errors=int(np.count_nonzero(accepted & ~hits)),
-        coverage=float(np.average(accepted, weights=None if design is None else design.weights)),
+        coverage=mean_of(accepted, None if design is None else design.weights),
         effective=effective_share(~hits[accepted], None if design is None else design.at(accepted)),
     )

@@ -24,6 +24,16 @@ TieKeys: TypeAlias = NDArray[np.uint32]
 TWO_DIMENSIONS = 2
 
 
+def mean_of(values: ArrayLike, weights: Floats | None = None) -> float:
+    """Return the mean, weighted if there are weights.
+
+    Rounding must not put the share of samples that are all hits above 1: its entropy is infinite.
+    """
+    numbers = np.asarray(values, dtype=np.float64)
+    mean = np.average(numbers, weights=weights)
+    return float(np.clip(mean, numbers.min(), numbers.max()))
+
+
 def as_scores(values: ArrayLike, *, name: str = "logits") -> Logits:
     """Return a float64 copy or view of shape (n_samples, n_classes), at least two classes.
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from howsure.statistics.arrays import Floats, Hits, Uncertainty
+from howsure.statistics.arrays import Floats, Hits, Uncertainty, mean_of
 from howsure.statistics.effective import EffectiveShare, effective_share
 from howsure.statistics.measures import MULTI_PASS_MEASURES
 from howsure.statistics.measures.measure import MultiPassMeasure, prefix_column
@@ -163,7 +163,7 @@ def model_scores(records: Records, *, top_k: tuple[int, ...]) -> ModelScores | N
     entropy = records.uncertainty.get("entropy")
 
     def mean(values: Floats | Hits) -> float:
-        return float(np.average(values, weights=records.weight))
+        return mean_of(values, records.weight)
 
     return ModelScores(
         n_samples=records.n_samples,

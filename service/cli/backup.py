@@ -17,7 +17,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from service.cli.local import load_settings, local_stores, prepare
+from service.cli.local import load_settings, local_stores, prepare, refuse_service_address
 
 if TYPE_CHECKING:
     from service.backups.back_up import Tell
@@ -38,6 +38,7 @@ def _root() -> None:
 @app.command("upgrade")
 def upgrade_schema() -> None:
     """Upgrade the schema; `howsure serve` does so at start."""
+    refuse_service_address()
     prepare(load_settings())
     typer.echo("the schema is up to date")
 

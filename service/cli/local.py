@@ -96,6 +96,15 @@ def opened_stores(settings: Settings, *, must_exist: bool = False) -> Iterator[S
         database.dispose()
 
 
+def refuse_service_address() -> None:
+    """Refuse to make a database of this machine's own where ``HOWSURE_URL`` names a service."""
+    if os.environ.get("HOWSURE_URL"):
+        raise CommandFailed(
+            "this command works on a database, and HOWSURE_URL names a service; leave it out, and "
+            "set HOWSURE_DATABASE_URL and HOWSURE_DATA_DIR as for that service"
+        )
+
+
 @contextmanager
 def local_stores(*, prepared: bool = True, must_exist: bool = False) -> Iterator[Stores]:
     """Open the stores for a command that works without a service.
@@ -104,6 +113,7 @@ def local_stores(*, prepared: bool = True, must_exist: bool = False) -> Iterator
     """
     from service.startup import configure_logging
 
+    refuse_service_address()
     settings = load_settings()
     # The final error message says everything, so warnings are not logged.
     configure_logging(settings.log_format, level=logging.ERROR)

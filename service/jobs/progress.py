@@ -6,6 +6,10 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import structlog
+from sqlalchemy.exc import SQLAlchemyError
+
+from service.errors import Overloaded
 from service.jobs.queue import ClaimedJob, JobQueue, JobSignal, LeaseLost
 
 WINDOW_SECONDS = 30.0
@@ -13,6 +17,8 @@ STEP_SECONDS = 0.25
 # Over a shorter time a single batch would decide the rate.
 LEAST_SECONDS = 0.5
 PROGRESS_SECONDS = 0.5
+
+log = structlog.get_logger(__name__)
 
 
 class RecentRate:
@@ -99,8 +105,13 @@ class Progress:
         rate = self.rate.seen(stage, done, moment)
         if not now and moment - self._reported < PROGRESS_SECONDS:
             return
-        signal = self.queue.report_progress(self.job, stage, done, total, rate)
         self._reported = time.monotonic()
+        try:
+            signal = self.queue.report_progress(self.job, stage, done, total, rate)
+        except (SQLAlchemyError, Overloaded) as error:
+            # The lease decides whether the job goes on, not its progress bar.
+            log.warning("progress_not_written", job=str(self.job.id), error=type(error).__name__)
+            return
         if signal is JobSignal.CANCEL:
             raise JobCancelled
         if signal is JobSignal.LOST:

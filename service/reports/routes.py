@@ -326,11 +326,14 @@ def _compared(workspace: Workspace, tenant_id: UUID, references: Sequence[str]) 
     return LargeJSONResponse(compare_calibrations(workspace, tenant_id, references))
 
 
+VARY = {"Vary": "Accept"}
+
+
 def _formatted(report: dict[str, Any], chosen: str) -> Response:
     if chosen == "csv":
-        return Response(report_csv(report), media_type=MEDIA_TYPES["csv"])
+        return Response(report_csv(report), headers=VARY, media_type=MEDIA_TYPES["csv"])
     if chosen == "markdown":
-        return Response(report_markdown(report), media_type=MEDIA_TYPES["markdown"])
+        return Response(report_markdown(report), headers=VARY, media_type=MEDIA_TYPES["markdown"])
     if chosen == "model-card":
-        return Response(model_card(report), media_type=MEDIA_TYPES["markdown"])
-    return LargeJSONResponse(report)
+        return Response(model_card(report), headers=VARY, media_type=MEDIA_TYPES["markdown"])
+    return LargeJSONResponse(report, headers=VARY)

@@ -37,6 +37,13 @@ def create(folder: Path, options: str = "", **settings: str) -> str:
     return printed.strip()
 
 
+def test_commands_on_a_database_do_not_ignore_the_address_of_a_service(tmp_path) -> None:
+    for line in ("keys create job", "tenants list", "audit", "db upgrade"):
+        refusal = run(tmp_path, line, status=1, HOWSURE_URL="https://howsure.example")
+        assert "HOWSURE_URL" in refusal
+    assert not [*tmp_path.iterdir()]
+
+
 def test_keys_from_their_making_to_their_end(tmp_path) -> None:
     key = create(tmp_path, "--tenant lab --scope predict --scope read")
     key_id, secret = key.split("_")[1:3]

@@ -28,6 +28,11 @@ def client(request, url):
         yield made
 
 
+def test_a_client_of_httpx_has_its_own_address(url) -> None:
+    with httpx.Client(base_url=url) as http, pytest.raises(ValueError, match="address"):
+        Client(url, http=http)
+
+
 def test_a_calibration_from_its_beginning_to_its_end(client, url, tmp_path) -> None:
     inputs, labels = arrays("calibration")
     told, name = [], f"whole-{type(client).__name__}"

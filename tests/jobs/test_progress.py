@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from sqlalchemy.exc import OperationalError
 from stored_rows import claimed, queue_calibration, queue_of, stored
 
 from service.jobs.progress import Progress, RecentRate
@@ -45,3 +46,19 @@ def test_the_rate_of_the_stage_is_told_with_it(database) -> None:
     told = stored(database, row.id)
     assert (told.progress_stage, told.progress_done) == ("evaluation", 600)
     assert 0 < told.progress_rate <= 50
+
+
+def test_a_report_that_cannot_be_written_stops_no_job(database, monkeypatch) -> None:
+    """Its lease decides that; the next report is written again."""
+    row, queue = queue_calibration(database), queue_of(database)
+    progress = Progress(queue, claimed(queue), check=lambda: None)
+    with monkeypatch.context() as away:
+        away.setattr(database.engine, "begin", refuse_connections)
+        away.setattr(database.engine, "connect", refuse_connections)
+        progress.report("calibration", 1, 1000, now=True)
+    progress.report("calibration", 2, 1000, now=True)
+    assert stored(database, row.id).progress_done == 2
+
+
+def refuse_connections(*_args: object, **_options: object) -> None:
+    raise OperationalError("connect", None, Exception("no connection"))

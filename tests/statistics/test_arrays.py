@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import howsure.statistics
-from howsure.statistics.arrays import as_hits, as_labels, as_scores, as_uncertainty
+from howsure.statistics.arrays import as_hits, as_labels, as_scores, as_uncertainty, mean_of
 
 
 def labels_of_two(values):
@@ -69,3 +69,13 @@ def test_a_locked_process_loads_numpy_alone():
     command = [sys.executable, "-c", f"import sys, {names}; {LOADED}"]
     found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     assert packages(map(Path, found)) == {"howsure", "numpy"}
+
+
+def test_a_weighted_mean_lies_between_the_values():
+    """The share of samples that are all hits is 1, or its entropy would be infinite."""
+    rng = np.random.default_rng(1)
+    for _ in range(500):
+        weights = rng.uniform(0.1, 3.0, rng.integers(1, 200))
+        value = rng.random()
+        assert mean_of(np.full(len(weights), value), weights) == value
+        assert mean_of(np.ones(len(weights), bool), weights) == 1.0

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from howsure.statistics.arrays import BinIndex, Floats, Hits, Uncertainty
+from howsure.statistics.arrays import BinIndex, Floats, Hits, Uncertainty, mean_of
 from howsure.statistics.bins.design import SampleDesign
 from howsure.statistics.bins.edges import UNDERFLOW
 from howsure.statistics.fit.options import FitOptions
@@ -62,7 +62,7 @@ class EventSamples:
 
     def share_of_hits(self, rows: Rows = slice(None)) -> float:
         """Return the share of hits at ``rows``, weighted if the samples have weights."""
-        return float(np.average(self.hits[rows], weights=self.weights_at(rows)))
+        return mean_of(self.hits[rows], self.weights_at(rows))
 
     @property
     def mass_uncertainty(self) -> Uncertainty:

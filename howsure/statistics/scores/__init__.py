@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from math import isfinite
 
 from howsure.statistics.scores.binned_error import (
     aece,
@@ -41,8 +42,7 @@ class Score:
     name : str
         Its name everywhere: reports, tables, JSON.
     compute : callable
-        From `Predictions` with at least one sample; None if undefined for them, never NaN or
-        infinite.
+        From `Predictions` with at least one sample; None, NaN or infinite if undefined for them.
     larger_is_better : bool or None
         None for a property of the data that does not depend on the probabilities.
     groups_samples : bool
@@ -103,7 +103,10 @@ def compute_scores(judged: Predictions) -> dict[str, float | None]:
     names = applicable(has_bins=judged.bins is not None)
     if judged.n_samples == 0:
         return dict.fromkeys(names)
-    return {name: SCORES[name].compute(judged) for name in names}
+    values = {name: SCORES[name].compute(judged) for name in names}
+    return {
+        n: value if value is not None and isfinite(value) else None for n, value in values.items()
+    }
 
 
 def applicable(*, has_bins: bool) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ def brier_calibration_error(judged: Predictions) -> float:
 
 def binary_entropy(rates: Rates | float) -> Rates:
     """Return ``H(p) = -p log p - (1 - p) log(1 - p)`` in nats, 0 at 0 and 1."""
-    rates = np.asarray(rates, dtype=np.float64)
+    rates = np.clip(rates, 0.0, 1.0)
     return np.asarray(entr(rates) + entr(1.0 - rates), dtype=np.float64)
 
 

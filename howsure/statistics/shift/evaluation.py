@@ -6,7 +6,7 @@ from types import MappingProxyType
 import numpy as np
 from scipy.special import expit
 
-from howsure.statistics.arrays import Uncertainty
+from howsure.statistics.arrays import Uncertainty, mean_of
 from howsure.statistics.bins.edges import assign_bins
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.diagnostics.consistency import evaluation_band
@@ -100,9 +100,7 @@ def evaluate_set(  # noqa: PLR0913 - two sets, and the choices of a calibration
         outcome, sentence = shift_verdict(k, measures[served[k]], n_events=len(tables))
         events[k] = EventEvaluation(
             k=k,
-            accuracy=float(np.average(further.hits(k), weights=further.weight))
-            if labelled
-            else None,
+            accuracy=mean_of(further.hits(k), further.weight) if labelled else None,
             served=served[k],
             measures=measures,
             shifted=outcome != "alike",
