@@ -69,40 +69,34 @@ def upload(kind: str, drawn: Drawn) -> bytes:
     return npz(**{kind: by_kind[kind], "labels": drawn.labels})
 
 
-@pytest.fixture(scope="module", params=["logits", "probabilities", "inputs"])
+@pytest.fixture(scope="module", params=["probabilities", "inputs"])
 def kind(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
 @pytest.fixture(scope="module")
-def made(client: httpx.Client, kind: str) -> dict[str, Any]:
+def event(client: httpx.Client, kind: str) -> dict[str, Any]:
     model = passthrough(shape=("N", 2)).SerializeToString() if kind == "inputs" else None
     sets = {"calibration": upload(kind, KNOWN), "evaluation": upload(kind, NEW)}
-    return calibrated(client, CONFIG | {"name": f"fraud-{kind}"}, model=model, **sets)
-
-
-@pytest.fixture(scope="module")
-def event(client: httpx.Client, made: dict[str, Any]) -> dict[str, Any]:
+    made = calibrated(client, CONFIG | {"name": f"fraud-{kind}"}, model=model, **sets)
     return client.get("/report", params={"calibration": made["id"]}).json()["events"]["1"]
 
 
 @pytest.mark.parametrize("name", BINARY)
-def test_losses_on_new_samples_are_those_of_scikit_learn(event, name: str) -> None:
-    found = event["baselines"][name]["evaluation"]
+def test_losses_are_those_of_scikit_learn(event, name: str) -> None:
+    """On new samples, and cross-validated."""
+    baseline = event["baselines"][name]
     expected = losses(NEW, by_scikit_learn(name, KNOWN, NEW.log_odds))
-    assert {score: found[score] for score in expected} == pytest.approx(expected, abs=1e-3)
-
-
-@pytest.mark.parametrize("name", BINARY)
-def test_cross_validated_losses_are_those_of_scikit_learn(event, name: str) -> None:
+    assert {score: baseline["evaluation"][score] for score in expected} == pytest.approx(
+        expected, abs=1e-3
+    )
     p = np.empty(N_SAMPLES)
     folds = StratifiedKFold(5, shuffle=True, random_state=0)
     for fitted, held_out in folds.split(KNOWN.log_odds, KNOWN.labels):
         known = Drawn(KNOWN.log_odds[fitted], KNOWN.labels[fitted])
         p[held_out] = by_scikit_learn(name, known, KNOWN.log_odds[held_out])
-    found = event["baselines"][name]["scores"]
-    for score, expected in losses(KNOWN, p).items():
-        assert found[score]["mean"] == pytest.approx(expected, abs=3e-3)
+    for score, loss in losses(KNOWN, p).items():
+        assert baseline["scores"][score]["mean"] == pytest.approx(loss, abs=3e-3)
 
 
 def test_the_served_measure_ties_with_them(event) -> None:
