@@ -1,7 +1,7 @@
 """Inputs of the learned measure: four logarithms of what the model's head computes."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,8 +87,3 @@ def _rest_ratio(ranked: RankedScores, k: int, temperature: int | None) -> Floats
     head = np.take_along_axis(weights, top, axis=1).sum(axis=1)
     np.put_along_axis(weights, top, 0.0, axis=1)
     return np.asarray(weights.sum(axis=1) / head)
-
-
-def head_columns(events: Sequence[tuple[int, int]]) -> list[str]:
-    """Return the columns that the head must give for these events and temperatures, sorted."""
-    return sorted({name for event in events for name in input_columns(*event)})

@@ -9,7 +9,6 @@ from howsure.statistics.fit.event_samples import EventSamples
 from howsure.statistics.learned.inputs import (
     LEAST,
     LEAST_SCALED,
-    head_columns,
     input_columns,
     is_input,
     parse_rest,
@@ -80,4 +79,3 @@ def test_names():
     names = ("log_rest_5", "log_rest_5_at_12", "log_rest_5_at_", "log_second", "entropy")
     assert [parse_rest(name) for name in names] == [(5, None), (5, 12), None, None, None]
     assert [is_input(name) for name in names] == [True, True, False, True, False]
-    assert head_columns([(1, 4), (5, 4)]) == sorted({*input_columns(1, 4), *input_columns(5, 4)})
