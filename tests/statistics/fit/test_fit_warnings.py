@@ -18,7 +18,6 @@ def fitted(ranks, **options):
     return fit_calibration(replace(records, **design), options=FitOptions(**options))
 
 
-DESIGN = {"weight": np.repeat([1.0, 2.0], 100), "group": np.arange(200) // 4}
 SETS = {
     "no miss": ([0] * 100, {}),
     "no hit": ([1] * 100, {}),
@@ -30,7 +29,8 @@ SETS = {
     "narrow intervals": ([0, 1] * 500, {"bins": 2}),
     "pooled bins": (np.random.default_rng(0).integers(0, 2, 400), {"bins": 8, "monotone": True}),
     "tied values": ([0, 1] * 100, {"bins": 8, "measures": ("margin",), "tied": 150}),
-    "weights and groups": ([0, 1] * 100, {"bins": 2, "design": DESIGN}),
+    "weights": ([0, 1] * 99, {"bins": 2, "design": {"weight": np.repeat([1.0, 2.0], 99)}}),
+    "groups": ([0, 1] * 100, {"bins": 2, "design": {"group": np.arange(200) // 4}}),
 }
 
 
