@@ -239,8 +239,6 @@ class RequestReader:
             headers.append((b"x-request-id", self.request_id))
         context.limits.check_head(self.url, headers)
         check_framing(version, headers)
-        if b"%00" in self.url:
-            raise MalformedRequest.at("request", "expected a target without the character NUL")
         self.expects = expects_continue(headers)
         self.is_upgrade = parser.should_upgrade()
         is_post = parser.get_method() == b"POST"

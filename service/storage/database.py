@@ -10,11 +10,18 @@ from pathlib import Path
 from typing import Protocol
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import DataError, DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import Session, sessionmaker
 
-from service.errors import Conflict, OutcomeUnknown, Overloaded, ServiceError, StorageFull
+from service.errors import (
+    Conflict,
+    InvalidInput,
+    OutcomeUnknown,
+    Overloaded,
+    ServiceError,
+    StorageFull,
+)
 from service.storage.tenants import ALL_TENANTS, TenantScope, set_tenant
 
 # A quota, or a limit on the size of files, is no full disk to SQLite but a write that failed.
@@ -61,6 +68,8 @@ def _sqlite_meaning(error: BaseException | None) -> ServiceError | None:
 
 
 def _postgresql_meaning(error: DBAPIError) -> ServiceError | None:
+    if isinstance(error, DataError) and "NUL" in str(error.orig):
+        return InvalidInput.at("request", "expected text without the character NUL")
     code: str | None = getattr(error.orig, "sqlstate", None)
     if code == _POSTGRESQL_DISK_FULL:
         return StorageFull("No space is left for the database.")

@@ -49,18 +49,18 @@ def folder(pixels, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def calibration(client: Client, folder: Path) -> None:
     """A calibration of the folder."""
     options = {"preprocessing": "none", **QUICK, "bins": 2}
-    made = client.calibrate(classifier(), folder, name="pictures", **options)
+    made = client.calibrate(classifier(), folder, name="sent-pictures", **options)
     assert made.classes == CLASSES
     assert made.resource["data"]["samples"] == 60
 
 
 def test_files_bytes_and_pixels_are_answered_alike(client, folder, pixels) -> None:
     paths = sorted(folder.rglob("*.png"), key=lambda path: path.name)
-    by_file = client.predict("pictures", pictures=paths, rows_per_request=32)
-    by_bytes = client.predict("pictures", pictures=[path.read_bytes() for path in paths])
+    by_file = client.predict("sent-pictures", pictures=paths, rows_per_request=32)
+    by_bytes = client.predict("sent-pictures", pictures=[path.read_bytes() for path in paths])
     for one in (paths[0], str(paths[0]), paths[0].read_bytes()):
-        assert client.predict("pictures", pictures=one).label == by_file.label[:1]
-    by_pixels = client.predict("pictures", pixels=pixels)
+        assert client.predict("sent-pictures", pictures=one).label == by_file.label[:1]
+    by_pixels = client.predict("sent-pictures", pixels=pixels)
     values = pixels.transpose(0, 3, 1, 2).reshape(60, -1).astype(np.float64)
     expected = (values @ WEIGHTS).argmax(axis=1).tolist()
     for found in (by_file, by_bytes, by_pixels):
@@ -73,7 +73,7 @@ def test_what_is_no_picture_is_told_by_its_name(client, folder, tmp_path) -> Non
     (tmp_path / "words.png").write_text("no picture")
     good = next(folder.rglob("*.png"))
     with pytest.raises(HowsureError) as refused:
-        client.predict("pictures", pictures=[good, tmp_path / "words.png"])
+        client.predict("sent-pictures", pictures=[good, tmp_path / "words.png"])
     assert "words.png" in refused.value.errors[0]["location"]
     array = np.zeros((2, 8, 8, 3), np.uint8)
     wrong = [
@@ -86,7 +86,7 @@ def test_what_is_no_picture_is_told_by_its_name(client, folder, tmp_path) -> Non
     ]
     for rows, exception, message in wrong:
         with pytest.raises(exception, match=message):
-            client.predict("pictures", **rows)
+            client.predict("sent-pictures", **rows)
 
 
 @pytest.fixture
@@ -110,13 +110,13 @@ def test_an_archive_is_scored_picture_by_picture(client, score, folder, tmp_path
     source = write(tmp_path / "pictures", members)
     out = tmp_path / "answers.csv"
 
-    score(Scoring("pictures", source, tmp_path / "answers.npz", rows=25))
-    assert score(Scoring("pictures", source, out, rows=25)) == 60
+    score(Scoring("sent-pictures", source, tmp_path / "answers.npz", rows=25))
+    assert score(Scoring("sent-pictures", source, out, rows=25)) == 60
     with np.load(tmp_path / "answers.npz") as archive:
         assert archive["file"].tolist() == list(members)
 
     lines = lines_of(out)
-    expected = client.predict("pictures", pictures=paths)
+    expected = client.predict("sent-pictures", pictures=paths)
     assert [line["label"] for line in lines] == expected.label
     assert [line["file"] for line in lines] == list(members)
     assert [int(line["true_class"]) for line in lines] == [n % N_CLASSES for n in range(60)]
@@ -127,8 +127,8 @@ def test_an_archive_is_scored_picture_by_picture(client, score, folder, tmp_path
 def test_a_folder_is_scored_without_hidden_files(client, score, folder, tmp_path) -> None:
     (folder / ".hidden").write_text("left out")
     out = tmp_path / "answers.csv"
-    score(Scoring("pictures", folder, out))
+    score(Scoring("sent-pictures", folder, out))
     paths = [folder / line["file"] for line in lines_of(out)]
     assert sorted(paths) == sorted(folder.rglob("*.png"))
-    expected = client.predict("pictures", pictures=paths)
+    expected = client.predict("sent-pictures", pictures=paths)
     assert [line["label"] for line in lines_of(out)] == expected.label

@@ -79,9 +79,9 @@ def case(request, client) -> tuple[str, str, np.ndarray]:
     name = "inputs" if has_model else kind
     model = passthrough(shape=("N", n_classes)).SerializeToString() if has_model else None
     archive = npz(labels=labels, **{name: scores})
-    made = calibrated(client, {"name": "bits"} | config, model=model, calibration=archive)
+    made = calibrated(client, {"name": "same-numbers"} | config, model=model, calibration=archive)
     rows, _ = scores_set(n_classes, kind, N_ROWS, seed=2)
-    return f"bits@{made['version']}", name, rows
+    return f"same-numbers@{made['version']}", name, rows
 
 
 def predicted(client: httpx.Client, reference: str, kind: str, rows: np.ndarray) -> list[dict]:

@@ -29,8 +29,6 @@ from service.runner.messages.requests import LoadRequest
 
 MAX_TRIAL_SCORES = 2**23
 DOUBLE = TensorProto.DOUBLE
-# What happens to several rows at a time if the graph was traced with one.
-OF_ONE_ROW = (ModelRule.RUN_FAILED, ModelRule.OUTPUT_ROWS)
 TRACED = (
     "it answers one row, but not several, although its inputs have a free batch axis: one of its "
     "nodes, such as a Reshape, has the batch of the export. So it runs one row at a time. Export "
@@ -204,7 +202,7 @@ class OnnxFile:
         try:
             return self._run(session, sites, rows, batch_rows(rows, max(n_classes, 1), fixed))
         except (InvalidInput, InvalidOnnxModel) as error:
-            if fixed is not None or error.violations[0].rule not in OF_ONE_ROW:
+            if fixed is not None or error.violations[0].rule != ModelRule.RUN_FAILED:
                 raise
             try:
                 answers = self._run(session, sites, rows, 1)

@@ -21,11 +21,11 @@ Logged = tuple[TwoTenants, Callable[[], str]]
 @pytest.fixture(scope="module")
 def logged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Logged]:
     """A service in this process, and what it has written to its log."""
-    configure_logging("json")
-    (handler,) = [one for one in logging.getLogger().handlers if one.name == HANDLER]
-    written = io.StringIO()
-    handler.setStream(written)
     with two_tenants(tmp_path_factory.mktemp("logged")) as tenants:
+        configure_logging("json")  # the harness has set another level
+        (handler,) = [one for one in logging.getLogger().handlers if one.name == HANDLER]
+        written = io.StringIO()
+        handler.setStream(written)
         yield tenants, written.getvalue
     configure_logging("json", level=logging.WARNING)
 

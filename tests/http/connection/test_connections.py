@@ -50,14 +50,6 @@ def test_a_malformed_request_is_refused_after_earlier_answers(bounded, before) -
         assert connection.is_ended()
 
 
-@pytest.mark.parametrize("target", ["/predict?calibration=%00", "/ordinary/a%00", "/?q=%00"])
-def test_a_target_with_a_nul_is_refused(bounded, target) -> None:
-    """PostgreSQL keeps no such text."""
-    with bounded.connect() as connection:
-        connection.send(post(target))
-        assert connection.answer().status == 400
-
-
 def test_trailers_are_no_headers(bounded) -> None:
     sent = request("POST", "/predict", b"3\r\nabc\r\n0\r\nx-t: t\r\n", Transfer_Encoding="chunked")
     with bounded.connect() as connection:
