@@ -46,17 +46,17 @@ class LruCache(Generic[Key, Value]):
 
     def get_or_load(self, key: Key, load: Callable[[], Value]) -> Value:
         """Return the value, and load it if necessary: once, even if several threads need it."""
-        found = self.get(key)
-        if found is not None:
-            return found
+        value = self.get(key)
+        if value is not None:
+            return value
         with self._lock:
             loading = self._loading.setdefault(key, threading.Lock())
         with loading:
-            found = self.get(key)
-            if found is None:
-                found = load()
-                self.put(key, found)
-            return found
+            value = self.get(key)
+            if value is None:
+                value = load()
+                self.put(key, value)
+            return value
 
     def _remove(self, key: Key) -> None:
         found = self._values.pop(key, None)

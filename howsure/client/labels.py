@@ -33,7 +33,7 @@ def label_array(labels: ArrayLike, indices: Mapping[str, int] | None) -> NDArray
     labels
         An array, list or pandas Series of indices, or of names of classes.
     indices
-        The index of each class by name; None leaves names to the service.
+        The index of each class by name. With None, the service looks names up.
 
     Raises
     ------

@@ -33,11 +33,11 @@ def load_onnx_model(data: bytes, *, max_nodes: int = MAX_NODES) -> ModelProto:
     if not model.HasField("graph") or model.ir_version < 1:
         raise not_onnx(data)
     check_text(model)
-    model = convert_old_opset(model)
-    check_versions(model)
     check_names_once(model)
     check_operators(model)
     check_nodes(model, max_nodes=max_nodes)
+    model = convert_old_opset(model)
+    check_versions(model)
     normalise_opset(model)
     free_reserved_names(model.graph)
     return model

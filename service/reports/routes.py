@@ -319,21 +319,20 @@ def _one_report(
     as_html: Callable[[Mapping[str, Any]], Response],
 ) -> Response:
     report = collect_full_report(workspace, tenant_id, reference)
-    return as_html(report) if chosen == "html" else _formatted(report, chosen)
+    response = as_html(report) if chosen == "html" else _formatted(report, chosen)
+    response.headers["Vary"] = "Accept"
+    return response
 
 
 def _compared(workspace: Workspace, tenant_id: UUID, references: Sequence[str]) -> Response:
     return LargeJSONResponse(compare_calibrations(workspace, tenant_id, references))
 
 
-VARY = {"Vary": "Accept"}
-
-
 def _formatted(report: dict[str, Any], chosen: str) -> Response:
     if chosen == "csv":
-        return Response(report_csv(report), headers=VARY, media_type=MEDIA_TYPES["csv"])
+        return Response(report_csv(report), media_type=MEDIA_TYPES["csv"])
     if chosen == "markdown":
-        return Response(report_markdown(report), headers=VARY, media_type=MEDIA_TYPES["markdown"])
+        return Response(report_markdown(report), media_type=MEDIA_TYPES["markdown"])
     if chosen == "model-card":
-        return Response(model_card(report), headers=VARY, media_type=MEDIA_TYPES["markdown"])
-    return LargeJSONResponse(report, headers=VARY)
+        return Response(model_card(report), media_type=MEDIA_TYPES["markdown"])
+    return LargeJSONResponse(report)

@@ -158,7 +158,6 @@ def saved_report(charts: Renderer, report: Mapping[str, Any]) -> Response:
     return HTMLResponse(
         render("saved_report.html", content | own),
         headers={
-            "Vary": "Accept",
             # A policy inside the file cannot forbid framing.
             "Content-Security-Policy": f"{policy()}; frame-ancestors 'none'",
             "Content-Disposition": f'inline; filename="{about["name"]}-{about["version"]}.html"',

@@ -77,20 +77,33 @@ def test_members_of_an_ensemble_run_alike(client) -> None:
     assert len(answers(client, "one-dynamic", ROWS[:3])) == 3
 
 
-def test_a_row_that_fails_is_named(client) -> None:
-    model = model_file(
-        steps("e = Gather(w, x); y = ReduceSum<keepdims=0>(e, axis)"),
-        inputs=[value("x", ("N", 2), TensorProto.INT64)],
+def of_tokens(element_type):
+    """Return a file that looks up two tokens a row, of which there are six."""
+    return model_file(
+        steps("t = Cast<to=7>(x); e = Gather(w, t); y = ReduceSum<keepdims=0>(e, axis)"),
+        inputs=[value("x", ("N", 2), element_type)],
         outputs=[value("y", ("N", N_CLASSES))],
         initializers=[*PARAMETERS, constant("axis", [1], np.int64)],
     )
-    tokens = RNG.integers(0, N_FEATURES, (400, 2))
+
+
+TOKENS = RNG.integers(0, N_FEATURES, (400, 2))
+WORDS = {TensorProto.INT64: TOKENS, TensorProto.FLOAT: TOKENS.astype(np.float32)}
+
+
+@pytest.mark.parametrize("element_type", WORDS)
+def test_a_row_that_fails_is_named(client, element_type) -> None:
+    """Tokens that are floats are tried beside a larger one, too, which is no fault of the model."""
+    model, tokens, name = of_tokens(element_type), WORDS[element_type].copy(), f"of-{element_type}"
+    set_of = {"model": model, "calibration": npz(inputs=tokens, labels=LABELS)}
+    calibrated(client, {"name": name}, **set_of)
     tokens[333, 1] = N_FEATURES
-    labels = RNG.integers(0, N_CLASSES, 400)
-    response = calibrate(client, model=model, calibration=npz(inputs=tokens, labels=labels))
-    (violation,) = response.json()["error"]["errors"]
+    set_of["calibration"] = npz(inputs=tokens, labels=LABELS)
+    (violation,) = calibrate(client, **set_of).json()["error"]["errors"]
     assert violation["location"] == "calibration[333]"
     assert "Gather" in violation["message"]
+    body = {"calibration": name, "inputs": tokens[330:340].tolist()}
+    assert_refused(client.post("/predict", json=body), "inputs[3]", "Gather")
 
 
 def test_a_scale_of_a_fixed_batch_is_refused(client) -> None:
@@ -169,7 +182,7 @@ def test_probabilities_in_steps_are_read_through_their_rounding(client) -> None:
 
 @pytest.mark.parametrize("opset", [7, 8, 9, 10])
 def test_an_old_opset_is_converted_and_answers_as_the_file(client, opset) -> None:
-    """Of these operators Pad, Clip, Gemm and Softmax changed until opset 11."""
+    """Clip, Gemm and Softmax changed on the way to opset 11."""
     model = of_rows(
         "c = Clip<min=-2.0, max=2.0>(x); z = Gemm(c, w, b); y = Softmax<axis=1>(z)", opset=opset
     )

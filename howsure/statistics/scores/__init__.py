@@ -105,7 +105,8 @@ def compute_scores(judged: Predictions) -> dict[str, float | None]:
         return dict.fromkeys(names)
     values = {name: SCORES[name].compute(judged) for name in names}
     return {
-        n: value if value is not None and isfinite(value) else None for n, value in values.items()
+        name: None if value is None or not isfinite(value) else value
+        for name, value in values.items()
     }
 
 

@@ -138,8 +138,14 @@ def run_batches(
             answer = run(feeds, place)
         except InvalidInput as error:
             if error.violations[0].rule == ModelRule.RUN_FAILED and n_real > 1:
-                rows = {name: array[first : first + n_real] for name, array in inputs.items()}
-                raise _failure(error, run, rows, n_fed if pad else None, place) from None
+                failure = _failure_of_row(
+                    run,
+                    {name: array[first : first + n_real] for name, array in inputs.items()},
+                    n_fed=n_fed if pad else None,
+                    location=location,
+                    start=start + first,
+                )
+                raise failure or error from None
             raise
         for output in answer.values():
             if output.ndim == 0 or len(output) != n_fed:
@@ -152,32 +158,31 @@ def run_batches(
         first += n_real
 
 
-def _failure(
-    error: InvalidInput, run: Run, rows: Mapping[str, Array], n_fed: int | None, place: str
-) -> InvalidInput:
+def _failure_of_row(
+    run: Run, rows: Mapping[str, Array], *, n_fed: int | None, location: str, start: int
+) -> InvalidInput | None:
     """Return the error of the first row that a model does not take, found by halves.
 
-    The error of all rows stays where it takes each alone, or neither the first nor the last.
-    ``n_fed`` is the number of rows of each run, which copies fill up.
+    Return None where it takes each row alone, or neither the first nor the last. ``start`` is the
+    number of the first row; copies fill the runs up to ``n_fed`` rows, if that is fixed.
     """
 
     def failure(low: int, high: int) -> InvalidInput | None:
         n_rows = n_fed or high - low
         feeds = {name: padded(array[low:high], 0, n_rows) for name, array in rows.items()}
         try:
-            run(feeds, f"{location}[{int(first) + low}]")
-        except InvalidInput as one:
-            return one
+            run(feeds, f"{location}[{start + low}]")
+        except InvalidInput as error:
+            return error
         return None
 
-    location, _, span = place.rpartition("[")
-    first, low, high = span.partition(":")[0], 0, len(next(iter(rows.values())))
-    if failure(0, 1) is not None and failure(high - 1, high) is not None:
-        return error
+    low, high = 0, len(next(iter(rows.values())))
+    if failure(low, low + 1) is not None and failure(high - 1, high) is not None:
+        return None
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if failure(low, middle) is not None else (middle, high)
-    return failure(low, high) or error
+    return failure(low, high)
 
 
 def join_parts(parts: Sequence[Mapping[str, Array]]) -> dict[str, Array]:

@@ -129,7 +129,12 @@ class LoadedModel:
             return None
         if n_rows > 1 and n_rows > batch_rows(fitted, self.numbers, None):
             return None
-        words = answering.words(fitted, f"{location}[{start}:{start + n_rows}]")
+        try:
+            words = answering.words(fitted, f"{location}[{start}:{start + n_rows}]")
+        except InvalidInput as error:
+            if n_rows > 1 and error.violations[0].rule == ModelRule.RUN_FAILED:
+                return None  # `run_batches` names the row
+            raise
         return words if words is not None and len(words) == n_rows else None
 
     def record(

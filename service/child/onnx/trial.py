@@ -27,6 +27,7 @@ MAX_TIMED_ROWS = 32
 MAX_TIMED_RUNS = 1024  # rows times passes
 TIMED_PASSES = 8  # fewer passes, so that more rows can be timed
 REPETITIONS = 3
+OUTLIER = 50  # by which the last row is multiplied
 
 
 def fitted_trial(
@@ -222,7 +223,7 @@ def verify_head(choice: OutputChoice, values: Array, head: Mapping[str, Array]) 
 
 
 def beside_outlier(rows: Mapping[str, Array]) -> dict[str, Array] | None:
-    """Return the rows and one more with far larger numbers; None for a model without such inputs.
+    """Return the rows and, last, one of far larger numbers; None if no input is a float.
 
     A scale that a model takes of a whole batch follows the outlier.
     """
@@ -232,9 +233,6 @@ def beside_outlier(rows: Mapping[str, Array]) -> dict[str, Array] | None:
         name: np.concatenate([array, array[-1:] * (OUTLIER if array.dtype.kind == "f" else 1)])
         for name, array in rows.items()
     }
-
-
-OUTLIER = 50
 
 
 def verify_apart(apart: Mapping[str, Array], together: Mapping[str, Array]) -> None:

@@ -76,11 +76,11 @@ def read_npy_header(head: bytes, *, place: str, may_be_text: bool = False) -> Np
     if not head.startswith(MAGIC):
         raise InvalidDataset.at(place, "expected an .npy array, got bytes of another kind")
     if head.startswith(PLAIN_START):
-        return _read_plain(head[:PLAIN_BYTES], place, may_be_text)
-    return _read(head, place, may_be_text)
+        return _read_plain(head[:PLAIN_BYTES], place, may_be_text=may_be_text)
+    return _read(head, place, may_be_text=may_be_text)
 
 
-def _read(head: bytes, place: str, may_be_text: bool) -> NpyHeader:  # noqa: FBT001 - cached
+def _read(head: bytes, place: str, *, may_be_text: bool) -> NpyHeader:
     stream = BytesIO(head)
     try:
         with warnings.catch_warnings(action="ignore"):

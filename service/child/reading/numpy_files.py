@@ -202,19 +202,19 @@ class ArraySet:
         reading = self._ctx.reading
         if labels.dtype.kind in TEXT:
             names, codes = _names(labels, file.place)
-            found = labels_by_name(names, codes, reading, place=file.place, max_classes=most)
+            classes = labels_by_name(names, codes, reading, place=file.place, max_classes=most)
         else:
             n_classes = self.info.n_classes
-            found = labels_of_numbers(
+            classes = labels_of_numbers(
                 labels, reading, place=file.place, n_classes=n_classes, max_classes=most
             )
         self.info = replace(
             self.info,
-            class_map=found.class_map,
-            is_numbered_by_name=found.is_numbered_by_name,
-            notes=(*self.info.notes, *found.notes),
+            class_map=classes.class_map,
+            is_numbered_by_name=classes.is_numbered_by_name,
+            notes=(*self.info.notes, *classes.notes),
         )
-        return found.labels
+        return classes.labels
 
     def _checked(self, values: AnyArray, name: str, start: int) -> AnyArray:
         place = self._ctx.place

@@ -52,7 +52,7 @@ def check_outputs(
         )
     if kind == "logits":
         return
-    bad = is_off(values)
+    bad = are_off(values)
     if bad.any():
         row = int(np.argmax(bad))
         wrong = values[row].astype(np.float64)
@@ -63,19 +63,19 @@ def check_outputs(
         )
 
 
-def is_off(values: NDArray[np.floating]) -> NDArray[np.bool_]:
+def are_off(values: NDArray[np.floating]) -> NDArray[np.bool_]:
     """Tell which rows of probabilities do not sum to 1 within the tolerance.
 
     Probabilities in steps of 8 bits may each be off by half a step.
     """
     rows = np.asarray(values, dtype=np.float64)
-    tolerance = np.full(len(rows), SUM_TOLERANCE)
-    for step in STEPS:
+    distance = np.abs(rows.sum(axis=1) - 1.0) - FLOAT_ERROR
+    is_off = distance > SUM_TOLERANCE
+    for step in STEPS if is_off.any() else ():
         whole = rows / step
         in_steps = np.abs(whole - np.round(whole)).max(axis=1, initial=0.0) <= STEP_ERROR
-        rounded = min(rows.shape[1] * step / 2, MOST_ROUNDED)
-        tolerance[in_steps] = max(SUM_TOLERANCE, rounded)
-    return np.asarray(np.abs(rows.sum(axis=1) - 1.0) > tolerance + FLOAT_ERROR)
+        is_off &= ~in_steps | (distance > min(rows.shape[1] * step / 2, MOST_ROUNDED))
+    return np.asarray(is_off)
 
 
 # Numbers that logits would hardly be by chance: three of one row, or two rows of two.
@@ -87,7 +87,7 @@ def are_distributions(scores: NDArray[np.floating]) -> bool:
     if scores.size < FEWEST_NUMBERS or (scores < 0.0).any() or (scores > 1.0).any():
         return False
     has_fractions = bool((scores % 1.0 > 0.0).any())
-    return has_fractions and not is_off(scores).any()
+    return has_fractions and not are_off(scores).any()
 
 
 def are_percentages(scores: NDArray[np.floating]) -> bool:

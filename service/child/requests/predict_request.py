@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howsure.statistics.measures import SCORE
-from service.child.reading.output_checks import SUM_TOLERANCE, is_off, sum_advice
+from service.child.reading.output_checks import SUM_TOLERANCE, are_off, sum_advice
 from service.child.requests.tensors import NEVER_MISSING, check_numbers, check_shape
 from service.errors import InvalidInput, shown
 from service.runner.messages.dataset import PAIRS
@@ -141,7 +141,7 @@ def class_scores(
     scores = _reals(given, kind)
     if kind == "logits":
         return kind, scores
-    bad = (scores < -SUM_TOLERANCE).any(axis=1) | is_off(scores)
+    bad = (scores < -SUM_TOLERANCE).any(axis=1) | are_off(scores)
     if bad.any():
         row = int(np.argmax(bad))
         fix = "" if scores[row].min() < 0.0 else f"; {sum_advice(scores[row])}"

@@ -124,8 +124,8 @@ def kind_of_values(scores: NDArray[np.floating], *, is_distribution: bool = Fals
         1 are probabilities; values of at most 0 whose exponentials do so are log-probabilities;
         other values outside [0, 1] are logits, and so are equal values in each row. A single column
         is the score of class 1 of two: values in [0, 1] are probabilities, others logits. Rows with
-        NaN or +inf are left out. Of probabilities in steps, as of 8 bits, each may be off by half
-        a step.
+        NaN or +inf are left out. Probabilities that 8 bits have rounded may each be half a step
+        off.
     is_distribution
         Whether a softmax is known to have made them, so that steps explain any sum.
 
@@ -141,9 +141,10 @@ def kind_of_values(scores: NDArray[np.floating], *, is_distribution: bool = Fals
         return "probabilities" if in_unit_interval else "logits"
     sums = values.sum(axis=1)
     if in_unit_interval:
+        if _all_one(sums):
+            return "probabilities"
         rounded = quantisation_step(values) * values.shape[1] / 2
-        most = rounded if is_distribution else min(rounded, MOST_ROUNDED)
-        if _all_one(sums, max(SUM_TOLERANCE, most)):
+        if _all_one(sums, rounded if is_distribution else min(rounded, MOST_ROUNDED)):
             return "probabilities"
         if (values == values[:, :1]).all():
             return "logits"  # equal ones for all classes, as an untrained model has
@@ -165,7 +166,7 @@ def are_opposite(scores: Floats) -> bool:
 
     A softmax of them would be the sigmoid of 2 d.
     """
-    if scores.shape[1] != 2:  # noqa: PLR2004 - a pair
+    if scores.shape[1:] != (2,):
         return False
     values = finite_rows(scores)
     return bool(values.any() and (values[:, 0] == -values[:, 1]).all())

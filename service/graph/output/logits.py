@@ -116,16 +116,15 @@ def is_confirmed(source: LogitsSource, scores: Floats, values: NDArray[np.floati
         return False
     # Rows that are not finite are no evidence.
     finite = np.isfinite(expected).all(axis=1)
-    return bool(finite.any()) and np.allclose(
-        _softmax(logits[finite]),
-        expected[finite],
-        rtol=RELATIVE_TOLERANCE,
-        atol=max(ABSOLUTE_TOLERANCE, quantisation_step(expected[finite])),
+    expected, made = expected[finite], _softmax(logits[finite])
+    return bool(finite.any()) and (
+        np.allclose(made, expected, rtol=RELATIVE_TOLERANCE, atol=ABSOLUTE_TOLERANCE)
+        or np.allclose(made, expected, rtol=RELATIVE_TOLERANCE, atol=quantisation_step(expected))
     )
 
 
-# Steps of 8 bits or fewer: finer ones keep to the usual tolerances.
-LEAST_STEP, MOST_STEP = 1 / 300, 1 / 8
+# Steps of 6 to 8 bits: finer ones keep to the usual tolerances.
+LEAST_STEP, MOST_STEP = 1 / 300, 1 / 64
 LEAST_VALUES = 4
 
 
