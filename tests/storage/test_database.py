@@ -9,7 +9,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from stored_rows import add_tenant, at_once
 
 import models
-from service.errors import Overloaded, StorageFull
+from service.errors import InvalidInput, Overloaded, StorageFull
 from service.storage.database import (
     SQLITE_BUSY_SECONDS,
     make_engine,
@@ -187,3 +187,10 @@ def test_a_migration_of_sqlite_waits_longer_and_checks_keys_at_its_end(tmp_path)
     finally:
         event.remove(Engine, "begin", look)
     assert settings == [["wal", FULL, OFF, 3_600_000, OFF]]
+
+
+def test_a_nul_that_postgresql_does_not_take_is_a_fault_of_the_request(postgresql_database_url):
+    database = open_database(postgresql_database_url)
+    with pytest.raises(InvalidInput, match="NUL"), database.reading(ALL_TENANTS) as session:
+        session.scalars(select(models.Tenant).where(models.Tenant.name == "a\0b")).all()
+    database.dispose()
