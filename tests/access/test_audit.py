@@ -108,3 +108,16 @@ def test_a_tenant_reads_its_own_rows_by_pages(audited) -> None:
     for query in ("cursor=x", "limit=0", "result=maybe", "since=2026-01-01T00:00:00"):
         answer = audited.everything.get(f"/audit?{query}")
         assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY, query
+
+
+def test_without_keys_an_entry_has_no_key_id(tmp_path) -> None:
+    with keyed_service(tmp_path, first=False) as service:
+        client = service.client()
+        foreign = client.post(
+            "/calibrations/nothing/promote", headers={"Origin": "http://a.example"}
+        )
+        assert foreign.json()["type"].endswith(":foreign-site")
+        client.post("/calibrations/nothing/promote")
+        assert wait_until(lambda: len(client.get("/audit").json()["entries"]) == 1)
+        [entry] = client.get("/audit").json()["entries"]
+        assert (entry["key_id"], entry["via"], entry["code"]) == (None, "api", "not-found")

@@ -7,7 +7,8 @@ import numpy as np
 import onnxruntime
 import pandas as pd
 import pytest
-from graph_models import node, steps
+from graph_models import make_model, node, steps, value
+from onnx import TensorProto
 from request_formats import in_bytes, infer, outputs_of
 from runner_models import of_rows
 from running_service import (
@@ -176,6 +177,15 @@ def test_models_that_do_not_handle_them_are_told_apart(client) -> None:
     (violation,) = answer["error"]["errors"]
     assert violation["location"] == f"calibration[{np.flatnonzero(TABLE.income.isna())[0]}]"
     assert "missing values" in violation["message"]
+    of_integers = make_model(
+        [node("Cast", ["x"], ["logits"], to=TensorProto.FLOAT)],
+        inputs=[value("x", ("N", 3), TensorProto.INT64)],
+        outputs=[value("logits", ("N", 3))],
+    ).SerializeToString()
+    table = (TABLE * 10).round().astype("Int64").assign(label=LABELS).to_parquet(index=False)
+    answer = calibrate(client, config=quick_config(), model=of_integers, calibration=table)
+    assert answer.status_code == UNPROCESSABLE, answer.text
+    assert "int64" in answer.json()["errors"][0]["message"]
 
 
 LATER, LATER_LABELS = with_gaps(300, 3)
