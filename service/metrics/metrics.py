@@ -4,20 +4,11 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Protocol
 
-from prometheus_client import (
-    CollectorRegistry,
-    Gauge,
-    ProcessCollector,
-    generate_latest,
-)
+from prometheus_client import CollectorRegistry, Gauge, ProcessCollector, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from service.metrics.answers import AnswerCounts
-from service.metrics.families import (
-    ROWS,
-    CountFamily,
-    HistogramFamily,
-)
+from service.metrics.families import ROWS, CountFamily, HistogramFamily
 
 ROUTE = ("method", "route")
 

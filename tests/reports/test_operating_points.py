@@ -28,9 +28,7 @@ def address(client: httpx.Client, shelf):
     yield f"/calibrations/{made['id']}/operating-points"
     address = f"/calibrations/{made['id']}"
     assert client.delete(address).is_success
-    assert (
-        client.get(f"{address}/operating-points").status_code == httpx.codes.httpx.codes.NOT_FOUND
-    )
+    assert client.get(f"{address}/operating-points").status_code == httpx.codes.NOT_FOUND
 
 
 def save(client: httpx.Client, address: str, **choice) -> dict:

@@ -93,7 +93,8 @@ def infer_kind(name: str, reading: GraphReading | None, scores: Floats) -> tuple
         If no reading fits; or graph and values, or two readings of the values, lead to different
         answers. The message has the readings and the option that chooses one.
     """
-    found = kind_of_values(scores, is_distribution=_makes_probabilities(reading))
+    is_distribution = reading is not None and reading.kind == "probabilities"
+    found = kind_of_values(scores, is_distribution=is_distribution)
     other = _other_reading(reading, found, scores)
     if other is not None:
         raise _unclear(name, found, other, scores)
@@ -108,10 +109,6 @@ def infer_kind(name: str, reading: GraphReading | None, scores: Floats) -> tuple
     also = ", which serve as logits" if found == "log-probabilities" else ""
     kind: Kind = "probabilities" if found == "probabilities" else "logits"
     return kind, f"{by_value} it holds {found}{also}"
-
-
-def _makes_probabilities(reading: GraphReading | None) -> bool:
-    return reading is not None and reading.kind == "probabilities"
 
 
 def kind_of_values(scores: NDArray[np.floating], *, is_distribution: bool = False) -> ValueKind:
