@@ -10,11 +10,11 @@ from service.graph.description import LIKE_PROBABILITIES, Kind, OutputChoice, qu
 from service.graph.measure_outputs import check_values
 from service.graph.output.kinds import (
     HALF,
+    OPPOSITE_COLUMNS,
     SUM_TOLERANCE,
     are_opposite,
     finite_rows,
     infer_kind,
-    opposite_columns,
 )
 from service.graph.output.labels import check_labels
 from service.graph.output.logits import LogitsSource, is_confirmed
@@ -63,7 +63,7 @@ def choose_output(
         kind, reading = _kind(plan, scores)
         column = 0 if scores.shape[1] == 1 else None
         if plan.kind is None and are_opposite(scores):
-            column, reading = 1, opposite_columns(n_samples)
+            column, reading = 1, f"by its values on {n_samples} rows {OPPOSITE_COLUMNS}"
         source = LogitsSource(plan.tensor, positive_column=column)
     if plan.labels is not None:
         holds_probabilities = is_found or kind == "probabilities"

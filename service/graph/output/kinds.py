@@ -169,12 +169,10 @@ def are_opposite(scores: Floats) -> bool:
     return bool(values.any() and (values[:, 0] == -values[:, 1]).all())
 
 
-def opposite_columns(n_rows: int) -> str:
-    """Return the reason for reading the second of two opposite columns alone."""
-    return (
-        f"by its values on {n_rows} rows its two columns are one score with both signs: the second "
-        'is read as the logit of class 1; set output.kind to "logits" to take their softmax'
-    )
+OPPOSITE_COLUMNS = (
+    "its two columns are one score with both signs: the second is read as the logit of class 1; "
+    'set output.kind to "logits" to take their softmax'
+)
 
 
 def finite_rows(scores: NDArray[np.floating]) -> Floats:
