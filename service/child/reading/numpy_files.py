@@ -204,9 +204,8 @@ class ArraySet:
             names, codes = _names(labels, file.place)
             classes = labels_by_name(names, codes, reading, place=file.place, max_classes=most)
         else:
-            n_classes = self.info.n_classes
             classes = labels_of_numbers(
-                labels, reading, place=file.place, n_classes=n_classes, max_classes=most
+                labels, reading, place=file.place, n_classes=self.info.n_classes, max_classes=most
             )
         self.info = replace(
             self.info,
