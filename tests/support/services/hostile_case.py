@@ -97,9 +97,9 @@ class HostileCase:
     build : callable, optional
         Makes what is sent, before anything is timed: ``send`` is given it behind the `Attacker`.
     rule : str, optional
-        Of a model: ``rule`` of the first of the problem's errors; "" where it breaks none.
+        For a model: the ``rule`` in the first error of the problem, or "" if there is none.
     reading : Reading, optional
-        Of a calibration set: how it is read in the plain form, which needs no service then.
+        For a calibration set: how the quick form reads it, without a service.
     """
 
     name: str
