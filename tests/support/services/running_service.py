@@ -183,7 +183,7 @@ def refit(client: httpx.Client, reference: str, **changes: Any) -> httpx.Respons
 def dry_run(
     client: httpx.Client, content: bytes, headers: Mapping[str, str] = {}, **options: Any
 ) -> httpx.Response:
-    """Ask for a dry run. Bytes are parts; other options belong to the configuration, if not None."""
+    """Ask for a dry run. Bytes are parts; other options belong to the configuration."""
     merged = {name: value for name, value in (QUICK | options).items() if value is not None}
     files: list[tuple[str, Any]] = [("calibration", ("a.bin", content))]
     parts = [name for name, value in merged.items() if isinstance(value, bytes)]

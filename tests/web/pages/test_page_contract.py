@@ -193,7 +193,7 @@ def check_numbers(client: httpx.Client, page: Page, text: str) -> None:
         (f"{PAGE}/samples/600.png", 404, "600"),
         (f"{PAGE}/samples/x.png", 422, "row"),
         ("/pages/calibrations/scores/samples/0.png", 404, ""),
-        ("/pages/calibrations/imported/samples", 409, "imported@1"),
+        ("/pages/calibrations/imported@1/samples", 409, "imported@1"),
     ],
 )
 def test_an_error_is_a_page(decided: httpx.Client, address: str, status: int, text: str) -> None:
