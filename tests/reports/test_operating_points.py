@@ -189,6 +189,7 @@ def test_without_records_only_a_threshold_can_be_chosen(client, shelf) -> None:
     assert (made["threshold"], made["consequences"]) == (0.5, None)
 
 
+@pytest.mark.process
 def test_decisions_outlive_the_process_and_go_with_the_calibration(database_url, tmp_path) -> None:
     with service_on(tmp_path, database_url=database_url) as client:
         made = f"/calibrations/{calibrated(client, **DIGITS_PARTS)['id']}"

@@ -208,7 +208,7 @@ def test_a_calibration_is_deleted_after_a_question(client, visitor) -> None:
 
 
 def test_a_failure_of_the_service_is_a_page_too(visitor, monkeypatch) -> None:
-    def fails(*_: object) -> None:
+    def fails(*_: object, **__: object) -> None:
         raise ZeroDivisionError("kept to ourselves")
 
     monkeypatch.setattr(home, "overview", fails)
