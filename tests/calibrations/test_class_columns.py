@@ -105,14 +105,14 @@ def test_unnamed_rows_are_marked_where_classes_have_names(client, intents) -> No
     assert "columns" not in send(client, "intents", csv(by_class(FEW)), CSV).json()
 
 
-@pytest.mark.parametrize(
-    ("row", "named"),
-    [
-        ({"Sales": 1.0, "billing": 1.0, "other": 1.0}, ["missing: `sales`", "unknown: `Sales`"]),
-        ({f"prob_{name}": 1 / 3 for name in NAMES}, ["write `sales`, without `prob_`"]),
-        ([20.0, 30.0, 50.0], ["percentages: divide by 100"]),
-    ],
-)
+REFUSED_ROWS = [
+    ({"Sales": 1.0, "billing": 1.0, "other": 1.0}, ["missing: `sales`", "unknown: `Sales`"]),
+    ({f"prob_{name}": 1 / 3 for name in NAMES}, ["write `sales`, without `prob_`"]),
+    ([20.0, 30.0, 50.0], ["percentages: divide by 100"]),
+]
+
+
+@pytest.mark.parametrize(("row", "named"), REFUSED_ROWS)
 def test_rows_by_other_names_or_in_percent_are_refused(client, intents, row, named) -> None:
     body = {"calibration": "intents", "probabilities": [row]}
     assert_refused(client.post("/predict", json=body), None, *named)

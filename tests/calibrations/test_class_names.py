@@ -52,15 +52,15 @@ OWN = sorted(NAMES)
 BY_NAME = csv(labelled(OWN))
 
 
-@pytest.mark.parametrize(
-    ("own", "labels", "classes", "named"),
-    [
-        # A label that is no class, nearly one; the names in another order than the model's.
-        ([0, 1, 2], NAMES, ["Silver", "gold", "bronze"], "did you mean"),
-        (OWN, ["bronze", "gold", "sliver"], None, "did you mean 'silver'?"),
-        (OWN, OWN, ["silver", "gold", "bronze"], ""),
-    ],
-)
+OTHER_NAMES = [
+    # A label that is no class, nearly one; the names in another order than the model's.
+    ([0, 1, 2], NAMES, ["Silver", "gold", "bronze"], "did you mean"),
+    (OWN, ["bronze", "gold", "sliver"], None, "did you mean 'silver'?"),
+    (OWN, OWN, ["silver", "gold", "bronze"], ""),
+]
+
+
+@pytest.mark.parametrize(("own", "labels", "classes", "named"), OTHER_NAMES)
 def test_names_that_are_not_the_models_are_refused(client, own, labels, classes, named) -> None:
     response = dry_run(client, csv(labelled(labels)), model=model_of(own), classes=classes)
     assert_refused(response, None if named else "config.classes[0]", named)
@@ -153,10 +153,10 @@ def test_a_name_is_one_class_in_both_sets(theirs: dict[str, int]) -> None:
         check_same_classes(info({"cat": 0, "dog": 1}), info(theirs))
 
 
-@pytest.mark.parametrize(
-    ("ours", "theirs"),
-    [({"cat": 0, "dog": 1}, {"dog": 1}), ({"cat": 0, "dog": 1}, None), (None, {"dog": 1})],
-)
+COMPATIBLE = [({"cat": 0, "dog": 1}, {"dog": 1}), ({"cat": 0, "dog": 1}, None), (None, {"dog": 1})]
+
+
+@pytest.mark.parametrize(("ours", "theirs"), COMPATIBLE)
 def test_an_evaluation_set_may_lack_classes_or_names(ours, theirs) -> None:
     check_same_classes(info(ours), info(theirs))
 

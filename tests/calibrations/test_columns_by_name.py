@@ -160,14 +160,14 @@ def test_columns_in_any_order_are_right(client, named, route) -> None:
         assert ROUTES[route](client, named, order) == FEW_LABELS.tolist()
 
 
-@pytest.mark.parametrize(
-    ("route", "fault"),
-    [
-        *((route, "missing and extra") for route in ROUTES),
-        *(("predict csv", fault) for fault in WRONG),
-        ("predict json", "renamed"),
-    ],
-)
+REFUSED_COLUMNS = [
+    *((route, "missing and extra") for route in ROUTES),
+    *(("predict csv", fault) for fault in WRONG),
+    ("predict json", "renamed"),
+]
+
+
+@pytest.mark.parametrize(("route", "fault"), REFUSED_COLUMNS)
 def test_other_columns_are_refused_by_name(client, named, route, fault) -> None:
     change, words = WRONG[fault]
     with pytest.raises(Refused) as refused:
@@ -220,21 +220,21 @@ def row(**changes: Any) -> str:
     return json.dumps(values)
 
 
-@pytest.mark.parametrize(
-    ("inputs", "location", "named_words"),
-    [
-        (f"[{row(bmi=None)}]", "inputs[0].bmi", "has none"),
-        (f"[{row(bmi='22')}]", "inputs[0].bmi", "a string"),
-        (f"[{row(bmi=[22])}]", "inputs[0].bmi", "a list"),
-        (f"[{row(bmi={'a': 1})}]", "inputs[0].bmi", "an object"),
-        (f"[{row()}]".replace(": 1", ": 1e999", 1), "inputs[0].bmi", "out of range"),
-        (f"[{row()}, [1, 2, 3, 4, 5, 6]]", "inputs[1]", "by column name"),
-        (f"[[1, 2, 3, 4, 5, 6], {row()}]", "inputs[1]", "got an object"),
-        (f"[{row()}, {{}}]", "inputs[1]", "missing: `prob_age`, `bmi`"),
-        (row(), "inputs", "in a list"),
-        (f"[{row(bmi=1e39)}]", "inputs[0][1]", "32-bit float"),
-    ],
-)
+WRONG_ROWS = [
+    (f"[{row(bmi=None)}]", "inputs[0].bmi", "has none"),
+    (f"[{row(bmi='22')}]", "inputs[0].bmi", "a string"),
+    (f"[{row(bmi=[22])}]", "inputs[0].bmi", "a list"),
+    (f"[{row(bmi={'a': 1})}]", "inputs[0].bmi", "an object"),
+    (f"[{row()}]".replace(": 1", ": 1e999", 1), "inputs[0].bmi", "out of range"),
+    (f"[{row()}, [1, 2, 3, 4, 5, 6]]", "inputs[1]", "by column name"),
+    (f"[[1, 2, 3, 4, 5, 6], {row()}]", "inputs[1]", "got an object"),
+    (f"[{row()}, {{}}]", "inputs[1]", "missing: `prob_age`, `bmi`"),
+    (row(), "inputs", "in a list"),
+    (f"[{row(bmi=1e39)}]", "inputs[0][1]", "32-bit float"),
+]
+
+
+@pytest.mark.parametrize(("inputs", "location", "named_words"), WRONG_ROWS)
 def test_a_wrong_row_is_named(client, named, inputs, location, named_words) -> None:
     body = f'{{"calibration": "{named}", "inputs": {inputs}}}'
     response = client.post("/predict", content=body, headers=JSON)
@@ -255,15 +255,15 @@ def test_named_rows_need_names(client, unnamed) -> None:
     assert_refused(response, "inputs")
 
 
-@pytest.mark.parametrize(
-    ("body", "kind"),
-    [
-        ({"inputs": FEW.tolist()}, JSON),
-        ({"inputs": {"x": FEW.tolist()}}, JSON),
-        (npy(FEW), NPY),
-        (npz(inputs=FEW), NPZ),
-    ],
-)
+UNNAMED_ROWS = [
+    ({"inputs": FEW.tolist()}, JSON),
+    ({"inputs": {"x": FEW.tolist()}}, JSON),
+    (npy(FEW), NPY),
+    (npz(inputs=FEW), NPZ),
+]
+
+
+@pytest.mark.parametrize(("body", "kind"), UNNAMED_ROWS)
 def test_rows_without_names_are_told(client, named, unnamed, body, kind) -> None:
     for name, mark in ((named, {"columns": "positional"}), (unnamed, {})):
         sent = body | {"calibration": name} if isinstance(body, dict) else body
@@ -275,14 +275,14 @@ def test_rows_without_names_are_told(client, named, unnamed, body, kind) -> None
         assert header.endswith("; columns=positional") == bool(mark)
 
 
-@pytest.mark.parametrize(
-    ("names", "advice"),
-    [
-        (NAMES[:5], "1 column too few"),
-        ([*NAMES, "last"], "1 column too many (after the first 6: `last`)"),
-        (["customer_id", *NAMES], "1 column too many (perhaps `customer_id`)"),
-    ],
-)
+WRONG_NUMBERS = [
+    (NAMES[:5], "1 column too few"),
+    ([*NAMES, "last"], "1 column too many (after the first 6: `last`)"),
+    (["customer_id", *NAMES], "1 column too many (perhaps `customer_id`)"),
+]
+
+
+@pytest.mark.parametrize(("names", "advice"), WRONG_NUMBERS)
 def test_a_wrong_number_of_columns_names_rows_and_columns(client, named, names, advice) -> None:
     width = len(names)
     values = np.tile(ROWS, (1, 2))[:, :width]

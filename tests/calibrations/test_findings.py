@@ -153,10 +153,10 @@ def tried(client, model, content, **config):
     return resource, resource["findings"]
 
 
-@pytest.mark.parametrize(
-    ("layout", "normalisation", "most", "sort"),
-    [("nchw", IMAGENET, 255, True), ("nhwc", HALVES, 1, False)],
-)
+NOT_NORMALISED = [("nchw", IMAGENET, 255, True), ("nhwc", HALVES, 1, False)]
+
+
+@pytest.mark.parametrize(("layout", "normalisation", "most", "sort"), NOT_NORMALISED)
 def test_pictures_that_were_not_normalised(client, layout, normalisation, most, sort):
     pixels, labels = colour_set(300, sort=sort)
     shape = (3, 1, 1) if layout == "nchw" else (1, 1, 3)
@@ -206,10 +206,10 @@ def test_names_in_another_order_are_mended_by_the_remedy(client):
 CLASSES = ["oak", "ash", "fir", "bay", "yew"]
 
 
-@pytest.mark.parametrize(
-    ("labels_are", "order", "prefix"),
-    [("names", sorted(CLASSES), "prob_"), ("positions", [*CLASSES[1:], "oak"], "p_")],
-)
+ORDERS = [("names", sorted(CLASSES), "prob_"), ("positions", [*CLASSES[1:], "oak"], "p_")]
+
+
+@pytest.mark.parametrize(("labels_are", "order", "prefix"), ORDERS)
 def test_columns_and_labels_in_different_orders_are_mended_by_the_remedy(
     client, labels_are, order, prefix
 ):

@@ -53,17 +53,17 @@ def test_a_supplied_measure_is_served_where_it_is_named(client) -> None:
 PROBABILITIES = np.exp(LOGITS - logsumexp(LOGITS, axis=1, keepdims=True))
 
 
-@pytest.mark.parametrize(
-    ("measure", "content"),
-    [
-        ("energy", npz(probabilities=PROBABILITIES, labels=LABELS)),
-        ("supplied:missing", OUTPUTS),
-        ("supplied:", OUTPUTS),
-        ("supplied:ours", npz(logits=LOGITS, labels=LABELS, uncertainty_ours=np.ones(400, "f4"))),
-        ("output:x", OUTPUTS),
-        ("score", OUTPUTS),
-    ],
-)
+REFUSED_MEASURES = [
+    ("energy", npz(probabilities=PROBABILITIES, labels=LABELS)),
+    ("supplied:missing", OUTPUTS),
+    ("supplied:", OUTPUTS),
+    ("supplied:ours", npz(logits=LOGITS, labels=LABELS, uncertainty_ours=np.ones(400, "f4"))),
+    ("output:x", OUTPUTS),
+    ("score", OUTPUTS),
+]
+
+
+@pytest.mark.parametrize(("measure", "content"), REFUSED_MEASURES)
 def test_what_outputs_do_not_have_is_refused(client, measure: str, content: bytes) -> None:
     response = calibrate(client, calibration=content, config=json.dumps({"measures": [measure]}))
     assert response.status_code == UNPROCESSABLE
@@ -146,15 +146,15 @@ def test_refits_and_further_sets_have_it_too(client, model) -> None:
     assert_refused(refused, "config.measures", "'confidence'")
 
 
-@pytest.mark.parametrize(
-    ("measure", "named"),
-    [
-        ("output:absent", "it has 'logits', 'confidence', "),
-        ("output:wide", "'wide' float32 (?, 10)"),
-        ("output:", "the name of an output"),
-        ("output:a\nb", "printable"),
-    ],
-)
+REFUSED_OUTPUTS = [
+    ("output:absent", "it has 'logits', 'confidence', "),
+    ("output:wide", "'wide' float32 (?, 10)"),
+    ("output:", "the name of an output"),
+    ("output:a\nb", "printable"),
+]
+
+
+@pytest.mark.parametrize(("measure", "named"), REFUSED_OUTPUTS)
 def test_what_is_no_scalar_output_is_refused(client, model, measure: str, named: str) -> None:
     refused = of_model(client, model, "entropy", measure)
     assert refused["status"] == UNPROCESSABLE

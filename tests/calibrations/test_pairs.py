@@ -190,31 +190,31 @@ def test_bad_pairs_are_one_clear_problem(tmp_path, columns, location, named) -> 
     check_refused(tmp_path / "pairs.csv", f".{location}", named)
 
 
-@pytest.mark.parametrize(
-    ("config", "location"),
-    [
-        ({"measures": ["entropy"]}, "config.measures"),
-        ({"top_k": [1, 2]}, "config.top_k"),
-        ({"classes": ["a", "b"]}, "config.classes"),
-        ({"output": {"kind": "logits"}}, "config.output"),
-        ({"columns": {"group": ["doc_id"]}}, "calibration"),
-    ],
-)
+OPTIONS_OF_CLASSES = [
+    ({"measures": ["entropy"]}, "config.measures"),
+    ({"top_k": [1, 2]}, "config.top_k"),
+    ({"classes": ["a", "b"]}, "config.classes"),
+    ({"output": {"kind": "logits"}}, "config.output"),
+    ({"columns": {"group": ["doc_id"]}}, "calibration"),
+]
+
+
+@pytest.mark.parametrize(("config", "location"), OPTIONS_OF_CLASSES)
 def test_options_of_classes_are_refused(client, config, location) -> None:
     response = calibrate(client, calibration=pairs(doc_id=SCORES), config=json.dumps(config))
     assert_refused(response, location)
 
 
-@pytest.mark.parametrize(
-    ("body", "location"),
-    [
-        ({"logits": [[0.1, 0.2]]}, "scores"),
-        ({"scores": [[0.1], [0.2]]}, "scores"),
-        ({"scores": ["high"]}, "scores[0]"),
-        ({"scores": [1e39]}, "scores[0]"),
-        ({"scores": [0.1], "logits": [[0.1, 0.2]]}, "body"),
-    ],
-)
+BAD_REQUESTS = [
+    ({"logits": [[0.1, 0.2]]}, "scores"),
+    ({"scores": [[0.1], [0.2]]}, "scores"),
+    ({"scores": ["high"]}, "scores[0]"),
+    ({"scores": [1e39]}, "scores[0]"),
+    ({"scores": [0.1], "logits": [[0.1, 0.2]]}, "body"),
+]
+
+
+@pytest.mark.parametrize(("body", "location"), BAD_REQUESTS)
 def test_bad_requests_name_what_is_wrong(client, judge, body, location) -> None:
     response = client.post("/predict", json={"calibration": judge["id"]} | body)
     assert_refused(response, location)
@@ -237,10 +237,13 @@ def test_other_scales_are_refused_where_scores_were_from_0_to_1(client, judge, f
 PERCENT = 50 + 50 * SCORES
 
 
-@pytest.mark.parametrize(
-    ("calibration", "evaluation", "location"),
-    [(SCORES, 100 * SCORES, "evaluation.score[0]"), (PERCENT, SCORES, "evaluation.score")],
-)
+OTHER_SCALES = [
+    (SCORES, 100 * SCORES, "evaluation.score[0]"),
+    (PERCENT, SCORES, "evaluation.score"),
+]
+
+
+@pytest.mark.parametrize(("calibration", "evaluation", "location"), OTHER_SCALES)
 def test_an_evaluation_set_on_another_scale_is_refused(
     client, calibration, evaluation, location
 ) -> None:

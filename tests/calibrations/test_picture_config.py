@@ -26,48 +26,48 @@ def test_a_preset_is_named_and_what_was_resolved_is_a_configuration_again(preset
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 
 
-@pytest.mark.parametrize(
-    ("config", "expected"),
-    [
-        # Keys stand above their preset, and null takes it back.
-        (
-            {"preset": "imagenet", "resize": 232, "layout": "nhwc"},
-            {"resize": 232, "crop": (224, 224), "layout": "nhwc", "mean": IMAGENET_MEAN},
-        ),
-        ({"preset": "clip", "resize": None, "crop": None}, {"resize": None, "crop": None}),
-        # One number is both sides of a crop, and the shorter side of a picture.
-        ({"resize": 40, "crop": 32}, {"resize": 40, "crop": (32, 32)}),
-        ({"resize": [40, 50]}, {"resize": (40, 50)}),
-        # Grey pictures have one number a channel.
-        (
-            {"colour": "grey", "mean": [0.5], "std": [0.25], "layout": "nhw"},
-            {"channels": 1, "mean": (0.5,), "std": (0.25,)},
-        ),
-        ({"colour": "grey", "mean": 0.5, "std": 1}, {"mean": (0.5,)}),
-        ({"colour": "grey"}, {"mean": (0.0,)}),
-    ],
-)
+RESOLVED = [
+    # Keys stand above their preset, and null takes it back.
+    (
+        {"preset": "imagenet", "resize": 232, "layout": "nhwc"},
+        {"resize": 232, "crop": (224, 224), "layout": "nhwc", "mean": IMAGENET_MEAN},
+    ),
+    ({"preset": "clip", "resize": None, "crop": None}, {"resize": None, "crop": None}),
+    # One number is both sides of a crop, and the shorter side of a picture.
+    ({"resize": 40, "crop": 32}, {"resize": 40, "crop": (32, 32)}),
+    ({"resize": [40, 50]}, {"resize": (40, 50)}),
+    # Grey pictures have one number a channel.
+    (
+        {"colour": "grey", "mean": [0.5], "std": [0.25], "layout": "nhw"},
+        {"channels": 1, "mean": (0.5,), "std": (0.25,)},
+    ),
+    ({"colour": "grey", "mean": 0.5, "std": 1}, {"mean": (0.5,)}),
+    ({"colour": "grey"}, {"mean": (0.0,)}),
+]
+
+
+@pytest.mark.parametrize(("config", "expected"), RESOLVED)
 def test_keys_are_resolved(config, expected) -> None:
     preprocessing = resolved(config)
     assert {name: getattr(preprocessing, name) for name in expected} == expected
 
 
-@pytest.mark.parametrize(
-    ("config", "location", "named"),
-    [
-        ("imagnet", ".preset", "did you mean 'imagenet'?"),
-        ({"preset": "imagenet", "colour": "grey"}, "", '"unit"'),
-        ({"mean": [0.5]}, "", "3 numbers"),
-        ({"mean": 0.5}, "", "3 numbers"),
-        ({"mean": True, "colour": "grey"}, ".mean", "expected"),
-        ({"std": [1, 0, 1]}, "", "above 0"),
-        ({"layout": "nhw"}, "", "grey"),
-        ({"resize": 200, "crop": 224}, "", "resize"),
-        ({"crop": [1, 2, 3]}, ".crop", "2 items"),
-        ({"resize": 0}, ".resize", "from 1"),
-        ({"size": 3}, ".size", "key"),
-    ],
-)
+WRONG = [
+    ("imagnet", ".preset", "did you mean 'imagenet'?"),
+    ({"preset": "imagenet", "colour": "grey"}, "", '"unit"'),
+    ({"mean": [0.5]}, "", "3 numbers"),
+    ({"mean": 0.5}, "", "3 numbers"),
+    ({"mean": True, "colour": "grey"}, ".mean", "expected"),
+    ({"std": [1, 0, 1]}, "", "above 0"),
+    ({"layout": "nhw"}, "", "grey"),
+    ({"resize": 200, "crop": 224}, "", "resize"),
+    ({"crop": [1, 2, 3]}, ".crop", "2 items"),
+    ({"resize": 0}, ".resize", "from 1"),
+    ({"size": 3}, ".size", "key"),
+]
+
+
+@pytest.mark.parametrize(("config", "location", "named"), WRONG)
 def test_what_is_wrong_is_named(config: object, location: str, named: str) -> None:
     with pytest.raises(InvalidConfig) as refused:
         resolved(config)

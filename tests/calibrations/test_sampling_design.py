@@ -68,10 +68,10 @@ def test_weights_reach_the_bins_and_the_report(client, tmp_path, file_format) ->
     assert sum(row["hits"] for row in table["bins"]) == hits.sum()
 
 
-@pytest.mark.parametrize(
-    ("file_format", "groups"),
-    [("csv", GROUPS), ("csv", PATIENTS), ("parquet", PATIENTS), ("npz", GROUPS)],
-)
+GROUPED = [("csv", GROUPS), ("csv", PATIENTS), ("parquet", PATIENTS), ("npz", GROUPS)]
+
+
+@pytest.mark.parametrize(("file_format", "groups"), GROUPED)
 def test_groups_of_any_name_widen_intervals(client, tmp_path, file_format, groups) -> None:
     made = calibrated(client, CONFIG, calibration=written(file_format, tmp_path, group=groups))
     assert made["data"]["design"] == ["group"]
@@ -121,17 +121,17 @@ def arrays(**design: np.ndarray) -> bytes:
     return npz(logits=LOGITS, labels=LABELS, **design)
 
 
-@pytest.mark.parametrize(
-    ("content", "location"),
-    [
-        (arrays(weight=at_row_7(0.0)), "weight[7]"),
-        (arrays(weight=at_row_7(-1.0)), "weight[7]"),
-        (arrays(weight=at_row_7(np.nan)), "weight[7]"),
-        (arrays(weight=np.ones((ROWS, 2))), "weight"),
-        (arrays(group=np.ones(ROWS)), "group"),
-        (csv(weight=np.array(["heavy"] * ROWS)), "weight[0]"),
-    ],
-)
+BAD_DESIGNS = [
+    (arrays(weight=at_row_7(0.0)), "weight[7]"),
+    (arrays(weight=at_row_7(-1.0)), "weight[7]"),
+    (arrays(weight=at_row_7(np.nan)), "weight[7]"),
+    (arrays(weight=np.ones((ROWS, 2))), "weight"),
+    (arrays(group=np.ones(ROWS)), "group"),
+    (csv(weight=np.array(["heavy"] * ROWS)), "weight[0]"),
+]
+
+
+@pytest.mark.parametrize(("content", "location"), BAD_DESIGNS)
 def test_a_bad_design_is_one_clear_problem(client, content, location) -> None:
     assert_refused(calibrate(client, calibration=content), f"calibration.{location}")
 

@@ -131,10 +131,10 @@ def pixels_in_npz(client: httpx.Client) -> list[Any]:
     return predictions(client, "pixels", "application/x-npz", npz(pixels=PIXELS[FEW]))
 
 
-@pytest.mark.parametrize(
-    ("write", "media_type", "config"),
-    [(csv, CSV, {}), (features, PARQUET, {}), (lists, PARQUET, {"columns": {"inputs": "x"}})],
-)
+TABLES = [(csv, CSV, {}), (features, PARQUET, {}), (lists, PARQUET, {"columns": {"inputs": "x"}})]
+
+
+@pytest.mark.parametrize(("write", "media_type", "config"), TABLES)
 def test_tables_of_inputs(client, rows_in_npz, write, media_type, config):
     sets = {"calibration": write(ROWS, LABELS), "evaluation": write(ROWS[FEW], LABELS[FEW])}
     data = made(client, "table", config, **sets)["data"]
@@ -158,14 +158,14 @@ def test_a_pair_of_arrays(client, rows_in_npz):
     assert (further["labelled"], further["result"]["n_samples"]) == (True, 40)
 
 
-@pytest.mark.parametrize(
-    ("kind", "write", "media_type"),
-    [
-        ("zip", zipped, "application/zip"),
-        ("tar", tarred, "application/x-tar"),
-        ("parquet", pictures_in_parquet, PARQUET),
-    ],
-)
+ARCHIVES = [
+    ("zip", zipped, "application/zip"),
+    ("tar", tarred, "application/x-tar"),
+    ("parquet", pictures_in_parquet, PARQUET),
+]
+
+
+@pytest.mark.parametrize(("kind", "write", "media_type"), ARCHIVES)
 def test_archives_of_pictures(client, pixels_in_npz, kind, write, media_type):
     sets = {"calibration": write(PIXELS, SHOWN), "evaluation": write(PIXELS[FEW], SHOWN[FEW])}
     resource = made(client, kind, GREY, **sets)
@@ -192,18 +192,18 @@ def test_folders_in_requests_are_ignored(client, pixels_in_npz):
     assert further.json()["result"]["n_samples"] == 40, further.text
 
 
-@pytest.mark.parametrize(
-    ("name", "media_type", "content", "status", "named"),
-    [
-        ("rows", CSV, b"a,b\n1,2\n", 422, "[rows, 64]"),
-        ("rows", CSV, b"x\n" + b"0\n" * 10_001, 413, "10000"),
-        ("rows", "application/zip", zipped(PIXELS[:2], None), 422, "preprocessing"),
-        ("rows", PARQUET, b"PAR1" + bytes(40), 422, "Parquet"),
-        ("rows", "application/x-tar", bytes(2000), 415, "body"),
-        ("pixels", "application/zip", zipped(PIXELS[:2], None)[:-9], 422, "body"),
-        ("pixels", "application/x-tar", tarred(PIXELS[:1], None)[:700], 422, "body"),
-    ],
-)
+WRONG = [
+    ("rows", CSV, b"a,b\n1,2\n", 422, "[rows, 64]"),
+    ("rows", CSV, b"x\n" + b"0\n" * 10_001, 413, "10000"),
+    ("rows", "application/zip", zipped(PIXELS[:2], None), 422, "preprocessing"),
+    ("rows", PARQUET, b"PAR1" + bytes(40), 422, "Parquet"),
+    ("rows", "application/x-tar", bytes(2000), 415, "body"),
+    ("pixels", "application/zip", zipped(PIXELS[:2], None)[:-9], 422, "body"),
+    ("pixels", "application/x-tar", tarred(PIXELS[:1], None)[:700], 422, "body"),
+]
+
+
+@pytest.mark.parametrize(("name", "media_type", "content", "status", "named"), WRONG)
 @pytest.mark.usefixtures("rows_in_npz", "pixels_in_npz")
 def test_what_is_wrong_is_named(client, name, media_type, content, status, named):
     response = send(client, name, content, {"Content-Type": media_type})

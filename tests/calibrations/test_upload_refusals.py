@@ -202,13 +202,13 @@ PICTURES = rng.integers(0, 256, (ROWS, 8, 9, 3)).astype(np.uint8)
 AS_NCHW = {"preprocessing": {"layout": "nchw"}}
 
 
-@pytest.mark.parametrize(
-    ("layout", "arrays", "config", "named"),
-    [
-        ("nchw", {"x": PICTURES}, {}, ("[rows, 8, 9, 3]", "x.transpose(0, 3, 1, 2)")),
-        ("nhwc", {"pixels": PICTURES}, AS_NCHW, ("[rows, 3, 8, 9]", "x.transpose(0, 2, 3, 1)")),
-    ],
-)
+OTHER_LAYOUTS = [
+    ("nchw", {"x": PICTURES}, {}, ("[rows, 8, 9, 3]", "x.transpose(0, 3, 1, 2)")),
+    ("nhwc", {"pixels": PICTURES}, AS_NCHW, ("[rows, 3, 8, 9]", "x.transpose(0, 2, 3, 1)")),
+]
+
+
+@pytest.mark.parametrize(("layout", "arrays", "config", "named"), OTHER_LAYOUTS)
 def test_pictures_in_another_layout_for_a_model_of_any_size(client, layout, arrays, config, named):
     parts = {"model": dynamic_model(layout), "calibration": npz(**arrays, labels=labels())}
     response = calibrate(client, **parts, config=json.dumps(config))

@@ -119,13 +119,14 @@ def test_the_remedy_mends_arrays(client, change, most):
 
 
 # Red, green and blue; with orange, reversed channels are no other order of the classes.
-@pytest.mark.parametrize(
-    ("colours", "codes"),
-    [
-        ([[1, 0, 0], [0, 1, 0], [0, 0, 1]], ["wrong-preprocessing", "labels-permuted"]),
-        ([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0.9, 0.7, 0]], ["wrong-preprocessing"]),
-    ],
-)
+
+COLOURS = [
+    ([[1, 0, 0], [0, 1, 0], [0, 0, 1]], ["wrong-preprocessing", "labels-permuted"]),
+    ([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0.9, 0.7, 0]], ["wrong-preprocessing"]),
+]
+
+
+@pytest.mark.parametrize(("colours", "codes"), COLOURS)
 def test_labels_are_doubted_only_where_they_explain_as_much(client, colours, codes):
     rng = np.random.default_rng(4)
     labels = rng.integers(0, len(colours), 300)
@@ -139,10 +140,7 @@ def test_labels_are_doubted_only_where_they_explain_as_much(client, colours, cod
         ],
         inputs=[value("x", ("N", 3, 4, 4))],
         outputs=[value("y", ("N", len(colours)))],
-        initializers=[
-            constant("w", 40 * centres.T),
-            constant("b", -20 * (centres**2).sum(axis=1)),
-        ],
+        initializers=[constant("w", 40 * centres.T), constant("b", -20 * (centres**2).sum(axis=1))],
     )
     content = npz(x=pictures, labels=labels)
     _, doubts = findings(client, model.SerializeToString(), content)

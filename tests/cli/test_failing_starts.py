@@ -106,15 +106,15 @@ def test_a_full_disk_is_named(tmp_path) -> None:
     assert "HOWSURE_DATA_DIR" in sentence
 
 
+KERNELS = [
+    ("serve", "Landlock and seccomp"),
+    pytest.param("worker", "Landlock", marks=pytest.mark.slow),
+    pytest.param("demo", "Landlock and seccomp", marks=pytest.mark.slow),
+]
+
+
 @pytest.mark.process
-@pytest.mark.parametrize(
-    ("words", "missing"),
-    [
-        ("serve", "Landlock and seccomp"),
-        pytest.param("worker", "Landlock", marks=pytest.mark.slow),
-        pytest.param("demo", "Landlock and seccomp", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize(("words", "missing"), KERNELS)
 def test_a_kernel_without_a_sandbox_is_named(tmp_path, words, missing) -> None:
     program, folder = without_sandbox.__file__, tmp_path / "data"
     done = command(sys.executable, program, missing, words, DATA_DIR=str(folder))

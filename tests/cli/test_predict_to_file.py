@@ -117,17 +117,17 @@ def test_pairs_are_predicted_to_files_with_what_was_correct(client, tmp_path) ->
     assert columns["correct"] == (correct > 0).tolist()
 
 
-@pytest.mark.parametrize(
-    ("calibration", "source", "out", "message"),
-    [
-        ("digits", "rows.npz", "answers.txt", r"\.csv, \.parquet, \.npz"),
-        ("digits", "rows.npz", "rows.npz", "rows.npz"),
-        ("nobody", "rows.npz", "answers.csv", "Not found"),
-        ("digits", "wide.npz", "answers.csv", "64"),
-        ("digits", "late.npz", "answers.csv", r"inputs\[290\]"),
-        ("digits", "rows.npz", "nowhere/answers.csv", "No such file"),
-    ],
-)
+REFUSALS = [
+    ("digits", "rows.npz", "answers.txt", r"\.csv, \.parquet, \.npz"),
+    ("digits", "rows.npz", "rows.npz", "rows.npz"),
+    ("nobody", "rows.npz", "answers.csv", "Not found"),
+    ("digits", "wide.npz", "answers.csv", "64"),
+    ("digits", "late.npz", "answers.csv", r"inputs\[290\]"),
+    ("digits", "rows.npz", "nowhere/answers.csv", "No such file"),
+]
+
+
+@pytest.mark.parametrize(("calibration", "source", "out", "message"), REFUSALS)
 def test_a_refusal_leaves_nothing(
     client, digits_calibration, rows, tmp_path, calibration, source, out, message
 ) -> None:

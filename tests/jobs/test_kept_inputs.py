@@ -106,10 +106,15 @@ def assert_samples_belong_together(workspace, row) -> None:
     assert set(suspects) <= set(index.tolist())
 
 
-@pytest.mark.parametrize(
-    ("row_bytes", "kept"),
-    [(1, MOST_ROWS), (MOST_BYTES // 1000, 1000), (MOST_BYTES // 10, 10), (MOST_BYTES * 2, 1)],
-)
+LARGE_SAMPLES = [
+    (1, MOST_ROWS),
+    (MOST_BYTES // 1000, 1000),
+    (MOST_BYTES // 10, 10),
+    (MOST_BYTES * 2, 1),
+]
+
+
+@pytest.mark.parametrize(("row_bytes", "kept"), LARGE_SAMPLES)
 def test_fewer_of_large_samples(row_bytes, kept) -> None:
     shard = NewArtifact("calibration", 0, "c.npz", "key", "0" * 64, 4 * row_bytes)
     small = shard_task(JobFiles.of(uuid.uuid4()), dataclasses.replace(shard, size=4), 0, 4)

@@ -59,15 +59,15 @@ def differences(
     return differs.differing, differs.classes, differs.bins, differs.uncertainties
 
 
-@pytest.mark.parametrize(
-    ("measure", "half", "allowed"),
-    [
-        ("entropy", False, 1e-3),
-        ("dropout_variance", False, 2e-2),
-        ("entropy", True, 3e-2),
-        ("output:spread", False, 1e-3),
-    ],
-)
+TOLERANCES = [
+    ("entropy", False, 1e-3),
+    ("dropout_variance", False, 2e-2),
+    ("entropy", True, 3e-2),
+    ("output:spread", False, 1e-3),
+]
+
+
+@pytest.mark.parametrize(("measure", "half", "allowed"), TOLERANCES)
 def test_an_uncertainty_may_differ_by_so_much_of_its_value(measure, half, allowed) -> None:
     for sign in (-1, 1):
         for share, expected in ((0.9, (0, 0, 0, 0)), (1.5, (1, 0, 0, 1))):
@@ -75,23 +75,23 @@ def test_an_uncertainty_may_differ_by_so_much_of_its_value(measure, half, allowe
             assert differences({7: value}, measure=measure, half=half) == expected
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        # Tiny values may differ by the tolerance of the median.
-        ({"values": {0: 2e-4}}, (0, 0, 0, 0)),
-        ({"values": {0: 1e-3}}, (1, 0, 0, 1)),
-        ({"values": {3: 0.26}}, (1, 0, 1, 1)),
-        # An edge within rounding may be crossed.
-        ({"values": {3: 0.25002}, "recorded": {3: 0.24999}}, (0, 0, 0, 0)),
-        # Another class counts, unless it was nearly first.
-        ({"first": 1, "gap": 0.0019}, (0, 0, 0, 0)),
-        ({"first": 1, "gap": 0.0021}, (1, 1, 0, 0)),
-        ({"first": 2, "gap": 0.0}, (1, 1, 0, 0)),
-        ({"first": 9, "gap": 0.0}, (1, 1, 0, 0)),
-        # A row that differs in all is one row.
-        ({"values": {0: 5.0}, "first": 9}, (1, 1, 1, 1)),
-    ],
-)
+DIFFERENCES = [
+    # Tiny values may differ by the tolerance of the median.
+    ({"values": {0: 2e-4}}, (0, 0, 0, 0)),
+    ({"values": {0: 1e-3}}, (1, 0, 0, 1)),
+    ({"values": {3: 0.26}}, (1, 0, 1, 1)),
+    # An edge within rounding may be crossed.
+    ({"values": {3: 0.25002}, "recorded": {3: 0.24999}}, (0, 0, 0, 0)),
+    # Another class counts, unless it was nearly first.
+    ({"first": 1, "gap": 0.0019}, (0, 0, 0, 0)),
+    ({"first": 1, "gap": 0.0021}, (1, 1, 0, 0)),
+    ({"first": 2, "gap": 0.0}, (1, 1, 0, 0)),
+    ({"first": 9, "gap": 0.0}, (1, 1, 0, 0)),
+    # A row that differs in all is one row.
+    ({"values": {0: 5.0}, "first": 9}, (1, 1, 1, 1)),
+]
+
+
+@pytest.mark.parametrize(("options", "expected"), DIFFERENCES)
 def test_rows_that_differ(options, expected) -> None:
     assert differences(**options) == expected

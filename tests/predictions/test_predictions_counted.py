@@ -113,9 +113,10 @@ def test_requests_beyond_the_queue_are_refused_and_the_rest_answered(busy) -> No
     assert busy.ask().content == expected
 
 
-@pytest.mark.parametrize(
-    ("n_requests", "status", "reason"), [(1, 499, "client-left"), (3, 200, None)]
-)
+BARE = [(1, 499, "client-left"), (3, 200, None)]
+
+
+@pytest.mark.parametrize(("n_requests", "status", "reason"), BARE)
 def test_requests_of_a_bare_connection_are_counted(client, n_requests, status, reason) -> None:
     """One whose client leaves before its end, and three that come at once."""
     body = mixed.as_json(NAME, "inputs", ROWS).content

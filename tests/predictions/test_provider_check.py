@@ -73,10 +73,10 @@ def state_of(client: httpx.Client, name: str) -> dict:
     return next(state for state in states if state["name"] == f"{name}@1")
 
 
-@pytest.mark.parametrize(
-    ("name", "parity", "n_rows"),
-    [("here", "not_needed", 0), ("moved", "checked", 256), ("forgotten", "unchecked", 0)],
-)
+AGREEING = [("here", "not_needed", 0), ("moved", "checked", 256), ("forgotten", "unchecked", 0)]
+
+
+@pytest.mark.parametrize(("name", "parity", "n_rows"), AGREEING)
 def test_a_calibration_that_agrees_answers_as_before(client, name, parity, n_rows) -> None:
     """With the same provider nothing is compared, and without samples nothing can be."""
     predictions = ask(client, name).json()["predictions"]
@@ -86,9 +86,10 @@ def test_a_calibration_that_agrees_answers_as_before(client, name, parity, n_row
     assert predictions == ask(client, "here").json()["predictions"]
 
 
-@pytest.mark.parametrize(
-    ("name", "figures"), [("value", "(0 with another class"), ("class", "of 256 stored samples 7")]
-)
+DIFFERING = [("value", "(0 with another class"), ("class", "of 256 stored samples 7")]
+
+
+@pytest.mark.parametrize(("name", "figures"), DIFFERING)
 def test_a_difference_is_refused_and_nothing_is_left(client, name, figures) -> None:
     assert ask(client, "here").status_code == httpx.codes.OK
     before = children()

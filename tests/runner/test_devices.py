@@ -60,17 +60,17 @@ def finder(tmp_path):
         spawner.close()
 
 
+TRIED = [
+    ("auto", ["cuda:0"], ["cuda:0"], ["cuda:0"]),
+    ("auto", [], ["cpu"], ["cuda:0"]),
+    ("cuda", ["cuda:0"], ["cuda:0"], ["cuda:0"]),
+    ("cpu", ["cuda:0"], ["cpu"], []),
+    ("cuda:1,cuda:0", ["cuda:0", "cuda:1"], ["cuda:1", "cuda:0"], ["cuda:1", "cuda:0"]),
+]
+
+
 @pytest.mark.process
-@pytest.mark.parametrize(
-    ("requested", "there", "names", "tries"),
-    [
-        ("auto", ["cuda:0"], ["cuda:0"], ["cuda:0"]),
-        ("auto", [], ["cpu"], ["cuda:0"]),
-        ("cuda", ["cuda:0"], ["cuda:0"], ["cuda:0"]),
-        ("cpu", ["cuda:0"], ["cpu"], []),
-        ("cuda:1,cuda:0", ["cuda:0", "cuda:1"], ["cuda:1", "cuda:0"], ["cuda:1", "cuda:0"]),
-    ],
-)
+@pytest.mark.parametrize(("requested", "there", "names", "tries"), TRIED)
 def test_devices_are_tried_once_and_kept_in_order(finder, requested, there, names, tries):
     devices, tried = finder(requested, *there)
     for _ in range(2):

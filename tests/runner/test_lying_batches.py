@@ -43,15 +43,15 @@ LIES = ["another sequence", "another kind", "enormous fields", "enormous arrays"
 LIES += ["an unknown request", "an unknown failure"]
 
 
-@pytest.mark.parametrize(
-    ("script", "kind", "words"),
-    [
-        *((lie, OnnxModelCrashed, "invalid response") for lie in LIES),
-        ("die when asked", OnnxModelCrashed, "exit status 3"),
-        ("close the socket when asked", OnnxModelCrashed, "closed its socket"),
-        ("fail", InferenceFailed, "m"),
-    ],
-)
+FAILURES = [
+    *((lie, OnnxModelCrashed, "invalid response") for lie in LIES),
+    ("die when asked", OnnxModelCrashed, "exit status 3"),
+    ("close the socket when asked", OnnxModelCrashed, "closed its socket"),
+    ("fail", InferenceFailed, "m"),
+]
+
+
+@pytest.mark.parametrize(("script", "kind", "words"), FAILURES)
 async def test_the_requests_of_a_batch_fail_and_end_the_child(model, script, kind, words):
     async with served(script) as work:
         for error in await outcomes([work.ask(model) for _ in range(3)]):

@@ -127,16 +127,16 @@ def test_missing_values_do_not_count_in_the_scale_of_a_step(pool, tmp_path, dire
 MEMBERS = ["member_0", "member_1"]
 
 
-@pytest.mark.parametrize(
-    ("names", "plan", "trial", "error", "words"),
-    [
-        (["small_cnn"], ENSEMBLE, DIGITS, InvalidConfig, "several"),
-        (["member_0", "member_0"], ENSEMBLE, DIGITS, InvalidConfig, "answer alike"),
-        (["sequence_dropout"], GRADIENT, TOKENS, InvalidConfig, "int64"),
-        ([*MEMBERS, "member_other_classes"], ENSEMBLE, DIGITS, InvalidOnnxModel, r"\[2\].* 9 "),
-        ([*MEMBERS, "member_other_input"], ENSEMBLE, DIGITS, InvalidOnnxModel, r"\[2\].*inputs"),
-    ],
-)
+UNSUITED = [
+    (["small_cnn"], ENSEMBLE, DIGITS, InvalidConfig, "several"),
+    (["member_0", "member_0"], ENSEMBLE, DIGITS, InvalidConfig, "answer alike"),
+    (["sequence_dropout"], GRADIENT, TOKENS, InvalidConfig, "int64"),
+    ([*MEMBERS, "member_other_classes"], ENSEMBLE, DIGITS, InvalidOnnxModel, r"\[2\].* 9 "),
+    ([*MEMBERS, "member_other_input"], ENSEMBLE, DIGITS, InvalidOnnxModel, r"\[2\].*inputs"),
+]
+
+
+@pytest.mark.parametrize(("names", "plan", "trial", "error", "words"), UNSUITED)
 def test_models_that_do_not_suit_the_measure(pool, names, plan, trial, error, words):
     with pytest.raises(error, match=words):
         pool.inspect(digits_model(*names), top_k=(1,), passes=(plan,), trial={"inputs": trial})
@@ -199,9 +199,10 @@ def test_a_model_whose_scores_are_drawn_at_random_needs_the_mean_of_several_runs
     assert pool.inspect(save(tmp_path, noisy(reads="x")), **options).n_classes == N_CLASSES
 
 
-@pytest.mark.parametrize(
-    ("side", "passes", "words"), [(200, 60, "34 passes"), (1000, 2, "left out")]
-)
+TOO_WIDE = [(200, 60, "34 passes"), (1000, 2, "left out")]
+
+
+@pytest.mark.parametrize(("side", "passes", "words"), TOO_WIDE)
 def test_last_layers_with_too_many_features_for_their_masks(pool, tmp_path, side, passes, words):
     n_channels = 24
     mean = "y = ReduceMean<axes = [2, 3], keepdims = 0>(maps)"

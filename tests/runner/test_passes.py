@@ -57,17 +57,17 @@ def covariance_norms(passes):
     return np.array([np.linalg.norm(np.cov(p.T), 2) for p in passes.swapaxes(0, 1)])
 
 
-@pytest.mark.parametrize(
-    ("names", "plan"),
-    [
-        (["hidden_dropout_cnn_dynamo"], DROPOUT),
-        (["squeezenet_like"], LAST_LAYER),
-        (["variational_mlp_dynamo"], ENSEMBLE),
-        (["spatial_dropout"], ENSEMBLE),
-        (MEMBERS, ENSEMBLE),
-        (["small_cnn"], GRADIENT),
-    ],
-)
+RECORDED = [
+    (["hidden_dropout_cnn_dynamo"], DROPOUT),
+    (["squeezenet_like"], LAST_LAYER),
+    (["variational_mlp_dynamo"], ENSEMBLE),
+    (["spatial_dropout"], ENSEMBLE),
+    (MEMBERS, ENSEMBLE),
+    (["small_cnn"], GRADIENT),
+]
+
+
+@pytest.mark.parametrize(("names", "plan"), RECORDED)
 def test_predictions_return_the_recorded_values(pool, names, plan):
     model = load(pool, digits_model(*names), plan)
     records = pool.record(*model, {"inputs": X}, LABELS, seed=0)

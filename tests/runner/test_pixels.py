@@ -6,14 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from runner_models import (
-    PASSES_FOLDER,
-    digits_model,
-    linear,
-    rows,
-    save,
-    weights,
-)
+from runner_models import PASSES_FOLDER, digits_model, linear, rows, save, weights
 
 from howsure.statistics.bins.lookup import LookupTable
 from howsure.statistics.records.order import tie_keys
@@ -47,15 +40,15 @@ def check_same(one: Any, other: Any) -> None:
     np.testing.assert_equal(dataclasses.asdict(one), dataclasses.asdict(other))
 
 
-@pytest.mark.parametrize(
-    ("names", "plans"),
-    [
-        (["small_cnn"], ()),
-        (["small_cnn"], (GRADIENT,)),
-        (["hidden_dropout_cnn"], (DROPOUT,)),
-        (["member_0", "member_1"], (ENSEMBLE,)),
-    ],
-)
+MODELS = [
+    (["small_cnn"], ()),
+    (["small_cnn"], (GRADIENT,)),
+    (["hidden_dropout_cnn"], (DROPOUT,)),
+    (["member_0", "member_1"], (ENSEMBLE,)),
+]
+
+
+@pytest.mark.parametrize(("names", "plans"), MODELS)
 def test_pixels_are_answered_and_recorded_as_their_values(pool, names, plans):
     files, n = digits_model(*names), 40
     loaded = inspected(pool, files, *plans, trial={"pixels": PIXELS[:n]}, preprocessing=GREY)
@@ -84,17 +77,17 @@ def test_pixels_is_a_name_like_any_other_without_preprocessing(pool, tmp_path):
     np.testing.assert_array_equal(outputs.top_classes[:, 0], (rows(5) @ matrix).argmax(axis=1))
 
 
-@pytest.mark.parametrize(
-    ("specs", "changes", "words"),
-    [
-        ([SPEC, SPEC], {}, "several"),
-        ([TensorSpec("x", "float32", (None, 6))], {}, r"\[rows, 1, any, any\]"),
-        ([SPEC], {"colour": "rgb", "mean": (0.0,) * 3, "std": (1.0,) * 3}, r"3, any, any\]"),
-        ([SPEC], {"layout": "nhwc"}, r"\[rows, any, any, 1\]"),
-        ([SPEC], {"resize": (7, 8)}, r"\[rows, 1, 7, 8\]"),
-        ([INTEGERS], {}, "preset none"),
-    ],
-)
+UNSUITED = [
+    ([SPEC, SPEC], {}, "several"),
+    ([TensorSpec("x", "float32", (None, 6))], {}, r"\[rows, 1, any, any\]"),
+    ([SPEC], {"colour": "rgb", "mean": (0.0,) * 3, "std": (1.0,) * 3}, r"3, any, any\]"),
+    ([SPEC], {"layout": "nhwc"}, r"\[rows, any, any, 1\]"),
+    ([SPEC], {"resize": (7, 8)}, r"\[rows, 1, 7, 8\]"),
+    ([INTEGERS], {}, "preset none"),
+]
+
+
+@pytest.mark.parametrize(("specs", "changes", "words"), UNSUITED)
 def test_preprocessing_that_never_fits_the_inputs_is_refused(specs, changes, words):
     ModelInputs([SPEC], GREY).check_preprocessing()
     integers = ModelInputs([INTEGERS], dataclasses.replace(GREY, scale=1.0))
@@ -106,17 +99,17 @@ def test_preprocessing_that_never_fits_the_inputs_is_refused(specs, changes, wor
     assert refused.value.violations[0].location == "config.preprocessing"
 
 
-@pytest.mark.parametrize(
-    ("arrays", "location", "words"),
-    [
-        ({"pixels": PIXELS[:, :7]}, "rows.pixels", "8 x 7"),
-        ({"pixels": PIXELS[..., 0]}, "rows.pixels", "shape"),
-        ({"pixels": np.repeat(PIXELS, 3, axis=3)}, "rows.pixels", "shape"),
-        ({"pixels": X.transpose(0, 2, 3, 1)}, "rows.pixels[70][0][2][0]", "0 to 255"),
-        ({"pixels": PIXELS.astype(int) * 100}, "rows.pixels[70][0][2][0]", "0 to 255"),
-        ({"pixels": PIXELS, "inputs": X}, "rows", "'inputs'"),
-    ],
-)
+INVALID_PIXELS = [
+    ({"pixels": PIXELS[:, :7]}, "rows.pixels", "8 x 7"),
+    ({"pixels": PIXELS[..., 0]}, "rows.pixels", "shape"),
+    ({"pixels": np.repeat(PIXELS, 3, axis=3)}, "rows.pixels", "shape"),
+    ({"pixels": X.transpose(0, 2, 3, 1)}, "rows.pixels[70][0][2][0]", "0 to 255"),
+    ({"pixels": PIXELS.astype(int) * 100}, "rows.pixels[70][0][2][0]", "0 to 255"),
+    ({"pixels": PIXELS, "inputs": X}, "rows", "'inputs'"),
+]
+
+
+@pytest.mark.parametrize(("arrays", "location", "words"), INVALID_PIXELS)
 def test_invalid_pixels_are_refused_by_name(arrays, location, words):
     with pytest.raises(InvalidInput, match=words) as refused:
         ModelInputs([SPEC], GREY).fitted(arrays, location="rows", start=70)

@@ -20,11 +20,7 @@ from service.errors import DeadlineExceeded, OnnxModelCrashed, Overloaded
 from service.runner.child_requests import ChildRequest, ask
 from service.runner.messages.convert import FieldError
 from service.runner.messages.frames import FrameError, Kind, Status
-from service.runner.process import (
-    CpuTimeLimit,
-    RunnerProcess,
-    RunnerStartFailed,
-)
+from service.runner.process import CpuTimeLimit, RunnerProcess, RunnerStartFailed
 from service.runner.spawner import FIRST_BACK_OFF_SECONDS, Spawner
 
 pytestmark = pytest.mark.process
@@ -88,15 +84,15 @@ def test_a_child_s_surroundings_are_empty_and_a_fork_has_the_same(monkeypatch):
 LIES = ["another sequence", "another kind", "nonsense", "enormous arrays", "an unknown failure"]
 
 
-@pytest.mark.parametrize(
-    ("script", "timeout", "error", "words"),
-    [
-        *((lie, 10.0, OnnxModelCrashed, "invalid response") for lie in LIES),
-        ("close the socket when asked", 10.0, OnnxModelCrashed, "closed its socket"),
-        ("never answer", 0.3, DeadlineExceeded, r"0\.3 s"),
-        ("half an answer", 0.3, DeadlineExceeded, r"0\.3 s"),
-    ],
-)
+WRONG_ANSWERS = [
+    *((lie, 10.0, OnnxModelCrashed, "invalid response") for lie in LIES),
+    ("close the socket when asked", 10.0, OnnxModelCrashed, "closed its socket"),
+    ("never answer", 0.3, DeadlineExceeded, r"0\.3 s"),
+    ("half an answer", 0.3, DeadlineExceeded, r"0\.3 s"),
+]
+
+
+@pytest.mark.parametrize(("script", "timeout", "error", "words"), WRONG_ANSWERS)
 def test_a_child_that_does_not_answer_a_request_is_killed(script, timeout, error, words):
     request = ChildRequest(Kind.PREDICT, {}, lambda answer: answer, timeout, {})
     with ready(start_scripted(script)) as process:
@@ -105,15 +101,15 @@ def test_a_child_that_does_not_answer_a_request_is_killed(script, timeout, error
         assert wait_until(lambda: is_gone(process.pid))
 
 
-@pytest.mark.parametrize(
-    ("script", "timeout", "reason"),
-    [
-        ("never ready", 0.5, "not ready"),
-        ("ready with nonsense", 30, "message is invalid"),
-        ("another word first", 30, "not READY"),
-        ("die at start", 30, "exit status 3"),
-    ],
-)
+WRONG_STARTS = [
+    ("never ready", 0.5, "not ready"),
+    ("ready with nonsense", 30, "message is invalid"),
+    ("another word first", 30, "not READY"),
+    ("die at start", 30, "exit status 3"),
+]
+
+
+@pytest.mark.parametrize(("script", "timeout", "reason"), WRONG_STARTS)
 def test_a_child_that_does_not_start_is_given_up(script, timeout, reason):
     with closing(start_scripted(script)) as process:
         with pytest.raises(RunnerStartFailed, match=reason):

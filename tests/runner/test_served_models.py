@@ -143,10 +143,13 @@ async def test_models_that_do_not_load_are_forgotten(pool, broken, monkeypatch):
         assert [state.name for state in work.models.states()] == ["broken 2", "broken 1"]
 
 
-@pytest.mark.parametrize(
-    ("error", "reported"),
-    [(InvalidInput("unlike before"), InvalidInput), (ZeroDivisionError("bug"), InferenceFailed)],
-)
+REHEARSAL_ERRORS = [
+    (InvalidInput("unlike before"), InvalidInput),
+    (ZeroDivisionError("bug"), InferenceFailed),
+]
+
+
+@pytest.mark.parametrize(("error", "reported"), REHEARSAL_ERRORS)
 async def test_the_error_of_a_rehearsal_is_reported_and_the_child_closed(make, error, reported):
     errors = [error]
 

@@ -103,22 +103,22 @@ def test_every_format_is_read_where_nothing_can_be_reached(tmp_path):
                 assert n_read == dataset.info.n_samples
 
 
+READER_FAILURES = [
+    ("abort", InvalidDataset, CRASHED),
+    ("segmentation fault", InvalidDataset, CRASHED),
+    ("another format", InvalidDataset, CRASHED),
+    ("fewer rows", InvalidDataset, CRASHED),
+    ("killed", Overloaded, STOPPED),
+    ("memory", TooLarge, "2 GiB"),
+    ("arrow memory", TooLarge, "2 GiB"),
+    ("sleep", InvalidDataset, "0.5 s"),
+    ("library", InvalidDataset, "damaged"),
+    ("look around", InvalidDataset, "reached []"),
+]
+
+
 @pytest.mark.process
-@pytest.mark.parametrize(
-    ("how", "error", "words"),
-    [
-        ("abort", InvalidDataset, CRASHED),
-        ("segmentation fault", InvalidDataset, CRASHED),
-        ("another format", InvalidDataset, CRASHED),
-        ("fewer rows", InvalidDataset, CRASHED),
-        ("killed", Overloaded, STOPPED),
-        ("memory", TooLarge, "2 GiB"),
-        ("arrow memory", TooLarge, "2 GiB"),
-        ("sleep", InvalidDataset, "0.5 s"),
-        ("library", InvalidDataset, "damaged"),
-        ("look around", InvalidDataset, "reached []"),
-    ],
-)
+@pytest.mark.parametrize(("how", "error", "words"), READER_FAILURES)
 def test_a_file_or_a_reader_that_fails(path, how, error, words):
     before = path.read_bytes()
     with pytest.raises(error, match=re.escape(words)) as refused:

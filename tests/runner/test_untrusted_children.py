@@ -189,25 +189,25 @@ def test_a_damaged_stored_description_is_refused(damaged):
         output_spec(damaged)
 
 
-@pytest.mark.parametrize(
-    ("answer", "plans", "options", "is_taken"),
-    [
-        (planned(*FOUND), ASKED, {}, True),
-        (planned(), (), {}, True),
-        (planned(ENSEMBLE, averaged=True), (ENSEMBLE,), {}, True),
-        (planned(OF_THREE, averaged=True, members=2), (ENSEMBLE,), {"n_models": 3}, True),
-        (planned(preprocessing=CLIP), (), {"preprocessing": CLIP}, True),
-        (planned(), ASKED, {}, False),
-        (planned(*FOUND, *FOUND), ASKED, {}, False),
-        (planned(averaged=True), (), {}, False),
-        (planned(averaged=True, members=1), (), {"n_models": 3}, False),
-        (planned(ENSEMBLE, averaged=True, members=2), (ENSEMBLE,), {"n_models": 3}, False),
-        (planned(ENSEMBLE), (ENSEMBLE,), {}, False),
-        (planned(more_costs=["more"]), (), {}, False),
-        (planned(preprocessing=CLIP), (), {}, False),
-        (planned(), (), {"preprocessing": CLIP}, False),
-    ],
-)
+LOADED_MODELS = [
+    (planned(*FOUND), ASKED, {}, True),
+    (planned(), (), {}, True),
+    (planned(ENSEMBLE, averaged=True), (ENSEMBLE,), {}, True),
+    (planned(OF_THREE, averaged=True, members=2), (ENSEMBLE,), {"n_models": 3}, True),
+    (planned(preprocessing=CLIP), (), {"preprocessing": CLIP}, True),
+    (planned(), ASKED, {}, False),
+    (planned(*FOUND, *FOUND), ASKED, {}, False),
+    (planned(averaged=True), (), {}, False),
+    (planned(averaged=True, members=1), (), {"n_models": 3}, False),
+    (planned(ENSEMBLE, averaged=True, members=2), (ENSEMBLE,), {"n_models": 3}, False),
+    (planned(ENSEMBLE), (ENSEMBLE,), {}, False),
+    (planned(more_costs=["more"]), (), {}, False),
+    (planned(preprocessing=CLIP), (), {}, False),
+    (planned(), (), {"preprocessing": CLIP}, False),
+]
+
+
+@pytest.mark.parametrize(("answer", "plans", "options", "is_taken"), LOADED_MODELS)
 def test_a_model_is_taken_if_it_fits_the_request(answer, plans, options, is_taken):
     with nullcontext() if is_taken else pytest.raises(FieldError):
         check_loaded_model(answer, plans, **{"n_models": 1} | options)

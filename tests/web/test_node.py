@@ -7,13 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from web_files import (
-    NOT_UNDER_NODE,
-    WEB_FILES,
-    WebFile,
-    predict_under_node,
-    require_node,
-)
+from web_files import NOT_UNDER_NODE, WEB_FILES, WebFile, predict_under_node, require_node
 
 pytestmark = pytest.mark.slow
 
@@ -60,14 +54,14 @@ def test_the_command_writes_the_answers(
     assert predict_under_node(rows, model) == answers_under_node["sklearn, logistic"]
 
 
+WRONG_ROWS = [
+    ({"inputs": {"pixels": [[0] * 16]}}, 'there are no rows for the input "x"'),
+    ([[0] * 16, [0] * 15], 'the rows of the input "x" differ in length'),
+]
+
+
 @pytest.mark.parametrize("chosen", ["interpolated"], indirect=True)
-@pytest.mark.parametrize(
-    ("rows", "complaint"),
-    [
-        ({"inputs": {"pixels": [[0] * 16]}}, 'there are no rows for the input "x"'),
-        ([[0] * 16, [0] * 15], 'the rows of the input "x" differ in length'),
-    ],
-)
+@pytest.mark.parametrize(("rows", "complaint"), WRONG_ROWS)
 def test_rows_that_do_not_fit_are_refused(
     chosen: tuple[WebFile, Path, list[Path]], rows: Any, complaint: str, tmp_path: Path
 ) -> None:

@@ -156,10 +156,11 @@ def test_pixels_without_preprocessing_have_advice():
     assert "config.preprocessing" in message
 
 
+PICTURE_SHAPES = [(1, 28, 28), (28, 28, 1), (28, 28), (3, 28, 28), (28, 28, 3), (3, 224, 224)]
+
+
 @pytest.mark.parametrize("preset", ["imagenet", "unit", "none"])
-@pytest.mark.parametrize(
-    "taken", [(1, 28, 28), (28, 28, 1), (28, 28), (3, 28, 28), (28, 28, 3), (3, 224, 224)]
-)
+@pytest.mark.parametrize("taken", PICTURE_SHAPES)
 def test_the_advice_about_preprocessing_mends_it(preset, taken):
     """The options in the message make what the model takes; none are named for what suits."""
     inputs = [TensorSpec("x", "float32", (None, *taken))]

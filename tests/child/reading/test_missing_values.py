@@ -53,10 +53,10 @@ WIDE = np.ones((3, 257))
 WIDE[1, 4] = GAP
 
 
-@pytest.mark.parametrize(
-    ("inputs", "column", "named"),
-    [(np.array([[1, GAP], [GAP, -np.inf], [3, 4]]), 1, "got -inf"), (WIDE, 4, "")],
-)
+REFUSED = [(np.array([[1, GAP], [GAP, -np.inf], [3, 4]]), 1, "got -inf"), (WIDE, 4, "")]
+
+
+@pytest.mark.parametrize(("inputs", "column", "named"), REFUSED)
 @pytest.mark.parametrize("file_format", COLUMN_FORMATS)
 def test_infinity_and_gaps_of_other_inputs_are_refused(path, file_format, inputs, column, named):
     if file_format == "npz":

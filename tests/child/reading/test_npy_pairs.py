@@ -25,9 +25,10 @@ def pair(folder: Path, array: np.ndarray | bytes, labels: np.ndarray | bytes) ->
     return paths
 
 
-@pytest.mark.parametrize(
-    ("kind", "outputs"), [("logits", LOGITS), ("probabilities", PROBABILITIES)]
-)
+KINDS = [("logits", LOGITS), ("probabilities", PROBABILITIES)]
+
+
+@pytest.mark.parametrize(("kind", "outputs"), KINDS)
 def test_the_caller_says_what_an_array_holds(tmp_path, kind, outputs):
     path, labels = pair(tmp_path, outputs, LABELS)
     reading = Reading(labels=labels, kind=kind)

@@ -19,10 +19,7 @@ from service.settings import Settings
 
 # Without a socket filter, the kernel resets the connection whose handshake ends last. If the reset
 # arrives between two writes, httpx ignores the failed write and reports the end that it reads next.
-REFUSALS = {
-    True: (httpx.ConnectError,),
-    False: (httpx.NetworkError, httpx.RemoteProtocolError),
-}
+REFUSALS = {True: (httpx.ConnectError,), False: (httpx.NetworkError, httpx.RemoteProtocolError)}
 
 
 def ask_until(refusal, address, target: str, answered: threading.Semaphore, *, keeps: bool) -> None:
@@ -45,10 +42,11 @@ SOCKET_FILTERS = pytest.mark.parametrize(
 )
 
 
+CLIENTS = [("/predict", False), ("/predict?later", True), ("/ordinary/a", True)]
+
+
 @SOCKET_FILTERS
-@pytest.mark.parametrize(
-    ("target", "keeps"), [("/predict", False), ("/predict?later", True), ("/ordinary/a", True)]
-)
+@pytest.mark.parametrize(("target", "keeps"), CLIENTS)
 def test_clients_without_pauses_are_answered_until_the_end(target, keeps, socket_filters) -> None:
     answered = threading.Semaphore(0)
     with (

@@ -153,16 +153,16 @@ def test_a_long_reason_in_any_letters_and_a_rate_are_kept_as_they_are(
 HALF, STRICT = {"by": "coverage", "coverage": "50"}, {"by": "risk", "risk": "0.5"}
 
 
-@pytest.mark.parametrize(
-    ("choice", "fields", "label"),
-    [
-        (HALF, {"name": "No Name"}, "Name"),
-        (HALF, {"reason": " "}, "Reason"),
-        (HALF, {"reason": ""}, "Reason"),
-        (HALF, {"coverage": "many"}, "share to accept"),
-        (STRICT, STRICT, "largest error rate"),
-    ],
-)
+TYPED = [
+    (HALF, {"name": "No Name"}, "Name"),
+    (HALF, {"reason": " "}, "Reason"),
+    (HALF, {"reason": ""}, "Reason"),
+    (HALF, {"coverage": "many"}, "share to accept"),
+    (STRICT, STRICT, "largest error rate"),
+]
+
+
+@pytest.mark.parametrize(("choice", "fields", "label"), TYPED)
 def test_errors_are_shown_above_the_form_and_keep_what_was_typed(
     client, visitor, calibration, choice, fields, label
 ) -> None:
@@ -174,19 +174,19 @@ def test_errors_are_shown_above_the_form_and_keep_what_was_typed(
     assert history(client, calibration) == []
 
 
-@pytest.mark.parametrize(
-    ("query", "label"),
-    [
-        ("by=coverage&coverage=800", "share to accept"),
-        ("by=coverage&coverage=many", "share to accept"),
-        ("by=risk&risk=", "largest error rate"),
-        ("by=risk&risk=0", "largest error rate"),
-        ("by=risk&risk=NaN", "largest error rate"),
-        ("by=risk&risk=5&failing=1e999", "Fails for at most"),
-        ("by=threshold&threshold=1e39", "largest uncertainty"),
-        ("by=coverage&coverage=8&volume=0.5", "Answers a day"),
-    ],
-)
+INVALID_CHOICES = [
+    ("by=coverage&coverage=800", "share to accept"),
+    ("by=coverage&coverage=many", "share to accept"),
+    ("by=risk&risk=", "largest error rate"),
+    ("by=risk&risk=0", "largest error rate"),
+    ("by=risk&risk=NaN", "largest error rate"),
+    ("by=risk&risk=5&failing=1e999", "Fails for at most"),
+    ("by=threshold&threshold=1e39", "largest uncertainty"),
+    ("by=coverage&coverage=8&volume=0.5", "Answers a day"),
+]
+
+
+@pytest.mark.parametrize(("query", "label"), INVALID_CHOICES)
 def test_an_invalid_choice_replaces_the_outcome(visitor, calibration, query, label) -> None:
     # The script of the page shows the part as it is, and so it is no failure.
     for part, status in (("", UNPROCESSABLE), ("/outcome", OK)):

@@ -175,27 +175,27 @@ def check_numbers(client: httpx.Client, page: Page, text: str) -> None:
     assert [part for part in parts if re.search(r"\d", MARKED.sub("", part))] == []
 
 
-@pytest.mark.parametrize(
-    ("address", "status", "text"),
-    [
-        ("/report", 422, "calibration"),
-        ("/report?calibration=none", 404, "none"),
-        ("/report?calibration=pictures&calibration=none", 404, "none"),
-        ("/report?" + "&".join(["calibration=pictures"] * 21), 422, "at most 20"),
-        ("/pages/calibrations/none/measures", 404, "none"),
-        ("/pages/calibrations/none/integrate", 404, "none"),
-        ("/pages/calibrations/none/operating-point", 404, "none"),
-        ("/pages/calibrations/none/operating-point/outcome", 404, "none"),
-        ("/pages/calibrations/none/samples", 404, "none"),
-        ("/pages/calibrations/none/try", 404, "none"),
-        (f"{PAGE}/samples?k=%2b1", 422, "k"),
-        (f"{PAGE}/samples?kind=others", 422, "kind"),
-        (f"{PAGE}/samples/600.png", 404, "600"),
-        (f"{PAGE}/samples/x.png", 422, "row"),
-        ("/pages/calibrations/scores/samples/0.png", 404, ""),
-        ("/pages/calibrations/imported@1/samples", 409, "imported@1"),
-    ],
-)
+ERRORS = [
+    ("/report", 422, "calibration"),
+    ("/report?calibration=none", 404, "none"),
+    ("/report?calibration=pictures&calibration=none", 404, "none"),
+    ("/report?" + "&".join(["calibration=pictures"] * 21), 422, "at most 20"),
+    ("/pages/calibrations/none/measures", 404, "none"),
+    ("/pages/calibrations/none/integrate", 404, "none"),
+    ("/pages/calibrations/none/operating-point", 404, "none"),
+    ("/pages/calibrations/none/operating-point/outcome", 404, "none"),
+    ("/pages/calibrations/none/samples", 404, "none"),
+    ("/pages/calibrations/none/try", 404, "none"),
+    (f"{PAGE}/samples?k=%2b1", 422, "k"),
+    (f"{PAGE}/samples?kind=others", 422, "kind"),
+    (f"{PAGE}/samples/600.png", 404, "600"),
+    (f"{PAGE}/samples/x.png", 422, "row"),
+    ("/pages/calibrations/scores/samples/0.png", 404, ""),
+    ("/pages/calibrations/imported@1/samples", 409, "imported@1"),
+]
+
+
+@pytest.mark.parametrize(("address", "status", "text"), ERRORS)
 def test_an_error_is_a_page(decided: httpx.Client, address: str, status: int, text: str) -> None:
     answer = decided.get(address, headers=HTML)
     assert answer.status_code == status

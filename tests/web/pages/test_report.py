@@ -115,9 +115,10 @@ def test_no_line_breaks_between_a_number_and_its_percent_sign(client, page) -> N
         assert not re.search(r"\d[ \n]%", plain)
 
 
-@pytest.mark.parametrize(
-    "kept", ["<code>7 % 3</code>", '<input value="7 % 3"> <p>', "<option>7 % 3</option>"]
-)
+KEPT = ["<code>7 % 3</code>", '<input value="7 % 3"> <p>', "<option>7 % 3</option>"]
+
+
+@pytest.mark.parametrize("kept", KEPT)
 def test_what_is_copied_or_sent_keeps_its_spaces(kept) -> None:
     assert unbroken(f"<p>7 % wrong</p>{kept}") == f"<p>7&nbsp;% wrong</p>{kept}"
 
@@ -147,18 +148,18 @@ def test_numbers_of_one_name_are_one_number(report, page) -> None:
     assert percent(served["evaluation"]["ece_15"]) in event["verdict"]["sentence"]
 
 
-@pytest.mark.parametrize(
-    ("query", "accept", "kind"),
-    [
-        ("", HTML["Accept"], "text/html"),
-        ("", "*/*", "application/json"),
-        ("", "text/html;q=0.1, application/json", "application/json"),
-        ("&format=csv", HTML["Accept"], "text/csv"),
-        ("&calibration=pictures@2", HTML["Accept"], "text/html"),
-        ("&calibration=pictures@2", "*/*", "application/json"),
-        ("&calibration=pictures@2&format=json", HTML["Accept"], "application/json"),
-    ],
-)
+ACCEPTED = [
+    ("", HTML["Accept"], "text/html"),
+    ("", "*/*", "application/json"),
+    ("", "text/html;q=0.1, application/json", "application/json"),
+    ("&format=csv", HTML["Accept"], "text/csv"),
+    ("&calibration=pictures@2", HTML["Accept"], "text/html"),
+    ("&calibration=pictures@2", "*/*", "application/json"),
+    ("&calibration=pictures@2&format=json", HTML["Accept"], "application/json"),
+]
+
+
+@pytest.mark.parametrize(("query", "accept", "kind"), ACCEPTED)
 def test_people_get_a_page_and_programs_json(client, report, query, accept, kind) -> None:
     answer = client.get(f"{REPORT}{query}", headers={"Accept": accept})
     assert answer.headers["content-type"].startswith(kind)

@@ -111,17 +111,17 @@ def test_samples_that_are_no_pictures_show_their_first_numbers(visitor) -> None:
     assert "logits" in shown.text
 
 
-@pytest.mark.parametrize(
-    ("address", "status"),
-    [
-        ("pictures@1/samples?k=3", 422),
-        ("pictures@1/samples?k=0", 422),
-        ("pictures@1/samples?kind=others", 422),
-        ("pictures@1/samples?limit=201", 422),
-        ("nothing/samples", 404),
-        ("imported/samples", 409),
-    ],
-)
+INVALID = [
+    ("pictures@1/samples?k=3", 422),
+    ("pictures@1/samples?k=0", 422),
+    ("pictures@1/samples?kind=others", 422),
+    ("pictures@1/samples?limit=201", 422),
+    ("nothing/samples", 404),
+    ("imported/samples", 409),
+]
+
+
+@pytest.mark.parametrize(("address", "status"), INVALID)
 def test_invalid_lists_are_refused(client, address: str, status: int) -> None:
     assert client.get(f"/calibrations/{address}").status_code == status
 

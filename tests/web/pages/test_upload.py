@@ -49,18 +49,18 @@ def test_pictures_are_uploaded_with_their_preprocessing(client, visitor, asked) 
     assert (found["scale"], found["colour"]) == (1 / 255, "bgr" if "bgr" in asked else "rgb")
 
 
-@pytest.mark.parametrize(
-    ("files", "location"),
-    [
-        ([("calibration", ("c.csv", b"a,b\n1,2\n"))], "calibration"),
-        ([A_SET, ("name", (None, "<b>"))], "config.name"),
-        ([A_SET, ("config", (None, "{"))], "config"),
-        ([("calibration", ("", b"", "text/csv"))], "calibration"),
-        ([("calibration", ("", b"x", "text/csv"))], "calibration"),
-        ([("other", (None, "x"))], "other"),
-        ([A_SET, ("preprocessing", (None, "{"))], "preprocessing"),
-    ],
-)
+ERRORS = [
+    ([("calibration", ("c.csv", b"a,b\n1,2\n"))], "calibration"),
+    ([A_SET, ("name", (None, "<b>"))], "config.name"),
+    ([A_SET, ("config", (None, "{"))], "config"),
+    ([("calibration", ("", b"", "text/csv"))], "calibration"),
+    ([("calibration", ("", b"x", "text/csv"))], "calibration"),
+    ([("other", (None, "x"))], "other"),
+    ([A_SET, ("preprocessing", (None, "{"))], "preprocessing"),
+]
+
+
+@pytest.mark.parametrize(("files", "location"), ERRORS)
 def test_errors_of_an_upload_are_shown_beside_the_form(visitor, files, location) -> None:
     visitor.open("/")
     answer = visitor.upload(files)

@@ -69,10 +69,10 @@ def test_a_broken_picture_in_the_middle_is_named(write, content):
 CROPPED = Reading(preprocessing=Preprocessing(crop=(3, 3)))
 
 
-@pytest.mark.parametrize(
-    ("n_broken", "first", "reading"),
-    [(2, 0, CROPPED), (10, 23, AS_THEY_ARE), (13, 23, CROPPED), (40, 0, AS_THEY_ARE)],
-)
+BROKEN_PICTURES = [(2, 0, CROPPED), (10, 23, AS_THEY_ARE), (13, 23, CROPPED), (40, 0, AS_THEY_ARE)]
+
+
+@pytest.mark.parametrize(("n_broken", "first", "reading"), BROKEN_PICTURES)
 def test_all_broken_pictures_are_named_at_once(write, n_broken, first, reading):
     broken = list(FORTY)[first : first + n_broken]
     path = write(FORTY | dict.fromkeys(broken, b"GIF89a"))
