@@ -64,12 +64,12 @@ def test_learns_from_the_rows_given_alone_in_any_order(name, records):
 
 
 @EACH
-def test_the_smallest_sets_can_be_learnt_from(name):
-    for ranks in ([0] * 20, [1] * 20, [0], [1], [0, 1], [0] * 19 + [1]):
-        samples = EventSamples(records_with_ranks(ranks), 1)
-        said = BASELINES[name].fit(samples, np.arange(len(ranks)))(samples)
-        assert ((said.probability >= 0.0) & (said.probability <= 1.0)).all()
-        assert np.isfinite(said.uncertainty).all()
+@pytest.mark.parametrize("ranks", [[0] * 20, [1] * 20, [0], [1], [0, 1], [0] * 19 + [1]], ids=str)
+def test_the_smallest_sets_can_be_learnt_from(name, ranks):
+    samples = EventSamples(records_with_ranks(ranks), 1)
+    said = BASELINES[name].fit(samples, np.arange(len(ranks)))(samples)
+    assert ((said.probability >= 0.0) & (said.probability <= 1.0)).all()
+    assert np.isfinite(said.uncertainty).all()
 
 
 @EACH

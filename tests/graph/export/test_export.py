@@ -120,10 +120,14 @@ def test_a_file_grows_by_less_than_20_kb_at_100_bins_and_two_events(name):
     assert len(calibrated.graph.SerializeToString()) - len(file.data) < 20_000
 
 
-def test_the_ir_version_is_one_that_most_runtimes_read_unless_the_model_needs_a_newer():
-    for opset, ir_version, expected in ((11, 3, 3), (17, 13, 10), (23, 13, 11), (26, 13, 13)):
-        file = calibrate(passthrough(opset=opset, ir_version=ir_version), ROWS, n_bins=3)
-        assert file.graph.ir_version == expected
+@pytest.mark.parametrize(
+    ("opset", "ir_version", "expected"), [(11, 3, 3), (17, 13, 10), (23, 13, 11), (26, 13, 13)]
+)
+def test_the_ir_version_is_one_that_most_runtimes_read_unless_the_model_needs_a_newer(
+    opset, ir_version, expected
+):
+    file = calibrate(passthrough(opset=opset, ir_version=ir_version), ROWS, n_bins=3)
+    assert file.graph.ir_version == expected
     model = passthrough(ir_version=13)
     model.configuration.add(name="two devices", num_devices=2)
     assert build_export_graph(model, file.choice, file.spec, {}).ir_version == 13

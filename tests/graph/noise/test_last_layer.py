@@ -134,21 +134,19 @@ OF_SIX_IMAGES = [
 SQUARES = "z = MatMul(h, W); s = Mul(z, z); total = ReduceSum(s, one); y = Div(s, total)"
 
 
-@pytest.mark.parametrize(
-    ("texts", "rows", "options", "kind"),
-    [
-        (OF_ROWS, ROWS, {}, "logits"),
-        (OF_IMAGES, IMAGES, {"shape": ("N", 3, "height", "width")}, "logits"),
-        (OF_SIX_IMAGES, IMAGES, {"shape": (6, 3, 5, 5)}, "logits"),
-        ([SQUARES], np.abs(ROWS), {}, None),
-    ],
-    ids=["rows", "images", "six images", "probabilities"],
-)
-def test_layers_and_tails_as_exporters_write_them(texts, rows, options, kind):
-    for text in texts:
-        # ONNX Runtime multiplies such weights by 8-bit features.
-        tolerance = 0.1 if "DequantizeLinear" in text else 1e-4
-        check(model_of(text, **options), rows, kind=kind, rtol=tolerance)
+ENDINGS = [
+    *((text, ROWS, ("N", 6), "logits") for text in OF_ROWS),
+    *((text, IMAGES, ("N", 3, "height", "width"), "logits") for text in OF_IMAGES),
+    *((text, IMAGES, (6, 3, 5, 5), "logits") for text in OF_SIX_IMAGES),
+    (SQUARES, np.abs(ROWS), ("N", 6), None),
+]
+
+
+@pytest.mark.parametrize(("text", "rows", "shape", "kind"), ENDINGS)
+def test_layers_and_tails_as_exporters_write_them(text, rows, shape, kind):
+    # ONNX Runtime multiplies such weights by 8-bit features.
+    tolerance = 0.1 if "DequantizeLinear" in text else 1e-4
+    check(model_of(text, shape=shape), rows, kind=kind, rtol=tolerance)
 
 
 @pytest.mark.parametrize("opset", opsets(*range(11, 27)))
@@ -165,16 +163,14 @@ def test_every_opset_and_precision(opset, dtype, tolerance):
     assert find_last_layer(load(model).graph, "y").rate == pytest.approx(0.3, rel=1e-6)
 
 
-def test_the_rate_is_that_of_the_dropout_right_before_the_layer():
-    drop = dropout("h", "e", 0.3)
-    for nodes, last, rate in (
-        ((), "h", None),
-        (steps("ratio = ReduceMax<keepdims=0>(x); d = Dropout(h, ratio)"), "d", None),
-        ([*drop, *steps("d = Flatten<axis=1>(e)")], "d", 0.3),
-        ([*drop, *steps("d = Relu(e)")], "d", None),
-    ):
-        model = model_of(f"y = MatMul({last}, W)", *nodes)
-        assert find_last_layer(load(model).graph, "y").rate == rate
+@pytest.mark.parametrize(("text", "rate"), [
+    ("y = MatMul(h, W)", None), ("d = Relu(e); y = MatMul(d, W)", None),
+    ("ratio = ReduceMax<keepdims=0>(x); d = Dropout(h, ratio); y = MatMul(d, W)", None),
+    ("d = Flatten<axis=1>(e); y = MatMul(d, W)", 0.3),
+])  # fmt: skip
+def test_the_rate_is_that_of_the_dropout_right_before_the_layer(text, rate):
+    model = model_of(text, *dropout("h", "e", 0.3))
+    assert find_last_layer(load(model).graph, "y").rate == rate
 
 
 def weights_as_inputs():

@@ -30,11 +30,12 @@ def test_the_regularised_rate_is_the_mean_of_the_posterior(sample, accuracy, str
     np.testing.assert_allclose(posterior_mean(hits, counts, prior), posterior.mean(), rtol=1e-12)
 
 
-def test_a_prior_with_infinite_odds_or_no_weight_is_refused():
-    wrong = ((0.0, 1), (1.0, 1), (np.nan, 1), (0.5, 0), (0.5, -1), (0.5, np.inf))
-    for accuracy, strength in wrong:
-        with pytest.raises(ValueError, match="must"):
-            BetaPrior(accuracy, strength)
+@pytest.mark.parametrize(
+    "wrong", [(0.0, 1), (1.0, 1), (np.nan, 1), (0.5, 0), (0.5, -1), (0.5, np.inf)]
+)
+def test_a_prior_with_infinite_odds_or_no_weight_is_refused(wrong):
+    with pytest.raises(ValueError, match="must"):
+        BetaPrior(*wrong)
 
 
 @given(binomial_counts(max_bins=12), st.floats(0.01, 0.99), st.floats(0.01, 200))

@@ -78,33 +78,33 @@ def test_renaming_and_reordering_classes_changes_no_number(n_classes):
     np.testing.assert_allclose(*plots, rtol=1.01e-4, atol=1e-7)
 
 
-@pytest.mark.parametrize(("ranks", "ways"), [
-    ([0], (("smooth", "auto"), ("step", 7))), ([3], (("smooth", "auto"), ("interpolated", 7))),
-    ([0, 1], (("smooth", 7),)), ([0] * 19 + [1], (("smooth", "auto"), ("step", "auto"))),
-    ([0] * 20, (("smooth", "auto"), ("interpolated", "auto"))), ([1] * 20, (("smooth", "auto"),)),
-    ([1] * 59 + [0], (("smooth", "auto"),)),
+@pytest.mark.parametrize(("ranks", "lookup", "bins"), [
+    *(([0], *way) for way in (("smooth", "auto"), ("step", 7))),
+    *(([3], *way) for way in (("smooth", "auto"), ("interpolated", 7))), ([0, 1], "smooth", 7),
+    *(([0] * 19 + [1], lookup, "auto") for lookup in ("smooth", "step")),
+    *(([0] * 20, lookup, "auto") for lookup in ("smooth", "interpolated")),
+    ([1] * 20, "smooth", "auto"), ([1] * 59 + [0], "smooth", "auto"),
 ])  # fmt: skip
-def test_small_and_one_sided_sets_give_numbers_or_none(ranks, ways):
-    for lookup, bins in ways:
-        options = {"lookup": lookup, "bins": bins, "folds": 5, "measures": ("learned", "entropy")}
-        fit = fitted(records_with_ranks(ranks), **options)
-        event = fit.events[1]
-        assert event.accuracy == np.mean(np.array(ranks) == 0)
-        assert event.served in event.measures
-        for found in (*event.measures.values(), *event.baselines.values()):
-            for name, score in found.scores.items():
-                values = (score.mean, score.std, score.pooled, found.evaluation[name])
-                assert all(value is None or np.isfinite(value) for value in values), name
-                assert (score.mean is None) == (score.folds == 0)
-                assert (score.std is None) == (score.folds < 2)
-            # As many folds as samples, up to five; one sample has no cross-validation.
-            assert found.scores["brier"].folds == (min(5, len(ranks)) if len(ranks) > 1 else 0)
-        for measure in event.measures.values():
-            assert set(measure.scores) == set(SCORES)
-            assert (measure.candidates[0].nll_mean is None) == (len(ranks) == 1)
-            assert ((measure.table.probability > 0) & (measure.table.probability < 1)).all()
-        assert set(event.baselines["raw_softmax"].scores) == set(applicable(has_bins=False))
-        assert fit.warnings
+def test_small_and_one_sided_sets_give_numbers_or_none(ranks, lookup, bins):
+    options = {"lookup": lookup, "bins": bins, "folds": 5, "measures": ("learned", "entropy")}
+    fit = fitted(records_with_ranks(ranks), **options)
+    event = fit.events[1]
+    assert event.accuracy == np.mean(np.array(ranks) == 0)
+    assert event.served in event.measures
+    for found in (*event.measures.values(), *event.baselines.values()):
+        for name, score in found.scores.items():
+            values = (score.mean, score.std, score.pooled, found.evaluation[name])
+            assert all(value is None or np.isfinite(value) for value in values), name
+            assert (score.mean is None) == (score.folds == 0)
+            assert (score.std is None) == (score.folds < 2)
+        # As many folds as samples, up to five; one sample has no cross-validation.
+        assert found.scores["brier"].folds == (min(5, len(ranks)) if len(ranks) > 1 else 0)
+    for measure in event.measures.values():
+        assert set(measure.scores) == set(SCORES)
+        assert (measure.candidates[0].nll_mean is None) == (len(ranks) == 1)
+        assert ((measure.table.probability > 0) & (measure.table.probability < 1)).all()
+    assert set(event.baselines["raw_softmax"].scores) == set(applicable(has_bins=False))
+    assert fit.warnings
 
 
 def test_the_seed_moves_bands_and_nothing_else():

@@ -1,7 +1,5 @@
 """Selective prediction: the procedure, the smallest certifiable risk, and simulated samples."""
 
-from itertools import product
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -143,10 +141,11 @@ def test_few_samples_do_not_show_that_more_would_prove_nothing():
     assert unknown == proven > 3
 
 
-def test_targets_out_of_range_are_refused():
-    for value, name in product((0.0, 1.0, np.nan), ("max_risk", "delta")):
-        with pytest.raises(ValueError, match=f"{name} must"):
-            SelectiveTarget(**{"max_risk": 0.05, name: value})
+@pytest.mark.parametrize("value", [0.0, 1.0, np.nan])
+@pytest.mark.parametrize("name", ["max_risk", "delta"])
+def test_targets_out_of_range_are_refused(name, value):
+    with pytest.raises(ValueError, match=f"{name} must"):
+        SelectiveTarget(**{"max_risk": 0.05, name: value})
     with pytest.raises(ValueError, match="delta"):
         certifiable_risk(ranking_of(np.ones(3, np.float32), np.ones(3, bool)), 1, delta=1.5)
 

@@ -111,16 +111,15 @@ def test_like_sets_are_rarely_called_shifted(labelled, lookup):
     assert calls <= 5
 
 
+@pytest.mark.parametrize("labelled", [True, False])
+@pytest.mark.parametrize("ranks", [[0], [3], [0] * 20, [3] * 20], ids=str)
 @pytest.mark.parametrize("known", [[0], [3], [0] * 20, [3] * 20, [0, 1] * 10], ids=str)
-def test_small_and_one_sided_sets_have_no_gap(known):
-    calibration = records_with_ranks(known)
-    for ranks in ([0], [3], [0] * 20, [3] * 20):
-        further = records_with_ranks(ranks, seed=1)
-        for labelled in (True, False):
-            found = found_of(calibration, further, labelled=labelled, top_k=(1,), n_classes=6)
-            for measure in found.events[1].measures.values():
-                numbers = [measure.population.p_value, *(measure.scores or {}).values()]
-                assert all(number is None or np.isfinite(number) for number in numbers)
+def test_small_and_one_sided_sets_have_no_gap(known, ranks, labelled):
+    calibration, further = records_with_ranks(known), records_with_ranks(ranks, seed=1)
+    found = found_of(calibration, further, labelled=labelled, top_k=(1,), n_classes=6)
+    for measure in found.events[1].measures.values():
+        numbers = [measure.population.p_value, *(measure.scores or {}).values()]
+        assert all(number is None or np.isfinite(number) for number in numbers)
 
 
 def test_other_columns_are_refused_and_entropy_may_be_left_out(calibration):
