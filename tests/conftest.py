@@ -8,12 +8,7 @@ from pathlib import Path
 import certifi
 import hypothesis
 import pytest
-from databases import (
-    MigratedSchemas,
-    put_sqlite_file,
-    scratch_database,
-    scratch_schema,
-)
+from databases import MigratedSchemas, put_sqlite_file, scratch_database, scratch_schema
 from forked_children import SERVER
 from running_service import (  # noqa: F401 - fixtures of all rooms
     calibrated_digits,

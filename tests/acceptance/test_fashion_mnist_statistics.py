@@ -27,10 +27,7 @@ pytestmark = REQUIRES_DATA
 SERVED = {1: "neg_log_pmax", 5: "neg_log_topk_mass"}
 # Ding et al.'s tool gives these adaptive errors on the raw softmax, but for its slip in the last
 # bin; scipy gives these temperatures on the logits.
-MODELS = {
-    "model": (0.00679, 0.04480, 1.0813),
-    "model_overconfident": (0.06227, 0.20994, 1.8014),
-}
+MODELS = {"model": (0.00679, 0.04480, 1.0813), "model_overconfident": (0.06227, 0.20994, 1.8014)}
 
 
 @cache

@@ -1,8 +1,11 @@
 """What exists is documented, and what is documented exists."""
 
 import re
+from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 
+import pytest
 from fastapi import FastAPI
 
 from howsure.statistics.findings import FINDINGS
@@ -18,45 +21,69 @@ def document(name: str) -> str:
     return (ROOT / "docs" / name).read_text(encoding="utf-8")
 
 
-def test_every_setting_is_documented() -> None:
-    documented = set(re.findall(r"^\| `(HOWSURE_\w+)`", document("settings.md"), re.MULTILINE))
+def headings(name: str, pattern: str) -> list[str]:
+    """Return what a pattern finds at the beginnings of a document's lines."""
+    return [found.strip() for found in re.findall(pattern, document(name), re.MULTILINE)]
 
-    assert documented == {f"HOWSURE_{name.upper()}" for name in Settings.model_fields}
 
-
-def test_every_route_is_documented() -> None:
+def routes() -> set[str]:
     app: FastAPI = create_app(Settings(_env_file=None))
-    routes = {
-        f"{method.upper()} {path}"
-        for path, operations in app.openapi()["paths"].items()
-        for method in operations
-    }
-    documented = set(re.findall(r"^## `([A-Z]+ /\S*)`", document("http.md"), re.MULTILINE))
-
-    assert documented == routes
+    paths = app.openapi()["paths"]
+    return {f"{method.upper()} {path}" for path, found in paths.items() for method in found}
 
 
-def test_every_command_is_documented() -> None:
-    documented = set(re.findall(r"^## `howsure ([a-z -]+)", document("cli.md"), re.MULTILINE))
+def commands() -> set[str]:
+    """Return every command, those of groups with the name of their group."""
     names = set()
-    for name in (name for commands in COMMANDS.values() for name in commands):
+    for name in (name for group in COMMANDS.values() for name in group):
         subcommands = getattr(load_command(name), "commands", {})
         names |= {f"{name} {sub}" for sub in subcommands} or {name}
+    return names
 
-    assert {name.strip() for name in documented} == names
+
+@cache
+def existing(kind: str) -> set[str]:
+    of_kind: dict[str, Callable[[], Iterable[str]]] = {
+        "setting": lambda: (f"HOWSURE_{name.upper()}" for name in Settings.model_fields),
+        "route": routes,
+        "command": commands,
+        "rule": lambda: ModelRule,
+        "finding": lambda: FINDINGS,
+    }
+    return set(of_kind[kind]())
+
+
+DOCUMENTED = {
+    "setting": headings("settings.md", r"^\| `(HOWSURE_\w+)`"),
+    "route": headings("http.md", r"^## `([A-Z]+ /\S*)`"),
+    "command": headings("cli.md", r"^## `howsure ([a-z -]+)"),
+    "rule": re.findall(r"`([\w-]+)`", "".join(headings("model-gate.md", r"^\| (`.*?`) \|"))),
+    "finding": headings("findings.md", r"^## ([a-z-]+)$"),
+}
+NAMES = [(kind, name) for kind, names in DOCUMENTED.items() for name in sorted({*names})]
+
+
+@pytest.mark.parametrize("kind", DOCUMENTED)
+def test_everything_is_documented(kind: str) -> None:
+    assert existing(kind) - {*DOCUMENTED[kind]} == set()
+
+
+@pytest.mark.parametrize(("kind", "name"), NAMES)
+def test_what_is_documented_exists(kind: str, name: str) -> None:
+    assert name in existing(kind)
 
 
 def test_every_rule_for_models_is_documented_once() -> None:
-    rows = re.findall(r"^\| (`.*?`) \|", document("model-gate.md"), re.MULTILINE)
-    documented = [name.strip("`") for row in rows for name in row.split(", ")]
-
-    assert sorted(documented) == sorted(ModelRule)
+    assert sorted(DOCUMENTED["rule"]) == sorted(ModelRule)
 
 
-def test_links_between_documents_lead_somewhere() -> None:
-    for page in [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]:
-        for target in re.findall(r"\]\((?!https?://)([^)#]+)", page.read_text(encoding="utf-8")):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_documents_lead_somewhere(page: Path) -> None:
+    targets = re.findall(r"\]\((?!https?://)([^)#]+)", page.read_text(encoding="utf-8"))
+    assert [target for target in targets if not (page.parent / target).exists()] == []
 
 
 def test_nothing_is_installed_from_an_index_that_does_not_have_it() -> None:
@@ -69,9 +96,3 @@ def test_nothing_is_installed_from_an_index_that_does_not_have_it() -> None:
     by_name = re.compile(r"pip install (?:-\S+ )*['\"]?howsure(?!-|\[\w+\] @ file:)")
     found = [path.name for path in read if by_name.search(path.read_text(encoding="utf-8"))]
     assert found == []
-
-
-def test_every_finding_has_a_section() -> None:
-    headings = set(re.findall(r"^## ([a-z-]+)$", document("findings.md"), re.MULTILINE))
-
-    assert headings == {*FINDINGS}

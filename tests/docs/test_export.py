@@ -63,10 +63,7 @@ def outputs(model: onnx.ModelProto) -> dict[str, onnx.TypeProto.Tensor]:
 
 
 def test_the_python_snippet_prints_what_the_service_answers(
-    exported: httpx.Response,
-    client: httpx.Client,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    exported: httpx.Response, client: httpx.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "digits.onnx").write_bytes(exported.content)
     (tmp_path / "evaluation.npz").write_bytes(digits("evaluation.npz"))

@@ -13,8 +13,9 @@ for the most frequent ones::
     def test_it_is_refused(hostile, case) -> None:
         hostile(case)
 
-``hostile`` runs each case twice. *Plainly*: a set is read in this process, everything else is sent
-to a service with keys in this process, and the refusal must be the expected one. *Under attack* (in
+``hostile`` runs each case twice. *Plainly*: sets, bodies and configurations are read in this
+process, everything else is sent to a service with keys in this process, and the refusal must be the
+expected one. *Under attack* (in
 the long form; test_harness.py has a sample): a `howsure serve` has two tenants with keys, the
 attacker, whose key the case has, and a neighbour whose /predict another thread keeps calling. Then
 
@@ -39,7 +40,6 @@ from pathlib import Path
 
 import httpx
 import pytest
-from dataset_files import read_to_its_end
 from hostile_case import MEBIBYTE, HostileCase
 from hostile_service import (
     GOOD_SECONDS,
@@ -91,20 +91,24 @@ def hostile(
     def run(case: HostileCase) -> httpx.Response | None:
         if request.param == ATTACK:
             return attack(request.getfixturevalue("hostile_process"), case)
-        if case.reading is not None:
-            return assert_refused(case, tmp_path / "set")
+        if case.read is not None:
+            return assert_read_or_refused(case, tmp_path / "set")
         return send(request.getfixturevalue("tenants"), case)
 
     return run
 
 
-def assert_refused(case: HostileCase, path: Path) -> None:
-    """Read a set in this process, within the limits of the hostile service."""
-    path.write_bytes(case.build())
+def assert_read_or_refused(case: HostileCase, path: Path) -> None:
+    """Read what was built in this process, within the limits of the hostile service."""
+    if case.status == httpx.codes.OK:
+        case.read(case.build(), path)
+        return
     with pytest.raises(InvalidInput) as refused:
-        read_to_its_end(path, case.reading)
+        case.read(case.build(), path)
     (violation,) = refused.value.violations
-    assert refused.value.code() == case.code, violation
+    code = refused.value.code()
+    assert case.code in ("", code), violation
+    assert (code == "too-large") == (case.status == httpx.codes.REQUEST_ENTITY_TOO_LARGE)
     assert case.says in f"{violation.location}: {violation.message}"
     assert TELLTALE.search(violation.message) is None
     assert len(violation.message) < TOLD_CHARACTERS

@@ -94,9 +94,7 @@ ZIP = [
     set_case("overlap", overlapping),
     set_case("member_in_member", quoted, says="shares bytes"),
     set_case(
-        "member_twice",
-        lambda: array_archive(*[Member("labels.npy", LABELS)] * 2),
-        says="twice",
+        "member_twice", lambda: array_archive(*[Member("labels.npy", LABELS)] * 2), says="twice"
     ),
     set_case("zip_in_zip", lambda: zip_file([Member("inner.npz", array_archive())])),
     set_case("a_million_entries", a_million_entries, TOO_LARGE),

@@ -7,10 +7,7 @@ from locked_child import pretend_without
 from service.child.lockdown import landlock, seccomp
 from service.cli import main
 
-CALLS = {
-    "Landlock": landlock.CREATE_RULESET,
-    "seccomp": seccomp.SECCOMP[landlock.machine()],
-}
+CALLS = {"Landlock": landlock.CREATE_RULESET, "seccomp": seccomp.SECCOMP[landlock.machine()]}
 
 if __name__ == "__main__":
     # A filter can be installed only while the call for filters is known, so that one is last.

@@ -27,13 +27,7 @@ Resource = dict[str, Any]
 
 
 def outputs(
-    n: int,
-    *,
-    seed: int,
-    n_classes: int = 3,
-    scale: float = 4.0,
-    wrong: float = 0.0,
-    shift: int = 0,
+    n: int, *, seed: int, n_classes: int = 3, scale: float = 4.0, wrong: float = 0.0, shift: int = 0
 ) -> Arrays:
     """Return logits, and labels drawn from their softmax: stated probabilities are right.
 

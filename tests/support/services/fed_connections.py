@@ -44,11 +44,7 @@ class Recorder:
         query = scope["query_string"]
         self.seen.append((scope["raw_path"] + (b"?" + query if query else b""), body))
         await send(
-            {
-                "type": "http.response.start",
-                "status": 200,
-                "headers": [(b"content-length", b"0")],
-            }
+            {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]}
         )
         await send({"type": "http.response.body", "body": b""})
 

@@ -3,9 +3,11 @@
 import select
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx
+from dataset_files import read_to_its_end
 from hot_fronts import Answer, Connection
 from running_service import calibrate
 
@@ -98,8 +100,9 @@ class HostileCase:
         Makes what is sent, before anything is timed: ``send`` is given it behind the `Attacker`.
     rule : str, optional
         For a model: the ``rule`` in the first error of the problem, or "" if there is none.
-    reading : Reading, optional
-        For a calibration set: how the quick form reads it, without a service.
+    read : callable, optional
+        Reads what was built in this process: the quick form, which has no service. It is given a
+        path for a file of its own as well.
     """
 
     name: str
@@ -111,7 +114,7 @@ class HostileCase:
     memory: int = 192 * MEBIBYTE
     build: Callable[[], bytes] | None = None
     rule: str | None = None
-    reading: Reading | None = None
+    read: Callable[[bytes, Path], object] | None = None
 
     def __post_init__(self) -> None:
         planned = (GATEWAY_TIMEOUT, "deadline-exceeded")
@@ -123,7 +126,7 @@ class HostileCase:
 
     @property
     def is_quick(self) -> bool:
-        return self.reading is not None
+        return self.read is not None
 
 
 def body_case(
@@ -164,8 +167,11 @@ def set_case(
     def send(attacker: Attacker, content: bytes) -> httpx.Response:
         return attacker.calibrate(content, model=b"none", config=config)
 
-    reading = Reading(preprocessing=PRESETS[preset] if preset else None)
-    return HostileCase(name, send, *expected, says, seconds, build=build, reading=reading)
+    def read(content: bytes, path: Path) -> None:
+        path.write_bytes(content)
+        read_to_its_end(path, Reading(preprocessing=PRESETS[preset] if preset else None))
+
+    return HostileCase(name, send, *expected, says, seconds, build=build, read=read)
 
 
 CRLF = b"\r\n"

@@ -92,11 +92,7 @@ def started(client: httpx.Client, case: Case, **config: Any) -> dict[str, Any]:
     """Calibrate so that the case's measure serves, and return the resource."""
     sets = labelled_sets()
     # A step does not move with the last bits of a measure, which depend on the batch.
-    asked = {
-        "measures": ["entropy", case.measure],
-        "serve": {"1": case.measure},
-        "lookup": "step",
-    }
+    asked = {"measures": ["entropy", case.measure], "serve": {"1": case.measure}, "lookup": "step"}
     return calibrated(
         client,
         BASE | asked | case.config | config,

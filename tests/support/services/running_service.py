@@ -133,10 +133,7 @@ def encoded(array: np.ndarray) -> dict[str, Any]:
 
 
 def send(
-    client: httpx.Client,
-    calibration: str,
-    body: bytes | dict[str, Any],
-    headers: dict[str, str],
+    client: httpx.Client, calibration: str, body: bytes | dict[str, Any], headers: dict[str, str]
 ) -> httpx.Response:
     """POST a body to /predict; JSON names its calibration itself."""
     params = {} if headers["Content-Type"] == JSON["Content-Type"] else {"calibration": calibration}
