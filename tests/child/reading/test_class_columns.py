@@ -24,15 +24,15 @@ def columns(prefix="prob_", names=NAMES, **labels):
     return labels | {f"{prefix}{name}": outputs[:, at] for at, name in enumerate(names)}
 
 
+@pytest.mark.parametrize("labels", [INDICES, BY_NAME], ids=["indices", "names"])
 @pytest.mark.parametrize("prefix", ["prob_", "p_", "logit_"])
 @pytest.mark.parametrize("file_format", TABLE_FORMATS)
-def test_classes_have_the_names_of_their_columns(path, file_format, prefix):
-    for labels in (INDICES, BY_NAME):
-        write_columns(path, file_format, columns(prefix, label=labels))
-        kind = "logits" if prefix == "logit_" else "probabilities"
-        outputs = np.log(OUTPUTS) if kind == "logits" else OUTPUTS
-        info = check_read(path, {kind: outputs}, INDICES, n_classes=3, class_map=CLASSES)
-        assert all(f"`{name}`" in info.notes[0] for name in NAMES)
+def test_classes_have_the_names_of_their_columns(path, file_format, prefix, labels):
+    write_columns(path, file_format, columns(prefix, label=labels))
+    kind = "logits" if prefix == "logit_" else "probabilities"
+    outputs = np.log(OUTPUTS) if kind == "logits" else OUTPUTS
+    info = check_read(path, {kind: outputs}, INDICES, n_classes=3, class_map=CLASSES)
+    assert all(f"`{name}`" in info.notes[0] for name in NAMES)
 
 
 REVERSED = dict(reversed(columns(label=BY_NAME).items()))

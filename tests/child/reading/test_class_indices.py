@@ -1,5 +1,7 @@
 """Names of classes become indices: as the caller says, else as the note tells."""
 
+from itertools import product
+
 import pytest
 
 from service.child.reading.class_indices import class_indices, order_note
@@ -57,16 +59,16 @@ NO_INDICES = [
     [str(k) for k in range(1, 11)],
 ]
 GAPS = [["0", "2"], ["0", "1", "300"], ["5", "6"]]
+BY_PLACE = [*product(["labels"], NO_INDICES), *product(["folders"], NO_INDICES + GAPS)]
 
 
-@pytest.mark.parametrize("named_by", ["folders", "labels"])
-def test_numbers_that_are_not_indices_are_refused(named_by):
+@pytest.mark.parametrize(("named_by", "names"), BY_PLACE, ids=range(len(BY_PLACE)))
+def test_numbers_that_are_not_indices_are_refused(named_by, names):
     """Sorted as text, "10.0" would come before "2.0"; folders have no gap."""
-    for names in NO_INDICES + (GAPS if named_by == "folders" else []):
-        with pytest.raises(InvalidDataset, match="class_map") as refused:
-            class_indices(names, PLAIN, place="x", named_by=named_by)
-        assert len(refused.value.message) < 500
-        assert ("1 to 10" in refused.value.message) == (len(names) == 10)
+    with pytest.raises(InvalidDataset, match="class_map") as refused:
+        class_indices(names, PLAIN, place="x", named_by=named_by)
+    assert len(refused.value.message) < 500
+    assert ("1 to 10" in refused.value.message) == (len(names) == 10)
 
 
 def test_a_note_of_the_order_is_printable():

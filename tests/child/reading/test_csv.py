@@ -93,10 +93,10 @@ def test_columns_agree_with_the_known_classes(path, reading, named):
 
 
 @pytest.mark.parametrize("header", ["label,logit_0,logit_1,logit_2", "label,a,b,c"])
-def test_whole_numbers_are_labels(path, header):
-    for labels in (["0.0", "2.0", "1."], ["0", "2.0", "1"], ["0e0", "2", "1"]):
-        lines = [header, *(f"{label},1,2,3" for label in labels)]
-        assert read_all(write_text(path, "\n".join(lines)))[1].tolist() == [0, 2, 1]
+@pytest.mark.parametrize("labels", [("0.0", "2.0", "1."), ("0", "2.0", "1"), ("0e0", "2", "1")])
+def test_whole_numbers_are_labels(path, header, labels):
+    lines = [header, *(f"{label},1,2,3" for label in labels)]
+    assert read_all(write_text(path, "\n".join(lines)))[1].tolist() == [0, 2, 1]
 
 
 def test_three_decimals_may_miss_one_by_a_thousandth(path):

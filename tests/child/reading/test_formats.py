@@ -28,6 +28,7 @@ from service.runner.messages.reading import Reading
 LABELS = np.array([0, 1])
 LOGITS = np.array([[1.0, 3], [2, 4]])
 PICTURES = {"cat/1.png": plain_png(1), "dog/1.png": plain_png(2)}
+PIXELS = np.repeat(np.uint8([1, 2]), 3 * 4 * 3).reshape(2, 3, 4, 3)
 CSV = b"label,logit_0,logit_1\n0,1,3\n1,2,4\n"
 
 
@@ -48,34 +49,24 @@ def write(path: Path, file_format: str) -> tuple[Path, Reading]:
     return path, Reading()
 
 
+@pytest.mark.parametrize("name", ["set", "set.npz", "set.csv", "set.parquet"])
 @pytest.mark.parametrize("file_format", FORMATS)
-def test_the_format_does_not_depend_on_the_file_name(tmp_path, file_format):
-    for name in ("set", "set.npz", "set.csv", "set.parquet"):
-        path, reading = write(tmp_path / name, file_format)
-        if file_format in WRITERS:
-            pixels = (
-                np.ones((2, 3, 4, 3), np.uint8) * np.array([1, 2], np.uint8)[:, None, None, None]
-            )
-            arrays = {"pixels": pixels}
-        else:
-            arrays = {"logits": LOGITS}
-        check_read(path, arrays, LABELS, reading=reading, format=file_format)
+def test_the_format_does_not_depend_on_the_file_name(tmp_path, file_format, name):
+    path, reading = write(tmp_path / name, file_format)
+    arrays = {"pixels": PIXELS} if file_format in WRITERS else {"logits": LOGITS}
+    check_read(path, arrays, LABELS, reading=reading, format=file_format)
 
 
+@pytest.mark.parametrize("limit", ["samples", "classes", "row_bytes", "inflated_bytes"])
 @pytest.mark.parametrize("file_format", FORMATS)
-def test_limits_are_inclusive(tmp_path, file_format):
+def test_limits_are_inclusive(tmp_path, file_format, limit):
     path, reading = write(tmp_path / "set", file_format)
     row_bytes = info_of(path, reading=reading).row_bytes
+    most = {"samples": 2, "classes": 2, "row_bytes": row_bytes, "inflated_bytes": 2 * row_bytes}
     limits = DatasetLimits(max_samples=2, max_classes=2, max_row_bytes=row_bytes)
     read_all(path, reading=reading, limits=limits)
-    for less in (
-        {"max_samples": 1},
-        {"max_classes": 1},
-        {"max_row_bytes": row_bytes - 1},
-        {"max_inflated_bytes": 2 * row_bytes - 1},
-    ):
-        error = refusal(path, reading=reading, limits=replace(limits, **less))
-        assert type(error) is TooLarge
+    less = replace(limits, **{f"max_{limit}": most[limit] - 1})
+    assert type(refusal(path, reading=reading, limits=less)) is TooLarge
 
 
 OTHER_FILES = [
@@ -100,8 +91,8 @@ def test_other_files_are_named(path, data, named):
     assert named in error.message
 
 
-def test_a_character_that_crosses_the_end_of_the_head_is_text(path):
-    for n_bytes in range(4080, 4100):
-        filler = "uncertainty_" + "é" * ((n_bytes - 40) // 2) + "x" * (n_bytes % 2)
-        # Known as text, and then refused for the name of its column.
-        check_refused(write_text(path, f"{filler},label,logit_0,logit_1\n0,0,1,2\n"), "", "ASCII")
+@pytest.mark.parametrize("n_bytes", range(4080, 4100))
+def test_a_character_that_crosses_the_end_of_the_head_is_text(path, n_bytes):
+    filler = "uncertainty_" + "é" * ((n_bytes - 40) // 2) + "x" * (n_bytes % 2)
+    # Known as text, and then refused for the name of its column.
+    check_refused(write_text(path, f"{filler},label,logit_0,logit_1\n0,0,1,2\n"), "", "ASCII")

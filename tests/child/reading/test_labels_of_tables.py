@@ -68,13 +68,16 @@ def test_names_of_classes(write):
     check_read(write([str(index) for index in INDICES]), INPUTS, INDICES)
 
 
+# A map of names says nothing of indices.
+MAPS = [({"1": 0, "2": 1, "3": 2}, 0), ({"cat": 0, "dog": 1}, 1)]
+
+
+@pytest.mark.parametrize(("class_map", "first"), MAPS)
 @pytest.mark.parametrize("file_format", TABLE_FORMATS)
-def test_integers_are_names_where_the_caller_maps_integers(path, file_format):
+def test_integers_are_names_where_the_caller_maps_integers(path, file_format, class_map, first):
     write_columns(path, file_format, {"age": AGE, "label": np.array(INDICES) + 1})
-    # A map of names says nothing of indices.
-    for class_map, first in (({"1": 0, "2": 1, "3": 2}, 0), ({"cat": 0, "dog": 1}, 1)):
-        labels = [index + first for index in INDICES]
-        check_read(path, INPUTS, labels, reading=Reading(class_map=class_map))
+    labels = [index + first for index in INDICES]
+    check_read(path, INPUTS, labels, reading=Reading(class_map=class_map))
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f8", "?", "u1"])
@@ -149,11 +152,11 @@ OTHER_METADATA = [
 ]
 
 
-def test_other_metadata_are_ignored(path):
-    for metadata in OTHER_METADATA:
-        table = pa.table({"age": AGE, "label": INDICES})
-        pa_parquet.write_table(table.replace_schema_metadata({b"huggingface": metadata}), path)
-        check_read(path, INPUTS, INDICES, class_map=None)
+@pytest.mark.parametrize("metadata", OTHER_METADATA, ids=range(len(OTHER_METADATA)))
+def test_other_metadata_are_ignored(path, metadata):
+    table = pa.table({"age": AGE, "label": INDICES})
+    pa_parquet.write_table(table.replace_schema_metadata({b"huggingface": metadata}), path)
+    check_read(path, INPUTS, INDICES, class_map=None)
 
 
 def test_names_of_classes_are_utf_8_and_may_be_those_of_missing_values(path):

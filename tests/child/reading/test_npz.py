@@ -17,16 +17,15 @@ PROBABILITIES = np.full((N, 4), 0.25)
 
 
 @pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize(("byte_order", "order"), [("<", "C"), (">", "F")])
 @pytest.mark.parametrize("kind", KINDS)
-def test_inputs_come_back_as_numpy_wrote_them(path, kind, *, compressed):
-    rng = np.random.default_rng(1)
-    for byte_order, order in (("<", "C"), (">", "F")):
-        dtype = np.dtype(byte_order + kind)
-        numbers = {name: rng.uniform(-99, 99, (N, *row)) for name, row in ROW_SHAPES.items()}
-        arrays = {n: np.asarray(array.astype(dtype), order=order) for n, array in numbers.items()}
-        labels = LABELS % 2  # whole numbers and booleans of any type
-        write_npz(path, compressed=compressed, **arrays, labels=labels.astype(dtype))
-        check_read(path, arrays, labels, kind="inputs", n_classes=None)
+def test_inputs_come_back_as_numpy_wrote_them(path, kind, byte_order, order, *, compressed):
+    rng, dtype = np.random.default_rng(1), np.dtype(byte_order + kind)
+    numbers = {name: rng.uniform(-99, 99, (N, *row)) for name, row in ROW_SHAPES.items()}
+    arrays = {n: np.asarray(array.astype(dtype), order=order) for n, array in numbers.items()}
+    labels = LABELS % 2  # whole numbers and booleans of any type
+    write_npz(path, compressed=compressed, **arrays, labels=labels.astype(dtype))
+    check_read(path, arrays, labels, kind="inputs", n_classes=None)
 
 
 @pytest.mark.process
@@ -98,11 +97,11 @@ CASES = {
 }
 
 
+@pytest.mark.parametrize("compressed", [False, True])
 @pytest.mark.parametrize("case", CASES)
-def test_a_broken_rule_is_named_with_its_place(path, case):
+def test_a_broken_rule_is_named_with_its_place(path, case, *, compressed):
     arrays, location, named = CASES[case]
-    for compressed in (False, True):
-        check_refused(write_npz(path, compressed=compressed, **arrays), location, named)
+    check_refused(write_npz(path, compressed=compressed, **arrays), location, named)
 
 
 def test_a_large_array_in_fortran_order_is_refused(path, monkeypatch):

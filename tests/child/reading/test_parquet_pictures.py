@@ -107,9 +107,9 @@ def test_all_broken_pictures_are_named_at_once(path):
         assert [one.location for one in error.violations[1:]] == locations
 
 
-def test_pictures_need_preprocessing(path):
-    for named in ("config.preprocessing", *PRESETS):
-        check_refused(write(path, IMAGES), ".image", named)
+@pytest.mark.parametrize("named", ["config.preprocessing", *PRESETS])
+def test_pictures_need_preprocessing(path, named):
+    check_refused(write(path, IMAGES), ".image", named)
 
 
 def test_pixels_are_held_to_limits(path):

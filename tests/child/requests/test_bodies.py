@@ -26,24 +26,24 @@ def read(kind: str, body: bytes):
     return BODIES[kind](body, LIMITS)
 
 
+@pytest.mark.parametrize("shape", [(3,), (2, 1), (1, 4, 3), (2, 3, 1, 2)])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_arrays_are_read_to_the_bit_with_nan(dtype):
-    for shape in ((3,), (2, 1), (1, 4, 3), (2, 3, 1, 2)):
-        size = np.dtype(dtype).itemsize * int(np.prod(shape))
-        array = np.frombuffer(RNG.bytes(size), dtype).reshape(shape)
-        if dtype == "?":
-            array = RNG.random(shape) > 0.5
-        bodies = {
-            NPY: npy(np.asfortranarray(array)),
-            NPZ: npz(compressed=True, inputs=np.asfortranarray(array), uncertainty_own=array),
-            JSON: json.dumps({"calibration": "c", "inputs": {"inputs": encoded(array)}}).encode(),
-        }
-        for kind, body in [*bodies.items(), (NPZ, npz(inputs=array))]:
-            request = read(kind, body)
-            for found in [*request.arrays.values(), *request.supplied.values()]:
-                assert (found.dtype, found.shape) == (array.dtype.newbyteorder("="), shape)
-                assert found.astype(array.dtype).tobytes() == array.tobytes()
-            assert request.arrays.keys() == {"inputs"}
+def test_arrays_are_read_to_the_bit_with_nan(dtype, shape):
+    size = np.dtype(dtype).itemsize * int(np.prod(shape))
+    array = np.frombuffer(RNG.bytes(size), dtype).reshape(shape)
+    if dtype == "?":
+        array = RNG.random(shape) > 0.5
+    bodies = {
+        NPY: npy(np.asfortranarray(array)),
+        NPZ: npz(compressed=True, inputs=np.asfortranarray(array), uncertainty_own=array),
+        JSON: json.dumps({"calibration": "c", "inputs": {"inputs": encoded(array)}}).encode(),
+    }
+    for kind, body in [*bodies.items(), (NPZ, npz(inputs=array))]:
+        request = read(kind, body)
+        for values in [*request.arrays.values(), *request.supplied.values()]:
+            assert (values.dtype, values.shape) == (array.dtype.newbyteorder("="), shape)
+            assert values.astype(array.dtype).tobytes() == array.tobytes()
+        assert request.arrays.keys() == {"inputs"}
 
 
 @given(

@@ -45,15 +45,16 @@ def test_names_are_labels_and_never_paths(write, name):
     assert error.violations[0].location.startswith("calibration[")
 
 
-def test_a_duplicate_member_is_refused(path):
-    name = "cat/0.png"
-    of_zip, of_tar = (
-        zip_file([Member(name, PICTURE)] * 2),
-        tar_file(*[tar_member(name, PICTURE)] * 2),
-    )
-    for content in (of_zip, of_tar):
-        path.write_bytes(content)
-        assert refused_at(path) == "calibration[cat/0.png]"
+TWICE = [
+    zip_file([Member("cat/0.png", PICTURE)] * 2),
+    tar_file(*[tar_member("cat/0.png", PICTURE)] * 2),
+]
+
+
+@pytest.mark.parametrize("content", TWICE, ids=["zip", "tar"])
+def test_a_duplicate_member_is_refused(path, content):
+    path.write_bytes(content)
+    assert refused_at(path) == "calibration[cat/0.png]"
 
 
 @pytest.mark.parametrize("content", [b"", b"GIF89a", jpeg(8, 8)[:-60], b"\xff\xd8\xff", b"not"])
