@@ -7,43 +7,33 @@ from service.reports.csv_table import csv_cell
 from service.reports.numbers import short, signed
 from service.reports.verdict import verdict
 
-
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [
-        (None, "–"),  # noqa: RUF001 - the sign of a cell without a number
-        (0.0, "0"),
-        (0.009, "0.00900"),
-        (53.04, "53.0"),
-        (100.0, "100"),
-        (57659.08, "57,659"),
-        (2.318e-05, "2.32e-05"),
-    ],
-)
-def test_three_figures_tell_small_numbers_apart(value: float | None, shown: str) -> None:
-    assert short(value) == shown
+NUMBERS = [
+    *((None, "–"), (0.0, "0"), (0.009, "0.00900"), (53.04, "53.0"), (100.0, "100")),  # noqa: RUF001
+    *((57659.08, "57,659"), (2.318e-05, "2.32e-05")),
+]
 
 
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [(None, "–"), (0.0, "0"), (0.0038, "+0.00380"), (-0.5, "\u22120.500")],  # noqa: RUF001
-)
-def test_differences_have_a_sign(value: float | None, shown: str) -> None:
-    assert signed(value) == shown
+@pytest.mark.parametrize(("value", "text"), NUMBERS)
+def test_three_figures_tell_small_numbers_apart(value: float | None, text: str) -> None:
+    assert short(value) == text
 
 
-@pytest.mark.parametrize(
-    ("mean", "error", "score", "expected"),
-    [
-        (0.0, 0.0, "nll", "same"),
-        (0.2, 0.1, "nll", "tie"),
-        (-0.2, 0.1, "nll", "tie"),
-        (0.21, 0.1, "nll", "worse"),
-        (-0.21, 0.1, "brier", "better"),
-        (0.21, 0.1, "accuracy", "better"),
-        (-0.21, 0.1, "accuracy", "worse"),
-    ],
-)
+DIFFERENCES = [(None, "–"), (0.0, "0"), (0.0038, "+0.00380"), (-0.5, "\u22120.500")]  # noqa: RUF001
+
+
+@pytest.mark.parametrize(("value", "text"), DIFFERENCES)
+def test_differences_have_a_sign(value: float | None, text: str) -> None:
+    assert signed(value) == text
+
+
+MEANS = [
+    *((0.0, 0.0, "nll", "same"), (0.2, 0.1, "nll", "tie"), (-0.2, 0.1, "nll", "tie")),
+    *((0.21, 0.1, "nll", "worse"), (-0.21, 0.1, "brier", "better")),
+    *((0.21, 0.1, "accuracy", "better"), (-0.21, 0.1, "accuracy", "worse")),
+]
+
+
+@pytest.mark.parametrize(("mean", "error", "score", "expected"), MEANS)
 def test_beyond_two_standard_errors_a_difference_is_no_tie(mean, error, score, expected) -> None:
     assert verdict({"mean": mean, "standard_error": error, "pairs": 9}, score) == expected
 
@@ -53,12 +43,10 @@ def test_what_begins_like_a_formula_is_a_text(text: str) -> None:
     assert csv_cell(text) == "'" + text
 
 
-@pytest.mark.parametrize("value", ["a=1", "'=1", "", " =1", "7", -1.5, -1, None, True])
+# Measures begin with words of ours: the tables of the report and of bins have no other texts.
+MEASURES = [*SINGLE_PASS_MEASURES, *MULTI_PASS_MEASURES, f"{SUPPLIED}=1", f"{OUTPUT}=1"]
+
+
+@pytest.mark.parametrize("value", ["a=1", "'=1", "", " =1", "7", -1.5, -1, None, True, *MEASURES])
 def test_all_else_is_as_it_was(value: object) -> None:
     assert csv_cell(value) is value
-
-
-def test_names_of_measures_begin_with_words_of_ours() -> None:
-    """So the tables of the report and of bins, which have no other texts, are as they are."""
-    for name in (*SINGLE_PASS_MEASURES, *MULTI_PASS_MEASURES, f"{SUPPLIED}=1", f"{OUTPUT}=1"):
-        assert csv_cell(name) is name

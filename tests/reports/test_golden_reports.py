@@ -10,14 +10,7 @@ from running_service import Service
 
 WIDTH = {"COLUMNS": "100"}
 # Those that differ in a few sentences share a file.
-OTHERS = (
-    "shifted",
-    "wrong-labels",
-    "mostly-wrong",
-    "earlier-point",
-    "imported",
-    "no-errors",
-)
+OTHERS = ("shifted", "wrong-labels", "mostly-wrong", "earlier-point", "imported", "no-errors")
 KINDS = ("pairs", "rare-class", "weighted", "wrong-labels", "shifted")
 REPORTS = {
     "digits": ("command", "markdown"),

@@ -77,18 +77,12 @@ def test_a_model_card_gives_the_error_rate_of_the_active_operating_point(
     """Not that of an error rate of the configuration, which another threshold keeps."""
     row = "error rate of accepted answers, at most 0.05 requested | calibration |"
     assert row in model_card(report)
-    seen = {"n_samples": 600, "n_accepted": n_accepted, "n_errors": 3, "coverage": 0.5}
-    rates = {"risk": 0.0321, "risk_interval": [0.0123, 0.0456]}
-    report["operating_point"] = {
-        "name": "night-shift",
-        "created_at": "2026-01-01T00:00:00Z",
-        "author": "A",
-        "reason": "B",
-        "threshold": 0.1,
-        "measure": "entropy",
-        "chosen_by": {"coverage": 0.5},
-        "consequences": {**seen, **rates, "evaluation": {**seen, **rates, "risk": 0.0432}},
-    }
+    counts = {"n_samples": 600, "n_accepted": n_accepted, "n_errors": 3, "coverage": 0.5}
+    counts |= {"risk": 0.0321, "risk_interval": [0.0123, 0.0456]}
+    point = {"name": "night-shift", "created_at": "2026-01-01T00:00:00Z", "threshold": 0.1}
+    point |= {"author": "A", "reason": "B", "measure": "entropy", "chosen_by": {"coverage": 0.5}}
+    consequences = counts | {"evaluation": counts | {"risk": 0.0432}}
+    report["operating_point"] = point | {"consequences": consequences}
     card = model_card(report)
     assert row not in card
     for name, risk in (("calibration", "0.0321"), ("evaluation", "0.0432")):
@@ -103,9 +97,6 @@ def test_both_documents_give_the_error_rates_of_accepted_answers_on_other_sets(r
     accepted |= {"risk": 0.064, "risk_interval": [0.0442, 0.0892]}
     assert "32 of 500 are wrong, 6.4 % (4.4 % to 8.9 %)" in report_markdown(report)
     card, rate = model_card(report), "error rate of accepted answers, at most 0.05 requested"
-    name, judged = (
-        report["evaluations"][0]["name"],
-        report["events"]["1"]["figures"]["risk"]["evaluation"],
-    )
+    judged, name = report["events"]["1"]["figures"]["risk"], report["evaluations"][0]["name"]
     assert f"| {rate} | {name} | 0.0640 | 0.0442 | 0.0892 | 500 |" in card
-    assert f"| {rate} | evaluation | {judged['value']:.4f} | " in card
+    assert f"| {rate} | evaluation | {judged['evaluation']['value']:.4f} | " in card

@@ -10,22 +10,14 @@ from service.jobs.samples import PickedSample
 from service.reports.thumbnail import looks_like_picture, png, shown_pixels
 from service.web.sample_rows import sample_picture
 
+SHAPES = [
+    *(((1, 8, 8), True), ((3, 224, 224), True), ((224, 200, 3), True), ((28, 28, 1), True)),
+    *(((64,), False), ((28, 28), False), ((4, 8, 8), False), ((3, 2, 100), False)),
+    *(((100, 3, 3), False), ((1, 3, 8, 8), False)),
+]
 
-@pytest.mark.parametrize(
-    ("shape", "is_picture"),
-    [
-        ((1, 8, 8), True),
-        ((3, 224, 224), True),
-        ((224, 200, 3), True),
-        ((28, 28, 1), True),
-        ((64,), False),
-        ((28, 28), False),
-        ((4, 8, 8), False),
-        ((3, 2, 100), False),
-        ((100, 3, 3), False),
-        ((1, 3, 8, 8), False),
-    ],
-)
+
+@pytest.mark.parametrize(("shape", "is_picture"), SHAPES)
 def test_what_is_a_picture(shape: tuple[int, ...], *, is_picture: bool) -> None:
     assert looks_like_picture(shape) == is_picture
 

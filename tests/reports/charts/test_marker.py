@@ -17,12 +17,12 @@ def test_a_mark_is_moved_by_the_numbers_of_the_axes() -> None:
     assert found.endswith("</g></g></svg>")
 
 
-def test_above_the_axis_it_is_at_its_end() -> None:
-    assert 'translate(0.25 0.1)"' in add_marker(DRAWN, most=0.1, at=(0.25, 0.7))
+PLACES = [((0.25, 0.7), 'translate(0.25 0.1)"'), (None, 'visibility="hidden"')]
 
 
-def test_without_a_place_it_is_hidden() -> None:
-    assert 'visibility="hidden"' in add_marker(DRAWN, most=0.1, at=None)
+@pytest.mark.parametrize(("at", "drawn"), PLACES)
+def test_above_the_axis_it_is_at_its_end_and_without_a_place_hidden(at, drawn) -> None:
+    assert drawn in add_marker(DRAWN, most=0.1, at=at)
 
 
 def test_a_picture_without_a_frame_has_no_place_for_one() -> None:

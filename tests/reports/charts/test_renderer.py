@@ -1,7 +1,5 @@
 """The process that draws: it may die, and what it cannot draw costs one picture."""
 
-import os
-import signal
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
@@ -29,14 +27,11 @@ def test_words_are_part_of_what_is_kept(renderer, some):
 
 
 def test_a_process_that_is_killed_is_replaced(some):
-    renderer = Renderer()
-    try:
+    with closing(Renderer()) as renderer:
         renderer.warm()
-        os.kill(renderer._process.pid, signal.SIGKILL)
+        renderer._process.kill()
         renderer._process.wait()
         assert None not in renderer.draw(some[:1])
-    finally:
-        renderer.close()
 
 
 def test_what_cannot_be_drawn_costs_one_picture(renderer, some):
@@ -52,19 +47,12 @@ def test_threads_have_their_own_pictures(renderer, some):
         assert f">Finding {at}</title>" in picture
 
 
-@pytest.mark.process
-def test_no_process_is_left():
-    renderer = Renderer()
-    renderer.warm()
-    process = renderer._process
-    renderer.close()
-    assert process.poll() is not None
-
-
-def test_the_process_is_in_a_sandbox(some):
+def test_the_process_is_in_a_sandbox_and_does_not_stay(some):
     with closing(Renderer()) as renderer:
         assert None not in renderer.draw(some)
-        status = Path(f"/proc/{renderer._process.pid}/status").read_text()
+        process = renderer._process
+        status = Path(f"/proc/{process.pid}/status").read_text()
+    assert process.poll() is not None
     found = dict(line.split(":", 1) for line in status.splitlines())
     assert (found["Seccomp"].strip(), found["NoNewPrivs"].strip()) == ("2", "1")
     assert int(found["CapEff"], 16) == 0
