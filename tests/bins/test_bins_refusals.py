@@ -84,58 +84,58 @@ def test_every_bit_comes_through_whoever_writes_the_text(name) -> None:
         assert again == read(document)
 
 
-@pytest.mark.parametrize(
-    ("document", "changes", "location", "word"),
-    [
-        # The location is the path of the first change, if it is not named.
-        ("step", {"schema": "howsure.bins/3"}, "", "'howsure.bins/1' or 'howsure.bins/2'"),
-        ("step", {"extra": 1}, "", ""),
-        ("step", {"model_sha256": None}, "model", "null"),
-        ("step", {"data.kind": "logits"}, "", "'inputs'"),
-        ("step", {"calibration.name": "a b"}, "", "A-Z"),
-        ("step", {"tables.0.measure": "surprise"}, "", ""),
-        ("step", {"tables.0.event": 2}, "", "[1, 3]"),
-        ("step", {"tables.1.measure": "entropy"}, "tables.0.measure", "two tables"),
-        ("step", {"tables.0.served": False}, "serve", ""),
-        ("step", {"top_k": [3, 1]}, "", "rising"),
-        ("step", {"classes": ["a", "b", "c"]}, "top_k", "3 classes"),
-        ("step", {f"{BIN}.hits": 151}, "", "150, got 151"),
-        ("step", {f"{BIN}.probability": 0.1}, "", "interval"),
-        ("step", {f"{BIN}.interval": [0.9, 1.5]}, f"{BIN}.interval.1", "1"),
-        ("step", {f"{BIN}.weight": 0.5}, "", "0.25"),
-        ("step", {f"{BIN}.lower": 1.0}, "", "1.0"),
-        ("step", {"tables.0.bins.3.upper": 99.0}, "", "null"),
-        ("step", {f"{BIN}.upper": None, f"{NEXT}.lower": None}, "", "a number"),
-        ("step", {f"{BIN}.upper": 0.0, f"{NEXT}.lower": 0.0}, "", "ascend"),
-        ("step", {f"{BIN}.upper": 0.1, f"{NEXT}.lower": 0.1}, "", "float32"),
-        ("step", {f"{BIN}.probability": 5e-324, f"{BIN}.interval": [0, 1]}, "", "odds"),
-        ("step", {f"{BIN}.hits": 149}, "tables.1.bins", "Top-1"),
-        ("step", {"data.samples": 601}, "tables.0.bins.0.weight", ""),
-        ("step", {f"{BIN}.count": 151, f"{BIN}.weight": None}, "tables.0.bins", "601"),
-        ("step", {"tables.0.effective_counts": [151.0] * 4}, "", ""),
-        ("step", {"selective.1.threshold": 0.1}, "", "float32"),
-        ("step", {"selective.1.max_risk": 0.05}, "selective", "max_risk"),
-        ("step", {"tables": []}, "", "1 to 5000"),
-        ("step", {f"{BIN}.interval": ["x" * 3000]}, BIN, "2048"),
-        ("step", {"classes": HUGE}, "", "4194304"),
-        ("step", {"serve": {str(k): "entropy" for k in range(30_000)}}, "document", "at most"),
-        ("outputs", {"tables.0.measure": "gradient_norm"}, "", "ONNX"),
-        ("outputs", {**serving("energy"), **OF_SHARES}, "tables.0.measure", "logits"),
-        ("outputs", {f"{BIN}.mean_uncertainty": -99.0}, "", "interpolated"),
-        ("outputs", TOP_2, "out_of_distribution.threshold", "null"),
-        ("smooth", {"schema": "howsure.bins/1"}, "", "'howsure.bins/2'"),
-        ("smooth", {"tables.0.curve": None}, "", "'smooth'"),
-        ("smooth", {"tables.0.lookup": "step"}, "tables.0.curve", "'smooth'"),
-        ("smooth", {"tables.0.curve.uncertainty": []}, "", "1 to 98"),
-        ("smooth", {"tables.0.curve.lower.0": -0.1}, "tables.0.curve", "lower"),
-        ("smooth", {"tables.0.learned": None}, "", "'learned'"),
-        ("smooth", {"tables.1.learned": FORMULA}, "", "'learned'"),
-        ("smooth", {"tables.0.learned.k": 2}, "", "1"),
-        ("smooth", {"tables.0.learned.square": [0.0] * 5}, "", "4"),
-        ("smooth", OF_9_CLASSES, "", "10 classes"),
-        ("smooth", {"tables.0.learned.intercept": 1e300}, "tables.0.learned", "1e+30"),
-    ],
-)
+# The location is the path of the first change, if it is not named.
+BROKEN_RULES = [
+    ("step", {"schema": "howsure.bins/3"}, "", "'howsure.bins/1' or 'howsure.bins/2'"),
+    ("step", {"extra": 1}, "", ""),
+    ("step", {"model_sha256": None}, "model", "null"),
+    ("step", {"data.kind": "logits"}, "", "'inputs'"),
+    ("step", {"calibration.name": "a b"}, "", "A-Z"),
+    ("step", {"tables.0.measure": "surprise"}, "", ""),
+    ("step", {"tables.0.event": 2}, "", "[1, 3]"),
+    ("step", {"tables.1.measure": "entropy"}, "tables.0.measure", "two tables"),
+    ("step", {"tables.0.served": False}, "serve", ""),
+    ("step", {"top_k": [3, 1]}, "", "rising"),
+    ("step", {"classes": ["a", "b", "c"]}, "top_k", "3 classes"),
+    ("step", {f"{BIN}.hits": 151}, "", "150, got 151"),
+    ("step", {f"{BIN}.probability": 0.1}, "", "interval"),
+    ("step", {f"{BIN}.interval": [0.9, 1.5]}, f"{BIN}.interval.1", "1"),
+    ("step", {f"{BIN}.weight": 0.5}, "", "0.25"),
+    ("step", {f"{BIN}.lower": 1.0}, "", "1.0"),
+    ("step", {"tables.0.bins.3.upper": 99.0}, "", "null"),
+    ("step", {f"{BIN}.upper": None, f"{NEXT}.lower": None}, "", "a number"),
+    ("step", {f"{BIN}.upper": 0.0, f"{NEXT}.lower": 0.0}, "", "ascend"),
+    ("step", {f"{BIN}.upper": 0.1, f"{NEXT}.lower": 0.1}, "", "float32"),
+    ("step", {f"{BIN}.probability": 5e-324, f"{BIN}.interval": [0, 1]}, "", "odds"),
+    ("step", {f"{BIN}.hits": 149}, "tables.1.bins", "Top-1"),
+    ("step", {"data.samples": 601}, "tables.0.bins.0.weight", ""),
+    ("step", {f"{BIN}.count": 151, f"{BIN}.weight": None}, "tables.0.bins", "601"),
+    ("step", {"tables.0.effective_counts": [151.0] * 4}, "", ""),
+    ("step", {"selective.1.threshold": 0.1}, "", "float32"),
+    ("step", {"selective.1.max_risk": 0.05}, "selective", "max_risk"),
+    ("step", {"tables": []}, "", "1 to 5000"),
+    ("step", {f"{BIN}.interval": ["x" * 3000]}, BIN, "2048"),
+    ("step", {"classes": HUGE}, "", "4194304"),
+    ("step", {"serve": {str(k): "entropy" for k in range(30_000)}}, "document", "at most"),
+    ("outputs", {"tables.0.measure": "gradient_norm"}, "", "ONNX"),
+    ("outputs", {**serving("energy"), **OF_SHARES}, "tables.0.measure", "logits"),
+    ("outputs", {f"{BIN}.mean_uncertainty": -99.0}, "", "interpolated"),
+    ("outputs", TOP_2, "out_of_distribution.threshold", "null"),
+    ("smooth", {"schema": "howsure.bins/1"}, "", "'howsure.bins/2'"),
+    ("smooth", {"tables.0.curve": None}, "", "'smooth'"),
+    ("smooth", {"tables.0.lookup": "step"}, "tables.0.curve", "'smooth'"),
+    ("smooth", {"tables.0.curve.uncertainty": []}, "", "1 to 98"),
+    ("smooth", {"tables.0.curve.lower.0": -0.1}, "tables.0.curve", "lower"),
+    ("smooth", {"tables.0.learned": None}, "", "'learned'"),
+    ("smooth", {"tables.1.learned": FORMULA}, "", "'learned'"),
+    ("smooth", {"tables.0.learned.k": 2}, "", "1"),
+    ("smooth", {"tables.0.learned.square": [0.0] * 5}, "", "4"),
+    ("smooth", OF_9_CLASSES, "", "10 classes"),
+    ("smooth", {"tables.0.learned.intercept": 1e300}, "tables.0.learned", "1e+30"),
+]
+
+
+@pytest.mark.parametrize(("document", "changes", "location", "word"), BROKEN_RULES)
 def test_one_rule_is_broken(document, changes, location, word) -> None:
     # The digest is the last rule, so it need not be that of the change.
     (violation,) = refusal(changed(DOCUMENTS[document], put(changes), sign=False)).violations
@@ -144,19 +144,19 @@ def test_one_rule_is_broken(document, changes, location, word) -> None:
     assert word in violation.message
 
 
-@pytest.mark.parametrize(
-    ("document", "changes", "is_content"),
-    [
-        ("step", {"classes.0": "nought"}, True),
-        ("step", {f"{BIN}.probability": 0.9991, f"{BIN}.odds_ratio": None}, True),
-        ("step", {"tables.0.prior.degenerate": True}, True),
-        ("smooth", {"tables.0.curve.lower.0": 0.5}, True),
-        ("smooth", {"tables.0.learned.slope.2": 0.25}, True),
-        # Not names, nor numbers that follow from others.
-        ("step", {"calibration.name": "plain"}, False),
-        ("step", {f"{BIN}.weight": None}, False),
-    ],
-)
+CONTENT_CHANGES = [
+    ("step", {"classes.0": "nought"}, True),
+    ("step", {f"{BIN}.probability": 0.9991, f"{BIN}.odds_ratio": None}, True),
+    ("step", {"tables.0.prior.degenerate": True}, True),
+    ("smooth", {"tables.0.curve.lower.0": 0.5}, True),
+    ("smooth", {"tables.0.learned.slope.2": 0.25}, True),
+    # Not names, nor numbers that follow from others.
+    ("step", {"calibration.name": "plain"}, False),
+    ("step", {f"{BIN}.weight": None}, False),
+]
+
+
+@pytest.mark.parametrize(("document", "changes", "is_content"), CONTENT_CHANGES)
 def test_content_that_was_changed_is_noticed(document, changes, is_content) -> None:
     unsigned = changed(DOCUMENTS[document], put(changes), sign=False)
     if is_content:
@@ -166,31 +166,30 @@ def test_content_that_was_changed_is_noticed(document, changes, is_content) -> N
         assert read(unsigned).content_sha256 == DOCUMENTS[document]["content_sha256"]
 
 
-@pytest.mark.parametrize(
-    ("content", "refused"),
-    [
-        (b"{", MalformedRequest),
-        (b'{"schema":' + b"[" * 100_000, MalformedRequest),
-        (b'{"schema": {"a": NaN}}', MalformedRequest),
-        (b'{"schema": "howsure.bins/1"}', InvalidInput),
-    ],
-    ids=["cut off", "nested", "NaN", "only a schema"],
-)
+NO_DOCUMENTS = {
+    "cut off": (b"{", MalformedRequest),
+    "nested": (b'{"schema":' + b"[" * 100_000, MalformedRequest),
+    "NaN": (b'{"schema": {"a": NaN}}', MalformedRequest),
+    "only a schema": (b'{"schema": "howsure.bins/1"}', InvalidInput),
+}
+
+
+@pytest.mark.parametrize(("content", "refused"), NO_DOCUMENTS.values(), ids=NO_DOCUMENTS)
 def test_what_is_no_document(content, refused) -> None:
     with pytest.raises(refused) as caught:
         read_bins_document(content)
     assert (type(caught.value), bool(caught.value.violations)) == (refused, True)
 
 
-@pytest.mark.parametrize(
-    ("content", "media_type", "status"),
-    [
-        (b"{", "application/json", 400),
-        (b"[]", "application/json", 422),
-        (b"{}", "text/csv", 415),
-        (b" " * (8 * 1024**2 + 1), "application/json", 413),
-    ],
-)
+BODIES = [
+    (b"{", "application/json", 400),
+    (b"[]", "application/json", 422),
+    (b"{}", "text/csv", 415),
+    (b" " * (8 * 1024**2 + 1), "application/json", 413),
+]
+
+
+@pytest.mark.parametrize(("content", "media_type", "status"), BODIES)
 def test_bodies_that_are_refused(client, content: bytes, media_type: str, status: int) -> None:
     headers = {"Content-Type": media_type}
     answer = client.post("/calibrations/import", content=content, headers=headers)
@@ -211,20 +210,20 @@ def of_model(client) -> Document:
     return exported(client, made["id"])
 
 
-@pytest.mark.parametrize(
-    ("changes", "location", "word"),
-    [
-        ({"model_sha256": "0123456789abcdef" * 4}, "", "0123456789abcdef" * 4),
-        ({"model.members": ["0" * 64]}, "", ""),
-        ({"model.companions": {"w.bin": "0" * 64}}, "", ""),
-        ({"model.outputs.0.name": "other"}, "model.outputs", ""),
-        ({"model.averaged": True}, "", ""),
-        ({"classes": [*"abcdefghijk"]}, "", "10"),
-        (TOP_4, "", "[1, 5]"),
-        (serving("dropout_variance"), "serve.1", "dropout_variance"),
-        (serving("output:other"), "serve.1", "output:other"),
-    ],
-)
+OTHER_MODELS = [
+    ({"model_sha256": "0123456789abcdef" * 4}, "", "0123456789abcdef" * 4),
+    ({"model.members": ["0" * 64]}, "", ""),
+    ({"model.companions": {"w.bin": "0" * 64}}, "", ""),
+    ({"model.outputs.0.name": "other"}, "model.outputs", ""),
+    ({"model.averaged": True}, "", ""),
+    ({"classes": [*"abcdefghijk"]}, "", "10"),
+    (TOP_4, "", "[1, 5]"),
+    (serving("dropout_variance"), "serve.1", "dropout_variance"),
+    (serving("output:other"), "serve.1", "output:other"),
+]
+
+
+@pytest.mark.parametrize(("changes", "location", "word"), OTHER_MODELS)
 def test_what_the_stored_model_does_not_give(client, of_model, changes, location, word) -> None:
     answer = client.post("/calibrations/import", json=changed(of_model, put(changes)))
     missing = "model_sha256" in changes

@@ -15,17 +15,17 @@ def before(client: httpx.Client) -> dict:
 WILSON = {"method": "wilson", "level": 0.9, "simultaneous": False}
 
 
-@pytest.mark.parametrize(
-    ("changes", "changed"),
-    [
-        ({"ood": {}}, {}),
-        ({"interval": {}}, {}),
-        ({"interval": {"method": "wilson"}}, {"interval": WILSON}),
-        ({"selective": [{"max_risk": 0.1}]}, {"selective": [{"max_risk": 0.1, "delta": 0.05}]}),
-        ({"top_k": None}, {}),
-        ({"serve": {}, "bins": 3}, {"bins": 3}),
-    ],
-)
+CHANGES = [
+    ({"ood": {}}, {}),
+    ({"interval": {}}, {}),
+    ({"interval": {"method": "wilson"}}, {"interval": WILSON}),
+    ({"selective": [{"max_risk": 0.1}]}, {"selective": [{"max_risk": 0.1, "delta": 0.05}]}),
+    ({"top_k": None}, {}),
+    ({"serve": {}, "bins": 3}, {"bins": 3}),
+]
+
+
+@pytest.mark.parametrize(("changes", "changed"), CHANGES)
 def test_a_refit_has_the_configuration_that_it_says(client, before, changes, changed) -> None:
     made = refit(client, before["id"], **changes).json()
     assert made["status"] == "succeeded", made

@@ -4,10 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bins_documents import digits_set
 from howsure_command import howsure
 from page_text import document, visible_text
 from report_scenarios import Arrays, send_set
-from running_service import DIGITS, DIGITS_PARTS, calibrated, npz
+from running_service import DIGITS_PARTS, calibrated, npz
 
 N_CLASSES = 4
 
@@ -40,23 +41,7 @@ def judge(client: Any, names: tuple[str, ...], called: str, data: Arrays) -> Non
 def compared(client: Any, *names: str) -> dict[str, Any]:
     answer = client.get("/report", params={"calibration": names})
     assert answer.is_success, answer.text
-    comparison: dict[str, Any] = answer.json()["comparisons"][0]
-    return comparison
-
-
-def losses(comparison: dict[str, Any], score: str) -> list[float]:
-    return [one["events"]["1"][score] for one in comparison["judged"]]
-
-
-def copies_with_the_same_labels() -> tuple[Arrays, Arrays]:
-    with np.load(DIGITS / "evaluation.npz") as evaluation:
-        labels = evaluation["labels"] % N_CLASSES
-    rng = np.random.default_rng(8)
-    return tuple(
-        {"logits": rng.normal(size=(len(labels), N_CLASSES)) + 3.0 * np.eye(N_CLASSES)[labels]}
-        | {"labels": labels}
-        for _ in range(2)
-    )
+    return answer.json()["comparisons"][0]
 
 
 def test_versions_are_compared_on_the_newest_set_of_both(client, service, shelf, golden) -> None:
@@ -84,10 +69,9 @@ def test_versions_are_compared_on_the_newest_set_of_both(client, service, shelf,
         "howsure compare months@1 months@2",
     ]
     # An altered copy has the same labels in the same order.
-    for name, called, data in zip(
-        names, ("clean", "noisy"), copies_with_the_same_labels(), strict=True
-    ):
-        judge(client, (name,), called, data)
+    clean = month(right=0.9, seed=8, n=600)
+    for name, called, factor in zip(names, ("clean", "noisy"), (1.0, 0.9), strict=True):
+        judge(client, (name,), called, clean | {"logits": factor * clean["logits"]})
     step("altered copies", None, "different-sets")
 
     judge(client, names, "december", DECEMBER)
@@ -96,7 +80,7 @@ def test_versions_are_compared_on_the_newest_set_of_both(client, service, shelf,
     assert event["differences"]["nll"]["pairs"] == 900
     assert event["differences"]["accuracy"]["mean"] == 0.0
     for score in ("nll", "brier"):
-        first, second = losses(comparison, score)
+        first, second = (one["events"]["1"][score] for one in comparison["judged"])
         assert event["differences"][score]["mean"] == pytest.approx(second - first)
     assert event["differences"]["nll"]["mean"] < 0
     reports = client.get("/report", params={"calibration": names}).json()["calibrations"]
@@ -122,8 +106,8 @@ def test_versions_are_compared_on_the_newest_set_of_both(client, service, shelf,
     alone = step("one is left", "december", None)["sentences"]
     assert f"Also: {alone[0]}" in sentences["two common sets"].splitlines()
 
-    others = [shelf(name)["id"] for name in ("rare-errors", "imported")]
-    done = howsure("compare", *names, *others, HOWSURE_URL=service.url, COLUMNS="100")
+    four = (*names, *(shelf(name)["id"] for name in ("rare-errors", "imported")))
+    done = howsure("compare", *four, HOWSURE_URL=service.url, COLUMNS="100")
     page = client.get("/report", params=three, headers={"Accept": "text/html"}).text
     texts = {"command": done.stdout + done.stderr, "page": visible_text(page)}
     golden("comparisons.txt", document(sentences | texts))
@@ -159,14 +143,12 @@ def test_nothing_is_better_on_a_set_whose_labels_look_wrong(client) -> None:
 
 
 def test_versions_of_one_model_give_the_same_classes(client) -> None:
-    with np.load(DIGITS / "calibration.npz") as data:
-        halves = [npz(**{name: data[name][half::2] for name in data}) for half in (0, 1)]
-    for half in halves:
-        calibrated(client, {"name": "one-model"}, **DIGITS_PARTS | {"calibration": half})
-    names = ("one-model@1", "one-model@2")
+    data, names = digits_set("calibration"), ("one-model@1", "one-model@2")
+    for half in (0, 1):
+        own = npz(**{name: values[half::2] for name, values in data.items()})
+        calibrated(client, {"name": "one-model"}, **DIGITS_PARTS | {"calibration": own})
     comparison = compared(client, *names)
     assert (comparison["basis"], comparison["same_model"]) == ("none", True)
-    with np.load(DIGITS / "evaluation.npz") as data:
-        judge(client, names, "later", dict(data))
+    judge(client, names, "later", digits_set())
     comparison = compared(client, *names)
     assert (comparison["basis"], comparison["same_model"]) == ("further", True)

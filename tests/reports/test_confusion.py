@@ -57,8 +57,7 @@ def test_of_many_classes_those_with_the_most_errors_are_shown() -> None:
 
 
 def report_of(client, name: str) -> dict[str, Any]:
-    report: dict[str, Any] = client.get("/report", params={"calibration": name}).json()
-    return report
+    return client.get("/report", params={"calibration": name}).json()
 
 
 def told(report: dict[str, Any], name: str) -> list[str]:
@@ -79,10 +78,8 @@ def test_a_class_that_is_often_wrong_is_told(client, design: str) -> None:
     """Counts are those of samples; their share is that of the design."""
     arrays = rare_class(2500, 0.3)
     own = DESIGNS[design](arrays["logits"].argmax(axis=1) != arrays["labels"])
-    name = f"design-{design.replace(' ', '-')}"
-    config = {"name": name, "classes": ["fine", "fraud"], "selective": [{"max_risk": 0.1}]}
-    calibrated(client, config, calibration=npz(**arrays, **own))
-    report = report_of(client, name)
+    config = {"classes": ["fine", "fraud"], "selective": [{"max_risk": 0.1}]}
+    report = report_of(client, calibrated(client, config, calibration=npz(**arrays, **own))["id"])
     assert report["summary"]["status"] == "fit"
     assert len(told(report, "fraud")) == 1
     confusion = report["events"]["1"]["confusion"]
@@ -123,11 +120,10 @@ def test_the_matrix_is_of_the_active_operating_point(client) -> None:
     for choice in ({"coverage": 0.9}, {"max_risk": 0.02}):
         point = activate(client, "matrix", name="review", **choice)
         confusion = report_of(client, "matrix")["events"]["1"]["confusion"]
-        consequences = point["consequences"]
-        assert confusion["operating_point"] == "review"
-        assert confusion["max_risk"] == choice.get("max_risk")
-        for name in ("threshold", "n_accepted", "n_errors"):
-            assert confusion[name] == (point | consequences)[name]
+        expected = point | point["consequences"] | {"operating_point": "review"}
+        expected["max_risk"] = choice.get("max_risk")
+        for name in ("operating_point", "max_risk", "threshold", "n_accepted", "n_errors"):
+            assert confusion[name] == expected[name]
     withdraw(client, "matrix")
     event = report_of(client, "matrix")["events"]["1"]
     assert event["confusion"]["threshold"] == event["figures"]["risk"]["threshold"]

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bins_documents import answers
 from page_visitor import text_of
 from running_service import calibrated, evaluate, npz
 
@@ -35,7 +36,11 @@ def weighted(client) -> dict[str, Any]:
 
 
 def test_the_accuracy_is_one_number_and_that_of_the_traffic(client, weighted) -> None:
-    report = client.get(f"/report?calibration={weighted['id']}").json()
+    forms = {
+        form: client.get("/report", params={"calibration": weighted["id"], "format": form})
+        for form in ("json", "html", "markdown")
+    }
+    report = forms["json"].json()
     logits, labels = draw(3, SHARES, 100_000)
     traffic = np.mean(logits.argmax(axis=1) == labels)
     figure = report["events"]["1"]["figures"]["accuracy"]
@@ -45,26 +50,19 @@ def test_the_accuracy_is_one_number_and_that_of_the_traffic(client, weighted) ->
     found = balanced(1)
     plain = np.mean(found["logits"].argmax(axis=1) == found["labels"])
     assert plain > figure["interval"][1], "what the samples count as one would say"
-    page = client.get(f"/report?calibration={weighted['id']}", headers={"Accept": "text/html"})
     lower, upper = (f"{100 * end:.1f} %" for end in figure["interval"])
-    assert f"({lower} to {upper}, weighted)" in text_of(page.text)
-    markdown = client.get(
-        f"/report?calibration={weighted['id']}", headers={"Accept": "text/markdown"}
-    ).text
-    assert f"{figure['value']:.4f}" in markdown
-    assert f"{plain:.4f}" not in markdown
+    assert f"({lower} to {upper}, weighted)" in text_of(forms["html"].text)
+    assert f"{figure['value']:.4f}" in forms["markdown"].text
+    assert f"{plain:.4f}" not in forms["markdown"].text
 
 
 def test_a_tested_error_rate_holds_for_the_traffic(client, weighted) -> None:
     report = client.get(f"/report?calibration={weighted['id']}").json()
     risk = report["events"]["1"]["figures"]["risk"]
-    logits, labels = draw(4, SHARES, 20_000)
-    answers = client.post(
-        "/predict", json={"calibration": weighted["id"], "logits": logits[:4000].tolist()}
-    ).json()["predictions"]
-    uncertainty = np.array([answer["top1"]["uncertainty"] for answer in answers])
-    accepted = uncertainty <= risk["threshold"]
-    wrong = logits[:4000].argmax(axis=1) != labels[:4000]
+    logits, labels = (part[:4000] for part in draw(4, SHARES, 20_000))
+    rows = answers(client, weighted["id"], logits=logits.tolist())
+    accepted = np.array([row["top1"]["uncertainty"] for row in rows]) <= risk["threshold"]
+    wrong = logits.argmax(axis=1) != labels
     assert wrong[accepted].mean() < 0.2
     assert accepted.mean() == pytest.approx(risk["coverage"], abs=0.03)
     assert risk["interval"][0] < wrong[accepted].mean() < risk["interval"][1]
@@ -83,8 +81,6 @@ def test_a_preview_and_a_further_set_give_rates_of_the_traffic(client, weighted)
     report = client.get(f"/report?calibration={weighted['id']}").json()
     (more,) = report["evaluations"]
     (accepted,) = more["events"]["1"]["accepted"]
-    assert accepted["risk"] == accepted["effective"]["share"]
-    assert accepted["risk"] == pytest.approx(
-        report["events"]["1"]["figures"]["risk"]["value"], abs=0.03
-    )
+    risk = report["events"]["1"]["figures"]["risk"]["value"]
+    assert accepted["risk"] == accepted["effective"]["share"] == pytest.approx(risk, abs=0.03)
     assert more["events"]["1"]["verdict"] == "no shift seen"

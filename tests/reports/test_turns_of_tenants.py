@@ -1,17 +1,16 @@
 """Reports that take long for one tenant leave threads to another."""
 
 import os
-import signal
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import httpx
 import pytest
 from keyed_service import KeyedService, keyed_service, logits_of
+from runner_children import stopped
 from running_service import calibrated
 
 pytestmark = pytest.mark.process
@@ -20,6 +19,10 @@ pytestmark = pytest.mark.process
 MANY = 60
 # Far less than the drawing process may take.
 SOON_SECONDS = 20.0
+PATHS = [
+    *("/report?calibration=new", "/report?calibration=new&calibration=drawn"),
+    *("/calibrations/new/bins", "/calibrations/new"),
+]
 
 
 @pytest.fixture
@@ -42,17 +45,6 @@ def drawing_processes() -> list[int]:
     return found
 
 
-@contextmanager
-def stopped(processes: list[int]) -> Iterator[None]:
-    for process in processes:
-        os.kill(process, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for process in processes:
-            os.kill(process, signal.SIGCONT)
-
-
 def note_sent(are_sent: threading.Semaphore, event: str, _: object) -> None:
     """Release the semaphore when a request was sent, as a trace of httpx."""
     if event == "http11.receive_response_headers.started":
@@ -70,7 +62,7 @@ def test_drawings_of_one_tenant_leave_threads_to_another(served) -> None:
     drawing = drawing_processes()
     assert drawing
     with ThreadPoolExecutor(MANY) as threads:
-        with stopped(drawing):
+        with stopped(*drawing):
             are_sent = threading.Semaphore(0)
             trace = {"trace": partial(note_sent, are_sent)}
             asked = [
@@ -79,14 +71,8 @@ def test_drawings_of_one_tenant_leave_threads_to_another(served) -> None:
             ]
             for _ in range(MANY):
                 are_sent.acquire()
-            for path in (
-                "/report?calibration=new",
-                "/report?calibration=new&calibration=drawn",
-                "/calibrations/new/bins",
-                "/calibrations/new",
-            ):
-                answer = other.get(path, timeout=SOON_SECONDS)
-                assert answer.status_code == httpx.codes.OK
+            for path in PATHS:
+                assert other.get(path, timeout=SOON_SECONDS).is_success
             # Nor do they stop what needs no drawing of the tenant itself.
             assert one.get("/calibrations", timeout=SOON_SECONDS).is_success
             assert not any(future.done() for future in asked)
