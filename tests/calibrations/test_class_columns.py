@@ -5,6 +5,7 @@ from typing import Any
 
 import httpx
 import numpy as np
+import pandas as pd
 import pytest
 from refusals import assert_refused
 from runner_models import linear
@@ -22,8 +23,7 @@ CSV = {"Content-Type": "text/csv"}
 
 
 def csv(columns: Mapping[str, Any]) -> bytes:
-    lines = zip(*(np.asarray(values).tolist() for values in columns.values()), strict=True)
-    return "\n".join([",".join(columns), *(",".join(map(str, line)) for line in lines)]).encode()
+    return pd.DataFrame(dict(columns)).to_csv(index=False).encode()
 
 
 def by_class(few: slice = slice(None), **labels: Any) -> dict[str, Any]:
@@ -46,9 +46,7 @@ def intents(client: httpx.Client) -> dict[str, Any]:
 
 
 def predictions(client: httpx.Client, name: str, columns: Mapping[str, Any]) -> list[Any]:
-    response = send(client, name, csv(columns), CSV)
-    assert response.status_code == httpx.codes.OK, response.text
-    return response.json()["predictions"]
+    return send(client, name, csv(columns), CSV).raise_for_status().json()["predictions"]
 
 
 def test_columns_name_the_classes(client, intents) -> None:

@@ -30,13 +30,8 @@ def labelled(names: Any) -> np.ndarray:
 
 
 @cache
-def _model_of(names: tuple[Any, ...]) -> bytes:
-    estimator = LogisticRegression().fit(ROWS, labelled(names))
-    return bytes(skl2onnx_model(estimator, ROWS, labelled(names)).SerializeToString())
-
-
-def model_of(names: Any) -> bytes:
-    return _model_of(tuple(names))
+def model_of(*names: Any) -> bytes:
+    return bytes(skl2onnx_model(LogisticRegression(), ROWS, labelled(names)).SerializeToString())
 
 
 def csv(labels: Any, *, rows: np.ndarray = ROWS) -> bytes:
@@ -62,20 +57,20 @@ OTHER_NAMES = [
 
 @pytest.mark.parametrize(("own", "labels", "classes", "named"), OTHER_NAMES)
 def test_names_that_are_not_the_models_are_refused(client, own, labels, classes, named) -> None:
-    response = dry_run(client, csv(labelled(labels)), model=model_of(own), classes=classes)
+    response = dry_run(client, csv(labelled(labels)), model=model_of(*own), classes=classes)
     assert_refused(response, None if named else "config.classes[0]", named)
 
 
 def test_classes_may_be_written_with_other_capitals(client) -> None:
     classes = ["Bronze", "Gold", "Silver"]
-    tried = dry_run(client, BY_NAME, model=model_of(OWN), classes=classes).json()
+    tried = dry_run(client, BY_NAME, model=model_of(*OWN), classes=classes).json()
     assert tried["config"]["classes"] == classes
     assert tried["accuracy"]["value"] > 0.9
 
 
 def test_a_missing_class_is_no_matter_where_the_model_names_it(client) -> None:
     has = CLASS > 0
-    tried = dry_run(client, csv(labelled(OWN)[has], rows=ROWS[has]), model=model_of(OWN)).json()
+    tried = dry_run(client, csv(labelled(OWN)[has], rows=ROWS[has]), model=model_of(*OWN)).json()
     assert tried["data"]["class_counts"] == [0, *np.bincount(CLASS)[1:].tolist()]
     assert tried["accuracy"]["value"] > 0.9
 
@@ -83,7 +78,7 @@ def test_a_missing_class_is_no_matter_where_the_model_names_it(client) -> None:
 @pytest.mark.parametrize(("own", "written"), [([-1, 1, 2], csv), ([1, 2, 3], arrays)])
 def test_integers_that_the_model_has_as_names_are_names(client, own, written) -> None:
     labels = labelled(own)
-    made = calibrated(client, model=model_of(own), calibration=written(labels))
+    made = calibrated(client, model=model_of(*own), calibration=written(labels))
     assert made["accuracy"]["1"] > 0.9
     assert made["data"]["class_counts"] == np.bincount(CLASS).tolist()
     assert any("model's own names" in note for note in made["warnings"])
@@ -95,7 +90,7 @@ def test_integers_that_the_model_has_as_names_are_names(client, own, written) ->
 
 
 def test_names_in_arrays_are_read_as_in_tables(client) -> None:
-    names, model = labelled(OWN), model_of(OWN)
+    names, model = labelled(OWN), model_of(*OWN)
     for kind in ("U", "S"):
         tried = dry_run(client, arrays(names.astype(kind)), model=model).json()
         assert tried["accuracy"]["value"] > 0.9
@@ -109,7 +104,7 @@ def test_a_note_tells_which_order_the_names_have(client) -> None:
     """It is the model's own, or that of the names if nobody else knows them."""
     by_order = "Classes were numbered in the order of their names"
     for own, start in ((OWN, "Labels are read as the model's own"), ([0, 1, 2], by_order)):
-        made = dry_run(client, BY_NAME, model=model_of(own)).json()
+        made = dry_run(client, BY_NAME, model=model_of(*own)).json()
         (note,) = [one for one in made["warnings"] if one.startswith(("Labels are", by_order))]
         assert note.startswith(start)
         assert "bronze=0, gold=1, silver=2" in note
@@ -117,13 +112,13 @@ def test_a_note_tells_which_order_the_names_have(client) -> None:
 
 @pytest.mark.parametrize("own", [[1, 2, 3], [0, 1, 3]], ids=["from 1", "with a gap"])
 def test_integers_that_the_model_lacks_are_no_indices(client, own) -> None:
-    answer = dry_run(client, csv(CLASS), model=model_of(own))
+    answer = dry_run(client, csv(CLASS), model=model_of(*own))
     assert_refused(answer, None, ", ".join(map(str, own)), "class_map")
 
 
 @pytest.mark.parametrize(("written", "added"), [(csv, -1), (arrays, 1)], ids=["csv", "npz"])
 def test_integers_that_nobody_knows_name_class_map(client, written, added) -> None:
-    content, model = written(CLASS + added), model_of([0, 1, 2])
+    content, model = written(CLASS + added), model_of(0, 1, 2)
     assert_refused(dry_run(client, content, model=model), None, "class_map")
     class_map = {str(label + added): label for label in range(3)}
     tried = dry_run(client, content, model=model, class_map=class_map).json()
@@ -132,7 +127,7 @@ def test_integers_that_nobody_knows_name_class_map(client, written, added) -> No
 
 def test_an_evaluation_set_has_the_classes_of_the_calibration(client) -> None:
     capitals = csv(labelled([name.title() for name in NAMES]))
-    parts = {"model": model_of([0, 1, 2]), "evaluation": capitals}
+    parts = {"model": model_of(0, 1, 2), "evaluation": capitals}
     assert_refused(dry_run(client, csv(CLASS), **parts, classes=NAMES), None, "did you mean")
 
 
@@ -177,7 +172,7 @@ def test_names_that_differ_in_capitals_alone_keep_their_classes() -> None:
 
 def test_labels_of_other_sets_are_doubted_unless_they_are_the_models_own_names(client) -> None:
     """The calibration set has these names; what another set's numbers mean is another question."""
-    model, own, other = model_of(OWN), labelled(OWN), labelled([2, 0, 1])
+    model, own, other = model_of(*OWN), labelled(OWN), labelled([2, 0, 1])
 
     def doubts(resource) -> list[str]:
         return [one["code"] for one in resource["findings"] if one["code"].startswith("labels-")]

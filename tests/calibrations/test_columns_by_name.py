@@ -3,7 +3,6 @@
 The rules of rows and tables are in tests/child; here each route applies them.
 """
 
-import csv
 import io
 import json
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from typing import Any
 
 import httpx
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
@@ -55,18 +55,13 @@ def table_of(values: np.ndarray, labels: np.ndarray | None = None) -> Table:
 
 
 def as_csv(table: Table) -> bytes:
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow([name for name, _ in table])
-    writer.writerows(zip(*(column.tolist() for _, column in table), strict=True))
-    return text.getvalue().encode()
+    frame = pd.DataFrame(dict(enumerate(column for _, column in table)))
+    return frame.to_csv(index=False, header=[name for name, _ in table]).encode()
 
 
 def as_parquet(table: Table) -> bytes:
-    file = io.BytesIO()
-    arrays = [pa.array(column) for _, column in table]
-    names = [name for name, _ in table]
-    pa_parquet.write_table(pa.Table.from_arrays(arrays, names=names), file)
+    file, (names, columns) = io.BytesIO(), zip(*table, strict=True)
+    pa_parquet.write_table(pa.table([*columns], names=[*names]), file)
     return file.getvalue()
 
 

@@ -5,7 +5,7 @@ import json
 import httpx
 import numpy as np
 import pytest
-from graph_models import make_model, node, value
+from graph_models import passthrough
 from running_service import calibrated, digits, dry_run, npz, quick_config
 
 from service.calibrations.config import CalibrationConfig, parse_config
@@ -30,6 +30,13 @@ CASES = [
     ('{"a\\u202eb": 1}', "config.a\\u202eb", "no such key"),
     ('{"measure": []}', "config.measure", "did you mean 'measures'?"),
     ('{"measures": ["variance"]}', "config.measures[0]", "entropy"),
+    ('{"measures": ["supplied:"]}', "config.measures[0]", "supplied:"),
+    ('{"measures": ["output:"]}', "config.measures[0]", "the name of an output"),
+    ('{"measures": ["output:a\\nb"]}', "config.measures[0]", "printable"),
+    ('{"dropout": {"passes": 1}}', "config.dropout.passes", "from 2 to 1000"),
+    ('{"dropout": {"rate": 1.0}}', "config.dropout.rate", "below 1"),
+    ('{"gradient": {"directions": 0}}', "config.gradient.directions", "from 1 to 1000"),
+    ('{"gradient": {"step": 1}}', "config.gradient.step", "from 1e-06 to 0.1"),
     ('{"interval": {"method": "x"}}', "config.interval.method", "wilson"),
     ('{"interval": {"levels": 1}}', "config.interval.levels", "did you mean 'level'?"),
     ('{"interval": {"level": 0.9999999999999999}}', "config.interval.level", "0.999999999"),
@@ -129,11 +136,7 @@ def test_doubts_about_the_upload_are_findings_and_warnings(client) -> None:
     rows = rng.dirichlet(np.ones(3), 200).astype(np.float32)
     labels = np.array([rng.choice(3, p=row / row.sum()) for row in rows.astype(float)])
     # Its output is probabilities, with no softmax to be found.
-    model = make_model(
-        [node("Identity", ["inputs"], ["scores"])],
-        inputs=[value("inputs", ("N", 3))],
-        outputs=[value("scores", ("N", 3))],
-    )
+    model = passthrough(shape=("N", 3))
     parts = {"model": model.SerializeToString(), "calibration": npz(inputs=rows, labels=labels)}
     for kind, companions, codes, marks in (
         ("logits", {"model.onnx.data": b"none of it"}, ["softmax-twice"], ["'model.onnx.data'"]),

@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from bins_documents import answers
 from onnx import TensorProto, helper, numpy_helper
 from refusals import assert_refused
 from running_service import calibrate, calibrated, digits, evaluate, npz, quick_config, refit
@@ -23,10 +24,7 @@ OUTPUTS = npz(logits=LOGITS, labels=LABELS, uncertainty_ours=OURS)
 
 
 def top_1(client: httpx.Client, calibration: str, **rows: Any) -> list[dict[str, Any]]:
-    body = {"calibration": calibration} | rows
-    response = client.post("/predict", json=body)
-    assert response.status_code == httpx.codes.OK, response.text
-    return [row["top1"] for row in response.json()["predictions"]]
+    return [row["top1"] for row in answers(client, calibration, **rows)]
 
 
 def test_energy_is_served(client) -> None:
@@ -56,7 +54,6 @@ PROBABILITIES = np.exp(LOGITS - logsumexp(LOGITS, axis=1, keepdims=True))
 REFUSED_MEASURES = [
     ("energy", npz(probabilities=PROBABILITIES, labels=LABELS)),
     ("supplied:missing", OUTPUTS),
-    ("supplied:", OUTPUTS),
     ("supplied:ours", npz(logits=LOGITS, labels=LABELS, uncertainty_ours=np.ones(400, "f4"))),
     ("output:x", OUTPUTS),
     ("score", OUTPUTS),
@@ -149,8 +146,6 @@ def test_refits_and_further_sets_have_it_too(client, model) -> None:
 REFUSED_OUTPUTS = [
     ("output:absent", "it has 'logits', 'confidence', "),
     ("output:wide", "'wide' float32 (?, 10)"),
-    ("output:", "the name of an output"),
-    ("output:a\nb", "printable"),
 ]
 
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import httpx
 import numpy as np
+import pandas as pd
 import pytest
-from bins_documents import exported
-from dataset_files import check_refused, write_parquet
+from bins_documents import answers, exported
+from dataset_files import check_refused
 from refusals import assert_refused
 from request_formats import in_json, infer
 from running_service import JSON, NPZ, calibrate, calibrated, dry_run, evaluate, npz, send
@@ -26,8 +27,7 @@ OF_PAIRS = {"measures": None, "top_k": None}
 
 
 def csv(**columns: Any) -> bytes:
-    rows = zip(*(np.asarray(values).tolist() for values in columns.values()), strict=True)
-    return "\n".join([",".join(columns), *(",".join(map(str, row)) for row in rows)]).encode()
+    return pd.DataFrame(columns).to_csv(index=False, na_rep="nan").encode()
 
 
 def pairs(scores: np.ndarray = SCORES, **more: Any) -> bytes:
@@ -40,10 +40,7 @@ def made(client: httpx.Client, content: bytes, **config: Any) -> dict[str, Any]:
 
 
 def predictions(client: httpx.Client, reference: str, scores: Any) -> list[Any]:
-    body = {"calibration": reference, "scores": list(scores)}
-    response = client.post("/predict", json=body)
-    assert response.status_code == httpx.codes.OK, response.text
-    return response.json()["predictions"]
+    return answers(client, reference, scores=list(scores))
 
 
 @pytest.fixture(scope="module")
@@ -51,25 +48,24 @@ def judge(client) -> dict[str, Any]:
     return made(client, pairs(), name="judge")
 
 
-def as_parquet(tmp_path, scores) -> bytes:
-    write_parquet(tmp_path / "pairs.parquet", {"confidence": scores, "correct": CORRECT})
-    return (tmp_path / "pairs.parquet").read_bytes()
+def as_parquet(scores: np.ndarray) -> bytes:
+    return pd.DataFrame({"confidence": scores, "correct": CORRECT}).to_parquet(index=False)
 
 
 WORDS = np.where(CORRECT, "Yes", "no")
 # How pairs are written, and what their scores are multiplied with; those below 0 are negative.
 FORMATS = {
-    "words": (lambda _, s: csv(question=["how?"] * ROWS, score=s, correct=WORDS), -400.0),
+    "words": (lambda s: csv(question=["how?"] * ROWS, score=s, correct=WORDS), -400.0),
     "parquet": (as_parquet, 12.0),
-    "npz": (lambda _, s: npz(score=s.astype(np.float32), correct=CORRECT), 1.0),
+    "npz": (lambda s: npz(score=s.astype(np.float32), correct=CORRECT), 1.0),
 }
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
-def test_pairs_are_calibrated_and_answered(client, tmp_path, file_format) -> None:
+def test_pairs_are_calibrated_and_answered(client, file_format) -> None:
     write, scale = FORMATS[file_format]
     scores = SCORES * abs(scale) + min(scale, 0.0)
-    resource = made(client, write(tmp_path, scores))
+    resource = made(client, write(scores))
     assert resource["data"]["kind"] == "pairs"
     assert resource["serve"] == {"1": "score"}
     assert resource["config"]["top_k"] == [1]

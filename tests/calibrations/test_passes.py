@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from graph_models import constant, make_model, node, value
+from graph_models import steps
 from job_workspaces import inputs_set, logits_set
 from model_services import (
     BASE,
@@ -18,11 +18,10 @@ from model_services import (
     predictions,
 )
 from refusals import assert_refused
-from runner_models import weights
+from runner_models import of_rows, weights
 from running_service import (
     calibrate,
     calibrated,
-    digits,
     evaluate,
     kept_files,
     npz,
@@ -33,7 +32,6 @@ from running_service import (
 
 SETS = labelled_sets()
 IMAGES = as_file(SETS)
-FLAT = npz(inputs=SETS["calibration_inputs"].reshape(600, 64), labels=SETS["calibration_labels"])
 HIDDEN = model_file("hidden_dropout_cnn.onnx")
 MEASURES = "config.measures"
 
@@ -96,12 +94,7 @@ def test_passes_over_the_limit_on_rows(tmp_path) -> None:
         calibrated(client, BASE | {"measures": ["entropy"]}, model=HIDDEN, calibration=IMAGES)
 
 
-STEPS = make_model(
-    [node("Round", ["x"], ["steps"]), node("MatMul", ["steps", "w"], ["y"])],
-    inputs=[value("x", ("N", 6))],
-    outputs=[value("y", ("N", 10))],
-    initializers=[constant("w", weights())],
-).SerializeToString()
+STEPS = of_rows(*steps("s = Round(x); y = MatMul(s, w)"), w=weights()).SerializeToString()
 UPLOADS = {
     "plain": ([model_file("small_cnn.onnx")], IMAGES),
     "several": ([model_file(name) for name in MEMBERS], IMAGES),
@@ -109,7 +102,6 @@ UPLOADS = {
     "random": ([model_file("variational_mlp.onnx")], IMAGES),
     "steps": ([STEPS], inputs_set()),
     "outputs": ([], logits_set()),
-    "digits": ([digits("model.onnx")], FLAT),
 }
 
 
@@ -128,10 +120,6 @@ REFUSED = [
     ("random", of("ensemble_variance", "gradient_norm"), MEASURES, "gradient_norm"),
     ("steps", of("entropy", "gradient_norm"), MEASURES, "zero"),
     ("outputs", of("dropout_variance"), MEASURES, "an ONNX model"),
-    ("digits", {"dropout": {"passes": 1}}, "config.dropout.passes", "from 2 to 1000"),
-    ("digits", {"dropout": {"rate": 1.0}}, "config.dropout.rate", "below 1"),
-    ("digits", {"gradient": {"directions": 0}}, "config.gradient.directions", "from 1 to 1000"),
-    ("digits", {"gradient": {"step": 1}}, "config.gradient.step", "from 1e-06 to 0.1"),
 ]
 
 

@@ -4,10 +4,10 @@ import json
 
 import httpx
 import numpy as np
+import pandas as pd
 import pytest
 from bins_documents import content_digest, exported
-from dataset_files import write_parquet
-from refusals import assert_refused
+from dataset_files import check_refused, output_columns
 from running_service import calibrate, calibrated, npz, refit
 
 rng = np.random.default_rng(21)
@@ -20,23 +20,23 @@ PATIENTS = np.array([f"patient {group}" for group in GROUPS])
 CONFIG = {"bins": 4, "lookup": "step"}
 
 
+def table(**others) -> pd.DataFrame:
+    return pd.DataFrame(output_columns(LOGITS, LABELS) | others)
+
+
 def csv(**others) -> bytes:
-    table = columns(**others)
-    rows = zip(*(values.tolist() for values in table.values()), strict=True)
-    return "\n".join([",".join(table), *(",".join(map(str, row)) for row in rows)]).encode()
+    return table(**others).to_csv(index=False).encode()
 
 
-def columns(**others) -> dict:
-    return {f"logit_{k}": LOGITS[:, k] for k in range(3)} | {"label": LABELS} | others
-
-
-def written(file_format: str, tmp_path, **others) -> bytes:
-    if file_format == "csv":
-        return csv(**others)
-    if file_format == "parquet":
-        write_parquet(tmp_path / "set.parquet", columns(**others))
-        return (tmp_path / "set.parquet").read_bytes()
+def arrays(**others) -> bytes:
     return npz(logits=LOGITS, labels=LABELS, **others)
+
+
+FORMATS = {
+    "csv": csv,
+    "parquet": lambda **others: table(**others).to_parquet(index=False),
+    "npz": arrays,
+}
 
 
 def table_of(client, calibration: dict) -> dict:
@@ -49,9 +49,9 @@ def weighted(client) -> dict:
     return calibrated(client, CONFIG, calibration=csv(weight=WEIGHTS))
 
 
-@pytest.mark.parametrize("file_format", ["csv", "parquet", "npz"])
-def test_weights_reach_the_bins_and_the_report(client, tmp_path, file_format) -> None:
-    made = calibrated(client, CONFIG, calibration=written(file_format, tmp_path, weight=WEIGHTS))
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_weights_reach_the_bins_and_the_report(client, file_format) -> None:
+    made = calibrated(client, CONFIG, calibration=FORMATS[file_format](weight=WEIGHTS))
     assert made["data"]["design"] == ["weight"]
     hits = LOGITS.argmax(1) == LABELS
     assert made["accuracy"]["1"] == pytest.approx(WEIGHTS @ hits / WEIGHTS.sum())
@@ -72,8 +72,8 @@ GROUPED = [("csv", GROUPS), ("csv", PATIENTS), ("parquet", PATIENTS), ("npz", GR
 
 
 @pytest.mark.parametrize(("file_format", "groups"), GROUPED)
-def test_groups_of_any_name_widen_intervals(client, tmp_path, file_format, groups) -> None:
-    made = calibrated(client, CONFIG, calibration=written(file_format, tmp_path, group=groups))
+def test_groups_of_any_name_widen_intervals(client, file_format, groups) -> None:
+    made = calibrated(client, CONFIG, calibration=FORMATS[file_format](group=groups))
     assert made["data"]["design"] == ["group"]
     assert any("80 groups" in warning for warning in made["warnings"])
     table = table_of(client, made)
@@ -117,10 +117,6 @@ def at_row_7(weight: float) -> np.ndarray:
     return np.where(np.arange(ROWS) == 7, weight, 1.0)
 
 
-def arrays(**design: np.ndarray) -> bytes:
-    return npz(logits=LOGITS, labels=LABELS, **design)
-
-
 BAD_DESIGNS = [
     (arrays(weight=at_row_7(0.0)), "weight[7]"),
     (arrays(weight=at_row_7(-1.0)), "weight[7]"),
@@ -132,8 +128,9 @@ BAD_DESIGNS = [
 
 
 @pytest.mark.parametrize(("content", "location"), BAD_DESIGNS)
-def test_a_bad_design_is_one_clear_problem(client, content, location) -> None:
-    assert_refused(calibrate(client, calibration=content), f"calibration.{location}")
+def test_a_bad_design_is_one_clear_problem(tmp_path, content, location) -> None:
+    (tmp_path / "set").write_bytes(content)
+    check_refused(tmp_path / "set", f".{location}", "")
 
 
 def test_a_bin_that_one_weight_fills_fails_with_the_fix(client) -> None:

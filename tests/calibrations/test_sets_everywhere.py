@@ -4,15 +4,15 @@ That columns are found by their names is tested in test_columns_by_name.py.
 """
 
 import io
-import json
 from collections.abc import Mapping
 from typing import Any
 
 import httpx
 import numpy as np
+import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pa_parquet
 import pytest
+from dataset_files import write_parquet
 from hostile_archives import Member, tar_file, tar_member, zip_file
 from model_services import labelled_sets, model_file
 from picture_files import encoded as picture_file
@@ -43,26 +43,18 @@ Labels = np.ndarray | None
 
 
 def csv(rows: np.ndarray, labels: Labels) -> bytes:
-    names = FEATURES if labels is None else [*FEATURES, "label"]
-    cells = rows if labels is None else np.column_stack([rows, labels])
-    text = io.BytesIO()
-    np.savetxt(text, cells, fmt="%.9g", delimiter=",", header=",".join(names), comments="")
-    return text.getvalue()
+    frame = pd.DataFrame(rows, columns=FEATURES)
+    frame = frame if labels is None else frame.assign(label=labels)
+    return frame.to_csv(index=False, float_format="%.9g").encode()
 
 
-def parquet(
-    columns: dict[str, Any], labels: Labels, names: Mapping[str, Any] | None = None
-) -> bytes:
-    table = pa.table(columns if labels is None else columns | {"label": labels})
-    if names is not None:
-        metadata = {"huggingface": json.dumps({"info": {"features": names}})}
-        table = table.replace_schema_metadata(metadata)
-    file = io.BytesIO()
-    pa_parquet.write_table(table, file, row_group_size=64)
+def parquet(columns: dict[str, Any], labels: Labels, features: Any = None) -> bytes:
+    file, label = io.BytesIO(), {} if labels is None else {"label": labels}
+    write_parquet(file, columns | label, features=features, row_group_size=64)
     return file.getvalue()
 
 
-def features(rows: np.ndarray, labels: Labels) -> bytes:
+def side_by_side(rows: np.ndarray, labels: Labels) -> bytes:
     return parquet({name: rows[:, i] for i, name in enumerate(FEATURES)}, labels)
 
 
@@ -114,8 +106,7 @@ def tables(client: httpx.Client, name: str) -> list[Any]:
 
 def predictions(client: httpx.Client, name: str, media_type: str, content: bytes) -> list[Any]:
     response = send(client, name, content, {"Content-Type": media_type})
-    assert response.status_code == httpx.codes.OK, response.text
-    return response.json()["predictions"]
+    return response.raise_for_status().json()["predictions"]
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +122,11 @@ def pixels_in_npz(client: httpx.Client) -> list[Any]:
     return predictions(client, "pixels", "application/x-npz", npz(pixels=PIXELS[FEW]))
 
 
-TABLES = [(csv, CSV, {}), (features, PARQUET, {}), (lists, PARQUET, {"columns": {"inputs": "x"}})]
+TABLES = [
+    (csv, CSV, {}),
+    (side_by_side, PARQUET, {}),
+    (lists, PARQUET, {"columns": {"inputs": "x"}}),
+]
 
 
 @pytest.mark.parametrize(("write", "media_type", "config"), TABLES)

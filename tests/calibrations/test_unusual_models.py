@@ -4,6 +4,7 @@ import numpy as np
 import onnxruntime
 import pytest
 from graph_models import constant, make_model, node, steps, value
+from model_services import predictions as answers
 from onnx import TensorProto
 from refusals import assert_refused
 from running_service import calibrate, calibrated, npz
@@ -21,20 +22,19 @@ def model_file(*nodes, **options):
     return make_model(*nodes, **options).SerializeToString()
 
 
-def of_rows(text, *, outputs=N_CLASSES, initializers=(), **options):
+def of_rows(text, *, batch="N", outputs=N_CLASSES, initializers=(), **options):
     """Return a file from ``x`` to ``y`` with the weights ``w`` and the bias ``b``."""
     return model_file(
         steps(text),
-        inputs=[value("x", ("N", N_FEATURES))],
-        outputs=[value("y", ("N", outputs))],
+        inputs=[value("x", (batch, N_FEATURES))],
+        outputs=[value("y", (batch, outputs))],
         initializers=[*PARAMETERS, *initializers],
         **options,
     )
 
 
-DYNAMIC = of_rows(
-    "q, s, p = DynamicQuantizeLinear(x); d = DequantizeLinear(q, s, p); y = MatMul(d, w)"
-)
+OF_A_SCALE = "q, s, p = DynamicQuantizeLinear(x); d = DequantizeLinear(q, s, p); y = MatMul(d, w)"
+DYNAMIC = of_rows(OF_A_SCALE)
 TRACED = of_rows(
     "r = Reshape(x, one); y = MatMul(r, w)",
     initializers=[constant("one", [1, N_FEATURES], np.int64)],
@@ -47,12 +47,6 @@ SCORE = {"measures": ["neg_log_pmax"]}
 def score_of(answer):
     """Return the model's own probability of its answer, in a calibration with `SCORE`."""
     return np.exp(-answer["top1"]["uncertainty"])
-
-
-def answers(client, name, rows):
-    response = client.post("/predict", json={"calibration": name, "inputs": rows.tolist()})
-    assert response.status_code == 200, response.text
-    return response.json()["predictions"]
 
 
 @pytest.mark.parametrize(
@@ -107,14 +101,7 @@ def test_a_row_that_fails_is_named(client, element_type) -> None:
 
 
 def test_a_scale_of_a_fixed_batch_is_refused(client) -> None:
-    model = model_file(
-        steps(
-            "q, s, p = DynamicQuantizeLinear(x); d = DequantizeLinear(q, s, p); y = MatMul(d, w)"
-        ),
-        inputs=[value("x", (8, N_FEATURES))],
-        outputs=[value("y", (8, N_CLASSES))],
-        initializers=PARAMETERS,
-    )
+    model = of_rows(OF_A_SCALE, batch=8)
     assert_refused(calibrate(client, model=model, calibration=SET), "model", "rows beside it")
 
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graph_models import constant, make_model, node, value
+from graph_models import make_model, node, steps, value
 from onnx import TensorProto
 from refusals import assert_refused
+from runner_models import of_rows
 from running_service import Service, calibrate, digits, kept_files, npz, service_on
 
 ROWS, CLASSES = 60, 10
@@ -154,48 +155,15 @@ def test_upload(empty: Service, case: str) -> None:
     assert kept_files(empty.folder) == []
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "status"),
-    [
-        ("POST", "/calibrate", 415),
-        ("GET", "/calibrations/nobody", 404),
-        ("GET", "/calibrations/123e4567-e89b-12d3-a456-426614174000", 404),
-        ("GET", "/calibrations/nobody/bins", 404),
-        ("DELETE", "/calibrations/nobody", 404),
-        ("POST", "/calibrations/nobody/cancel", 404),
-        ("POST", "/calibrations/digits/cancel", 409),
-        ("GET", "/report?calibration=nobody", 404),
-        ("GET", "/report", 422),
-        ("GET", "/report?calibration=digits&format=pdf", 422),
-        ("GET", "/calibrations?cursor=%00garbage", 422),
-        ("GET", "/calibrations?limit=0", 422),
-        ("GET", "/calibrations?status=unknown", 422),
-        ("GET", "/nowhere", 404),
-        ("PUT", "/predict", 405),
-    ],
-)
-def test_other_routes(client, method: str, path: str, status: int) -> None:
-    response = client.request(method, path)
-    assert response.status_code == status, response.text
-    assert response.headers["content-type"] == "application/problem+json"
-    assert response.json()["status"] == status
-
-
 def dynamic_model(layout: str, *, n_channels: int = 3) -> bytes:
     """Return a convolutional model of pictures of any size, and of any number of channels."""
-    weights = rng.normal(size=(CLASSES, n_channels, 3, 3))
-    turned = [node("Transpose", ["x"], ["turned"], perm=[0, 3, 1, 2])] if layout == "nhwc" else []
-    model = make_model(
-        [
-            *turned,
-            node("Conv", ["turned" if turned else "x", "w"], ["c"]),
-            node("GlobalAveragePool", ["c"], ["g"]),
-            node("Flatten", ["g"], ["y"]),
-        ],
-        inputs=[value("x", ("N", None, None, None))],
-        initializers=[constant("w", weights)],
-    )
-    return bytes(model.SerializeToString())
+    turned = "turned = Transpose<perm = [0, 3, 1, 2]>(x); " if layout == "nhwc" else ""
+    text = f"{turned}c = Conv({'turned' if turned else 'x'}, kernel); g = GlobalAveragePool(c)"
+    kernel = rng.normal(size=(CLASSES, n_channels, 3, 3))
+    shape = ("N", None, None, None)
+    return of_rows(
+        *steps(f"{text}; y = Flatten(g)"), shape=shape, kernel=kernel
+    ).SerializeToString()
 
 
 PICTURES = rng.integers(0, 256, (ROWS, 8, 9, 3)).astype(np.uint8)

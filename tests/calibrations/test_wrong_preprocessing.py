@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from colour_pictures import HALVES, IMAGENET, colour_model, colour_set, zip_of
 from faulty_uploads import with_factor
-from graph_models import constant, make_model, node, value
+from graph_models import steps
 from remedy_lines import followed
+from runner_models import of_rows
 from running_service import dry_run, npz
 
 from howsure.remedies import remedy_of
@@ -68,15 +69,9 @@ def patterns(n_channels, *, seed=0):
     pixels = np.round(255 * (centres[labels] + noise).clip(0, 1)).astype(np.uint8)
     flat = centres.reshape(4, -1)
     precision = 1 / (0.4 * NOISE) ** 2
-    model = make_model(
-        [node("Flatten", ["x"], ["flat"]), node("Gemm", ["flat", "w", "b"], ["y"])],
-        inputs=[value("x", ("N", n_channels, 8, 8))],
-        outputs=[value("y", ("N", 4))],
-        initializers=[
-            constant("w", precision * flat.T),
-            constant("b", -0.5 * precision * (flat**2).sum(axis=1)),
-        ],
-    )
+    constants = {"w": precision * flat.T, "b": -0.5 * precision * (flat**2).sum(axis=1)}
+    nodes = steps("flat = Flatten(x); y = Gemm(flat, w, b)")
+    model = of_rows(*nodes, shape=("N", n_channels, 8, 8), **constants)
     return pixels.transpose(0, 2, 3, 1), labels, model.SerializeToString()
 
 
@@ -133,15 +128,9 @@ def test_labels_are_doubted_only_where_they_explain_as_much(client, colours, cod
     seen = np.array(colours)[labels] + rng.normal(0, 0.1, (300, 3))
     pictures = np.broadcast_to(seen[:, ::-1, None, None], (300, 3, 4, 4)).astype(np.float32)
     centres = np.array(colours, np.float32)
-    model = make_model(
-        [
-            node("ReduceMean", ["x"], ["colour"], axes=[2, 3], keepdims=0),
-            node("Gemm", ["colour", "w", "b"], ["y"]),
-        ],
-        inputs=[value("x", ("N", 3, 4, 4))],
-        outputs=[value("y", ("N", len(colours)))],
-        initializers=[constant("w", 40 * centres.T), constant("b", -20 * (centres**2).sum(axis=1))],
-    )
+    constants = {"w": 40 * centres.T, "b": -20 * (centres**2).sum(axis=1)}
+    nodes = steps("c = ReduceMean<axes = [2, 3], keepdims = 0>(x); y = Gemm(c, w, b)")
+    model = of_rows(*nodes, shape=("N", 3, 4, 4), **constants)
     content = npz(x=pictures, labels=labels)
     _, doubts = findings(client, model.SerializeToString(), content)
     reported = [finding["code"] for finding in doubts]

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from graph_models import constant, make_model, node, value
+from graph_models import steps
 from picture_files import encoded, write_tar, write_zip
+from runner_models import of_rows
 from running_service import QUICK
 
 from howsure.client import Client, HowsureError
@@ -18,14 +19,7 @@ CLASSES = ("cat", "dog", "owl")
 WEIGHTS = np.random.default_rng(0).normal(0, 0.01, (3 * SIDE * SIDE, N_CLASSES))
 
 
-def classifier() -> bytes:
-    model = make_model(
-        [node("Flatten", ["image"], ["flat"]), node("MatMul", ["flat", "w"], ["logits"])],
-        inputs=[value("image", ("N", 3, SIDE, SIDE))],
-        outputs=[value("logits", ("N", N_CLASSES))],
-        initializers=[constant("w", WEIGHTS)],
-    )
-    return model.SerializeToString()
+NODES = steps("flat = Flatten(x); y = MatMul(flat, w)")
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +43,8 @@ def folder(pixels, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def calibration(client: Client, folder: Path) -> None:
     """A calibration of the folder."""
     options = {"preprocessing": "none", **QUICK, "bins": 2}
-    made = client.calibrate(classifier(), folder, name="sent-pictures", **options)
+    model = of_rows(*NODES, shape=("N", 3, SIDE, SIDE), w=WEIGHTS)
+    made = client.calibrate(model, folder, name="sent-pictures", **options)
     assert made.classes == CLASSES
     assert made.resource["data"]["samples"] == 60
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from graph_models import constant, make_model, node, value
-from onnx import TensorProto
+from graph_models import node
+from runner_models import of_rows
 from running_service import QUICK
 
 from howsure.client import Client, HowsureError
@@ -19,13 +19,7 @@ NAMES = ["age", "income", "depth"]
 ROW, N_ROWS, N_SENT = 37, 50, 10
 
 
-def scaling() -> bytes:
-    return make_model(
-        [node("Mul", ["x", "scale"], ["logits"])],
-        inputs=[value("x", ("N", 3), TensorProto.FLOAT)],
-        outputs=[value("logits", ("N", 3), TensorProto.FLOAT)],
-        initializers=[constant("scale", [4.0, 4.0, 4.0], np.float32)],
-    ).SerializeToString()
+SCALING = of_rows(node("Mul", ["x", "scale"], ["y"]), shape=("N", 3), scale=[4.0] * 3)
 
 
 def table(n: int, seed: int) -> pd.DataFrame:
@@ -37,9 +31,9 @@ def table(n: int, seed: int) -> pd.DataFrame:
 def calibrations(client: Client) -> None:
     rows = table(300, 1)
     labels = (4 * rows + np.random.default_rng(2).gumbel(size=rows.shape)).to_numpy().argmax(axis=1)
-    client.calibrate(scaling(), rows, labels=labels, name="rows", config=QUICK)
+    client.calibrate(SCALING, rows, labels=labels, name="rows", config=QUICK)
     bracketed = rows.set_axis([f"x[{k}]" for k in range(3)], axis=1)
-    client.calibrate(scaling(), bracketed, labels=labels, name="brackets", config=QUICK)
+    client.calibrate(SCALING, bracketed, labels=labels, name="brackets", config=QUICK)
 
 
 def lacking() -> pd.DataFrame:

@@ -152,14 +152,16 @@ def test_the_configuration_is_described_key_by_key(document) -> None:
             assert f"| `{prefix}{key}` |" in described, key
 
 
+AN_IMAGE = {"params": {"calibration": "plain"}, "headers": {"Accept": "image/png"}}
+LISTS = [{"limit": 0}, {"cursor": "\0garbage"}, {"status": "unknown"}]
+SAMPLES = [{"k": 0}, {"k": 3}, {"kind": "others"}, {"limit": 201}]
 FAILURES = [
-    (
-        "get",
-        "/report",
-        {"params": {"calibration": "plain"}, "headers": {"Accept": "image/png"}},
-        406,
-    ),
-    ("get", "/calibrations", {"params": {"limit": 0}}, 422),
+    ("get", "/report", AN_IMAGE, 406),
+    ("get", "/report", {}, 422),
+    ("get", "/report", {"params": {"calibration": "plain", "format": "pdf"}}, 422),
+    *(("get", "/calibrations", {"params": params}, 422) for params in LISTS),
+    *(("get", f"{CALIBRATION}/samples", {"params": params}, 422) for params in SAMPLES),
+    ("post", "/calibrate", {}, 415),
     ("get", f"{CALIBRATION}/events", {}, 404),
     ("post", f"{CALIBRATION}/cancel", {}, 409),
     ("post", f"{CALIBRATION}/refit", {"content": b"{"}, 422),
@@ -179,5 +181,6 @@ def test_failures_are_declared(
     answer = client.request(method, address, **send)
     assert answer.status_code == status, answer.text
     declared = document["paths"][path][method]["responses"][str(status)]
-    assert "application/problem+json" in declared["content"]
+    assert answer.headers["content-type"] in declared["content"]
+    assert answer.headers["content-type"] == "application/problem+json"
     assert faults(answer.json(), {"$ref": "#/components/schemas/Problem"}, document) == []

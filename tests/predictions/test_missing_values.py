@@ -7,10 +7,10 @@ import numpy as np
 import onnxruntime
 import pandas as pd
 import pytest
-from graph_models import make_model, node, steps, value
+from graph_models import node, steps
 from onnx import TensorProto
 from request_formats import in_bytes, infer, outputs_of
-from runner_models import of_rows
+from runner_models import from_integers, of_rows
 from running_service import (
     JSON,
     NPZ,
@@ -177,11 +177,7 @@ def test_models_that_do_not_handle_them_are_told_apart(client) -> None:
     (violation,) = answer["error"]["errors"]
     assert violation["location"] == f"calibration[{np.flatnonzero(TABLE.income.isna())[0]}]"
     assert "missing values" in violation["message"]
-    of_integers = make_model(
-        [node("Cast", ["x"], ["logits"], to=TensorProto.FLOAT)],
-        inputs=[value("x", ("N", 3), TensorProto.INT64)],
-        outputs=[value("logits", ("N", 3))],
-    ).SerializeToString()
+    of_integers = from_integers(np.eye(3), TensorProto.INT64).SerializeToString()
     table = (TABLE * 10).round().astype("Int64").assign(label=LABELS).to_parquet(index=False)
     answer = calibrate(client, config=quick_config(), model=of_integers, calibration=table)
     assert answer.status_code == UNPROCESSABLE, answer.text

@@ -1,6 +1,5 @@
 """Labels of tables of inputs: indices as they are, names by the caller's word or by their order."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -105,10 +104,7 @@ def with_class_label(path: Path, names: object, *, column: str = "label") -> Pat
         "age": {"dtype": "float64", "_type": "Value"},
         column: {"names": names, "_type": "ClassLabel"},
     }
-    table = pa.table({"age": AGE, column: INDICES})
-    metadata = {"huggingface": json.dumps({"info": {"features": features}})}
-    pa_parquet.write_table(table.replace_schema_metadata(metadata), path)
-    return path
+    return write_parquet(path, {"age": AGE, column: INDICES}, features=features)
 
 
 READINGS = [

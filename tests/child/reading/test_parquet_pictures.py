@@ -1,11 +1,9 @@
 """Pictures in Parquet as the library `datasets` writes it: bytes in a struct, classes by names."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pa_parquet
 import pytest
 from dataset_files import check_read, check_refused, refusal, write_parquet
 from own_process import read_apart
@@ -37,10 +35,8 @@ def write(path: Path, pictures: pa.Array, **others: object) -> Path:
         "image": {"_type": "Image"},
         "label": {"names": list(CLASSES), "_type": "ClassLabel"},
     }
-    table = pa.table({"image": pictures, "label": LABELS} | others)
-    metadata = {"huggingface": json.dumps({"info": {"features": features}})}
-    pa_parquet.write_table(table.replace_schema_metadata(metadata), path, row_group_size=10)
-    return path
+    columns = {"image": pictures, "label": LABELS} | others
+    return write_parquet(path, columns, features=features, row_group_size=10)
 
 
 IMAGES = images(PICTURES)

@@ -1,10 +1,12 @@
 """Sets of samples as files: well-formed, and broken in every way a test asks for."""
 
 import csv
+import json
 import struct
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -56,9 +58,15 @@ def write_text(path: Path, text: str) -> Path:
     return path
 
 
-def write_parquet(path: Path, columns: Mapping[str, object], **options: object) -> Path:
-    """Write columns as a Parquet file."""
-    pa_parquet.write_table(pa.table(dict(columns)), path, **options)
+def write_parquet(
+    path: Any, columns: Mapping[str, object], *, features: Any = None, **options: object
+) -> Any:
+    """Write columns as a Parquet file; the library `datasets` keeps ``features`` in metadata."""
+    table = pa.table(dict(columns))
+    if features is not None:
+        metadata = {"huggingface": json.dumps({"info": {"features": features}})}
+        table = table.replace_schema_metadata(metadata)
+    pa_parquet.write_table(table, path, **options)
     return path
 
 

@@ -18,11 +18,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
-from graph_models import make_model, node, value
+from graph_models import make_model, node, passthrough, steps, value
 from keyed_service import KeyedService, keyed_service, logits_of
 from onnx import TensorProto
 from page_visitor import Visitor
 from picture_files import plain_png, write_zip
+from runner_models import of_rows
 from running_service import calibrated, digits, npz
 from web_files import EXAMPLE, require_node
 
@@ -57,7 +58,7 @@ def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KeyedService]:
         calibrate("two", set_of(3, dict.fromkeys(NAMES, (3,))), two_inputs(), classes=HOSTILE)
         draw, labels = np.random.default_rng(2).normal(size=(60, 3)), np.arange(60) % 3
         table = written({**dict(zip(COLUMNS, draw.T, strict=True)), "label": labels})
-        calibrate("table", table, identity())
+        calibrate("table", table, passthrough(shape=("N", 3)).SerializeToString())
         named = [f"logit_{name}" for name in ROWS["classes"]["logits"][0]]
         kinds = np.array(["cat", "it's a dog", "eel"])[labels]
         calibrate("classes", written({**dict(zip(named, draw.T, strict=True)), "label": kinds}))
@@ -102,26 +103,11 @@ def two_inputs() -> bytes:
     return model.SerializeToString()
 
 
-def identity() -> bytes:
-    """Return a model whose three scores are its inputs."""
-    model = make_model(
-        [node("Identity", ["x"], ["logits"])],
-        inputs=[value("x", ("N", 3))],
-        outputs=[value("logits", ("N", 3))],
-    )
-    return model.SerializeToString()
-
-
 def means(*shape: str | int | None) -> bytes:
     """Return a model whose scores are means over all axes but that of the classes."""
-    axes, classes = ([1], 2) if len(shape) == 3 else ([2, 3], 1)
-    model = make_model(
-        [node("ReduceMean", ["x"], ["logits"], axes=axes, keepdims=0)],
-        inputs=[value("x", shape)],
-        outputs=[value("logits", ("N", shape[classes]))],
-        opset=13,
-    )
-    return model.SerializeToString()
+    axes = [1] if len(shape) == 3 else [2, 3]
+    nodes = steps(f"y = ReduceMean<axes = {axes}, keepdims = 0>(x)")
+    return of_rows(*nodes, shape=shape).SerializeToString()
 
 
 @pytest.fixture(scope="module")

@@ -111,21 +111,6 @@ def test_samples_that_are_no_pictures_show_their_first_numbers(visitor) -> None:
     assert "logits" in shown.text
 
 
-INVALID = [
-    ("pictures@1/samples?k=3", 422),
-    ("pictures@1/samples?k=0", 422),
-    ("pictures@1/samples?kind=others", 422),
-    ("pictures@1/samples?limit=201", 422),
-    ("nothing/samples", 404),
-    ("imported/samples", 409),
-]
-
-
-@pytest.mark.parametrize(("address", "status"), INVALID)
-def test_invalid_lists_are_refused(client, address: str, status: int) -> None:
-    assert client.get(f"/calibrations/{address}").status_code == status
-
-
 def test_samples_that_are_not_stored_are_listed_without_inputs(tmp_path) -> None:
     with keyed_service(tmp_path, first=False, keep_inputs="none") as found:
         calibrate_pictures(found.client(), name="digits")
