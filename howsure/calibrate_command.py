@@ -8,7 +8,12 @@ from typing import Any, TypeAlias
 
 MOST_CHARACTERS = 2000  # of options that are written out
 # Options whose value is a word or a number, by key of the configuration.
-PLAIN_OPTIONS = {"name": "--name", "bins": "--bins", "lookup": "--lookup"}
+PLAIN_OPTIONS = {
+    "name": "--name",
+    "bins": "--bins",
+    "lookup": "--lookup",
+    "decision_threshold": "--decision-threshold",
+}
 FILES, OPTIONS = "files", "options"
 # Words of a command by parameter of `howsure calibrate`: its ``files``, and options with values.
 TypedWords: TypeAlias = Mapping[str, Sequence[str]]

@@ -8,6 +8,30 @@ import numpy as np
 from howsure.statistics.arrays import Classes, Floats, Labels, Logits
 
 
+def least_probability(threshold: float) -> float:
+    """Return the least P(class 1) that reaches the threshold, but for rounding to float32."""
+    return threshold * (1.0 - 2.0**-22)
+
+
+def decision_scores(scores: Floats, threshold: float | None) -> Floats:
+    """Return scores whose largest is that of the predicted class.
+
+    They are the scores themselves without a threshold. With one, class 1 of two is predicted where
+    its probability reaches the threshold, so its log-odds are lowered by those of the threshold.
+
+    Parameters
+    ----------
+    scores : ndarray of float64, shape (n_samples, n_classes)
+        Logits or ``log p``.
+    threshold : float, optional
+        In (0, 1), of two classes only.
+    """
+    if threshold is None:
+        return scores
+    least = least_probability(threshold)
+    return np.asarray(scores - [0.0, np.log(least) - np.log1p(-least)])
+
+
 def top_classes(scores: Floats, n_top: int) -> Classes:
     """Return the ``n_top`` classes of highest score, best first.
 
@@ -67,18 +91,20 @@ LEAST_RECORDED_CLASSES = 5
 
 @dataclass(frozen=True, eq=False)
 class RankedScores:
-    """A block of logits relative to each row's largest, split into heads and tails.
+    """A block of logits relative to that of the predicted class, split into heads and tails.
 
-    With ``z`` the logits and ``e_i = exp(z_i - z_(1))``, so that the softmax is ``e_i / total``:
+    The classes are ranked by `decision_scores`: the first is the predicted one. Without a decision
+    threshold it has the largest logit. With ``z`` the logits and ``e_i = exp(z_i - z_(1))``, the
+    softmax is ``e_i / total``:
 
     Attributes
     ----------
     top_classes : ndarray of int64, shape (n_samples, m)
-        Classes of highest score, ties to the lower index.
+        Best first, ties to the lower index.
     largest : ndarray of float64, shape (n_samples,)
         ``z_(1)``; meaningless for ``log p``, which differs from the logits by a constant.
     relative : ndarray of float64, shape (n_samples, n_classes)
-        ``z - z_(1)``: at most 0; ``-inf`` for an excluded class.
+        ``z - z_(1)``: at most 0 without a threshold; ``-inf`` for an excluded class.
     weights : ndarray of float64, shape (n_samples, n_classes)
         ``e``: 1 for the top class.
     heads, tails : ndarray of float64, shape (n_samples, m)
@@ -124,7 +150,7 @@ def n_recorded_classes(n_classes: int, top_k: Sequence[int]) -> int:
     return min(n_classes, max(LEAST_RECORDED_CLASSES, *top_k))
 
 
-def rank_scores(scores: Logits, *, n_top: int) -> RankedScores:
+def rank_scores(scores: Logits, *, n_top: int, threshold: float | None = None) -> RankedScores:
     """Rank a block of logits; ``log p`` serves as well, with ``-inf`` where ``p`` is 0.
 
     Parameters
@@ -133,10 +159,12 @@ def rank_scores(scores: Logits, *, n_top: int) -> RankedScores:
         As `howsure.statistics.arrays.as_scores` returns them.
     n_top : int
         Top classes to keep, ``1 <= n_top <= n_classes``.
+    threshold : float, optional
+        Decision threshold of two classes.
     """
     # C order, so that sums do not depend on the layout or size of the block.
     scores = np.ascontiguousarray(scores)
-    top = top_classes(scores, n_top)
+    top = top_classes(decision_scores(scores, threshold), n_top)
     largest = np.take_along_axis(scores, top[:, :1], axis=1)
     with np.errstate(over="ignore"):  # finite logits further apart than float64 reaches: -inf
         relative = scores - largest

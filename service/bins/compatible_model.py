@@ -56,6 +56,10 @@ def _differences(row: models.Calibration, document: BinsDocument) -> Iterator[Vi
     if model is None or ours is None or theirs is None:
         raise RuntimeError(f"calibration {row.id} has a model's file and does not describe it")
     yield from _run_differences(ours, theirs)
+    if row.config.get("decision_threshold") != document.decision_threshold:
+        yield _violation(
+            "decision_threshold", f"the model stored here has another one; {RECALIBRATE_HINT}"
+        )
     n_classes = model.stored["classes"]
     if n_classes != len(document.classes):
         yield _violation("classes", f"expected {n_classes}, as the model has")

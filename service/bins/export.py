@@ -208,6 +208,7 @@ def _document(row: models.Calibration, tables: Sequence[models.BinTable]) -> Bin
         data=_data(data),
         classes=config["classes"],
         top_k=config["top_k"],
+        decision_threshold=config.get("decision_threshold"),
         serve={str(table.k): table.measure for table in served},
         out_of_distribution=OutOfDistribution(level=level, threshold=ood_threshold(served, level)),
         selective=[

@@ -87,6 +87,7 @@ def _config(document: BinsDocument, name: str) -> dict[str, Any]:
     asked = {
         "name": name,
         "top_k": document.top_k,
+        "decision_threshold": document.decision_threshold,
         "measures": list(dict.fromkeys(table.measure for table in document.tables)),
         "serve": document.serve,
         "bins": requested.pop() if len(requested) == 1 else "auto",

@@ -50,6 +50,7 @@ MAX_EFFECTIVE_BYTES = 256 * 1024
 LEAST_ITEM_BYTES = 64
 FEWEST_ITEMS = 256
 MAX_CLASSES_BYTES = 4 * 1024**2
+TWO = 2  # classes
 
 
 def _struct(model: type[BaseModel], *further: str) -> type[msgspec.Struct]:
@@ -217,6 +218,8 @@ def _broken_by_events(document: BinsDocument) -> Iterator[Broken]:
         yield "top_k", "expected rising values, each once"
     if events[-1] >= n_classes:
         yield "top_k", f"Top-{events[-1]} is certain with {n_classes} classes"
+    if document.decision_threshold is not None and n_classes != TWO:
+        yield "decision_threshold", f"decides between two classes, and there are {n_classes}"
     seen = Counter((table.event, table.measure) for table in document.tables)
     for i, table in enumerate(document.tables):
         if table.event not in events:

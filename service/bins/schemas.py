@@ -13,8 +13,7 @@ from pydantic import (
     ConfigDict,
     FailFast,
     Field,
-    SerializerFunctionWrapHandler,
-    model_serializer,
+    PlainSerializer,
     model_validator,
 )
 
@@ -37,7 +36,6 @@ from service.calibrations.preprocessing_config import PreprocessingConfig
 from service.graph.description import Kind, Precision
 from service.runner.messages.convert import to_json
 from service.runner.messages.passes import read_pass_plans
-from service.runner.messages.reading import COLUMN_RANGES, INPUT_RANGES
 
 # Documents of smooth tables, learned measures or weighted sets have the second schema.
 SCHEMAS: Final = ("howsure.bins/1", "howsure.bins/2")
@@ -56,6 +54,11 @@ def _plain_plans(plans: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 Plans = Annotated[list[dict[str, Any]], AfterValidator(_plain_plans)]
+
+
+def _is_absent(value: object) -> bool:
+    """Return whether to omit a key that older documents lack: their digests must stay valid."""
+    return not value
 
 
 class Part(Strict):
@@ -99,19 +102,14 @@ class ModelRun(Part):
     passes: Plans = Field(
         description="Plans of the served measures that run the model several times."
     )
-    preprocessing: PreprocessingConfig | None = Field(
-        None, description="Preprocessing of pictures; omitted if there is none."
+    preprocessing: (
+        Annotated[PreprocessingConfig, PlainSerializer(lambda found: found.resolved().as_dict())]
+        | None
+    ) = Field(
+        None,
+        exclude_if=_is_absent,
+        description="Preprocessing of pictures; omitted if there is none.",
     )
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # Older documents have no such key, and their digests must stay valid.
-        found: dict[str, Any] = write(self)
-        if self.preprocessing is None:
-            found.pop("preprocessing", None)
-        else:
-            found["preprocessing"] = self.preprocessing.resolved().as_dict()
-        return found
 
 
 class NumbersOfInput(Part):
@@ -142,6 +140,7 @@ class NumbersOfColumns(Part):
     missing: list[Annotated[float, Field(ge=0.0, le=1.0)]] = Field(
         [],
         max_length=MOST_COLUMNS,
+        exclude_if=_is_absent,
         description="Share of rows without a value in each column; omitted if all have one.",
     )
 
@@ -153,14 +152,6 @@ class NumbersOfColumns(Part):
             raise ValueError("most must not be below least")
         return self
 
-    @model_serializer(mode="wrap")
-    def _as_before(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # Older documents have no such key, and their digests must stay valid.
-        found: dict[str, Any] = write(self)
-        if not self.missing:
-            del found["missing"]
-        return found
-
 
 class Data(Part):
     """The calibration set."""
@@ -170,27 +161,22 @@ class Data(Part):
         description="Content of the set."
     )
     score_range: tuple[float, float] | None = Field(
-        None, description="Smallest and largest score, of pairs; otherwise omitted."
+        None,
+        exclude_if=_is_absent,
+        description="Smallest and largest score, of pairs; otherwise omitted.",
     )
     input_ranges: dict[str, NumbersOfInput] = Field(
-        {}, max_length=MAX_INPUTS, description="By input of the model; omitted if unknown."
+        {},
+        max_length=MAX_INPUTS,
+        exclude_if=_is_absent,
+        description="By input of the model; omitted if unknown.",
     )
     column_ranges: dict[str, NumbersOfColumns] = Field(
         {},
         max_length=MAX_INPUTS,
+        exclude_if=_is_absent,
         description="By input; omitted for inputs that are no table of features.",
     )
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # Older documents have no such keys, and their digests must stay valid.
-        found: dict[str, Any] = write(self)
-        if self.score_range is None:
-            found.pop("score_range", None)
-        for name in (INPUT_RANGES, COLUMN_RANGES):
-            if not found[name]:
-                del found[name]
-        return found
 
 
 class OutOfDistribution(OodConfig, Part):
@@ -299,13 +285,16 @@ class Table(Part):
     bins: Annotated[list[Bin], FailFast()] = Field(
         min_length=1, max_length=MAX_BINS, description="From the most certain to the least."
     )
-    curve: CurveKnots | None = Field(None, description="Of a smooth lookup; otherwise omitted.")
+    curve: CurveKnots | None = Field(
+        None, exclude_if=_is_absent, description="Of a smooth lookup; otherwise omitted."
+    )
     learned: LearnedFormula | None = Field(
-        None, description="Of the measure `learned`; otherwise omitted."
+        None, exclude_if=_is_absent, description="Of the measure `learned`; otherwise omitted."
     )
     effective_counts: list[Annotated[float, Field(gt=0)]] | None = Field(
         None,
         max_length=MAX_BINS,
+        exclude_if=_is_absent,
         description="Effective samples by bin, of a set with weights or groups; otherwise omitted. "
         "No answer depends on them.",
     )
@@ -314,15 +303,6 @@ class Table(Part):
     def has_further_parts(self) -> bool:
         """Whether it has a key that the first schema lacks."""
         return any(getattr(self, name) is not None for name in FURTHER_PARTS)
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # Documents of the first schema have no such keys, and their digests must stay valid.
-        found: dict[str, Any] = write(self)
-        for name in FURTHER_PARTS:
-            if getattr(self, name) is None:
-                found.pop(name, None)
-        return found
 
 
 class DocumentHead(Part):
@@ -346,6 +326,13 @@ class DocumentHead(Part):
     )
     top_k: list[Annotated[int, Field(ge=1)]] = Field(
         min_length=1, max_length=20, description="The events, by ascending k."
+    )
+    decision_threshold: float | None = Field(
+        None,
+        gt=0,
+        lt=1,
+        exclude_if=_is_absent,
+        description="Of two classes, as in the configuration; omitted if none was set.",
     )
     serve: dict[str, MeasureName] = Field(description="The served measure, by event.")
     out_of_distribution: OutOfDistribution = Field(description="Out-of-distribution flag.")

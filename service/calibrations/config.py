@@ -113,6 +113,13 @@ class CalibrationConfig(FitConfig):
     ensemble: EnsembleConfig = Field(EnsembleConfig(), description="Options of ensemble_variance.")
     gradient: GradientConfig = Field(GradientConfig(), description="Options of gradient_norm.")
     output: OutputConfig = Field(OutputConfig(), description="Output of the ONNX model.")
+    decision_threshold: float | None = Field(
+        None,
+        gt=0,
+        lt=1,
+        description="Of two classes: class 1 is predicted where the model's probability of it "
+        "reaches this; null: the more probable class.",
+    )
     classes: list[ClassName] | None = Field(
         None, min_length=2, description="Names of the classes, by index."
     )

@@ -163,7 +163,10 @@ def _records_of_rows(workspace: Workspace, checked: CheckedUpload, rows: Batch) 
     """Return the records of some samples."""
     config, files = checked.config, checked.found.files
     if checked.onnx_model is None or files is None:
-        return scores_recorder(top_k=config["top_k"], seed=config["seed"])(rows)
+        threshold = config["decision_threshold"]
+        return scores_recorder(top_k=config["top_k"], seed=config["seed"], threshold=threshold)(
+            rows
+        )
     records = workspace.runners.record(
         files,
         checked.onnx_model["resolved"],

@@ -87,6 +87,7 @@ def inspect_onnx_model(
         loaded = workspace.runners.inspect(
             files,
             output=config.output.model_dump(exclude_none=True),
+            decision_threshold=config.decision_threshold,
             top_k=config.top_k or DEFAULT_TOP_K,
             scalar_outputs=output_names(config.measures),
             passes=pass_plans(config),

@@ -12,7 +12,7 @@ from service.runner.messages.dataset import PAIRS, DatasetInfo
 
 TOP_1 = 1
 # Keys that describe classes or a model.
-NOT_OF_PAIRS = ("classes", "class_map", "columns", "output")
+NOT_OF_PAIRS = ("classes", "class_map", "columns", "decision_threshold", "output")
 
 
 def pairs_config(config: CalibrationConfig) -> CalibrationConfig:

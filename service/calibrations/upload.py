@@ -54,6 +54,7 @@ from service.runner.set_reader import UploadedSet
 from service.workspace import Workspace
 
 MIN_SAMPLES = 20
+TWO = 2  # classes
 FALLBACK_NAME = "calibration"
 
 
@@ -319,8 +320,13 @@ def _data(
 
 
 def _events(config: CalibrationConfig, n_classes: int) -> tuple[tuple[int, ...], list[str]]:
-    """Return the events to calibrate and notes for the caller; check the number of class names."""
+    """Return the events to calibrate and notes for the caller; check options of classes."""
     top_k, notes = config.events(n_classes)
+    if config.decision_threshold is not None and n_classes != TWO:
+        raise InvalidConfig.at(
+            "config.decision_threshold",
+            f"decides between two classes, and there are {n_classes}; leave it out",
+        )
     if config.classes is not None and len(config.classes) != n_classes:
         raise InvalidConfig.at(
             "config.classes", f"expected {n_classes} names, one a class, got {len(config.classes)}"

@@ -48,6 +48,9 @@ OutputOption = Annotated[str | None, _option("NAME", "Output of the model to rea
 OutputKindOption = Annotated[
     str | None, _option("|".join(OUTPUT_KINDS), "What that output holds; default: inferred.")
 ]
+DecisionThresholdOption = Annotated[
+    float | None, _option("P", "P(class 1) from which class 1 of two is predicted; default: 0.5.")
+]
 ClassesOption = Annotated[
     str | None,
     _option("A,B", "Class names by index; or a file with one name per line, or JSON."),

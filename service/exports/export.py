@@ -225,6 +225,7 @@ def _metadata(
     thresholds = {
         "out_of_distribution": served.ood_threshold,
         "abstain": dict(served.accept_thresholds),
+        "decision": config.get("decision_threshold"),
     }
     values = {
         "calibration": str(served.ref.id),

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import GraphProto, TensorProto, helper, numpy_helper
 
-from service.graph.description import OutputChoice, Precision
+from howsure.statistics.softmax import least_probability
+from service.graph.description import Kind, OutputChoice, Precision
 from service.graph.proto import PREFIX
 
 # Axes are an attribute before this opset, and an input since.
@@ -64,6 +65,25 @@ class GraphBuilder:
             columns = self._picked(columns, found) if columns else found
         found = self._largest_of(keys, n_top)[1]
         columns = self._picked(columns, found) if columns else found
+        return self._picked(scores, columns), columns
+
+    def decided(self, scores: str, kind: Kind, threshold: float) -> tuple[str, str]:
+        """Return the scores of two classes and their columns, those of the predicted one first.
+
+        The rule is that of `howsure.statistics.softmax.decision_scores`. It is computed in float64,
+        so that records and predictions agree at the threshold.
+        """
+        least = least_probability(threshold)
+        wide = self.add("Cast", scores, to=TensorProto.DOUBLE)
+        if kind == "logits":
+            lowered = np.array([[0.0, np.log(least) - np.log1p(-least)]])
+            keys = self.add("Sub", wide, self.constant(lowered))
+        else:
+            keys = self.add("Mul", wide, self.constant(np.array([[least, 1.0 - least]])))
+        is_0 = self.add("Less", self.columns(keys, 1, 2), self.columns(keys, 0, 1))
+        second = self.add("Cast", is_0, to=TensorProto.INT64)
+        first = self.add("Sub", self.integers([1]), second)
+        columns = self.add("Concat", first, second, axis=1)
         return self._picked(scores, columns), columns
 
     def number(self, value: float) -> str:

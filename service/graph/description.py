@@ -67,6 +67,7 @@ Kind: TypeAlias = Literal["logits", "probabilities"]
 # In `inferred` where the caller says logits and the values say otherwise.
 LIKE_PROBABILITIES = "no value is negative and every row sums to 1, as probabilities do"
 Precision: TypeAlias = Literal["float32", "float64"]
+DecisionThreshold: TypeAlias = Annotated[float, Meta(gt=0, lt=1)] | None
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,9 @@ class OutputChoice:
         or logistic function.
     precision : {"float32", "float64"}
         Precision of the head: float64 for models in double precision.
+    decision_threshold : float or None
+        Class 1 of two is predicted where its probability reaches it; None for the class of the
+        largest score.
     """
 
     name: str
@@ -104,6 +108,7 @@ class OutputChoice:
     positive_column: NotNegative | None = None
     raw: bool = False
     precision: Precision = "float32"
+    decision_threshold: DecisionThreshold = None
 
 
 NoiseKind: TypeAlias = Literal["keep", "normal", "uniform"]

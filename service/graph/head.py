@@ -1,6 +1,6 @@
 """The uncertainty measures as nodes of the graph.
 
-All are computed from ``e_i = p_i / p_(1)``, the odds of the classes against the top class. The
+All are computed from ``e_i = p_i / p_(1)``, the odds of the classes against the predicted one. The
 small probabilities of the other classes in a confident row therefore stay precise: with ``rest``
 the sum of e outside the top, U_k = -log(top-k mass) = log1p(rest / top-k sum), never
 -log(1 - tiny).
@@ -42,15 +42,22 @@ def add_head(
     n_top: int,
     top_k: Sequence[int],
     inputs: Sequence[str] = (),
+    threshold: float | None = None,
 ) -> HeadTensors:
     """Append the head, with these inputs of the learned measure.
+
+    With a decision ``threshold`` of two classes the first of the top is the predicted class, which
+    may have the smaller probability.
 
     NaN, +inf and rows of only -inf give NaN in every float output; finite rows give neither NaN nor
     -0. Measures: entropy, -log p_(1) and -log of the top-k mass as in
     Finlay & Oberman, section 6.1, the margin 1 - (p_(1) - p_(2)) and, of logits alone, the energy
     -log sum exp(z) of Liu et al. 2020.
     """
-    top, top_classes = build.top(scores, n_top, n_classes)
+    if threshold is None:
+        top, top_classes = build.top(scores, n_top, n_classes)
+    else:
+        top, top_classes = build.decided(scores, kind, threshold)
     ratios, log_ratios, top_ratios = ratios_to_top(build, kind, scores, top, top_classes)
     nothing = build.add("Mul", top_ratios, build.number(0))  # keeps NaN
     outside = build.add("ScatterElements", ratios, top_classes, nothing, axis=1)

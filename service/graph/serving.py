@@ -150,6 +150,7 @@ def append_head(
             n_top=n_top,
             top_k=top_k,
             inputs=inputs,
+            threshold=choice.decision_threshold,
         ),
     )
 

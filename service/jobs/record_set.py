@@ -131,6 +131,7 @@ def _tasks(
             top_k=tuple(config["top_k"]),
             seed=config["seed"],
             tenant=str(calibration.tenant_id),
+            decision_threshold=config.get("decision_threshold"),
         )
         for shard, start, end in zip(ordered, starts, ends, strict=True)
     ]

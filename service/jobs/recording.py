@@ -89,7 +89,7 @@ class ShardTask:
 
     ``start`` is the number of its first row in the set, which errors call ``location``.
     ``model_files`` are the files of the ONNX model and ``resolved`` the options to run it with,
-    None if the set holds outputs. ``tenant`` is the owner.
+    None if the set holds outputs, which ``decision_threshold`` decides on. ``tenant`` is the owner.
     """
 
     files: JobFiles
@@ -103,6 +103,7 @@ class ShardTask:
     top_k: tuple[int, ...]
     seed: int
     tenant: str = ""
+    decision_threshold: float | None = None
 
 
 def record_shard(
@@ -155,7 +156,7 @@ def _recorder(
     """Return a function that makes records: by a model in a child process, or from outputs."""
     resolved = task.resolved
     if resolved is None:
-        return scores_recorder(top_k=task.top_k, seed=task.seed)
+        return scores_recorder(top_k=task.top_k, seed=task.seed, threshold=task.decision_threshold)
     model = tools.open_models.open(task.model_files, tenant=task.tenant)
 
     def record(batch: Batch) -> Records:
@@ -175,7 +176,7 @@ def _recorder(
     return record
 
 
-def scores_recorder(*, top_k: Sequence[int], seed: int) -> Recorder:
+def scores_recorder(*, top_k: Sequence[int], seed: int, threshold: float | None = None) -> Recorder:
     """Return a function that makes records from logits, probabilities or pairs."""
 
     def record(batch: Batch) -> Records:
@@ -198,6 +199,7 @@ def scores_recorder(*, top_k: Sequence[int], seed: int) -> Recorder:
             tie_keys=tie_keys(values, seed),
             top_k=top_k,
             logits=kind == "logits",
+            threshold=threshold,
         )
         return records.with_supplied(batch.supplied).with_design(batch.design)
 

@@ -212,6 +212,7 @@ def _scores_model(row: models.Calibration, events: Sequence[ServedEvent]) -> Ser
         score_range=row.data.get(SCORE_RANGE),
         class_names=names if is_named else (),
         has_named_columns=is_named and config["class_map"] is not None,
+        decision_threshold=config.get("decision_threshold"),
         may_be_probabilities=any(found["code"] == SOFTMAX_TWICE for found in row.findings),
     )
     to_serve = ModelToServe(

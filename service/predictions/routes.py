@@ -136,11 +136,11 @@ class Prediction(BaseModel):
     )
 
     class_: int = Field(
-        0, alias="class", examples=[3], description="The most probable class; absent for pairs."
+        0, alias="class", examples=[3], description="The predicted class; absent for pairs."
     )
     label: str = Field("", examples=["3"], description="Its name; absent for pairs.")
     classes: list[ScoredClass] = Field(
-        [], description="Five at most, most probable first; absent for pairs."
+        [], description="Five at most, the predicted one first; absent for pairs."
     )
     top1: EventProbability | None = Field(
         None, description="That `class` is right; absent where Top-1 is no event."

@@ -191,6 +191,7 @@ class RunnerPool:
         files: OnnxModelFiles,
         *,
         output: Mapping[str, str | None] | None = None,
+        decision_threshold: float | None = None,
         top_k: Sequence[int],
         scalar_outputs: Sequence[str] = (),
         passes: Sequence[PassPlan] = (),
@@ -206,6 +207,8 @@ class RunnerPool:
         ----------
         output
             The caller's choice: ``name`` and ``kind``, each optional.
+        decision_threshold
+            That of a model of two classes.
         top_k
             Requested events; those with ``k >= n_classes`` are left out.
         scalar_outputs
@@ -240,6 +243,7 @@ class RunnerPool:
             top_k=tuple(top_k),
             output_name=choice.get("name"),
             output_kind=cast("Kind | None", choice.get("kind")),
+            decision_threshold=decision_threshold,
             scalar_outputs=tuple(scalar_outputs),
             passes=tuple(passes),
             preprocessing=preprocessing,

@@ -10,7 +10,7 @@ from howsure.statistics.arrays import Floats, Labels, Uncertainty, as_uncertaint
 from howsure.statistics.measures import MULTI_PASS_MEASURES
 from howsure.statistics.measures.gradient import gradient_norm
 from howsure.statistics.measures.measure import prefix_column
-from howsure.statistics.softmax import label_ranks
+from howsure.statistics.softmax import decision_scores, label_ranks
 
 THREE_DIMENSIONS = 3
 LEAST_CLASSES = 2
@@ -177,7 +177,9 @@ class PassColumns:
     mean_label_rank: dict[str, NDArray[np.int32]] = field(default_factory=dict)
 
 
-def averaged_columns(measure: str, log_probabilities: ArrayLike, labels: Labels) -> PassColumns:
+def averaged_columns(
+    measure: str, log_probabilities: ArrayLike, labels: Labels, *, threshold: float | None = None
+) -> PassColumns:
     """Return the columns of passes that predict the samples themselves.
 
     Parameters
@@ -186,6 +188,8 @@ def averaged_columns(measure: str, log_probabilities: ArrayLike, labels: Labels)
     log_probabilities : array_like of float, shape (n_samples, n_passes, n_classes)
         At least two passes, in the order of the prefixes.
     labels : ndarray of int64, shape (n_samples,)
+    threshold : float, optional
+        Decision threshold of two classes.
 
     Raises
     ------
@@ -202,7 +206,8 @@ def averaged_columns(measure: str, log_probabilities: ArrayLike, labels: Labels)
         mean = mean_log_probability(first)
         of_label = np.take_along_axis(mean, labels[:, np.newaxis], axis=1)[:, 0]
         found.mean_log_probability[name] = of_label
-        found.mean_label_rank[name] = label_ranks(mean, labels).astype(np.int32)
+        ranks = label_ranks(decision_scores(mean, threshold), labels)
+        found.mean_label_rank[name] = ranks.astype(np.int32)
     return found
 
 

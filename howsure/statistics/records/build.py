@@ -1,11 +1,12 @@
 """Build records from scores, block by block."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from howsure.statistics.arrays import (
+    Classes,
     Floats,
     Labels,
     Logits,
@@ -15,15 +16,26 @@ from howsure.statistics.arrays import (
     as_scores,
     as_uncertainty,
 )
+from howsure.statistics.learned.inputs import ranked_inputs
 from howsure.statistics.measures import columns
 from howsure.statistics.records.records import Records, concatenate, log_sum_exp_grid
-from howsure.statistics.softmax import RankedScores, label_ranks, n_recorded_classes, rank_scores
+from howsure.statistics.softmax import (
+    RankedScores,
+    decision_scores,
+    label_ranks,
+    n_recorded_classes,
+    rank_scores,
+)
 
 BLOCK_ELEMENTS = 2**21
 
 
 def score_uncertainty(
-    scores: ArrayLike, *, top_k: Sequence[int], logits: bool = False
+    scores: ArrayLike,
+    *,
+    top_k: Sequence[int],
+    logits: bool = False,
+    threshold: float | None = None,
 ) -> dict[str, Uncertainty]:
     """Compute every measure of every event.
 
@@ -35,6 +47,8 @@ def score_uncertainty(
         Distinct, ``1 <= k < n_classes``.
     logits : bool
         Whether the scores are known to be logits, so that ``energy`` can be computed.
+    threshold : float, optional
+        Decision threshold of two classes.
 
     Returns
     -------
@@ -49,10 +63,31 @@ def score_uncertainty(
     checked = as_scores(scores)
     n_top = n_recorded_classes(checked.shape[1], top_k)
     parts = [
-        _measure(rank_scores(checked[rows], n_top=n_top), top_k, logits=logits)
+        _measure(rank_scores(checked[rows], n_top=n_top, threshold=threshold), top_k, logits=logits)
         for rows in _row_blocks(checked)
     ]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def ranked_outputs(
+    scores: Logits,
+    *,
+    top_k: Sequence[int],
+    inputs: Iterable[str] = (),
+    logits: bool = False,
+    threshold: float | None = None,
+) -> tuple[Classes, Floats, dict[str, Uncertainty]]:
+    """Return top classes, their probabilities and uncertainties, as a head in a graph would.
+
+    ``inputs`` are columns; those of the learned measure are among the uncertainties, too. Other
+    parameters are those of `score_uncertainty`.
+    """
+    n_top = n_recorded_classes(scores.shape[1], top_k)
+    ranked = rank_scores(scores, n_top=n_top, threshold=threshold)
+    top_weights = np.take_along_axis(ranked.weights, ranked.top_classes, axis=1)
+    measured = score_uncertainty(scores, top_k=top_k, logits=logits, threshold=threshold)
+    measured |= ranked_inputs(ranked, inputs, measured)
+    return ranked.top_classes, top_weights / ranked.total[:, np.newaxis], measured
 
 
 def build_records(
@@ -63,6 +98,7 @@ def build_records(
     uncertainty: Mapping[str, Uncertainty] | None = None,
     top_k: Sequence[int],
     logits: bool = False,
+    threshold: float | None = None,
 ) -> Records:
     """Make one record per sample.
 
@@ -82,6 +118,8 @@ def build_records(
         Distinct, ``1 <= k < n_classes``.
     logits : bool
         Whether the scores are known to be logits, so that ``energy`` can be computed.
+    threshold : float, optional
+        Decision threshold of two classes.
 
     Raises
     ------
@@ -100,11 +138,11 @@ def build_records(
             raise ValueError(f"{name} must have shape ({n_samples},), not {values.shape}")
     parts = []
     for rows in _row_blocks(rankable):
-        ranked = rank_scores(rankable[rows], n_top=n_top)
+        ranked = rank_scores(rankable[rows], n_top=n_top, threshold=threshold)
         measured = {name: values[rows] for name, values in given.items()}
         if uncertainty is None:
             measured = _measure(ranked, top_k, logits=logits)
-        ranks = label_ranks(rankable[rows], checked[rows])
+        ranks = label_ranks(decision_scores(rankable[rows], threshold), checked[rows])
         parts.append(_record(ranked, checked[rows], ranks, tie_keys[rows], measured))
     return concatenate(parts)
 
@@ -151,7 +189,8 @@ def _top_log_odds(ranked: RankedScores) -> Floats:
     """Return ``log(p_(i) / (1 - p_(i)))``, shape (n_samples, m).
 
     For all but the first class ``total - e_(i) >= e_(i)``, because the top class is among the
-    others, so the difference is precise. The first class uses its tail.
+    others, so the difference is precise; with a decision threshold it is of two classes alone, and
+    loses what the threshold does. The first class uses its tail.
     """
     others = ranked.total[:, np.newaxis] - np.take_along_axis(
         ranked.weights, ranked.top_classes, axis=1

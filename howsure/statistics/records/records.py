@@ -60,7 +60,8 @@ Arrays: TypeAlias = dict[str, NDArray[np.generic]]
 class Records:
     """One record per sample; tables, scores and reports need no other data of the model.
 
-    With ``z`` the logits, ``p`` their softmax and ``z_(1)`` the largest logit:
+    With ``z`` the logits, ``p`` their softmax and ``z_(1)`` the logit of the predicted class, which
+    is the largest one without a decision threshold:
 
     Attributes
     ----------

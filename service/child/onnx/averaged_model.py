@@ -6,15 +6,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from howsure.statistics.arrays import Floats, Labels
-from howsure.statistics.learned.inputs import is_input, ranked_inputs
+from howsure.statistics.learned.inputs import is_input
 from howsure.statistics.measures.passes import (
     averaged_columns,
     covariance_norm,
     mean_log_probability,
 )
-from howsure.statistics.records.build import build_records, score_uncertainty
+from howsure.statistics.records.build import build_records, ranked_outputs
 from howsure.statistics.records.records import Records
-from howsure.statistics.softmax import n_recorded_classes, rank_scores
 from service.child.onnx.batches import apply_to_finite_rows, log_probabilities
 from service.child.onnx.loaded_model import LoadedModel
 from service.child.onnx.noise import NoiseFeeds, check_same_noise, neutral_feeds
@@ -34,6 +33,7 @@ from service.graph.output.plan import plan_output
 from service.graph.proto import PREFIX
 from service.graph.serving import SCORES, TOP_CLASSES, TOP_SCORES
 from service.runner.messages.frames import Array
+from service.runner.messages.onnx_models import LoadedOnnxModel
 from service.runner.messages.passes import ENSEMBLE, PLAIN, PassPlan
 from service.runner.messages.requests import LoadRequest
 
@@ -74,13 +74,14 @@ class AveragedModel:
     """Predicts the mean probability, and computes its uncertainties.
 
     With ``plan``, also the variance between the answers; ``inputs`` are those of the learned
-    measure.
+    measure, ``threshold`` is the decision threshold of two classes.
     """
 
     source: Members | StochasticPasses
     top_k: tuple[int, ...]
     plan: PassPlan | None
     inputs: tuple[str, ...] = ()
+    threshold: float | None = None
 
     def answer(self, rows: Mapping[str, Array], place: str) -> dict[str, Array]:
         """Return the logarithm of the mean probability, and the variance."""
@@ -98,16 +99,13 @@ class AveragedModel:
         scores = part.pop(SCORES)
         has_answer = np.isfinite(scores.max(axis=1, keepdims=True))
         scores = np.where(has_answer, scores, 0.0)
-        ranked = rank_scores(scores, n_top=n_recorded_classes(scores.shape[1], self.top_k))
-        top_weights = np.take_along_axis(ranked.weights, ranked.top_classes, axis=1)
+        classes, probabilities, measured = ranked_outputs(
+            scores, top_k=self.top_k, inputs=self.inputs, threshold=self.threshold
+        )
         finished: dict[str, Array] = {
-            TOP_CLASSES: ranked.top_classes,
-            TOP_SCORES: np.where(
-                has_answer, (top_weights / ranked.total[:, None]).astype(np.float32), np.nan
-            ),
+            TOP_CLASSES: classes,
+            TOP_SCORES: np.where(has_answer, probabilities.astype(np.float32), np.nan),
         }
-        measured: dict[str, Array] = {**score_uncertainty(scores, top_k=self.top_k)}
-        measured |= ranked_inputs(ranked, self.inputs, measured)
         return finished | {PREFIX + name: measured[name] for name in measured} | part
 
     def observe(self, rows: Mapping[str, Array], place: str) -> dict[str, Array]:
@@ -119,10 +117,15 @@ class AveragedModel:
         self, seen: Mapping[str, Array], labels: Labels, *, keys: Array, top_k: Sequence[int]
     ) -> Records:
         """Make records of observed rows."""
-        records = build_records(seen[SCORES], labels, tie_keys=keys, top_k=top_k)
+        threshold = self.threshold
+        records = build_records(
+            seen[SCORES], labels, tie_keys=keys, top_k=top_k, threshold=threshold
+        )
         if self.plan is None:
             return records
-        return records.with_passes(averaged_columns(ENSEMBLE, seen[ENSEMBLE], labels))
+        return records.with_passes(
+            averaged_columns(ENSEMBLE, seen[ENSEMBLE], labels, threshold=threshold)
+        )
 
     def passes(self, rows: Mapping[str, Array], place: str) -> Floats:
         """Return the log-probabilities of all answers, shape (n_rows, answers, n_classes)."""
@@ -142,9 +145,17 @@ def _refuse_other_measures(request: LoadRequest, needed: str) -> None:
         raise InvalidConfig.at("config.measures", f"{what} needs {needed}")
 
 
-def learned_inputs(request: LoadRequest) -> tuple[str, ...]:
-    """Return the requested inputs of the learned measure, sorted."""
-    return tuple(sorted(name for name in request.columns or () if is_input(name)))
+def averaged_model(
+    source: Members | StochasticPasses, found: LoadedOnnxModel, request: LoadRequest
+) -> AveragedModel:
+    """Return the model with the requested inputs of the learned measure, sorted."""
+    return AveragedModel(
+        source,
+        found.top_k,
+        next(iter(found.passes), None),
+        tuple(sorted(name for name in request.columns or () if is_input(name))),
+        found.output.decision_threshold,
+    )
 
 
 class Ensemble:
@@ -178,8 +189,7 @@ class Ensemble:
         sessions = [file.scores(choice) for file, choice in zip(files, choices, strict=True)]
         found = files[0].describe(choices, sessions[0].provider, plans, averaged=True)
         members = Members(sessions, [choice.kind for choice in choices])
-        inputs = learned_inputs(self._request)
-        model = AveragedModel(members, found.top_k, plans[0] if plans else None, inputs)
+        model = averaged_model(members, found, self._request)
         return LoadedModel(model, found, numbers=len(files) * found.n_classes)
 
     def try_out(
@@ -291,7 +301,7 @@ class StochasticGraph:
         noise = NoiseFeeds(session, self._sites, seed=plan.seed, fixed_batch=fixed)
         found = file.describe(choices, session.provider, plans, averaged=True)
         passes = StochasticPasses(session, choice.kind, noise, plan.passes)
-        model = AveragedModel(passes, found.top_k, plan, learned_inputs(self._request))
+        model = averaged_model(passes, found, self._request)
         return LoadedModel(model, found, numbers=plan.passes * choice.n_classes)
 
     def try_out(

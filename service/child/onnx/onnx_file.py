@@ -29,6 +29,7 @@ from service.runner.messages.passes import PassPlan
 from service.runner.messages.requests import LoadRequest
 
 MAX_TRIAL_SCORES = 2**23
+TWO = 2  # classes
 DOUBLE = TensorProto.DOUBLE
 TRACED = (
     "it answers one row, but not several, although its inputs have a free batch axis: one of its "
@@ -119,6 +120,8 @@ class OnnxFile:
         if is_converted(self.model):
             self._compare_with_file(plan, outputs, inputs)
         choice = choose_output(plan, outputs, n_samples=len(outputs[OUTPUT]))
+        if choice.n_classes == TWO:  # others are refused beside the configuration
+            choice = replace(choice, decision_threshold=self.request.decision_threshold)
         self.refuse_too_many(choice.n_classes)
         reads_logits = choice.raw or choice.tensor != plan.tensor
         return Probed(

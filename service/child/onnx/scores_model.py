@@ -6,10 +6,8 @@ from dataclasses import replace
 import numpy as np
 
 from howsure.statistics.arrays import Floats
-from howsure.statistics.learned.inputs import ranked_inputs
 from howsure.statistics.measures import SCORE
-from howsure.statistics.records.build import score_uncertainty
-from howsure.statistics.softmax import rank_scores
+from howsure.statistics.records.build import ranked_outputs
 from service.child.onnx.session import CPU, VERSIONS
 from service.child.reading.checks import SUPPLIED_PREFIX
 from service.child.reading.output_checks import AS_LOGITS, are_distributions, are_percentages
@@ -64,16 +62,15 @@ class ScoresModel:
     ) -> Array:
         """Return top classes, top scores and uncertainties of each row, side by side."""
         ((kind, scores),) = rows.items()
-        ranked = rank_scores(scores, n_top=self._output.n_top)
-        top_weights = np.take_along_axis(ranked.weights, ranked.top_classes, axis=1)
-        measured: dict[str, Array] = {
-            **score_uncertainty(scores, top_k=self.spec.top_k, logits=kind == "logits")
-        }
-        measured |= ranked_inputs(ranked, self._output.columns, measured)
-        columns = [measured[name][:, None] for name in self._output.columns]
-        return np.hstack(
-            [ranked.top_classes, top_weights / ranked.total[:, None], *columns], dtype=np.float32
+        classes, probabilities, measured = ranked_outputs(
+            scores,
+            top_k=self.spec.top_k,
+            inputs=self._output.columns,
+            logits=kind == "logits",
+            threshold=self.spec.decision_threshold,
         )
+        columns = [measured[name][:, None] for name in self._output.columns]
+        return np.hstack([classes, probabilities, *columns], dtype=np.float32)
 
 
 def _decoded_pairs(scores: Floats, wanted: RequestedOutputs | None) -> Decoded:

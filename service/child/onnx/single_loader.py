@@ -107,7 +107,7 @@ class SingleLoader:
         model = SingleModel(
             session=session,
             repeated=repeated,
-            kind=choice.kind,
+            choice=choice,
             columns=(*of_scores, *self._scalars, *in_graph),
             dropout=dropout,
             noise=noise,

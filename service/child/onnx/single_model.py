@@ -19,7 +19,7 @@ from service.child.onnx.batches import apply_to_finite_rows, class_logs, log_pro
 from service.child.onnx.gradient import slopes_of
 from service.child.onnx.noise import NoiseFeeds
 from service.child.onnx.session import OnnxSession
-from service.graph.description import Kind
+from service.graph.description import OutputChoice
 from service.graph.proto import PREFIX
 from service.graph.serving import PACKED_OUTPUT, SCORES, TOP_CLASSES, TOP_SCORES
 from service.runner.messages.frames import Array
@@ -39,8 +39,8 @@ class SingleModel:
     repeated
         The session for passes and slopes: the same, or one without the passes of the last layer,
         because the runtime always computes the whole graph.
-    kind
-        The kind of its scores.
+    choice
+        The output that is read.
     columns
         The uncertainties of the head.
     noise
@@ -51,7 +51,7 @@ class SingleModel:
 
     session: OnnxSession
     repeated: OnnxSession
-    kind: Kind
+    choice: OutputChoice
     columns: tuple[str, ...]
     dropout: PassPlan | None = None
     noise: NoiseFeeds | None = None
@@ -109,23 +109,25 @@ class SingleModel:
     ) -> Records:
         """Make records of what was observed."""
         records = build_records(
-            class_logs(seen[SCORES], self.kind),
+            class_logs(seen[SCORES], self.choice.kind),
             labels,
             tie_keys=keys,
             uncertainty={name: seen[PREFIX + name] for name in self.columns},
             top_k=top_k,
+            threshold=self.choice.decision_threshold,
         )
         for columns in self._of_passes(seen, labels):
             records = records.with_passes(columns)
         return records
 
     def _of_passes(self, seen: Mapping[str, Array], labels: Labels) -> list[PassColumns]:
-        found = []
+        found, threshold = [], self.choice.decision_threshold
         if self.dropout is not None:
-            found.append(averaged_columns(DROPOUT, seen[DROPOUT], labels))
+            columns = averaged_columns(DROPOUT, seen[DROPOUT], labels, threshold=threshold)
+            found.append(columns)
         if self.last_layer is not None:
             logs = seen[LAST_LAYER_LOGS].astype(np.float64)
-            columns = averaged_columns(LAST_LAYER, logs, labels)
+            columns = averaged_columns(LAST_LAYER, logs, labels, threshold=threshold)
             # Predictions serve the value of the graph: records have the same bits.
             columns.uncertainty[LAST_LAYER] = seen[PREFIX + LAST_LAYER]
             found.append(columns)
@@ -146,7 +148,7 @@ class SingleModel:
         for number in range(self.dropout.passes):
             feeds = {**rows, **self.noise.of_pass(rows, number, place)}
             scores = self.repeated.run([SCORES], feeds, place=place)[SCORES]
-            logs.append(log_probabilities(scores, self.kind))
+            logs.append(log_probabilities(scores, self.choice.kind))
         return np.stack(logs, axis=1)
 
     def all_slopes(self, rows: Mapping[str, Array], place: str) -> Array:
@@ -157,7 +159,7 @@ class SingleModel:
 
     def _logs(self, rows: Mapping[str, Array], place: str) -> Array:
         scores = self.repeated.run([SCORES], {**rows, **self._neutral()}, place=place)[SCORES]
-        return class_logs(scores, self.kind)
+        return class_logs(scores, self.choice.kind)
 
     def _neutral(self) -> dict[str, Array]:
         return {} if self.noise is None else self.noise.neutral()

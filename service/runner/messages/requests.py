@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from howsure.statistics.input_ranges import ColumnRanges
-from service.graph.description import Kind, OutputChoice
+from service.graph.description import DecisionThreshold, Kind, OutputChoice
 from service.runner.messages.convert import FieldError
 from service.runner.messages.frames import Array
 from service.runner.messages.passes import PassPlan
@@ -39,6 +39,8 @@ class LoadRequest:
     choices
         The output that is read of each file, where an earlier load chose them. Without, they are
         chosen on the trial rows, by the caller's ``output_name`` and ``output_kind``.
+    decision_threshold
+        That of two classes, where the output is chosen on the trial rows.
     columns
         The score uncertainties that the graph computes; None for all.
     column_ranges
@@ -63,6 +65,7 @@ class LoadRequest:
     choices: tuple[OutputChoice, ...] = ()
     output_name: str | None = None
     output_kind: Kind | None = None
+    decision_threshold: DecisionThreshold = None
     scalar_outputs: tuple[str, ...] = ()
     passes: tuple[PassPlan, ...] = ()
     columns: frozenset[str] | None = None

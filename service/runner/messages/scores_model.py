@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from howsure.statistics.measures import columns
-from service.graph.description import OutputChoice
+from service.graph.description import DecisionThreshold, OutputChoice
 from service.runner.messages.convert import to_fields
 from service.runner.messages.dataset import ScoreRange
 
@@ -40,6 +40,8 @@ class ScoresModelSpec:
         Whether the calibration set named the classes.
     may_be_probabilities
         Whether logits that are distributions are taken: those of the calibration set were.
+    decision_threshold
+        That of two classes: see `OutputChoice`.
     """
 
     kind: str
@@ -51,6 +53,7 @@ class ScoresModelSpec:
     class_names: tuple[str, ...] = ()
     has_named_columns: bool = False
     may_be_probabilities: bool = False
+    decision_threshold: DecisionThreshold = None
 
     @property
     def output(self) -> OutputChoice:
