@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from fashion_mnist import REQUIRES_DATA, images_and_labels, logits_of
 from scipy.ndimage import rotate, shift
+from scipy.special import log_softmax
 
 from howsure.statistics.bins.fit import fit_bin_table
 from howsure.statistics.fit.calibration import fit_calibration
@@ -78,12 +79,27 @@ def test_served_bins_are_calibrated_as_well_as_chance_allows(bins):
 def test_the_overconfident_model_is_outside_its_band_until_it_is_mended():
     event = top_1("model_overconfident", 15)
     raw, served = event.baselines["raw_softmax"], event.measures[event.served]
+    # As the data sheet says of the model. Baselines are clipped to [1/(2n), 1 - 1/(2n)].
+    assert raw.evaluation["ece_15"] == pytest.approx(0.063, abs=0.0005)
+    assert raw.evaluation["nll"] == pytest.approx(raw_nll(clip=1 / 10_000), abs=0.0001)
+    assert raw_nll(clip=0.0) == pytest.approx(0.3298, abs=0.0001)
+    assert raw.evaluation["brier"] == pytest.approx(0.0934, abs=0.0001)
+    assert served.evaluation["ece"] < 0.02
     assert not raw.evaluation_ece_band.consistent
     assert not raw.ece_band.consistent
     assert event.baselines["temperature"].evaluation_ece_band.consistent
     assert served.evaluation_ece_band.consistent
     assert served.evaluation["nll"] <= 0.273
     assert served.evaluation["brier"] <= 0.0865
+
+
+def raw_nll(*, clip: float) -> float:
+    """The negative log-likelihood of the model's own confidence, by ONNX Runtime and scipy."""
+    images, labels = images_and_labels("evaluation")
+    log_p = log_softmax(logits_of("model_overconfident", images).astype(np.float64), axis=1)
+    top = np.clip(np.exp(log_p.max(axis=1)), clip, 1 - max(clip, 1e-16))
+    right = log_p.argmax(axis=1) == labels
+    return float(-np.where(right, np.log(top), np.log1p(-top)).mean())
 
 
 @pytest.mark.parametrize("measure", ["entropy", "neg_log_pmax", "margin"])

@@ -19,9 +19,10 @@ from fault_plan.site import Site
 from fault_plan.stop_server import stop_server
 from fault_plan.stored_jobs import half_visible, stored_jobs
 from fault_plan.traffic import Reader, Traffic, Uploader
-from fault_plan.uploads import Ledger, Upload, outputs_set
+from fault_plan.uploads import Ledger, Upload
+from report_scenarios import outputs
 from runner_children import wait_until
-from running_service import service_on
+from running_service import npz, service_on
 from sqlalchemy import delete, update
 
 import models
@@ -31,8 +32,8 @@ from service.storage.tenants import ALL_TENANTS
 SEED = 5
 CONFIG = {"bins": 1, "folds": 2, "measures": ["neg_log_pmax"], "top_k": [1]}
 UPLOADS = [
-    Upload("few", outputs_set(24, n_classes=3), config=CONFIG),
-    Upload("more", outputs_set(48, n_classes=3, seed=1), config=CONFIG),
+    Upload("few", npz(**outputs(24, seed=0)), config=CONFIG),
+    Upload("more", npz(**outputs(48, seed=1)), config=CONFIG),
 ]
 
 

@@ -28,13 +28,6 @@ TOP_K = (1, 5)
 OVERCOMMIT = Path("/proc/sys/vm/overcommit_memory")
 
 
-def test_a_pool_answers_on_the_device(pool, tmp_path):
-    files, x = save(tmp_path, linear()), rows(300)
-    loaded = pool.inspect(files, top_k=TOP_K, trial={"x": x})
-    assert loaded.provider == pool.device().provider
-    check_head(pool.predict(files, loaded.resolved, {"x": x}), x.astype(float) @ weights(), TOP_K)
-
-
 def test_an_endless_run_is_stopped_and_the_session_stays(device):
     watchdog = Watchdog()
     session, x = session_on(device, endless_above(1000.0), watchdog), rows(20)

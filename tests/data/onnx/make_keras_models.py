@@ -12,21 +12,12 @@ from pathlib import Path
 
 import keras
 import numpy as np
-import onnx
 from keras import layers
+from make_torch_models import forget_paths
 
 FOLDER = Path(__file__).parent
 # The last layer: its number of units and its function.
 LAST = {"softmax": (3, "softmax"), "sigmoid": (1, "sigmoid"), "logits": (3, None)}
-
-
-def forget_paths(path: Path) -> None:
-    """Remove the exporter's stack traces, which name folders of this machine."""
-    model = onnx.load(path)
-    for noted in (model, model.graph, *model.graph.node, *model.graph.value_info):
-        del noted.metadata_props[:]
-        noted.doc_string = ""
-    path.write_bytes(model.SerializeToString())
 
 
 if __name__ == "__main__":
@@ -42,5 +33,5 @@ if __name__ == "__main__":
         found[name] = model.predict(rows, verbose=0)
         path = FOLDER / f"keras_{name}.onnx"
         model.export(path, format="onnx", verbose=False)
-        forget_paths(path)
+    forget_paths("keras_*.onnx")
     np.savez_compressed(FOLDER / "keras_references.npz", **found)

@@ -10,6 +10,7 @@ Weights are random from a fixed seed; the references are the module's own logits
 
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -43,39 +44,27 @@ def make_network(*, softmax: bool) -> SmallNet:
     return SmallNet(softmax=softmax).eval()
 
 
-def export_legacy(name: str, opset: int, *, softmax: bool = False) -> None:
-    torch.onnx.export(
-        make_network(softmax=softmax),
-        (torch.zeros(2, 1, 8, 8),),
-        FOLDER / name,
-        dynamo=False,
-        opset_version=opset,
-        input_names=["images"],
-        output_names=["scores"],
-        dynamic_axes={"images": {0: "batch"}, "scores": {0: "batch"}},
-    )
-
-
-def export_dynamo(
-    name: str, opset: int, *, external: bool = False, softmax: bool = False, fixed: bool = False
-) -> None:
-    shapes = None if fixed else {"images": {0: torch.export.Dim("batch")}}
+def export(name: str, opset: int, *, dynamo: bool, softmax: bool = False, **options: Any) -> None:
+    """Export by tracing, or by ``torch.export``; the number of rows is free unless it is fixed."""
+    batch = torch.export.Dim("batch") if dynamo else "batch"
+    axes = {"dynamic_shapes": {"images": {0: batch}}}
+    if not dynamo:
+        axes = {"dynamic_axes": {"images": {0: batch}, "scores": {0: batch}}}
     torch.onnx.export(
         make_network(softmax=softmax),
         (torch.zeros(4, 1, 8, 8),),
         FOLDER / name,
-        dynamo=True,
+        dynamo=dynamo,
         opset_version=opset,
         input_names=["images"],
         output_names=["scores"],
-        dynamic_shapes=shapes,
-        external_data=external,
+        **axes | options,
     )
 
 
-def forget_paths() -> None:
+def forget_paths(names: str) -> None:
     """Remove the exporter's stack traces, which name folders of this machine."""
-    for path in FOLDER.glob("torch_*.onnx"):
+    for path in FOLDER.glob(names):
         model = onnx.load(path, load_external_data=False)
         for noted in (model, model.graph, *model.graph.node, *model.graph.value_info):
             del noted.metadata_props[:]
@@ -93,10 +82,11 @@ def write_references() -> None:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    export_legacy("torch_legacy_11.onnx", 11)
-    export_legacy("torch_legacy_17_softmax.onnx", 17, softmax=True)
-    export_dynamo("torch_dynamo_18_external.onnx", 18, external=True)
-    export_dynamo("torch_dynamo_23_softmax.onnx", 23, softmax=True)
-    export_dynamo("torch_dynamo_18_fixed.onnx", 18, fixed=True)
-    forget_paths()
+    export("torch_legacy_11.onnx", 11, dynamo=False)
+    export("torch_legacy_17_softmax.onnx", 17, dynamo=False, softmax=True)
+    inside = {"dynamo": True, "external_data": False}
+    export("torch_dynamo_18_external.onnx", 18, dynamo=True, external_data=True)
+    export("torch_dynamo_23_softmax.onnx", 23, softmax=True, **inside)
+    export("torch_dynamo_18_fixed.onnx", 18, dynamic_shapes=None, **inside)
+    forget_paths("torch_*.onnx")
     write_references()

@@ -106,39 +106,37 @@ def divergence(network: nn.Module) -> torch.Tensor:
     return sum((layer.divergence() for layer in layers), torch.zeros(()))
 
 
-def export_legacy(
-    network: nn.Module, name: str, example: torch.Tensor, *, opset: int = 17, active: bool = False
+def export(
+    network: nn.Module,
+    name: str,
+    example: torch.Tensor,
+    *,
+    opset: int = 17,
+    active: bool = False,
+    dynamo: bool = False,
 ) -> None:
-    """Export by tracing; ``active`` keeps Dropout, and the network in training mode."""
-    modes = torch.onnx.TrainingMode
+    """Export by tracing, or by ``torch.export``.
+
+    ``active`` keeps Dropout, and the network in training mode.
+    """
+    modes, axes = torch.onnx.TrainingMode, free_axes(example)
+    options = {
+        "training": modes.TRAINING if active else modes.EVAL,
+        "do_constant_folding": not active,
+        "dynamic_axes": {"inputs": axes, "logits": {0: "batch"}},
+    }
+    if dynamo:
+        shapes = {axis: torch.export.Dim(of) for axis, of in axes.items()}
+        options = {"dynamic_shapes": (shapes,), "external_data": False}
     torch.onnx.export(
         network.train(active),
         (example,),
         FOLDER / name,
-        dynamo=False,
-        opset_version=opset,
-        training=modes.TRAINING if active else modes.EVAL,
-        do_constant_folding=not active,
-        input_names=["inputs"],
-        output_names=["logits"],
-        dynamic_axes={"inputs": free_axes(example), "logits": {0: "batch"}},
-    )
-
-
-def export_dynamo(
-    network: nn.Module, name: str, example: torch.Tensor, *, opset: int, active: bool = False
-) -> None:
-    """Export by ``torch.export``; ``active`` keeps the network in training mode."""
-    torch.onnx.export(
-        network.train(active),
-        (example,),
-        FOLDER / name,
-        dynamo=True,
+        dynamo=dynamo,
         opset_version=opset,
         input_names=["inputs"],
         output_names=["logits"],
-        dynamic_shapes=({axis: torch.export.Dim(of) for axis, of in free_axes(example).items()},),
-        external_data=False,
+        **options,
     )
 
 
@@ -177,25 +175,25 @@ def export_networks(images: LabelledSet, tokens: LabelledSet) -> nn.Module:
     """Train and export all networks; return the one that the gradients are taken of."""
     image = images.inputs[:4]
     plain = trained(small_cnn, images)
-    export_legacy(plain, "small_cnn.onnx", image)
+    export(plain, "small_cnn.onnx", image)
 
     last = trained(lambda: small_cnn(before_last=0.25), images)
-    export_legacy(last, "last_layer_dropout_cnn.onnx", image, active=True)
+    export(last, "last_layer_dropout_cnn.onnx", image, active=True)
     hidden = trained(lambda: small_cnn(after_first=0.1, after_second=0.3), images)
-    export_legacy(hidden, "hidden_dropout_cnn.onnx", image, opset=13, active=True)
-    export_dynamo(hidden, "hidden_dropout_cnn_dynamo.onnx", image, opset=23, active=True)
+    export(hidden, "hidden_dropout_cnn.onnx", image, opset=13, active=True)
+    export(hidden, "hidden_dropout_cnn_dynamo.onnx", image, opset=23, active=True, dynamo=True)
     spatial = trained(spatial_cnn, images)
-    export_dynamo(spatial, "spatial_dropout.onnx", image, opset=18, active=True)
+    export(spatial, "spatial_dropout.onnx", image, opset=18, active=True, dynamo=True)
     squeezed = trained(squeezenet_like, images, epochs=60)
-    export_legacy(squeezed, "squeezenet_like.onnx", image, active=True)
+    export(squeezed, "squeezenet_like.onnx", image, active=True)
 
     variational = trained(variational_mlp, images, epochs=40)
-    export_legacy(variational, "variational_mlp.onnx", image)
-    export_dynamo(variational, "variational_mlp_dynamo.onnx", image, opset=23)
+    export(variational, "variational_mlp.onnx", image)
+    export(variational, "variational_mlp_dynamo.onnx", image, opset=23, dynamo=True)
     export_members(images)
 
     reader = trained(SequenceClassifier, tokens, epochs=30)
-    export_legacy(reader, "sequence_dropout.onnx", tokens.inputs[:4], active=True)
+    export(reader, "sequence_dropout.onnx", tokens.inputs[:4], active=True)
     return plain
 
 
@@ -204,14 +202,14 @@ def export_members(images: LabelledSet) -> None:
     image = images.inputs[:4]
     for number, units in enumerate((12, 16, 20)):
         network = trained(lambda units=units: member(units), images, seed=10 + number)
-        export_legacy(network, f"member_{number}.onnx", image)
+        export(network, f"member_{number}.onnx", image)
     below_nine = images.labels < 9
     fewer = LabelledSet(images.inputs[below_nine], images.labels[below_nine])
     other = trained(lambda: member(12, n_classes=9), fewer)
-    export_legacy(other, "member_other_classes.onnx", image)
+    export(other, "member_other_classes.onnx", image)
     flat = LabelledSet(images.inputs.flatten(1), images.labels)
     other = trained(lambda: member(12, flat=True), flat)
-    export_legacy(other, "member_other_input.onnx", flat.inputs[:4])
+    export(other, "member_other_input.onnx", flat.inputs[:4])
 
 
 def main() -> None:

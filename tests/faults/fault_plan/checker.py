@@ -64,31 +64,28 @@ class Checker:
     def _check_acknowledged(self, entries: list[Entry], jobs: dict[str, StoredJob]) -> None:
         for entry in entries:
             if entry.is_accepted and entry.found["id"] not in jobs:
-                self._violate([f"{entry.name} was accepted and is lost"])
+                self._figures.violate(f"{entry.name} was accepted and is lost")
             if entry.status is not None and entry.status >= 500 and entry.status not in (503, 507):
-                self._violate([f"{entry.name} was answered {entry.status}: {entry.found}"])
+                self._figures.violate(f"{entry.name} was answered {entry.status}: {entry.found}")
 
     def _check_unasked(self, entries: list[Entry], jobs: dict[str, StoredJob]) -> None:
         """Check that each calibration was requested, and exists once."""
         asked = {entry.name for entry in entries}
         kept = Counter(job.name for job in jobs.values())
-        self._violate(f"{name} was not asked for" for name in kept.keys() - asked)
-        self._violate(f"{name} is there {n} times" for name, n in kept.items() if n > 1)
+        self._figures.violate(*(f"{name} was not asked for" for name in kept.keys() - asked))
+        self._figures.violate(*(f"{name} is there {n} times" for name, n in kept.items() if n > 1))
 
     def _check_end(self, client: httpx.Client, job: StoredJob) -> None:
         if job.status == "failed":
             if job.error is None or job.error.get("type") not in self._reasons:
-                self._violate([f"{job.name} failed: {job.error}"])
+                self._figures.violate(f"{job.name} failed: {job.error}")
         elif job.status != "succeeded":
-            self._violate([f"{job.name} is still {job.status}, attempt {job.attempt}"])
+            self._figures.violate(f"{job.name} is still {job.status}, attempt {job.attempt}")
         else:
             if tables_digest(client, job.id) != self._undisturbed.tables[job.kind]:
-                self._violate([f"{job.name} has other tables than an undisturbed run"])
+                self._figures.violate(f"{job.name} has other tables than an undisturbed run")
             if report_digest(client, job.id) != self._undisturbed.reports[job.kind]:
-                self._violate([f"{job.name} has another report than an undisturbed run"])
-
-    def _violate(self, found) -> None:
-        self._figures.violations += sorted(found)
+                self._figures.violate(f"{job.name} has another report than an undisturbed run")
 
 
 def check_files(site: Site, figures: Figures) -> None:

@@ -92,7 +92,7 @@ class _Race:
             gone = self._live.pop(place)
         answer = client.delete(f"/calibrations/{gone['id']}")
         if answer.status_code != httpx.codes.NO_CONTENT:
-            self._violate(f"DELETE was answered {answer.status_code}: {answer.text}")
+            self._figures.violate(f"DELETE was answered {answer.status_code}: {answer.text}")
         with self._lock:
             self._deleted.append(gone["id"])
 
@@ -103,7 +103,7 @@ class _Race:
         """
         for of, predictions in self._answers:
             if predictions != self._expected[self._kinds[of]]:
-                self._violate(f"{of} answered what is not its own")
+                self._figures.violate(f"{of} answered what is not its own")
 
     def wait_until_asked(self) -> None:
         """Wait for a few more answers."""
@@ -127,10 +127,12 @@ class _Race:
         if answer.status_code == httpx.codes.OK:
             of = answer.json()["calibration"]["id"]
             if of in gone:
-                self._violate(f"{reference}: {of} answered after its deletion was confirmed")
+                self._figures.violate(
+                    f"{reference}: {of} answered after its deletion was confirmed"
+                )
             self._answers.append((of, answer.json()["predictions"]))
         elif answer.status_code != httpx.codes.NOT_FOUND:
-            self._violate(f"{reference}: {answer.status_code} {answer.text}")
+            self._figures.violate(f"{reference}: {answer.status_code} {answer.text}")
         self._asked.release()
 
     def _made(self, answer: httpx.Response, kind: int) -> dict[str, Any]:
@@ -138,9 +140,6 @@ class _Race:
         self._figures.jobs[made.get("status", answer.text)] += 1
         self._kinds[made["id"]] = kind
         return made
-
-    def _violate(self, what: str) -> None:
-        self._figures.violations.append(what)
 
 
 def _ask(client: httpx.Client, reference: str) -> httpx.Response:

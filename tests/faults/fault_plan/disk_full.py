@@ -2,7 +2,6 @@
 
 import os
 import random
-import resource
 import sqlite3
 import subprocess
 import time
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from own_process import file_size_limit
 from runner_children import wait_until
 
 from fault_plan.checker import check_files
@@ -65,17 +65,6 @@ def filled_around(database: Path) -> Iterator[None]:
 
 
 @contextmanager
-def without_file_size(pid: int) -> Iterator[None]:
-    """Let a process write nothing into any file."""
-    soft, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
-    resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, hard))
-    try:
-        yield
-    finally:
-        resource.prlimit(pid, resource.RLIMIT_FSIZE, (soft, hard))
-
-
-@contextmanager
 def all_filled(disks: Sequence[Filled]) -> Iterator[None]:
     with ExitStack() as stack:
         for disk in disks:
@@ -116,7 +105,7 @@ def disk_full(folder: Path, *, times: int = 20, seed: int, copies: int = 8) -> F
         if disks:
             disks["database"] = partial(filled_around, database)
             disks["every disk"] = partial(all_filled, list(disks.values()))
-        disks["file size limit"] = partial(without_file_size, process.pid)
+        disks["file size limit"] = partial(file_size_limit, 0, process.pid)
         uploads = mixed_uploads(copies)
         options = {"uploaders": 0, "unfinished": 0, "predictors": 1, "reasons": (STORAGE_FULL,)}
         try:
@@ -152,18 +141,20 @@ class _Struck:
             answer = self.load.ledger.note(upload).send(self.client)
         self.figures.strike([f"upload, {name}"])
         if answer is None or answer.status_code != FULL:
-            self._violate(f"{name} full: {answer and answer.text}")
+            self.figures.violate(f"{name} full: {answer and answer.text}")
         elif answer.headers["content-type"] != PROBLEM or "retry-after" not in answer.headers:
-            self._violate(f"{name} full: no problem that says when to come back: {answer.headers}")
+            self.figures.violate(
+                f"{name} full: no problem that says when to come back: {answer.headers}"
+            )
         if left := self._kept() - kept:
-            self._violate(f"{name} full: left behind {sorted(left)}")
+            self.figures.violate(f"{name} full: left behind {sorted(left)}")
 
     def during_job(self, name: str, disk: Filled, upload: Upload) -> None:
         """Check that a job fails for lack of room, or succeeds once there is room."""
         entry = self.load.ledger.note(upload)
         answer = entry.send(self.client)
         if answer is None or answer.status_code != httpx.codes.ACCEPTED:
-            self._violate(f"{entry.name} was not taken after {name} was freed: {answer}")
+            self.figures.violate(f"{entry.name} was not taken after {name} was freed: {answer}")
             return
         path = answer.headers["Location"]
         if self.generator.random() < LATE_SHARE:
@@ -176,7 +167,7 @@ class _Struck:
             time.sleep(FULL_SECONDS)
         freed_at = time.monotonic()
         if not wait_until(lambda: self._job(path)["status"] in ENDED, seconds=RECOVERY_SECONDS):
-            self._violate(f"{entry.name} did not go on after {name} was freed")
+            self.figures.violate(f"{entry.name} did not go on after {name} was freed")
         self.figures.recovery_seconds.append(time.monotonic() - freed_at)
 
     def _job(self, path: str) -> dict[str, Any]:
@@ -191,6 +182,3 @@ class _Struck:
         """Return the stored files of uploads, without those of running jobs."""
         files = [*self.site.artifacts.rglob("*"), *self.site.spool.rglob("*")]
         return {str(path) for path in files if path.is_file() and not path.name.startswith(".")}
-
-    def _violate(self, what: str) -> None:
-        self.figures.violations.append(what)

@@ -26,6 +26,10 @@ class Figures:
         self.fired += 1
         self.struck.update(list(places) or ["no job"])
 
+    def violate(self, *what: str) -> None:
+        """Note broken rules."""
+        self.violations += what
+
     @property
     def longest_recovery(self) -> float:
         return round(max(self.recovery_seconds, default=0.0), 2)

@@ -2,18 +2,19 @@
 
 import random
 import shutil
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Self
 
+import httpx
+from databases import free_port
 from hot_fronts import Connection
 from runner_children import wait_until
 
 from fault_plan.figures import Figures
-from fault_plan.site import Site, free_port
+from fault_plan.site import Site, answers
 
 OK = 200
 START_SECONDS = 20.0
@@ -65,19 +66,12 @@ def proxied(name: str, folder: Path, service: int) -> Iterator[int]:
     path.write_text(text)
     process = subprocess.Popen([name, *options, path])
     try:
-        assert wait_until(lambda: _accepts(port), seconds=START_SECONDS)
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}") as client:
+            assert wait_until(lambda: answers(client), seconds=START_SECONDS)
         yield port
     finally:
         process.terminate()
         process.wait()
-
-
-def _accepts(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port), 1).close()
-    except OSError:
-        return False
-    return True
 
 
 def _attack(

@@ -2,13 +2,12 @@
 
 import random
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
 from dask_cluster import DaskCluster
-from howsure_command import Command
 from runner_children import wait_until
 
 from fault_plan.checker import WORKER_DIED, check_files, of_ledger
@@ -66,11 +65,12 @@ def kill_worker(
     figures, generator = Figures("kill-worker", seed), random.Random(seed)
     site, recoveries = Site(folder, database_url), _Recoveries(database_url, figures)
     steps = {"steps": [recoveries], **LOAD}
-    with (
-        _workers(site) as workers,
-        site.serving("--no-worker") as client,
-        under_load(site, client, mixed_uploads(copies), figures, **steps) as load,
-    ):
+    with ExitStack() as running:
+        workers = [site.start("worker") for _ in range(WORKERS)]
+        running.callback(lambda: [end(worker) for worker in workers])  # those of later, too
+        client = running.enter_context(site.serving("--no-worker"))
+        clients = under_load(site, client, mixed_uploads(copies), figures, **steps)
+        load = running.enter_context(clients)
         for _ in range(times):
             place = generator.randrange(WORKERS)
             worker = workers[place]
@@ -118,17 +118,6 @@ class _Recoveries:
         wait_until(lambda: not self._waiting, seconds=CLAIM_SECONDS)
         for job, _ in self._waiting:
             self._figures.violations.append(f"nobody took {job.name} from its dead worker")
-
-
-@contextmanager
-def _workers(site: Site) -> Iterator[list[Command]]:
-    """Run workers, which may be replaced, until the block ends."""
-    workers = [site.start("worker") for _ in range(WORKERS)]
-    try:
-        yield workers
-    finally:
-        for worker in workers:
-            end(worker)
 
 
 def kill_dask_worker(folder: Path, *, times: int = 100, seed: int, copies: int = 40) -> Figures:

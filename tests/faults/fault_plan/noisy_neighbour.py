@@ -1,15 +1,17 @@
 """One of two tenants sends many times its limit; the other must notice little."""
 
 import asyncio
+import json
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import httpx
 import numpy as np
+from hot_fronts import post
 from keyed_service import KeyedService
 from runner_children import wait_until
-from running_service import calibrated, digits
+from running_service import DIGITS_PARTS, calibrated
 from serve.load import Load, open_loop
 
 from fault_plan.figures import Figures
@@ -18,6 +20,7 @@ from service.access.api_keys import limit_tenant
 from service.settings import Settings
 from service.storage.schema import upgrade
 
+BODY = {"calibration": "digits", "inputs": [[1.5] * 64]}
 QUOTA = 40
 QUIET_REQUESTS_PER_SECOND = 50
 OK, TOO_MANY = int(httpx.codes.OK), int(httpx.codes.TOO_MANY_REQUESTS)
@@ -100,14 +103,11 @@ def _check(
 
 def _ask(port: int, key: str, rate: float, *, seconds: float, seed: int) -> Load:
     """Ask at this rate, whatever became of earlier requests."""
-    body = f'{{"calibration":"digits","inputs":[[{",".join(["1.5"] * 64)}]]}}'
-    request = (
-        f"POST /predict HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {key}\r\n"
-        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}"
-    )
+    body = json.dumps(BODY).encode()
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
     asking = open_loop(
         f"127.0.0.1:{port}",
-        [request.encode()],
+        [post("/predict", body, **headers)],
         rate=rate,
         seconds=seconds,
         generator=np.random.default_rng(seed),
@@ -118,8 +118,6 @@ def _ask(port: int, key: str, rate: float, *, seconds: float, seed: int) -> Load
 def _calibrate(client: httpx.Client, key: str) -> None:
     client.headers["Authorization"] = f"Bearer {key}"
     assert wait_until(lambda: client.get("/calibrations").status_code == OK)  # the key is known
-    parts = {"model": digits("model.onnx"), "calibration": digits("calibration.npz")}
-    calibrated(client, {"name": "digits"}, **parts)
+    calibrated(client, {"name": "digits"}, **DIGITS_PARTS)
     # The model is loaded, and the head of requests known, before anything is timed.
-    rows = {"calibration": "digits", "inputs": [[1.5] * 64]}
-    assert client.post("/predict", json=rows).status_code == OK
+    assert client.post("/predict", json=BODY).status_code == OK

@@ -2,13 +2,13 @@
 
 import os
 import signal
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
+from databases import free_port
 from howsure_command import Command
 from runner_children import wait_until
 
@@ -72,9 +72,7 @@ class Site:
 
             def is_ready() -> bool:
                 assert process.poll() is None, f"the service ended with {process.poll()}"
-                with suppress(httpx.TransportError):
-                    return client.get("/readyz").is_success
-                return False
+                return answers(client)
 
             assert wait_until(is_ready), "the service was not ready in time"
         return process
@@ -95,6 +93,13 @@ class Site:
         return sorted(str(path) for path in [*spooled, *self.temporary.iterdir()])
 
 
+def answers(client: httpx.Client) -> bool:
+    """Tell whether the service is ready."""
+    with suppress(httpx.TransportError):
+        return client.get("/readyz").is_success
+    return False
+
+
 def end(process: Command) -> None:
     """Send SIGTERM to a process, and kill it if it does not end."""
     process.send_signal(signal.SIGTERM)
@@ -109,9 +114,3 @@ def kill(process: Command) -> None:
     """Send SIGKILL: no handler runs, nothing is cleaned up."""
     process.send_signal(signal.SIGKILL)
     process.wait()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -1,6 +1,5 @@
 """Clients during faults: uploaders, a reader that checks every response, and predictions."""
 
-import io
 import itertools
 import threading
 import time
@@ -9,8 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import httpx
-import numpy as np
-from running_service import digits
+from bins_documents import digits_set
 
 from fault_plan.figures import Figures
 from fault_plan.published import Undisturbed, tables_digest
@@ -124,8 +122,7 @@ class KnownAnswers:
     """Asks a calibration of the digits for some rows; the first answer is the right one."""
 
     def __init__(self, client: httpx.Client, reference: str) -> None:
-        with np.load(io.BytesIO(digits("calibration.npz"))) as found:
-            rows = found["inputs"][:4].tolist()
+        rows = digits_set("calibration")["inputs"][:4].tolist()
         self._body = {"calibration": reference, "inputs": rows}
         self._expected = client.post("/predict", json=self._body).json()["predictions"]
         self._lock = threading.Lock()

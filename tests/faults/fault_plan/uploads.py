@@ -1,6 +1,5 @@
 """Small models and sets to upload, and the ledger of what was sent and answered."""
 
-import io
 import json
 import threading
 from collections.abc import Sequence
@@ -9,6 +8,8 @@ from typing import Any
 
 import httpx
 import numpy as np
+from bins_documents import digits_set
+from report_scenarios import outputs
 from running_service import calibrate, digits, npz
 
 # Few measures and folds, so that a job spends as long on its rows as on its tables.
@@ -93,21 +94,11 @@ def mixed_uploads(copies: int = 20) -> Sequence[Upload]:
     return [
         Upload("inputs", _tiled(copies), model),
         Upload("evaluated", _tiled(4), model, digits("evaluation.npz")),
-        Upload("logits", outputs_set(3000)),
+        Upload("logits", npz(**outputs(3000, seed=0, n_classes=10))),
     ]
-
-
-def outputs_set(n_samples: int, *, n_classes: int = 10, seed: int = 0) -> bytes:
-    """Return logits, right for most of the labels."""
-    generator = np.random.default_rng(seed)
-    labels = generator.integers(0, n_classes, n_samples)
-    logits = generator.normal(size=(n_samples, n_classes)).astype(np.float32)
-    logits[np.arange(n_samples), labels] += 2.0
-    return npz(logits=logits, labels=labels)
 
 
 def _tiled(copies: int) -> bytes:
     """Return the calibration set of the digits, several times over."""
-    with np.load(io.BytesIO(digits("calibration.npz"))) as found:
-        inputs, labels = found["inputs"], found["labels"]
-    return npz(inputs=np.tile(inputs, (copies, 1)), labels=np.tile(labels, copies))
+    arrays = digits_set("calibration")
+    return npz(**{name: np.concatenate([array] * copies) for name, array in arrays.items()})

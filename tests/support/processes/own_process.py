@@ -31,14 +31,14 @@ def run_apart(script: str, *arguments: object, folder: Path) -> str:
 
 
 @contextmanager
-def file_size_limit(n_bytes: int) -> Iterator[None]:
-    """Refuse writes beyond a size, to any file of this process, as on a full disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, hard))
+def file_size_limit(n_bytes: int, pid: int = 0) -> Iterator[None]:
+    """Refuse writes beyond a size, to any file of a process, as on a full disk; 0 is this one."""
+    soft, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (n_bytes, hard))
     try:
         yield
     finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def peak_of(work: Callable[[], object]) -> int:

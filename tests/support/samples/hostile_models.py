@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import numpy as np
-from graph_models import node, value
+from graph_models import as_bytes, node, value
 from hostile_case import Attacker, HostileCase
 from onnx import ModelProto, helper
 from runner_models import ENDLESS, classifier, linear, loop_body, rows, weights
@@ -59,10 +59,6 @@ def upload(
     labels = np.arange(len(next(iter(arrays.values())))) % N_CLASSES
     content = npz(labels=labels, **arrays)
     return attacker.calibrate(content, model=model, config=quick_config(), **companions)
-
-
-def as_bytes(model: ModelProto | bytes) -> bytes:
-    return model if isinstance(model, bytes) else model.SerializeToString()
 
 
 def loop(start: str, *nodes: Any) -> ModelProto:

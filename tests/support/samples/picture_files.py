@@ -51,14 +51,21 @@ def jpeg(width: int, height: int, *, seed: int = 0, quality: int = 85) -> bytes:
     return encoded(scene(width, height, seed=seed), "JPEG", quality=quality)
 
 
-def png(width: int, height: int, bits: int, lines: bytes) -> bytes:
-    """Return a PNG in colours whose head says this."""
-    head = struct.pack(">IIBBBBB", width, height, bits, 2, 0, 0, 0)
-    chunks = [(b"IHDR", head), (b"IDAT", zlib.compress(lines, 1)), (b"IEND", b"")]
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-        for name, data in chunks
-    )
+PNG = b"\x89PNG\r\n\x1a\n"
+GREY, COLOURS = 0, 2
+
+
+def png_chunk(kind: bytes, content: bytes) -> bytes:
+    checksum = zlib.crc32(kind + content)
+    return struct.pack(">L", len(content)) + kind + content + struct.pack(">L", checksum)
+
+
+def png(
+    width: int, height: int, bits: int, packed: bytes, *, colour: int = COLOURS, more: bytes = b""
+) -> bytes:
+    """Return a PNG whose head says this, with more chunks behind its head."""
+    head = png_chunk(b"IHDR", struct.pack(">2L5B", width, height, bits, colour, 0, 0, 0))
+    return PNG + head + more + png_chunk(b"IDAT", packed) + png_chunk(b"IEND", b"")
 
 
 def reference_values(

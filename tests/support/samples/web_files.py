@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from classifier_files import FILES, ClassifierFile, perceptron
 from graph_models import constant, make_model, node, value
 from onnx import TensorProto
 from running_service import DIGITS
+from scripted_server import served_by
 
 from howsure.statistics.measures.noise import keep_mask
 
@@ -217,15 +217,8 @@ def use_page(address: str, rows: Path, files: Sequence[Path]) -> dict[str, Any]:
 @contextmanager
 def served_example() -> Iterator[str]:
     """Serve the folder of the example, as `python3 -m http.server` does; yield its address."""
-    handler = partial(_QuietHandler, directory=EXAMPLE)
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/"
-        finally:
-            server.shutdown()
-            thread.join()
+    with served_by(partial(_QuietHandler, directory=EXAMPLE)) as port:
+        yield f"http://127.0.0.1:{port}/"
 
 
 class _QuietHandler(SimpleHTTPRequestHandler):

@@ -199,7 +199,7 @@ class PostgresServer:
         self._fsync = "on" if fsync else "off"
         # PostgreSQL refuses to run as root.
         self._user = UNPRIVILEGED_USER if os.geteuid() == 0 else None
-        self._port = _free_port()
+        self._port = free_port()
 
     @property
     def url(self) -> str:
@@ -289,7 +289,7 @@ def _binaries() -> Path:
     )
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -9,9 +9,11 @@ import threading
 from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, Self
+
+from scripted_server import served_by
 
 from service.storage.artifact_store import ArtifactStore
 
@@ -119,18 +121,14 @@ class FaultyS3:
     def __init__(self, port: int, fault: Callable[[Request], Fault] = lambda _: None) -> None:
         self.fault = fault
         self.requests: list[Request] = []
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self, port))
-        self.port = self._server.server_address[1]
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
+        self._serving = served_by(_handler(self, port))
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self.port = self._serving.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        self._serving.__exit__(None, None, None)
 
     def count(self, method: str, within: str = "") -> int:
         """Return how many requests of a method came whose path holds this."""

@@ -13,6 +13,7 @@ import httpx
 import numpy as np
 import tritonclient.http as triton
 from jsonschema import Draft202012Validator
+from plain_answers import arrays_of
 from running_service import NPY, NPZ, encoded, npy, npz
 from tritonclient.utils import np_to_triton_dtype
 
@@ -203,27 +204,14 @@ def said_of_rows(answer: httpx.Response) -> dict[str, list[Any]]:
         return _of_arrays(dict(np.load(io.BytesIO(answer.content))))
     if "predictions" not in answer.text[:200] and "outputs" in answer.text[:200]:
         return _of_arrays(outputs_of(answer))
-    return _of_predictions(answer.json()["predictions"])
+    arrays = arrays_of(answer.json()["predictions"])
+    # The other forms hold float32.
+    return _of_arrays({n: a.astype("f4") if a.dtype.kind == "f" else a for n, a in arrays.items()})
 
 
 def _of_arrays(arrays: dict[str, np.ndarray]) -> dict[str, list[Any]]:
     names = [name for name in arrays if name == "class" or name.endswith(PARTS)]
     return {name: arrays[name].tolist() for name in names}
-
-
-def _of_predictions(predictions: list[dict[str, Any]]) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = {"class": [row["class"] for row in predictions]}
-    for event in [name for name in predictions[0] if name.startswith("top")]:
-        answers = [row[event] for row in predictions]
-        found[f"{event}_bin"] = [answer["bin"] for answer in answers]
-        numbers = [[answer["probability"], *answer["interval"]] for answer in answers]
-        columns = np.float32(numbers).T.tolist()
-        places = (f"{event}_{part}" for part in ("probability", "lower", "upper"))
-        found |= dict(zip(places, columns, strict=True))
-    if "top1" in predictions[0]:
-        shares = [[ranked["probability"] for ranked in row["classes"]] for row in predictions]
-        found["topk_probability"] = np.float32(shares).tolist()
-    return found
 
 
 def _json(body: dict[str, Any]) -> Sent:

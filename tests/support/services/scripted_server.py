@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -25,6 +25,19 @@ class Scripted:
 
     def next(self) -> tuple[int, dict[str, str], bytes]:
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+
+@contextmanager
+def served_by(handler: Callable[..., BaseHTTPRequestHandler]) -> Iterator[int]:
+    """Answer requests at a port of this machine, which is yielded, until the block ends."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield server.server_port
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 @contextmanager
@@ -53,16 +66,9 @@ def scripted(*answers: tuple[int, dict[str, str], bytes]) -> Iterator[Scripted]:
         def log_message(self, *_: Any) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    script.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with served_by(Handler) as port:
+        script.url = f"http://127.0.0.1:{port}"
         yield script
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 KINDS = ("sync", "async")
