@@ -8,15 +8,7 @@ import httpx
 import numpy as np
 import pandas as pd
 import pytest
-from running_service import (
-    DIGITS_PARTS,
-    calibrated,
-    digits,
-    evaluate,
-    kept_files,
-    npz,
-    refit,
-)
+from running_service import DIGITS_PARTS, calibrated, digits, evaluate, kept_files, npz, refit
 
 CALIBRATION = np.load(io.BytesIO(digits("calibration.npz")))
 EVALUATION = np.load(io.BytesIO(digits("evaluation.npz")))

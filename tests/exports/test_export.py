@@ -148,13 +148,10 @@ def test_a_refit_has_a_file_of_its_own(client, exported) -> None:
     assert_says(answers, predictions(client, changed["id"], X))
 
 
-@pytest.mark.parametrize(
-    ("models", "measure", "word"),
-    [
-        ([SMALL], "gradient_norm", "gradient_norm"),
-        (MEMBERS, "entropy", "ensemble"),
-    ],
-)
+NO_GRAPHS = [([SMALL], "gradient_norm", "gradient_norm"), (MEMBERS, "entropy", "ensemble")]
+
+
+@pytest.mark.parametrize(("models", "measure", "word"), NO_GRAPHS)
 def test_what_is_no_single_graph_is_refused(client, models, measure, word) -> None:
     config = {"name": "no-graph", "measures": [measure], "gradient": {"directions": 2}}
     calibrated(client, config, model=[model_file(name) for name in models], calibration=IMAGES)

@@ -9,14 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from classifier_files import skl2onnx_model
-from graph_models import (
-    make_model,
-    passthrough,
-    resolve,
-    serve,
-    steps,
-    value,
-)
+from graph_models import make_model, passthrough, resolve, serve, steps, value
 from scipy.special import softmax
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_iris

@@ -30,11 +30,11 @@ def exact_measures(logits, top_k):
         return {name: float(value) for name, value in exact.items()}
 
 
+SIZES = [(2, 40, (1,)), (3, 40, (1, 2)), (10, 20, (1, 5)), (1000, 1, (1, 5, 20))]
+
+
 @pytest.mark.parametrize("scale", [1.0, 5.0, 20.0, 50.0])
-@pytest.mark.parametrize(
-    ("n_classes", "n_samples", "top_k"),
-    [(2, 40, (1,)), (3, 40, (1, 2)), (10, 20, (1, 5)), (1000, 1, (1, 5, 20))],
-)
+@pytest.mark.parametrize(("n_classes", "n_samples", "top_k"), SIZES)
 def test_measures_agree_with_exact_arithmetic(n_classes, n_samples, top_k, scale):
     logits = np.random.default_rng(n_classes).normal(scale=scale, size=(n_samples, n_classes))
     exact = [exact_measures(row, top_k) for row in logits]

@@ -49,19 +49,19 @@ def test_odds_ratios_of_bins(weights, probability, accuracy, ratios, expected):
     assert eor == pytest.approx(expected[0], abs=expected[1])
 
 
-@pytest.mark.parametrize(
-    ("probability", "eor", "area"),
-    [((0.15, 0.4, 0.8), (3.584, 5e-4), 0.7918), ((0.4, 0.5, 0.99), (20.80, 5e-3), 0.7812)],
-)
+MODELS = [((0.15, 0.4, 0.8), (3.584, 5e-4), 0.7918), ((0.4, 0.5, 0.99), (20.80, 5e-3), 0.7812)]
+
+
+@pytest.mark.parametrize(("probability", "eor", "area"), MODELS)
 def test_a_model_of_larger_eor_and_smaller_auroc(probability, eor, area):
     assert eor_of(probability) == pytest.approx(eor[0], abs=eor[1])
     assert auroc_of(probability[::-1]) == pytest.approx(area, abs=5e-5)
 
 
-@pytest.mark.parametrize(
-    ("probability", "eor", "bits"),
-    [((0.94, 0.999), (16.73, 5e-3), 0.1694), ((0.95, 0.99), (2.382, 5e-4), 0.1836)],
-)
+BITS = [((0.94, 0.999), (16.73, 5e-3), 0.1694), ((0.95, 0.99), (2.382, 5e-4), 0.1836)]
+
+
+@pytest.mark.parametrize(("probability", "eor", "bits"), BITS)
 def test_eor_against_conditional_entropy(probability, eor, bits):
     assert eor_of(probability) == pytest.approx(eor[0], abs=eor[1])
     rank = np.tile(np.arange(1000), 2)

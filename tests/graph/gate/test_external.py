@@ -8,15 +8,7 @@ import onnxruntime
 import pytest
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
-from graph_models import (
-    branched,
-    external,
-    function_call,
-    make_model,
-    node,
-    run_session,
-    steps,
-)
+from graph_models import branched, external, function_call, make_model, node, run_session, steps
 from onnx import ModelProto, TensorProto
 
 from service.errors import InvalidOnnxModel, ModelRule

@@ -155,13 +155,10 @@ def test_wide_layers_keep_every_bit(opset):
     np.testing.assert_array_equal(scores, run_session(model, {"x": rows})["y"])
 
 
-@pytest.mark.parametrize(
-    ("name", "inputs", "n_classes"),
-    [
-        ("hidden_dropout_cnn_dynamo", "digits_passes", 10),
-        ("sequence_dropout", "sequences", 3),
-    ],
-)
+EXPORTS = [("hidden_dropout_cnn_dynamo", "digits_passes", 10), ("sequence_dropout", "sequences", 3)]
+
+
+@pytest.mark.parametrize(("name", "inputs", "n_classes"), EXPORTS)
 def test_torch_exports_keep_every_bit(name, inputs, n_classes):
     with np.load(PASSES / f"{inputs}.npz") as arrays:
         rows = arrays["evaluation_inputs"][:16]

@@ -21,11 +21,11 @@ LOGITS = (3 * np.random.default_rng(0).normal(size=(12, 6))).astype(np.float32)
 CONFIDENT = (60 * np.random.default_rng(1).normal(size=(12, 6))).astype(np.float32)
 
 
+LAST = [("Softmax", "probabilities"), ("Softmax<axis=-1>", None), ("LogSoftmax", None)]
+
+
 @pytest.mark.parametrize("opset", opsets(11, 12, 13, 23))
-@pytest.mark.parametrize(
-    ("last", "kind"),
-    [("Softmax", "probabilities"), ("Softmax<axis=-1>", None), ("LogSoftmax", None)],
-)
+@pytest.mark.parametrize(("last", "kind"), LAST)
 def test_the_softmax_of_a_matrix_is_read_at_its_input(last, opset, kind):
     model = ending(*steps(f"y = {last}(z)"), opset=opset)
     assert_reads_logits(serve(model, {"x": CONFIDENT}, kind=kind), CONFIDENT, "z")

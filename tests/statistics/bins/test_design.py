@@ -4,14 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sample_strategies import simulated_records
+from sample_strategies import fit_of, simulated_records
 
 from howsure.statistics.bins.design import SampleDesign, TooFewEffectiveSamples, effective_bins
 from howsure.statistics.bins.fit import fit_bin_table
 from howsure.statistics.bins.intervals import INTERVALS, IntervalOptions
 from howsure.statistics.calibrators.isotonic import fit_isotonic
-from howsure.statistics.fit.calibration import fit_calibration
-from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.records.order import stratified_folds
 from howsure.statistics.scores import SCORES, Predictions, compute_scores
 from howsure.statistics.shift.evaluation import evaluate_set
@@ -56,10 +54,10 @@ def test_the_posterior_follows_the_effective_samples():
         assert table.probability[place] == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(
-    ("method", "lookup"),
-    [*((method, "step") for method in INTERVALS), ("beta", "interpolated"), ("beta", "smooth")],
-)
+WAYS = [*((method, "step") for method in INTERVALS), ("beta", "interpolated"), ("beta", "smooth")]
+
+
+@pytest.mark.parametrize(("method", "lookup"), WAYS)
 def test_equal_weights_change_nothing(method, lookup):
     options = {"interval": IntervalOptions(method=method), "lookup": lookup}
     plain = fit_bin_table(U, HITS, n_bins=10, measure="entropy", **options)
@@ -140,8 +138,7 @@ def test_no_fold_splits_a_group_and_folds_are_alike():
 
 
 def fit_with(records, *, bins=5, **design):
-    options = FitOptions(top_k=(1,), measures=("entropy",), bins=bins, folds=5)
-    return fit_calibration(replace(records, **design), options=options)
+    return fit_of(replace(records, **design), bins=bins, folds=5)
 
 
 def test_bins_filled_by_one_weight():

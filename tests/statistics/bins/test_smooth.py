@@ -41,10 +41,10 @@ def spline_of(uncertainty, hits, measure):
 MOST_CURVED = 1.0 / (6.0 * np.sqrt(3.0))
 
 
-@pytest.mark.parametrize(
-    ("measure", "n_samples"),
-    [*((measure, 120) for measure in MEASURES), ("learned", 5000), ("entropy", 5000)],
-)
+SETS = [*((measure, 120) for measure in MEASURES), ("learned", 5000), ("entropy", 5000)]
+
+
+@pytest.mark.parametrize(("measure", "n_samples"), SETS)
 def test_lines_between_knots_stay_close_to_the_spline(measure, n_samples):
     """Knots are at most a 32nd of the range of x apart, and a line errs by h^2 / 8 max |q''|.
 

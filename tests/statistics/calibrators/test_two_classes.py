@@ -2,14 +2,11 @@
 
 import numpy as np
 import pytest
-from sample_strategies import records_of
+from sample_strategies import fit_of, records_of
 from scipy.special import expit, log_expit
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
-
-from howsure.statistics.fit.calibration import fit_calibration
-from howsure.statistics.fit.options import FitOptions
 
 N_SAMPLES = 3000
 BINARY = ("beta_calibration", "quadratic_logistic", "isotonic")
@@ -57,8 +54,8 @@ def event(request):
         low, high = (0 * log_odds, log_odds) if is_logits else log_expit([-log_odds, log_odds])
         return records_of(np.stack([low, high], axis=1), labels, logits=is_logits)
 
-    options = FitOptions(top_k=(1,), measures=("neg_log_topk_mass", "learned"), folds=5, bins=5)
-    return fit_calibration(recorded(*KNOWN), options=options, evaluation=recorded(*NEW)).events[1]
+    options = {"measures": ("neg_log_topk_mass", "learned"), "folds": 5, "bins": 5}
+    return fit_of(recorded(*KNOWN), evaluation=recorded(*NEW), **options).events[1]
 
 
 @pytest.mark.parametrize("name", BINARY)

@@ -2,23 +2,19 @@
 
 import numpy as np
 import pytest
-from sample_strategies import simulated_records
-
-from howsure.statistics.fit.calibration import fit_calibration
-from howsure.statistics.fit.options import FitOptions
+from sample_strategies import fit_of, simulated_records
 
 N_CLASSES = 6
 
 
 def drawn(n_samples, *, seed, sharpness=1.0):
-    return simulated_records(
-        n_samples, seed=seed, sharpness=sharpness, n_classes=N_CLASSES, spread=2.0
-    )
+    options = {"n_classes": N_CLASSES, "spread": 2.0}
+    return simulated_records(n_samples, seed=seed, sharpness=sharpness, **options)
 
 
 def served_of(records, *, evaluation=None):
-    options = FitOptions(top_k=(1,), measures=("neg_log_pmax",), folds=2, bins=10)
-    event = fit_calibration(records, options=options, evaluation=evaluation).events[1]
+    options = {"measures": ("neg_log_pmax",), "bins": 10}
+    event = fit_of(records, evaluation=evaluation, **options).events[1]
     return event.measures[event.served]
 
 
@@ -28,9 +24,8 @@ def excess(rows):
 
 
 def test_before_is_the_models_own_and_after_is_what_is_served():
-    served = served_of(
-        drawn(2000, seed=0, sharpness=2.5), evaluation=drawn(3000, seed=1, sharpness=2.5)
-    )
+    known, new = (drawn(n, seed=n, sharpness=2.5) for n in (2000, 3000))
+    served = served_of(known, evaluation=new)
     found = served.reliability
     assert found.held_out == "evaluation"
     assert excess(found.after) == pytest.approx(served.evaluation["ece"], abs=1e-12)
@@ -54,8 +49,9 @@ def test_a_half_that_fitted_nothing_judges_where_no_set_was_sent():
 
 
 def test_one_measure_alone_is_shown_and_the_others_differ_from_it():
-    options = FitOptions(measures=("entropy", "margin", "neg_log_topk_mass"), folds=3, bins=4)
-    for event in fit_calibration(drawn(400, seed=4), options=options).events.values():
+    measures = ("entropy", "margin", "neg_log_topk_mass")
+    fit = fit_of(drawn(400, seed=4), top_k=(1, 5), measures=measures, folds=3, bins=4)
+    for event in fit.events.values():
         for name, found in event.measures.items():
             served = name == event.served
             assert (found.reliability is not None) == served == (found.scatter is not None)

@@ -21,10 +21,10 @@ def level_of(found, code):
     return found[code].level if code in found else None
 
 
-@pytest.mark.parametrize(
-    ("n_copies", "level", "source"),
-    [(1000, "warning", "inputs"), (10, "notice", "logits"), (3, None, "inputs")],
-)
+COPIED = [(1000, "warning", "inputs"), (10, "notice", "logits"), (3, None, "inputs")]
+
+
+@pytest.mark.parametrize(("n_copies", "level", "source"), COPIED)
 def test_copies_are_counted_in_any_order_whatever_the_last_digits_of_answers(
     n_copies, level, source
 ):

@@ -61,14 +61,14 @@ def test_no_alarm_where_other_inputs_are_worse(times, factor):
     assert not found_in(logits, labels, trials=trials)
 
 
-@pytest.mark.parametrize(
-    ("n_tried", "how", "code"),
-    [
-        (3, rescalings(np.ones((1, 3, 2, 2)))[1], "inputs-not-scaled"),
-        # Twelve ways, of which a first look has kept the three best.
-        (12, of_pictures("colour bgr in the preprocessing", {}, np.asarray), "wrong-preprocessing"),
-    ],
-)
+OTHER_WAYS = [
+    (3, rescalings(np.ones((1, 3, 2, 2)))[1], "inputs-not-scaled"),
+    # Twelve ways, of which a first look has kept the three best.
+    (12, of_pictures("colour bgr in the preprocessing", {}, np.asarray), "wrong-preprocessing"),
+]
+
+
+@pytest.mark.parametrize(("n_tried", "how", "code"), OTHER_WAYS)
 def test_few_alarms_where_other_preprocessing_is_no_better(n_tried, how, code):
     """Other inputs make other mistakes, as many."""
     rng, alarms = np.random.default_rng(4), 0

@@ -5,7 +5,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from sample_strategies import records_with_ranks, simulated_records
+from sample_strategies import fit_of, records_with_ranks, simulated_records
 
 from howsure.statistics.bins.intervals import IntervalOptions
 from howsure.statistics.fit.baselines import BASELINES
@@ -35,6 +35,9 @@ def test_an_option_out_of_its_range_is_named(wrong, message):
         FitOptions(**wrong)
 
 
+MASS_AND_ENTROPY = {"top_k": (1, 5), "measures": ("neg_log_topk_mass", "entropy"), "folds": 5}
+
+
 @pytest.fixture(scope="module")
 def records():
     return in_canonical_order(simulated_records(600, seed=2))
@@ -42,15 +45,9 @@ def records():
 
 @pytest.fixture(scope="module")
 def fit(records):
-    options = FitOptions(
-        measures=("neg_log_topk_mass", "entropy"),
-        folds=5,
-        targets=(0.9, 0.8),
-        ood_level=0.97,
-        selective=(SelectiveTarget(0.2, 0.1),),
-        interval=IntervalOptions(level=0.9),
-    )
-    return fit_calibration(records, options=options, evaluation=records)
+    options = {"selective": (SelectiveTarget(0.2, 0.1),), "interval": IntervalOptions(level=0.9)}
+    options |= {"targets": (0.9, 0.8), "ood_level": 0.97}
+    return fit_of(records, evaluation=records, **MASS_AND_ENTROPY, **options)
 
 
 def test_options_reach_what_is_decided(fit):
@@ -68,13 +65,12 @@ def test_the_mass_of_the_event_serves_among_equals():
     """On Top-1 the two are the same number."""
     records = simulated_records(200, seed=2)
     for measures in permutations(("neg_log_topk_mass", "neg_log_pmax")):
-        options = FitOptions(top_k=(1,), measures=measures, bins=4, folds=2)
-        assert fit_calibration(records, options=options).events[1].served == "neg_log_topk_mass"
+        event = fit_of(records, measures=measures, bins=4).events[1]
+        assert event.served == "neg_log_topk_mass"
 
 
 def test_the_fewest_bins_within_a_standard_error_are_fitted_beside_a_curve_too(records, fit):
-    options = FitOptions(lookup="step", measures=("neg_log_topk_mass", "entropy"), folds=5)
-    step = fit_calibration(records, options=options)
+    step = fit_of(records, lookup="step", **MASS_AND_ENTROPY)
     for k, event in step.events.items():
         for name, measure in event.measures.items():
             tried = {c.n_bins: c.nll_mean for c in measure.candidates}
@@ -113,8 +109,7 @@ def test_sets_without_samples_or_columns():
 
 
 def guarantee_of(records, **options):
-    options = FitOptions(**{"top_k": (1,), "measures": ("entropy",), "folds": 2, **options})
-    return fit_calibration(records, options=options).events[1].measures["entropy"].guarantee
+    return fit_of(records, **options).events[1].measures["entropy"].guarantee
 
 
 def test_the_guarantee_counts_the_bins_compared(records):
@@ -144,9 +139,9 @@ def test_ties_that_an_edge_cuts_end_the_guarantee(records):
 
 
 def test_a_measure_learned_from_the_same_labels_has_no_guarantee(records):
-    options = FitOptions(top_k=(1,), bins=6, folds=2, measures=("learned", "margin"))
-    measures = fit_calibration(records, options=options).events[1].measures
-    assert [len(measures[name].guarantee.reasons) for name in options.measures] == [1, 0]
+    fit = fit_of(records, bins=6, measures=("learned", "margin"))
+    found = fit.events[1].measures.values()
+    assert [len(measure.guarantee.reasons) for measure in found] == [1, 0]
 
 
 def test_the_oracle_knows_more_than_any_measure(fit):

@@ -4,20 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sample_strategies import calibrated, records_of, records_with_ranks, simulated_records
+from sample_strategies import calibrated, fit_of, records_of, records_with_ranks, simulated_records
 
-from howsure.statistics.fit.calibration import fit_calibration
-from howsure.statistics.fit.options import FitOptions
+from howsure.statistics.measures import DEFAULT_MEASURES
 from howsure.statistics.plain import to_plain
 from howsure.statistics.records.records import concatenate
 from howsure.statistics.scores import SCORES, applicable
 
 BY_CLASS = {"class_counts", "class_effects", "offset", "slope", "second"}
-
-
-def fitted(records, **options):
-    options = {"top_k": (1,), "folds": 3, **options}
-    return fit_calibration(records, options=FitOptions(**options), evaluation=records)
 
 
 @pytest.mark.parametrize("lookup", ["smooth", "step", "interpolated"])
@@ -27,12 +21,10 @@ def test_order_of_samples_changes_no_bit(lookup):
     records = concatenate([records, records.take(np.arange(30))])
     records = replace(records, tie_key=records.tie_key % np.uint32(64))
     order = np.random.default_rng(7).permutation(150)
-    options = FitOptions(folds=3, lookup=lookup, measures=("learned", "margin"))
-    first, second = (
-        fit_calibration(one, options=options, evaluation=one)
-        for one in (records, records.take(order))
-    )
-    assert to_plain(first) == to_plain(second)
+    options = {"folds": 3, "lookup": lookup, "measures": ("learned", "margin"), "top_k": (1, 5)}
+    sets = records, records.take(order)
+    first, second = (to_plain(fit_of(one, evaluation=one, **options)) for one in sets)
+    assert first == second
 
 
 def numbers(value):
@@ -64,8 +56,9 @@ def test_renaming_and_reordering_classes_changes_no_number(n_classes):
     labels = np.where(wrong, rng.integers(0, n_classes, 300), labels)
     order = np.random.default_rng(1).permutation(n_classes)
     renamed = np.argsort(order)[labels]
-    one = to_plain(fitted(records_of(logits, labels)))
-    other = to_plain(fitted(records_of(logits[:, order], renamed, inputs=logits)))
+    sets = records_of(logits, labels), records_of(logits[:, order], renamed, inputs=logits)
+    options = {"folds": 3, "measures": DEFAULT_MEASURES}
+    one, other = (to_plain(fit_of(own, evaluation=own, **options)) for own in sets)
     assert one["warnings"] == other["warnings"]
     # Differences of losses near 1 have the float32 rounding of these, 1.2e-7 for each of the two.
     rounding = 2 * np.finfo(np.float32).eps
@@ -87,7 +80,8 @@ def test_renaming_and_reordering_classes_changes_no_number(n_classes):
 ])  # fmt: skip
 def test_small_and_one_sided_sets_give_numbers_or_none(ranks, lookup, bins):
     options = {"lookup": lookup, "bins": bins, "folds": 5, "measures": ("learned", "entropy")}
-    fit = fitted(records_with_ranks(ranks), **options)
+    records = records_with_ranks(ranks)
+    fit = fit_of(records, evaluation=records, **options)
     event = fit.events[1]
     assert event.accuracy == np.mean(np.array(ranks) == 0)
     assert event.served in event.measures
@@ -109,9 +103,8 @@ def test_small_and_one_sided_sets_give_numbers_or_none(ranks, lookup, bins):
 
 def test_the_seed_moves_bands_and_nothing_else():
     records = simulated_records(200, seed=6, top_k=(1,))
-    one, other = (
-        fitted(records, seed=seed, measures=("entropy", "margin")).events[1] for seed in (1, 2)
-    )
+    options = {"evaluation": records, "folds": 3, "measures": ("entropy", "margin")}
+    one, other = (fit_of(records, seed=seed, **options).events[1] for seed in (1, 2))
     for name, measure in one.measures.items():
         assert measure.scores == other.measures[name].scores
         assert measure.ece_band.observed == other.measures[name].ece_band.observed

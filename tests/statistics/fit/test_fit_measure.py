@@ -2,13 +2,11 @@
 
 import numpy as np
 import pytest
-from sample_strategies import records_with_ranks, simulated_records
+from sample_strategies import fit_of, records_with_ranks, simulated_records
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 from howsure.statistics.bins.fit import fit_bin_table
-from howsure.statistics.fit.calibration import fit_calibration
 from howsure.statistics.fit.cross_validation import pooled_scores
-from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.scores import SCORES, Predictions
 
 N_FOLDS = 4
@@ -40,11 +38,8 @@ def held_out(lookup):
 
 @pytest.fixture(scope="module", params=["step", "smooth"])
 def fit(request):
-    options = FitOptions(
-        top_k=(1,), bins=6, folds=N_FOLDS, prior_strength=2.0, lookup=request.param,
-        measures=("margin",),
-    )  # fmt: skip
-    return fit_calibration(RECORDS, options=options).events[1].measures["margin"]
+    options = {"bins": 6, "folds": N_FOLDS, "prior_strength": 2.0, "measures": ("margin",)}
+    return fit_of(RECORDS, lookup=request.param, **options).events[1].measures["margin"]
 
 
 def test_scores_over_folds(fit):
@@ -64,8 +59,7 @@ def test_scores_over_folds(fit):
 
 
 def test_a_score_that_wants_an_error_counts_the_folds_that_have_one():
-    options = FitOptions(top_k=(1,), measures=("entropy",), bins=5)
-    fit = fit_calibration(records_with_ranks([0] * 97 + [1] * 3), options=options)
+    fit = fit_of(records_with_ranks([0] * 97 + [1] * 3), bins=5, folds=10)
     scores = fit.events[1].measures["entropy"].scores
     found, defined = scores["auroc"], [s for s in scores["auroc"].by_fold if s is not None]
     assert (found.folds, len(defined), len(found.by_fold)) == (3, 3, 10)

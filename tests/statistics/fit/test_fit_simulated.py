@@ -2,10 +2,8 @@
 
 import numpy as np
 import pytest
-from sample_strategies import simulated_records
+from sample_strategies import fit_of, simulated_records
 
-from howsure.statistics.fit.calibration import fit_calibration
-from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.learned.recorded import with_learned
 
 WORLDS = [  # sharpness of the model, lookup, measures
@@ -23,12 +21,8 @@ def world(request):
     calibration, evaluation = (
         simulated_records(6000, seed=seed, sharpness=sharpness) for seed in (11, 12)
     )
-    options = FitOptions(bins=10, lookup=lookup, measures=measures, folds=5)
-    return (
-        sharpness,
-        fit_calibration(calibration, options=options, evaluation=evaluation),
-        evaluation,
-    )
+    options = {"top_k": (1, 5), "bins": 10, "lookup": lookup, "measures": measures, "folds": 5}
+    return sharpness, fit_of(calibration, evaluation=evaluation, **options), evaluation
 
 
 def test_served_probabilities_are_calibrated_whatever_the_model_says(world):

@@ -3,23 +3,18 @@
 from dataclasses import replace
 
 import pytest
-from sample_strategies import records_with_ranks, simulated_records
+from sample_strategies import fit_of, records_with_ranks, simulated_records
 
 from howsure.statistics.comparison import PairedDifference
-from howsure.statistics.fit.calibration import fit_calibration
 from howsure.statistics.fit.cross_validation import FoldScore
-from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.fit.verdict import reach_verdict
-
-OPTIONS = FitOptions(top_k=(1,), bins=4, folds=2, measures=("entropy",))
-
 
 RECORDS = simulated_records(200, seed=2, top_k=(1,))
 
 
 @pytest.fixture(scope="module")
 def event():
-    return fit_calibration(RECORDS, options=OPTIONS, evaluation=RECORDS).events[1]
+    return fit_of(RECORDS, bins=4, evaluation=RECORDS).events[1]
 
 
 def verdict_with(event, bins, difference=None, **baselines):
@@ -77,8 +72,8 @@ def test_without_folds_nothing_is_compared(event):
 @pytest.mark.parametrize("evaluation", [None, RECORDS])
 def test_methods_are_not_compared_on_an_event_rarer_than_folds(evaluation):
     """Three folds of two failures rank methods by chance: not even a clear lead is a warning."""
-    records, options = records_with_ranks([0] * 98 + [1] * 2), replace(OPTIONS, folds=3)
-    fit = fit_calibration(records, options=options, evaluation=evaluation, n_classes=10)
+    records = records_with_ranks([0] * 98 + [1] * 2)
+    fit = fit_of(records, bins=4, folds=3, evaluation=evaluation, n_classes=10)
     sentence = fit.events[1].verdict.sentence
     assert "too rarely to compare" in sentence
     assert "loss" not in sentence

@@ -4,18 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sample_strategies import records_with_ranks, simulated_records
-
-from howsure.statistics.fit.calibration import fit_calibration
-from howsure.statistics.fit.options import FitOptions
+from sample_strategies import fit_of, records_with_ranks, simulated_records
 
 
 def fitted(ranks, **options):
     records = records_with_ranks(ranks)
     tied, design = options.pop("tied", 0), options.pop("design", {})
     records.uncertainty["margin"][:tied] = 0.5
-    options = {"top_k": (1,), "measures": ("entropy",), "folds": 5, **options}
-    return fit_calibration(replace(records, **design), options=FitOptions(**options))
+    return fit_of(replace(records, **design), folds=5, **options)
 
 
 SETS = {
@@ -45,6 +41,6 @@ def test_texts(golden):
 def test_a_healthy_set_is_warned_about_only_if_a_baseline_is_better(lookup, is_warned):
     """Five steps lose to a temperature; a curve does not."""
     measures = ("learned", "neg_log_pmax")
-    options = FitOptions(top_k=(1,), bins=5, folds=5, lookup=lookup, measures=measures)
-    fit = fit_calibration(simulated_records(2000, seed=1, sharpness=3.0), options=options)
+    records = simulated_records(2000, seed=1, sharpness=3.0)
+    fit = fit_of(records, bins=5, folds=5, lookup=lookup, measures=measures)
     assert fit.warnings == [fit.events[1].verdict.sentence] * is_warned

@@ -1,4 +1,3 @@
-import tracemalloc
 from functools import partial
 
 import numpy as np
@@ -6,6 +5,7 @@ import pytest
 import sample_strategies
 from hypothesis import given
 from hypothesis import strategies as st
+from own_process import peak_of
 from sample_strategies import logit_blocks
 from scipy.special import log_softmax, logsumexp
 
@@ -81,16 +81,7 @@ def test_the_size_of_a_block_does_not_show():
     np.testing.assert_equal(whole.take(np.arange(200, 250)).to_arrays(), part.to_arrays())
 
 
-def peak_of(work):
-    """Return the most bytes that Python holds during a call."""
-    tracemalloc.start()
-    try:
-        work()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-
-
+@pytest.mark.process
 def test_memory_beyond_the_logits_does_not_grow_with_them():
     """The checks of the whole array are its booleans, an eighth of it; a record has 400 bytes."""
     logits, zeros = RNG.normal(size=(10_000, 1000)), np.zeros(10_000, dtype=np.uint32)

@@ -50,10 +50,10 @@ WORLDS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("world", "lookup", "trials"),
-    [*((world, "step", 200) for world in WORLDS), ("unequal", "smooth", 100)],
-)
+TRIALS = [*((world, "step", 200) for world in WORLDS), ("unequal", "smooth", 100)]
+
+
+@pytest.mark.parametrize(("world", "lookup", "trials"), TRIALS)
 def test_alarms_are_seldom_false_and_found_where_answers_are_worse(world, lookup, trials):
     rng, draw = np.random.default_rng(11), WORLDS[world]
     values = np.array([

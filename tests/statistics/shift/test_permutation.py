@@ -84,11 +84,11 @@ def test_the_gap_shows_that_answers_are_worse_everywhere(lookup, drop):
     assert (by_gap >= 80 and by_error <= 65) if drop else by_gap <= 13
 
 
-@pytest.mark.parametrize(
-    ("n_samples", "largest", "lookup"),
-    # Two errors in all: where the band is too narrow.
-    [(400, 1 / 4, "step"), (2000, 1 / 500, "step"), (400, 1 / 4, "interpolated")],
-)
+# Two errors in all: where the band is too narrow.
+ERRORS = [(400, 1 / 4, "step"), (2000, 1 / 500, "step"), (400, 1 / 4, "interpolated")]
+
+
+@pytest.mark.parametrize(("n_samples", "largest", "lookup"), ERRORS)
 def test_permutation_test_rejects_like_sets_as_rarely_as_said(n_samples, largest, lookup):
     rng, calls = np.random.default_rng(1), 0
 

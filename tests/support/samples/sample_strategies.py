@@ -10,7 +10,9 @@ from scipy.special import log_softmax
 from howsure.statistics.bins.fit import fit_bin_table
 from howsure.statistics.findings import run_checks
 from howsure.statistics.findings.evidence import RecordedSet
+from howsure.statistics.fit.calibration import fit_calibration
 from howsure.statistics.fit.cross_validation import predict_with_table
+from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.records.build import build_records
 from howsure.statistics.records.order import tie_keys
 from howsure.statistics.scores import Predictions
@@ -91,16 +93,10 @@ def judged_without_bins(draw):
 def pass_blocks(draw, *, max_passes=6):
     """Log-probabilities (n, M, K) with ties, equal passes and classes that are ruled out."""
     logits = draw(logit_blocks(max_samples=12))
-    n_passes = draw(st.integers(2, max_passes))
-    rows = draw(
-        st.lists(
-            st.lists(st.integers(0, len(logits) - 1), min_size=n_passes, max_size=n_passes),
-            min_size=1,
-            max_size=4,
-        )
-    )
+    shape = draw(st.tuples(st.integers(1, 4), st.integers(2, max_passes)))
+    rows = draw(npst.arrays(np.int64, shape, elements=st.integers(0, len(logits) - 1)))
     with np.errstate(invalid="ignore"):
-        return log_softmax(logits, axis=1)[np.array(rows)]
+        return log_softmax(logits, axis=1)[rows]
 
 
 def calibrated(n_samples, *, n_classes=10, seed=0, spread=3.0):
@@ -130,6 +126,13 @@ def records_with_ranks(label_ranks, *, seed=0, top_k=(1,)):
     logits = np.random.default_rng(seed).normal(size=(len(ranks), 6)) * 2.0
     order = np.argsort(-logits, axis=1, kind="stable")
     return records_of(logits, order[np.arange(len(ranks)), ranks], top_k=top_k)
+
+
+def fit_of(records, *, evaluation=None, n_classes=None, **options):
+    """Return a fit in two folds, of the entropy and Top-1 if no others are named."""
+    options = {"top_k": (1,), "measures": ("entropy",), "folds": 2} | options
+    parts = {"evaluation": evaluation, "n_classes": n_classes}
+    return fit_calibration(records, options=FitOptions(**options), **parts)
 
 
 def drawn_passes(n_samples, n_passes, n_classes, *, seed=0, scale=3.0):
