@@ -39,9 +39,7 @@ FOREIGN += ["Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site", f"{OWN[0]
 
 
 @pytest.mark.parametrize("target", WRITES)
-def test_a_page_of_this_machine_is_answered_and_one_of_another_site_is_not(
-    open_service, target
-) -> None:
+def test_pages_of_this_machine_are_answered_and_no_others(open_service, target) -> None:
     for host in ("localhost", "127.0.0.1:8000", "[::1]:8000", "LOCALHOST:1"):
         assert status_of(open_service, target, f"Host: {host}") not in (FORBIDDEN, 500)
     for header in (*OWN, *FOREIGN):

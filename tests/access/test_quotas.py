@@ -153,9 +153,7 @@ def test_uploads_beyond_the_limit_of_stored_bytes_are_refused(database_url, tmp_
         assert limited.upload("again").status_code == ACCEPTED
 
 
-def test_further_sets_exports_and_imports_count_and_a_refit_stores_nothing(
-    database_url, tmp_path
-) -> None:
+def test_further_sets_exports_and_imports_count_and_refits_do_not(database_url, tmp_path) -> None:
     settings = {"workers": 1, "max_tenant_stored_bytes": 0}
     with limited_service(tmp_path, database_url, **settings) as limited:
         calibrated(limited.client, {"name": "digits"}, **DIGITS_PARTS)

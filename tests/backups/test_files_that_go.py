@@ -97,9 +97,7 @@ def test_a_later_moment_is_taken_if_files_go(place, database, empty_place, diale
 
 
 @BOTH_DIALECTS
-def test_if_files_go_each_time_who_deletes_one_waits_at_last(
-    place, database, empty_place, dialect, tmp_path
-):
+def test_whoever_deletes_files_waits_at_last(place, database, empty_place, dialect, tmp_path):
     waiting = []
 
     def until_held(rounds, delete):

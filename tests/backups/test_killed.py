@@ -37,9 +37,7 @@ def test_a_killed_backup_is_none_and_the_next_one_is_whole(stored, tmp_path, emp
 
 
 @pytest.mark.parametrize("every", [60, pytest.param(25, marks=pytest.mark.slow)])
-def test_a_killed_restore_leaves_an_empty_database_and_the_next_one_is_whole(
-    stored, stored_backup, empty_place, every
-):
+def test_a_killed_restore_leaves_nothing_to_the_next(stored, stored_backup, empty_place, every):
     """At every so many of: files verified, files stored, statements that write, commits."""
     into, died = empty_place("sqlite"), 0
     arguments = (into.url, into.folder, stored_backup)

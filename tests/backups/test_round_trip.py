@@ -28,9 +28,7 @@ def handed_back(rows):
 
 @pytest.mark.process
 @BOTH_DIALECTS
-def test_rows_and_files_are_restored_into_the_other_database(
-    place, backup, other_dialect, empty_place
-):
+def test_rows_and_files_go_into_the_other_database(place, backup, other_dialect, empty_place):
     before = place.rows()
     into = empty_place(other_dialect)
     restore(into.url, into.artifacts, backup)
@@ -74,9 +72,7 @@ def test_all_rows_are_of_one_moment(place, tmp_path):
     assert place.rows()["score"] == []
 
 
-def test_files_with_the_same_content_are_kept_once_and_nothing_is_a_backup(
-    stored_backup, empty_place, tmp_path
-):
+def test_equal_files_are_kept_once_and_nothing_is_a_backup(stored_backup, empty_place, tmp_path):
     names = {path.name for path in (stored_backup / "files").iterdir()}
     assert len(names) < read_manifest(stored_backup).files.part.lines
     start, into = empty_place("sqlite", migrated=True), empty_place("sqlite")
@@ -85,9 +81,7 @@ def test_files_with_the_same_content_are_kept_once_and_nothing_is_a_backup(
     assert into.rows() == start.rows()
 
 
-def test_a_restore_needs_an_empty_database_and_an_empty_place_for_artifacts(
-    stored, stored_backup, empty_place
-):
+def test_a_restore_needs_an_empty_database_and_artifact_store(stored, stored_backup, empty_place):
     before, into = held(stored.url), empty_place("sqlite")
     with pytest.raises(Conflict, match="database is not empty"):
         restore(stored.url, into.artifacts, stored_backup)
@@ -102,7 +96,7 @@ def test_a_restore_needs_an_empty_database_and_an_empty_place_for_artifacts(
     assert into.artifacts.keys() == [key]
 
 
-def test_a_backup_does_not_overwrite_and_needs_an_up_to_date_database(
+def test_backups_need_a_new_place_and_a_current_schema(
     stored, stored_backup, empty_place, tmp_path
 ):
     before = sorted(stored_backup.parent.iterdir())

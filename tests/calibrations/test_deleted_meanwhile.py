@@ -124,17 +124,13 @@ def test_a_lost_file_is_reported_as_damage_without_its_key(workspace, versions) 
         assert str(row.id) not in caught.value.message
 
 
-def test_a_name_means_the_next_version_if_one_is_deleted_while_it_loads(
-    workspace, versions
-) -> None:
+def test_a_name_means_the_next_version_if_one_goes_while_it_loads(workspace, versions) -> None:
     slow = reading_through(workspace, deleting(workspace, versions[2]))
     assert ask(slow, NAME)["calibration"]["version"] == 2
 
 
 @pytest.mark.parametrize("seed", [1, 2], ids=["the same model", "another model"])
-def test_a_new_calibration_answers_under_the_name_of_a_deleted_one(
-    workspace, versions, monkeypatch, seed
-) -> None:
+def test_a_new_version_answers_for_a_deleted_one(workspace, versions, monkeypatch, seed) -> None:
     """The deleted one's model is about to be loaded."""
     made = []
     spawner = workspace.runners._spawner

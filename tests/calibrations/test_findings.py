@@ -210,9 +210,7 @@ ORDERS = [("names", sorted(CLASSES), "prob_"), ("positions", [*CLASSES[1:], "oak
 
 
 @pytest.mark.parametrize(("labels_are", "order", "prefix"), ORDERS)
-def test_columns_and_labels_in_different_orders_are_mended_by_the_remedy(
-    client, labels_are, order, prefix
-):
+def test_columns_and_labels_in_different_orders_are_mended(client, labels_are, order, prefix):
     """Columns have the names of classes; labels follow another order, or use other names."""
     rng = np.random.default_rng(0)
     scores = rng.normal(size=(250, 5))

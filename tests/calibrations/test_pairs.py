@@ -240,9 +240,7 @@ OTHER_SCALES = [
 
 
 @pytest.mark.parametrize(("calibration", "evaluation", "location"), OTHER_SCALES)
-def test_an_evaluation_set_on_another_scale_is_refused(
-    client, calibration, evaluation, location
-) -> None:
+def test_evaluation_on_another_scale_is_refused(client, calibration, evaluation, location) -> None:
     response = calibrate(client, calibration=pairs(calibration), evaluation=pairs(evaluation))
     assert_refused(response, location)
     scaled = made(client, pairs(calibration))["id"]

@@ -52,9 +52,7 @@ def test_no_secret_is_printed(name, value, refusal, capfd) -> None:
     assert SECRET[:12] not in printed
 
 
-def test_a_database_that_does_not_fit_is_refused(
-    postgresql_database_url, refusal, monkeypatch
-) -> None:
+def test_an_unfit_database_is_refused(postgresql_database_url, refusal, monkeypatch) -> None:
     url, name = make_url(postgresql_database_url), f"test_{uuid.uuid4().hex}"
 
     def refused(other) -> str:

@@ -78,9 +78,7 @@ def moving(client):
     return calibrated(client, {"name": "moving"}, **DIGITS_PARTS)["name"]
 
 
-def test_a_further_set_is_fixed_and_evaluated_as_it_is_printed(
-    command, moving, tmp_path, monkeypatch
-):
+def test_a_further_set_is_fixed_and_evaluated_as_printed(command, moving, tmp_path, monkeypatch):
     """The printed lines change the set, not the calibration."""
     monkeypatch.chdir(tmp_path)
     with np.load(DIGITS / "evaluation.npz") as stored:

@@ -74,9 +74,7 @@ def test_a_result_says_what_predict_says(client, digits_calibration, rows, tmp_p
     assert {path.name for path in tmp_path.iterdir()} == {"rows.npz", out.name}
 
 
-def test_inputs_without_labels_and_outputs_of_a_model(
-    client, digits_calibration, rows, tmp_path
-) -> None:
+def test_unlabelled_inputs_and_outputs(client, digits_calibration, rows, tmp_path) -> None:
     inputs, labels = rows
     source, out = tmp_path / "rows.npy", tmp_path / "answers.npz"
     np.save(source, inputs)
@@ -86,10 +84,8 @@ def test_inputs_without_labels_and_outputs_of_a_model(
     session = onnxruntime.InferenceSession(DIGITS / "model.onnx")
     (logits,) = session.run(None, {"inputs": inputs.astype(np.float32)})
     names = [f"digit {i}" for i in range(10)]
-    table = pa.table(
-        {f"logit_{name}": logits[:, i] for i, name in enumerate(names)}
-        | {"label": [names[label] for label in labels]}
-    )
+    columns = {f"logit_{name}": logits[:, i] for i, name in enumerate(names)}
+    table = pa.table(columns | {"label": [names[label] for label in labels]})
     source = tmp_path / "named.parquet"
     pa_parquet.write_table(table, source)
     options = {"name": "named", "top_k": [1, 5]}
@@ -128,9 +124,7 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize(("calibration", "source", "out", "message"), REFUSALS)
-def test_a_refusal_leaves_nothing(
-    client, digits_calibration, rows, tmp_path, calibration, source, out, message
-) -> None:
+def test_refusals_leave_nothing(client, rows, tmp_path, calibration, source, out, message) -> None:
     inputs = rows[0].astype(np.float32)
     late = inputs.copy()
     late[290, 3] = np.nan

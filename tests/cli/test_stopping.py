@@ -44,9 +44,7 @@ def interrupts(unchanged_process):
 
 
 @pytest.mark.process
-def test_a_signal_ends_a_service_with_status_0_and_every_line_of_a_json_log_is_json(
-    tmp_path,
-) -> None:
+def test_a_signal_ends_a_service_with_status_0_and_all_of_its_log_is_json(tmp_path) -> None:
     """Also where the kernel refuses socket filters to this user, and the signal comes twice."""
     command = [without_socket_filters.__file__, "serve"]
     with started(command, tmp_path, '"answering"', LOG_FORMAT="json") as (process, log):

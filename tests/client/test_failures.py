@@ -67,9 +67,7 @@ def test_a_calibration_that_fails_raises_its_problem(kind, url) -> None:
 
 
 @one_kind
-def test_an_answer_that_was_lost_is_asked_for_again_and_nothing_is_made_twice(
-    kind, url, digits
-) -> None:
+def test_a_lost_answer_is_asked_for_again_and_nothing_is_made_twice(kind, url, digits) -> None:
     name = f"lost-{kind}"
     with before(url) as address, client_of(kind, url_of(address)) as client:
         address.lose()

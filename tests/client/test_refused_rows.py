@@ -89,9 +89,7 @@ WRITERS: dict[str, Callable[[pd.DataFrame, Path], None]] = {
 
 
 @pytest.mark.parametrize("ending", WRITERS)
-def test_a_file_that_was_refused_names_its_row_and_can_be_mended(
-    client, url, tmp_path, ending
-) -> None:
+def test_a_refused_file_names_its_row_and_can_be_mended(client, url, tmp_path, ending) -> None:
     source = tmp_path / f"rows{ending}"
     WRITERS[ending](lacking(), source)
     scoring = Scoring("rows", source, tmp_path / "answers.csv", rows=N_SENT)

@@ -39,9 +39,7 @@ def read_events(response: httpx.Response) -> Iterator[tuple[str, Any]]:
 
 
 @contextmanager
-def stream_of(
-    client: httpx.Client, address: str
-) -> Iterator[tuple[httpx.Response, Iterator[tuple[str, Any]]]]:
+def stream_of(client: httpx.Client, address: str) -> Iterator[tuple[httpx.Response, Iterator[Any]]]:
     """Open the stream of a job, by its address; yield the response and its events."""
     with client.stream("GET", f"{address}/events", timeout=30) as response:
         if response.status_code != OK:

@@ -54,9 +54,7 @@ def test_a_key_is_of_one_calibration_and_lives_as_long(database, tmp_path) -> No
 
 @pytest.mark.parametrize("dialect", ["postgresql"])
 @pytest.mark.parametrize("rounds", [4, pytest.param(30, marks=pytest.mark.slow)])
-def test_concurrent_repeats_on_two_services_make_one(
-    database, database_url, tmp_path, rounds
-) -> None:
+def test_repeats_on_two_services_at_once_make_one(database, database_url, tmp_path, rounds) -> None:
     """Six at a time, on two connections to the database and one store of artifacts."""
     tenant_id = tenant_of(database)
     with ExitStack() as stack:

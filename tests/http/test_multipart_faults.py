@@ -44,9 +44,7 @@ def test_a_disconnected_client_leaves_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("n_chunks", [0, 60], ids=["before a write", "after some"])
 @pytest.mark.parametrize("by_scope", [False, True], ids=["task", "scope"])
-def test_a_cancelled_upload_leaves_nothing(
-    tmp_path: Path, n_chunks: int, *, by_scope: bool
-) -> None:
+def test_cancelled_uploads_leave_nothing(tmp_path: Path, n_chunks: int, *, by_scope: bool) -> None:
     """A cancelled scope of anyio, unlike a cancelled task, cancels what cleans up as well."""
 
     def has_one_file() -> bool:

@@ -174,9 +174,7 @@ FAILURES = [
 
 
 @pytest.mark.parametrize(("method", "path", "send", "status"), FAILURES)
-def test_failures_are_declared(
-    client, document, plain, digits_calibration, method: str, path: str, send: dict, status: int
-) -> None:
+def test_failures_are_declared(client, document, plain, method, path, send, status) -> None:
     address = path.replace("{calibration_id}", "nobody" if status == 404 else plain)
     answer = client.request(method, address, **send)
     assert answer.status_code == status, answer.text

@@ -92,9 +92,7 @@ def results_of(row) -> tuple:
     return (sorted(files), row.accuracy, row.serve, row.model_scores, row.verdicts, row.mislabelled)
 
 
-def test_the_next_attempt_makes_what_is_missing_or_damaged_and_no_more(
-    workspace, answers, tmp_path
-) -> None:
+def test_a_next_attempt_makes_only_what_is_missing_or_damaged(workspace, answers, tmp_path) -> None:
     n_samples = 3 * SHARD + 100
     content = inputs_set(n_samples)
     job = calibrate(workspace, content, onnx_model=LINEAR, config=CONFIG)

@@ -57,9 +57,7 @@ def begun(row) -> bool:
     return row.progress_stage is not None
 
 
-def test_a_job_waits_for_a_busy_process_longer_than_a_request_and_may_be_cancelled(
-    database, tmp_path
-) -> None:
+def test_a_job_waits_longer_than_a_request_and_may_be_cancelled(database, tmp_path) -> None:
     """Evaluations; `test_attempts` cancels a calibration."""
     with workspace_on(database, tmp_path, max_processes=1, queue_timeout_s=0.3) as workspace:
         calibration = calibrate(workspace, inputs_set(), onnx_model=LINEAR)

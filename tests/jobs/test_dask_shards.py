@@ -49,9 +49,7 @@ def tables(client: httpx.Client, resource: dict) -> object:
     return client.get(f"/calibrations/{resource['id']}/bins").json()["tables"]
 
 
-def test_what_a_killed_worker_held_is_run_by_another_and_the_tables_are_the_same(
-    cluster, client, parts, tmp_path
-) -> None:
+def test_another_worker_runs_what_a_killed_one_held(cluster, client, parts, tmp_path) -> None:
     with service_on(tmp_path) as alone:  # it runs the shards itself
         expected = tables(alone, calibrated(alone, full=True, **parts))
     first, second = cluster.add_worker(), cluster.add_worker()

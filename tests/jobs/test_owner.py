@@ -35,9 +35,7 @@ def said(lines: list[dict]) -> list[str]:
 
 
 @pytest.mark.process
-def test_one_that_waits_says_so_once_and_goes_on_when_the_owner_ends(
-    database, tmp_path, lines
-) -> None:
+def test_one_that_waits_says_so_once_and_runs_after_the_owner(database, tmp_path, lines) -> None:
     held = OwnerLock(tmp_path / "owner")
     assert held.try_acquire()
     with workspace_on(database, tmp_path) as workspace:

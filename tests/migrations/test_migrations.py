@@ -119,9 +119,7 @@ def serve_learned(url, *, served):
         connection.execute(sa.update(models.BinTable).filter_by(id=12).values(served=served))
 
 
-def test_each_step_down_and_up_keeps_the_tables_and_every_row_that_there_is_room_for(
-    empty_database_url,
-):
+def test_each_step_down_and_up_keeps_the_tables_and_every_row_with_room(empty_database_url):
     """SQLite alters a table by making it anew: nothing of it is lost on the way."""
     url, forms, steps = empty_database_url, {}, list(pairwise(REVISIONS))
     config = migration_config(url)

@@ -127,9 +127,7 @@ def test_an_event_has_one_table_per_measure_and_serves_one(database, names):
     store(database, BinTable, **names, served=False, measure="entropy")
 
 
-def test_a_file_has_a_role_and_position_once_and_is_referred_to_once(
-    database, names, evaluation_id
-):
+def test_a_file_has_a_role_and_position_once_and_one_reference(database, names, evaluation_id):
     """In a calibration, and in each of its evaluations."""
     for i, owner in enumerate((None, evaluation_id)):
         file = names | {"evaluation_id": owner}

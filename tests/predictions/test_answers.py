@@ -155,9 +155,7 @@ def check_table(document: dict, k: int, answered: list[dict]) -> None:
 
 
 @pytest.mark.parametrize("case", quick(SMOOTH, QUICK[0]), indirect=True)
-def test_a_refit_has_the_same_curve_and_formula_and_an_evaluation_judges_the_answers(
-    client, case
-) -> None:
+def test_a_refit_has_the_same_curve_and_an_evaluation_judges_the_answers(client, case) -> None:
     reference, kind, rows = case
     again = refit(client, reference, bins=4).json()
     assert again["status"] == "succeeded", again["error"]

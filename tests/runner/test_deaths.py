@@ -72,9 +72,7 @@ def model(pool, tmp_path):
 
 
 @pytest.mark.parametrize("moment", [None, Kind.LOAD, Kind.PREDICT])
-def test_a_child_killed_at_work_fails_one_request_and_an_idle_one_none(
-    pool, started, model, moment
-):
+def test_a_child_killed_at_work_fails_one_request_and_an_idle_none(pool, started, model, moment):
     if moment is not Kind.PREDICT:
         assert wait_until(lambda: len(started.pids()) == 2)  # one has the model, one is spare
         pids = started.pids()

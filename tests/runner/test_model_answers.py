@@ -134,9 +134,7 @@ def test_outputs_that_are_measures_come_back_in_answers_and_records(pool, tmp_pa
             np.testing.assert_allclose(columns[SPREAD], np.linalg.norm(x, axis=1), rtol=1e-5)
 
 
-def test_only_requested_outputs_are_computed_and_rows_where_one_is_not_finite_are_named(
-    pool, tmp_path
-):
+def test_only_requested_outputs_are_computed_and_rows_not_finite_are_named(pool, tmp_path):
     files = with_outputs(tmp_path)
     both, one, none = (
         load(pool, files, {"x": X}, scalar_outputs=names)[1] for names in (NAMES, NAMES[1:], ())

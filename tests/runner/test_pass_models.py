@@ -76,9 +76,7 @@ LAYOUTS = [
 
 
 @pytest.mark.parametrize(("model", "shape", "measure", "is_shared"), LAYOUTS)
-def test_a_value_does_not_depend_on_the_place_in_the_batch_or_the_model_is_refused(
-    pool, tmp_path, model, shape, measure, is_shared
-):
+def test_a_place_in_a_batch_changes_no_value(pool, tmp_path, model, shape, measure, is_shared):
     x, files = normal(40, *shape), save(tmp_path, model)
     if not is_shared:
         with pytest.raises(InvalidOnnxModel, match="one row"):
@@ -187,9 +185,7 @@ def noisy(*, reads="moved"):
 
 
 @pytest.mark.parametrize("measure", [None, "gradient_norm"])
-def test_a_model_whose_scores_are_drawn_at_random_needs_the_mean_of_several_runs(
-    pool, tmp_path, measure
-):
+def test_a_model_that_draws_its_scores_at_random_needs_the_mean_of_runs(pool, tmp_path, measure):
     options = {"output": {"name": "y"}, "top_k": (1,), "trial": {"inputs": normal(30, 4)}}
     plans = [] if measure is None else [PassPlan(measure, passes=4, seed=0, step=1e-3)]
     with pytest.raises(InvalidOnnxModel, match="ensemble_variance"):

@@ -61,9 +61,7 @@ def test_a_name_that_cannot_be_shown_is_refused_and_never_found(database, calibr
             assert missing.value.message.isascii()
 
 
-def test_deleting_returns_the_keys_that_nothing_else_refers_to_and_frees_the_name(
-    database, calibrations, evaluations
-):
+def test_deleting_returns_exclusive_keys_and_frees_the_name(database, calibrations, evaluations):
     own, shared = new_artifact(uuid.uuid4()), new_artifact(uuid.uuid4())
     calibration = finished_calibration(database, artifacts=[own])
     sharer = finished_calibration(database, artifacts=[shared])

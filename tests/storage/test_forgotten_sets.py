@@ -68,9 +68,7 @@ def test_a_job_that_ends_leaves_no_row_of_its_sets_unless_they_are_kept(database
     assert places(calibrations.get(row.id)) == MODEL
 
 
-def test_an_evaluation_that_ends_leaves_the_sets_of_others(
-    database, calibrations, evaluations
-) -> None:
+def test_an_ended_evaluation_leaves_the_sets_of_others(database, calibrations, evaluations) -> None:
     calibration = put(database)
     publish_next(database, calibration, keep_sets=True)
     rows = []

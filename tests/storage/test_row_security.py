@@ -147,9 +147,7 @@ def test_a_row_of_another_tenant_is_neither_added_nor_taken(database, rows) -> N
                 session.execute(statement)
 
 
-def test_changes_and_deletions_of_everything_leave_the_rows_of_other_tenants(
-    database, rows
-) -> None:
+def test_changes_and_deletions_of_all_leave_the_rows_of_other_tenants(database, rows) -> None:
     with database.session(OURS) as session:
         for table in reversed(MAY_CHANGE):
             own = len(rows[table.name].get(OURS, []))

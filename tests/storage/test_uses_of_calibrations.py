@@ -60,9 +60,7 @@ def result_after(database, first, second, row):
 
 
 @EACH_USE
-def test_a_calibration_that_has_not_succeeded_cannot_be_used(
-    database, calibrations, evaluations, use
-):
+def test_a_calibration_without_success_cannot_be_used(database, calibrations, evaluations, use):
     finished_calibration(database)
     rows = [finished_calibration(database, status=status) for status in ("failed", "cancelled")]
     for row in (*rows, queue_calibration(database)):

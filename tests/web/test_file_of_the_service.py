@@ -63,9 +63,7 @@ def test_node_answers_as_the_service(model: Path, predictions: list[dict[str, An
 
 
 @pytest.mark.slow
-def test_the_page_answers_as_the_service(
-    model: Path, predictions: list[dict[str, Any]], page_address: str
-) -> None:
+def test_the_page_answers_as_the_service(model: Path, predictions, page_address: str) -> None:
     require_browser()
 
     shown = use_page(page_address, DIGITS / "request.json", [model])

@@ -2,12 +2,11 @@
 
 import json
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from web_files import NOT_UNDER_NODE, WEB_FILES, WebFile, predict_under_node, require_node
+from web_files import NOT_UNDER_NODE, WEB_FILES, predict_under_node, require_node
 
 pytestmark = pytest.mark.slow
 
@@ -22,9 +21,7 @@ def test_every_file_is_answered(answers_under_node: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in WEB_FILES if name not in NOT_UNDER_NODE])
-def test_node_answers_as_this_machine(
-    name: str, file_of: Callable[[str], WebFile], answers_under_node: Answers
-) -> None:
+def test_node_answers_as_this_machine(name: str, file_of, answers_under_node: Answers) -> None:
     file_of(name).check(answers_under_node[name])
 
 
@@ -46,9 +43,7 @@ def test_a_row_that_is_not_finite_is_told_apart(name: str, answers_under_node: A
 
 
 @pytest.mark.parametrize("chosen", ["sklearn, logistic"], indirect=True)
-def test_the_command_writes_the_answers(
-    chosen: tuple[WebFile, Path, list[Path]], answers_under_node: Answers
-) -> None:
+def test_the_command_writes_the_answers(chosen, answers_under_node: Answers) -> None:
     _, rows, model = chosen
 
     assert predict_under_node(rows, model) == answers_under_node["sklearn, logistic"]
@@ -62,9 +57,7 @@ WRONG_ROWS = [
 
 @pytest.mark.parametrize("chosen", ["interpolated"], indirect=True)
 @pytest.mark.parametrize(("rows", "complaint"), WRONG_ROWS)
-def test_rows_that_do_not_fit_are_refused(
-    chosen: tuple[WebFile, Path, list[Path]], rows: Any, complaint: str, tmp_path: Path
-) -> None:
+def test_rows_that_do_not_fit_are_refused(chosen, rows, complaint: str, tmp_path: Path) -> None:
     require_node()
     path = tmp_path / "other_rows.json"
     path.write_text(json.dumps(rows), encoding="utf-8")

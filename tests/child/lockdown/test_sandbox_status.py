@@ -28,9 +28,7 @@ def kernel_without_landlock(monkeypatch):
 
 
 @pytest.mark.parametrize("is_allowed", [False, True])
-def test_without_landlock_models_run_where_that_is_allowed(
-    tmp_path, kernel_without_landlock, is_allowed
-):
+def test_without_landlock_models_run_if_allowed(tmp_path, kernel_without_landlock, is_allowed):
     options = {"start_child": kernel_without_landlock, "allow_unsandboxed": is_allowed}
     with service_on(tmp_path, **options) as client:
         made = calibrate(client, **DIGITS_PARTS, config=quick_config())

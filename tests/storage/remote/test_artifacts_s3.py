@@ -145,9 +145,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_store_that_does_not_let_the_service_in_ends_the_start(
-    tmp_path, faulty, lead_to_s3, mistake
-):
+def test_a_store_that_keeps_the_service_out_ends_the_start(tmp_path, faulty, lead_to_s3, mistake):
     variables, word = MISTAKES[mistake]
     put_sqlite_file(f"sqlite:///{tmp_path / 'howsure.sqlite3'}")
     lead_to_s3(faulty.port, **variables)

@@ -5,9 +5,7 @@ from object_stores import BUCKET, Answer, FaultyS3
 from running_service import DIGITS_PARTS, calibrate, calibrated, service_on
 
 
-def test_a_store_that_is_away_is_503_and_what_is_loaded_predicts(
-    s3_server, s3_folder, tmp_path, lead_to_s3
-) -> None:
+def test_a_store_that_is_away_stops_no_model(s3_server, s3_folder, tmp_path, lead_to_s3) -> None:
     with FaultyS3(s3_server.port) as faulty:
         lead_to_s3(faulty.port)
         url = f"s3://{BUCKET}/{s3_folder}"

@@ -67,9 +67,7 @@ def test_the_share_of_accepted_answers_comes_first(page, comparison) -> None:
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_nothing_is_better_or_worse_than_a_calibration_with_warnings(
-    client, visitor, same_sets, order
-) -> None:
+def test_calibrations_with_warnings_are_not_judged(client, visitor, same_sets, order) -> None:
     names = ("bad", same_sets["bad"])[::order]
     (compared,) = comparison_of(client, *names)["comparisons"]
     assert {event["undecided"] for event in compared["events"].values()} == {"warnings"}
@@ -124,9 +122,7 @@ def test_the_losses_shown_are_those_of_the_differences(client, visitor, page, sa
 @pytest.mark.parametrize(
     ("names", "seen"), [(NAMES, "the same"), (("fine", "fine-flat"), "clearly worse")]
 )
-def test_each_difference_has_its_verdict(
-    client, visitor, comparison, same_sets, names, seen
-) -> None:
+def test_each_difference_has_a_verdict(client, visitor, comparison, same_sets, names, seen) -> None:
     text = page_of(visitor, *names)
     words = dict(
         re.findall(

@@ -69,9 +69,7 @@ def test_a_promised_rate_is_written_as_it_was_entered(rate: float) -> None:
 
 
 @pytest.mark.parametrize("coverage", ["35", "97"])
-def test_the_proposed_error_rate_is_the_one_in_the_field_and_passes(
-    visitor, calibration, coverage
-) -> None:
+def test_the_proposed_error_rate_is_in_the_field_and_passes(visitor, calibration, coverage) -> None:
     page = visitor.open(address(calibration, by="coverage", coverage=coverage)).text
     links = [str(a["href"]) for tag, a in elements(page) if tag == "a" and "by=risk" in str(a)]
     (proposed,) = [link for link in links if "coverage" not in link]
@@ -137,9 +135,7 @@ def test_the_form_activates_and_withdraws_an_operating_point(client, visitor, un
     assert withdraw(visitor, undecided).status_code == CONFLICT
 
 
-def test_a_long_reason_in_any_letters_and_a_rate_are_kept_as_they_are(
-    client, visitor, undecided
-) -> None:
+def test_a_long_reason_in_any_letters_and_a_rate_are_kept(client, visitor, undecided) -> None:
     visitor.open(address(undecided, by="risk", risk=15.549, failing=7))
     reason = "\N{CUNEIFORM SIGN A}" * 2000
     assert save(visitor, undecided, reason=reason).status_code == SEE_OTHER
@@ -163,9 +159,7 @@ TYPED = [
 
 
 @pytest.mark.parametrize(("choice", "fields", "label"), TYPED)
-def test_errors_are_shown_above_the_form_and_keep_what_was_typed(
-    client, visitor, calibration, choice, fields, label
-) -> None:
+def test_errors_keep_what_was_typed(client, visitor, calibration, choice, fields, label) -> None:
     visitor.open(address(calibration, **choice))
     answer = save(visitor, calibration, **fields)
     assert answer.status_code == UNPROCESSABLE
@@ -207,9 +201,7 @@ def test_an_address_with_names_of_the_api_is_not_understood(visitor, calibration
 
 
 @pytest.mark.parametrize("name", ["rare-errors", "wrong-labels", "contradicted", "shifted"])
-def test_reasons_against_a_calibration_are_told_first_and_must_be_confirmed(
-    client, visitor, shelf, name
-) -> None:
+def test_reasons_against_a_calibration_must_be_confirmed(client, visitor, shelf, name) -> None:
     """On all tabs, in comparisons, and in the decision."""
     is_fit = name == "rare-errors"
     for tab in TABS if name in ("rare-errors", "contradicted") else ("operating-point",):

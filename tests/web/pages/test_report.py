@@ -35,9 +35,7 @@ def figure(page: str) -> str:
     return next(address for address in links if address.endswith(".svg"))
 
 
-def test_the_report_begins_with_the_summary_then_findings_then_figures(
-    client, visitor, shelf
-) -> None:
+def test_the_report_begins_with_summary_findings_and_figures(client, visitor, shelf) -> None:
     shelf("wrong-labels")
     report = client.get("/report", params={"calibration": "wrong-labels"}).json()
     text = html.unescape(visitor.open("/report?calibration=wrong-labels").text)
@@ -52,9 +50,7 @@ def test_the_report_begins_with_the_summary_then_findings_then_figures(
     assert opened == [" open"] + [""] * (len(codes) - 1)
 
 
-def test_the_report_names_the_active_operating_point_and_who_decided(
-    client, visitor, shelf
-) -> None:
+def test_the_report_names_the_operating_point_and_who_decided(client, visitor, shelf) -> None:
     """The page, the saved file, the Markdown and the JSON; no longer after it was withdrawn."""
     made = refit(client, shelf("logits")["id"], bins=4).json()
     address = f"/report?calibration={made['id']}"

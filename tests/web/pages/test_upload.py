@@ -93,9 +93,7 @@ def test_a_refused_cancellation_is_a_page(visitor, shelf) -> None:
 
 
 @pytest.mark.process
-def test_a_further_set_is_cancelled_by_its_button_whatever_its_name(
-    tmp_path, calibrated_digits
-) -> None:
+def test_a_further_set_of_any_name_is_cancelled_by_its_button(tmp_path, calibrated_digits) -> None:
     name = "a month later? 50 % <b>"
     shutil.copytree(calibrated_digits.folder, tmp_path, dirs_exist_ok=True)
     with keyed_service(tmp_path, first=False, workers=0) as service:
