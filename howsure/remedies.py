@@ -11,15 +11,15 @@ from howsure.remedy_texts import (
     ONE_BIN,
     ONE_PROBABILITY,
     REMEDIES,
+    REMEDIES_BY_FIGURE,
     REMEDIES_OF_FURTHER_SETS,
     REMEDIES_OF_OUTPUTS,
     REMEDIES_OF_PAIRS,
-    REPEATED,
     Remedy,
 )
 
 # Options that a remedy adds to the command, in place of those of the calibration.
-REPLACED = ("preprocessing", "class_map", "classes", "evaluation")
+REPLACED = ("preprocessing", "class_map", "classes", "evaluation", "decision_threshold")
 MOST_NAMES = 20  # of classes that are written out
 # Below it the labels of a usable classifier are probably not all that is wrong.
 LOW_ACCURACY = 0.7
@@ -101,10 +101,11 @@ def _offset(figures: Mapping[str, Any]) -> dict[str, Any]:
 def _remedy(
     code: str, figures: Mapping[str, Any], config: Mapping[str, Any], data: Mapping[str, Any]
 ) -> Remedy:
-    if code == "few-samples-for-bins" and figures.get("bins") == 1:
+    if (code, figures.get("bins")) == ("few-samples-for-bins", 1):
         return ONE_BIN
-    if code == "duplicate-samples" and "times" in figures:
-        return REPEATED
+    for figure, remedy in REMEDIES_BY_FIGURE.get(code, {}).items():
+        if figure in figures:
+            return remedy
     if code in ("inputs-not-scaled", "inputs-scaled-twice"):
         return _rescaled(code, figures)
     if code == "wrong-preprocessing":

@@ -130,8 +130,22 @@ NAMED_LABELS = (
 )
 ONE_PROBABILITY = "If the one column of probabilities is that of class 0, send 1 minus it instead."
 ONE_BIN = Remedy("Add labelled samples.")  # fewer bins are impossible
-# Equal rows of such a set may be different samples, so one of each is too few.
-REPEATED = Remedy("Undo what repeated the set, so that each sample is in it once; calibrate again.")
+# By a figure that only some findings of a code have.
+REMEDIES_BY_FIGURE: Mapping[str, Mapping[str, Remedy]] = {
+    # Equal rows of such a set may be different samples, so one of each is too few.
+    "duplicate-samples": {
+        "times": Remedy(
+            "Undo what repeated the set, so that each sample is in it once; calibrate again."
+        )
+    },
+    "classes-not-predicted": {
+        "threshold": Remedy(
+            "Use the probability of class 1, or set the threshold that the model was tuned for, or "
+            "1 / (1 + c) where a missed event costs c false alarms. To begin with:",
+            "{calibrate} --decision-threshold {threshold:.2g}",
+        )
+    },
+}
 # For calibrations of uploaded outputs: there is no model to export again.
 REMEDIES_OF_OUTPUTS: Mapping[str, Remedy] = {
     "softmax-twice": Remedy(

@@ -78,6 +78,23 @@ def test_a_mean_of_several_models_follows_from_it(client) -> None:
     assert passes[-1]["accuracy"]["1"] == pytest.approx(made["accuracy"]["1"])
 
 
+def test_a_model_of_rare_events_is_not_warned_of(client) -> None:
+    """Its labels are drawn from its probabilities; the remedy's threshold has the event named."""
+    logit = RNG.normal(-4.0, 1.2, 4000)
+    outputs = {"logits": np.stack([0 * logit, np.minimum(logit, -0.5)], axis=1)}
+    part = npz(labels=(RNG.random(4000) < expit(outputs["logits"][:, 1])).astype(int), **outputs)
+    config = {"name": "rare-events", "strict": True}
+    (notice,) = calibrated(client, config, calibration=part)["findings"]
+    assert (notice["code"], notice["level"]) == ("classes-not-predicted", "notice")
+    assert notice["figures"]["largest"] == pytest.approx(expit(-0.5))
+    summary = client.get("/report", params={"calibration": "rare-events"}).json()["summary"]
+    assert summary["status"] != "warned"
+    decided = config | {"decision_threshold": notice["figures"]["threshold"]}
+    made = calibrated(client, decided, calibration=part)
+    assert made["findings"] == []
+    assert made["accuracy"]["1"] < 0.9
+
+
 def outputs_of(kind: str) -> dict[str, np.ndarray]:
     """Return rows whose P(class 1) is a number of tenths, also the threshold exactly."""
     positive = (np.arange(600) % 9 + 1).astype(np.float32) / 10

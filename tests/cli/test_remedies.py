@@ -21,7 +21,7 @@ PIXELS = {"scale": 1.0, "mean": [0.5] * 3, "std": [0.25] * 3, "channels_reversed
 GREY = {"mean": [0.5], "std": [0.25], "axis": 1, "factor": 1.0}
 BGR = {"preprocessing": {"colour": "bgr", "scale": 1.0}}
 FILES = {"files": {"calibration": "-my set.csv", "evaluation": "my eval.csv", "model": ["a", "b"]}}
-OPTIONS = {"options": ["name", "folds", "preprocessing"]}
+OPTIONS = {"options": ["name", "folds", "preprocessing", "decision_threshold"]}
 NAMED = {"class_map": CLASS_MAP}
 # Cases beside all findings in all kinds of sets: finding, its figures, and the calibration.
 CASES = [
@@ -43,6 +43,7 @@ CASES = [
     ("wrong-preprocessing", {"inverted": True, "largest": 1.0}, {"format": "npz"}, {}),
     ("wrong-preprocessing", {"transposed": True}, {}, BGR),
     ("wrong-preprocessing", {"transposed": True}, {"format": "npz"}, BGR),
+    ("classes-not-predicted", {"threshold": 0.03125}, OPTIONS, {"decision_threshold": 0.5}),
     ("accuracy-differs", {}, FILES | OPTIONS, {"name": "digits", "folds": 2, "bins": 5}),
     ("unknown", {}, {}, {}),
 ]

@@ -12,7 +12,6 @@ from howsure.statistics.records.records import Records
 CHANCE_LEVEL = 0.01  # level of the test that the accuracy is above chance
 POWER_LEVEL = 1e-3  # largest probability that a model as good as it claims fails this test
 ENOUGH_SAMPLES = 500
-BINARY = 2  # classes
 
 
 def accuracy_near_chance(evidence: RecordedSet) -> Finding | None:
@@ -35,9 +34,8 @@ def accuracy_near_chance(evidence: RecordedSet) -> Finding | None:
     if _is_near(evidence, at_random):
         guess = "a random guess. Labels and inputs may belong to other rows, or the inputs may "
         guess += "differ from the training data."
-        if evidence.n_classes == BINARY and bdtr(
-            evidence.n_hits, evidence.records.n_samples, 0.5
-        ) < (CHANCE_LEVEL):
+        below = bdtr(evidence.n_hits, evidence.records.n_samples, 0.5) < CHANCE_LEVEL
+        if evidence.is_binary and below:
             guess = "a random guess but below it: with the two classes exchanged it would be "
             guess += (
                 f"{percent(1.0 - evidence.accuracy)}. Check their order, in labels and outputs."
@@ -55,9 +53,8 @@ def _knows_more(evidence: RecordedSet) -> bool:
 
     Where labels belong to other rows, answers of one class are equally often right.
     """
-    records = evidence.records
-    rows = records.top_classes[:, 0] == evidence.class_counts.argmax()
-    hits, group = records.hits(1)[rows], records.group
+    rows = evidence.predicted == evidence.class_counts.argmax()
+    hits, group = (evidence.labels == evidence.predicted)[rows], evidence.records.group
     if hits.all() or not hits.any():
         return False
     uncertainty = -evidence.confidence[rows].astype(np.float32)

@@ -1,7 +1,7 @@
 """Findings on classes: without a label, never predicted, or too few samples for the bins."""
 
 import numpy as np
-from scipy.special import pdtrc
+from scipy.special import expit, pdtrc
 
 from howsure.statistics.arrays import Classes
 from howsure.statistics.bins.fit import LEAST_SAMPLES_PER_BIN, candidate_bins
@@ -62,16 +62,19 @@ def classes_not_predicted(evidence: RecordedSet) -> Finding | None:
     ``(1 - a/2)^n_c``. The sum over classes bounds the mean number of such classes, and a Poisson
     variable of that mean must reach the observed number at most one time in 1,000. Small sets, many
     classes and a model near chance therefore give no finding. All samples must be recorded, because
-    the first ones may omit classes. Half of the labelled classes or more give a warning.
+    the first ones may omit classes. Half of the labelled classes or more give a warning, but of
+    two classes: the rare one of a good model may never be the more probable one.
     """
     if not evidence.is_whole:
         return None
-    counts = np.bincount(evidence.predicted, minlength=evidence.n_classes)
+    counts = np.bincount(evidence.records.top_classes[:, 0], minlength=evidence.n_classes)
     labelled = evidence.class_counts > 0
     never = np.flatnonzero(labelled & (counts == 0))
     chances = (1.0 - evidence.accuracy / 2.0) ** evidence.class_counts[labelled]
     if never.size == 0 or pdtrc(never.size - 1, float(chances.sum())) > LEVEL:
         return None
+    if evidence.is_binary:
+        return _never_of_two(evidence, int(never[0]))
     n_labelled = int(labelled.sum())
     return finding(
         "classes-not-predicted",
@@ -84,6 +87,26 @@ def classes_not_predicted(evidence: RecordedSet) -> Finding | None:
         labelled_classes=n_labelled,
         samples_of_them=int(evidence.class_counts[never].sum()),
         samples=evidence.n_samples,
+    )
+
+
+def _never_of_two(evidence: RecordedSet, never: int) -> Finding:
+    """Return the notice that one class of two is never predicted, with a threshold to start at."""
+    most = float(expit(-evidence.log_odds.min()))
+    n_labels, n = int(evidence.class_counts[never]), evidence.n_samples
+    start = min(n_labels / n, most)
+    return finding(
+        "classes-not-predicted",
+        "notice",
+        "Class {never_predicted} is never predicted in {samples:,} samples, {samples_of_them:,} of "
+        "which have this label: the model's probability of it is at most {largest:percent}. What "
+        "such a model tells is the probability of class 1; `decision_threshold` says from which "
+        "one on class 1 is predicted.",
+        never_predicted=never,
+        largest=most,
+        threshold=start if never else 1.0 - start,
+        samples_of_them=n_labels,
+        samples=n,
     )
 
 

@@ -97,6 +97,7 @@ Source: TypeAlias = Literal["inputs", "logits", "probabilities", "pairs"]
 
 
 LEAST_OUTPUT_CLASSES = 3
+BINARY = 2  # classes
 
 
 @dataclass(frozen=True)
@@ -224,24 +225,35 @@ class RecordedSet(LabelCounts):
         return self.records.label.astype(np.int64)
 
     @cached_property
+    def log_odds(self) -> Floats:
+        """The log-odds of the predicted classes; of two, negative only by a decision threshold."""
+        return self.records.top_log_odds[:, 0].astype(np.float64)
+
+    @cached_property
     def predicted(self) -> Labels:
-        """The predicted classes of the recorded samples."""
-        return self.records.top_classes[:, 0].astype(np.int64)
+        """The most probable classes of the recorded samples, whatever the decision threshold is."""
+        first = self.records.top_classes[:, 0].astype(np.int64)
+        return np.where(self.is_binary & (self.log_odds < 0.0), 1 - first, first)
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether the model has two classes."""
+        return self.n_classes == BINARY and self.records.has_classes
 
     @cached_property
     def n_hits(self) -> int:
-        """Number of recorded samples whose predicted class is the label."""
+        """Number of recorded samples whose most probable class is the label."""
         return int(np.count_nonzero(self.labels == self.predicted))
 
     @property
     def accuracy(self) -> float:
-        """Share of recorded samples whose predicted class is the label."""
+        """Share of recorded samples whose most probable class is the label."""
         return self.n_hits / self.records.n_samples
 
     @cached_property
     def confidence(self) -> Floats:
         """The model's largest probability for each recorded sample."""
-        return np.asarray(expit(self.records.top_log_odds[:, 0].astype(np.float64)))
+        return np.asarray(expit(np.abs(self.log_odds) if self.is_binary else self.log_odds))
 
     @cached_property
     def copies(self) -> NDArray[np.int64] | None:

@@ -18,6 +18,8 @@ def sets():
     kept = ~np.isin(labels, [3, 7])
     yield "labels missing", (logits[kept], labels[kept]), {}
     yield "class never named", (logits - 60.0 * (np.arange(10) == 6), labels), {}
+    rare = np.stack([np.zeros(400), -1.0 - np.logaddexp(0.0, -two[:, 0])], axis=1)
+    yield "rare event", (rare, (two[:, 0] > 4.5).astype(int)), {}
     yield "no errors", (logits, logits.argmax(axis=1)), {}
     evaluation = records_of(logits[500:], rng.permutation(labels[500:]))
     yield "another set", (logits[:500], labels[:500]), {"evaluation": evaluation}
