@@ -51,10 +51,10 @@ def other(tmp_path_factory) -> Iterator[httpx.Client]:
         yield client
 
 
-@pytest.mark.parametrize(
-    "config",
-    quick({json.dumps(config): config for config in CONFIGS}, *map(json.dumps, CONFIGS[:2])),
-)
+BY_TEXT = {json.dumps(config): config for config in CONFIGS}
+
+
+@pytest.mark.parametrize("config", quick(BY_TEXT, *map(json.dumps, CONFIGS[:2])))
 def test_another_service_answers_alike(client, other, config: dict) -> None:
     made = calibrated(client, {"name": "there"} | config, **DIGITS_PARTS)
     document = exported(client, made["id"])
@@ -67,10 +67,8 @@ def test_another_service_answers_alike(client, other, config: dict) -> None:
     pixels = [*inputs.tolist(), *(inputs[:10] * 255.0).tolist()]
     assert answers(other, there["id"], inputs=pixels) == answers(client, made["id"], inputs=pixels)
     again = exported(other, there["id"])
-    assert (again["content_sha256"], again["tables"]) == (
-        document["content_sha256"],
-        document["tables"],
-    )
+    for name in ("content_sha256", "tables"):
+        assert again[name] == document[name]
     assert (there["serve"], there["accuracy"]) == (made["serve"], made["accuracy"])
     for name in ("top_k", "classes", "selective", "ood", "lookup", "interval"):
         assert there["config"][name] == made["config"][name]
@@ -114,11 +112,10 @@ DROPOUT = {"measures": ["dropout_variance"], "dropout": {"passes": 4}}
 ENSEMBLE = {"measures": ["ensemble_variance"]}
 
 
-@pytest.mark.parametrize(
-    ("models", "config", "location"),
-    [(["hidden_dropout_cnn.onnx"], DROPOUT, "serve.1"), (MEMBERS, ENSEMBLE, "model.members")],
-    ids=["passes", "members"],
-)
+PLANS = [(["hidden_dropout_cnn.onnx"], DROPOUT, "serve.1"), (MEMBERS, ENSEMBLE, "model.members")]
+
+
+@pytest.mark.parametrize(("models", "config", "location"), PLANS, ids=["passes", "members"])
 def test_plans_of_passes_and_members_belong_to_it(client, models, config, location) -> None:
     """The plan fixes the masks of passes: another plan would be another measure."""
     sets = labelled_sets()
@@ -155,9 +152,9 @@ def test_names_and_versions(client, original) -> None:
 
 def test_without_samples_nothing_is_judged(client, original) -> None:
     there = imported(client, exported(client, original["id"]), name="bare")
-    report, theirs = (
-        client.get("/report", params={"calibration": one["id"]}).json() for one in (there, original)
-    )
+    both = {"calibration": [there["id"], original["id"]]}
+    comparison = client.get("/report", params=both).json()
+    report, theirs = comparison["calibrations"]
     assert report["warnings"] == there["warnings"] != []
     for k, event in report["events"].items():
         assert event["accuracy"] == theirs["events"][k]["accuracy"]
@@ -168,12 +165,9 @@ def test_without_samples_nothing_is_judged(client, original) -> None:
         assert {row["nll"]["value"] for row in event["comparison"]} == {None}
     assert report["model_scores"] == {}
     assert report["provenance"]["data"]["imported"]["id"] == original["id"]
-    both = {"calibration": [there["id"], original["id"]]}
-    assert client.get("/report", params=both).json()["comparisons"][0]["to_decide"] is None
-    for answer in (
-        refit(client, there["id"], bins=5),
-        evaluate(client, there["id"], "later", digits("evaluation.npz")),
-    ):
+    assert comparison["comparisons"][0]["to_decide"] is None
+    later = evaluate(client, there["id"], "later", digits("evaluation.npz"))
+    for answer in (refit(client, there["id"], bins=5), later):
         assert answer.status_code == httpx.codes.CONFLICT
         assert "bare@1" in answer.json()["detail"]
 

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bins_documents import answers
 from page_visitor import text_of
 from running_service import calibrated, evaluate, npz
 
@@ -54,19 +53,6 @@ def test_the_accuracy_is_one_number_and_that_of_the_traffic(client, weighted) ->
     assert f"({lower} to {upper}, weighted)" in text_of(forms["html"].text)
     assert f"{figure['value']:.4f}" in forms["markdown"].text
     assert f"{plain:.4f}" not in forms["markdown"].text
-
-
-def test_a_tested_error_rate_holds_for_the_traffic(client, weighted) -> None:
-    report = client.get(f"/report?calibration={weighted['id']}").json()
-    risk = report["events"]["1"]["figures"]["risk"]
-    logits, labels = (part[:4000] for part in draw(4, SHARES, 20_000))
-    rows = answers(client, weighted["id"], logits=logits.tolist())
-    accepted = np.array([row["top1"]["uncertainty"] for row in rows]) <= risk["threshold"]
-    wrong = logits.argmax(axis=1) != labels
-    assert wrong[accepted].mean() < 0.2
-    assert accepted.mean() == pytest.approx(risk["coverage"], abs=0.03)
-    assert risk["interval"][0] < wrong[accepted].mean() < risk["interval"][1]
-    assert risk["n_errors"] / risk["n_accepted"] < risk["interval"][0], "of samples, not of traffic"
 
 
 def test_a_preview_and_a_further_set_give_rates_of_the_traffic(client, weighted) -> None:

@@ -1,7 +1,10 @@
 """What an active operating point accepts of further sets."""
 
+from typing import Any
+
 import numpy as np
 import pytest
+from bins_documents import answers
 from report_scenarios import activate, of_outputs, outputs, send_set, withdraw
 
 
@@ -10,22 +13,23 @@ from report_scenarios import activate, of_outputs, outputs, send_set, withdraw
 def test_an_active_operating_point_is_counted_on_further_sets(client, is_first, choice) -> None:
     """Activated before the set or after it. A share promises nothing, so it disproves nothing."""
     name = f"later-{is_first}-{'-'.join(choice)}"
-    wrong = 0.0 if "max_risk" in choice else 1 / 8
-    calibrated_on = outputs(1000, seed=33, wrong=wrong)
-    made = of_outputs(calibrated_on, selective=[{"max_risk": 0.001}])(client, name)
+    known = outputs(1000, seed=33, wrong=0.0 if "max_risk" in choice else 1 / 8)
+    made = of_outputs(known, selective=[{"max_risk": 0.001}])(client, name)
     arrays = outputs(600, seed=34, wrong=1 / 8)
     if is_first:
         assert activate(client, made["id"], **choice)["warnings"] == []
     send_set(client, name, "december", arrays)
     if not is_first:
         activate(client, made["id"], **choice)
-    logits = arrays["logits"]
-    body = {"calibration": name, "logits": logits.tolist()}
-    answers = client.post("/predict", json=body).json()["predictions"]
-    accepted = np.array([one["abstain"]["automatic"] is False for one in answers])
-    n_errors = (logits.argmax(axis=1) != arrays["labels"])[accepted].sum()
-    report = client.get("/report", params={"calibration": name}).json()
-    event = report["evaluations"][0]["events"]["1"]
+    rows = answers(client, name, logits=arrays["logits"].tolist())
+    accepted = np.array([row["abstain"]["automatic"] is False for row in rows])
+    n_errors = (arrays["logits"].argmax(axis=1) != arrays["labels"])[accepted].sum()
+
+    def judged() -> dict[str, Any]:
+        report = client.get("/report", params={"calibration": name}).json()
+        return report["evaluations"][0]["events"]["1"]
+
+    event = judged()
     if "max_risk" in choice:
         (counts,) = event["accepted"]
         assert (event["disproves"], event["unpromised"]) == (True, None)
@@ -37,8 +41,7 @@ def test_an_active_operating_point_is_counted_on_further_sets(client, is_first, 
     assert counts["target"].items() >= choice.items()
     assert counts["risk_interval"][0] < counts["risk"] < counts["risk_interval"][1]
     withdraw(client, name)
-    report = client.get("/report", params={"calibration": name}).json()
-    event = report["evaluations"][0]["events"]["1"]
+    event = judged()
     assert (event["accepted"], event["unpromised"]) == ([], None)
 
 

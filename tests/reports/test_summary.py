@@ -1,8 +1,9 @@
 """The summary of a report: its status, and sentences that follow from its numbers."""
 
-import copy
 import json
 from typing import Any
+
+from bins_documents import changed, put
 
 from service.http.openapi.examples import FOLDER
 from service.reports.summary import summarise
@@ -15,18 +16,6 @@ RISK = f"{EVENT}.figures.risk"
 ERROR = f"{EVENT}.figures.calibration_error.served"
 DATA = "provenance.data"
 Changes = dict[str, Any]
-
-
-def changed(changes: Changes) -> dict[str, Any]:
-    """Return the example with other values at these places."""
-    report = copy.deepcopy(EXAMPLE)
-    for place, value in changes.items():
-        *parts, last = place.split(".")
-        part = report
-        for name in parts:
-            part = part[name]
-        part[last] = value
-    return report
 
 
 def unproven(*missing: int | None, out_of_reach: tuple[bool, bool] = (False, False)) -> Changes:
@@ -189,7 +178,7 @@ def test_the_status_and_sentences_follow_from_the_numbers(golden) -> None:
     known = {EXAMPLE["summary"]["headline"], *EXAMPLE["summary"]["sentences"]}
     texts = []
     for case, changes in CASES.items():
-        summary = summarise(changed(changes))
+        summary = summarise(changed(EXAMPLE, put(changes), sign=False))
         lines = [summary["headline"], *(f"- {sentence}" for sentence in summary["sentences"])]
         new = ["…" if line.removeprefix("- ") in known else line for line in lines]
         kept = [line for at, line in enumerate(new) if line != "…" or new[at - 1 : at] != ["…"]]

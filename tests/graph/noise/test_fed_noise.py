@@ -38,10 +38,9 @@ DROPOUT = partial(expose_dropout, rate=None)
 
 
 def model_of(*nodes, dtype=np.float32, n_classes=6, width=6, **options):
-    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    ends = {"inputs": [value("x", ("N", width), kind)]}
-    ends["outputs"] = [value("y", ("N", n_classes), kind)]
-    return make_model(list(nodes), **ends, **options)
+    options["element_type"] = kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    inputs = [value("x", ("N", width), kind)]
+    return make_model(nodes, inputs=inputs, shape=("N", n_classes), **options)
 
 
 def fed(model, *noise, rows=ROWS, expose=DROPOUT, **options):

@@ -52,27 +52,19 @@ def make_model(
     nodes, *, inputs=None, outputs=None, initializers=(), opset=17, ir_version=8, **others
 ):
     """Return a model of the nodes; by default from ``x`` to ``y``, both float (N, ?)."""
-    graph = helper.make_graph(
-        nodes,
-        "graph",
-        [value("x")] if inputs is None else inputs,
-        [value("y")] if outputs is None else outputs,
-        list(initializers),
-    )
+    own = {"shape": others.pop("shape", ("N", None))}
+    own["element_type"] = others.pop("element_type", FLOAT)
+    inputs = [value("x", **own)] if inputs is None else inputs
+    outputs = [value("y", **own)] if outputs is None else outputs
+    graph = helper.make_graph(nodes, "graph", inputs, outputs, list(initializers))
     imports = [helper.make_opsetid("", opset), helper.make_opsetid("ai.onnx.ml", 1)]
     imports += others.pop("opset_imports", [])
     return helper.make_model(graph, opset_imports=imports, ir_version=ir_version, **others)
 
 
-def passthrough(*, opset=17, element_type=FLOAT, shape=("N", None), **others):
+def passthrough(**options):
     """Return a model whose output is its input: the scores are what a test feeds."""
-    return make_model(
-        [node("Identity", ["x"], ["y"])],
-        inputs=[value("x", shape, element_type)],
-        outputs=[value("y", shape, element_type)],
-        opset=opset,
-        **others,
-    )
+    return make_model([node("Identity", ["x"], ["y"])], **options)
 
 
 def function_call(body, given, made, *, functions=(), opset=17):
@@ -143,9 +135,8 @@ def serve(model, feeds, *, top_k=(1, 5), trial=None, run=None, scalars=(), **opt
     onnx.checker.check_model(graph)
     outputs = (run or run_session)(graph, feeds)
     assert all(key.startswith(PREFIX) for key in outputs)
-    return Served(
-        description, choice, {key.removeprefix(PREFIX): array for key, array in outputs.items()}
-    )
+    own = {key.removeprefix(PREFIX): array for key, array in outputs.items()}
+    return Served(description, choice, own)
 
 
 def reference(logits, top_k=(1, 5)):
@@ -178,20 +169,16 @@ def _tail(ranked, k):
 
 def ending(*nodes, shape=("N", None), element_type=FLOAT, **others):
     """Return a model of one Identity to the logits ``z``, and then the nodes, the last making y."""
-    return make_model(
-        [node("Identity", ["x"], ["z"]), *nodes],
-        outputs=[value("y", shape, element_type)],
-        **others,
-    )
+    outputs = [value("y", shape, element_type)]
+    return make_model([node("Identity", ["x"], ["z"]), *nodes], outputs=outputs, **others)
 
 
 def assert_reads_logits(served, logits, tensor):
     assert (served.choice.kind, served.choice.tensor) == ("logits", tensor)
     expected = reference(logits)[2]
     for column in MEASURES:
-        np.testing.assert_allclose(
-            served[column], expected[column], rtol=1e-4, atol=1e-37, err_msg=column
-        )
+        tolerance = {"rtol": 1e-4, "atol": 1e-37, "err_msg": column}
+        np.testing.assert_allclose(served[column], expected[column], **tolerance)
 
 
 def external(name, shape, offset, length=None, *, location="w.data", element_type=1):
@@ -212,10 +199,8 @@ def dropout(given, made, ratio, *, opset=17, outputs=1, training=False):
         attributes = {} if ratio is None else {"ratio": ratio}
         return [node("Dropout", [given], names, **attributes)]
     inputs, nodes = [given, "", ""], []
-    for place, end, number, kind in (
-        (1, "ratio", ratio, FLOAT),
-        (2, "training", training or None, 9),
-    ):
+    ends = ((1, "ratio", ratio, FLOAT), (2, "training", training or None, TensorProto.BOOL))
+    for place, end, number, kind in ends:
         if number is not None:
             inputs[place] = f"{made}_{end}"
             tensor = helper.make_tensor("v", kind, [], [number])

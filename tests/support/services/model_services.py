@@ -10,6 +10,7 @@ import httpx
 import numpy as np
 import onnx
 import pytest
+from bins_documents import answers
 from graph_models import node, run_session, value
 from numpy.typing import NDArray
 from running_service import DIGITS, calibrate, calibrated, npz
@@ -45,10 +46,7 @@ def calibrate_models(
 
 def predictions(client: httpx.Client, calibration: str, rows: NDArray[Any]) -> list[dict[str, Any]]:
     """Return what /predict answers."""
-    answer = client.post("/predict", json={"calibration": calibration, "inputs": rows.tolist()})
-    assert answer.status_code == httpx.codes.OK, answer.text
-    found: list[dict[str, Any]] = answer.json()["predictions"]
-    return found
+    return answers(client, calibration, inputs=rows.tolist())
 
 
 def uncertainties(found: list[dict[str, Any]]) -> NDArray[np.float64]:
