@@ -32,7 +32,7 @@ class AcceptedSamples:
 
 
 def count_accepted(
-    uncertainty: Uncertainty, hits: Hits, threshold: float, design: SampleDesign | None = None
+    uncertainty: Uncertainty, hits: Hits, threshold: float, design: SampleDesign
 ) -> AcceptedSamples:
     """Count the samples with ``U <= threshold``, compared as float32, as in predictions.
 
@@ -41,13 +41,13 @@ def count_accepted(
     uncertainty : ndarray of float32, shape (n_samples,)
     hits : ndarray of bool, shape (n_samples,)
     threshold : float
-    design : SampleDesign, optional
+    design : SampleDesign
     """
     accepted = uncertainty <= np.float32(threshold)
     return AcceptedSamples(
         n_samples=uncertainty.size,
         n_accepted=int(np.count_nonzero(accepted)),
         n_errors=int(np.count_nonzero(accepted & ~hits)),
-        coverage=mean_of(accepted, None if design is None else design.weights),
-        effective=effective_share(~hits[accepted], None if design is None else design.at(accepted)),
+        coverage=mean_of(accepted, design.weights(hits.size)),
+        effective=effective_share(~hits[accepted], design.take(accepted)),
     )

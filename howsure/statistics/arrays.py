@@ -24,14 +24,20 @@ TieKeys: TypeAlias = NDArray[np.uint32]
 TWO_DIMENSIONS = 2
 
 
-def mean_of(values: ArrayLike, weights: Floats | None = None) -> float:
-    """Return the mean, weighted if there are weights.
+def mean_over(values: NDArray[np.floating] | Hits, weights: Floats) -> Floats:
+    """Return the weighted mean over the first axis; where all weights are equal, the plain one."""
+    if (weights == weights[0]).all():
+        return np.asarray(np.mean(values, axis=0, dtype=np.float64))
+    return np.asarray((weights / weights.sum()) @ values.astype(np.float64, copy=False))
+
+
+def mean_of(values: ArrayLike, weights: Floats) -> float:
+    """Return the weighted mean.
 
     Rounding must not put the share of samples that are all hits above 1: its entropy is infinite.
     """
     numbers = np.asarray(values, dtype=np.float64)
-    mean = np.average(numbers, weights=weights)
-    return float(np.clip(mean, numbers.min(), numbers.max()))
+    return float(np.clip(mean_over(numbers, weights), numbers.min(), numbers.max()))
 
 
 def as_scores(values: ArrayLike, *, name: str = "logits") -> Logits:

@@ -125,7 +125,7 @@ def _cells(
         last = start if end is None else end
         rows = slice(int(ranked.ends[start]) if start >= 0 else 0, int(ranked.ends[last]))
         hits = ranked.hits[rows] if last > start else ranked.hits[:0]
-        found = effective_share(hits, None if design is None else design.at(rows))
+        found = effective_share(hits, design.take(rows))
         count, n_hits = hits.size, int(np.count_nonzero(hits))
         plain = n_hits / count if count else None
         is_missing = target is not None and end is None

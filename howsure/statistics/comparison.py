@@ -6,7 +6,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from howsure.statistics.arrays import Floats
+from howsure.statistics.arrays import Floats, mean_over
+from howsure.statistics.bins.design import ALIKE, SampleDesign
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.fit.cross_validation import FoldScore, predict_with_table
 from howsure.statistics.records.records import Int32s, Records
@@ -27,7 +28,7 @@ class PairedDifference:
         Sample standard deviation of the differences divided by the square root of their number;
         None for a single pair.
     pairs : int
-        Number of folds or samples with both values.
+        Number of folds or samples with both values; of groups, if samples have them.
     """
 
     mean: float
@@ -41,11 +42,11 @@ class PairedDifference:
 
 
 def paired_differences(
-    one: Mapping[str, Values], other: Mapping[str, Values], *, weights: Floats | None = None
+    one: Mapping[str, Values], other: Mapping[str, Values], design: SampleDesign = ALIKE
 ) -> dict[str, PairedDifference]:
     """Return the differences ``one - other`` by name, leaving out those without a finite mean."""
     with np.errstate(invalid="ignore"):  # both infinite: undefined, and left out
-        found = {name: paired_difference(one[name], other[name], weights) for name in one}
+        found = {name: paired_difference(one[name], other[name], design) for name in one}
     return {
         name: difference
         for name, difference in found.items()
@@ -54,12 +55,13 @@ def paired_differences(
 
 
 def paired_difference(
-    one: Values, other: Values, weights: Floats | None = None
+    one: Values, other: Values, design: SampleDesign = ALIKE
 ) -> PairedDifference | None:
     """Return the mean of ``one - other`` with its standard error; None if no pair has both.
 
-    With ``weights`` of samples, which are arrays without None, the mean is weighted and the
-    standard error is that of a ratio (Cochran 1977, section 6.4).
+    Samples of a ``design`` are arrays without None. The mean is then weighted, and the standard
+    error is that of a ratio of sums over groups (Cochran 1977, section 6.4; Kish 1965, section
+    6.3).
 
     Raises
     ------
@@ -72,16 +74,18 @@ def paired_difference(
     differences = one - other
     if differences.size == 0:
         return None
-    error = None
-    if weights is not None:
-        shares = weights / weights.sum()
-        mean = float(shares @ differences)
+    weights, error = design.weights(differences.size), None
+    mean = float(mean_over(differences, weights))
+    if design.is_plain:
         if differences.size > 1:
-            error = float(np.sqrt(np.square(shares * (differences - mean)).sum()))
+            error = float(differences.std(ddof=1) / np.sqrt(differences.size))
         return PairedDifference(mean, error, differences.size)
-    if differences.size > 1:
-        error = float(differences.std(ddof=1) / np.sqrt(differences.size))
-    return PairedDifference(float(differences.mean()), error, differences.size)
+    influence = weights * (differences - mean) / weights.sum()
+    of_groups = np.bincount(design.groups(differences.size), influence)
+    pairs = of_groups.size
+    if pairs > 1:
+        error = float(np.sqrt(np.square(of_groups).sum() * pairs / (pairs - 1)))
+    return PairedDifference(mean, error, pairs)
 
 
 COMPARED = ("nll", "brier")
@@ -164,9 +168,7 @@ def compare_on_samples(k: int, first: Served, second: Served) -> Comparison:
     """
     if not np.array_equal(first.records.label, second.records.label):
         raise ValueError("records must be of the same samples: their labels differ")
-    differences = paired_differences(
-        _losses(k, second), _losses(k, first), weights=second.records.weight
-    )
+    differences = paired_differences(_losses(k, second), _losses(k, first), second.records.design)
     hits = [int(np.count_nonzero(one.records.hits(k))) for one in (first, second)]
     n_right, n_wrong = min(hits), second.records.n_samples - max(hits)
     return Comparison(k=k, paired=True, differences=differences, n_right=n_right, n_wrong=n_wrong)

@@ -17,13 +17,19 @@ Tests and intervals take ``(z / t_{G-1})^2`` times ``n_eff``, because few groups
 (Korn & Graubard 1998).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from howsure.statistics.arrays import Counts, Floats, Hits, Rates
-from howsure.statistics.bins.design import SampleDesign, intraclass_correlation
+from howsure.statistics.arrays import BinIndex, Counts, Floats, Hits, Rates
+from howsure.statistics.bins.design import SampleDesign
+
+LEAST_EFFECTIVE = 5.0
+
+
+class TooFewEffectiveSamples(ValueError):
+    """A bin is worth fewer than five samples, because a few large weights or groups fill it."""
 
 
 @dataclass(frozen=True)
@@ -49,101 +55,150 @@ class EffectiveShare:
 
     def in_tail(self, tail: float) -> float:
         """Return the samples for a test at level ``tail``, or an interval with such tails."""
-        groups, effective = np.array([self.n_groups]), np.array([self.n_effective])
-        return float(_in_tail(groups, effective, tail)[0])
+        return self.n_effective * float(tail_factor(np.array([self.n_groups]), tail)[0])
 
 
-def _in_tail(n_groups: Counts, n_effective: Floats, tail: float) -> Floats:
+def tail_factor(n_groups: Counts, tail: float) -> Floats:
+    """Return how much fewer samples count for tests at level ``tail``, as groups are few."""
     quantiles = stdtrit(np.maximum(n_groups - 1.0, 1.0), 1.0 - tail)
-    return np.asarray(n_effective * np.square(ndtri(1.0 - tail) / quantiles))
+    return np.asarray(np.square(ndtri(1.0 - tail) / quantiles))
 
 
 @dataclass(frozen=True, eq=False)
 class EffectiveSums:
-    """Sums over the first 1, 2, ... samples in some order, each of shape (n_samples,).
+    """Sums over sets of samples, each of shape (n_sets,).
+
+    ``m_g`` are the samples of a group in a set, ``e_g`` its events and ``w_g`` its weight.
 
     Attributes
     ----------
+    counts, events : ndarray of int64
+        Samples, and events among them.
     weights, event_weights : ndarray of float64
-        Total weight of the samples, and of the events among them.
+        Their weight.
     squares, event_squares : ndarray of float64
         The same sums of squared weights.
-    clusters : GroupSums or None
-        None if samples have no groups.
+    groups, with_event, with_other : ndarray
+        Number of groups, of those with an event, and of those with another sample.
+    group_sizes, group_events, group_weights : ndarray of float64
+        Sums of ``m_g^2``, of ``e_g^2 / m_g`` and of ``w_g^2``.
     """
 
+    counts: Counts
+    events: Counts
     weights: Floats
     event_weights: Floats
     squares: Floats
     event_squares: Floats
-    clusters: "GroupSums | None"
-
-    def shares(self, counts: Counts) -> tuple[Rates, Floats, Counts]:
-        """Return share, effective number and groups of the first ``counts`` samples, at least 1.
-
-        Parameters
-        ----------
-        counts : ndarray of int64, shape (n_counts,)
-        """
-        last = counts - 1
-        total, variance = self.weights[last], self.squares[last]
-        share = np.clip(self.event_weights[last] / total, 0.0, 1.0)
-        varies = share * (1.0 - share)
-        own = (1.0 - 2.0 * share) * self.event_squares[last] + share * share * variance
-        known = np.where(varies > 0.0, varies, 1.0) * variance
-        growth = np.maximum(np.where(varies > 0.0, own / known, 1.0), 1.0)
-        groups = counts
-        if self.clusters is not None:
-            groups, rho = self.clusters.groups[last], self.clusters.correlation(counts)
-            variance = (1.0 - rho) * variance + rho * self.clusters.weight_squares[last]
-        return share, np.minimum(total * total / (variance * growth), counts), groups
-
-    def in_tail(self, counts: Counts, tail: float) -> tuple[Rates, Floats]:
-        """Return shares, and the samples for tests at level ``tail`` or intervals' tails."""
-        share, effective, groups = self.shares(counts)
-        return share, _in_tail(groups, effective, tail)
-
-
-@dataclass(frozen=True, eq=False)
-class GroupSums:
-    """Sums over the parts of groups among the first 1, 2, ... samples, each of shape (n_samples,).
-
-    ``m_g`` are the samples of a group, ``e_g`` its events and ``w_g`` its weight.
-
-    Attributes
-    ----------
-    groups, with_event, with_other : ndarray of int64
-        Number of groups, of those with an event, and of those with another sample.
-    events : ndarray of int64
-        Number of events.
-    squares, shares, weight_squares : ndarray of float64
-        Sums of ``m_g^2``, of ``e_g^2 / m_g`` and of ``w_g^2``.
-    """
-
     groups: Counts
-    with_event: Counts
-    with_other: Counts
-    events: Counts
-    squares: Floats
-    shares: Floats
-    weight_squares: Floats
+    with_event: Counts | Floats
+    with_other: Counts | Floats
+    group_sizes: Floats
+    group_events: Floats
+    group_weights: Floats
 
-    def correlation(self, counts: Counts) -> Rates:
-        """Return the corrected intra-class correlation of the first ``counts`` samples."""
-        last = counts - 1
-        groups, events, shares = self.groups[last], self.events[last], self.shares[last]
-        between = (shares - np.square(events) / counts) / np.maximum(groups - 1, 1)
-        within = (events - shares) / np.maximum(counts - groups, 1)
-        typical = (counts - self.squares[last] / counts) / np.maximum(groups - 1, 1)
-        spread = between + (typical - 1.0) * within
-        is_known = (groups > 1) & (spread > 0.0)
-        rho = np.where(is_known, (between - within) / np.where(is_known, spread, 1.0), 1.0)
-        seen = np.minimum(self.with_event[last], self.with_other[last])
-        return np.asarray((seen * np.clip(rho, 0.0, 1.0) + 1.0) / (seen + 1.0))
+    def at(self, sets: Counts) -> "EffectiveSums":
+        """Return the sums of some of the sets."""
+        return EffectiveSums(*(getattr(self, field.name)[sets] for field in fields(self)))
+
+    @property
+    def shares(self) -> Rates:
+        """Weighted share of events, shape (n_sets,)."""
+        return np.clip(self.event_weights / self.weights, 0.0, 1.0)
+
+    @property
+    def sizes(self) -> Floats:
+        """Independent samples that tell the share as precisely, shape (n_sets,)."""
+        share = self.shares
+        varies = share * (1.0 - share)
+        own = (1.0 - 2.0 * share) * self.event_squares + share * share * self.squares
+        known = np.where(varies > 0.0, varies, 1.0) * self.squares
+        growth = np.maximum(np.where(varies > 0.0, own / known, 1.0), 1.0)
+        rho = self._correlation()
+        variance = (1.0 - rho) * self.squares + rho * self.group_weights
+        return np.minimum(np.square(self.weights) / (variance * growth), self.counts)
+
+    def _correlation(self) -> Rates:
+        """Return the corrected intra-class correlation of events."""
+        rho = _correlation(
+            self.counts, self.groups, self.events, self.events, self.group_events, self.group_sizes
+        )
+        seen = np.minimum(self.with_event, self.with_other)
+        return np.asarray((seen * rho + 1.0) / (seen + 1.0))
 
 
-def effective_sums(events: Hits, design: SampleDesign) -> EffectiveSums:
-    """Return the sums of samples in their order.
+def _correlation(
+    n: Counts,
+    groups: Counts,
+    total: Counts | Floats,
+    squares: Counts | Floats,
+    between: Floats,
+    sizes: Floats,
+) -> Rates:
+    """Return the intra-class correlation of values by analysis of variance, from 0 to 1.
+
+    Donner 1986, section 2. If values do not vary, nothing is known of it, and it is 1: each group
+    then counts as one sample.
+
+    Parameters
+    ----------
+    n, groups : ndarray of int64
+        Samples and their groups, at least one.
+    total, squares, between, sizes : ndarray of float64
+        Sums of the values, of their squares, of the squared sum of each group by its size, and of
+        the squared sizes of groups.
+    """
+    mean_square = (between - np.square(total) / n) / np.maximum(groups - 1, 1)
+    within = (squares - between) / np.maximum(n - groups, 1)
+    typical = (n - sizes / n) / np.maximum(groups - 1, 1)
+    spread = mean_square + (typical - 1.0) * within
+    is_known = (groups > 1) & (spread > 0.0)
+    rho = np.where(is_known, (mean_square - within) / np.where(is_known, spread, 1.0), 1.0)
+    return np.clip(rho, 0.0, 1.0)
+
+
+def sums_by_set(sets: BinIndex, events: Hits, n_sets: int, design: SampleDesign) -> EffectiveSums:
+    """Return the sums of several sets of samples.
+
+    Parameters
+    ----------
+    sets : ndarray of int64, shape (n_samples,)
+        The set of each sample.
+    events : ndarray of bool, shape (n_samples,)
+    n_sets : int
+    design : SampleDesign
+    """
+    weights, groups = design.weights(events.size), design.groups(events.size)
+    n_groups = int(groups.max(initial=-1)) + 1
+    # A cell is the part of a group in one set.
+    cells, cell_of = np.unique(sets * n_groups + groups, return_inverse=True)
+    set_of_cell = cells // max(n_groups, 1)
+    sizes, wrong = np.bincount(cell_of), np.bincount(cell_of, events)
+
+    def of_sets(values: Floats | Hits) -> Floats:
+        return np.asarray(np.bincount(sets, values, n_sets), dtype=np.float64)
+
+    def of_cells(values: Floats | Hits) -> Floats:
+        return np.asarray(np.bincount(set_of_cell, values, n_sets), dtype=np.float64)
+
+    return EffectiveSums(
+        counts=np.bincount(sets, minlength=n_sets),
+        events=np.bincount(sets[events], minlength=n_sets),
+        weights=of_sets(weights),
+        event_weights=of_sets(weights * events),
+        squares=of_sets(np.square(weights)),
+        event_squares=of_sets(np.square(weights) * events),
+        groups=np.bincount(set_of_cell, minlength=n_sets),
+        with_event=of_cells(wrong > 0.0),
+        with_other=of_cells(wrong < sizes),
+        group_sizes=of_cells(np.square(sizes)),
+        group_events=of_cells(np.square(wrong) / sizes),
+        group_weights=of_cells(np.square(np.bincount(cell_of, weights))),
+    )
+
+
+def sums_of_first(events: Hits, design: SampleDesign) -> EffectiveSums:
+    """Return the sums over the first 1, 2, ... samples in their order.
 
     Parameters
     ----------
@@ -151,55 +206,52 @@ def effective_sums(events: Hits, design: SampleDesign) -> EffectiveSums:
         At least one.
     design : SampleDesign
     """
-    # Only ratios matter; of equal weights every sum is then a count, without rounding.
-    weights = np.ones(events.size)
-    if design.weights is not None:
-        weights = design.weights / design.weights[0]
-    return EffectiveSums(
-        weights=np.cumsum(weights),
-        event_weights=np.cumsum(weights * events),
-        squares=np.cumsum(np.square(weights)),
-        event_squares=np.cumsum(np.square(weights) * events),
-        clusters=None if design.groups is None else _group_sums(events, design.groups, weights),
-    )
-
-
-def _group_sums(events: Hits, codes: Counts, weights: Floats) -> GroupSums:
-    order = np.argsort(codes, kind="stable")
-    is_first = np.ones(len(order), np.bool_)
-    is_first[1:] = codes[order[1:]] != codes[order[:-1]]
-    first = np.flatnonzero(is_first)[np.cumsum(is_first) - 1]
+    weights, groups = design.weights(events.size), design.groups(events.size)
+    order = np.argsort(groups, kind="stable")
+    first = np.searchsorted(groups[order], groups[order])
 
     def earlier(values: Floats | Hits) -> Floats:
         """Return the sum over the samples of the same group before each sample."""
         before = np.concatenate([[0.0], np.cumsum(values[order])])[:-1]
-        found = np.empty(len(order))
-        found[order] = before - before[first]
-        return found
+        sums = np.empty(len(order))
+        sums[order] = before - before[first]
+        return sums
 
-    size, hits, weight = earlier(np.ones(len(order))), earlier(events), earlier(weights)
-    shares = np.square(hits + events) / (size + 1.0) - np.square(hits) / np.maximum(size, 1.0)
-    return GroupSums(
-        groups=np.cumsum(size == 0.0),
-        with_event=np.cumsum(events & (hits == 0.0)),
-        with_other=np.cumsum(~events & (hits == size)),
+    size, wrong, weight = earlier(np.ones(len(order))), earlier(events), earlier(weights)
+    group_events = np.square(wrong + events) / (size + 1.0) - np.square(wrong) / np.maximum(size, 1)
+    return EffectiveSums(
+        counts=np.arange(1, events.size + 1),
         events=np.cumsum(events),
-        squares=np.cumsum(2.0 * size + 1.0),
-        shares=np.cumsum(shares),
-        weight_squares=np.cumsum(weights * (2.0 * weight + weights)),
+        weights=np.cumsum(weights),
+        event_weights=np.cumsum(weights * events),
+        squares=np.cumsum(np.square(weights)),
+        event_squares=np.cumsum(np.square(weights) * events),
+        groups=np.cumsum(size == 0.0),
+        with_event=np.cumsum(events & (wrong == 0.0)),
+        with_other=np.cumsum(~events & (wrong == size)),
+        group_sizes=np.cumsum(2.0 * size + 1.0),
+        group_events=np.cumsum(group_events),
+        group_weights=np.cumsum(weights * (2.0 * weight + weights)),
     )
 
 
-def effective_share(events: Hits, design: SampleDesign | None) -> EffectiveShare | None:
+def effective_share(events: Hits, design: SampleDesign) -> EffectiveShare | None:
     """Return the share of events.
 
     None if there are no samples, or they have neither weights nor groups.
     """
-    if design is None or events.size == 0:
+    if design.is_plain or events.size == 0:
         return None
-    share, effective, groups = effective_sums(events, design).shares(np.array([events.size]))
-    weighted = design.weights is not None
-    return EffectiveShare(float(share[0]), float(effective[0]), int(groups[0]), weighted)
+    sums = sums_by_set(np.zeros(events.size, np.int64), events, 1, design)
+    share, size, n_groups = sums.shares[0], sums.sizes[0], sums.groups[0]
+    return EffectiveShare(float(share), float(size), int(n_groups), design.weight is not None)
+
+
+def effective_weights(events: Hits, design: SampleDesign) -> Floats:
+    """Return the weights of samples, scaled so that they sum to the effective samples."""
+    whole, weights = effective_share(events, design), design.weights(events.size)
+    size = events.size if whole is None else whole.n_effective
+    return np.asarray(weights * (size / weights.sum()))
 
 
 def effective_size(ranks: Floats, design: SampleDesign) -> float:
@@ -213,12 +265,86 @@ def effective_size(ranks: Floats, design: SampleDesign) -> float:
     ranks : ndarray of float64, shape (n_samples,)
     design : SampleDesign
     """
-    weights = np.ones(ranks.size) if design.weights is None else design.weights / design.weights[0]
-    variance = float(np.square(weights).sum())
-    if design.groups is not None:
-        codes, places = np.unique(design.groups, return_inverse=True)
-        found = intraclass_correlation(places, np.zeros(codes.size, np.int64), ranks)
-        rho = (codes.size * found + 1.0) / (codes.size + 1.0)
-        together = float(np.square(np.bincount(places, weights)).sum())
-        variance = (1.0 - rho) * variance + rho * together
+    weights, groups = design.weights(ranks.size), design.groups(ranks.size)
+    sizes, values = np.bincount(groups), ranks - ranks.mean()
+    n, n_groups, total = np.array([values.size, sizes.size, values.sum()])
+    between = np.square(np.bincount(groups, values)) @ (1.0 / sizes)
+    squares = np.square(sizes.astype(np.float64)).sum()
+    rho = _correlation(n, n_groups, total, values @ values, between, squares)
+    rho = (n_groups * rho + 1.0) / (n_groups + 1.0)
+    together = np.square(np.bincount(groups, weights)).sum()
+    variance = (1.0 - rho) * np.square(weights).sum() + rho * together
     return float(weights.sum() ** 2 / variance)
+
+
+@dataclass(frozen=True, eq=False)
+class EffectiveBins:
+    """What the samples of each bin are worth.
+
+    Attributes
+    ----------
+    hit_rates : ndarray of float64, shape (n_bins,)
+        Weighted.
+    counts : ndarray of float64, shape (n_bins,)
+        Effective samples: at most the count of the bin.
+    shares : ndarray of float64, shape (n_bins,)
+        Share of the total weight in each bin.
+    size : float
+        Effective samples of the whole set.
+    """
+
+    hit_rates: Rates
+    counts: Floats
+    shares: Rates
+    size: float
+
+    @property
+    def hits(self) -> Floats:
+        """Effective hits, shape (n_bins,)."""
+        return self.hit_rates * self.counts
+
+
+def effective_bins(
+    bins: BinIndex, hits: Hits, n_bins: int, design: SampleDesign
+) -> EffectiveBins | None:
+    """Return what the samples of each bin are worth; None if they count alike.
+
+    Parameters
+    ----------
+    bins : ndarray of int64, shape (n_samples,)
+        The bin of each sample; every bin holds at least one.
+    hits : ndarray of bool, shape (n_samples,)
+    n_bins : int
+    design : SampleDesign
+    """
+    whole = effective_share(hits, design)
+    if whole is None:
+        return None
+    sums = sums_by_set(bins, hits, n_bins, design)
+    return EffectiveBins(
+        sums.shares, sums.sizes, sums.weights / sums.weights.sum(), whole.n_effective
+    )
+
+
+def check_effective(
+    effective: EffectiveBins, counts: Counts, *, measure: str, design: SampleDesign
+) -> None:
+    """Refuse a table with a bin that is worth fewer than five samples.
+
+    Raises
+    ------
+    TooFewEffectiveSamples
+        Naming the first such bin.
+    """
+    few = effective.counts < LEAST_EFFECTIVE
+    if not few.any():
+        return
+    place = int(np.argmax(few))
+    of = f" of {measure}" if measure else ""
+    cause = "weights" if design.group is None else "groups and weights"
+    cause = "groups" if design.weight is None else cause
+    raise TooFewEffectiveSamples(
+        f"expected {cause} that leave each bin at least {LEAST_EFFECTIVE:g} effective samples, got "
+        f"{effective.counts[place]:.2g} in bin {place}{of}, which holds {counts[place]}; set "
+        'config.bins to fewer bins or "auto", send more samples, or cap the largest weights'
+    )

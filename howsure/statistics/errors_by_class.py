@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howsure.statistics.arrays import BinIndex, Hits, Rates
-from howsure.statistics.bins.design import SampleDesign, joined
+from howsure.statistics.bins.design import ALIKE, SampleDesign, joined
 from howsure.statistics.bins.intervals import clopper_pearson, proportion_interval
 from howsure.statistics.effective import effective_share
 from howsure.statistics.ranking import RankedSamples, rank_samples
@@ -60,7 +60,7 @@ def errors_by_class(
     answers: BinIndex,
     accepted: NDArray[np.bool_],
     level: float,
-    design: SampleDesign | None = None,
+    design: SampleDesign = ALIKE,
 ) -> tuple[ClassErrors, ...]:
     """Return the classes with the largest shares of errors among accepted samples, at most five.
 
@@ -75,10 +75,9 @@ def errors_by_class(
     accepted : ndarray of bool, shape (n_samples,)
     level : float
         Of the intervals.
-    design : SampleDesign, optional
+    design : SampleDesign
     """
-    kept = None if design is None else design.at(accepted)
-    labels, answers = labels[accepted], answers[accepted]
+    labels, answers, kept = labels[accepted], answers[accepted], design.take(accepted)
     wrong = labels != answers
     n_classes = int(max(labels.max(initial=-1), answers.max(initial=-1))) + 1
     ends = (_lower_ends(classes, wrong, n_classes) for classes in (answers, labels))
@@ -103,13 +102,13 @@ def _lower_ends(classes: BinIndex, wrong: Hits, n_classes: int) -> Rates:
 
 
 def _class_share(
-    chosen: NDArray[np.bool_], wrong: Hits, level: float, design: SampleDesign | None
+    chosen: NDArray[np.bool_], wrong: Hits, level: float, design: SampleDesign
 ) -> ClassShare:
     events = wrong[chosen]
     n_samples, n_errors = events.size, int(np.count_nonzero(events))
     if n_samples == 0:
         return ClassShare(0, 0)
-    effective = effective_share(events, None if design is None else design.at(chosen))
+    effective = effective_share(events, design.take(chosen))
     share = n_errors / n_samples if effective is None else effective.share
     interval = proportion_interval(n_errors, n_samples, level, effective)
     return ClassShare(n_samples, n_errors, share, interval)
@@ -148,9 +147,7 @@ class LabelledSamples:
         )
         order = np.argsort(values, kind="stable")
         design = joined([part[-1] for part in found])
-        ranked = rank_samples(
-            values[order], hits[order], None if design is None else design.at(order)
-        )
+        ranked = rank_samples(values[order], hits[order], design.take(order))
         return cls(ranked, labels[order], answers[order]) if has_classes else cls(ranked)
 
     @property
@@ -158,8 +155,7 @@ class LabelledSamples:
         """Bytes of the arrays."""
         ranked, design = self.ranked, self.ranked.design
         arrays = (ranked.values, ranked.hits, ranked.ends, self.labels, self.answers)
-        own = sum(array.nbytes for array in arrays if array is not None)
-        return own + (0 if design is None else design.nbytes)
+        return design.nbytes + sum(array.nbytes for array in arrays if array is not None)
 
     def errors_by_class(self, threshold: float, level: float) -> tuple[ClassErrors, ...]:
         """Return the errors among the samples with ``U <= threshold``; of pairs none."""

@@ -160,10 +160,10 @@ def model_scores(records: Records, *, top_k: tuple[int, ...]) -> ModelScores | N
     events = [k for k in sorted({*USUAL_EVENTS, *top_k}) if k <= kept]
     log_likelihood = records.label_log_probability
     squares = 1.0 - 2.0 * np.exp(log_likelihood) + records.sum_squares
-    entropy = records.uncertainty.get("entropy")
+    entropy, weights = records.uncertainty.get("entropy"), records.weights
 
     def mean(values: Floats | Hits) -> float:
-        return mean_of(values, records.weight)
+        return mean_of(values, weights)
 
     return ModelScores(
         n_samples=records.n_samples,

@@ -7,7 +7,7 @@ import numpy as np
 
 from howsure.statistics.accepted import AcceptedSamples, count_accepted
 from howsure.statistics.arrays import Hits, Uncertainty
-from howsure.statistics.bins.design import SampleDesign
+from howsure.statistics.bins.design import ALIKE, SampleDesign
 from howsure.statistics.bins.intervals import proportion_interval
 from howsure.statistics.effective import effective_share
 from howsure.statistics.errors_by_class import ClassErrors, LabelledSamples
@@ -62,7 +62,7 @@ def consequences(
     threshold: float,
     *,
     level: float,
-    design: SampleDesign | None = None,
+    design: SampleDesign = ALIKE,
     evaluation: RankedSamples | None = None,
 ) -> Consequences:
     """Return the effect of accepting ``U <= threshold`` on labelled samples.
@@ -76,7 +76,7 @@ def consequences(
         Compared as float32, as in predictions.
     level : float
         Of the intervals, in (0, 1).
-    design : SampleDesign, optional
+    design : SampleDesign
     evaluation : RankedSamples, optional
         Other labelled samples: the effect on them is returned, too.
     """
@@ -93,7 +93,7 @@ def effect(
     hits: Hits,
     threshold: float,
     level: float,
-    design: SampleDesign | None = None,
+    design: SampleDesign,
 ) -> Effect:
     """Return the effect of accepting ``U <= threshold`` on one set, as `consequences` does."""
     found = count_accepted(uncertainty, hits, threshold, design)

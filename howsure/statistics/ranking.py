@@ -14,9 +14,9 @@ from howsure.statistics.arrays import (
     Rates,
     Uncertainty,
 )
-from howsure.statistics.bins.design import SampleDesign
+from howsure.statistics.bins.design import ALIKE, SampleDesign
 from howsure.statistics.bins.edges import UNDERFLOW, midpoints
-from howsure.statistics.effective import EffectiveSums, effective_sums
+from howsure.statistics.effective import EffectiveSums, sums_of_first, tail_factor
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,22 +33,21 @@ class RankedSamples:
         In the same order.
     ends : ndarray of int64, shape (n_blocks,)
         Number of samples up to and including each block.
-    design : SampleDesign, optional
+    design : SampleDesign
         Weights and groups in the same order. Ranks count samples in every case.
     """
 
     values: Uncertainty | Floats
     hits: Hits
     ends: Counts
-    design: SampleDesign | None = None
+    design: SampleDesign = ALIKE
 
     @cached_property
     def block_weights(self) -> tuple[Counts | Floats, Counts | Floats]:
         """Weights of the hits and of the errors in each block; their counts without weights."""
-        weights = None if self.design is None else self.design.weights
-        if weights is None:
+        if self.design.weight is None:
             return self.block_hits, self.block_errors
-        starts = np.concatenate([[0], self.ends[:-1]])
+        starts, weights = np.concatenate([[0], self.ends[:-1]]), self.design.weight
         hits = np.add.reduceat(weights * self.hits, starts)
         return hits, np.add.reduceat(weights * ~self.hits, starts)
 
@@ -114,12 +113,12 @@ class RankedSamples:
     def risk(self) -> Rates:
         """Share of errors, weighted, among the samples at or below each threshold."""
         sums = self.error_sums
-        return self.errors / self.accepted if sums is None else sums.shares(self.accepted)[0]
+        return self.errors / self.accepted if sums is None else sums.at(self.ends - 1).shares
 
     @cached_property
     def error_sums(self) -> EffectiveSums | None:
         """Sums of the errors among the first samples, if they have weights or groups."""
-        return None if self.design is None else effective_sums(~self.hits, self.design)
+        return None if self.design.is_plain else sums_of_first(~self.hits, self.design)
 
     def error_rates(self, counts: Counts, tail: float) -> tuple[Rates, Floats]:
         """Return the error rates of the first ``counts`` samples, and how many they are worth.
@@ -132,7 +131,8 @@ class RankedSamples:
             Level of a test, or probability of each tail of an interval.
         """
         if self.error_sums is not None:
-            return self.error_sums.in_tail(counts, tail)
+            sums = self.error_sums.at(counts - 1)
+            return sums.shares, sums.sizes * tail_factor(sums.groups, tail)
         worth = counts.astype(np.float64)
         return self.errors_before[counts] / worth, worth
 
@@ -162,7 +162,7 @@ class RankedSamples:
 
 
 def rank_samples(
-    values: Uncertainty | Floats, hits: Hits, design: SampleDesign | None = None
+    values: Uncertainty | Floats, hits: Hits, design: SampleDesign = ALIKE
 ) -> RankedSamples:
     """Sort samples by ascending value.
 
@@ -171,14 +171,14 @@ def rank_samples(
     values : ndarray of float32 or float64, shape (n_samples,)
         Free of NaN.
     hits : ndarray of bool, shape (n_samples,)
-    design : SampleDesign, optional
+    design : SampleDesign
     """
     order = np.argsort(values, kind="stable")
     ranked = values[order]
     is_end = np.ones(len(ranked), dtype=np.bool_)
     is_end[:-1] = ranked[1:] != ranked[:-1]
     ends = np.flatnonzero(is_end) + 1
-    return RankedSamples(ranked, hits[order], ends, None if design is None else design.at(order))
+    return RankedSamples(ranked, hits[order], ends, design.take(order))
 
 
 def merge_underflow(uncertainty: Uncertainty) -> Uncertainty:
@@ -190,7 +190,7 @@ def merge_underflow(uncertainty: Uncertainty) -> Uncertainty:
 
 
 def ranking_of(
-    uncertainty: Uncertainty, hits: Hits | None = None, design: SampleDesign | None = None
+    uncertainty: Uncertainty, hits: Hits | None = None, design: SampleDesign = ALIKE
 ) -> RankedSamples:
     """Sort samples by ascending uncertainty, to find thresholds between them.
 
@@ -202,7 +202,7 @@ def ranking_of(
         Finite, at least one.
     hits : ndarray of bool, shape (n_samples,), optional
         All true by default, for thresholds that do not depend on hits.
-    design : SampleDesign, optional
+    design : SampleDesign
     """
     given = np.ones(uncertainty.shape, np.bool_) if hits is None else hits
     return rank_samples(merge_underflow(uncertainty), given, design)

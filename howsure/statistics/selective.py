@@ -111,7 +111,7 @@ def fit_selective(ranked: RankedSamples, target: SelectiveTarget) -> SelectiveRe
         out_of_reach = missing is None and _is_out_of_reach(ranked, target)
         return SelectiveResult(target, None, None, 0, 0, missing, out_of_reach=out_of_reach)
     n_accepted = int(ranked.accepted[best])
-    design = None if ranked.design is None else ranked.design.at(slice(n_accepted))
+    design = ranked.design.take(slice(n_accepted))
     return SelectiveResult(
         target=target,
         threshold=float(ranked.thresholds[best]),

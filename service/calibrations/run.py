@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 import models
-from howsure.statistics.bins.design import TooFewEffectiveSamples
+from howsure.statistics.effective import TooFewEffectiveSamples
 from howsure.statistics.error_samples import choose_rows_to_keep, mislabelled_candidates
 from howsure.statistics.fit.calibration import fit_calibration
 from howsure.statistics.fit.result import BaselineFit, EventFit, Fit, MeasureFit

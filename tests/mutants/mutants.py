@@ -54,11 +54,9 @@ MUTANTS = (
            ("oracles/test_interval_numbers.py",)),
     Mutant("bins/prior.py", "return 0.5 if self.degenerate else self.accuracy",
            "return self.accuracy", ("statistics/bins/test_smooth.py::test_one_point",)),
-    Mutant("bins/design.py", "variances = np.bincount(bins, np.square(weights)",
-           "variances = np.bincount(bins, weights",
-           ("statistics/bins/test_design.py::test_the_posterior_follows_the_effective_samples",)),
-    Mutant("effective.py", "(seen * np.clip(rho, 0.0, 1.0) + 1.0) / (seen + 1.0)",
-           "np.clip(rho, 0.0, 1.0)",
+    Mutant("effective.py", "squares=of_sets(np.square(weights)),", "squares=of_sets(weights),",
+           ("statistics/selection/test_effective.py",)),
+    Mutant("effective.py", "(seen * rho + 1.0) / (seen + 1.0)", "rho",
            ("statistics/selection/test_effective.py::test_a_threshold_of_groups_is_by_the_book",)),
     Mutant("selective.py", "<= level\n    failures", "<= target.delta\n    failures",
            ("statistics/selection/test_selective.py",)),
@@ -79,7 +77,7 @@ MUTANTS = (
            "without = scale", ("statistics/learned/test_fit_learned.py::test_it_is_cross_fitted",)),
     Mutant("shift/gap.py", "corrected = alone +", "corrected = 0.0 * alone +",
            ("statistics/shift/test_gap.py",)),
-    Mutant("findings/scores.py", "if group is not None:", "if False:",
+    Mutant("findings/scores.py", "np.bincount(design.groups(hits.size), influence)", "influence",
            ("statistics/findings/test_scores.py::test_rows_of_one_group_count_as_one",)),
 )
 # fmt: on

@@ -70,7 +70,7 @@ def spline_precision(polynomial, spline, *, prior):
 @pytest.mark.parametrize("prior", [True, False])
 def test_spline_and_its_interval_and_weights(prior):
     x, hits = drawn()
-    found = fit_spline(x, hits, prior=prior)
+    found = fit_spline(x, hits, np.ones(len(x)), prior=prior)
     design, offset = spline_design(x), x if prior else 0 * x
     evidence, probabilities = [], []
     for scales in product(POLYNOMIAL_SCALES, SPLINE_SCALES):
@@ -102,7 +102,8 @@ def test_class_effects(scales):
     z, log_odds = rng.normal(size=(2, n_samples))
     truth = np.array([-1.0, 0.5, 1.0])[classes] + 0.5 * z * (classes == 0)
     hits = (rng.random(n_samples) < expit(log_odds + truth)).astype(float)
-    found = fit_class_effect(classes, z, log_odds, hits, n_classes=n_classes, scales=scales)
+    counts = np.ones(n_samples)
+    found = fit_class_effect(classes, z, log_odds, hits, counts, n_classes=n_classes, scales=scales)
     one_hot = np.eye(n_classes)[classes]
     has_slopes = scales[1] > 0
     design = np.column_stack([one_hot, one_hot * z[:, np.newaxis]]) if has_slopes else one_hot

@@ -68,7 +68,7 @@ def oversampled(values, rng):
 
 
 def copied(values, _):
-    return np.repeat(values[:80], 5), SampleDesign(groups=np.repeat(np.arange(80), 5))
+    return np.repeat(values[:80], 5), SampleDesign(group=np.repeat(np.arange(80), 5))
 
 
 @pytest.mark.parametrize("sample", [oversampled, copied])
@@ -96,7 +96,7 @@ def test_groups_count_as_much_as_their_values_differ(sizes, spread):
     def draw(move):
         groups = np.repeat(np.arange(60), rng.choice(sizes, 60))
         values = rng.normal(move, 1.0, groups.size) + rng.normal(0.0, spread, 60)[groups]
-        return values.astype(np.float32), SampleDesign(groups=groups)
+        return values.astype(np.float32), SampleDesign(group=groups)
 
     def p_value(move):
         (known, of_known), (further, of_further) = draw(0.0), draw(move)

@@ -10,6 +10,7 @@ from howsure.statistics.arrays import (
     Uncertainty,
     as_uncertainty,
 )
+from howsure.statistics.bins.design import ALIKE, SampleDesign
 
 UNDERFLOW = np.float32(1e-37)
 
@@ -32,7 +33,7 @@ def midpoints(lower: Uncertainty, upper: Uncertainty) -> Edges:
     return np.where(edge >= upper, lower, edge)
 
 
-def quantile_edges(uncertainty: Uncertainty, n_bins: int, weights: Floats | None = None) -> Edges:
+def quantile_edges(uncertainty: Uncertainty, n_bins: int, design: SampleDesign = ALIKE) -> Edges:
     """Return edges at the ``i / n_bins`` quantiles, midway between the samples on either side.
 
     Definition 1 of Oberman et al., with bins closed on the right. An edge *on* a sample would let
@@ -47,22 +48,22 @@ def quantile_edges(uncertainty: Uncertainty, n_bins: int, weights: Floats | None
         Finite, at least one.
     n_bins : int
         Number of bins requested, at least 1.
-    weights : ndarray of float64, shape (n_samples,), optional
-        Edges then lie where the cumulative weight first reaches ``i / n_bins`` of the total, so
-        that bins are of about equal weight.
+    design : SampleDesign
+        With weights, edges lie where the cumulative weight first reaches ``i / n_bins`` of the
+        total, so that bins are of about equal weight.
 
     Returns
     -------
     ndarray of float32, shape (n_found + 1,)
         Ascending, from ``-inf`` to ``inf``; ``1 <= n_found <= n_bins``.
     """
-    if weights is None:
+    if design.weight is None:
         values = _sorted_blocks(uncertainty)
         quantiles = np.arange(1, n_bins, dtype=np.int64) * values.size // n_bins
     else:
         order = np.argsort(uncertainty, kind="stable")
         values = _sorted_blocks(uncertainty[order])
-        quantiles = _weighted_quantiles(weights[order], n_bins)
+        quantiles = _weighted_quantiles(design.weight[order], n_bins)
     # With fewer samples than bins, no edge may lie below the smallest sample: its bin is empty.
     below = values[quantiles[quantiles > 0] - 1]
     block_ends = np.unique(np.searchsorted(values, below, side="right"))

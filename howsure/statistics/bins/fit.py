@@ -14,13 +14,14 @@ from howsure.statistics.arrays import (
     as_hits,
     as_uncertainty,
 )
-from howsure.statistics.bins.design import EffectiveBins, SampleDesign, effective_bins
+from howsure.statistics.bins.design import ALIKE, SampleDesign
 from howsure.statistics.bins.edges import assign_bins, quantile_edges
 from howsure.statistics.bins.intervals import IntervalOptions, binomial_interval
 from howsure.statistics.bins.lookup import Lookup
 from howsure.statistics.bins.prior import BetaPrior, fit_prior, posterior_mean
 from howsure.statistics.bins.smooth import fit_curve
 from howsure.statistics.bins.table import BinTable
+from howsure.statistics.effective import EffectiveBins, effective_bins, effective_weights
 
 
 @dataclass
@@ -74,7 +75,8 @@ def fit_bin_table(  # noqa: PLR0913 - each is an option of a table
     lookup: Lookup = "step",
     monotone: bool = False,
     measure: str = "",
-    design: SampleDesign | None = None,
+    design: SampleDesign = ALIKE,
+    least: float | None = None,
 ) -> BinTable:
     """Fit quantile bins and their regularised probabilities: Oberman et al., Definition 1, 6.1.
 
@@ -96,9 +98,12 @@ def fit_bin_table(  # noqa: PLR0913 - each is an option of a table
         Whether bins are pooled until probability falls with uncertainty.
     measure : str
         Name of the measure: the scale of the curve depends on it.
-    design : SampleDesign, optional
-        Weights and groups: edges, probabilities and intervals then follow what the samples of a bin
-        are worth (`howsure.statistics.bins.design`).
+    design : SampleDesign
+        Weights and groups: edges, probabilities and intervals follow what the samples of a bin are
+        worth (`howsure.statistics.effective`).
+    least : float, optional
+        The least uncertainty of the set that these samples are a part of: its sign decides the
+        scale of the curve, for all parts alike. By default they are the set.
 
     Raises
     ------
@@ -113,7 +118,7 @@ def fit_bin_table(  # noqa: PLR0913 - each is an option of a table
         raise ValueError("uncertainty must hold at least one sample")
     if n_bins < 1:
         raise ValueError(f"n_bins must be at least 1, not {n_bins}")
-    edges = quantile_edges(values, n_bins, None if design is None else design.weights)
+    edges = quantile_edges(values, n_bins, design)
     filled = _fill(values, hits, edges, design)
     prior = fit_prior(hits, prior_strength, filled.effective)
     if monotone:
@@ -141,7 +146,8 @@ def fit_bin_table(  # noqa: PLR0913 - each is an option of a table
             prior=prior,
             interval=interval,
             monotone=monotone,
-            weights=_curve_weights(design, filled.effective, values.size),
+            weights=effective_weights(hits, design),
+            least=float(values.min()) if least is None else least,
         ),
         monotone=monotone,
         interval=interval,
@@ -166,9 +172,7 @@ class _FilledBins:
         return self.effective.hits, self.effective.counts
 
 
-def _fill(
-    values: Uncertainty, hits: Hits, edges: Edges, design: SampleDesign | None
-) -> _FilledBins:
+def _fill(values: Uncertainty, hits: Hits, edges: Edges, design: SampleDesign) -> _FilledBins:
     bins, n_bins = assign_bins(values, edges), len(edges) - 1
     counts = np.bincount(bins, minlength=n_bins)
     sums = np.bincount(bins, weights=values.astype(np.float64), minlength=n_bins)
@@ -176,18 +180,8 @@ def _fill(
         counts=counts,
         hits=np.bincount(bins[hits], minlength=n_bins),
         mean_uncertainty=sums / counts,
-        effective=None if design is None else effective_bins(bins, hits, n_bins, design),
+        effective=effective_bins(bins, hits, n_bins, design),
     )
-
-
-def _curve_weights(
-    design: SampleDesign | None, effective: EffectiveBins | None, n_samples: int
-) -> Floats | None:
-    """Return the weights of samples, scaled so that they sum to the effective samples."""
-    if design is None or effective is None:
-        return None
-    weights = np.ones(n_samples) if design.weights is None else design.weights
-    return np.asarray(weights * (effective.size / weights.sum()))
 
 
 CANDIDATES = (1, 2, 5, 10, 15, 20, 30, 50, 75, 100)

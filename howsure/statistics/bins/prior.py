@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from howsure.statistics.arrays import Counts, Floats, Hits, Rates
-from howsure.statistics.bins.design import EffectiveBins
+from howsure.statistics.effective import EffectiveBins
 
 
 def odds_ratio(probability: Rates, accuracy: float) -> Rates:

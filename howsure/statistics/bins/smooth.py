@@ -18,18 +18,19 @@ SATURATED = 85.0
 TAIL = 25  # samples, or an eighth of a small set
 
 
-def certainty(uncertainty: Uncertainty, measure: str) -> Floats:
+def certainty(uncertainty: Uncertainty, measure: str, least: float) -> Floats:
     """Return ``x``, which falls as the uncertainty rises, float64 of shape (n_samples,).
 
     For ``-log`` of a mass it is the log-odds of the mass; ``learned`` is a negative log-odds
-    already. Other positive measures are transformed alike, and all others by normal scores of
-    their ranks. Samples that leave no mass to others in float32 are one unit above the next ones:
-    their own log-odds, about 85, would say only how small a float32 can be.
+    already. Other measures are transformed alike if the ``least`` value of the whole set is
+    positive, and otherwise by normal scores of their ranks. Samples that leave no mass to others in
+    float32 are one unit above the next ones: their own log-odds, about 85, would say only how small
+    a float32 can be.
     """
     values = uncertainty.astype(np.float64)
     if measure == "learned":
         return -values
-    if values.min() >= 0.0:
+    if least >= 0.0:
         values = np.maximum(values, float(UNDERFLOW))
         # -log(e^v - 1), written so that it does not overflow.
         x = np.asarray(-values - np.log(-np.expm1(-values)))
@@ -49,7 +50,8 @@ def fit_curve(
     prior: BetaPrior,
     interval: IntervalOptions,
     monotone: bool = False,
-    weights: Floats | None = None,
+    weights: Floats,
+    least: float,
 ) -> Curve:
     """Fit the curve: see `howsure.statistics.calibrators.spline`.
 
@@ -67,22 +69,18 @@ def fit_curve(
         Its level; a simultaneous level is divided by the number of knots.
     monotone : bool
         Whether the probability must not rise with the uncertainty.
-    weights : ndarray of float64, shape (n_samples,), optional
+    weights : ndarray of float64, shape (n_samples,)
         How many samples each one counts for.
+    least : float
+        Of the set that the samples are a part of: see `certainty`.
     """
     order = np.argsort(uncertainty, kind="stable")
-    values, hits = uncertainty[order], hits[order]
-    weights = None if weights is None else weights[order]
+    values, hits, weights = uncertainty[order], hits[order], weights[order]
     if prior.degenerate or values[0] == values[-1]:
         return _constant(values, hits, weights, prior, interval)
-    x = certainty(values, measure)
+    x = certainty(values, measure, least)
     places = _knots(values, x)
-    found = fit_spline(
-        x[::-1],
-        hits[::-1],
-        None if weights is None else weights[::-1],
-        prior=measure in LOG_ODDS,
-    )
+    found = fit_spline(x[::-1], hits[::-1], weights[::-1], prior=measure in LOG_ODDS)
     at = x[places]
     probability = found.probability(at)
     lower, upper = _interval(found, x, places, interval.level_of_each(len(at)))
@@ -114,13 +112,11 @@ def _interval(found: SplineFit, x: Floats, places: Counts, level: float) -> tupl
 def _constant(
     values: Uncertainty,
     hits: Hits,
-    weights: Floats | None,
+    weights: Floats,
     prior: BetaPrior,
     interval: IntervalOptions,
 ) -> Curve:
-    n_hits, count = np.array([np.count_nonzero(hits)]), np.array([hits.size])
-    if weights is not None:
-        n_hits, count = np.array([weights @ hits]), np.array([weights.sum()])
+    n_hits, count = np.array([weights @ hits]), np.array([weights.sum()])
     lower, upper = binomial_interval(n_hits, count, prior, interval)
     rate = posterior_mean(n_hits, count, prior)
     return Curve(

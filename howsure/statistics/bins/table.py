@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from howsure.statistics.arrays import Counts, Rates
-from howsure.statistics.bins.design import EffectiveBins
 from howsure.statistics.bins.intervals import IntervalOptions
 from howsure.statistics.bins.lookup import BinLookup, Lookup, LookupTable
 from howsure.statistics.bins.prior import BetaPrior, odds_ratio
+from howsure.statistics.effective import EffectiveBins
 
 __all__ = ["BinLookup", "BinTable", "Lookup"]
 

@@ -26,7 +26,7 @@ class IsotonicFit:
         return np.interp(x, self.points, self.values)
 
 
-def fit_isotonic(x: Floats, hits: Hits, weights: Floats | None = None) -> IsotonicFit:
+def fit_isotonic(x: Floats, hits: Hits, weights: Floats) -> IsotonicFit:
     """Fit the rising function of least squares: Zadrozny & Elkan 2002.
 
     Samples of equal ``x`` are one point, of their hit rate. ``weights`` say how much each sample
@@ -34,6 +34,6 @@ def fit_isotonic(x: Floats, hits: Hits, weights: Floats | None = None) -> Isoton
     """
     points, which = np.unique(x, return_inverse=True)
     counts = np.bincount(which, weights)
-    rates = np.bincount(which, hits if weights is None else hits * weights) / counts
+    rates = np.bincount(which, hits * weights) / counts
     fitted = scipy.optimize.isotonic_regression(rates, weights=counts).x
     return IsotonicFit(points, np.clip(fitted, 0.0, 1.0))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from howsure.statistics.arrays import Floats, Hits
+from howsure.statistics.arrays import Floats, Hits, mean_over
 
 PENALTY = 1e-3
 MOST_STEPS = 100
@@ -30,7 +30,7 @@ class LogisticFit:
         return np.asarray(self.intercept + features @ self.slopes, dtype=np.float64)
 
 
-def fit_logistic(features: Floats, hits: Hits, weights: Floats | None = None) -> LogisticFit:
+def fit_logistic(features: Floats, hits: Hits, weights: Floats) -> LogisticFit:
     """Fit by Newton's method with a very small ridge penalty.
 
     The penalty is half of `PENALTY` times the squared slopes of the standardised features. It has
@@ -43,19 +43,20 @@ def fit_logistic(features: Floats, hits: Hits, weights: Floats | None = None) ->
     features : ndarray of float64, shape (n_samples, n_features)
         Finite.
     hits : ndarray of bool, shape (n_samples,)
-    weights : ndarray of float64, shape (n_samples,), optional
+    weights : ndarray of float64, shape (n_samples,)
         How much each sample counts; only their ratios matter.
     """
     n_samples, n_features = features.shape
     n_hits = float(np.count_nonzero(hits))
     # Shares of the samples: they sum to their number, so that the penalty means the same.
-    counts = None if weights is None else weights * (n_samples / weights.sum())
-    if counts is not None and 0.0 < n_hits < n_samples:
+    counts = weights * (n_samples / weights.sum())
+    if 0.0 < n_hits < n_samples:
         n_hits = float(counts @ hits)
     start = float(np.log((n_hits + 0.5) / (n_samples - n_hits + 0.5)))
     if n_hits in (0.0, n_samples):
         return LogisticFit(start, np.zeros(n_features))
-    centre, scale = _standardisation(features, counts)
+    centre = mean_over(features, counts)
+    scale = np.sqrt(mean_over(np.square(features - centre), counts))
     # Not by the scale: rounding of the mean can give equal values a tiny standard deviation.
     varies = np.ptp(features, axis=0) > 0.0
     design = np.ones((n_samples, 1 + int(varies.sum())))
@@ -70,20 +71,12 @@ def fit_logistic(features: Floats, hits: Hits, weights: Floats | None = None) ->
     return LogisticFit(float(found[0] - centre @ slopes), slopes)
 
 
-def _standardisation(features: Floats, counts: Floats | None) -> tuple[Floats, Floats]:
-    if counts is None:
-        return features.mean(axis=0), features.std(axis=0)
-    shares = counts / counts.sum()
-    centre = shares @ features
-    return centre, np.sqrt(shares @ np.square(features - centre))
-
-
 def quadratic_features(x: Floats) -> Floats:
     """Return ``x`` and its square, shape (n_samples, 2)."""
     return np.stack([x, np.square(x)], axis=1)
 
 
-def fit_quadratic_logistic(x: Floats, hits: Hits, weights: Floats | None = None) -> LogisticFit:
+def fit_quadratic_logistic(x: Floats, hits: Hits, weights: Floats) -> LogisticFit:
     """Fit ``log-odds = c + a x + b x^2``; with ``b = 0`` it is Platt's scaling (Platt 1999).
 
     The parabola may turn, so the most certain samples may get lower probabilities.
@@ -97,7 +90,7 @@ def beta_features(log_mass: Floats, log_rest: Floats) -> Floats:
 
 
 def fit_beta_calibration(
-    log_mass: Floats, log_rest: Floats, hits: Hits, weights: Floats | None = None
+    log_mass: Floats, log_rest: Floats, hits: Hits, weights: Floats
 ) -> LogisticFit:
     """Fit ``log-odds = c + a log s - b log(1 - s)`` with ``a, b >= 0``: Kull et al. 2017, eq. (3).
 
@@ -115,22 +108,19 @@ def fit_beta_calibration(
 
 
 def _newton(
-    design: Floats, truth: Floats, counts: Floats | None, penalty: Floats, weights: Floats
+    design: Floats, truth: Floats, counts: Floats, penalty: Floats, weights: Floats
 ) -> Floats:
     """Minimise the penalised loss, which is convex; a step that raises it is halved."""
 
     def loss(at: Floats) -> float:
         margin = design @ at
-        losses = np.logaddexp(0.0, margin) - truth * margin
-        total = np.sum(losses) if counts is None else counts @ losses
-        return float(total + penalty @ at**2 / 2.0)
+        losses = counts * (np.logaddexp(0.0, margin) - truth * margin)
+        return float(losses.sum() + penalty @ at**2 / 2.0)
 
     now = loss(weights)
     for _ in range(MOST_STEPS):
         said = expit(design @ weights)
-        residuals, variances = said - truth, said * (1.0 - said)
-        if counts is not None:
-            residuals, variances = counts * residuals, counts * variances
+        residuals, variances = counts * (said - truth), counts * said * (1.0 - said)
         gradient = design.T @ residuals + penalty * weights
         curvature = (design * variances[:, np.newaxis]).T @ design + np.diag(penalty)
         step = np.linalg.lstsq(curvature, gradient, rcond=None)[0]

@@ -95,7 +95,7 @@ class SplineFit:
         return mean, np.sum((design @ self.covariances[pairs]) * design, axis=2)
 
 
-def fit_spline(x: Floats, hits: Hits, weights: Floats | None = None, *, prior: bool) -> SplineFit:
+def fit_spline(x: Floats, hits: Hits, counts: Floats, *, prior: bool) -> SplineFit:
     """Fit the curve.
 
     Parameters
@@ -103,12 +103,12 @@ def fit_spline(x: Floats, hits: Hits, weights: Floats | None = None, *, prior: b
     x : ndarray of float64, shape (n_samples,)
         Ascending and finite; a larger value is more certain.
     hits : ndarray of bool, shape (n_samples,)
-    weights : ndarray of float64, shape (n_samples,), optional
+    counts : ndarray of float64, shape (n_samples,)
         How many samples each one counts for.
     prior : bool
         Whether ``x`` is a log-odds of a hit, around which the curve is expected.
     """
-    points, n_hits, counts = _joined(x, hits, weights)
+    points, n_hits, counts = _joined(x, hits, counts)
     total = counts.sum()
     ranks = (np.cumsum(counts) - counts / 2.0) / total
     centre = float(points @ counts / total)
@@ -156,12 +156,11 @@ def _precisions(*, prior: bool) -> Floats:
     return found
 
 
-def _joined(x: Floats, hits: Hits, weights: Floats | None) -> tuple[Floats, Floats, Floats]:
+def _joined(x: Floats, hits: Hits, counts: Floats) -> tuple[Floats, Floats, Floats]:
     """Join neighbours, and all equal x, to at most 200 points; return their x, hits and counts.
 
     A value on two points would have two ranks: the curve at that value would be one of several.
     """
-    counts = np.ones(len(x)) if weights is None else weights
     firsts = np.flatnonzero(np.diff(x, prepend=-np.inf))  # of each distinct value
     even = np.arange(MAX_POINTS) * len(x) // MAX_POINTS
     starts = firsts[np.unique(np.searchsorted(firsts, even, side="right") - 1)]

@@ -4,7 +4,7 @@ import numpy as np
 import scipy  # its parts are imported when first used
 from numpy.typing import NDArray
 
-from howsure.statistics.arrays import Floats
+from howsure.statistics.arrays import Floats, mean_over
 from howsure.statistics.bins.edges import UNDERFLOW
 from howsure.statistics.records.records import TEMPERATURES
 
@@ -16,7 +16,7 @@ BLOCK_ROWS = 2**16
 def fit_temperature(
     log_sum_exp: NDArray[np.float32],
     label_logit: NDArray[np.float32],
-    weights: Floats | None = None,
+    weights: Floats,
 ) -> float:
     """Return the temperature of least mean ``log sum exp((z - z_(1)) / T) - (z_y - z_(1)) / T``.
 
@@ -31,20 +31,15 @@ def fit_temperature(
     log_sum_exp : ndarray of float32, shape (n_samples, 24)
     label_logit : ndarray of float32, shape (n_samples,)
         As in `Records`.
-    weights : ndarray of float64, shape (n_samples,), optional
+    weights : ndarray of float64, shape (n_samples,)
         How much each sample counts.
     """
     possible = np.isfinite(label_logit)
     if not possible.any():
         return 1.0
-    if weights is None:
-        normaliser = log_sum_exp[possible].mean(axis=0, dtype=np.float64)
-        mean_logit = float(label_logit[possible].astype(np.float64).mean())
-    else:
-        shares = weights[possible] / weights[possible].sum()
-        normaliser = shares @ log_sum_exp[possible].astype(np.float64)
-        mean_logit = float(shares @ label_logit[possible].astype(np.float64))
-    log_normaliser = _monotone(normaliser)
+    weights = weights[possible]
+    mean_logit = float(mean_over(label_logit[possible].astype(np.float64), weights))
+    log_normaliser = _monotone(mean_over(log_sum_exp[possible], weights))
 
     def loss(log_temperature: float) -> float:
         return float(

@@ -8,7 +8,7 @@ import numpy as np
 from howsure.statistics.arrays import BinIndex, Classes, Hits, Rates
 from howsure.statistics.bins.design import SampleDesign
 from howsure.statistics.bins.intervals import clopper_pearson
-from howsure.statistics.effective import effective_share
+from howsure.statistics.effective import sums_by_set, tail_factor
 from howsure.statistics.scores import Predictions
 from howsure.statistics.scores.binned_error import equal_range_bins
 
@@ -85,7 +85,6 @@ def reliability(
     predicted: Classes,
     held_out: HeldOut,
     level: float,
-    design: SampleDesign | None = None,
 ) -> Reliability:
     """Compare the probabilities of samples with their hit rates, by group.
 
@@ -101,11 +100,10 @@ def reliability(
         Origin of the samples.
     level : float
         Of each interval.
-    design : SampleDesign, optional
     """
 
     def rows(parts: BinIndex | Classes, probability: Rates) -> tuple[ReliabilityRow, ...]:
-        return _rows(parts, probability, judged.hits, level, design)
+        return _rows(parts, probability, judged.hits, level, judged.design)
 
     by_class = rows(predicted, judged.probability)
     return Reliability(
@@ -123,22 +121,19 @@ def _rows(
     probability: Rates,
     hits: Hits,
     level: float,
-    design: SampleDesign | None,
+    design: SampleDesign,
 ) -> tuple[ReliabilityRow, ...]:
     """Return the bins, ranges or classes that hold a sample, ascending."""
     found, place = np.unique(parts, return_inverse=True)
     counts = np.bincount(place)
     n_hits = np.bincount(place[hits], minlength=len(found))
-    weights = np.ones(hits.size) if design is None or design.weights is None else design.weights
+    weights = design.weights(hits.size)
     # Computed from 1 - p, which is exact next to 1.
     said = 1.0 - np.bincount(place, weights * (1.0 - probability)) / np.bincount(place, weights)
     rates, worth = n_hits / counts, counts.astype(np.float64)
-    if design is not None:
-        parted = np.split(np.argsort(place, kind="stable"), np.cumsum(counts)[:-1])
-        shares = [effective_share(hits[rows], design.at(rows)) for rows in parted]
-        rates = np.array([one.share for one in shares if one is not None])
-        tail = (1.0 - level) / 2.0
-        worth = np.array([one.in_tail(tail) for one in shares if one is not None])
+    if not design.is_plain:
+        sums = sums_by_set(place, hits, len(found), design)
+        rates, worth = sums.shares, sums.sizes * tail_factor(sums.groups, (1.0 - level) / 2.0)
     lower, upper = clopper_pearson(rates * worth, worth, level)
     columns = (found, counts, n_hits, said, rates, lower, upper)
     return tuple(

@@ -54,11 +54,11 @@ def _knows_more(evidence: RecordedSet) -> bool:
     Where labels belong to other rows, answers of one class are equally often right.
     """
     rows = evidence.predicted == evidence.class_counts.argmax()
-    hits, group = (evidence.labels == evidence.predicted)[rows], evidence.records.group
+    hits = (evidence.labels == evidence.predicted)[rows]
     if hits.all() or not hits.any():
         return False
     uncertainty = -evidence.confidence[rows].astype(np.float32)
-    auroc, error, _, _ = auroc_of(uncertainty, hits, None if group is None else group[rows])
+    auroc, error, _, _ = auroc_of(uncertainty, hits, evidence.records.design.take(rows))
     return auroc - 0.5 > ABOVE_CHANCE_Z * error
 
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from howsure.statistics.arrays import Hits, Uncertainty
+from howsure.statistics.bins.design import SampleDesign
 from howsure.statistics.findings.evidence import Finding, Level, RecordedSet, finding
 from howsure.statistics.measures import SCORE, column
 from howsure.statistics.ranking import rank_samples
@@ -107,7 +107,7 @@ def _rankings(evidence: RecordedSet) -> list[_Ranking]:
         return []
     return [
         _Ranking(
-            name, "warning" if serves else "notice", *auroc_of(uncertainty, hits, records.group)
+            name, "warning" if serves else "notice", *auroc_of(uncertainty, hits, records.design)
         )
         for name, serves in measures.items()
         if (uncertainty := records.uncertainty.get(column(name, 1))) is not None
@@ -115,7 +115,7 @@ def _rankings(evidence: RecordedSet) -> list[_Ranking]:
 
 
 def auroc_of(
-    uncertainty: Uncertainty, hits: Hits, group: NDArray[np.int64] | None
+    uncertainty: Uncertainty, hits: Hits, design: SampleDesign
 ) -> tuple[float, float, int, int]:
     """Return the AUROC of an uncertainty, a standard error that is not too small, hits and errors.
 
@@ -132,8 +132,7 @@ def auroc_of(
     below = (n_errors - np.cumsum(block_errors) + block_errors / 2.0)[block] / n_errors
     auroc = float(above[~hits].mean())
     influence = np.where(hits, (below - auroc) / n_hits, (above - auroc) / n_errors)
-    if group is not None:
-        influence = np.bincount(np.unique(group, return_inverse=True)[1], influence)
+    influence = np.bincount(design.groups(hits.size), influence)
     unrelated = (n_hits + n_errors + 1) / (12.0 * n_hits * n_errors)
     error = float(np.sqrt(max(unrelated, np.square(influence).sum())))
     return auroc, error, n_hits, n_errors

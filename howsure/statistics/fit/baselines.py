@@ -94,7 +94,7 @@ def _temperature(samples: EventSamples, rows: Rows) -> FittedBaseline:
     """Scale the logits by one temperature, the same for every event."""
     records = samples.records
     temperature = fit_temperature(
-        records.log_sum_exp[rows], records.label_logit[rows], samples.weights_at(rows)
+        records.log_sum_exp[rows], records.label_logit[rows], samples.weights[rows]
     )
 
     def predict(samples: EventSamples, rows: Rows) -> CalibratedPrediction:
@@ -114,7 +114,7 @@ def _logistic(
 
     def learn(samples: EventSamples, rows: Rows) -> FittedBaseline:
         outcome = samples.outcome
-        fitted = fit(*features(outcome, rows), outcome.holds[rows], samples.weights_at(rows))
+        fitted = fit(*features(outcome, rows), outcome.holds[rows], samples.weights[rows])
 
         def predict(samples: EventSamples, rows: Rows) -> CalibratedPrediction:
             outcome = samples.outcome
@@ -130,7 +130,7 @@ def _logistic(
 
 def _isotonic(samples: EventSamples, rows: Rows) -> FittedBaseline:
     outcome = samples.outcome
-    fitted = fit_isotonic(outcome.log_odds[rows], outcome.holds[rows], samples.weights_at(rows))
+    fitted = fit_isotonic(outcome.log_odds[rows], outcome.holds[rows], samples.weights[rows])
 
     def predict(samples: EventSamples, rows: Rows) -> CalibratedPrediction:
         outcome = samples.outcome

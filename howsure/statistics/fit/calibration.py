@@ -100,7 +100,7 @@ def _event_input(
     records: Records, evaluation: Records | None, k: int, options: FitOptions, n_classes: int
 ) -> EventInput:
     folds = stratified_folds(
-        records.hits(k), records.tie_key, n_folds=options.folds, groups=records.group
+        records.hits(k), records.tie_key, n_folds=options.folds, design=records.design
     )
     learned = None
     if LEARNED in options.measures:
@@ -125,8 +125,8 @@ def _fit_measure(event: EventInput, measure: str) -> MeasureFit:
     found = fit_scored_table(event, by_column(name), measure)
     evaluation_ece_band = None
     # Bands redraw the labels of independent samples, each of which counts as one.
-    has_design = samples.design is not None
-    if event.evaluation is not None and not has_design and event.evaluation.design is None:
+    is_plain = samples.design.is_plain
+    if event.evaluation is not None and is_plain and event.evaluation.design.is_plain:
         judging = event.evaluation.records.uncertainty[name]
         evaluation_ece_band = evaluation_band(
             found.table, uncertainty, judging, event.evaluation.hits, seed=options.seed
@@ -139,7 +139,7 @@ def _fit_measure(event: EventInput, measure: str) -> MeasureFit:
             found.table,
             uncertainty,
             event.folds,
-            observed=None if has_design else found.scores["ece_15"].mean,
+            observed=found.scores["ece_15"].mean if is_plain else None,
             seed=options.seed,
         ),
         evaluation_ece_band=evaluation_ece_band,
@@ -174,7 +174,7 @@ def _guarantee(event: EventInput, found: ScoredTable, measure: str) -> Guarantee
     if table.monotone:
         plain = replace(options, lookup="step", monotone=False)
         samples = event.samples
-        table = fit_table(uncertainty, samples.hits, "", n_bins, plain, samples.design)
+        table = fit_table(uncertainty, samples.hits, "", n_bins, plain, samples.design, least=0.0)
     measure_fixed = event.samples.k in options.serve or len(options.measures) == 1
     tried = sum(candidate.n_bins for candidate in found.candidates)
     return guarantee(
@@ -281,12 +281,11 @@ def _reliability(event: EventInput, served: MeasureFit) -> Reliability | None:
     def judge(table: BinTable, samples: EventSamples, rows: Rows, held_out: HeldOut) -> Reliability:
         uncertainty = samples.records.uncertainty[served.column][rows]
         found = reliability(
-            predict_with_table(table, uncertainty, samples.hits[rows], samples.weights_at(rows)),
+            predict_with_table(table, uncertainty, samples.hits[rows], samples.design.take(rows)),
             raw=samples.records.raw_probability(samples.k)[rows],
             predicted=samples.records.top_classes[rows, 0].astype(np.int64),
             held_out=held_out,
             level=event.options.interval.level,
-            design=None if samples.design is None else samples.design.at(rows),
         )
         return found if samples.records.has_classes else replace(found, classes=())
 
@@ -295,13 +294,14 @@ def _reliability(event: EventInput, served: MeasureFit) -> Reliability | None:
     samples, judging = event.samples, event.folds % 2 == 1
     if not judging.any():
         return None
-    uncertainty = samples.records.uncertainty[served.column][~judging]
+    uncertainty = samples.records.uncertainty[served.column]
     table = fit_table(
-        uncertainty,
+        uncertainty[~judging],
         samples.hits[~judging],
         served.measure,
         served.table.requested_bins,
         event.options,
-        None if samples.design is None else samples.design.at(~judging),
+        samples.design.take(~judging),
+        least=float(uncertainty.min()),
     )
     return judge(table, samples, np.flatnonzero(judging), "half")

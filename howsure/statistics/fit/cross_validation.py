@@ -7,10 +7,11 @@ from typing import TypeAlias
 import numpy as np
 
 from howsure.statistics.arrays import BinIndex, Floats, Hits, Uncertainty
-from howsure.statistics.bins.design import LEAST_EFFECTIVE, SampleDesign, check_effective
+from howsure.statistics.bins.design import ALIKE, SampleDesign
 from howsure.statistics.bins.edges import quantile_edges
 from howsure.statistics.bins.fit import BinCandidate, candidate_bins, choose_bins, fit_bin_table
 from howsure.statistics.bins.table import BinTable
+from howsure.statistics.effective import LEAST_EFFECTIVE, check_effective
 from howsure.statistics.fit.event_samples import ALL, EventInput, Rows
 from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.ranking import merge_underflow
@@ -183,15 +184,15 @@ def fit_scored_table(
     order = np.argsort(uncertainty, kind="stable")
     uncertainty, hits = uncertainty[order], event.samples.hits[order]
     folds = event.folds[order]
-    design = None if event.samples.design is None else event.samples.design.at(order)
+    design, least = event.samples.design.take(order), float(uncertainty[0])
 
     def table_of(n_bins: int, options: FitOptions, rows: Rows = ALL) -> BinTable:
-        of_rows = None if design is None else design.at(rows)
-        return fit_table(uncertainty[rows], hits[rows], measure, n_bins, options, of_rows)
+        return fit_table(
+            uncertainty[rows], hits[rows], measure, n_bins, options, design.take(rows), least=least
+        )
 
     def judge(table: BinTable, rows: Rows = ALL) -> Predictions:
-        weights = None if design is None else design.at(rows).weights
-        return predict_with_table(table, uncertainty[rows], hits[rows], weights)
+        return predict_with_table(table, uncertainty[rows], hits[rows], design.take(rows))
 
     def with_bins(n_bins: int, options: FitOptions) -> Fit:
         def fit(rows: BinIndex) -> Callable[[BinIndex], Predictions]:
@@ -203,28 +204,25 @@ def fit_scored_table(
     # A curve does not depend on the bins.
     trial = options if options.lookup != "smooth" else replace(options, lookup="step")
     sizes = _candidates(len(hits), options)
-    if design is not None and options.bins == "auto":
+    if options.bins == "auto" and not design.is_plain:
         sizes = _with_effective(sizes, lambda n_bins: table_of(n_bins, trial))
     tried = [_try_bins(n_bins, with_bins(n_bins, trial), folds) for n_bins in sizes]
     candidates = tuple(candidate for candidate, _ in tried)
     n_bins = choose_bins([c.n_bins for c in candidates], np.array([nll for _, nll in tried]))
     table = table_of(n_bins, options)
-    if design is not None and table.effective is not None:
+    if table.effective is not None:
         check_effective(table.effective, table.counts, measure=measure, design=design)
     scores = cross_validate(with_bins(n_bins, options), folds, judge(table))
     evaluation = event.evaluation
     return ScoredTable(
         table=table,
-        quantile_bins=len(
-            quantile_edges(uncertainty, n_bins, None if design is None else design.weights)
-        )
-        - 1,
+        quantile_bins=len(quantile_edges(uncertainty, n_bins, design)) - 1,
         scores=scores,
         evaluation=None
         if evaluation is None
         else compute_scores(
             predict_with_table(
-                table, ranking(evaluation.records), evaluation.hits, evaluation.weights
+                table, ranking(evaluation.records), evaluation.hits, evaluation.design
             )
         ),
         candidates=candidates,
@@ -242,9 +240,11 @@ def fit_table(
     measure: str,
     n_bins: int,
     options: FitOptions,
-    design: SampleDesign | None = None,
+    design: SampleDesign,
+    *,
+    least: float,
 ) -> BinTable:
-    """Fit a bin table of ``n_bins`` with the given options."""
+    """Fit a bin table of ``n_bins`` with the given options; ``least`` is that of the whole set."""
     return fit_bin_table(
         uncertainty,
         hits,
@@ -255,13 +255,14 @@ def fit_table(
         monotone=options.monotone,
         measure=measure,
         design=design,
+        least=least,
     )
 
 
 def predict_with_table(
-    table: BinTable, uncertainty: Uncertainty, hits: Hits, weights: Floats | None = None
+    table: BinTable, uncertainty: Uncertainty, hits: Hits, design: SampleDesign = ALIKE
 ) -> Predictions:
-    """Return the probabilities of a table for samples whose hits, and weights, are known.
+    """Return the probabilities of a table for samples whose hits are known.
 
     Values below float32's normal range rank as equal, because they share a bin.
     """
@@ -272,7 +273,7 @@ def predict_with_table(
         probability=found.probability,
         bins=found.bin,
         table=table,
-        weights=weights,
+        design=design,
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from howsure.statistics.arrays import BinIndex, Floats, Hits, Uncertainty, mean_of
 from howsure.statistics.bins.design import SampleDesign
 from howsure.statistics.bins.edges import UNDERFLOW
+from howsure.statistics.effective import effective_weights
 from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.fit.outcome import BinaryOutcome
 from howsure.statistics.measures import column
@@ -47,22 +48,23 @@ class EventSamples:
         return self.records.hits(self.k)
 
     @property
-    def design(self) -> SampleDesign | None:
-        """Weights and groups of the samples, if they have any."""
+    def design(self) -> SampleDesign:
+        """Weights and groups of the samples."""
         return self.records.design
 
-    @property
-    def weights(self) -> Floats | None:
-        """Sampling weights, shape (n_samples,), if the samples have any."""
-        return self.records.weight
+    @cached_property
+    def weights(self) -> Floats:
+        """Sampling weights, shape (n_samples,)."""
+        return self.records.weights
 
-    def weights_at(self, rows: Rows) -> Floats | None:
-        """Return the sampling weights at ``rows``, if the samples have any."""
-        return None if self.weights is None else self.weights[rows]
+    @cached_property
+    def counts(self) -> Floats:
+        """How many samples each one counts for in a fit: together the effective samples."""
+        return effective_weights(self.hits, self.design)
 
     def share_of_hits(self, rows: Rows = slice(None)) -> float:
-        """Return the share of hits at ``rows``, weighted if the samples have weights."""
-        return mean_of(self.hits[rows], self.weights_at(rows))
+        """Return the weighted share of hits at ``rows``."""
+        return mean_of(self.hits[rows], self.weights[rows])
 
     @property
     def mass_uncertainty(self) -> Uncertainty:

@@ -90,7 +90,7 @@ def _fit_baseline(event: EventInput, method: BaselineMethod, served: MeasureFit)
         parameters=fitted.parameters,
         difference=fold_differences(scores, served.scores),
         ece_band=None
-        if method.learns or samples.design is not None
+        if method.learns or not samples.design.is_plain
         else confidence_band(whole.probability, scores["ece_15"].pooled, seed=seed),
     )
     if event.evaluation is None:
@@ -101,9 +101,9 @@ def _fit_baseline(event: EventInput, method: BaselineMethod, served: MeasureFit)
         found,
         evaluation=evaluated,
         evaluation_difference=_evaluation_difference(judged, event.evaluation, served),
-        evaluation_ece_band=None
-        if event.evaluation.design is not None
-        else confidence_band(judged.probability, evaluated["ece_15"], seed=seed),
+        evaluation_ece_band=confidence_band(judged.probability, evaluated["ece_15"], seed=seed)
+        if event.evaluation.design.is_plain
+        else None,
     )
 
 
@@ -116,7 +116,7 @@ def _judge(
         hits=samples.hits[rows],
         probability=predicted.probability,
         log_floor=log_floor,
-        weights=samples.weights_at(rows),
+        design=samples.design.take(rows),
     )
 
 
@@ -129,7 +129,7 @@ def _fit_other_lookup(event: EventInput, served: MeasureFit, lookup: Lookup) -> 
     if event.evaluation is not None:
         judging = event.evaluation
         judged = predict_with_table(
-            found.table, ranking(judging.records), judging.hits, judging.weights
+            found.table, ranking(judging.records), judging.hits, judging.design
         )
         difference = _evaluation_difference(judged, judging, served)
     curve = found.table.curve
@@ -151,7 +151,5 @@ def _evaluation_difference(
 ) -> dict[str, PairedDifference]:
     """Return ``nll`` and ``brier`` minus those of the served table, sample by sample."""
     values = evaluation.records.uncertainty[served.column]
-    other = predict_with_table(served.table, values, evaluation.hits, evaluation.weights)
-    return paired_differences(
-        sample_losses(judged), sample_losses(other), weights=evaluation.weights
-    )
+    other = predict_with_table(served.table, values, evaluation.hits, evaluation.design)
+    return paired_differences(sample_losses(judged), sample_losses(other), evaluation.design)

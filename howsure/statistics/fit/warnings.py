@@ -21,27 +21,27 @@ def sample_warnings(n_samples: int, options: FitOptions) -> Iterator[str]:
         yield f"{_samples(n_samples)} make {n_samples} folds, not {options.folds}."
 
 
-def design_warnings(design: SampleDesign | None) -> Iterator[str]:
+def design_warnings(design: SampleDesign) -> Iterator[str]:
     """Say what weights and groups change, and which results count each sample as one."""
-    if design is None:
+    if design.is_plain:
         return
-    if design.weights is not None:
-        worth = float(np.square(design.weights.sum()) / np.square(design.weights).sum())
+    if design.weight is not None:
+        worth = float(np.square(design.weight.sum()) / np.square(design.weight).sum())
         yield (
-            f"Samples have weights: {_samples(design.weights.size)} are worth {worth:,.0f} equally "
+            f"Samples have weights: {_samples(design.weight.size)} are worth {worth:,.0f} equally "
             "weighted ones."
         )
-    if design.groups is not None:
-        n_groups = np.unique(design.groups).size
+    if design.group is not None:
+        n_groups = np.unique(design.group).size
         yield (
             f"Samples come in {n_groups:,} group{'s' * (n_groups != 1)}: no fold of "
             "cross-validation splits a group, and intervals and the test of error rates count how "
             "alike samples of a group are."
         )
     yield (
-        "Out-of-distribution thresholds, the fit of the measure learned and the scores aurc, "
-        "e_aurc, aece, amce, ece_equal_mass and l2_debiased count each sample as one, whatever its "
-        "weight or group. There is no guarantee for all bins and no consistency band."
+        "The scores aurc, e_aurc, aece, amce, ece_equal_mass and l2_debiased count each sample as "
+        "one, whatever its weight or group. There is no guarantee for all bins and no consistency "
+        "band."
     )
 
 

@@ -37,6 +37,7 @@ def fit_class_effect(
     z: Floats,
     log_odds: Floats,
     hits: Floats,
+    counts: Floats,
     *,
     n_classes: int,
     scales: tuple[float, float],
@@ -48,7 +49,8 @@ def fit_class_effect(
     classes : ndarray of int, shape (n_samples,)
     z : ndarray of float64, shape (n_samples,)
         The input of the slopes.
-    log_odds, hits : ndarray of float64, shape (n_samples,)
+    log_odds, hits, counts : ndarray of float64, shape (n_samples,)
+        Each sample counts as often as ``counts`` says.
     n_classes : int
     scales : (float, float)
         Prior standard deviations of offsets and slopes; without slopes the second is 0.
@@ -63,7 +65,7 @@ def fit_class_effect(
 
     def loss(offset: Floats, slope: Floats) -> float:
         moved = at(offset, slope)
-        likelihood = float(np.sum(np.logaddexp(0.0, moved) - hits * moved))
+        likelihood = float(np.sum(counts * (np.logaddexp(0.0, moved) - hits * moved)))
         penalties = penalty * (offset @ offset) + slope_penalty * (slope @ slope)
         return likelihood + float(penalties) / 2.0
 
@@ -74,7 +76,8 @@ def fit_class_effect(
     curvature = np.full(n_classes, penalty)
     for _ in range(MOST_STEPS):
         probability = expit(at(offset, slope))
-        residual, weight = probability - hits, probability * (1.0 - probability)
+        residual = counts * (probability - hits)
+        weight = counts * probability * (1.0 - probability)
         gradient = by_class(residual) + penalty * offset
         curvature = by_class(weight) + penalty
         step, slope_step = gradient / curvature, np.zeros(n_classes)

@@ -4,7 +4,8 @@ Stage 1 moves the log-odds of the mass after temperature scaling (Guo et al. 201
 in them and in the other measures. Stages 2 and 3 add an offset and a slope for each predicted class
 and an offset for each second class. Coefficients have normal priors, whose scales are chosen by
 marginal likelihood (Laplace's approximation: MacKay 1992). A stage is left out unless it is more
-likely by a factor of e^2, so that nothing is learned from too few samples.
+likely by a factor of e^2, so that nothing is learned from too few samples. Samples with weights or
+groups count as often as they are worth: their weights sum to the effective samples of the event.
 """
 
 from collections.abc import Sequence
@@ -138,7 +139,7 @@ def _chosen_effect(
     slopes: Sequence[float],
 ) -> tuple[tuple[float, float], ClassEffect] | None:
     """Return scales of offsets and slopes and their fit; None if they are not likely enough."""
-    without = -float(np.sum(np.logaddexp(0.0, log_odds) - problem.hits * log_odds))
+    without = -problem.loss(log_odds)
     best = None
     for scale in CLASS_SCALES:
         for slope in slopes:
@@ -148,6 +149,7 @@ def _chosen_effect(
                 problem.design[:, 1],
                 log_odds,
                 problem.hits,
+                problem.counts,
                 n_classes=n_classes,
                 scales=pair,
             )
@@ -166,7 +168,13 @@ def _fitted(samples: EventSamples, scale: Scale, n_classes: int) -> tuple[Learne
         if scales is not None:
             log_odds = problem.offset + problem.design @ weights + total
             found = fit_class_effect(
-                classes, z, log_odds, problem.hits, n_classes=n_classes, scales=scales
+                classes,
+                z,
+                log_odds,
+                problem.hits,
+                problem.counts,
+                n_classes=n_classes,
+                scales=scales,
             )
             effects[place] = found
             total = total + found.log_odds(classes, z)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from howsure.statistics.arrays import Floats
+from howsure.statistics.arrays import Floats, mean_over
 from howsure.statistics.fit.event_samples import EventSamples
 from howsure.statistics.learned.model import SATURATED_BELOW
 from howsure.statistics.learned.recorded import recorded_inputs
@@ -74,7 +74,8 @@ def standard_scale(samples: EventSamples, temperature: int) -> Scale:
     ordinary = inputs[~saturated] if n_saturated < len(inputs) else inputs
     lower, upper = ordinary.min(axis=0), ordinary.max(axis=0)
     held = np.clip(inputs, lower, upper)
-    width = held.std(axis=0)
+    centre = mean_over(held, samples.weights)
+    width = np.sqrt(mean_over(np.square(held - centre), samples.weights))
     # Not by the width: rounding of the mean can give equal values a tiny one.
     varies = np.ptp(held, axis=0) > 1e-6 * (1.0 + np.abs(held).max(axis=0))
     has_saturated = LEAST_SATURATED <= n_saturated <= len(inputs) - LEAST_SATURATED
@@ -82,7 +83,7 @@ def standard_scale(samples: EventSamples, temperature: int) -> Scale:
         temperature,
         lower,
         upper,
-        held.mean(axis=0),
+        centre,
         np.where(varies, width, 1.0),
         has_saturated,
     )
@@ -90,12 +91,13 @@ def standard_scale(samples: EventSamples, temperature: int) -> Scale:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Design, offset and hits of stage 1, and the classes of the others.
+    """Design, offset, hits and counts of stage 1, and the classes of the others.
 
     Attributes
     ----------
     design : ndarray of float64, shape (n_samples, 9)
-    offset, hits : ndarray of float64, shape (n_samples,)
+    offset, hits, counts : ndarray of float64, shape (n_samples,)
+        Each sample counts as often as ``counts`` says: `EventSamples.counts`.
     classes : tuple of two ndarray of int32, shape (n_samples,)
         The predicted class and the second one.
     slopes : ndarray of float64, shape (3, 9)
@@ -108,6 +110,7 @@ class Problem:
     design: Floats
     offset: Floats
     hits: Floats
+    counts: Floats
     classes: tuple[NDArray[np.int32], NDArray[np.int32]]
     slopes: Floats
     steepness: float
@@ -132,10 +135,15 @@ class Problem:
             design,
             -held[:, 0],
             samples.hits.astype(np.float64),
+            samples.counts,
             (top[:, 0], top[:, 1]),
             slopes,
             float(scale.upper[0] - scale.lower[0]),
         )
+
+    def loss(self, log_odds: Floats) -> float:
+        """Return the negative log-likelihood of these log-odds."""
+        return float(np.sum(self.counts * (np.logaddexp(0.0, log_odds) - self.hits * log_odds)))
 
     def without_turn(self, scale: Scale, weights: Floats) -> Scale:
         """Clip the inputs to where the log-odds fall, if they do at the centre."""
@@ -148,7 +156,8 @@ class Problem:
         turn = scale.lower + start / (start - end) * (scale.upper - scale.lower)
         if start > 0.0:
             return replace(scale, lower=turn)
-        beyond = np.mean(self.design[:, 1] > ((turn - scale.centre) / scale.width)[0])
+        is_beyond = self.design[:, 1] > ((turn - scale.centre) / scale.width)[0]
+        beyond = mean_over(is_beyond, self.counts)
         return scale if beyond > MOST_FLAT else replace(scale, upper=turn)
 
 
@@ -201,13 +210,14 @@ def fit_map(
 
     def loss(at: Floats) -> float:
         log_odds, rise = offset + design @ at, upwards(at)
-        likelihood = np.sum(np.logaddexp(0.0, log_odds) - problem.hits * log_odds)
+        likelihood = problem.loss(log_odds)
         return float(likelihood + (penalty @ at**2 + UPWARDS * rise @ rise) / 2.0)
 
     def derivatives(at: Floats) -> tuple[Floats, Floats]:
         probability, rise = expit(offset + design @ at), upwards(at)
-        gradient = design.T @ (probability - problem.hits) + penalty * at + UPWARDS * rise @ slopes
-        weights = probability * (1.0 - probability)
+        residuals = problem.counts * (probability - problem.hits)
+        gradient = design.T @ residuals + penalty * at + UPWARDS * rise @ slopes
+        weights = problem.counts * probability * (1.0 - probability)
         curvature = (design * weights[:, np.newaxis]).T @ design + np.diag(penalty)
         rising = slopes[rise > 0.0]
         return gradient, curvature + UPWARDS * rising.T @ rising

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from howsure.statistics.arrays import mean_over
 from howsure.statistics.fit.event_samples import EventSamples
 from howsure.statistics.learned.recorded import recorded_rest
 from howsure.statistics.records.records import TEMPERATURES, Records
@@ -21,8 +22,9 @@ def _of_classes(records: Records) -> int:
     possible = np.isfinite(records.label_logit)
     if not possible.any():
         return int(np.abs(TEMPERATURES - 1.0).argmin())
-    normaliser = records.log_sum_exp[possible].mean(axis=0, dtype=np.float64)
-    logit = float(records.label_logit[possible].mean(dtype=np.float64))
+    weights = records.weights[possible]
+    normaliser = mean_over(records.log_sum_exp[possible], weights)
+    logit = float(mean_over(records.label_logit[possible], weights))
     return int(np.argmin(normaliser - logit / TEMPERATURES))
 
 
@@ -36,6 +38,7 @@ def _of_event(samples: EventSamples) -> int:
 
     def loss(temperature: int) -> float:
         log_rest = np.log(recorded_rest(samples, temperature))
-        return float(np.logaddexp(0.0, sign * np.clip(log_rest, -bound, bound)).mean())
+        losses = np.logaddexp(0.0, sign * np.clip(log_rest, -bound, bound))
+        return float(mean_over(losses, samples.weights))
 
     return int(np.argmin([loss(temperature) for temperature in range(len(TEMPERATURES))]))

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howsure.statistics.arrays import BinIndex, Hits, TieKeys
+from howsure.statistics.bins.design import ALIKE, SampleDesign
 from howsure.statistics.records.records import Records
 
 KEY_BYTES = 8
@@ -61,7 +62,7 @@ def stratified_folds(
     tie_keys: TieKeys,
     *,
     n_folds: int,
-    groups: NDArray[np.int64] | None = None,
+    design: SampleDesign = ALIKE,
 ) -> BinIndex:
     """Assign samples to folds in the order of their tie keys, misses first and then hits.
 
@@ -77,17 +78,17 @@ def stratified_folds(
         Keyed hashes, which are as good as random.
     n_folds : int
         At least 2.
-    groups : ndarray of int64, shape (n_samples,), optional
-        No fold then holds part of a group; folds are as alike as groups allow, and there are no
-        more of them than groups.
+    design : SampleDesign
+        No fold holds part of a group; folds are as alike as groups allow, and there are no more of
+        them than groups.
 
     Returns
     -------
     ndarray of int64, shape (n_samples,)
         In ``[0, min(n_folds, n_samples))``, every fold in use.
     """
-    if groups is not None:
-        return _folds_of_groups(hits, tie_keys, groups, n_folds)
+    if design.group is not None:
+        return _folds_of_groups(hits, tie_keys, design.groups(hits.size), n_folds)
     dealt = np.lexsort((_scattered(tie_keys, hits), hits))
     folds = np.empty(hits.size, dtype=np.int64)
     folds[dealt] = np.arange(hits.size) % min(n_folds, max(hits.size, 1))
@@ -112,17 +113,13 @@ def _scattered(keys: TieKeys, *like: NDArray[Any]) -> TieKeys:
     return np.where(repeats > 0, (mixed & np.uint64(0xFFFFFFFF)).astype(np.uint32), keys)
 
 
-def _folds_of_groups(
-    hits: Hits, tie_keys: TieKeys, groups: NDArray[np.int64], n_folds: int
-) -> BinIndex:
+def _folds_of_groups(hits: Hits, tie_keys: TieKeys, places: BinIndex, n_folds: int) -> BinIndex:
     """Deal whole groups to folds, the largest first.
 
     Each goes to the fold where it adds least to the squared shares of misses, hits and samples.
     Groups of one size are dealt in the order of their misses and smallest tie keys, not of their
     codes.
     """
-    _, places = np.unique(groups, return_inverse=True)
-    places = places.reshape(-1)
     sizes = np.bincount(places)
     misses = np.bincount(places[~hits], minlength=len(sizes))
     keys = np.full(len(sizes), np.iinfo(np.uint32).max, np.uint32)

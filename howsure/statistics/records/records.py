@@ -165,10 +165,14 @@ class Records:
         return bool(self.top_classes.shape[1] > 1)
 
     @cached_property
-    def design(self) -> SampleDesign | None:
-        """Weights and groups of the samples, if they have any."""
-        weights, groups = self.weight, self.group
-        return None if weights is None and groups is None else SampleDesign(weights, groups)
+    def design(self) -> SampleDesign:
+        """Weights and groups of the samples."""
+        return SampleDesign(self.weight, self.group)
+
+    @property
+    def weights(self) -> Floats:
+        """Sampling weights, shape (n_samples,)."""
+        return self.design.weights(self.n_samples)
 
     def hits(self, k: int) -> Hits:
         """Return whether the label is among the ``k`` top classes, shape (n_samples,)."""

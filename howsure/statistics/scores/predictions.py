@@ -5,8 +5,8 @@ from functools import cached_property
 
 import numpy as np
 
-from howsure.statistics.arrays import BinIndex, Counts, Floats, Hits, Rates, Uncertainty
-from howsure.statistics.bins.design import SampleDesign
+from howsure.statistics.arrays import BinIndex, Counts, Floats, Hits, Rates, Uncertainty, mean_over
+from howsure.statistics.bins.design import ALIKE, SampleDesign
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.ranking import RankedSamples, rank_samples
 
@@ -17,8 +17,8 @@ class OccupiedBins:
 
     Attributes
     ----------
-    counts, hits : ndarray of int64, or float64 of weighted samples, shape (n_occupied,)
-        Samples and hits, or their weights.
+    counts, hits : ndarray of float64, shape (n_occupied,)
+        Weights of samples and hits.
     probability : ndarray of float64, shape (n_occupied,)
         Mean probability served to the samples of the bin: the bin's own, for a step table.
     """
@@ -56,8 +56,8 @@ class Predictions:
     log_floor : float
         For logarithms the probability is clipped to ``[log_floor, 1 - log_floor]``. 0 for bin
         tables, whose probabilities are never 0 or 1.
-    weights : ndarray of float64, shape (n_samples,), optional
-        Sampling weights; means are then weighted.
+    design : SampleDesign
+        Weights and groups of the samples; means are weighted.
     """
 
     uncertainty: Uncertainty | Floats
@@ -66,16 +66,16 @@ class Predictions:
     bins: BinIndex | None = None
     table: BinTable | None = None
     log_floor: float = 0.0
-    weights: Floats | None = None
+    design: SampleDesign = ALIKE
 
     def mean(self, values: Floats | Hits) -> float:
-        """Return the mean of a value over the samples, weighted if they have weights."""
-        return float(np.mean(values) if self.weights is None else self._shares @ values)
+        """Return the weighted mean of a value over the samples."""
+        return float(mean_over(values, self.weights))
 
     @cached_property
-    def _shares(self) -> Floats:
-        weights = np.ones(self.n_samples) if self.weights is None else self.weights
-        return np.asarray(weights / weights.sum())
+    def weights(self) -> Floats:
+        """Sampling weights, shape (n_samples,); sums of equal ones are counts."""
+        return self.design.weights(self.n_samples)
 
     @property
     def n_samples(self) -> int:
@@ -93,29 +93,22 @@ class Predictions:
         """
         if self.bins is None:
             raise ValueError("bins must be given for a score that needs them")
-        counts = np.bincount(self.bins)
-        kept = counts > 0
-        weights = self.weights
-        if weights is not None:
-            # Sums of equal weights are counts, without rounding.
-            weights = weights / weights[0]
-            counts = np.bincount(self.bins, weights)
-        within = None if weights is None else weights[self.hits]
-        hits = np.bincount(self.bins[self.hits], within, minlength=len(counts))
+        counts = np.bincount(self.bins, self.weights)
+        kept = counts > 0.0
+        hits = np.bincount(self.bins, self.weights * self.hits)
         # A mean of differences from one of the bin's values: the mean of equal values is then
         # exact, and so are decompositions for probabilities next to 1.
         one = np.zeros(len(counts))
         one[self.bins] = self.probability
         apart = self.probability - one[self.bins]
-        sums = np.bincount(self.bins, apart if weights is None else weights * apart)
+        sums = np.bincount(self.bins, self.weights * apart)
         probability = one[kept] + sums[kept] / counts[kept]
         return OccupiedBins(counts[kept], hits[kept], probability)
 
     @cached_property
     def by_uncertainty(self) -> RankedSamples:
         """Samples by ascending uncertainty."""
-        design = None if self.weights is None else SampleDesign(self.weights)
-        return rank_samples(self.uncertainty, self.hits, design)
+        return rank_samples(self.uncertainty, self.hits, self.design)
 
     @cached_property
     def by_confidence(self) -> RankedSamples:

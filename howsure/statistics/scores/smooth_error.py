@@ -16,9 +16,8 @@ def smooth_ece(judged: Predictions) -> float:
     absolute value is integrated. The width of the Gaussian is chosen equal to the result, which is
     unique. The grid has 2,048 cells, so values below 0.0005 are not resolved.
     """
-    residuals = judged.hits - judged.probability
-    if judged.weights is not None:
-        residuals = residuals * (judged.weights * (judged.n_samples / judged.weights.sum()))
+    shares = judged.weights * (judged.n_samples / judged.weights.sum())
+    residuals = (judged.hits - judged.probability) * shares
     residuals = _residuals(judged.probability, residuals)
     if not residuals.any():
         return 0.0

@@ -24,7 +24,7 @@ from howsure.statistics.shift.permutation import (
     ece_permutation_test,
     gap_permutation_test,
 )
-from howsure.statistics.shift.population import ALIKE, Histogram, fit_histogram, population_shift
+from howsure.statistics.shift.population import Histogram, fit_histogram, population_shift
 from howsure.statistics.shift.result import (
     OUTCOMES,
     ConfidenceCount,
@@ -100,7 +100,7 @@ def evaluate_set(  # noqa: PLR0913 - two sets, and the choices of a calibration
         outcome, sentence = shift_verdict(k, measures[served[k]], n_events=len(tables))
         events[k] = EventEvaluation(
             k=k,
-            accuracy=mean_of(further.hits(k), further.weight) if labelled else None,
+            accuracy=mean_of(further.hits(k), further.weights) if labelled else None,
             served=served[k],
             measures=measures,
             shifted=outcome != "alike",
@@ -150,19 +150,12 @@ def _judge_measure(  # noqa: PLR0913 - as above
     values, known = further.uncertainty[name], calibration.uncertainty[name]
     scores, band, p_value, gap_p, stated, right = None, None, None, None, None, None
     if deals is not None:
-        judged = predict_with_table(table, values, further.hits(k), further.weight)
+        judged = predict_with_table(table, values, further.hits(k), further.design)
         scores = compute_scores(judged)
         stated, right = judged.mean(judged.probability), judged.mean(judged.hits)
         # Permutations are of independent samples, each of which counts as one.
-        if calibration.design is not None or further.design is not None:
-            gap_p = gap_test(
-                table,
-                known,
-                calibration.hits(k),
-                judged,
-                design=further.design or ALIKE,
-                calibration_design=calibration.design or ALIKE,
-            )
+        if not (calibration.design.is_plain and further.design.is_plain):
+            gap_p = gap_test(table, known, calibration.hits(k), judged, design=calibration.design)
         else:
             band = evaluation_band(table, known, values, judged.hits, seed=seed)
             rng = np.random.default_rng(seed)
@@ -178,14 +171,16 @@ def _judge_measure(  # noqa: PLR0913 - as above
         ece_p_value=p_value,
         gap_p_value=gap_p,
         discarded={
-            level: float(np.mean(values > np.float32(threshold)))
-            for level, threshold in ood_thresholds(ranking_of(known), levels).items()
+            level: mean_of(values > np.float32(threshold), further.weights)
+            for level, threshold in ood_thresholds(
+                ranking_of(known, design=calibration.design), levels
+            ).items()
         },
         population=population_shift(
             values,
             refitted.get(name, known),
-            design=further.design or ALIKE,
-            calibration_design=calibration.design or ALIKE,
+            design=further.design,
+            calibration_design=calibration.design,
         ),
         occupancy=tuple(
             np.bincount(assign_bins(values, table.edges), minlength=table.n_bins).tolist()

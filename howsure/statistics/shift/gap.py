@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import stdtr
 
-from howsure.statistics.arrays import BinIndex, Floats, Hits, Uncertainty
+from howsure.statistics.arrays import Floats, Hits, Uncertainty
 from howsure.statistics.bins.design import SampleDesign
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.scores import Predictions
@@ -16,7 +16,6 @@ def gap_test(
     judged: Predictions,
     *,
     design: SampleDesign,
-    calibration_design: SampleDesign,
 ) -> float:
     """Return the two-sided p-value of the share of hits, if served probabilities hold on the set.
 
@@ -34,23 +33,23 @@ def gap_test(
         Uncertainties and hits of the samples that the table was fitted on.
     judged : Predictions
         By the table, of other samples.
-    design, calibration_design : SampleDesign
-        Weights and groups of the other samples and of those of the table.
+    design : SampleDesign
+        Weights and groups of the samples of the table.
     """
-    weights = _shares(design, judged.hits.size)
+    weights = _shares(judged.design, judged.hits.size)
     gap = float(weights @ (judged.hits - judged.probability))
     known = table.look_up(fitted)
     # Each bin counts as much as it does on the set, divided among the samples that gave its rate.
     bins, held = np.asarray(judged.bins, np.int64), np.asarray(known.bin, np.int64)
-    own = _shares(calibration_design, hits.size)
+    own = _shares(design, hits.size)
     total = np.bincount(held, own, table.n_bins)
     of_set = np.bincount(bins, weights, table.n_bins)
     total_or_least = np.maximum(total, np.finfo(np.float64).tiny)
     influence = own * (of_set / total_or_least)[held]
     rate = np.bincount(held, own * hits, table.n_bins) / total_or_least
     parts = [
-        _variance(weights, judged.hits, judged.probability, design, gap),
-        _variance(influence, hits, rate[held], calibration_design, 0.0),
+        _variance(weights, judged.hits, judged.probability, judged.design, gap),
+        _variance(influence, hits, rate[held], design, 0.0),
     ]
     variance = sum(found for found, _ in parts)
     if variance <= 0.0:
@@ -60,7 +59,7 @@ def gap_test(
 
 
 def _shares(design: SampleDesign, n_samples: int) -> Floats:
-    weights = np.ones(n_samples) if design.weights is None else design.weights
+    weights = design.weights(n_samples)
     return np.asarray(weights / weights.sum())
 
 
@@ -68,9 +67,7 @@ def _variance(
     influence: Floats, hits: Hits, probability: Floats, design: SampleDesign, mean: float
 ) -> tuple[float, int]:
     """Return the variance of the weighted mean of residuals, and the number of its groups."""
-    groups: BinIndex = np.arange(hits.size)
-    if design.groups is not None:
-        groups = np.unique(design.groups, return_inverse=True)[1].reshape(-1)
+    groups = design.groups(hits.size)
     n_groups = int(groups.max()) + 1
     residuals = np.bincount(groups, influence * (hits - probability - mean))
     together = np.square(residuals).sum() * n_groups / max(n_groups - 1, 1)

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import kolmogorov
 
 from howsure.statistics.arrays import Floats, Uncertainty
-from howsure.statistics.bins.design import SampleDesign
+from howsure.statistics.bins.design import ALIKE, SampleDesign
 from howsure.statistics.effective import effective_size
 from howsure.statistics.ranking import merge_underflow
 from howsure.statistics.scores.ranking import auroc
@@ -74,9 +74,6 @@ class PopulationShift:
     auroc: float
 
 
-ALIKE = SampleDesign()
-
-
 def population_shift(
     further: Uncertainty,
     calibration: Uncertainty,
@@ -102,9 +99,8 @@ def population_shift(
     ranked = values[order]
     ends = np.append(np.flatnonzero(ranked[1:] != ranked[:-1]), order.size - 1)
     weights = np.zeros((2, order.size))
-    weights[0, : further.size] = 1.0 if design.weights is None else design.weights
-    of_calibration = calibration_design.weights
-    weights[1, further.size :] = 1.0 if of_calibration is None else of_calibration
+    weights[0, : further.size] = design.weights(further.size)
+    weights[1, further.size :] = calibration_design.weights(calibration.size)
     ours, theirs = np.cumsum(weights[:, order], axis=1)[:, ends]
     distance = float(np.abs(ours / ours[-1] - theirs / theirs[-1]).max())
     # Equal values have one rank, the number of samples up to them.

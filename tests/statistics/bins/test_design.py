@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from sample_strategies import fit_of, simulated_records
 
-from howsure.statistics.bins.design import SampleDesign, TooFewEffectiveSamples, effective_bins
+from howsure.statistics.bins.design import SampleDesign
 from howsure.statistics.bins.fit import fit_bin_table
 from howsure.statistics.bins.intervals import INTERVALS, IntervalOptions
 from howsure.statistics.calibrators.isotonic import fit_isotonic
+from howsure.statistics.comparison import Served, compare_on_samples
+from howsure.statistics.effective import TooFewEffectiveSamples, effective_bins, effective_share
 from howsure.statistics.records.order import stratified_folds
 from howsure.statistics.scores import SCORES, Predictions, compute_scores
 from howsure.statistics.shift.evaluation import evaluate_set
@@ -48,8 +50,9 @@ def test_the_posterior_follows_the_effective_samples():
     table = weighted(interval=IntervalOptions(method="beta"))
     bins = np.searchsorted(table.edges[1:-1], U)
     for place in range(table.n_bins):
-        own = WEIGHTS[bins == place]
-        n, rate = own.sum() ** 2 / (own**2).sum(), np.average(HITS[bins == place], weights=own)
+        rows = bins == place
+        own = effective_share(HITS[rows], SampleDesign(WEIGHTS[rows]))
+        n, rate = own.n_effective, own.share
         expected = (n * rate + table.prior.accuracy) / (n + 1.0)
         assert table.probability[place] == pytest.approx(expected)
 
@@ -72,7 +75,7 @@ def test_equal_weights_change_nothing(method, lookup):
 def test_scores_of_weighted_samples_are_those_of_repeated_rows():
     found = weighted().look_up(U)
     parts = {"uncertainty": U, "hits": HITS, "probability": found.probability, "bins": found.bin}
-    ours = compute_scores(Predictions(**parts, weights=WEIGHTS * 0.7))
+    ours = compute_scores(Predictions(**parts, design=SampleDesign(WEIGHTS * 0.7)))
     theirs = compute_scores(Predictions(**{name: v[REPEATED] for name, v in parts.items()}))
     assert SCORES.keys() > UNWEIGHTED
     for name in ours.keys() - UNWEIGHTED:
@@ -82,7 +85,10 @@ def test_scores_of_weighted_samples_are_those_of_repeated_rows():
 
 def test_isotonic_regression_of_weighted_samples_is_that_of_repeated_rows():
     x = -U.astype(np.float64)
-    ours, theirs = fit_isotonic(x, HITS, WEIGHTS), fit_isotonic(x[REPEATED], HITS[REPEATED])
+    ours, theirs = (
+        fit_isotonic(x, HITS, WEIGHTS),
+        fit_isotonic(x[REPEATED], HITS[REPEATED], np.ones(REPEATED.size)),
+    )
     np.testing.assert_allclose(ours.probability(x), theirs.probability(x), atol=1e-12)
 
 
@@ -107,7 +113,7 @@ def test_duplicated_rows_in_groups_are_worth_one_row_each():
 
 
 def test_groups_without_a_common_fate_are_worth_their_samples():
-    design = SampleDesign(groups=rng.integers(0, 100, 5000))
+    design = SampleDesign(group=rng.integers(0, 100, 5000))
     found = effective_bins(np.zeros(5000, np.int64), rng.random(5000) < 0.8, 1, design)
     assert 2500 < found.counts[0] <= 5000
 
@@ -125,15 +131,17 @@ def test_intervals_of_clustered_hits_cover():
 def test_no_fold_splits_a_group_and_folds_are_alike():
     groups = rng.integers(0, 90, N)
     keys = rng.integers(0, 2**32, N, dtype=np.uint32)
-    folds = stratified_folds(HITS, keys, n_folds=5, groups=groups)
+    folds = stratified_folds(HITS, keys, n_folds=5, design=SampleDesign(group=groups))
     assert all(np.unique(folds[groups == group]).size == 1 for group in np.unique(groups))
     for part in (HITS, ~HITS):
         counts = np.bincount(folds[part], minlength=5)
         assert counts.min() > 0.85 * counts.max()
     codes, order = np.unique(groups, return_inverse=True)[1] * 7 - 3, rng.permutation(N)
-    again = stratified_folds(HITS[order], keys[order], n_folds=5, groups=codes[order])
+    again = stratified_folds(
+        HITS[order], keys[order], n_folds=5, design=SampleDesign(group=codes[order])
+    )
     np.testing.assert_array_equal(again, folds[order])
-    three = stratified_folds(HITS, keys, n_folds=10, groups=np.arange(N) % 3)
+    three = stratified_folds(HITS, keys, n_folds=10, design=SampleDesign(group=np.arange(N) % 3))
     assert set(three) == {0, 1, 2}, "no more folds than groups"
 
 
@@ -191,3 +199,54 @@ def test_a_further_set_is_scored_by_weight():
     # Errors count for three, so fewer are right than stated.
     assert (judged.ece_p_value, found.outcome) == (None, "worse")
     assert judged.gap_p_value < 1e-6
+
+
+def test_out_of_distribution_thresholds_are_weighted_in_the_fit_and_on_further_sets():
+    """Certain answers count for eight: nine tenths of the traffic are far surer than of the set."""
+    records = simulated_records(800, seed=1)
+    records = replace(records, weight=np.where(records.hits(1), 8.0, 1.0))
+    measure = fit_with(records).events[1].measures["entropy"]
+    options = {"served": {1: "entropy"}, "labelled": True, "n_classes": 10}
+    found = evaluate_set({1: {"entropy": measure.table}}, records, records, **options)
+    above = found.events[1].measures["entropy"].discarded
+    for level, threshold in measure.ood_thresholds.items():
+        flagged = records.uncertainty["entropy"] > np.float32(threshold)
+        assert above[level] == pytest.approx(np.average(flagged, weights=records.weight))
+        assert 0.0 < above[level] <= 1.0 - level
+
+
+def test_differences_of_repeated_rows_in_groups_are_as_certain_as_of_one_row_each():
+    """In the evaluation of a fit and between calibrations; as samples of their own: 3.5 times."""
+    records, judged = simulated_records(500, seed=1), simulated_records(300, seed=2)
+    rows = np.repeat(np.arange(300), 12)
+    sets = [judged, replace(judged.take(rows), group=rows), judged.take(rows)]
+    fits = [fit_of(records, evaluation=one, bins=5).events[1] for one in sets]
+    tables = [
+        fit_bin_table(judged.uncertainty[name], judged.hits(1), n_bins=5)
+        for name in ("entropy", "margin")
+    ]
+    found = []
+    for fit, one in zip(fits, sets, strict=True):
+        served = [
+            Served(table, name, one)
+            for table, name in zip(tables, ("entropy", "margin"), strict=True)
+        ]
+        found.append((
+            fit.baselines["raw_softmax"].evaluation_difference["nll"],
+            compare_on_samples(1, *served).differences["brier"],
+        ))  # fmt: skip
+    for once, grouped, alone in zip(*found, strict=True):
+        assert grouped.pairs == once.pairs == 300
+        assert grouped.mean == pytest.approx(once.mean)
+        assert grouped.standard_error == pytest.approx(once.standard_error)
+        assert alone.standard_error < once.standard_error / 3
+
+
+def test_a_bin_is_worth_what_an_operating_point_of_its_samples_is():
+    groups = rng.integers(0, 90, N)
+    table = fitted(weights=WEIGHTS.astype(float), groups=groups, n_bins=4)
+    bins = np.searchsorted(table.edges[1:-1], U)
+    design = SampleDesign(WEIGHTS.astype(float), groups)
+    for place, worth in enumerate(table.effective.counts):
+        rows = bins == place
+        assert worth == pytest.approx(effective_share(HITS[rows], design.take(rows)).n_effective)

@@ -25,16 +25,15 @@ def drawn(n_samples, *, measure="neg_log_topk_mass", seed=0):
 
 
 def curve_of(uncertainty, hits, *, measure="neg_log_topk_mass", simultaneous=False, **options):
-    interval = IntervalOptions(simultaneous=simultaneous)
-    return fit_curve(
-        uncertainty, hits, measure=measure, prior=fit_prior(hits), interval=interval, **options
-    )
+    options |= {"prior": fit_prior(hits), "interval": IntervalOptions(simultaneous=simultaneous)}
+    options |= {"weights": np.ones(hits.size), "least": float(uncertainty.min())}
+    return fit_curve(uncertainty, hits, measure=measure, **options)
 
 
 def spline_of(uncertainty, hits, measure):
-    x = certainty(uncertainty, measure)
+    x = certainty(uncertainty, measure, uncertainty.min())
     order = np.argsort(x)
-    return fit_spline(x[order], hits[order], prior=measure in LOG_ODDS), x
+    return fit_spline(x[order], hits[order], np.ones(len(x)), prior=measure in LOG_ODDS), x
 
 
 # The largest second derivative of a logistic curve.
@@ -141,16 +140,16 @@ def test_a_simultaneous_level_is_shared_among_the_knots():
 def test_samples_that_count_double_are_those_that_occur_twice():
     """At most 200 points, so that none are joined; all occur twice, so that ranks agree."""
     uncertainty, hits = drawn(90)
-    x = certainty(uncertainty, "neg_log_topk_mass")
+    x = certainty(uncertainty, "neg_log_topk_mass", 0.0)
     order = np.argsort(x)
     x, hits = x[order], hits[order]
     weighted = fit_spline(x, hits, np.full(90, 2.0), prior=True)
-    repeated = fit_spline(np.repeat(x, 2), np.repeat(hits, 2), prior=True)
+    repeated = fit_spline(np.repeat(x, 2), np.repeat(hits, 2), np.ones(180), prior=True)
     # The ranks of two equal samples lie a quarter of 1 / 90 to each side of their mean.
     expected = repeated.probability(x)
     moved = np.abs(np.gradient(expected, 1.0 / 90.0)).max() / 360.0
     np.testing.assert_allclose(weighted.probability(x), expected, atol=moved)
-    single = fit_spline(x, hits, prior=True)
+    single = fit_spline(x, hits, np.ones(90), prior=True)
     narrow, wide = (np.diff(fit.interval(x, 0.95), axis=0) for fit in (weighted, single))
     assert 0.6 < np.median(narrow / wide) < 0.85  # about the square root of a half
 
@@ -197,6 +196,6 @@ def test_hits_and_errors_that_a_value_separates_have_probabilities(seed):
     rng = np.random.default_rng(seed)
     x = np.sort(rng.normal(size=100_000) * (1 + seed % 5))
     hits = x > rng.normal()
-    found = fit_spline(x, hits, prior=False).probability(x)
+    found = fit_spline(x, hits, np.ones(len(x)), prior=False).probability(x)
     assert ((found >= 0.0) & (found <= 1.0)).all()
     assert found.mean() == pytest.approx(hits.mean(), abs=1e-3)

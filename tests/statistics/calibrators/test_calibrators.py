@@ -25,7 +25,7 @@ def test_isotonic_regression_is_that_of_scikit_learn(tied):
     samples = EventSamples(records, 1)
     x, hits = samples.log_odds, samples.hits
     expected = IsotonicRegression(out_of_bounds="clip").fit(x[rows], hits[rows])
-    fitted = fit_isotonic(x[rows], hits[rows])
+    fitted = fit_isotonic(x[rows], hits[rows], np.ones(len(rows)))
     np.testing.assert_allclose(fitted.probability(x), expected.predict(x), atol=1e-9)
 
 
@@ -54,7 +54,9 @@ def test_raw_softmax_ranks_confident_samples_where_the_probability_is_one():
 
 def best_temperature(logits, labels, rows=ALL):
     records = records_of(logits, labels)
-    return fit_temperature(records.log_sum_exp[rows], records.label_logit[rows])
+    return fit_temperature(
+        records.log_sum_exp[rows], records.label_logit[rows], records.weights[rows]
+    )
 
 
 def drawn(temperature, *, n_samples=3000):

@@ -35,7 +35,7 @@ def test_quadratic(k):
     samples = EventSamples(RECORDS, k)
     x = samples.log_odds
     expected = by_scikit_learn(np.stack([x, x**2], axis=1), samples.hits)
-    found = fit_quadratic_logistic(x, samples.hits).log_odds(quadratic_features(x))
+    found = fit_quadratic_logistic(x, samples.hits, samples.weights).log_odds(quadratic_features(x))
     np.testing.assert_allclose(expit(found), expit(expected), atol=1e-5)
     fitted = BASELINES["quadratic_logistic"].fit(samples, ALL)
     np.testing.assert_array_equal(fitted(samples).probability, expit(found))
@@ -46,7 +46,9 @@ def test_quadratic(k):
 def test_beta_calibration(k):
     samples = EventSamples(RECORDS, k)
     features = np.stack([-samples.neg_log_mass, -samples.log_rest], axis=1)
-    fitted = fit_beta_calibration(-samples.neg_log_mass, samples.log_rest, samples.hits)
+    fitted = fit_beta_calibration(
+        -samples.neg_log_mass, samples.log_rest, samples.hits, samples.weights
+    )
     assert (fitted.slopes >= 0.0).all()
     expected = by_scikit_learn(features[:, fitted.slopes > 0.0], samples.hits)
     np.testing.assert_allclose(expit(fitted.log_odds(features)), expit(expected), atol=1e-5)
@@ -77,7 +79,7 @@ def test_hits_alone_or_misses_alone_are_given_half_a_sample_of_the_other(rank):
 
 def test_separated_samples_have_a_finite_fit_and_saturated_masses_finite_log_odds():
     features = np.linspace(-1, 1, 40)[:, np.newaxis]
-    found = fit_logistic(features, features[:, 0] > 0)
+    found = fit_logistic(features, features[:, 0] > 0, np.ones(len(features)))
     assert np.isfinite([*found.slopes, found.intercept]).all()
     np.testing.assert_array_equal(found.log_odds(features) > 0, features[:, 0] > 0)
     records = records_with_ranks([0, 0])
@@ -92,6 +94,6 @@ def test_separated_samples_have_a_finite_fit_and_saturated_masses_finite_log_odd
 def test_values_whose_mean_rounds_are_no_variation(n_samples):
     """The mean of three times .1 is not .1: the slope of that difference says anything."""
     hits = np.arange(n_samples) % 2 == 0
-    found = fit_logistic(np.full((n_samples, 1), 0.1), hits)
+    found = fit_logistic(np.full((n_samples, 1), 0.1), hits, np.ones(n_samples))
     np.testing.assert_array_equal(found.slopes, 0.0)
     assert expit(found.log_odds(np.array([[0.2]]))[0]) == pytest.approx(hits.mean(), rel=1e-5)

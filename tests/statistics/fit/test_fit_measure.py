@@ -76,3 +76,16 @@ def test_learned_probabilities_are_not_pooled_in_groups():
     assert plain["ece_15"] is not None
     for name, value in plain.items():
         assert learned[name] == (None if SCORES[name].groups_samples else value)
+
+
+def test_the_scale_of_a_curve_is_that_of_the_whole_set():
+    """One value of 300 is negative: all folds go by ranks, as where all values are negative."""
+    own = np.round(U * 1024) / 1024
+    own[own.argmin()] = -1 / 1024
+    options = {"bins": 6, "folds": N_FOLDS, "measures": ("margin", "supplied:own")}
+    scores = []
+    for values in (own, own - 8):
+        records = RECORDS.with_supplied({"own": values})
+        fit = fit_of(records, **options).events[1]
+        scores.append(fit.measures["supplied:own"].scores["nll"].by_fold)
+    assert scores[0] == pytest.approx(scores[1], rel=1e-6)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from sample_strategies import simulated_records
 
+from howsure.statistics.bins.design import SampleDesign
 from howsure.statistics.records.order import (
     in_canonical_order,
     moved_to_canonical_order,
@@ -103,7 +104,7 @@ def test_equal_samples_are_in_folds_by_chance(grouped):
         hits = rng.random(1200) < 0.3 + 0.07 * scores
         keys = tie_keys(scores, seed)
         groups = np.arange(1200) if grouped else None
-        folds = stratified_folds(hits, keys, n_folds=10, groups=groups)
+        folds = stratified_folds(hits, keys, n_folds=10, design=SampleDesign(group=groups))
         assert np.ptp(np.bincount(folds[hits])) <= 1
         for score in np.unique(scores):
             of_score = scores == score

@@ -8,11 +8,11 @@ from scipy.special import betainc, betaincinv
 from scipy.stats import norm, t
 
 from howsure.statistics.accepted import count_accepted
-from howsure.statistics.bins.design import SampleDesign, intraclass_correlation
+from howsure.statistics.bins.design import ALIKE, SampleDesign
 from howsure.statistics.bins.intervals import proportion_interval
 from howsure.statistics.coarse import fit_coarse_table
 from howsure.statistics.diagnostics.curves import fit_curves
-from howsure.statistics.effective import effective_share, effective_sums
+from howsure.statistics.effective import effective_share, sums_by_set, sums_of_first
 from howsure.statistics.operating_point import consequences
 from howsure.statistics.ranking import ranking_of
 from howsure.statistics.selective import SelectiveTarget, fit_selective, risk_p_values
@@ -25,8 +25,22 @@ def grouped_events(draw):
     return np.array(events), np.array(codes)
 
 
+def intraclass_correlation(cells, events):
+    """The analysis of variance, group by group."""
+    sizes = np.bincount(cells)
+    between = sum(n * (events[cells == g].mean() - events.mean()) ** 2 for g, n in enumerate(sizes))
+    within = sum(((events[cells == g] - events[cells == g].mean()) ** 2).sum() for g in set(cells))
+    n, n_groups = len(cells), len(sizes)
+    if n_groups == 1:
+        return 1.0
+    between, within = between / (n_groups - 1), within / max(n - n_groups, 1)
+    typical = (n - (sizes**2).sum() / n) / (n_groups - 1)
+    spread = between + (typical - 1) * within
+    return np.clip((between - within) / spread, 0, 1) if spread > 1e-12 else 1.0
+
+
 def by_the_book(events, codes, weights=None):
-    """The definition, by the analysis of variance of another module."""
+    """The definition."""
     n = len(events)
     weights = np.ones(n) if weights is None else weights
     share, squares = weights @ events / weights.sum(), weights @ weights
@@ -35,7 +49,7 @@ def by_the_book(events, codes, weights=None):
         _, cells = np.unique(codes, return_inverse=True)
         sizes, wrong = np.bincount(cells), np.bincount(cells, events)
         seen = min(np.count_nonzero(wrong), np.count_nonzero(sizes - wrong))
-        rho = intraclass_correlation(cells, np.zeros(len(sizes), np.int64), events)
+        rho = intraclass_correlation(cells, events)
         rho = (seen * rho + 1) / (seen + 1)
         variance = (1 - rho) * squares + rho * (np.bincount(cells, weights) ** 2).sum()
         n_groups = len(sizes)
@@ -52,10 +66,15 @@ def test_the_first_samples_are_worth_what_the_definition_says(sample, data):
     weights = data.draw(st.lists(st.floats(0.1, 9), min_size=len(codes), max_size=len(codes)))
     weights = np.array(weights) if data.draw(st.booleans()) else None
     count, design = data.draw(st.integers(1, len(codes))), SampleDesign(weights, groups)
-    found = effective_sums(events, design).shares(np.array([count]))
-    first = design.at(slice(count))
-    expected = by_the_book(events[:count], first.groups, first.weights)
-    assert tuple(values[0] for values in found) == pytest.approx(expected)
+    first = design.take(slice(count))
+    expected = by_the_book(events[:count], first.group, first.weight)
+    of_first = sums_of_first(events, design).at(np.array([count - 1]))
+    is_later = (np.arange(len(codes)) >= count).astype(int)
+    for sums in (of_first, sums_by_set(is_later, events, 2, design).at(np.array([0]))):
+        found = sums.shares[0], sums.sizes[0], sums.groups[0]
+        assert found == pytest.approx(expected)
+    if design.is_plain:
+        return
     ours = effective_share(events[:count], first)
     assert (ours.share, ours.n_effective, ours.n_groups) == pytest.approx(expected)
     assert ours.weighted == (weights is not None)
@@ -64,7 +83,7 @@ def test_the_first_samples_are_worth_what_the_definition_says(sample, data):
 
 
 def grouped(events, codes):
-    return effective_share(events, SampleDesign(groups=codes))
+    return effective_share(events, SampleDesign(group=codes))
 
 
 def test_repeated_samples_are_worth_little_more_than_one_each():
@@ -81,7 +100,7 @@ def test_repeated_samples_are_worth_little_more_than_one_each():
 def test_nothing_is_known_of_one_group_or_without_events_or_groups():
     assert grouped(np.arange(50) % 3 == 0, np.zeros(50, np.int64)).n_effective == pytest.approx(1)
     assert grouped(np.zeros(0, np.bool_), np.zeros(0, np.int64)) is None
-    assert effective_share(np.ones(3, np.bool_), None) is None
+    assert effective_share(np.ones(3, np.bool_), ALIKE) is None
 
 
 def clustered(rng, *, n_groups, sizes, rate, rho):
@@ -91,7 +110,7 @@ def clustered(rng, *, n_groups, sizes, rate, rho):
     rates = np.full(n_groups, rate)
     if rho:
         rates = rng.beta(rate * (1 - rho) / rho, (1 - rate) * (1 - rho) / rho, n_groups)
-    return rng.random(groups.size) < rates[groups], SampleDesign(groups=groups)
+    return rng.random(groups.size) < rates[groups], SampleDesign(group=groups)
 
 
 def class_balanced(rng, *, shares, rates, each):
@@ -166,14 +185,14 @@ def test_a_threshold_of_groups_is_by_the_book(kind, max_risk):
     target = SelectiveTarget(max_risk, 0.05)
     found = fit_selective(ranking_of(uncertainty, hits, design), target)
     order = np.argsort(uncertainty)
-    wrong, n, design = ~hits[order], hits.size, design.at(order)
+    wrong, n, design = ~hits[order], hits.size, design.take(order)
     starts = np.rint(np.geomspace(target.least_rank, n, 5)).astype(int)
     ranks = np.union1d(np.rint(np.linspace(target.least_rank, n, 200)).astype(int), starts)
     best = 0
     for start in starts:
         for rank in ranks[ranks >= start]:
-            first = design.at(slice(rank))
-            share, worth, n_groups = by_the_book(wrong[:rank], first.groups, first.weights)
+            first = design.take(slice(rank))
+            share, worth, n_groups = by_the_book(wrong[:rank], first.group, first.weight)
             worth *= (norm.ppf(0.99) / t.ppf(0.99, n_groups - 1)) ** 2
             if betainc(worth * (1 - share), worth * share + 1, 1 - max_risk) > 0.01:
                 break
@@ -181,10 +200,10 @@ def test_a_threshold_of_groups_is_by_the_book(kind, max_risk):
     assert found.n_accepted == best
     plain = fit_selective(ranking_of(uncertainty, hits), target)
     assert 0 < found.n_accepted <= plain.n_accepted
-    first = design.at(slice(best))
+    first = design.take(slice(best))
     assert found.effective == effective_share(wrong[:best], first)
     assert found.coverage == pytest.approx(
-        best / n if weights is None else first.weights.sum() / design.weights.sum()
+        best / n if weights is None else first.weight.sum() / design.weight.sum()
     )
 
 
@@ -195,8 +214,8 @@ def test_every_interval_of_a_share_follows_the_design():
     accepted = uncertainty <= np.float32(threshold)
 
     def expected(events, rows=slice(None)):
-        own = design.at(rows)
-        share, size, n_groups = by_the_book(events[rows], own.groups, own.weights)
+        own = design.take(rows)
+        share, size, n_groups = by_the_book(events[rows], own.group, own.weight)
         size *= (norm.ppf(0.975) / t.ppf(0.975, n_groups - 1)) ** 2
         k = share * size
         return share, betaincinv(k, size - k + 1, 0.025), betaincinv(k + 1, size - k, 0.975)
@@ -215,4 +234,4 @@ def test_every_interval_of_a_share_follows_the_design():
     within = uncertainty <= np.float32(first.upper)
     for cell, rows in ((first, within), (rest, ~within)):
         assert (cell.probability, *cell.interval) == pytest.approx(expected(hits, rows))
-        assert cell.weight == pytest.approx(np.average(rows, weights=design.weights))
+        assert cell.weight == pytest.approx(np.average(rows, weights=design.weight))

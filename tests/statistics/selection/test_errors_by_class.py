@@ -74,7 +74,7 @@ def test_weights_count_for_several_samples() -> None:
 
 def test_samples_of_one_group_tell_no_more_than_one() -> None:
     labels, answers, accepted = (np.repeat(part, 6) for part in drawn(80, 3, 2))
-    grouped = SampleDesign(groups=np.arange(len(labels)) // 6)
+    grouped = SampleDesign(group=np.arange(len(labels)) // 6)
     compared = 0
     for one in errors_by_class(labels, answers, accepted, LEVEL, grouped):
         n, errors, _, low, high = expected(labels, answers, accepted, labels, one.index)

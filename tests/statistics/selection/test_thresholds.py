@@ -51,7 +51,7 @@ def test_at_least_the_level_lies_below_and_no_smaller_value_would_do(uncertainty
 @pytest.mark.parametrize("n_samples", [10, 100])
 def test_shares_that_float64_rounds_take_no_further_sample(n_samples, weight):
     """.1 + .2 is more than .3; and sums of equal weights are no products."""
-    design = None if weight is None else SampleDesign(np.full(n_samples, weight))
+    design = SampleDesign(None if weight is None else np.full(n_samples, weight))
     ranked = ranking_of(np.arange(n_samples, dtype=np.float32), design=design)
     places = np.arange(1, n_samples)
     for shares in (places / n_samples, np.cumsum(np.full(n_samples, 1 / n_samples))[:-1]):

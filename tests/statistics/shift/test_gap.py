@@ -15,7 +15,7 @@ def grouped(rng, *, n_groups, sizes, spread, worse=0.0):
     scores = rng.normal(2.0, 1.5, groups.size)
     log_odds = scores + rng.normal(0.0, spread, n_groups)[groups] - worse
     hits = rng.random(groups.size) < 1 / (1 + np.exp(-log_odds))
-    return (-scores).astype(np.float32), hits, SampleDesign(groups=groups)
+    return (-scores).astype(np.float32), hits, SampleDesign(group=groups)
 
 
 def weighted(rng, *, n, ratio, worse=0.0):
@@ -36,8 +36,8 @@ def p_values(fitted, *others, lookup="step"):
     )
 
     def of(values, is_hit, own):
-        judged = predict_with_table(table, values, is_hit, own.weights)
-        return gap_test(table, uncertainty, hits, judged, design=own, calibration_design=design)
+        judged = predict_with_table(table, values, is_hit, own)
+        return gap_test(table, uncertainty, hits, judged, design=design)
 
     return [of(*other) for other in others]
 
@@ -72,7 +72,7 @@ def test_repeated_rows_in_groups_prove_no_more_than_the_rows():
     fitted = grouped(rng, n_groups=2000, sizes=(1,), spread=0)
     rows = grouped(rng, n_groups=300, sizes=(1,), spread=0, worse=0.4)
     places = np.repeat(np.arange(300), 12)
-    designs = SampleDesign(groups=places), SampleDesign(groups=np.arange(places.size))
+    designs = SampleDesign(group=places), SampleDesign(group=np.arange(places.size))
     repeated = [(rows[0][places], rows[1][places], design) for design in designs]
     once, grouped_rows, as_one = p_values(fitted, rows, *repeated)
     assert grouped_rows == pytest.approx(once, rel=0.1)
@@ -81,7 +81,7 @@ def test_repeated_rows_in_groups_prove_no_more_than_the_rows():
 
 def test_answers_that_are_all_right_differ_only_if_errors_were_to_be_expected():
     fitted = grouped(np.random.default_rng(3), n_groups=1000, sizes=(1,), spread=0)
-    designs = [SampleDesign(groups=np.arange(n)) for n in (10, 400)]
-    right = [(fitted[0][own.groups], own.groups >= 0, own) for own in designs]
+    designs = [SampleDesign(group=np.arange(n)) for n in (10, 400)]
+    right = [(fitted[0][own.group], own.group >= 0, own) for own in designs]
     few, many = p_values(fitted, *right)
     assert few >= 0.01 > many
