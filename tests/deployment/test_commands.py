@@ -4,24 +4,15 @@ import json
 import re
 import shlex
 from importlib.metadata import entry_points
-from pathlib import Path
-from typing import Any
 
 import click
 import pytest
 import typer
-import yaml
+from deployment_files import COMPOSE, DEPLOYMENTS, DOCKERFILE, FILES, PAGE, SERVICES, container
 
 from service.cli import app
 from service.settings import Settings
 
-ROOT = Path(__file__).parents[2]
-COMPOSE, DOCKERFILE, PAGE = (
-    (ROOT / name).read_text(encoding="utf-8")
-    for name in ("docker-compose.yml", "Dockerfile", "docs/scale.md")
-)
-SERVICES: dict[str, Any] = yaml.safe_load(COMPOSE)["services"]
-MANIFESTS = sorted((ROOT / "examples" / "kubernetes").glob("*.yaml"))
 SETTINGS = {f"HOWSURE_{name.upper()}" for name in Settings.model_fields}
 # What the command line reads beside the settings.
 SETTINGS_OF_COMMANDS = {"HOWSURE_API_KEY", "HOWSURE_URL"}
@@ -40,17 +31,11 @@ def commands_of_page(text: str) -> list[list[str]]:
     return commands
 
 
-def commands_of_manifests() -> list[list[str]]:
-    documents = [doc for path in MANIFESTS for doc in yaml.safe_load_all(path.read_text("utf-8"))]
-    pods = [doc["spec"]["template"]["spec"] for doc in documents if doc["kind"] == "Deployment"]
-    return [container["command"] for pod in pods for container in pod["containers"]]
-
-
 PAGE_COMMANDS = commands_of_page(PAGE)
 COMMANDS = [
     *(found["command"] for found in SERVICES.values() if "build" in found),
     json.loads(re.findall(r"^CMD (.*)$", DOCKERFILE, re.MULTILINE)[0]),
-    *commands_of_manifests(),
+    *(container(deployment)["command"] for deployment in DEPLOYMENTS.values()),
     *PAGE_COMMANDS,
 ]
 
@@ -79,10 +64,10 @@ def test_each_command_exists(words: list[str]) -> None:
     check_command(words)
 
 
-def test_an_unknown_command_is_noticed() -> None:
-    for command in ("serves", "serve --no-workers", "worker --workers none"):
-        with pytest.raises(pytest.fail.Exception):
-            check_command(["howsure", *command.split()])
+@pytest.mark.parametrize("words", ["serves", "serve --no-workers", "worker --workers none"])
+def test_an_unknown_command_is_noticed(words: str) -> None:
+    with pytest.raises(pytest.fail.Exception):
+        check_command(["howsure", *words.split()])
 
 
 def test_the_page_shows_each_way_of_running_it() -> None:
@@ -90,14 +75,18 @@ def test_the_page_shows_each_way_of_running_it() -> None:
     assert commands >= {"howsure serve", "howsure worker", "dask scheduler", "dask worker"}
 
 
-def test_each_setting_exists() -> None:
-    for text in (COMPOSE, DOCKERFILE, PAGE, *(path.read_text("utf-8") for path in MANIFESTS)):
-        named = set(re.findall(r"\bHOWSURE_[A-Z_]*[A-Z]", text))
-        assert named <= SETTINGS | SETTINGS_OF_COMMANDS
+TEXTS = {"compose": COMPOSE, "Dockerfile": DOCKERFILE, "page": PAGE}
+TEXTS |= {path.name: path.read_text("utf-8") for path in FILES}
 
 
-def test_compose_commands_name_services_and_profiles_of_the_file() -> None:
+@pytest.mark.parametrize("name", TEXTS)
+def test_each_setting_exists(name: str) -> None:
+    named = set(re.findall(r"\bHOWSURE_[A-Z_]*[A-Z]", TEXTS[name]))
+    assert named <= SETTINGS | SETTINGS_OF_COMMANDS
+
+
+@pytest.mark.parametrize("text", [COMPOSE, PAGE], ids=["compose", "page"])
+def test_compose_commands_name_services_and_profiles_of_the_file(text: str) -> None:
     profiles = {name for service in SERVICES.values() for name in service.get("profiles", [])}
-    for text in (COMPOSE, PAGE):
-        assert set(re.findall(r"--profile (\S+)", text)) <= profiles
-        assert set(re.findall(r"--scale (\S+)=", text)) <= SERVICES.keys()
+    assert set(re.findall(r"--profile (\S+)", text)) <= profiles
+    assert set(re.findall(r"--scale (\S+)=", text)) <= SERVICES.keys()

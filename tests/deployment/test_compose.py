@@ -5,27 +5,28 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
+from deployment_files import COMPOSE, SERVICES
 
-ROOT = Path(__file__).parents[2]
-TEXT = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
-SERVICES: dict[str, Any] = yaml.safe_load(TEXT)["services"]
 OURS = sorted(name for name, found in SERVICES.items() if "build" in found)
 
 
-def test_awaited_services_have_a_health_check() -> None:
-    for service in SERVICES.values():
-        for awaited, terms in service.get("depends_on", {}).items():
-            if awaited == "secrets":
-                assert terms["condition"] == "service_completed_successfully"
-                continue
-            assert terms["condition"] == "service_healthy"
-            # The image of the service has a check of its own.
-            is_api = awaited.endswith("api")
-            assert is_api or "test" in SERVICES[awaited]["healthcheck"]
+AWAITED = [
+    pytest.param(awaited, terms, id=f"{name}, {awaited}")
+    for name, service in SERVICES.items()
+    for awaited, terms in service.get("depends_on", {}).items()
+]
+
+
+@pytest.mark.parametrize(("awaited", "terms"), AWAITED)
+def test_awaited_services_have_a_health_check(awaited: str, terms: dict[str, str]) -> None:
+    if awaited == "secrets":
+        assert terms["condition"] == "service_completed_successfully"
+        return
+    assert terms["condition"] == "service_healthy"
+    # The image of the service has a check of its own.
+    assert awaited.endswith("api") or "test" in SERVICES[awaited]["healthcheck"]
 
 
 @pytest.mark.parametrize(
@@ -77,20 +78,23 @@ def test_the_first_start_makes_random_passwords(tmp_path) -> None:
 
 
 def test_no_password_is_published() -> None:
-    named = [line for line in TEXT.splitlines() if re.search("(PASSWORD|SECRET|KEY)[A-Z_]*:", line)]
+    named = [
+        line for line in COMPOSE.splitlines() if re.search("(PASSWORD|SECRET|KEY)[A-Z_]*:", line)
+    ]
     assert named
     assert all(re.search(r": (\$\{\w+:-\}|/secrets/\w+)$", line) for line in named)
-    assert "://howsure:howsure@" not in TEXT
+    assert "://howsure:howsure@" not in COMPOSE
 
 
-def test_images_are_pinned_and_only_the_api_is_published_on_loopback() -> None:
-    for name, found in SERVICES.items():
-        if name in OURS:
-            has_gpu = name.startswith("gpu-")
-            assert found["image"] == ("howsure:cuda" if has_gpu else "howsure:cpu")
-            assert ("deploy" in found) == has_gpu
-        assert re.fullmatch(r"[\w./-]+:[\w.-]+", found["image"])
-        assert not found["image"].endswith(":latest")
-        for port in found.get("ports", []):
-            assert name.endswith("api") or name == "proxy"
-            assert port.startswith("127.0.0.1:")
+@pytest.mark.parametrize("name", SERVICES)
+def test_images_are_pinned_and_only_the_api_is_published_on_loopback(name: str) -> None:
+    found = SERVICES[name]
+    if name in OURS:
+        has_gpu = name.startswith("gpu-")
+        assert found["image"] == ("howsure:cuda" if has_gpu else "howsure:cpu")
+        assert ("deploy" in found) == has_gpu
+    assert re.fullmatch(r"[\w./-]+:[\w.-]+", found["image"])
+    assert not found["image"].endswith(":latest")
+    for port in found.get("ports", []):
+        assert name.endswith("api") or name == "proxy"
+        assert port.startswith("127.0.0.1:")

@@ -5,10 +5,10 @@ import re
 import tomllib
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
-TEXT = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+from deployment_files import DOCKERFILE, ROOT
+
 # Instructions, lines that are continued joined, comments left out.
-LINES = re.sub(r"\\\n", " ", re.sub(r"^\s*#.*\n", "", TEXT, flags=re.MULTILINE)).splitlines()
+LINES = re.sub(r"\\\n", " ", re.sub(r"^\s*#.*\n", "", DOCKERFILE, flags=re.MULTILINE)).splitlines()
 INSTRUCTIONS = [tuple(line.split(maxsplit=1)) for line in LINES if line.strip()]
 IGNORED = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

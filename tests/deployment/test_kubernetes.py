@@ -7,22 +7,21 @@ from typing import Any
 
 import pytest
 import yaml
+from deployment_files import (
+    DEPLOYMENTS,
+    FILES,
+    KUBERNETES,
+    KUSTOMIZATION,
+    MANIFESTS,
+    container,
+)
 
 from service.cli import server
 
-FOLDER = Path(__file__).parents[2] / "examples" / "kubernetes"
-KUSTOMIZATION = FOLDER / "kustomization.yaml"
-FILES = sorted(path for path in FOLDER.glob("*.yaml") if path != KUSTOMIZATION)
-MANIFESTS = [
-    pytest.param(manifest, id=f"{path.name}:{manifest['kind']}:{manifest['metadata']['name']}")
-    for path in FILES
-    for manifest in yaml.safe_load_all(path.read_text(encoding="utf-8"))
-]
-DEPLOYMENTS = [found for found in MANIFESTS if found.values[0]["kind"] == "Deployment"]
-NAMES = {(found.values[0]["kind"], found.values[0]["metadata"]["name"]) for found in MANIFESTS}
+NAMES = {(found["kind"], found["metadata"]["name"]) for found in MANIFESTS.values()}
 
 
-@pytest.mark.parametrize("deployment", DEPLOYMENTS)
+@pytest.mark.parametrize("deployment", DEPLOYMENTS.values(), ids=DEPLOYMENTS)
 def test_a_deployment_fits_together(deployment: dict[str, Any]) -> None:
     spec, runs = deployment["spec"], container(deployment)
     assert spec["selector"]["matchLabels"] == spec["template"]["metadata"]["labels"]
@@ -54,16 +53,18 @@ def check_gpu(deployment: dict[str, Any]) -> None:
 def test_kustomize_applies_existing_files() -> None:
     resources = yaml.safe_load(KUSTOMIZATION.read_text(encoding="utf-8"))["resources"]
 
-    assert {FOLDER / name for name in resources} <= set(FILES)
+    assert {KUBERNETES / name for name in resources} <= set(FILES)
 
 
 def test_the_grace_period_is_longer_than_a_stop() -> None:
-    settings = yaml.safe_load_all((FOLDER / "settings.yaml").read_text(encoding="utf-8"))
-    drain = float(next(iter(settings))["data"]["HOWSURE_DRAIN_SECONDS"])
+    (drain,) = (
+        float(found["data"]["HOWSURE_DRAIN_SECONDS"])
+        for found in MANIFESTS.values()
+        if "HOWSURE_DRAIN_SECONDS" in found.get("data", {})
+    )
     stop = drain + server.LAST_DRAIN_SECONDS + server.FIRST_REQUEST_SECONDS + server.GRACE_SECONDS
 
-    for found in DEPLOYMENTS:
-        (deployment,) = found.values
+    for deployment in DEPLOYMENTS.values():
         if "howsure" in container(deployment)["command"]:
             pod = deployment["spec"]["template"]["spec"]
             assert pod["terminationGracePeriodSeconds"] > stop
@@ -81,7 +82,7 @@ def rendered(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
 
 @pytest.mark.process
 def test_only_the_workers_of_the_gpu_overlay_have_a_gpu() -> None:
-    base, overlay = rendered(FOLDER), rendered(FOLDER.with_name("kubernetes-gpu"))
+    base, overlay = rendered(KUBERNETES), rendered(KUBERNETES.with_name("kubernetes-gpu"))
     name = ("Deployment", "howsure-worker")
     worker = overlay.pop(name)
     found = container(worker)
@@ -91,8 +92,3 @@ def test_only_the_workers_of_the_gpu_overlay_have_a_gpu() -> None:
     assert found["image"] == "howsure:cuda"
     assert {"name": "HOWSURE_THREADS", "value": "4"} in found["env"]
     assert found["resources"]["limits"] == {"memory": "32Gi", "nvidia.com/gpu": 1}
-
-
-def container(deployment: dict[str, Any]) -> dict[str, Any]:
-    (found,) = deployment["spec"]["template"]["spec"]["containers"]
-    return found

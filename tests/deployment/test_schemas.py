@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 import yaml
+from deployment_files import COMPOSE, MANIFESTS
 from jsonschema import Draft202012Validator
 
-ROOT = Path(__file__).parents[2]
 SCHEMAS = Path(__file__).parent / "schemas"
 KUBERNETES = {
     ("autoscaling/v2", "HorizontalPodAutoscaler"): (
@@ -23,18 +23,7 @@ KUBERNETES = {
 }
 
 
-def documents() -> dict[str, Any]:
-    """Return the Compose file and all manifests, by names for the tests."""
-    compose = ROOT / "docker-compose.yml"
-    found = {compose.name: yaml.safe_load(compose.read_text(encoding="utf-8"))}
-    for path in sorted((ROOT / "examples" / "kubernetes").glob("*.yaml")):
-        if path.name != "kustomization.yaml":
-            for document in yaml.safe_load_all(path.read_text(encoding="utf-8")):
-                found[f"{path.name}:{document['kind']}:{document['metadata']['name']}"] = document
-    return found
-
-
-DOCUMENTS = documents()
+DOCUMENTS = {"docker-compose.yml": yaml.safe_load(COMPOSE), **MANIFESTS}
 
 
 def violations(document: Any) -> list[str]:

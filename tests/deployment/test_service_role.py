@@ -7,8 +7,8 @@ from pathlib import Path
 
 import psycopg
 import pytest
-import yaml
 from databases import PostgresServer, libpq_url, postgres_program
+from deployment_files import ROOT, SERVICES
 from running_service import service_on
 from schema_rows import fill, go_to, held
 from sqlalchemy import make_url
@@ -17,9 +17,7 @@ from service.storage.database import bypasses_row_security, open_database
 from service.storage.schema import upgrade
 
 pytestmark = pytest.mark.process
-ROOT = Path(__file__).parents[2]
 SCRIPT = "docker/service_role.sql"
-SERVICES = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))["services"]
 ROLE = "howsure_service"
 WARNING = "row_level_security_is_off"
 
