@@ -44,7 +44,6 @@ def set_with(name: str, build: Callable[[], bytes]) -> Callable[[], bytes]:
 
 
 PROGRAMS = [
-    set_case("pickle", lambda: pickle.dumps(Command()), UNREAD, "pickle"),
     # Text, as far as anybody can tell.
     set_case("pickle_protocol_0", lambda: pickle.dumps(Command(), protocol=0)),
     set_case("torch", torch_file, UNREAD, "PyTorch"),

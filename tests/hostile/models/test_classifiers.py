@@ -23,11 +23,6 @@ def then(operator, **attributes):
     return node(operator, ["z"], ["y"], **attributes)
 
 
-def ep_context():
-    call = then("EPContext", domain="com.microsoft", embed_mode=0, ep_cache_context="../x.so")
-    return classifier(call, opset_imports=[helper.make_opsetid("com.microsoft", 1)])
-
-
 def sparse_beyond_its_shape():
     sparse = SparseTensorProto(dims=[10])
     sparse.values.CopyFrom(constant("bias", [1.0]))
@@ -167,7 +162,6 @@ ROWS = {"code": "invalid-dataset", "says": "calibration"}
 LATER = {"status": CREATED, "code": "invalid-dataset"}
 TOO_LARGE = {"status": httpx.codes.REQUEST_ENTITY_TOO_LARGE, "code": "too-large"}
 CASES = [
-    model_case("ep_context", ep_context, "operator-not-allowed", says="EPContext"),
     model_case("function_bomb", lambda: function_bomb(30), "too-many-nodes", says="50000"),
     model_case("names_twice", lambda: classifier(NEGATED, NEGATED), "name-twice"),
     model_case("cycle", lambda: classifier(*CYCLE), "not-loaded"),

@@ -102,12 +102,6 @@ def deflated_zeros(n_mebibytes: int, head: bytes = b"") -> bytes:
     return start + block * n_mebibytes + packer.flush(zlib.Z_FINISH)
 
 
-def gzip_of_zeros(n_mebibytes: int) -> bytes:
-    """Return a gzip file of that many MiB of zeros, whose checksum is none."""
-    head = b"\x1f\x8b\x08\x00" + bytes(6)
-    return head + deflated_zeros(n_mebibytes) + bytes(8)
-
-
 def tar_member(
     name: str, content: bytes = b"", *, kind: bytes = b"0", size: bytes | None = None, to: str = ""
 ) -> bytes:
