@@ -1,15 +1,15 @@
 """The digits example: splits, network, numbers, and the script that makes them."""
 
 import csv
-import importlib.util
 import json
 from pathlib import Path
-from types import ModuleType
+from runpy import run_path
 
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from graph_models import run_session
 from scipy.special import log_softmax
 from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss, top_k_accuracy_score
@@ -25,12 +25,8 @@ def load_part(folder: Path, part: str) -> tuple[np.ndarray, np.ndarray]:
         return arrays["inputs"], arrays["labels"]
 
 
-def session_of(path: Path) -> onnxruntime.InferenceSession:
-    return onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-
-
 def run(path: Path, inputs: np.ndarray) -> np.ndarray:
-    return session_of(path).run(["logits"], {"inputs": inputs.astype(np.float32)})[0]
+    return run_session(path.read_bytes(), {"inputs": inputs.astype(np.float32)})["logits"]
 
 
 def readme_numbers() -> dict[str, list[float]]:
@@ -42,16 +38,11 @@ def readme_numbers() -> dict[str, list[float]]:
     return {row[0]: [float(cell) for cell in row[1:]] for row in rows}
 
 
-@pytest.fixture(scope="module")
-def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_example", FOLDER / "make_example.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+SCRIPT = run_path(str(FOLDER / "make_example.py"))
 
 
-def test_the_parts_are_the_whole_set_and_share_no_image(script: ModuleType) -> None:
-    parts = script.split_digits()
+def test_the_parts_are_the_whole_set_and_share_no_image() -> None:
+    parts = SCRIPT["split_digits"]()
     images, labels = load_digits(return_X_y=True)
     rows = np.concatenate([np.c_[part.inputs, part.labels] for part in parts.values()])
     assert sorted(map(tuple, rows)) == sorted(map(tuple, np.c_[images, labels].astype(int)))
@@ -81,7 +72,7 @@ def test_the_graph_is_what_is_promised() -> None:
     names = {entry.key: json.loads(entry.value) for entry in onnx_model.metadata_props}
     assert names["classes"] == [str(digit) for digit in range(10)]
     assert (FOLDER / "model.onnx").stat().st_size < 100_000
-    session = session_of(FOLDER / "model.onnx")
+    session = onnxruntime.InferenceSession(FOLDER / "model.onnx")
     (source,), (sink,) = session.get_inputs(), session.get_outputs()
     assert (source.name, source.type, source.shape) == ("inputs", "tensor(float)", ["N", 64])
     assert (sink.name, sink.type, sink.shape) == ("logits", "tensor(float)", ["N", 10])
@@ -107,8 +98,8 @@ def test_the_request_asks_for_a_sure_and_a_hard_image() -> None:
     assert probabilities[1] < 0.7
 
 
-def test_the_script_makes_the_example_again(script: ModuleType, tmp_path: Path) -> None:
-    script.make_example(tmp_path, tmp_path / "external")
+def test_the_script_makes_the_example_again(tmp_path: Path) -> None:
+    SCRIPT["make_example"](tmp_path, tmp_path / "external")
     for part in PARTS:
         for made, kept in zip(load_part(tmp_path, part), load_part(FOLDER, part), strict=True):
             np.testing.assert_array_equal(made, kept)

@@ -16,16 +16,8 @@ from service.storage.tenants import ALL_TENANTS, set_tenant
 
 NOTHING = (0, 0, 0)
 # In the order of the fields of `StoredJob`.
-COLUMNS = (
-    Calibration.id,
-    Calibration.name,
-    Calibration.version,
-    Calibration.status,
-    Calibration.attempt,
-    Calibration.lease_owner,
-    Calibration.progress_stage,
-    Calibration.error,
-)
+NAMES = ("id", "name", "version", "status", "attempt", "lease_owner", "progress_stage", "error")
+COLUMNS = [getattr(Calibration, name) for name in NAMES]
 
 
 @dataclass(frozen=True)

@@ -63,21 +63,19 @@ def workspace_on(
     *,
     kind: type[Workspace] = Workspace,
     lease_seconds: float = 30.0,
-    max_processes: int = 2,
-    run_timeout_s: float = 60.0,
-    queue_timeout_s: float = 60.0,
     keep_inputs: KeepInputs = "some",
-    answered: Callable[[str, int, float], None] = lambda *_: None,
+    **options: Any,
 ) -> Iterator[Workspace]:
-    runners = RunnerPool(
-        device="cpu",
-        threads=1,
-        max_processes=max_processes,
-        run_timeout_s=run_timeout_s,
-        queue_timeout_s=queue_timeout_s,
-        answered=answered,
-        start_child=SERVER.start_child,
-    )
+    """Yield a workspace; options are those of its pool."""
+    patient = {"max_processes": 2, "run_timeout_s": 60.0, "queue_timeout_s": 60.0}
+    options = {
+        "device": "cpu",
+        "threads": 1,
+        "start_child": SERVER.start_child,
+        **patient,
+        **options,
+    }
+    runners = RunnerPool(**options)
     artifacts = open_artifact_store(str(folder / "artifacts"))
     limits = DatasetLimits()
     shards = ThreadShards(RecordingContext(artifacts, runners, OpenModels(artifacts), limits))

@@ -134,15 +134,8 @@ def as_gzip(name: str, kind: str, rows: np.ndarray) -> Sent:
 
 
 FORMS: tuple[Form, ...] = (
-    as_json,
-    as_json_named_last_in_escapes,
-    as_base64,
-    as_npy,
-    as_npz,
-    as_tensors_in_json,
-    as_tensors_in_bytes,
-    as_tensors_with_bytes_back,
-    as_gzip,
+    *(as_json, as_json_named_last_in_escapes, as_base64, as_npy, as_npz, as_tensors_in_json),
+    *(as_tensors_in_bytes, as_tensors_with_bytes_back, as_gzip),
 )
 
 
@@ -180,13 +173,8 @@ def is_no_gzip(name: str, kind: str, rows: np.ndarray) -> Sent:
 
 
 REFUSED: tuple[Form, ...] = (
-    with_nan,
-    too_wide,
-    asks_for_nothing_there_is,
-    names_another_at_last,
-    names_a_stranger,
-    breaks_off,
-    is_no_gzip,
+    *(with_nan, too_wide, asks_for_nothing_there_is, names_another_at_last, names_a_stranger),
+    *(breaks_off, is_no_gzip),
 )
 
 
