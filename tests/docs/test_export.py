@@ -15,7 +15,7 @@ import pytest
 import tritonclient
 from colour_pictures import IMAGENET, colour_model, colour_set
 from google.protobuf import text_format
-from graph_models import constant, make_model, node, value
+from graph_models import constant, make_model, steps, value
 from picture_files import encoded, scene
 from PIL import Image
 from running_service import DIGITS, calibrated, digits, npz
@@ -132,7 +132,7 @@ def own_order(preprocessing: dict[str, Any], step: int) -> dict[str, Any]:
 def grey_model() -> bytes:
     weights = np.random.default_rng(0).normal(size=(16, 5))
     model = make_model(
-        [node("Flatten", ["x"], ["f"]), node("MatMul", ["f", "w"], ["y"])],
+        steps("f = Flatten(x); y = MatMul(f, w)"),
         inputs=[value("x", ("N", 4, 4))],
         outputs=[value("y", ("N", 5))],
         initializers=[constant("w", weights)],

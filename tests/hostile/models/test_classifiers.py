@@ -3,10 +3,10 @@
 import httpx
 import numpy as np
 import pytest
-from graph_models import constant, make_model, node, value
+from graph_models import constant, make_model, node, steps, value
 from hostile_case import HostileCase
 from hostile_models import CREATED, N_CLASSES, N_SAMPLES, good, model_case
-from onnx import SparseTensorProto, TensorProto, helper
+from onnx import SparseTensorProto, helper
 from runner_models import (
     N_FEATURES,
     classifier,
@@ -33,21 +33,14 @@ def sparse_beyond_its_shape():
 
 
 def integers_by_zero():
-    return classifier(
-        node("Cast", ["z"], ["i"], to=TensorProto.INT32),
-        node("Sub", ["i", "i"], ["nil"]),
-        node("Div", ["i", "nil"], ["q"]),
-        node("Cast", ["q"], ["y"], to=TensorProto.FLOAT),
-    )
+    text = "i = Cast<to = 6>(z); nil = Sub(i, i); q = Div(i, nil); y = Cast<to = 1>(q)"
+    return classifier(*steps(text))
 
 
 def convolution_without_a_stride():
-    return classifier(
-        node("Unsqueeze", ["z", "axes"], ["image"]),
-        node("Conv", ["image", "kernel"], ["c"], strides=[0, 0]),
-        node("Squeeze", ["c", "one"], ["y"]),
-        constants={"axes": [1, 3], "one": [1], "kernel": np.ones((1, 1, 1, 1))},
-    )
+    text = "i = Unsqueeze(z, axes); c = Conv<strides = [0, 0]>(i, kernel); y = Squeeze(c, one)"
+    kernel = np.ones((1, 1, 1, 1))
+    return classifier(*steps(text), constants={"axes": [1, 3], "one": [1], "kernel": kernel})
 
 
 def ml(operator, outputs=("y",), **attributes):
@@ -120,13 +113,11 @@ def of_a_sequence():
 
 def wide(n_classes):
     """Return a model of so many classes, which are repeated and cost no bytes of the file."""
-    return classifier(
-        node("Expand", ["one_more", "sizes"], ["many"]),
-        node("ReduceMean", ["z"], ["mean"], axes=[1], keepdims=1),
-        node("Add", ["mean", "many"], ["y"]),
-        outputs=[value("y", ("N", None))],
-        constants={"one_more": [[0.5]], "sizes": [1, n_classes]},
+    text = (
+        "many = Expand(half, sizes); m = ReduceMean<axes = [1], keepdims = 1>(z); y = Add(m, many)"
     )
+    constants = {"half": [[0.5]], "sizes": [1, n_classes]}
+    return classifier(*steps(text), outputs=[value("y", ("N", None))], constants=constants)
 
 
 def infinite_weight():
@@ -136,12 +127,8 @@ def infinite_weight():
 
 
 def mixing_rows():
-    return classifier(
-        node("Mul", ["z", "z"], ["s"]),
-        node("ReduceSum", ["s", "first"], ["m"], keepdims=1),
-        node("Add", ["z", "m"], ["y"]),
-        constants={"first": [0]},
-    )
+    text = "s = Mul(z, z); m = ReduceSum<keepdims = 1>(s, first); y = Add(z, m)"
+    return classifier(*steps(text), constants={"first": [0]})
 
 
 def random():

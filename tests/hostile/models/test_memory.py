@@ -6,7 +6,7 @@ How long they take until then is the machine's: they have a service whose deadli
 from collections.abc import Iterator
 
 import pytest
-from graph_models import node
+from graph_models import node, steps
 from hostile_case import HostileCase
 from hostile_models import UNPROCESSABLE, loop, model_case, served
 from hostile_service import HostileService, TwoTenants, hostile_service, two_tenants
@@ -35,32 +35,20 @@ def hostile_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hostil
         yield running
 
 
-def filled(*nodes, **constants):
-    """Return a classifier that adds what ``huge`` sums up to."""
-    return classifier(
-        *nodes,
-        node("ReduceSum", ["huge"], ["sum"], keepdims=0),
-        node("Add", ["z", "sum"], ["y"]),
-        constants=constants,
-    )
+def filled(text, **constants):
+    """Return a classifier that adds what ``huge``, which the text makes, sums up to."""
+    added = "sum = ReduceSum<keepdims = 0>(huge); y = Add(z, sum)"
+    return classifier(*steps(f"{text}; {added}"), constants=constants)
 
 
 def huge_above(limit):
     """Return a classifier that fills the memory if a row's first value is above a limit."""
-    return filled(
-        node("ReduceMax", ["x"], ["m"], keepdims=0),
-        node("Greater", ["m", "limit"], ["above"]),
-        node("Where", ["above", "many", "few"], ["sizes"]),
-        node("Expand", ["half", "sizes"], ["huge"]),
-        limit=limit,
-        many=[FORTY_GIGABYTES],
-        few=[1],
-        half=[0.5],
-    )
+    text = "m = ReduceMax<keepdims = 0>(x); above = Greater(m, limit); "
+    text += f"sizes = Where(above, many, few); {ONES}"
+    return filled(text, limit=limit, many=[FORTY_GIGABYTES], few=[1], half=[0.5])
 
 
-ZEROS = node("ConstantOfShape", ["sizes"], ["huge"])
-ONES = node("Expand", ["half", "sizes"], ["huge"])
+ZEROS, ONES = "huge = ConstantOfShape(sizes)", "huge = Expand(half, sizes)"
 DOUBLED = node("Concat", ["s", "s"], ["t"], axis=0)
 MODELS = {
     "forty_gigabytes_of_zeros": lambda: filled(ZEROS, sizes=[FORTY_GIGABYTES]),

@@ -3,11 +3,10 @@
 import httpx
 import numpy as np
 import pytest
-from graph_models import node
+from graph_models import node, steps
 from hostile_case import GATEWAY_TIMEOUT, Attacker, HostileCase
 from hostile_models import UNPROCESSABLE, loop, model_case, served
 from model_services import quick
-from onnx import TensorProto
 from runner_models import N_FEATURES, classifier, endless_above, undefined_below_zero, weights
 
 pytestmark = pytest.mark.process
@@ -20,15 +19,9 @@ def test_a_model_that_never_ends_is_stopped(hostile) -> None:
 
 def zero_below(limit):
     """Return a classifier that divides by zero if a row has a value below a limit."""
-    return classifier(
-        node("ReduceMin", ["x"], ["m"], keepdims=0),
-        node("Greater", ["m", "limit"], ["above"]),
-        node("Cast", ["above"], ["divisor"], to=TensorProto.INT32),
-        node("Div", ["seven", "divisor"], ["quotient"]),
-        node("Cast", ["quotient"], ["seventh"], to=TensorProto.FLOAT),
-        node("Add", ["z", "seventh"], ["y"]),
-        constants={"limit": limit, "seven": np.int32(7)},
-    )
+    text = "m = ReduceMin<keepdims = 0>(x); above = Greater(m, limit); d = Cast<to = 6>(above); "
+    text += "q = Div(seven, d); seventh = Cast<to = 1>(q); y = Add(z, seventh)"
+    return classifier(*steps(text), constants={"limit": limit, "seven": np.int32(7)})
 
 
 INVALID = (UNPROCESSABLE, "invalid-input")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from graph_models import constant, make_model, node, value
+from graph_models import constant, make_model, steps, value
 from numpy.typing import NDArray
 from picture_files import encoded
 
@@ -54,10 +54,7 @@ def colour_model(
     axes = [2, 3] if layout == "nchw" else [1, 2]
     shape = ("N", 3, SIDE, SIDE) if layout == "nchw" else ("N", SIDE, SIDE, 3)
     model = make_model(
-        [
-            node("ReduceMean", ["x"], ["colour"], axes=axes, keepdims=0),
-            node("Gemm", ["colour", "w", "b"], ["y"]),
-        ],
+        steps(f"colour = ReduceMean<axes = {axes}, keepdims = 0>(x); y = Gemm(colour, w, b)"),
         inputs=[value("x", shape)],
         outputs=[value("y", ("N", len(COLOURS)))],
         initializers=[constant("w", weights), constant("b", bias)],
