@@ -25,6 +25,8 @@ class Calibration(Job, Base):
     """What one POST /calibrate makes; once finished it never changes.
 
     ``refit_of`` is the calibration whose records it was fitted to anew. That one may be gone.
+    ``digest`` is of everything that its answers depend on, and ``decision_digest`` of its last
+    operating point, the one thing that changes.
     """
 
     __tablename__ = "calibration"
@@ -58,6 +60,8 @@ class Calibration(Job, Base):
     verdicts: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     baselines: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     mislabelled: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    digest: Mapped[str | None] = mapped_column(String(64))
+    decision_digest: Mapped[str | None] = mapped_column(String(64))
 
     artifacts: Mapped[list[Artifact]] = relationship(
         lazy="raise",

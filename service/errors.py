@@ -31,7 +31,7 @@ ServiceError
 │       ├── JobLimitReached       its limit of unfinished jobs,
 │       ├── QueueShareTaken       or its share of the queue
 │       └── TooManyBadKeys        an address has sent too many invalid API keys
-├── ArtifactDamaged         a stored file is missing or changed
+├── ArtifactDamaged         a stored file or row is missing or changed
 └── InferenceFailed         the ONNX model returned no result
     ├── OnnxModelCrashed
     ├── DeadlineExceeded
@@ -310,7 +310,7 @@ class TooManyBadKeys(TooManyRequests):
 
 
 class ArtifactDamaged(ServiceError):
-    """A stored file is missing or changed."""
+    """A stored file or row is missing or changed."""
 
 
 class InferenceFailed(ServiceError):

@@ -30,8 +30,7 @@ from service.reports.report import render_bin
 from service.runner.messages.onnx_models import serving
 from service.runner.messages.reading import COLUMN_RANGES, INPUT_RANGES, SCORE_RANGE
 from service.runner.model_description import ModelDescription
-from service.storage.calibrations import CalibrationRepository
-from service.storage.fit_results import served_tables, tables_of
+from service.storage.fitted import read_fitted
 from service.workspace import Workspace
 
 ColumnType: TypeAlias = Literal["string", "bool", "int64", "float32", "float64"]
@@ -137,9 +136,8 @@ def export_bins(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> B
         If there is no such calibration, or it has not succeeded.
     """
     with workspace.database.reading(tenant_id) as session:
-        row = CalibrationRepository(session, tenant_id).find_ready(reference)
-        tables = tables_of(session, tenant_id, row.id)
-    document = _document(row, tables)
+        fitted = read_fitted(session, tenant_id, reference)
+    document = _document(fitted.row, fitted.tables)
     return document.model_copy(update={"content_sha256": content_sha256(document)})
 
 
@@ -148,7 +146,7 @@ def served_bins(
 ) -> dict[str, Any]:
     """Return the part of the report with the served table of each event."""
     with workspace.database.reading(tenant_id) as session:
-        tables = served_tables(session, tenant_id, calibration_id)
+        tables = read_fitted(session, tenant_id, str(calibration_id)).served
     return {
         "events": {
             str(table.k): {

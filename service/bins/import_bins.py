@@ -33,6 +33,7 @@ from service.jobs.acceptance import CallContext, accepted
 from service.runner.messages.reading import COLUMN_RANGES, INPUT_RANGES, SCORE_RANGE
 from service.storage.calibrations import add_imported
 from service.storage.fit_results import bin_table_row
+from service.storage.fitted import seal
 
 
 def import_bins(ctx: CallContext, body: bytes, name: str | None) -> uuid.UUID:
@@ -69,6 +70,7 @@ def import_bins(ctx: CallContext, body: bytes, name: str | None) -> uuid.UUID:
     with accepted(without_jobs, calibration_id, invalidates_cache=True) as session:
         source = find_compatible_model(session, ctx.tenant_id, document)
         add_imported(session, ctx.tenant_id, row, source=source, tables=tables)
+        seal(session, ctx.tenant_id, calibration_id)
     return calibration_id
 
 

@@ -61,6 +61,10 @@ class Calibration(BaseModel):
     )
     data: dict[str, Any] = Field(description="Digest, samples and class counts.")
     versions: dict[str, str] = Field(description="Versions of the runtime and the libraries.")
+    digest: str | None = Field(
+        description="SHA-256 of all that its answers depend on, checked when it is loaded; null "
+        "until it has succeeded."
+    )
     accuracy: dict[str, float] | None = Field(
         examples=[{"1": 0.95, "5": 0.998}],
         description="Share of the calibration set for which each event holds.",

@@ -17,9 +17,9 @@ from service.jobs.progress import Progress
 from service.jobs.queue import ClaimedJob, JobQueue
 from service.jobs.record_set import load_records, record_set
 from service.storage.artifact_keys import JobFiles
-from service.storage.calibrations import CalibrationRepository
 from service.storage.evaluations import EvaluationRepository
-from service.storage.fit_results import core_table, learned_models, tables_of
+from service.storage.fit_results import core_table, learned_models
+from service.storage.fitted import read_fitted
 from service.storage.operating_points import FIRST, OperatingPointRepository
 from service.storage.shards import learned_columns
 from service.workspace import Workspace
@@ -37,9 +37,9 @@ def run_evaluation(
     """
     progress = Progress(queue, job, check)
     with workspace.database.reading(job.tenant_id) as session:
-        calibration = CalibrationRepository(session, job.tenant_id).get(job.calibration_id)
+        fitted = read_fitted(session, job.tenant_id, str(job.calibration_id))
         evaluation = EvaluationRepository(session, job.tenant_id).by_id(job.id)
-        rows = tables_of(session, job.tenant_id, job.calibration_id)
+    calibration, rows = fitted.row, fitted.tables
     known = load_records(workspace, calibration, "records")
     if known is None:
         raise RuntimeError(f"calibration {calibration.id} lacks its records")

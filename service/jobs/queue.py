@@ -17,6 +17,7 @@ from models import Base, Calibration, Evaluation, JobStatus, database_now
 from service.jobs.turn_order import lock_next_job
 from service.storage.artifact_rows import NewArtifact, delete_input_rows
 from service.storage.database import Database
+from service.storage.fitted import seal
 from service.storage.tenants import ALL_TENANTS
 
 JobTable: TypeAlias = Calibration | Evaluation
@@ -136,6 +137,8 @@ class JobQueue:
                 for artifact in artifacts
             )
             self._finish(session, job, keep_sets=keep_sets, status="succeeded", **values)
+            if self.table is Calibration:
+                seal(session, job.tenant_id, job.calibration_id)
 
     def fail(self, job: ClaimedJob, error: dict[str, object]) -> bool:
         """Finish the job as failed, with the reason; False if this owner lost it."""

@@ -45,7 +45,8 @@ from service.runner.model_files import open_files
 from service.runner.model_to_serve import ModelToServe
 from service.storage.calibration_queries import CalibrationRef
 from service.storage.calibrations import CalibrationRepository
-from service.storage.fit_results import core_table, learned_model, served_tables
+from service.storage.fit_results import core_table, learned_model
+from service.storage.fitted import read_fitted
 from service.storage.operating_points import OperatingPointRepository
 from service.workspace import Workspace
 
@@ -102,12 +103,12 @@ def _operating_point(
 
 def _load(workspace: Workspace, tenant_id: uuid.UUID, ref: CalibrationRef) -> ServedCalibration:
     with workspace.database.reading(tenant_id) as session:
-        row = CalibrationRepository(session, tenant_id).get(ref.id)
-        tables = served_tables(session, tenant_id, ref.id)
+        fitted = read_fitted(session, tenant_id, str(ref.id))
+    row, tables = fitted.row, fitted.served
     config = row.config
     events = tuple(
         ServedEvent(table.k, table.measure, table.column, core_table(table), learned_model(table))
-        for table in sorted(tables, key=lambda table: table.k)
+        for table in tables
     )
     with ExitStack() as opened:
         served = ServedCalibration(

@@ -19,8 +19,7 @@ from service.reports.operating_points import labelled_samples
 from service.reports.report import collect_report
 from service.reports.summary import active_point
 from service.runner.messages.dataset import PAIRS
-from service.storage.calibrations import CalibrationRepository
-from service.storage.fit_results import served_tables
+from service.storage.fitted import read_fitted
 from service.storage.operating_points import FIRST
 from service.workspace import CountedErrors, Workspace
 
@@ -187,9 +186,9 @@ def _count(
 
     def counted() -> CountedErrors:
         with workspace.database.reading(tenant_id) as session:
-            row = CalibrationRepository(session, tenant_id).get(calibration_id)
-            tables = served_tables(session, tenant_id, calibration_id)
-        column = next(table.column for table in tables if table.k == TOP_1)
+            fitted = read_fitted(session, tenant_id, str(calibration_id))
+        row = fitted.row
+        column = next(table.column for table in fitted.served if table.k == TOP_1)
         found = count_confusion(record_parts(workspace.artifacts, row), column, threshold)
         n_classes, level = len(row.config["classes"]), row.config["interval"]["level"]
         samples = labelled_samples(workspace, row, column)

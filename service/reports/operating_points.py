@@ -33,7 +33,7 @@ from service.reports.summary import missing_labels
 from service.runner.messages.dataset import PAIRS
 from service.storage.calibrations import CalibrationRepository
 from service.storage.evaluations import EvaluationRepository
-from service.storage.fit_results import served_tables
+from service.storage.fitted import read_fitted
 from service.storage.operating_points import OperatingPointRepository
 from service.workspace import Workspace
 
@@ -63,8 +63,8 @@ def preview_operating_point(
         no records, which any choice but a plain threshold needs.
     """
     with workspace.database.reading(tenant_id) as session:
-        row = CalibrationRepository(session, tenant_id).find_ready(reference)
-        table = next((t for t in served_tables(session, tenant_id, row.id) if t.k == 1), None)
+        fitted = read_fitted(session, tenant_id, reference)
+    row, table = fitted.row, next((t for t in fitted.served if t.k == 1), None)
     if table is None:
         raise Conflict(
             f"Calibration {row.name}@{row.version} has no Top-1 table, which operating points "
@@ -221,8 +221,8 @@ def _on_further_sets(
 ) -> dict[str, dict[str, Any]]:
     """Return what a threshold accepts on each labelled further set, by name."""
     with workspace.database.reading(tenant_id) as session:
-        row = CalibrationRepository(session, tenant_id).find_ready(reference)
-        table = next(t for t in served_tables(session, tenant_id, row.id) if t.k == 1)
+        fitted = read_fitted(session, tenant_id, reference)
+        row, table = fitted.row, next(t for t in fitted.served if t.k == 1)
         evaluations = EvaluationRepository(session, tenant_id)
         sets = [
             evaluations.by_id(found.id)

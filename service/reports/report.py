@@ -13,9 +13,9 @@ from service.reports.learned import learned_part
 from service.reports.summary import summarise
 from service.runner.model_description import OnnxModel, runs_of
 from service.storage.artifact_rows import ExportRepository, KeptExport
-from service.storage.calibrations import CalibrationRepository
 from service.storage.evaluations import EvaluationRepository
-from service.storage.fit_results import scores_of, tables_of
+from service.storage.fit_results import scores_of
+from service.storage.fitted import read_fitted
 from service.storage.operating_points import OperatingPointRepository
 from service.workspace import Workspace
 
@@ -167,8 +167,8 @@ def collect_report(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -
         If it has not succeeded.
     """
     with workspace.database.reading(tenant_id) as session:
-        row = CalibrationRepository(session, tenant_id).find_ready(reference)
-        tables = tables_of(session, tenant_id, row.id, with_curves=True)
+        fitted = read_fitted(session, tenant_id, reference, with_curves=True)
+        row, tables = fitted.row, fitted.tables
         scores = scores_of(session, tenant_id, row.id)
         evaluations = EvaluationRepository(session, tenant_id)
         further = evaluations.of_calibration(row.id)
@@ -201,6 +201,7 @@ def collect_report(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -
             "config": row.config,
             "versions": row.versions,
             "refit_of": None if row.refit_of is None else str(row.refit_of),
+            "digest": row.digest,
         },
     }
     return report | {"summary": summarise(report)}

@@ -18,8 +18,8 @@ from service.jobs.samples import KeptSamples, PickedSample
 from service.reports.csv_table import csv_text
 from service.reports.error_samples import MOST, ErrorSamples, Kind, find_errors, record_parts
 from service.runner.messages.dataset import PAIRS
-from service.storage.calibrations import CalibrationRepository
-from service.storage.fit_results import core_table, served_tables
+from service.storage.fit_results import core_table
+from service.storage.fitted import read_fitted
 from service.workspace import Workspace
 
 SHOWN_NUMBERS = 8
@@ -64,8 +64,8 @@ def list_samples(
         If the event is none of the calibration's.
     """
     with workspace.database.reading(tenant_id) as session:
-        row = CalibrationRepository(session, tenant_id).find_ready(reference)
-        tables = {table.k: table for table in served_tables(session, tenant_id, row.id)}
+        fitted = read_fitted(session, tenant_id, reference)
+    row, tables = fitted.row, {table.k: table for table in fitted.served}
     require_records(row)
     event = next(iter(tables)) if k is None else k
     if event not in tables:

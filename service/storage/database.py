@@ -9,12 +9,14 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+import structlog
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import DataError, DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import Session, sessionmaker
 
 from service.errors import (
+    ArtifactDamaged,
     Conflict,
     InvalidInput,
     OutcomeUnknown,
@@ -23,6 +25,8 @@ from service.errors import (
     StorageFull,
 )
 from service.storage.tenants import ALL_TENANTS, TenantScope, set_tenant
+
+log = structlog.get_logger(__name__)
 
 # A quota, or a limit on the size of files, is no full disk to SQLite but a write that failed.
 _SQLITE_NO_ROOM = frozenset(
@@ -36,6 +40,7 @@ _SQLITE_NO_ROOM = frozenset(
     }
 )
 _POSTGRESQL_DISK_FULL = "53100"
+_POSTGRESQL_DAMAGED = ("XX001", "XX002")
 _POSTGRESQL_AWAY = ("08", "53", "57P")
 
 
@@ -64,13 +69,22 @@ def _sqlite_meaning(error: BaseException | None) -> ServiceError | None:
         return Overloaded("The database is busy.")
     if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN):
         return Overloaded("The database cannot be read or written at the moment.")
-    return None
+    # A text with a changed bit has no code.
+    is_damaged = code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+    return _damaged(error) if is_damaged or "decode to UTF-8" in str(error) else None
+
+
+def _damaged(error: BaseException | None) -> ServiceError:
+    log.error("database_damaged", error=str(error))
+    return ArtifactDamaged("The database is damaged: restore it from a backup.")
 
 
 def _postgresql_meaning(error: DBAPIError) -> ServiceError | None:
     if isinstance(error, DataError) and "NUL" in str(error.orig):
         return InvalidInput.at("request", "expected text without the character NUL")
     code: str | None = getattr(error.orig, "sqlstate", None)
+    if code in _POSTGRESQL_DAMAGED:
+        return _damaged(error.orig)
     if code == _POSTGRESQL_DISK_FULL:
         return StorageFull("No space is left for the database.")
     # An error without a code is the driver's own: it has no connection, or lost it.

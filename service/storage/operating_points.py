@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import Select, func, select, update
 from sqlalchemy.orm import Session
 
 from models import BinTable, Calibration, Evaluation, OperatingPoint
+from service.storage.fitted import digest_of, undamaged
 
 FIRST = "1"  # Top-1, the event of operating points
 
@@ -21,8 +22,24 @@ class OperatingPointRepository:
         self._tenant_id = tenant_id
 
     def last(self, calibration_id: UUID) -> OperatingPoint | None:
-        """Return the last decision of a calibration, if there is one."""
-        return self._session.scalar(self._newest_first(calibration_id).limit(1))
+        """Return the last decision of a calibration, if there is one.
+
+        Raises
+        ------
+        ArtifactDamaged
+            If it is not the one that was stored.
+        """
+        query = (
+            select(Calibration.decision_digest, OperatingPoint)
+            .outerjoin(OperatingPoint, OperatingPoint.calibration_id == Calibration.id)
+            .where(Calibration.tenant_id == self._tenant_id, Calibration.id == calibration_id)
+            .order_by(OperatingPoint.number.desc())
+        )
+        with undamaged(str(calibration_id)):
+            digest, row = self._session.execute(query.limit(1)).one_or_none() or (None, None)
+            if digest is not None and (row is None or _digest(row) != digest):
+                raise ValueError("the last decision has another digest")
+        return row
 
     def active(self, calibration_ids: Collection[UUID]) -> Mapping[UUID, OperatingPoint]:
         """Return the active operating point of each calibration that has one."""
@@ -79,6 +96,11 @@ class OperatingPointRepository:
         self._session.add(row)
         self._session.flush()
         self._session.refresh(row)
+        self._session.execute(
+            update(Calibration)
+            .where(Calibration.id == row.calibration_id)
+            .values(decision_digest=_digest(row))
+        )
         return row
 
     def _newest_first(self, calibration_id: UUID) -> Select[OperatingPoint]:
@@ -90,6 +112,10 @@ class OperatingPointRepository:
             )
             .order_by(OperatingPoint.number.desc())
         )
+
+
+def _digest(row: OperatingPoint) -> str:
+    return digest_of([row.calibration_id, row.number, row.name, row.threshold])
 
 
 @dataclass(frozen=True)

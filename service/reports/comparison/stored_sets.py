@@ -13,9 +13,9 @@ from howsure.statistics.records.records import Int32s
 from service.errors import ArtifactDamaged
 from service.jobs.record_set import load_evaluation_records, load_further_records, load_labels
 from service.reports.comparison.labelled_sets import JudgedSet
-from service.storage.calibrations import CalibrationRepository
 from service.storage.evaluations import EvaluationRepository
-from service.storage.fit_results import core_table, served_tables
+from service.storage.fit_results import core_table
+from service.storage.fitted import read_fitted
 from service.workspace import Workspace
 
 Found = TypeVar("Found")
@@ -78,8 +78,9 @@ class StoredSets:
 
     def _rows(self, one: JudgedSet) -> tuple[Judged, Sequence[models.BinTable]]:
         with self._workspace.database.reading(self._tenant_id) as session:
-            row: Judged = CalibrationRepository(session, self._tenant_id).get(one.calibration_id)
+            fitted = read_fitted(session, self._tenant_id, str(one.calibration_id))
+            row: Judged = fitted.row
             if one.name is not None:
                 evaluations = EvaluationRepository(session, self._tenant_id)
                 row = evaluations.get(one.calibration_id, one.name)
-            return row, served_tables(session, self._tenant_id, one.calibration_id)
+            return row, fitted.served
