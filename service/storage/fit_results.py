@@ -7,7 +7,7 @@ from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Select, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session, selectinload, undefer
 
 import models
@@ -90,29 +90,18 @@ def tables_of(
 
     Their curves are long: they can be read only if they were asked for.
     """
-    query = _tables(tenant_id, calibration_id).order_by(models.BinTable.k, models.BinTable.id)
-    if with_curves:
-        query = query.options(undefer(models.BinTable.curves))
-    return session.scalars(query).all()
-
-
-def served_tables(
-    session: Session, tenant_id: UUID, calibration_id: UUID
-) -> Sequence[models.BinTable]:
-    """Return the tables that /predict answers with, one per event, with their bins."""
-    query = _tables(tenant_id, calibration_id).where(models.BinTable.served)
-    return session.scalars(query.order_by(models.BinTable.k)).all()
-
-
-def _tables(tenant_id: UUID, calibration_id: UUID) -> Select[models.BinTable]:
-    return (
+    query = (
         select(models.BinTable)
         .where(
             models.BinTable.tenant_id == tenant_id,
             models.BinTable.calibration_id == calibration_id,
         )
         .options(selectinload(models.BinTable.bins))
+        .order_by(models.BinTable.k, models.BinTable.id)
     )
+    if with_curves:
+        query = query.options(undefer(models.BinTable.curves))
+    return session.scalars(query).all()
 
 
 def _bin_rows(table: BinTable) -> list[models.Bin]:

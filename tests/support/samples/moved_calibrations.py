@@ -31,7 +31,8 @@ def say_made_on_cuda(folder: Path, name: str) -> None:
         for calibration_id, text in rows.fetchall():
             changed = json.dumps(json.loads(text) | {"provider": CUDA, "device": "cuda:0"})
             database.execute(
-                "UPDATE calibration SET onnx_model = ? WHERE id = ?", [changed, calibration_id]
+                "UPDATE calibration SET onnx_model = ?, digest = NULL WHERE id = ?",
+                [changed, calibration_id],
             )
 
 
