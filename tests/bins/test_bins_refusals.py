@@ -74,11 +74,9 @@ def read(document: Document) -> BinsDocument:
 def test_every_bit_comes_through_whoever_writes_the_text(name) -> None:
     numbers = {"tables.0.prior.strength": 1 / 3, f"{BIN}.interval": [0.1 + 0.2, 1.0]}
     document = changed(DOCUMENTS[name], put(numbers))
-    for text in (
-        json.dumps(document),
-        json.dumps(shortest(document), ensure_ascii=False),
-        json.dumps(read(document).plain()),
-    ):
+    texts = [json.dumps(shortest(document), ensure_ascii=False)]
+    texts += map(json.dumps, (document, read(document).plain()))
+    for text in texts:
         again = read_bins_document(text.encode())
         assert again.plain() == document
         assert again == read(document)

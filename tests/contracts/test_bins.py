@@ -9,10 +9,8 @@ from sample_strategies import judged_uncertainties, uncertainties
 from howsure.statistics.bins.fit import fit_bin_table
 from howsure.statistics.bins.intervals import INTERVALS, IntervalOptions
 
-WAYS = pytest.mark.parametrize(
-    ("lookup", "monotone"),
-    [("step", False), ("step", True), ("interpolated", True), ("smooth", False), ("smooth", True)],
-)
+PAIRS = [(lookup, flag) for lookup in ("step", "smooth") for flag in (False, True)]
+WAYS = pytest.mark.parametrize(("lookup", "monotone"), [*PAIRS, ("interpolated", True)])
 
 
 @WAYS
@@ -26,14 +24,12 @@ def test_edges_ascend_and_counts_add_up(lookup, monotone, data, n_bins):
     assert (table.counts > 0).all()
     assert ((table.hits >= 0) & (table.hits <= table.counts)).all()
     assert table.weights.sum() == pytest.approx(1)
-    np.testing.assert_array_equal(
-        np.bincount(table.look_up(uncertainty).bin, minlength=table.n_bins), table.counts
-    )
+    counts = np.bincount(table.look_up(uncertainty).bin, minlength=table.n_bins)
+    np.testing.assert_array_equal(counts, table.counts)
 
 
-INTERVAL_OPTIONS = st.builds(
-    IntervalOptions, st.sampled_from(sorted(INTERVALS)), st.just(0.9), simultaneous=st.booleans()
-)
+METHODS = st.sampled_from(sorted(INTERVALS))
+INTERVAL_OPTIONS = st.builds(IntervalOptions, METHODS, st.just(0.9), simultaneous=st.booleans())
 
 
 # A bound of 3e-28 at the last knot, which rounds to one below 0.

@@ -27,9 +27,5 @@ MARK = re.compile(r"ALL_TENANTS|(session|reading)\(\s*[\"']\*")
 
 
 def test_only_these_modules_open_transactions_that_cross_tenants() -> None:
-    found = {
-        str(path.relative_to(FOLDER))
-        for path in FOLDER.rglob("*.py")
-        if MARK.search(path.read_text(encoding="utf-8"))
-    }
-    assert found == CROSS_TENANTS
+    paths = [path for path in FOLDER.rglob("*.py") if MARK.search(path.read_text("utf-8"))]
+    assert {str(path.relative_to(FOLDER)) for path in paths} == CROSS_TENANTS

@@ -22,20 +22,16 @@ EVENTS = [
     for k in ((1, 2, 5) if measure.per_event else (1,))
 ]
 EACH = pytest.mark.parametrize(("name", "k"), EVENTS)
-OF_SOFTMAX = pytest.mark.parametrize(
-    ("name", "k"), [(name, k) for name, k in EVENTS if not SINGLE_PASS_MEASURES[name].needs_logits]
-)
-OF_LOGITS = pytest.mark.parametrize(
-    ("name", "k"), [(name, k) for name, k in EVENTS if SINGLE_PASS_MEASURES[name].needs_logits]
-)
+NEED_LOGITS = [event for event in EVENTS if SINGLE_PASS_MEASURES[event[0]].needs_logits]
+OF_SOFTMAX = pytest.mark.parametrize(("name", "k"), sorted({*EVENTS} - {*NEED_LOGITS}))
+OF_LOGITS = pytest.mark.parametrize(("name", "k"), NEED_LOGITS)
 
 
 def measure(name, logits, k):
     """Compute a measure of the largest event up to k that these logits have."""
     n_classes = logits.shape[1]
-    return SINGLE_PASS_MEASURES[name].compute(
-        rank_scores(logits, n_top=n_classes), min(k, n_classes)
-    )
+    ranked = rank_scores(logits, n_top=n_classes)
+    return SINGLE_PASS_MEASURES[name].compute(ranked, min(k, n_classes))
 
 
 @EACH
@@ -54,9 +50,8 @@ def test_it_is_finite_and_never_minus_zero_nor_negative_if_of_softmax(name, k, l
 @given(logits=logit_blocks(), data=st.data())
 def test_the_order_of_classes_does_not_show(name, k, logits, data):
     order = data.draw(st.permutations(range(logits.shape[1])))
-    np.testing.assert_allclose(
-        measure(name, logits[:, order], k), measure(name, logits, k), rtol=1e-12
-    )
+    reordered = measure(name, logits[:, order], k)
+    np.testing.assert_allclose(reordered, measure(name, logits, k), rtol=1e-12)
 
 
 @OF_SOFTMAX

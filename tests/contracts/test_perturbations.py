@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sample_strategies import drawn_passes, simulated_records
+from sample_strategies import drawn_passes, fit_of, simulated_records
 
-from howsure.statistics.fit.calibration import fit_calibration
 from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.measures import (
     DEFAULT_MEASURES,
@@ -104,8 +103,8 @@ def test_samples_beside_a_sample_do_not_show(name):
 def test_a_calibration_is_fitted_to_it_and_served_by_it_and_judges_further_sets(name):
     """Where it is best."""
     records, evaluation = with_passes(name, 600, seed=1), with_passes(name, 300, seed=2)
-    options = FitOptions(top_k=(1,), measures=("entropy", name), bins=5, folds=4)
-    fit = fit_calibration(records, options=options, evaluation=evaluation)
+    options = {"measures": ("entropy", name), "bins": 5, "folds": 4}
+    fit = fit_of(records, evaluation=evaluation, **options)
     event = fit.events[1]
     found = event.measures[name]
     assert found.column == event.served == name
@@ -118,7 +117,7 @@ def test_a_calibration_is_fitted_to_it_and_served_by_it_and_judges_further_sets(
     assert further.events[1].measures[name].column == name
     assert list(further.model_scores.passes) == [name]
     with pytest.raises(ValueError, match=f"records must hold {name}, not only"):
-        fit_calibration(simulated_records(50, seed=1), options=options)
+        fit_of(simulated_records(50, seed=1), **options)
 
 
 @EACH
@@ -131,9 +130,6 @@ def test_the_order_of_samples_does_not_show_where_only_their_passes_tell_them_ap
     found = made(name, log_p, labels)
     same = {held: np.zeros_like(values) for held, values in found.uncertainty.items()}
     records = base.with_passes(replace(found, uncertainty=same))
-    shuffled = records.take(np.random.default_rng(1).permutation(400))
-    options = FitOptions(top_k=(1,), measures=(name,), bins=2, folds=2)
-    one, other = (
-        fit_calibration(sent, options=options).model_scores for sent in (records, shuffled)
-    )
+    sets = records, records.take(np.random.default_rng(1).permutation(400))
+    one, other = (fit_of(own, measures=(name,), bins=2).model_scores for own in sets)
     assert one == other

@@ -60,7 +60,6 @@ def test_a_table_gets_every_score_and_a_baseline_those_that_need_no_bins(by_tabl
 
 
 def test_no_samples_leave_every_score_undefined():
-    judged = Predictions(
-        uncertainty=np.empty(0, np.float32), hits=np.empty(0, np.bool_), probability=np.empty(0)
-    )
+    none = np.empty(0)
+    judged = Predictions(uncertainty=none.astype(np.float32), hits=none > 0, probability=none)
     assert compute_scores(judged) == dict.fromkeys(applicable(has_bins=False))

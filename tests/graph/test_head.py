@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from graph_models import OPSETS, make_model, node, opsets, passthrough, reference, serve, value
+from graph_models import OPSETS, make_model, opsets, passthrough, reference, serve, steps, value
 from onnx import TensorProto
 from scipy.special import logsumexp
 
@@ -77,9 +77,7 @@ def test_double_logits_keep_differences_that_float32_rounds_away():
 def test_bfloat16_logits_go_up_to_float32():
     logits = (draw(2, 20, 6).view(np.uint32) & 0xFFFF0000).view(np.float32)  # exact in bfloat16
     kind = TensorProto.BFLOAT16
-    model = make_model(
-        [node("Cast", ["x"], ["y"], to=kind)], outputs=[value("y", element_type=kind)]
-    )
+    model = make_model(steps(f"y = Cast<to={kind}>(x)"), outputs=[value("y", element_type=kind)])
     assert_measures_agree(serve(model, {"x": logits}), reference(logits)[2])
 
 

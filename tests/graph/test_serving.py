@@ -111,11 +111,8 @@ def test_dead_nodes_and_weights_are_dropped():
 
 TWO = [constant("two", 2)]
 AB = {"inputs": [value("a"), value("b")], "outputs": [value("y"), value("w")]}
-DEFAULT = {
-    "inputs": [value("x"), value("w", [10])],
-    "initializers": [constant("w", np.zeros(10))],
-    "ir_version": 3,
-}
+DEFAULT = {"inputs": [value("x"), value("w", [10])], "ir_version": 3}
+DEFAULT["initializers"] = [constant("w", np.zeros(10))]
 
 
 ALIVE = [

@@ -14,9 +14,8 @@ PRIOR = BetaPrior(0.8, 1.0)
 
 
 def bounds(method, hits, counts, level):
-    return binomial_interval(
-        np.asarray(hits), np.asarray(counts), PRIOR, IntervalOptions(method, level)
-    )
+    options = IntervalOptions(method, level)
+    return binomial_interval(np.asarray(hits), np.asarray(counts), PRIOR, options)
 
 
 def test_the_papers_hoeffding_bound():
@@ -40,9 +39,8 @@ def test_scipy_agrees(method, name, sample, level):
 def test_credible_intervals_are_quantiles_of_their_posteriors(sample, level):
     hits, counts = sample
     posterior = stats.beta(hits + 0.8, counts - hits + 0.2)
-    np.testing.assert_allclose(
-        bounds("beta", hits, counts, level), posterior.interval(level), rtol=1e-8
-    )
+    found = bounds("beta", hits, counts, level)
+    np.testing.assert_allclose(found, posterior.interval(level), rtol=1e-8)
     lower, upper = bounds("jeffreys", hits, counts, level)
     expected = stats.beta(hits + 0.5, counts - hits + 0.5).interval(level)
     inside = (hits > 0) & (hits < counts)

@@ -30,9 +30,8 @@ def dense_posterior(design, offset, hits, precision):
     def gradient(at):
         return design.T @ (expit(offset + design @ at) - hits) + precision @ at
 
-    found = minimize(
-        loss, np.zeros(design.shape[1]), jac=gradient, method="BFGS", options={"gtol": 1e-8}
-    )
+    options = {"jac": gradient, "method": "BFGS", "options": {"gtol": 1e-8}}
+    found = minimize(loss, np.zeros(design.shape[1]), **options)
     p = expit(offset + design @ found.x)
     curvature = design.T @ np.diag(p * (1 - p)) @ design + precision
     volume = np.linalg.slogdet(precision)[1] - np.linalg.slogdet(curvature)[1]

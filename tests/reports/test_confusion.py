@@ -19,11 +19,8 @@ def records_of(n: int, n_classes: int, seed: int) -> SimpleNamespace:
     rng = np.random.default_rng(seed)
     label = rng.integers(0, n_classes, n).astype(np.int32)
     predicted = np.where(rng.random(n) < 0.7, label, rng.integers(0, n_classes, n))
-    return SimpleNamespace(
-        label=label,
-        top_classes=predicted[:, None].astype(np.int32),
-        uncertainty={COLUMN: rng.random(n).astype(np.float32)},
-    )
+    top_classes, values = predicted[:, None].astype(np.int32), rng.random(n).astype(np.float32)
+    return SimpleNamespace(label=label, top_classes=top_classes, uncertainty={COLUMN: values})
 
 
 @pytest.mark.parametrize("threshold", [None, 0.5, -1.0])

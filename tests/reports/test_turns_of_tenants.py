@@ -65,10 +65,8 @@ def test_drawings_of_one_tenant_leave_threads_to_another(served) -> None:
         with stopped(*drawing):
             are_sent = threading.Semaphore(0)
             trace = {"trace": partial(note_sent, are_sent)}
-            asked = [
-                threads.submit(one.get, "/report?calibration=new&format=html", extensions=trace)
-                for _ in range(MANY)
-            ]
+            page = "/report?calibration=new&format=html"
+            asked = [threads.submit(one.get, page, extensions=trace) for _ in range(MANY)]
             for _ in range(MANY):
                 are_sent.acquire()
             for path in PATHS:

@@ -83,9 +83,8 @@ def test_weights_come_from_memory_and_never_from_the_folder(
     assert attach_external_data(loaded, companions) == in_memory
     options = onnxruntime.SessionOptions()
     buffers = [companions[name] for name in in_memory]
-    options.add_external_initializers_from_files_in_memory(
-        list(in_memory), buffers, [len(buffer) for buffer in buffers]
-    )
+    sizes = [len(buffer) for buffer in buffers]
+    options.add_external_initializers_from_files_in_memory(list(in_memory), buffers, sizes)
     y = run_session(loaded, {"x": X}, options)["y"]
     np.testing.assert_allclose(y, X @ WEIGHTS + bias, rtol=1e-4, atol=1e-4)
 

@@ -94,10 +94,8 @@ def test_isotonic_regression_of_weighted_samples_is_that_of_repeated_rows():
 
 def test_the_curve_follows_weights():
     """A miss that counts for many pulls the curve down around it."""
-    plain, pulled = (
-        fitted(weights=np.where(~HITS, weight, 1.0), n_bins=5, lookup="smooth")
-        for weight in (1.0, 6.0)
-    )
+    weights = [np.where(HITS, 1.0, of_misses) for of_misses in (1.0, 6.0)]
+    plain, pulled = (fitted(weights=own, n_bins=5, lookup="smooth") for own in weights)
     middle = np.sort(U)[N // 10 : -N // 10]
     assert (pulled.look_up(middle).probability < plain.look_up(middle).probability).all()
 

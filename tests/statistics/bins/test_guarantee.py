@@ -13,10 +13,8 @@ def guarantee_of(*, n_samples=5000, ties=False, n_candidate_bins=0, learned=Fals
     uncertainty = rng.permutation(n_samples).astype(np.float32)
     hits = rng.random(n_samples) > uncertainty / n_samples
     table = fit_bin_table(uncertainty, hits, n_bins=15, **options)
-    fixed = n_candidate_bins == 0
-    return guarantee(
-        table, fixed=fixed, n_candidate_bins=n_candidate_bins, ties=ties, learned=learned
-    )
+    about = {"fixed": n_candidate_bins == 0, "ties": ties, "learned": learned}
+    return guarantee(table, n_candidate_bins=n_candidate_bins, **about)
 
 
 def test_number_of_the_paper_s_formula_where_bins_that_were_chosen_pay_for_all_candidates():

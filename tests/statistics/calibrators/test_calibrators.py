@@ -73,9 +73,8 @@ def loss(logits, labels, temperature):
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 4.0])
 def test_temperature_is_that_of_least_loss(temperature):
     logits, labels = drawn(temperature)
-    exact = minimize_scalar(
-        lambda u: loss(logits, labels, np.exp(u)), bounds=np.log([0.25, 8.0]), method="bounded"
-    )
+    options = {"bounds": np.log([0.25, 8.0]), "method": "bounded"}
+    exact = minimize_scalar(lambda u: loss(logits, labels, np.exp(u)), **options)
     found = best_temperature(logits, labels)
     assert found == pytest.approx(np.exp(exact.x), rel=2e-3)
     assert loss(logits, labels, found) == pytest.approx(exact.fun, abs=2e-6)

@@ -16,11 +16,8 @@ from howsure.statistics.diagnostics.curves import (
 from howsure.statistics.diagnostics.rank_grid import fit_rank_grid
 from howsure.statistics.ranking import downsample, merge_underflow, ranking_of
 
-WHOLE = {
-    "risk_coverage": risk_coverage_curve,
-    "roc": roc_curve,
-    "precision_recall": precision_recall_curve,
-}  # fmt: skip
+WHOLE = {"risk_coverage": risk_coverage_curve, "roc": roc_curve}
+WHOLE["precision_recall"] = precision_recall_curve
 
 
 @pytest.mark.parametrize("right", [True, False])

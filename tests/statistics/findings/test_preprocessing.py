@@ -17,11 +17,14 @@ def tried(sent, labels, *others):
     return PreparationTrials(records_of(sent, labels), ways)
 
 
+def found_of(sent, labels, *others):
+    return found_in(sent, labels, trials=tried(sent, labels, *others))
+
+
 @pytest.mark.parametrize(("factor", "code"), [(1 / 255, NOT_SCALED), (255.0, TWICE)])
 def test_a_scale_that_is_far_better(factor, code):
     logits, labels = calibrated(256, seed=1)
-    trials = tried(GARBAGE, labels, (rescaling(factor), logits))
-    found = found_in(GARBAGE, labels, trials=trials)
+    found = found_of(GARBAGE, labels, (rescaling(factor), logits))
     figures = found[code].figures
     assert figures["factor"] == factor
     assert figures["rescaled_accuracy"] == np.mean(logits.argmax(axis=1) == labels)
@@ -30,8 +33,8 @@ def test_a_scale_that_is_far_better(factor, code):
 
 def test_a_network_that_minds_the_scale_by_its_confidence_alone():
     logits, labels = calibrated(256, seed=3)
-    trials = tried(logits * 255.0, labels, (rescaling(1 / 255), logits))
-    figures = found_in(logits * 255.0, labels, trials=trials)[NOT_SCALED].figures
+    found = found_of(logits * 255.0, labels, (rescaling(1 / 255), logits))
+    figures = found[NOT_SCALED].figures
     assert figures["accuracy"] == figures["rescaled_accuracy"]
 
 
@@ -50,8 +53,8 @@ def test_a_scale_is_no_cure_of_permuted_labels():
     """Half of the classes are called by other names; less sure answers cost less there."""
     logits, labels = calibrated(2000, seed=3)
     permuted = np.array([*range(4), 5, 6, 7, 8, 9, 4])[labels]
-    trials = tried(logits * 60.0, permuted, (rescaling(1 / 255), logits))
-    assert found_in(logits * 60.0, permuted, trials=trials).keys() == {"labels-permuted"}
+    found = found_of(logits * 60.0, permuted, (rescaling(1 / 255), logits))
+    assert found.keys() == {"labels-permuted"}
 
 
 def test_a_scale_that_costs_hits_is_none():
@@ -59,8 +62,7 @@ def test_a_scale_that_costs_hits_is_none():
     logits, labels = calibrated(256, seed=4)
     flat = np.random.default_rng(5).normal(size=logits.shape) * 0.3
     flat[np.arange(256), labels] += 0.35
-    trials = tried(logits * 30.0, labels, (rescaling(1 / 255), flat))
-    assert not found_in(logits * 30.0, labels, trials=trials)
+    assert not found_of(logits * 30.0, labels, (rescaling(1 / 255), flat))
 
 
 def test_a_network_that_names_one_class_for_all_samples_of_a_sorted_set():
@@ -76,8 +78,7 @@ def test_a_network_that_names_one_class_for_all_samples_of_a_sorted_set():
 def test_a_few_rows_are_no_evidence():
     logits, labels = calibrated(10, seed=6)
     first = np.tile(np.where(np.arange(10) == 0, 9.0, 0.0), (10, 1))
-    trials = tried(first, labels, (rescaling(255.0), logits))
-    assert TWICE not in found_in(first, labels, trials=trials)
+    assert TWICE not in found_of(first, labels, (rescaling(255.0), logits))
 
 
 # ImageNet's normalisation, and that by halves.
@@ -88,8 +89,7 @@ NORMALISED = rescalings(np.ones((1, 3, 2, 2)))[1:]
 def test_the_normalisation_with_the_best_answers_is_named(place, mean):
     logits, labels = calibrated(256, seed=1)
     answers = [logits + GARBAGE / 4 * (number != place) for number in (0, 1)]
-    trials = tried(GARBAGE, labels, *zip(NORMALISED, answers, strict=True))
-    finding = found_in(GARBAGE, labels, trials=trials)[NOT_SCALED]
+    finding = found_of(GARBAGE, labels, *zip(NORMALISED, answers, strict=True))[NOT_SCALED]
     assert finding.figures["mean"][0] == mean
     assert finding.figures["rescaled_accuracy"] == np.mean(logits.argmax(axis=1) == labels)
 
@@ -97,7 +97,7 @@ def test_the_normalisation_with_the_best_answers_is_named(place, mean):
 def test_a_normalisation_that_only_makes_the_model_less_sure_is_none():
     logits, labels = calibrated(256, seed=3)
     others = zip(NORMALISED, (logits, logits * 3.0), strict=True)
-    assert not found_in(logits * 9.0, labels, trials=tried(logits * 9.0, labels, *others))
+    assert not found_of(logits * 9.0, labels, *others)
 
 
 def test_how_many_scales_are_tried_raises_the_bar():
@@ -107,8 +107,8 @@ def test_how_many_scales_are_tried_raises_the_bar():
     sent[:12] = -logits[:12]
     how = NORMALISED[0]
     for n_others in (0, 4):
-        trials = tried(sent, labels, (how, logits), *[(how, -logits)] * n_others)
-        assert (NOT_SCALED in found_in(sent, labels, trials=trials)) == (n_others == 0)
+        found = found_of(sent, labels, (how, logits), *[(how, -logits)] * n_others)
+        assert (NOT_SCALED in found) == (n_others == 0)
 
 
 @pytest.mark.parametrize(("inputs", "factors"), [

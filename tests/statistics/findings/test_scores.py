@@ -41,9 +41,8 @@ def evidence_of_pairs(scores, correct, **design):
         **design,
     )
     counts = np.array([correct.sum(), (~correct).sum()])
-    return RecordedSet(
-        records=records, class_counts=counts, source="pairs", probabilities=False, bins="auto"
-    )
+    about = {"source": "pairs", "probabilities": False, "bins": "auto"}
+    return RecordedSet(records=records, class_counts=counts, **about)
 
 
 def codes(scores, correct, **design):

@@ -15,11 +15,9 @@ WORLDS = [  # sharpness of the model, lookup, measures
 def world(request):
     """The sharpness and the fit."""
     sharpness, lookup, measures = request.param
-    calibration, evaluation = (
-        simulated_records(6000, seed=seed, sharpness=sharpness) for seed in (11, 12)
-    )
+    known, new = (simulated_records(6000, seed=seed, sharpness=sharpness) for seed in (11, 12))
     options = {"top_k": (1, 5), "bins": 10, "lookup": lookup, "measures": measures, "folds": 5}
-    return sharpness, fit_of(calibration, evaluation=evaluation, **options)
+    return sharpness, fit_of(known, evaluation=new, **options)
 
 
 def test_served_probabilities_are_calibrated_whatever_the_model_says(world):

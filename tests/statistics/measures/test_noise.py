@@ -1,5 +1,6 @@
 """Noise: the same wherever it is drawn, another for every seed, pass and site, and as asked for."""
 
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -9,11 +10,7 @@ from scipy import stats
 from howsure.statistics.measures.noise import keep_mask, normal, uniform
 
 PLACE = {"seed": 7, "number": 3, "site": 2}
-KINDS = {
-    "keep": lambda shape, **place: keep_mask(shape, rate=0.5, **place),
-    "normal": normal,
-    "uniform": uniform,
-}
+KINDS = {"keep": partial(keep_mask, rate=0.5), "normal": normal, "uniform": uniform}
 EACH = pytest.mark.parametrize("draw", KINDS.values(), ids=KINDS)
 
 
@@ -43,9 +40,8 @@ def test_a_mask_keeps_as_many_as_it_is_to_and_scales_them(rate):
     assert set(np.unique(mask)) == {np.float32(0), np.float32(1 / (1 - rate))}
     kept = int(np.count_nonzero(mask))
     assert stats.binomtest(kept, size, 1 - rate).pvalue > 1e-4
-    assert mask.mean(dtype=np.float64) == pytest.approx(
-        1, abs=5 * np.sqrt(rate / (1 - rate) / size)
-    )
+    deviation = np.sqrt(rate / (1 - rate) / size)
+    assert mask.mean(dtype=np.float64) == pytest.approx(1, abs=5 * deviation)
     assert mask.var(dtype=np.float64) == pytest.approx(rate / (1 - rate), rel=0.05)
 
 

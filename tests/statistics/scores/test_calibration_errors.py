@@ -44,10 +44,8 @@ any_judged = judged_by_table() | judged_without_bins()
 
 
 def judged_of(probability, hits):
-    probability = np.asarray(probability, dtype=np.float64)
-    return Predictions(
-        uncertainty=-probability, hits=np.asarray(hits, bool), probability=probability
-    )
+    probability, hits = np.asarray(probability, dtype=np.float64), np.asarray(hits, bool)
+    return Predictions(uncertainty=-probability, hits=hits, probability=probability)
 
 
 def drawn(n_samples, *, seed=0, shift=0.0, power=0.3):
@@ -68,9 +66,8 @@ def test_equal_mass_bins_differ_by_one_sample_at_most(n_samples):
 def test_equal_mass_is_that_of_scikit_learn():
     """Its quantile bins, closed on the left: the same where no edge lies on a sample."""
     judged = drawn(1500, shift=0.1)
-    rates, means = calibration_curve(
-        judged.hits, judged.probability, n_bins=15, strategy="quantile"
-    )
+    bins = {"n_bins": 15, "strategy": "quantile"}
+    rates, means = calibration_curve(judged.hits, judged.probability, **bins)
     expected = np.abs(rates - means).mean()
     # Its edges interpolate quantiles of n - 1 gaps: bins may differ by a sample.
     assert SCORES["ece_equal_mass"].compute(judged) == pytest.approx(expected, rel=0.02)

@@ -22,9 +22,8 @@ def test_ties_are_the_mean_over_all_their_orders(samples):
         for order in permutations(samples)
         if all(first[0] <= second[0] for first, second in pairwise(order))
     ]
-    np.testing.assert_allclose(
-        selective_risks(judged.by_uncertainty), np.mean(curves, axis=0), atol=1e-12
-    )
+    risks = selective_risks(judged.by_uncertainty)
+    np.testing.assert_allclose(risks, np.mean(curves, axis=0), atol=1e-12)
 
 
 @given(judged_by_table() | judged_without_bins())

@@ -158,10 +158,8 @@ def test_tests_and_intervals_hold_where_errors_come_together(n_groups, sizes, ra
     ((0.6, 0.3, 0.1), (0.05, 0.05, 0.05)),
 ])  # fmt: skip
 def test_tests_and_intervals_are_of_the_weighted_share(shares, rates, each):
-    rng = np.random.default_rng(8)
-    passed, _, covered = judged(
-        lambda: class_balanced(rng, shares=shares, rates=rates, each=each), np.dot(shares, rates)
-    )
+    rng, world = np.random.default_rng(8), {"shares": shares, "rates": rates, "each": each}
+    passed, _, covered = judged(lambda: class_balanced(rng, **world), np.dot(shares, rates))
     assert passed <= 0.05 + ERROR
     assert covered >= 0.95 - ERROR
 
@@ -202,9 +200,8 @@ def test_a_threshold_of_groups_is_by_the_book(kind, max_risk):
     assert 0 < found.n_accepted <= plain.n_accepted
     first = design.take(slice(best))
     assert found.effective == effective_share(wrong[:best], first)
-    assert found.coverage == pytest.approx(
-        best / n if weights is None else first.weight.sum() / design.weight.sum()
-    )
+    share = best / n if weights is None else first.weight.sum() / design.weight.sum()
+    assert found.coverage == pytest.approx(share)
 
 
 def test_every_interval_of_a_share_follows_the_design():

@@ -31,9 +31,8 @@ def weighted(rng, *, n, ratio, worse=0.0):
 def p_values(fitted, *others, lookup="step"):
     """Return the p-value of each other set, by one table."""
     uncertainty, hits, design = fitted
-    table = fit_bin_table(
-        uncertainty, hits, n_bins=10, lookup=lookup, measure="entropy", design=design
-    )
+    options = {"n_bins": 10, "lookup": lookup, "measure": "entropy", "design": design}
+    table = fit_bin_table(uncertainty, hits, **options)
 
     def of(values, is_hit, own):
         judged = predict_with_table(table, values, is_hit, own)

@@ -12,9 +12,8 @@ from howsure.statistics.shift.verdict import is_too_small, miscalibration_p_valu
 
 
 def test_cells_are_closed_on_the_right_and_the_outer_ones_hold_what_rounding_put_outside():
-    found = fit_histogram(
-        np.array([0.0, 0.05, 0.0501, 0.1, 1.0]), np.array([0.5, 0.999]), largest=1.0
-    )
+    values, known = np.array([0.0, 0.05, 0.0501, 0.1, 1.0]), np.array([0.5, 0.999])
+    found = fit_histogram(values, known, largest=1.0)
     assert found.edges == pytest.approx(np.linspace(0, 1, 21))
     assert np.flatnonzero(found.counts).tolist() == [0, 1, 19]
     assert found.counts[:2] == (2, 2)
