@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from databases import PostgresServer, libpq_url, postgres_program
+from databases import PostgresServer, libpq_url, postgres_programs
 from deployment_files import ROOT, SERVICES
 from running_service import service_on
 from schema_rows import fill, go_to, held
@@ -51,7 +51,7 @@ def create_role(superuser: str) -> str:
 def run(
     program: str, *words: object, cwd: Path | None = None, environment: Mapping[str, str] = {}
 ) -> None:
-    command = [postgres_program(program), *map(str, words)]
+    command = [postgres_programs() / program, *map(str, words)]
     done = subprocess.run(command, cwd=cwd, env=environment, check=False, capture_output=True)
     assert done.returncode == 0, done.stderr
 

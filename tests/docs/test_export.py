@@ -19,15 +19,10 @@ from graph_models import constant, make_model, steps, value
 from picture_files import encoded, scene
 from PIL import Image
 from running_service import DIGITS, calibrated, digits, npz
+from tritonclient.utils import np_to_triton_dtype
 
 ORIENTATION = 0x0112  # of EXIF
 PAGE = (Path(__file__).parents[2] / "docs" / "export.md").read_text(encoding="utf-8")
-TYPES = {
-    "TYPE_FP32": onnx.TensorProto.FLOAT,
-    "TYPE_INT64": onnx.TensorProto.INT64,
-    "TYPE_BOOL": onnx.TensorProto.BOOL,
-}
-NAMES = {onnx.TensorProto.FLOAT: "float32", onnx.TensorProto.INT64: "int64", 9: "bool"}
 
 
 def block(language: str, of: str = "") -> str:
@@ -43,6 +38,10 @@ def printed_by(code: str) -> list[str]:
     with contextlib.redirect_stdout(printed):
         exec(compile(code, "export.md", "exec"), {})  # noqa: S102 -- our own page
     return printed.getvalue().splitlines()
+
+
+def numpy_type(tensor: onnx.TypeProto.Tensor) -> np.dtype:
+    return onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +148,7 @@ def test_the_table_lists_every_output(outputs: dict[str, onnx.TypeProto.Tensor])
     }
 
     for name, tensor in outputs.items():
-        found = NAMES[tensor.elem_type], len(tensor.shape.dim)
+        found = numpy_type(tensor).name, len(tensor.shape.dim)
         known = re.sub(r"^abstain_.*", "abstain_0.05", name.replace("top5_", "top1_"))
         assert documented[known] == found, name
 
@@ -190,7 +189,7 @@ def test_tritons_configuration_fits_the_file(
     for tensor in (*config.input, *config.output):
         declared = {**inputs, **outputs}[tensor.name]
         data_type = tensor.DESCRIPTOR.fields_by_name["data_type"].enum_type.values[tensor.data_type]
-        assert TYPES[data_type.name] == declared.elem_type, tensor.name
+        assert data_type.name == f"TYPE_{np_to_triton_dtype(numpy_type(declared))}", tensor.name
         # Triton compares the file's shape with a free batch and what the model is to see.
         batch, *dims = declared.shape.dim
         assert batch.dim_param

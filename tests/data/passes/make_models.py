@@ -25,7 +25,6 @@ from networks import (
     VariationalLinear,
     member,
     small_cnn,
-    spatial_cnn,
     squeezenet_like,
     variational_mlp,
 )
@@ -177,12 +176,13 @@ def export_networks(images: LabelledSet, tokens: LabelledSet) -> nn.Module:
     plain = trained(small_cnn, images)
     export(plain, "small_cnn.onnx", image)
 
-    last = trained(lambda: small_cnn(before_last=0.25), images)
+    last = trained(lambda: small_cnn(before_last=nn.Dropout(0.25)), images)
     export(last, "last_layer_dropout_cnn.onnx", image, active=True)
-    hidden = trained(lambda: small_cnn(after_first=0.1, after_second=0.3), images)
+    noise = {"after_first": nn.Dropout(0.1), "after_second": nn.Dropout(0.3)}
+    hidden = trained(lambda: small_cnn(**noise), images)
     export(hidden, "hidden_dropout_cnn.onnx", image, opset=13, active=True)
     export(hidden, "hidden_dropout_cnn_dynamo.onnx", image, opset=23, active=True, dynamo=True)
-    spatial = trained(spatial_cnn, images)
+    spatial = trained(lambda: small_cnn(after_first=nn.Dropout2d(0.25)), images)
     export(spatial, "spatial_dropout.onnx", image, opset=18, active=True, dynamo=True)
     squeezed = trained(squeezenet_like, images, epochs=60)
     export(squeezed, "squeezenet_like.onnx", image, active=True)

@@ -30,30 +30,19 @@ def convolutions(after_first: nn.Module, after_second: nn.Module) -> nn.Sequenti
 
 
 def small_cnn(
-    *, after_first: float = 0.0, after_second: float = 0.0, before_last: float = 0.0
+    *,
+    after_first: nn.Module | None = None,
+    after_second: nn.Module | None = None,
+    before_last: nn.Module | None = None,
 ) -> nn.Sequential:
-    """Return the CNN of most files here, with Dropout of these ratios where they are above 0."""
+    """Return the CNN of most files here, with these layers in it."""
     return nn.Sequential(
-        convolutions(dropout(after_first), dropout(after_second)),
+        convolutions(after_first or nn.Identity(), after_second or nn.Identity()),
         nn.Linear(64, 32),
         nn.ReLU(),
-        dropout(before_last),
+        before_last or nn.Identity(),
         nn.Linear(32, N_CLASSES),
     )
-
-
-def spatial_cnn() -> nn.Sequential:
-    """Return the CNN with whole feature maps dropped after the first convolution."""
-    return nn.Sequential(
-        convolutions(nn.Dropout2d(0.25), nn.Identity()),
-        nn.Linear(64, 32),
-        nn.ReLU(),
-        nn.Linear(32, N_CLASSES),
-    )
-
-
-def dropout(ratio: float) -> nn.Module:
-    return nn.Dropout(ratio) if ratio else nn.Identity()
 
 
 def squeezenet_like() -> nn.Sequential:

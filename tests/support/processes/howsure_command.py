@@ -30,7 +30,7 @@ FORKS.set_forkserver_preload(["service.cli.calibrate", "service.cli.serve", "ser
 Done = subprocess.CompletedProcess[str]
 
 
-class Command:
+class Command(FORKS.Process):
     """A command under way, to be waited for or killed as a `subprocess.Popen` is.
 
     Parameters
@@ -48,30 +48,23 @@ class Command:
     def __init__(
         self, words: list[str], *, folder: Path, settings: dict[str, str], out: Path, err: Path
     ) -> None:
-        self.words = words
         arguments = (words, os.environ | settings, folder, out, err)
-        self._process = FORKS.Process(target=_run, args=arguments, daemon=True)
-        self._process.start()
-        self.pid = self._process.pid
+        super().__init__(target=_run, args=arguments, daemon=True)
+        self.words = words
+        self.start()
 
     def poll(self) -> int | None:
-        return self._process.exitcode
+        return self.exitcode
 
     def wait(self, timeout: float | None = None) -> int:
-        self._process.join(timeout)
-        if self._process.exitcode is None:
+        self.join(timeout)
+        if self.exitcode is None:
             raise subprocess.TimeoutExpired(self.words, timeout)
-        return self._process.exitcode
+        return self.exitcode
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:
             os.kill(self.pid, number)
-
-    def terminate(self) -> None:
-        self._process.terminate()
-
-    def kill(self) -> None:
-        self._process.kill()
 
 
 def _settings(folder: Path, settings: dict[str, str]) -> dict[str, str]:

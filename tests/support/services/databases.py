@@ -194,7 +194,7 @@ class PostgresServer:
 
     def __init__(self, *, fsync: bool = True, password: str | None = None) -> None:
         self._password = password
-        self._binaries = _binaries()
+        self._binaries = postgres_programs()
         self._folder = Path(tempfile.mkdtemp(prefix="howsure-postgres-"))
         self._fsync = "on" if fsync else "off"
         # PostgreSQL refuses to run as root.
@@ -272,12 +272,8 @@ class PostgresServer:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def postgres_program(name: str) -> Path:
-    """Return an installed program of PostgreSQL."""
-    return _binaries() / name
-
-
-def _binaries() -> Path:
+def postgres_programs() -> Path:
+    """Return the folder of the installed programs of PostgreSQL."""
     found = [Path(path) for path in [shutil.which("initdb")] if path is not None]
     found += sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), reverse=True)
     for initdb in found:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from hot_fronts import Answer, QueryApp, ordinary_app, read_answer
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
@@ -34,19 +36,13 @@ class Recorder:
         if sum(name == b"host" for name, _ in scope["headers"]) != 1:
             # uvicorn passes it on; our connections refuse it.
             self.seen.append(400)
-        body, more = b"", True
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return
-            body += message.get("body", b"")
-            more = message.get("more_body", False)
+        try:
+            body = await Request(scope, receive).body()
+        except ClientDisconnect:
+            return
         query = scope["query_string"]
         self.seen.append((scope["raw_path"] + (b"?" + query if query else b""), body))
-        await send(
-            {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]}
-        )
-        await send({"type": "http.response.body", "body": b""})
+        await Response()(scope, receive, send)
 
     def authenticate(self, _head):
         return UNLIMITED

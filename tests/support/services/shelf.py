@@ -4,6 +4,7 @@ Tests only read them. To add one, add a line to `SHELF`.
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import httpx
@@ -23,21 +24,7 @@ SHELF: dict[str, Callable[[httpx.Client, str], dict[str, Any]]] = {
 }
 
 
-class Shelf:
-    """Gives the resource of a calibration by its name on the shelf, which is its name."""
-
-    def __init__(self, client: httpx.Client) -> None:
-        self._client = client
-        self._resources: dict[str, dict[str, Any]] = {}
-
-    def __call__(self, name: str) -> dict[str, Any]:
-        """Return the resource of a calibration."""
-        if name not in self._resources:
-            self._resources[name] = SHELF[name](self._client, name)
-        return self._resources[name]
-
-
 @pytest.fixture(scope="session")
-def shelf(service: Service) -> Shelf:
-    """Calibrations that tests only read."""
-    return Shelf(service.client)
+def shelf(service: Service) -> Callable[[str], dict[str, Any]]:
+    """Give the resource of a calibration by its name on the shelf, which is its name."""
+    return cache(lambda name: SHELF[name](service.client, name))

@@ -155,29 +155,19 @@ def _finish(
 
 
 def finished_calibration(
-    database: Database,
-    name: str = "digits",
-    *,
-    status: models.JobStatus = "succeeded",
-    tenant_id: uuid.UUID | None = None,
-    artifacts: Sequence[NewArtifact] = (),
+    database: Database, name: str = "digits", *, status: models.JobStatus = "succeeded", **row: Any
 ) -> models.Calibration:
-    row = queue_calibration(database, name, tenant_id=tenant_id, artifacts=artifacts)
-    finish(database, row, status)
-    return stored(database, row.id)
+    queued = queue_calibration(database, name, **row)
+    finish(database, queued, status)
+    return stored(database, queued.id)
 
 
 def finished_evaluation(
-    database: Database,
-    calibration: models.Calibration,
-    name: str = "rotated",
-    *,
-    status: models.JobStatus = "succeeded",
-    artifacts: Sequence[NewArtifact] = (),
+    database: Database, *row: Any, status: models.JobStatus = "succeeded", **options: Any
 ) -> models.Evaluation:
-    row = queue_evaluation(database, calibration, name, artifacts=artifacts)
-    _finish(evaluation_queue_of(database), row.id, status, {"result": {"shifted": False}})
-    return stored(database, row.id, models.Evaluation)
+    queued = queue_evaluation(database, *row, **options)
+    _finish(evaluation_queue_of(database), queued.id, status, {"result": {"shifted": False}})
+    return stored(database, queued.id, models.Evaluation)
 
 
 def stored(database: Database, row_id: uuid.UUID, table: type[Job] = models.Calibration) -> Any:
@@ -247,9 +237,6 @@ class EvaluationJobs(Jobs):
 
     def calibration_id(self, row: models.Evaluation) -> uuid.UUID:
         return row.calibration_id
-
-
-JOB_KINDS = (CalibrationJobs, EvaluationJobs)
 
 
 WAITING = """
