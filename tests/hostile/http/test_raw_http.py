@@ -34,8 +34,8 @@ def with_headers(name: str, code: str, *headers: bytes, **options) -> HostileCas
     return refused(name, code, lambda attacker: raw(attacker, *headers, **options))
 
 
-def get(name: str, code: str, target: bytes) -> HostileCase:
-    return with_headers(name, code, target=target, method=b"GET")
+def get(name: str, code: str, target: bytes, *headers: bytes) -> HostileCase:
+    return with_headers(name, code, *headers, target=target, method=b"GET")
 
 
 def by_itself(name: str, code: str, sent: bytes) -> HostileCase:
@@ -196,14 +196,7 @@ HARMLESS = [
     # As to a proxy; what stands before the path is nobody's.
     get("absolute_target", "", b"http://evil.example/healthz"),
     # There is no other protocol: the request is one like others.
-    with_headers(
-        "websocket",
-        "",
-        b"Connection: Upgrade",
-        b"Upgrade: websocket",
-        target=b"/healthz",
-        method=b"GET",
-    ),
+    get("websocket", "", b"/healthz", b"Connection: Upgrade", b"Upgrade: websocket"),
 ]
 
 

@@ -5,9 +5,10 @@ How long they take until then is the machine's: they have a service whose deadli
 
 from collections.abc import Iterator
 
+import httpx
 import pytest
 from graph_models import node, steps
-from hostile_case import HostileCase
+from hostile_case import Attacker, HostileCase
 from hostile_models import UNPROCESSABLE, loop, model_case, served
 from hostile_service import HostileService, TwoTenants, hostile_service, two_tenants
 from model_services import quick
@@ -64,13 +65,7 @@ def test_a_model_that_fills_the_memory_is_stopped(hostile, case: HostileCase) ->
 
 
 def test_a_model_that_fills_the_memory_at_one_row_is_stopped(hostile) -> None:
-    hostile(
-        HostileCase(
-            "fills_the_memory_at_one_row",
-            lambda attacker: served(attacker, huge_above(100.0), [1000.0] * N_FEATURES),
-            UNPROCESSABLE,
-            "invalid-input",
-            says=MEMORY,
-            seconds=20,
-        )
-    )
+    def ask(attacker: Attacker) -> httpx.Response:
+        return served(attacker, huge_above(100.0), [1000.0] * N_FEATURES)
+
+    hostile(HostileCase("at_one_row", ask, UNPROCESSABLE, "invalid-input", MEMORY, seconds=20))

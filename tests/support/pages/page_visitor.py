@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 from keyed_service import KeyedService
+from request_formats import CONTENT_TYPE, body, part, text_part
 from running_service import Service
 
 HTML = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
@@ -64,8 +65,8 @@ def numbers_of(text: str, default: str = "") -> list[tuple[str, str, str]]:
 
 def pointed_to(document: Any, path: str) -> Any:
     """Return what a JSON pointer (RFC 6901) leads to."""
-    for part in path.split("/")[1:]:
-        name = part.replace("~1", "/").replace("~0", "~")
+    for step in path.split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
         document = document[int(name)] if isinstance(document, list) else document[name]
     return document
 
@@ -107,19 +108,15 @@ class Visitor:
 
     def upload(self, files: list[tuple[str, Any]]) -> httpx.Response:
         """Send the form as browsers do: a field without a file has a file without a name."""
-        boundary = "----of-a-form"
         parts = [_part(name, *value) for name, value in files]
-        body = b"".join(b"--%b\r\n%b\r\n" % (boundary.encode(), part) for part in parts)
+        address = f"/pages/calibrate?csrf={self.token()}"
         return self.client.post(
-            f"/pages/calibrate?csrf={self.token()}",
-            content=body + b"--%b--\r\n" % boundary.encode(),
-            headers={"Content-Type": f"multipart/form-data; boundary={boundary}"},
+            address, content=body(*parts), headers={"Content-Type": CONTENT_TYPE}
         )
 
 
 def _part(name: str, filename: str | None, value: str | bytes, *_: str) -> bytes:
-    said = f'Content-Disposition: form-data; name="{name}"'
-    if filename is not None:
-        said += f'; filename="{filename}"\r\nContent-Type: application/octet-stream'
-    content = value.encode() if isinstance(value, str) else value
-    return said.encode() + b"\r\n\r\n" + content
+    if isinstance(value, str):
+        return text_part(name, value.encode())
+    file = f'filename="{filename}"\r\nContent-Type: application/octet-stream'
+    return part(f'Content-Disposition: form-data; name="{name}"; {file}', value)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bins_documents import digits_set
 from calibrated_files import COLUMNS, Calibrated, Model, calibrate
 from classifier_files import FILES, ClassifierFile, perceptron
 from graph_models import constant, make_model, node, value
@@ -128,8 +129,7 @@ def calibrated_file(
 
 
 def digits() -> ClassifierFile:
-    with np.load(DIGITS / "calibration.npz") as arrays:
-        rows = arrays["inputs"].astype(np.float32)
+    rows = digits_set("calibration")["inputs"].astype(np.float32)
     return ClassifierFile((DIGITS / "model.onnx").read_bytes(), lambda n: {"inputs": rows[:n]})
 
 

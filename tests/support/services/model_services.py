@@ -10,7 +10,7 @@ import httpx
 import numpy as np
 import onnx
 import pytest
-from bins_documents import answers
+from bins_documents import answers, digits_set
 from graph_models import node, run_session, value
 from numpy.typing import NDArray
 from running_service import DIGITS, calibrate, calibrated, npz
@@ -129,8 +129,8 @@ def picture_model() -> bytes:
 
 def picture_set(part: str = "calibration") -> tuple[np.ndarray, np.ndarray]:
     """Return the example's pictures, [600, 1, 8, 8], and their labels."""
-    with np.load(DIGITS / f"{part}.npz") as found:
-        return found["inputs"].reshape(-1, 1, SIDE, SIDE), found["labels"]
+    arrays = digits_set(part)
+    return arrays["inputs"].reshape(-1, 1, SIDE, SIDE), arrays["labels"]
 
 
 def packed_set(part: str = "calibration") -> bytes:
