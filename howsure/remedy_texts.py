@@ -34,6 +34,10 @@ REMEDIES: Mapping[str, Remedy] = {
         "before its argmax:",
         "{calibrate} --output NAME",
     ),
+    "label-output-differs": Remedy(
+        "Use the classes that predictions name, or export a model whose labels follow from its "
+        "scores."
+    ),
     "accuracy-near-chance": Remedy(
         "Check that each label is in the row of its own inputs, that the inputs are prepared as in "
         "training, with columns in the same order, and that this is the trained model. "
@@ -136,6 +140,12 @@ REMEDIES_BY_FIGURE: Mapping[str, Mapping[str, Remedy]] = {
     "duplicate-samples": {
         "times": Remedy(
             "Undo what repeated the set, so that each sample is in it once; calibrate again."
+        )
+    },
+    "label-output-differs": {
+        "threshold": Remedy(
+            "If the label output is what you use, have predictions follow it:",
+            "{calibrate} --decision-threshold {threshold:g}",
         )
     },
     "classes-not-predicted": {

@@ -182,9 +182,12 @@ def _warnings(loaded: LoadedOnnxModel, upload: CalibrationUpload) -> list[str]:
 
 
 def _findings(loaded: LoadedOnnxModel, trial: Batch) -> list[Finding]:
+    findings = []
     if LIKE_PROBABILITIES in loaded.output.inferred:
-        return [said_to_be_logits(min(len(trial.labels), TRIAL_ROWS))]
-    return []
+        findings.append(said_to_be_logits(min(len(trial.labels), TRIAL_ROWS)))
+    if loaded.labels is not None:
+        findings.append(loaded.labels.finding())
+    return findings
 
 
 def _duplicate_warnings(upload: CalibrationUpload) -> list[str]:

@@ -7,8 +7,9 @@ import numpy as np
 import onnxruntime
 import pytest
 from bins_documents import exported
-from graph_models import constant, make_model, steps, value
+from graph_models import constant, make_model, node, steps, value
 from model_services import predictions
+from onnx import TensorProto
 from refusals import assert_refused
 from running_service import JSON, calibrate, calibrated, evaluate, npz, refit
 from scipy.special import expit
@@ -132,6 +133,55 @@ def test_a_document_needs_a_model_that_decides_alike(client) -> None:
     calibrated(client, {**config, "decision_threshold": None}, **part)
     answer = client.post("/calibrations/import", content=json.dumps(document), headers=JSON)
     assert_refused(answer, "document.decision_threshold", "another")
+
+
+def labelled(text: str, *outputs, **numbers) -> bytes:
+    """Return a model with the logit z of class 1, and further outputs."""
+    numbers = {"w": WEIGHTS, "b": BIAS} | numbers
+    return make_model(
+        steps(f"m = MatMul(x, w); z = Add(m, b); {text}"),
+        inputs=[value("x", ("N", 3))],
+        outputs=outputs,
+        initializers=[constant(*pair) for pair in numbers.items()],
+    ).SerializeToString()
+
+
+@pytest.mark.parametrize("tuned", [0.25, 0.03])
+def test_a_tuned_threshold_of_the_label_output_is_found(client, tuned) -> None:
+    """Also where most labels differ from the more probable class."""
+    text = "y = Sigmoid(z); t = GreaterOrEqual(y, tuned); label = Cast<to=7>(t)"
+    outputs = value("y", ("N", 1)), value("label", ("N", 1), TensorProto.INT64)
+    part = {"model": labelled(text, *outputs, tuned=[tuned]), "calibration": SET}
+    config = {"name": f"labelled-{tuned}"}
+    (notice,) = calibrated(client, config, **part)["findings"]
+    assert (notice["code"], notice["level"]) == ("label-output-differs", "notice")
+    own, ours = (expit(LOGIT[:256]) >= t for t in (tuned, 0.5))
+    figures = notice["figures"]
+    assert figures["label_share"] == pytest.approx(own.mean())
+    assert figures["predicted_share"] == pytest.approx(ours.mean())
+    assert figures["differing"] == pytest.approx((own != ours).mean())
+    assert f"{100 * own.mean():.1f} %" in notice["message"]
+    assert (expit(LOGIT[:256]) >= figures["threshold"]).tolist() == own.tolist()
+    decided = config | {"decision_threshold": figures["threshold"]}
+    assert calibrated(client, decided, **part)["findings"] == []
+
+
+def test_labels_that_no_threshold_gives_are_told(client) -> None:
+    classes = {"classlabels_ints": [0, 1, 2], "intercepts": [0.0] * 3, "domain": "ai.onnx.ml"}
+    scores = np.float32(np.eye(3) + RNG.normal(0, [[[0.1]], [[0.5]]], (2, 3, 3)))
+    nodes = [
+        node("LinearClassifier", ["x"], names, coefficients=own.ravel().tolist(), **classes)
+        for names, own in zip((["a", "y"], ["label", "b"]), scores, strict=True)
+    ]
+    outputs = value("y", ("N", 3)), value("label", ("N",), TensorProto.INT64)
+    file = make_model(nodes, inputs=[value("x", ("N", 3))], outputs=outputs).SerializeToString()
+    best = [(ROWS[:256] @ own.T).argmax(axis=1) for own in scores]
+    differing = float((best[0] != best[1]).mean())
+    part = npz(inputs=ROWS, labels=(ROWS @ scores[0].T).argmax(axis=1))
+    made = calibrated(client, {"name": "other-labels"}, model=file, calibration=part)
+    found = {one["code"]: one for one in made["findings"]}["label-output-differs"]
+    assert 0 < differing < 0.5
+    assert found["figures"] == {"samples": 256, "differing": pytest.approx(differing)}
 
 
 @pytest.mark.parametrize("threshold", [0, 1, 1.5, "half"])

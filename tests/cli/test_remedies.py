@@ -44,6 +44,7 @@ CASES = [
     ("wrong-preprocessing", {"transposed": True}, {}, BGR),
     ("wrong-preprocessing", {"transposed": True}, {"format": "npz"}, BGR),
     ("classes-not-predicted", {"threshold": 0.03125}, OPTIONS, {"decision_threshold": 0.5}),
+    ("label-output-differs", {"threshold": 0.25}, {}, {}),
     ("accuracy-differs", {}, FILES | OPTIONS, {"name": "digits", "folds": 2, "bins": 5}),
     ("unknown", {}, {}, {}),
 ]

@@ -37,6 +37,7 @@ IN_BOTH_SETS = "samples-in-both-sets"
 OUT_OF_RANGE = "inputs-out-of-range"
 SOFTMAX_TWICE = "softmax-twice"
 REVERSED = "score-reversed"
+LABEL_OUTPUT = "label-output-differs"
 NEAR_CHANCE = "accuracy-near-chance"
 # Findings that run the model again on inputs prepared in other ways.
 PREPARATION_FINDINGS = (NOT_SCALED, SCALED_TWICE, WRONG_PREPROCESSING)
@@ -47,6 +48,7 @@ FINDINGS: Mapping[str, Callable[[RecordedSet], Finding | None]] = {
     "labels-permuted": labels_permuted,
     SOFTMAX_TWICE: softmax_twice,
     "not-probabilities": not_probabilities,
+    LABEL_OUTPUT: lambda _evidence: None,  # found while the model is tried
     NEAR_CHANCE: accuracy_near_chance,
     REVERSED: score_reversed,
     "score-near-chance": score_near_chance,
@@ -61,7 +63,7 @@ FINDINGS: Mapping[str, Callable[[RecordedSet], Finding | None]] = {
     "few-samples-for-bins": few_samples_for_bins,
 }
 # Findings that need the model and the inputs of the upload: records alone cannot repeat them.
-UPLOAD_FINDINGS = frozenset({*PREPARATION_FINDINGS, SOFTMAX_TWICE, OUT_OF_RANGE})
+UPLOAD_FINDINGS = frozenset({*PREPARATION_FINDINGS, SOFTMAX_TWICE, LABEL_OUTPUT, OUT_OF_RANGE})
 # Findings about the labels, with the figure of the accuracy with other labels, and about the
 # scores, of any labelled set.
 LABEL_FINDINGS = {"labels-shifted": "shifted_accuracy", "labels-permuted": "matched_accuracy"}

@@ -1,5 +1,7 @@
 """Findings on outputs: a softmax applied twice, and predictions instead of probabilities."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.special import betaincinv
 
@@ -69,6 +71,50 @@ def said_to_be_logits(n_samples: int) -> Finding:
 
 
 LEAST_SHARE = 0.99
+
+
+@dataclass(frozen=True)
+class LabelDifference:
+    """How the model's label output differs from the predicted class on the rows of its trial.
+
+    Attributes
+    ----------
+    name : str
+        The output.
+    samples : int
+    differing : float
+        Share of the rows that differ.
+    label_share, predicted_share : float or None
+        Of two classes: shares of the rows whose label, and whose predicted class, is 1.
+    threshold : float or None
+        Of two classes: a decision threshold that gives all labels, if there is one.
+    """
+
+    name: str
+    samples: int
+    differing: float
+    label_share: float | None = None
+    predicted_share: float | None = None
+    threshold: float | None = None
+
+    def finding(self) -> Finding:
+        """Return the notice."""
+        told = "The model's label output {words} names another class than its scores"
+        remedy = "Predictions follow the scores."
+        if self.label_share is not None:
+            told = "The model's label output {words} says class 1 in {label_share:percent}"
+            told += " and predictions say it in {predicted_share:percent}; they differ"
+            remedy = "No one threshold of the model's probability gives these labels."
+        if self.threshold is not None:
+            remedy = "With `decision_threshold` {threshold:g}, predictions are these labels."
+        figures = {name: value for name, value in vars(self).items() if value is not None}
+        return finding(
+            "label-output-differs",
+            "notice",
+            f"{told} in {{differing:percent}} of {{samples:,}} rows. {remedy}",
+            words=figures.pop("name"),
+            **figures,
+        )
 
 
 def not_probabilities(evidence: RecordedSet) -> Finding | None:

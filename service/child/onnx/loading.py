@@ -74,7 +74,8 @@ def load(
     plans = loader.plan(probes, inputs)
     loaded = loader.build([probed.choice for probed in probes], plans)
     costs = loader.try_out(loaded, probes, inputs)
-    return replace(loaded, found=replace(loaded.found, costs=costs))
+    found = replace(loaded.found, costs=costs, labels=probes[0].labels)
+    return replace(loaded, found=found)
 
 
 def _map(path: Path) -> memoryview:

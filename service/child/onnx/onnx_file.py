@@ -7,6 +7,7 @@ import numpy as np
 from google.protobuf.message import EncodeError
 from onnx import ModelProto, TensorProto, ValueInfoProto, helper
 
+from howsure.statistics.findings.outputs import LabelDifference
 from service.child.onnx.batches import batch_rows, join_parts, run_batches
 from service.child.onnx.model_inputs import ModelInputs, check_input_types
 from service.child.onnx.noise import neutral_feeds
@@ -29,7 +30,6 @@ from service.runner.messages.passes import PassPlan
 from service.runner.messages.requests import LoadRequest
 
 MAX_TRIAL_SCORES = 2**23
-TWO = 2  # classes
 DOUBLE = TensorProto.DOUBLE
 TRACED = (
     "it answers one row, but not several, although its inputs have a free batch axis: one of its "
@@ -43,12 +43,14 @@ class Probed:
     """The chosen output, and the outputs of the model for the trial rows.
 
     ``values`` are those of the tensor that the head reads; ``session`` runs the plain model.
+    ``labels`` is how its label output differs from the predicted class.
     """
 
     choice: OutputChoice
     outputs: Mapping[str, Array]
     values: Array
     session: OnnxSession
+    labels: LabelDifference | None = None
 
 
 @dataclass(eq=False, repr=False)
@@ -119,14 +121,16 @@ class OnnxFile:
         outputs = self._try(session, sites, inputs)
         if is_converted(self.model):
             self._compare_with_file(plan, outputs, inputs)
-        choice = choose_output(plan, outputs, n_samples=len(outputs[OUTPUT]))
-        if choice.n_classes == TWO:  # others are refused beside the configuration
-            choice = replace(choice, decision_threshold=self.request.decision_threshold)
+        choice, labels = choose_output(
+            plan,
+            outputs,
+            n_samples=len(outputs[OUTPUT]),
+            decision_threshold=self.request.decision_threshold,
+        )
         self.refuse_too_many(choice.n_classes)
         reads_logits = choice.raw or choice.tensor != plan.tensor
-        return Probed(
-            choice, outputs, outputs[LOGITS] if reads_logits else outputs[OUTPUT], session
-        )
+        values = outputs[LOGITS] if reads_logits else outputs[OUTPUT]
+        return Probed(choice, outputs, values, session, labels)
 
     def _compare_with_file(
         self, plan: OutputPlan, outputs: Mapping[str, Array], inputs: Mapping[str, Array]

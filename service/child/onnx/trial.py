@@ -17,6 +17,7 @@ from service.child.onnx.onnx_file import Probed
 from service.child.onnx.single_model import SingleModel
 from service.errors import InvalidConfig, InvalidOnnxModel, ModelRule
 from service.graph.description import OutputChoice
+from service.graph.output.choose import distribution
 from service.graph.proto import PREFIX
 from service.graph.serving import TOP_CLASSES, TOP_SCORES
 from service.runner.messages.frames import Array
@@ -301,16 +302,3 @@ def _refuse_differing(differs: NDArray[np.bool_], what: str) -> None:
             f"it answered row {int(np.argmax(differs))} with other {what} when it was run a second "
             "time; a model must answer the same rows alike",
         )
-
-
-def distribution(choice: OutputChoice, values: Array) -> NDArray[np.float64]:
-    """Return the probabilities of all classes, shape (n_samples, n_classes)."""
-    scores = np.asarray(values, dtype=np.float64).reshape(len(values), -1)
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        if choice.positive_column is not None:
-            positive = scores[:, choice.positive_column]
-            other = 1 - positive if choice.kind == "probabilities" else np.zeros_like(positive)
-            scores = np.column_stack([other, positive])
-        if choice.kind == "logits":
-            scores = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return np.asarray(scores / scores.sum(axis=1, keepdims=True))

@@ -5,18 +5,23 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from howsure.statistics.findings.outputs import LabelDifference
 from service.errors import InvalidConfig, InvalidOnnxModel, ModelRule
-from service.graph.description import LIKE_PROBABILITIES, Kind, OutputChoice, quote
+from service.graph.description import (
+    LIKE_PROBABILITIES,
+    Kind,
+    OutputChoice,
+    quote,
+)
 from service.graph.measure_outputs import check_values
 from service.graph.output.kinds import (
-    HALF,
     OPPOSITE_COLUMNS,
     SUM_TOLERANCE,
     are_opposite,
     finite_rows,
     infer_kind,
 )
-from service.graph.output.labels import check_labels
+from service.graph.output.labels import LABELS, TWO, compare_labels
 from service.graph.output.logits import LogitsSource, is_confirmed
 from service.graph.output.plan import LOGITS, OUTPUT, SCALAR, OutputPlan
 
@@ -24,9 +29,15 @@ Floats = NDArray[np.float64]
 
 
 def choose_output(
-    plan: OutputPlan, trial: Mapping[str, NDArray[np.floating]], *, n_samples: int
-) -> OutputChoice:
+    plan: OutputPlan,
+    trial: Mapping[str, NDArray[np.floating]],
+    *,
+    n_samples: int,
+    decision_threshold: float | None = None,
+) -> tuple[OutputChoice, LabelDifference | None]:
     """Decide the kind of the planned output and the tensor that the head reads.
+
+    Also return how the model's label output differs from the predicted class, if it has one.
 
     Parameters
     ----------
@@ -34,6 +45,8 @@ def choose_output(
         Outputs of the graph of `probe_graph` for some rows of real data, by name.
     n_samples
         The number of those rows.
+    decision_threshold
+        Of models of two classes; others ignore it.
 
     Raises
     ------
@@ -65,19 +78,38 @@ def choose_output(
         if plan.kind is None and are_opposite(scores):
             column, reading = 1, f"by its values on {n_samples} rows {OPPOSITE_COLUMNS}"
         source = LogitsSource(plan.tensor, positive_column=column)
-    if plan.labels is not None:
-        holds_probabilities = is_found or kind == "probabilities"
-        check_labels(plan.labels, scores, trial, threshold=HALF if holds_probabilities else 0.0)
-    return OutputChoice(
+    n_classes = max(scores.shape[1], TWO)
+    choice = OutputChoice(
         name=plan.name,
         kind=kind,
         tensor=source.tensor,
         inferred=f"{plan.reason}; {reading}",
-        n_classes=max(scores.shape[1], 2),
+        n_classes=n_classes,
         positive_column=source.positive_column,
         raw=source.raw,
         precision=plan.precision,
+        decision_threshold=decision_threshold if n_classes == TWO else None,
     )
+    if plan.labels is None:
+        return choice, None
+    probabilities = distribution(choice, trial[LOGITS if is_found else OUTPUT])
+    difference = compare_labels(
+        plan.labels, probabilities, trial[LABELS], threshold=choice.decision_threshold
+    )
+    return choice, difference
+
+
+def distribution(choice: OutputChoice, values: NDArray[np.floating]) -> Floats:
+    """Return the probabilities of all classes, shape (n_samples, n_classes)."""
+    scores = np.asarray(values, dtype=np.float64).reshape(len(values), -1)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        if choice.positive_column is not None:
+            positive = scores[:, choice.positive_column]
+            other = 1 - positive if choice.kind == "probabilities" else np.zeros_like(positive)
+            scores = np.column_stack([other, positive])
+        if choice.kind == "logits":
+            scores = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return np.asarray(scores / scores.sum(axis=1, keepdims=True))
 
 
 def _as_rows(values: NDArray[np.floating], n_samples: int, name: str) -> Floats:

@@ -38,8 +38,8 @@ class OutputPlan:
     reading : GraphReading or None
         The content of the output, as the end of the graph says.
     labels : LabelOutput or None
-        The model's own labels, to compare with the scores. None if the caller named the output or
-        its kind.
+        The model's own labels, to compare with the scores; not trusted if the caller named the
+        output or its kind.
     """
 
     name: str
@@ -102,7 +102,7 @@ def plan_output(
         reason=reason,
         scalars=tuple(scalars),
         reading=read_graph(tensor, producers),
-        labels=find_labels(model.graph, outputs) if name is None and kind is None else None,
+        labels=find_labels(model.graph, outputs, is_trusted=name is None and kind is None),
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from howsure.statistics.findings.outputs import LabelDifference
 from howsure.statistics.input_ranges import ColumnRanges
 from howsure.statistics.learned.inputs import is_input
 from howsure.statistics.measures import columns
@@ -132,12 +133,15 @@ class LoadedOnnxModel(ModelSetup):
     costs
         Milliseconds a row on the trial rows: ``plain``, one run of the model, and each measure
         of ``passes``.
+    labels
+        How the label output, if any, differs from the predicted class on the trial rows.
     """
 
     description: OnnxModelDescription
     provider: str
     versions: Mapping[str, str]
     costs: Mapping[str, NotNegativeFloat] = field(default_factory=dict)
+    labels: LabelDifference | None = None
 
     @property
     def n_classes(self) -> int:

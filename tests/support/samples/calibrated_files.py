@@ -64,7 +64,7 @@ class Model:
         scalars = tuple(self.scalars.values())
         plan = plan_output(model, name=name, kind=kind, scalars=scalars)
         trial = self.run(probe_graph(model, plan), rows)
-        return choose_output(plan, trial, n_samples=len(next(iter(rows.values()))))
+        return choose_output(plan, trial, n_samples=len(next(iter(rows.values()))))[0]
 
 
 def direct_model(n_classes: int, *, opset: int = 17) -> Model:

@@ -4,10 +4,12 @@ from typing import Any
 
 import numpy as np
 import onnx
+from graph_models import constant, make_model, steps, value
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 from running_service import npz
 from scipy.special import softmax
+from sklearn.linear_model import LogisticRegression
 
 Parts = dict[str, bytes]
 Array = NDArray[Any]
@@ -71,6 +73,7 @@ def faulty_uploads(model: bytes, inputs: Array, labels: Array, logits: Array) ->
         "labels-permuted": by_model(inputs, order[labels]),
         "softmax-twice": of_outputs(labels, logits=probabilities),
         "not-probabilities": of_outputs(labels, probabilities=np.eye(10)[logits.argmax(axis=1)]),
+        "label-output-differs": of_tuned_labels(inputs, labels),
         "accuracy-near-chance": by_model(rng.permutation(inputs), labels),
         "score-reversed": of_pairs(score=-SCORES, correct=CORRECT),
         "score-near-chance": of_pairs(score=np.roll(SCORES, 1), correct=CORRECT),
@@ -112,6 +115,20 @@ def clean_uploads(model: bytes, inputs: Array, labels: Array, logits: Array) -> 
         "probabilities": of_outputs(labels, probabilities=probabilities.astype(np.float32)),
         "pairs": of_pairs(score=SCORES, correct=CORRECT),
     }
+
+
+def of_tuned_labels(inputs: Array, labels: Array) -> Parts:
+    """Return a model of two classes whose label is 1 from a probability of 0.2 on."""
+    rows = inputs.reshape(len(inputs), -1).astype(np.float32)
+    fitted = LogisticRegression(max_iter=200).fit(rows, labels == 8)
+    weights = constant("w", fitted.coef_.T / 4), constant("b", fitted.intercept_ / 4)
+    model = make_model(
+        steps("m = MatMul(x, w); z = Add(m, b); y = Sigmoid(z); label = GreaterOrEqual(y, t)"),
+        inputs=[value("x", ("n", rows.shape[1]))],
+        outputs=[value("y", ("n", 1)), value("label", ("n", 1), onnx.TensorProto.BOOL)],
+        initializers=[*weights, constant("t", [0.2])],
+    )
+    return {"model": model.SerializeToString(), "calibration": of(rows, (labels == 8).astype(int))}
 
 
 def of_pairs(score: Array, correct: Array) -> Parts:

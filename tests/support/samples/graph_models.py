@@ -115,7 +115,7 @@ def resolve(model, feeds, **options):
     describe_onnx_model(loaded)
     plan = plan_output(loaded, **options)
     trial = run_session(probe_graph(loaded, plan), feeds)
-    return choose_output(plan, trial, n_samples=len(next(iter(feeds.values()))))
+    return choose_output(plan, trial, n_samples=len(next(iter(feeds.values()))))[0]
 
 
 def serve(model, feeds, *, top_k=(1, 5), trial=None, run=None, scalars=(), **options):
