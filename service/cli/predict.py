@@ -90,13 +90,12 @@ def predict(
         typer.Option(
             "--output",
             "-o",
-            help="Write predictions for every row of a set to this file: .parquet, .csv or .npz. "
-            "If stopped, repeat the command to continue.",
+            help="Write predictions for every row of a set to this file: .parquet, .csv or .npz.",
             dir_okay=False,
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the response as JSON.")] = False,
-    rows_per_part: Annotated[
+    rows_per_request: Annotated[
         int | None,
         typer.Option(
             "--rows", min=1, help="Rows per request, with --output; default: by row size."
@@ -105,9 +104,6 @@ def predict(
     requests: Annotated[
         int, typer.Option(min=1, max=16, help="Parallel requests, with --output.")
     ] = DEFAULT_REQUESTS,
-    restart: Annotated[
-        bool, typer.Option("--restart", help="Discard the parts of a stopped run, with --output.")
-    ] = False,
     url: UrlOption = None,
 ) -> None:
     """Print the class of each row and the calibrated probability that it is right."""
@@ -116,7 +112,7 @@ def predict(
             raise CommandFailed("--json prints the response, and -o writes a table: choose one")
         from service.cli.scoring.score_file import Scoring, score_file
 
-        scoring = Scoring(calibration, rows, output, rows_per_part, requests, restart)
+        scoring = Scoring(calibration, rows, output, rows_per_request, requests)
         with service_address(url) as address:
             written = score_file(address, scoring)
         if written.by_position:
@@ -124,8 +120,8 @@ def predict(
         _warn(written.n_out_of_distribution, written.n_rows)
         typer.echo(f"{written.n_rows} rows written to {output}", err=True)
         return
-    if rows_per_part is not None or restart or requests != DEFAULT_REQUESTS:
-        raise CommandFailed("--rows, --requests and --restart need -o FILE")
+    if rows_per_request is not None or requests != DEFAULT_REQUESTS:
+        raise CommandFailed("--rows and --requests need -o FILE")
     with service_client(url) as client:
         answer = client.send(_request(calibration, rows)).json()
     if as_json:

@@ -18,7 +18,7 @@ from howsure.client import HowsureError
 from service.cli.connection import Address
 from service.cli.failure import CommandFailed
 from service.cli.scoring.score_file import Scoring, Written, score_file
-from service.cli.scoring.writers import write_csv
+from service.cli.scoring.writers import Result, csv_writer
 
 N_ROWS = 300
 
@@ -152,15 +152,9 @@ def test_a_model_that_is_not_loaded_refuses_no_part(rows, tmp_path, calibrated_d
         assert scrape(cold).labels("failures_total") == []
 
 
-class Predicted:
-    """A result with names that a spreadsheet would run."""
-
-    def tables(self):
-        names, numbers = np.array(["=1+1", "-2", "@x"]), np.array([-1.5, 2.0, 0], np.float32)
-        yield {"label": names, "uncertainty": numbers, "abstain": numbers > 1}
-
-
 def test_names_run_nothing_and_numbers_are_numbers(tmp_path) -> None:
-    write_csv(tmp_path / "answers.csv", Predicted())
+    names, numbers = np.array(["=1+1", "-2", "@x"]), np.array([-1.5, 2.0, 0], np.float32)
+    with csv_writer(tmp_path / "answers.csv", Result("", "", "", 3)) as write:
+        write({"label": names, "uncertainty": numbers, "abstain": numbers > 1})
     lines = (tmp_path / "answers.csv").read_text().splitlines()[1:]
     assert lines == ["'=1+1,-1.5,false", "'-2,2.0,true", "'@x,0.0,false"]

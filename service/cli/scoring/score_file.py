@@ -1,11 +1,11 @@
-"""Score a file: request the missing parts, then write the result."""
+"""Score a file: request its rows in order, several requests at a time, and write each answer."""
 
 import asyncio
 import hashlib
-from collections.abc import Iterator
+import os
+from collections import deque
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from http import HTTPStatus
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -23,8 +23,8 @@ from rich.progress import (
 from rich.text import Text
 
 from howsure.client import AsyncClient, HowsureError
+from howsure.client.predictions import Predictions
 from howsure.client.resources import Calibration
-from howsure.client.uploads import Arrays
 from howsure.statistics.records.pairs import CORRECT
 from service.child.reading.checks import SUPPLIED_PREFIX
 from service.child.reading.columns import CORRECT_COLUMN
@@ -33,15 +33,14 @@ from service.child.reading.pictures.picture_dataset import PictureDataset
 from service.cli.calibrate import one_file
 from service.cli.connection import Address
 from service.cli.failure import CommandFailed
-from service.cli.scoring.parts import Manifest, Parts
-from service.cli.scoring.writers import FILE, TRUE_CLASS, Result, writer_of
+from service.cli.scoring.writers import Columns, Result, writer_of
 from service.errors import ServiceError
 from service.runner.messages.dataset import PAIRS, Batch, Dataset
 from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.preprocessing import Preprocessing
 from service.runner.messages.reading import SCORE_RANGE, TAKES_OTHER_COLUMNS, Reading
 
-# The model runs this many rows at a time, or a multiple: few parts end in the middle of a run.
+# The model runs this many rows at a time, or a multiple: few requests end in the middle of a run.
 BLOCK_ROWS = 128
 MOST_ROWS = 1024
 MOST_BYTES = 8 * 2**20
@@ -49,6 +48,8 @@ MOST_BYTES = 8 * 2**20
 RETRIES = 12
 # The caller's own file on the caller's own machine may be of any size.
 LIMITS = DatasetLimits(max_samples=2**40, max_inflated_bytes=2**50)
+TABLES = ("csv", "parquet")
+OUT_OF_DISTRIBUTION = "out_of_distribution"
 
 
 @dataclass(frozen=True)
@@ -60,15 +61,6 @@ class Scoring:
     output: Path
     rows: int | None = None
     requests: int = 3
-    restart: bool = False
-
-    @property
-    def folder(self) -> Path:
-        """The folder of the parts, while some are missing."""
-        return self.output.with_name(f"{self.output.name}.parts")
-
-
-TABLES = ("csv", "parquet")
 
 
 @dataclass(frozen=True)
@@ -78,30 +70,29 @@ class Written:
     ``by_position`` tells that rows came without the column names that the calibration has.
     """
 
-    n_rows: int
-    n_out_of_distribution: int
+    n_rows: int = 0
+    n_out_of_distribution: int = 0
     by_position: bool = False
 
 
 def score_file(address: Address, scoring: Scoring) -> Written:
     """Predict every row of a file, write the result, and return what was written.
 
-    Parts that were made stay if the command fails, and the same command continues with them.
-
     Raises
     ------
     CommandFailed
-        If the file, its format or the parts of an earlier run do not allow it.
+        If the file or its format does not allow it; nothing is written then.
     HowsureError
-        If the service refuses, or does not respond.
+        If the service refuses, or does not respond; nothing is written then.
     """
     return asyncio.run(_score_file(address, scoring))
 
 
 async def _score_file(address: Address, scoring: Scoring) -> Written:
-    write = writer_of(scoring.output)
-    if scoring.output.exists() and scoring.output.samefile(scoring.source):
-        raise CommandFailed(f"{scoring.output}: is the set itself; write to another file")
+    writer, output = writer_of(scoring.output), scoring.output
+    if output.exists() and output.samefile(scoring.source):
+        raise CommandFailed(f"{output}: is the set itself; write to another file")
+    unfinished = output.with_name(f".{output.name}.{os.getpid()}")
     async with address.async_client() as http:
         client = AsyncClient(http=http, retries=RETRIES)
         calibration = await client.get(scoring.calibration)
@@ -115,33 +106,28 @@ async def _score_file(address: Address, scoring: Scoring) -> Written:
                     labels_required=False,
                     reading=_reading(calibration),
                 ) as dataset,
+                writer(unfinished, _result(source, calibration, dataset)) as write,
+                _progress() as progress,
             ):
-                manifest = _manifest(scoring, source, calibration, dataset)
-                with Parts.opened(scoring.folder, manifest, restart=scoring.restart) as parts:
-                    by_position = await _make_missing(client, dataset, parts, scoring.requests)
-                    unfinished = scoring.folder / "result"
-                    result = Result(parts, calibration.classes)
-                    write(unfinished, result)
-                    written = Written(manifest.n_rows, result.n_out_of_distribution(), by_position)
-                    parts.publish(unfinished, scoring.output)
-                    parts.remove()
+                task = progress.add_task("scoring", total=dataset.info.n_samples)
+                written = Written()
+                async for batch, answer in _in_order(client, calibration, dataset, scoring):
+                    arrays = _arrays(dataset, batch, answer, calibration)
+                    write(arrays)
+                    written = _counted(written, dataset, arrays, answer)
+                    progress.advance(task, len(batch.labels))
+            unfinished.replace(output)
         except ServiceError as error:
             raise CommandFailed(f"{scoring.source}: {error.message}") from error
+        finally:
+            unfinished.unlink(missing_ok=True)
     return written
 
 
-def _manifest(
-    scoring: Scoring, source: Path, calibration: Calibration, dataset: Dataset
-) -> Manifest:
+def _result(source: Path, calibration: Calibration, dataset: Dataset) -> Result:
     with source.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return Manifest(
-        input_sha256=digest,
-        calibration_id=calibration.id,
-        calibration=calibration.reference,
-        rows_per_part=scoring.rows or _fitting(dataset.info.row_bytes),
-        n_rows=dataset.info.n_samples,
-    )
+    return Result(calibration.reference, calibration.id, digest, dataset.info.n_samples)
 
 
 def _fitting(row_bytes: int) -> int:
@@ -150,11 +136,76 @@ def _fitting(row_bytes: int) -> int:
     return rows if rows < BLOCK_ROWS else rows - rows % BLOCK_ROWS
 
 
-async def _make_missing(client: AsyncClient, dataset: Dataset, parts: Parts, requests: int) -> bool:
-    """Request the parts that are not there; return whether rows came without column names."""
-    by_position = False
-    manifest, missing = parts.manifest, _missing(dataset, parts)
-    progress = Progress(
+async def _in_order(
+    client: AsyncClient, calibration: Calibration, dataset: Dataset, scoring: Scoring
+) -> AsyncIterator[tuple[Batch, Predictions]]:
+    """Yield batches with their answers in the order of the rows, while later ones are requested."""
+    size = scoring.rows or _fitting(dataset.info.row_bytes)
+    pending: deque[tuple[Batch, asyncio.Task[Predictions]]] = deque()
+    # The first answer loads the model and tells the service the size of rows, by which requests
+    # wait; so it is waited for alone.
+    most = 1
+    try:
+        for batch in dataset.batches(size):
+            request = _predict(client, calibration.id, batch, size)
+            pending.append((batch, asyncio.create_task(request)))
+            if len(pending) == most:
+                first, answer = pending.popleft()
+                yield first, await answer
+                most = scoring.requests
+        for batch, answer in pending:
+            yield batch, await answer
+    finally:
+        for _, answer in pending:
+            answer.cancel()
+        await asyncio.gather(*(answer for _, answer in pending), return_exceptions=True)
+
+
+async def _predict(
+    client: AsyncClient, calibration_id: str, batch: Batch, size: int
+) -> Predictions:
+    supplied = {f"{SUPPLIED_PREFIX}{name}": column for name, column in batch.supplied.items()}
+    try:
+        return await client.predict(
+            calibration_id, {**batch.arrays, **supplied}, rows_per_request=size
+        )
+    except HowsureError as error:
+        error.renumber_rows(batch.start)
+        raise
+
+
+def _arrays(
+    dataset: Dataset, batch: Batch, answer: Predictions, calibration: Calibration
+) -> Columns:
+    """Return the arrays of a batch: what the input says first, then classes, then the others."""
+    rows = range(batch.start, batch.start + len(batch.labels))
+    names = np.array(calibration.classes, dtype=np.str_)
+    arrays: Columns = {"row": np.arange(rows.start, rows.stop, dtype=np.int64)}
+    if isinstance(dataset, PictureDataset):
+        arrays["file"] = dataset.file_names(rows.start, rows.stop)
+    if dataset.info.labelled and dataset.info.kind == PAIRS:
+        arrays[CORRECT_COLUMN] = batch.labels == CORRECT
+    elif dataset.info.labelled:
+        arrays |= {"true_class": batch.labels, "true_label": names[batch.labels]}
+    if "class" in answer.arrays:
+        index = answer.arrays["class"]
+        arrays |= {"class": index, "label": names[index]}
+    return arrays | answer.arrays
+
+
+def _counted(written: Written, dataset: Dataset, arrays: Columns, answer: Predictions) -> Written:
+    flags = arrays.get(OUT_OF_DISTRIBUTION)
+    # Tables were read by the names of their columns before their rows were sent.
+    by_position = answer.by_position and dataset.info.format not in TABLES
+    return Written(
+        written.n_rows + len(arrays["row"]),
+        written.n_out_of_distribution + (0 if flags is None else int(np.count_nonzero(flags))),
+        written.by_position or by_position,
+    )
+
+
+def _progress() -> Progress:
+    return Progress(
         SpinnerColumn(),
         TextColumn("{task.description}"),
         BarColumn(),
@@ -164,60 +215,6 @@ async def _make_missing(client: AsyncClient, dataset: Dataset, parts: Parts, req
         console=Console(stderr=True),
         transient=True,
     )
-    task = progress.add_task("scoring", total=manifest.n_rows, completed=parts.n_rows_made())
-
-    async def request_parts(most: int | None = None) -> None:
-        nonlocal by_position
-        for part, batch in islice(missing, most):
-            try:
-                found = await client.predict(
-                    manifest.calibration_id,
-                    _sent_arrays(batch),
-                    rows_per_request=manifest.rows_per_part,
-                )
-            except HowsureError as error:
-                error.renumber_rows(batch.start)
-                if error.status == HTTPStatus.UNPROCESSABLE_ENTITY:
-                    # Another file will be sent, whose parts these are not.
-                    parts.remove()
-                raise
-            parts.keep(part, {**_input_columns(dataset, batch), **found.arrays})
-            # Tables were read by the names of their columns before their rows were sent.
-            by_position |= found.by_position and dataset.info.format not in TABLES
-            progress.advance(task, len(batch.labels))
-
-    with progress:
-        # Its answer loads the model and tells the service the size of rows, by which requests wait.
-        await request_parts(1)
-        # The first failure ends the command, and asyncio.run cancels the other requests.
-        await asyncio.gather(*(request_parts() for _ in range(requests)))
-    return by_position
-
-
-def _missing(dataset: Dataset, parts: Parts) -> Iterator[tuple[int, Batch]]:
-    """Yield the number and the rows of each part that is not there."""
-    if parts.n_rows_made() < parts.manifest.n_rows:
-        for part, batch in enumerate(dataset.batches(parts.manifest.rows_per_part)):
-            if not parts.is_made(part):
-                yield part, batch
-
-
-def _sent_arrays(batch: Batch) -> Arrays:
-    supplied = {f"{SUPPLIED_PREFIX}{name}": column for name, column in batch.supplied.items()}
-    return {**batch.arrays, **supplied}
-
-
-def _input_columns(dataset: Dataset, batch: Batch) -> Arrays:
-    """Return the columns of a batch that come from the input: file names, labels, `correct`."""
-    found: Arrays = {}
-    if isinstance(dataset, PictureDataset):
-        names = dataset.file_names(batch.start, batch.start + len(batch.labels))
-        found[FILE] = np.array(names, dtype=np.str_)
-    if dataset.info.labelled and dataset.info.kind == PAIRS:
-        found[CORRECT_COLUMN] = batch.labels == CORRECT
-    elif dataset.info.labelled:
-        found[TRUE_CLASS] = batch.labels
-    return found
 
 
 def _reading(calibration: Calibration) -> Reading:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, nullcontext
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -148,10 +149,15 @@ class PictureDataset:
                 yield Batch(start, {PIXELS: pixels}, labels, {})
                 del pixels
 
-    def file_names(self, start: int, stop: int) -> list[str]:
-        """Return the names of the pictures of some rows in the archive."""
+    def file_names(self, start: int, stop: int) -> NDArray[np.str_]:
+        """Return the names of the pictures of some rows, as wide as the longest of all."""
         files = self._archive.names.files
-        return [files[position] for position in self._pictures.positions[start:stop]]
+        names = [files[position] for position in self._pictures.positions[start:stop]]
+        return np.array(names, dtype=f"U{self._longest_name}")
+
+    @cached_property
+    def _longest_name(self) -> int:
+        return max(map(len, self._pictures.names()))
 
     def _picture(self, position: int) -> NDArray[np.uint8] | InvalidInput:
         """Return the pixels of a picture, or why it cannot be used."""
