@@ -1,6 +1,5 @@
 """Further sets, refits, promotions and comparisons over HTTP."""
 
-import io
 import json
 from typing import Any
 
@@ -8,12 +7,14 @@ import httpx
 import numpy as np
 import pandas as pd
 import pytest
+from bins_documents import answers, digits_set
 from running_service import DIGITS_PARTS, calibrated, digits, evaluate, kept_files, npz, refit
 
-CALIBRATION = np.load(io.BytesIO(digits("calibration.npz")))
-EVALUATION = np.load(io.BytesIO(digits("evaluation.npz")))
+EVALUATION = digits_set()
 INPUTS, LABELS = EVALUATION["inputs"], EVALUATION["labels"]
 UNLABELLED = npz(inputs=INPUTS)
+PIXELS = np.clip(INPUTS + np.random.default_rng(4).normal(0, 6, INPUTS.shape), 0, 16)
+NOISY = npz(inputs=PIXELS.astype(np.float32), labels=LABELS)
 LATE_INFINITY = INPUTS.astype(np.float32)
 LATE_INFINITY[-1, 3] = np.inf
 SETS = {**DIGITS_PARTS, "evaluation": digits("evaluation.npz")}
@@ -41,9 +42,7 @@ def clean(client, judged) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def noisy(client, judged) -> dict[str, Any]:
-    pixels = INPUTS + np.random.default_rng(4).normal(0, 6, INPUTS.shape)
-    content = npz(inputs=np.clip(pixels, 0, 16).astype(np.float32), labels=LABELS)
-    return further(client, "noisy", content)
+    return further(client, "noisy", NOISY)
 
 
 def report_of(client, *references: str) -> dict[str, Any]:
@@ -86,8 +85,6 @@ def test_inputs_on_another_scale_are_found(client, judged, labels) -> None:
 
 
 ORDER = np.array([3, 0, 1, 2, 7, 4, 9, 5, 6, 8])
-
-
 WRONG_LABELS = [("labels-shifted", (LABELS + 1) % 10), ("labels-permuted", ORDER[LABELS])]
 
 
@@ -141,9 +138,7 @@ def test_a_labelled_set_that_is_clearly_worse_turns_the_verdict(client) -> None:
     calibrated(client, {"name": "verdict"}, **SETS)
     evaluate(client, "verdict", "clean half", SETS["evaluation"])
     assert report_of(client, "verdict")["summary"]["status"] != "shifted"
-    noise = np.random.default_rng(4).normal(0, 6, INPUTS.shape)
-    inputs = np.clip(INPUTS + noise, 0, 16).astype(np.float32)
-    evaluate(client, "verdict", "noisy", npz(inputs=inputs, labels=LABELS))
+    evaluate(client, "verdict", "noisy", NOISY)
     report = report_of(client, "verdict")
     rows = {row["name"]: row["events"]["1"] for row in report["evaluations"]}
     assert (rows["clean half"]["disproves"], rows["noisy"]["disproves"]) == (False, True)
@@ -219,8 +214,7 @@ def test_a_refit_equals_a_new_calibration(client) -> None:
     second = refit(client, "refitted@1", **changes).json()
     assert second["status"] == "succeeded", second["error"]
     assert (second["name"], second["version"]) == ("refitted", 2)
-    assert second["refit_of"] == first["id"]
-    assert second["config"]["bins"] == 4
+    assert (second["refit_of"], second["config"]["bins"]) == (first["id"], 4)
     anew = calibrated(client, changes, **SETS)
     events = [report_of(client, one["id"])["events"]["1"] for one in (second, anew)]
     for event in events:  # a run of its own takes a time of its own
@@ -301,8 +295,7 @@ def test_flags_follow_their_thresholds(client, digits_calibration) -> None:
     accept = {f"{one['target']['max_risk']:g}": one["threshold"] for one in served["selective"]}
     assert set(accept) == {"0.05", "0.01"}
     assert accept["0.05"] is not None
-    body = {"calibration": "digits@1", "inputs": CALIBRATION["inputs"].tolist()}
-    predictions = client.post("/predict", json=body).json()["predictions"]
+    predictions = answers(client, "digits@1", inputs=digits_set("calibration")["inputs"].tolist())
     flagged = [row["out_of_distribution"] for row in predictions]
     assert 1 <= sum(flagged) <= 6, "one per cent of the calibration set lies beyond its 99 % point"
     for row in predictions:

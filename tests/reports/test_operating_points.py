@@ -7,7 +7,7 @@ import threading
 import httpx
 import numpy as np
 import pytest
-from bins_documents import answers
+from bins_documents import answers, digits_set
 from keyed_service import logits_of
 from running_service import DIGITS_PARTS, NPY, calibrated, digits, npy, npz, refit, send, service_on
 
@@ -15,8 +15,7 @@ from service.reports.numbers import rough_count
 
 CREATED, OK, CONFLICT = httpx.codes.CREATED, httpx.codes.OK, httpx.codes.CONFLICT
 UNPROCESSABLE = httpx.codes.UNPROCESSABLE_ENTITY
-with np.load(io.BytesIO(digits("evaluation.npz"))) as evaluation:
-    PIXELS, LABELS = evaluation["inputs"], evaluation["labels"]
+PIXELS, LABELS = digits_set().values()
 DECISIONS = 30
 SIGNED = {"author": "A. Reviewer", "reason": "agreed with the clinic"}
 

@@ -23,6 +23,7 @@ from service.graph.serving import TOP_CLASSES, TOP_SCORES, build_serving_graph
 from service.predictions.lookup import class_probabilities
 
 Rows = Mapping[str, np.ndarray]
+Arrays = dict[str, np.ndarray]
 COLUMNS = {1: "entropy", 5: "neg_log_topk_mass_5"}
 SHOWN = 5
 
@@ -40,21 +41,16 @@ class Model:
     def run(self, model: onnx.ModelProto, rows: Rows) -> dict[str, np.ndarray]:
         """Return all outputs of a graph made of the model; maps and sequences as lists."""
         options = onnxruntime.SessionOptions()
-        files = list(self.companions)
-        options.add_external_initializers_from_files_in_memory(
-            files,
-            [self.companions[name] for name in files],
-            [len(self.companions[name]) for name in files],
-        )
-        session = onnxruntime.InferenceSession(
-            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-        )
+        names, contents = list(self.companions), list(self.companions.values())
+        sizes = [len(content) for content in contents]
+        options.add_external_initializers_from_files_in_memory(names, contents, sizes)
+        providers = ["CPUExecutionProvider"]
+        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers)
         n_rows = max(len(next(iter(rows.values()))), 1)
         size = self.batch or n_rows
-        parts = [
-            session.run(None, {name: array[start : start + size] for name, array in rows.items()})
-            for start in range(0, n_rows, size)
-        ]
+        slices = [slice(start, start + size) for start in range(0, n_rows, size)]
+        feeds = [{name: array[part] for name, array in rows.items()} for part in slices]
+        parts = [session.run(None, feed) for feed in feeds]
         names = [output.name for output in session.get_outputs()]
         columns = zip(*parts, strict=True)
         return {name: _joined(part) for name, part in zip(names, columns, strict=True)}
@@ -108,8 +104,6 @@ class Calibrated:
             "topk_class": np.where(finite[:, None], classes, -1),
             "topk_score": np.where(finite[:, None], scores, np.nan),
         }
-        if 1 in measured:
-            answers["topk_probability"] = self._shares(measured[1], scores, finite)
         for k, uncertainty in measured.items():
             found = self.tables[k].look_up(np.where(finite, uncertainty, 0))
             answers[f"top{k}_bin"] = np.where(finite, found.bin, -1)
@@ -117,18 +111,14 @@ class Calibrated:
             for name in ("probability", "lower", "upper"):
                 answers[f"top{k}_{name}"] = np.where(finite, getattr(found, name), np.nan)
         if 1 in measured:
+            said = np.nan_to_num(answers["top1_probability"]).tolist()
+            rows = zip(said, np.nan_to_num(scores).tolist(), strict=True)
+            shares = [class_probabilities(p, own, self.spec.n_classes) for p, own in rows]
+            answers["topk_probability"] = np.where(finite[:, None], shares, np.nan)
             answers |= self._flags(measured[1], finite)
         return answers
 
-    def _shares(
-        self, uncertainty: np.ndarray, scores: np.ndarray, finite: np.ndarray
-    ) -> np.ndarray:
-        found = self.tables[1].look_up(np.where(finite, uncertainty, 0))
-        rows = zip(found.probability.tolist(), np.nan_to_num(scores).tolist(), strict=True)
-        shares = [class_probabilities(p, s, self.spec.n_classes) for p, s in rows]
-        return np.where(finite[:, None], shares, np.nan)
-
-    def _flags(self, uncertainty: np.ndarray, finite: np.ndarray) -> dict[str, np.ndarray]:
+    def _flags(self, uncertainty: np.ndarray, finite: np.ndarray) -> Arrays:
         def beyond(threshold: float | None) -> np.ndarray:
             if threshold is None:
                 return np.ones(len(finite), dtype=np.bool_)
@@ -143,16 +133,9 @@ class Calibrated:
         return flags | risks
 
 
-def serve(
-    model: Model, choice: OutputChoice, top_k: Sequence[int], rows: Rows
-) -> dict[str, np.ndarray]:
-    graph = build_serving_graph(
-        load_onnx_model(model.data),
-        choice,
-        top_k=top_k,
-        scalars=model.scalars,
-        last_layer_masks=model.masks,
-    )
+def serve(model: Model, choice: OutputChoice, top_k: Sequence[int], rows: Rows) -> Arrays:
+    options = {"scalars": model.scalars, "last_layer_masks": model.masks}
+    graph = build_serving_graph(load_onnx_model(model.data), choice, top_k=top_k, **options)
     return model.run(graph, rows)
 
 

@@ -112,10 +112,8 @@ def looked_up(table: Document, uncertainty: np.ndarray) -> dict[str, np.ndarray]
     bins = np.searchsorted(edges, uncertainty, side="left")
     if table["lookup"] == "smooth":
         curve = table["curve"]
-        columns = [
-            np.interp(uncertainty, curve["uncertainty"], curve[name])
-            for name in ("probability", "lower", "upper")
-        ]
+        heights = [curve[name] for name in ("probability", "lower", "upper")]
+        columns = [np.interp(uncertainty, curve["uncertainty"], height) for height in heights]
     else:
         rows = [[row["probability"], *row["interval"]] for row in table["bins"]]
         columns = list(np.array(rows)[bins].T)
