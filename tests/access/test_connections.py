@@ -5,11 +5,12 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
+from databases import listening
 from hot_fronts import Connection, answer_to, post, request
 from keyed_service import KeyedService, keyed_service, logits_of
 from runner_children import wait_until
 from running_service import calibrated
-from sqlalchemy import Engine, event
+from sqlalchemy import Engine
 
 from service.access.api_keys import revoke_key
 
@@ -74,16 +75,13 @@ def test_no_request_asks_the_database_for_its_key(service, key: str) -> None:
         if "api_key" in statement:
             threads.append(threading.current_thread().name)
 
-    event.listen(Engine, "before_cursor_execute", listen)
-    try:
+    with listening(Engine, "before_cursor_execute", listen):
         with Connection(service.address) as connection:
             listing = request("GET", "/models", Authorization=f"Bearer {key}")
             for sent in [predict(key), listing] * 20:
                 connection.send(sent)
                 assert connection.answer().status == OK
         assert wait_until(lambda: threads)
-    finally:
-        event.remove(Engine, "before_cursor_execute", listen)
     assert [name for name in threads if not name.startswith("keys")] == []
 
 

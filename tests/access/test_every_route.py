@@ -196,22 +196,18 @@ def check_entry(
         return bool(found)
 
     assert wait_until(is_written)
-    is_done = answer.status_code in DONE
-    assert (found[0]["result"], found[0]["code"] is None) == (
-        "accepted" if is_done else "refused",
-        is_done,
-    )
-    assert found[0]["via"] == ("page" if path.startswith("/pages/") else "api")
+    entry, is_done = found[0], answer.status_code in DONE
+    result = "accepted" if is_done else "refused"
+    assert (entry["result"], entry["code"] is None) == (result, is_done)
+    assert entry["via"] == ("page" if path.startswith("/pages/") else "api")
     subject = calibration if "{calibration_id}" in path else None
     subject = f"{subject}/evaluations/again" if "{evaluation_name" in path else subject
-    made = (
-        answer.json() if is_done and answer.status_code in (CREATED, httpx.codes.ACCEPTED) else {}
-    )
+    made = answer.json() if answer.status_code in (CREATED, httpx.codes.ACCEPTED) else {}
     if action == "evaluate" and made:
         subject = f"{calibration}/evaluations/{made['name']}"
     elif action in ("calibrate", "refit") and is_done:
         subject = made["id"] if made else answer.headers["location"].rpartition("=")[2]
-    assert found[0]["subject"] == subject
+    assert entry["subject"] == subject
 
 
 def client_for(tenant: Tenant, method: str, path: str) -> httpx.Client:
@@ -282,12 +278,8 @@ def test_open_routes_need_no_key_and_lists_hold_only_the_own(two: Two) -> None:
 
 def assert_lists_hold_only_the_own(two: Two) -> None:
     for tenant, other in ((two.ours, two.theirs), (two.theirs, two.ours)):
-        client = tenant.everything
-        for listed in (
-            client.get("/calibrations"),
-            client.get("/v2/models/stats"),
-            client.post("/v2/repository/index", json={}),
-        ):
+        lists = [tenant.everything.get(path) for path in ("/calibrations", "/v2/models/stats")]
+        for listed in (*lists, tenant.everything.post("/v2/repository/index", json={})):
             assert tenant.name in listed.text
             assert other.name not in listed.text
             assert other.own not in listed.text

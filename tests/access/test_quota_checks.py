@@ -26,23 +26,21 @@ def add(
     made = uuid.uuid4()
     key = key or f"calibrations/{made}/model-0"
     columns = {"config": {}, "data": {}, "onnx_model": None, "versions": {}, "warnings": []}
-    CalibrationRepository(session, tenant_id).add(
-        models.Calibration(id=made, name=f"c{made}", **columns),
-        [NewArtifact("model", 0, "m.onnx", key, "0" * 64, SIZE)],
-    )
+    file = NewArtifact("model", 0, "m.onnx", key, "0" * 64, SIZE)
+    row = models.Calibration(id=made, name=f"c{made}", **columns)
+    CalibrationRepository(session, tenant_id).add(row, [file])
     enforce_quotas(session, tenant_id, limits)
     return key
 
 
+LIMITS = {
+    "jobs": (TenantLimits(jobs=1), JobLimitReached),
+    "bytes": (TenantLimits(stored_bytes=2 * SIZE - 1), StorageLimitReached),
+}
+
+
 @BOTH_DIALECTS
-@pytest.mark.parametrize(
-    ("limits", "error"),
-    [
-        (TenantLimits(jobs=1), JobLimitReached),
-        (TenantLimits(stored_bytes=2 * SIZE - 1), StorageLimitReached),
-    ],
-    ids=["jobs", "bytes"],
-)
+@pytest.mark.parametrize(("limits", "error"), LIMITS.values(), ids=LIMITS)
 def test_of_two_concurrent_transactions_one_sees_what_the_other_added(
     database: Database, limits: TenantLimits, error: type[Exception]
 ) -> None:

@@ -1,8 +1,7 @@
 """A backup that is killed is none, and a restore that is killed leaves an empty database."""
 
 import pytest
-from howsure_command import FORKS
-from interrupted_writes import KILLED, back_up_until, restore_until
+from interrupted_writes import KILLED, back_up_until, begun, restore_until, status
 from schema_rows import held
 from stored_rows import assert_files_are_those_of_the_rows
 
@@ -12,19 +11,12 @@ from service.errors import InvalidInput
 pytestmark = pytest.mark.process
 
 
-def status(work, *arguments):
-    process = FORKS.Process(target=work, args=arguments, daemon=True)
-    process.start()
-    process.join(60)
-    return process.exitcode
-
-
 @pytest.mark.parametrize("every", [9, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_killed_backup_is_none_and_the_next_one_is_whole(stored, tmp_path, empty_place, every):
     target, died = tmp_path / "backup", 0
     arguments = (stored.url, stored.folder, target)
     into = empty_place("sqlite")
-    while (ended := status(back_up_until, every * died + 1, *arguments)) == KILLED:
+    while (ended := status(begun(back_up_until, every * died + 1, *arguments))) == KILLED:
         died += 1
         assert not target.exists()
         with pytest.raises(InvalidInput, match="a whole backup"):
@@ -41,7 +33,7 @@ def test_a_killed_restore_leaves_nothing_to_the_next(stored, stored_backup, empt
     """At every so many of: files verified, files stored, statements that write, commits."""
     into, died = empty_place("sqlite"), 0
     arguments = (into.url, into.folder, stored_backup)
-    while (ended := status(restore_until, every * died + 1, *arguments)) == KILLED:
+    while (ended := status(begun(restore_until, every * died + 1, *arguments))) == KILLED:
         died += 1
         assert held(into.url) == {}
     assert ended == 0

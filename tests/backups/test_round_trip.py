@@ -3,9 +3,9 @@
 import shutil
 
 import pytest
-from databases import BOTH_DIALECTS
+from databases import BOTH_DIALECTS, listening
 from schema_rows import HEAD_ROWS, held, in_order
-from sqlalchemy import Engine, delete, event, insert
+from sqlalchemy import Engine, delete, insert
 from stored_rows import StoredPlace, assert_files_are_those_of_the_rows
 
 import models
@@ -18,12 +18,9 @@ from service.storage.tenants import ALL_TENANTS
 def handed_back(rows):
     """Return jobs as they are once nobody runs them any more."""
     queued = {"status": "queued", "lease_owner": None, "lease_until": None}
-    return in_order(
-        [
-            row | queued | {"attempt": row["attempt"] - 1} if row["status"] == "running" else row
-            for row in rows
-        ]
-    )
+    running = [row for row in rows if row["status"] == "running"]
+    others = [row for row in rows if row not in running]
+    return in_order([*others, *(row | queued | {"attempt": row["attempt"] - 1} for row in running)])
 
 
 @pytest.mark.process
@@ -62,11 +59,8 @@ def test_all_rows_are_of_one_moment(place, tmp_path):
                 session.execute(delete(models.Score))
                 session.execute(delete(models.OperatingPoint))
 
-    event.listen(Engine, "before_cursor_execute", write_before_scores_are_read)
-    try:
+    with listening(Engine, "before_cursor_execute", write_before_scores_are_read):
         manifest = place.back_up(tmp_path / "backup")
-    finally:
-        event.remove(Engine, "before_cursor_execute", write_before_scores_are_read)
     lines = {table.name: table.part.lines for table in manifest.tables}
     assert lines == {name: len(rows) for name, rows in before.items()}
     assert place.rows()["score"] == []

@@ -8,7 +8,7 @@ import onnx
 import pandas as pd
 import pytest
 from refusals import assert_refused
-from running_service import JSON, calibrate, calibrated, evaluate, send
+from running_service import calibrate, calibrated, evaluate, send
 from skl2onnx import to_onnx
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression
@@ -75,13 +75,6 @@ def test_a_request_with_another_name_says_nothing_of_exports(client, by_name) ->
     detail = client.post("/predict", json=body).json()["detail"]
     assert "no such input" in detail
     assert "to_onnx" not in detail
-
-
-@pytest.mark.parametrize("value", ["NaN", "-Infinity"])
-def test_numbers_that_json_does_not_have_are_named(client, by_name, value) -> None:
-    body = f'{{"calibration": "{by_name}", "inputs": [{{"age": 1, "income": {value}}}]}}'
-    response = client.post("/predict", content=body, headers=JSON)
-    assert_refused(response, None, f"got {value} at `income`", status=400)
 
 
 def test_other_names_are_refused(client, model) -> None:

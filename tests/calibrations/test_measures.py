@@ -29,10 +29,9 @@ def top_1(client: httpx.Client, calibration: str, **rows: Any) -> list[dict[str,
 
 def test_energy_is_served(client) -> None:
     made = calibrated(client, {"measures": ["energy"]}, calibration=OUTPUTS)
-    uncertainty = [
-        row["uncertainty"] for row in top_1(client, made["id"], logits=LOGITS[:5].tolist())
-    ]
-    assert uncertainty == pytest.approx(-logsumexp(LOGITS[:5], axis=1), rel=1e-5)
+    events = top_1(client, made["id"], logits=LOGITS[:5].tolist())
+    expected = pytest.approx(-logsumexp(LOGITS[:5], axis=1), rel=1e-5)
+    assert [event["uncertainty"] for event in events] == expected
 
 
 def test_a_supplied_measure_is_served_where_it_is_named(client) -> None:

@@ -233,13 +233,10 @@ def test_other_scales_are_refused_where_scores_were_from_0_to_1(client, judge, f
 PERCENT = 50 + 50 * SCORES
 
 
-OTHER_SCALES = [
-    (SCORES, 100 * SCORES, "evaluation.score[0]"),
-    (PERCENT, SCORES, "evaluation.score"),
-]
+SCALES = [(SCORES, 100 * SCORES, "evaluation.score[0]"), (PERCENT, SCORES, "evaluation.score")]
 
 
-@pytest.mark.parametrize(("calibration", "evaluation", "location"), OTHER_SCALES)
+@pytest.mark.parametrize(("calibration", "evaluation", "location"), SCALES)
 def test_evaluation_on_another_scale_is_refused(client, calibration, evaluation, location) -> None:
     response = calibrate(client, calibration=pairs(calibration), evaluation=pairs(evaluation))
     assert_refused(response, location)

@@ -32,11 +32,7 @@ def arrays(**others) -> bytes:
     return npz(logits=LOGITS, labels=LABELS, **others)
 
 
-FORMATS = {
-    "csv": csv,
-    "parquet": lambda **others: table(**others).to_parquet(index=False),
-    "npz": arrays,
-}
+FORMATS = {"csv": csv, "parquet": lambda **more: table(**more).to_parquet(), "npz": arrays}
 
 
 def table_of(client, calibration: dict) -> dict:

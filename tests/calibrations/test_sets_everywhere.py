@@ -54,13 +54,13 @@ def parquet(columns: dict[str, Any], labels: Labels, features: Any = None) -> by
     return file.getvalue()
 
 
-def side_by_side(rows: np.ndarray, labels: Labels) -> bytes:
+def flat(rows: np.ndarray, labels: Labels) -> bytes:
     return parquet({name: rows[:, i] for i, name in enumerate(FEATURES)}, labels)
 
 
 def lists(rows: np.ndarray, labels: Labels) -> bytes:
-    flat = pa.FixedSizeListArray.from_arrays(pa.array(rows.reshape(-1)), rows.shape[1])
-    return parquet({"x": flat, "id": pa.array(np.arange(len(rows)))}, labels)
+    whole = pa.FixedSizeListArray.from_arrays(pa.array(rows.reshape(-1)), rows.shape[1])
+    return parquet({"x": whole, "id": pa.array(np.arange(len(rows)))}, labels)
 
 
 def pngs(pixels: np.ndarray) -> list[bytes]:
@@ -122,11 +122,7 @@ def pixels_in_npz(client: httpx.Client) -> list[Any]:
     return predictions(client, "pixels", "application/x-npz", npz(pixels=PIXELS[FEW]))
 
 
-TABLES = [
-    (csv, CSV, {}),
-    (side_by_side, PARQUET, {}),
-    (lists, PARQUET, {"columns": {"inputs": "x"}}),
-]
+TABLES = [(csv, CSV, {}), (flat, PARQUET, {}), (lists, PARQUET, {"columns": {"inputs": "x"}})]
 
 
 @pytest.mark.parametrize(("write", "media_type", "config"), TABLES)

@@ -15,30 +15,33 @@ WEIGHTS = RNG.normal(size=(N_FEATURES, N_CLASSES)).astype(np.float32)
 ROWS = RNG.normal(size=(400, N_FEATURES)).astype(np.float32)
 LABELS = (ROWS @ WEIGHTS).argmax(axis=1)
 SET = npz(inputs=ROWS, labels=LABELS)
-PARAMETERS = [constant("w", WEIGHTS), constant("b", np.zeros(N_CLASSES))]
+PARAMETERS = {"w": WEIGHTS, "b": np.zeros(N_CLASSES, np.float32)}
 
 
 def model_file(*nodes, **options):
     return make_model(*nodes, **options).SerializeToString()
 
 
-def of_rows(text, *, batch="N", outputs=N_CLASSES, initializers=(), **options):
+def constants(**more):
+    arrays = (PARAMETERS | more).items()
+    return [constant(name, array, np.asarray(array).dtype) for name, array in arrays]
+
+
+def of_rows(text, *, batch="N", outputs=N_CLASSES, opset=17, **more):
     """Return a file from ``x`` to ``y`` with the weights ``w`` and the bias ``b``."""
     return model_file(
         steps(text),
         inputs=[value("x", (batch, N_FEATURES))],
         outputs=[value("y", (batch, outputs))],
-        initializers=[*PARAMETERS, *initializers],
-        **options,
+        initializers=constants(**more),
+        opset=opset,
     )
 
 
 OF_A_SCALE = "q, s, p = DynamicQuantizeLinear(x); d = DequantizeLinear(q, s, p); y = MatMul(d, w)"
 DYNAMIC = of_rows(OF_A_SCALE)
-TRACED = of_rows(
-    "r = Reshape(x, one); y = MatMul(r, w)",
-    initializers=[constant("one", [1, N_FEATURES], np.int64)],
-)
+TRACED = of_rows("r = Reshape(x, one); y = MatMul(r, w)", one=[1, N_FEATURES])
+OF_ONE_ROW = {"dynamic-scale": (DYNAMIC, "DynamicQuantizeLinear"), "traced": (TRACED, "Reshape")}
 
 
 SCORE = {"measures": ["neg_log_pmax"]}
@@ -49,12 +52,9 @@ def score_of(answer):
     return np.exp(-answer["top1"]["uncertainty"])
 
 
-@pytest.mark.parametrize(
-    ("name", "model", "reason"),
-    [("dynamic-scale", DYNAMIC, "DynamicQuantizeLinear"), ("traced", TRACED, "Reshape")],
-    ids=["dynamic-scale", "traced"],
-)
-def test_a_model_for_one_row_runs_one_by_one(client, name, model, reason) -> None:
+@pytest.mark.parametrize("name", OF_ONE_ROW)
+def test_a_model_for_one_row_runs_one_by_one(client, name) -> None:
+    model, reason = OF_ONE_ROW[name]
     resource = calibrated(client, {"name": name}, model=model, calibration=SET)
     assert resource["model"]["fixed_batch"] == 1
     assert any("one row at a time" in one and reason in one for one in resource["warnings"])
@@ -77,7 +77,7 @@ def of_tokens(element_type):
         steps("t = Cast<to=7>(x); e = Gather(w, t); y = ReduceSum<keepdims=0>(e, axis)"),
         inputs=[value("x", ("N", 2), element_type)],
         outputs=[value("y", ("N", N_CLASSES))],
-        initializers=[*PARAMETERS, constant("axis", [1], np.int64)],
+        initializers=constants(axis=[1]),
     )
 
 
@@ -117,10 +117,8 @@ def test_a_model_that_mixes_rows_is_refused(client, text) -> None:
     assert_refused(answer, "model", "rows beside it")
 
 
-ACTIVE = of_rows(
-    "z = MatMul(x, w); y = Dropout(z, ratio, training)",
-    initializers=[constant("ratio", 0.5), constant("training", True, np.bool_)],
-)
+DROPPING = "z = MatMul(x, w); y = Dropout(z, ratio, training)"
+ACTIVE = of_rows(DROPPING, ratio=np.float32(0.5), training=True)
 
 
 def test_dropout_in_training_mode_is_for_its_measures_alone(client) -> None:
@@ -131,11 +129,8 @@ def test_dropout_in_training_mode_is_for_its_measures_alone(client) -> None:
 
 def test_two_columns_of_one_score_are_its_logit(client) -> None:
     signs = np.float32([[-1, 1]])
-    model = of_rows(
-        "z = MatMul(x, u); y = Mul(z, signs)",
-        outputs=2,
-        initializers=[constant("u", WEIGHTS[:, :1]), constant("signs", signs)],
-    )
+    text = "z = MatMul(x, u); y = Mul(z, signs)"
+    model = of_rows(text, outputs=2, u=WEIGHTS[:, :1], signs=signs)
     logit = ROWS @ WEIGHTS[:, 0]
     labels = (RNG.random(400) < 1 / (1 + np.exp(-logit))).astype(int)
     part = npz(inputs=ROWS, labels=labels)
@@ -151,11 +146,9 @@ def test_two_columns_of_one_score_are_its_logit(client) -> None:
 
 def test_probabilities_in_steps_are_read_through_their_rounding(client) -> None:
     """As quantize_static leaves them; sums differ from 1 by steps."""
-    model = of_rows(
-        "z = MatMul(x, w); p = Softmax(z); q = QuantizeLinear(p, step, zero); "
-        "y = DequantizeLinear(q, step, zero)",
-        initializers=[constant("step", 1 / 256), constant("zero", 0, np.uint8)],
-    )
+    text = "z = MatMul(x, w); p = Softmax(z); q = QuantizeLinear(p, step, zero)"
+    text += "; y = DequantizeLinear(q, step, zero)"
+    model = of_rows(text, step=np.float32(1 / 256), zero=np.uint8(0))
     output = calibrated(client, model=model, calibration=SET)["model"]["output"]
     assert (output["kind"], "softmax" in output["inferred"]) == ("logits", True)
     session = onnxruntime.InferenceSession(model)
@@ -170,9 +163,8 @@ def test_probabilities_in_steps_are_read_through_their_rounding(client) -> None:
 @pytest.mark.parametrize("opset", [7, 8, 9, 10])
 def test_an_old_opset_is_converted_and_answers_as_the_file(client, opset) -> None:
     """Clip, Gemm and Softmax changed on the way to opset 11."""
-    model = of_rows(
-        "c = Clip<min=-2.0, max=2.0>(x); z = Gemm(c, w, b); y = Softmax<axis=1>(z)", opset=opset
-    )
+    text = "c = Clip<min=-2.0, max=2.0>(x); z = Gemm(c, w, b); y = Softmax<axis=1>(z)"
+    model = of_rows(text, opset=opset)
     name = f"opset-{opset}"
     calibrated(client, {"name": name, **SCORE}, model=model, calibration=SET)
     session = onnxruntime.InferenceSession(model)
@@ -190,6 +182,5 @@ def test_one_output_for_each_class_is_told(client) -> None:
         opset=13,
     )
     part = npz(inputs=ROWS[:, :3], labels=LABELS % 3)
-    assert_refused(
-        calibrate(client, model=model, calibration=part), "model", "one output for each class"
-    )
+    answer = calibrate(client, model=model, calibration=part)
+    assert_refused(answer, "model", "one output for each class")

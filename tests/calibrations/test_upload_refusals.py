@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from dataset_files import changed, output_columns
 from graph_models import make_model, node, steps, value
 from onnx import TensorProto
 from refusals import assert_refused
@@ -30,12 +32,6 @@ def labels(rows: int = ROWS) -> np.ndarray:
 
 def logits(rows: int = ROWS) -> np.ndarray:
     return rng.normal(size=(rows, CLASSES))
-
-
-def changed(array: np.ndarray, index: Any, value: Any) -> np.ndarray:
-    array = array.copy()
-    array[index] = value
-    return array
 
 
 GOOD = npz(inputs=inputs(), labels=labels())
@@ -66,17 +62,22 @@ TEXT = np.full((ROWS, 3), "1")
 
 def table(prefix: str, values: np.ndarray) -> bytes:
     """Return a CSV table of outputs."""
-    names = ",".join(f"{prefix}{index}" for index in range(CLASSES))
-    rows = (",".join(map(str, [*row, label])) for row, label in zip(values, labels(), strict=True))
-    return "\n".join([f"{names},label", *rows, ""]).encode()
+    return pd.DataFrame(output_columns(values, labels(), prefix)).to_csv(index=False).encode()
 
 
 LOGITS, SHARES = {"output": {"kind": "logits"}}, {"output": {"kind": "probabilities"}}
 KIND = "config.output.kind"
-OF_OTHER_KIND = {
-    "calibration": OUTPUTS,
-    "evaluation": npz(probabilities=PROBABILITIES, labels=labels()),
-}
+PROBABLE = npz(probabilities=PROBABILITIES, labels=labels())
+# What a set is said to hold, and the name that its arrays or columns would have.
+OTHER_KINDS = [
+    (OUTPUTS, SHARES, "rename"),
+    (PROBABLE, LOGITS, "`logits` in .npz"),
+    (table("logit_", logits()), SHARES, "`prob_0`, `prob_1`"),
+    (table("prob_", PROBABILITIES), LOGITS, "`logit_0`, `logit_1`"),
+]
+WRONG_LABEL = of_data(inputs=inputs(), labels=changed(labels(), 7, 10))
+LATE_NAN = {"calibration": OUTPUTS, "evaluation": NOT_FINITE}
+OF_TWO_KINDS = {"calibration": OUTPUTS, "evaluation": PROBABLE}
 # Where the problem is, what it names, and the parts that are sent.
 UPLOADS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "no calibration part": ("calibration", "required", {"model": MODEL}),
@@ -85,53 +86,18 @@ UPLOADS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "text for a model of text": ("model", "str (?, 3)", of_text(npz(text=TEXT, labels=labels()))),
     "a table of text for it": ("model", "str (?, 3)", of_text(b"text,label\n" + b"a b,1\n" * 60)),
     "numbers for it": ("model", "str (?, 3)", of_text(GOOD)),
-    "text for numbers": ("calibration.inputs", "text", of_data(inputs=TEXT, labels=labels())),
     "not an ONNX file": ("model", "", {"model": b"garbage" * 99, "calibration": GOOD}),
     "not a data file": ("calibration", "", {"model": MODEL, "calibration": b"\0\1" * 50}),
-    "a label past the classes": (
-        "calibration.labels[7]",
-        "0 to 9",
-        of_data(inputs=inputs(), labels=changed(labels(), 7, 10)),
-    ),
+    "a label past the classes": ("calibration.labels[7]", "0 to 9", WRONG_LABEL),
     "an unknown input": ("calibration.pixels", "inputs", of_data(pixels=inputs(), labels=labels())),
     "too few samples": ("calibration", "20", of_data(inputs=inputs(5), labels=labels(5))),
-    "infinity behind the first rows": (
-        "calibration.inputs[599]",
-        "finite",
-        of_data(inputs=changed(inputs(600), (599, 5), np.inf), labels=labels(600)),
-    ),
-    "beyond the input's type": (
-        "calibration.inputs[45][5]",
-        "",
-        of_data(inputs=changed(inputs().astype(float), (45, 5), 1e39), labels=labels()),
-    ),
-    "NaN in the last shard of the evaluation": (
-        "evaluation.logits[4599][0]",
-        "finite",
-        {"calibration": OUTPUTS, "evaluation": NOT_FINITE},
-    ),
-    "an evaluation set of another kind": ("evaluation", "logits", OF_OTHER_KIND),
-    "logits that are said to be probabilities": (KIND, "rename", with_config(OUTPUTS, **SHARES)),
-    "probabilities that are said to be logits": (
-        KIND,
-        "`logits` in .npz",
-        with_config(npz(probabilities=PROBABILITIES, labels=labels()), **LOGITS),
-    ),
-    "a table of logits that are said to be probabilities": (
-        KIND,
-        "`prob_0`, `prob_1`",
-        with_config(table("logit_", logits()), **SHARES),
-    ),
-    "a table of probabilities that are said to be logits": (
-        KIND,
-        "`logit_0`, `logit_1`",
-        with_config(table("prob_", PROBABILITIES), **LOGITS),
-    ),
-    "an output of no model": (
-        "config.output.name",
-        "",
-        with_config(OUTPUTS, output={"name": "scores"}),
-    ),
+    "NaN in the last shard of the evaluation": ("evaluation.logits[4599][0]", "finite", LATE_NAN),
+    "an evaluation set of another kind": ("evaluation", "logits", OF_TWO_KINDS),
+    **{
+        f"another kind, {named}": (KIND, named, with_config(content, **config))
+        for content, config, named in OTHER_KINDS
+    },
+    "no such output": ("config.output.name", "", with_config(OUTPUTS, output={"name": "scores"})),
     "an event that is certain": ("config.top_k", "10", with_config(OUTPUTS, top_k=[10])),
     "too few names": ("config.classes", "10", with_config(OUTPUTS, classes=["a", "b"])),
 }

@@ -36,15 +36,15 @@ def mended(client, model, content, **preprocessing):
     return right
 
 
-@pytest.mark.parametrize(
-    "preprocessing",
-    [
-        {**RIGHT, "scale": 1},
-        {"scale": UNIT, "mean": [123.675, 116.28, 103.53], "std": [58.395, 57.12, 57.375]},
-        {"scale": UNIT, "mean": [*HALVES[0]], "std": [*HALVES[1]]},
-    ],
-    ids=["unscaled", "mean of 255", "halves"],
-)
+OF_BYTES = {"mean": [123.675, 116.28, 103.53], "std": [58.395, 57.12, 57.375]}
+WRONG = {
+    "unscaled": {**RIGHT, "scale": 1},
+    "mean of 255": {"scale": UNIT, **OF_BYTES},
+    "halves": {"scale": UNIT, "mean": [*HALVES[0]], "std": [*HALVES[1]]},
+}
+
+
+@pytest.mark.parametrize("preprocessing", WRONG.values(), ids=WRONG)
 def test_pictures_for_a_model_of_imagenet(client, preprocessing):
     content = zip_of(*colour_set(N_SAMPLES))
     right = mended(client, colour_model(*IMAGENET), content, **preprocessing)
@@ -91,16 +91,15 @@ def test_pictures_in_white_on_black(client):
     assert findings(client, model, zip_of(pixels[..., 0], labels), preprocessing=grey)[1] == []
 
 
-@pytest.mark.parametrize(
-    ("change", "most"),
-    [
-        (lambda inputs: 255.0 - inputs, 255.0),
-        (lambda inputs: 1.0 - inputs, 1.0),
-        (lambda inputs: inputs.swapaxes(2, 3), 1.0),
-        (lambda inputs: inputs[:, ::-1], 255.0),
-    ],
-    ids=["inverted bytes", "inverted", "swapped", "reversed"],
-)
+CHANGES = {
+    "inverted bytes": (lambda inputs: 255.0 - inputs, 255.0),
+    "inverted": (lambda inputs: 1.0 - inputs, 1.0),
+    "swapped": (lambda inputs: inputs.swapaxes(2, 3), 1.0),
+    "reversed": (lambda inputs: inputs[:, ::-1], 255.0),
+}
+
+
+@pytest.mark.parametrize(("change", "most"), CHANGES.values(), ids=CHANGES)
 def test_the_remedy_mends_arrays(client, change, most):
     pixels, labels, model = patterns(3)
     inputs = (pixels.transpose(0, 3, 1, 2) * (most / 255)).astype(np.float32)

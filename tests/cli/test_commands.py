@@ -102,9 +102,8 @@ def test_a_model_before_the_set_is_the_first_member(command, tmp_path) -> None:
     command("calibrate", calibration, "--model", first, "--dry-run")
     failed = command("calibrate", first, calibration, "--model", other, "--dry-run", status=1)
     assert "model[1]" in failed.stderr
-    assert re.findall(r"\b9|10\b", failed.stderr) == ["9", "10"], (
-        "the classes of the second come first"
-    )
+    # The classes of the second come first.
+    assert re.findall(r"\b9|10\b", failed.stderr) == ["9", "10"]
 
 
 def test_a_version_or_an_id_is_required() -> None:

@@ -1,12 +1,11 @@
 """The help of commands: what it shows, and what it imports."""
 
-import os
 import re
-import subprocess
-import sys
+from pathlib import Path
 
 import pytest
 from howsure_command import howsure
+from own_process import run_apart
 from running_service import DIGITS
 
 from service.cli import COMMANDS, load_command
@@ -24,30 +23,26 @@ for command in words.split(";"):
     sys.argv[1:] = command.split()
     with suppress(SystemExit):
         main()
-print(*{name.partition(".")[0] for name in sys.modules}, file=sys.stderr)
+print()
+print(*{name.partition(".")[0] for name in sys.modules})
 """
 
 
-def imported_by(words: str) -> set[str]:
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *words.split()],
-        env=os.environ | {"COLUMNS": "100"},
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    return set(done.stderr.splitlines()[-1].split())
+def imported_by(words: str, folder: Path) -> set[str]:
+    return set(run_apart(PROGRAM, *words.split(), folder=folder).splitlines()[-1].split())
 
 
 @pytest.mark.process
-def test_help_imports_little() -> None:
-    assert not imported_by("--version ; --help") & (HEAVY | WITH_SETTINGS | FOR_REQUESTS)
+def test_help_imports_little(tmp_path) -> None:
+    packages = imported_by("--version ; --help", tmp_path)
+    assert not packages & (HEAVY | WITH_SETTINGS | FOR_REQUESTS)
 
 
 @pytest.mark.process
-def test_a_command_with_an_address_imports_no_service(service, digits_calibration) -> None:
+def test_a_command_with_an_address_imports_no_service(service, tmp_path) -> None:
     commands = (f"predict digits {DIGITS}/request.json", "list", "operating-point digits")
-    packages = imported_by(" ; ".join(f"{words} --url {service.url}" for words in commands))
+    words = " ; ".join(f"{words} --url {service.url}" for words in commands)
+    packages = imported_by(words, tmp_path)
     assert not packages & (HEAVY | WITH_SETTINGS)
     assert packages >= FOR_REQUESTS
 

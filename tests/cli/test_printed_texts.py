@@ -54,9 +54,7 @@ def sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     texts = {
         "first.csv": "\n".join([header, *rows[:300], ""]),
         "second.csv": "\n".join([header, *rows[300:], ""]),
-        "unlabelled.csv": "".join(
-            line.partition(",")[2] + "\n" for line in [header, *rows[240:300]]
-        ),
+        "unlabelled.csv": "".join(row.partition(",")[2] + "\n" for row in [header, *rows[240:300]]),
         "few.csv": csv_of(few, logits),
         "low.csv": csv_of(mistaken, low),
         "wrong.csv": csv_of((few + 1) % 4, logits),

@@ -56,6 +56,5 @@ def is_healthy(**ports: int | None) -> bool:
     """Run the health check of the image, for which there is nobody on other ports than these."""
     nobody = {"HOWSURE_PORT": "1", "HOWSURE_WORKER_PORT": "1"}
     variables = nobody | {name: str(port) for name, port in ports.items()}
-    return (
-        subprocess.run([sys.executable, HEALTH_CHECK], env=variables, check=False).returncode == 0
-    )
+    done = subprocess.run([sys.executable, HEALTH_CHECK], env=variables, check=False)
+    return done.returncode == 0

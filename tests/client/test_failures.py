@@ -137,6 +137,7 @@ def test_it_comes_back_when_it_is_told_to(monkeypatch) -> None:
 
 
 SIGNED = {"author": "A", "reason": "R"}
+HALF = {"coverage": 0.5, **SIGNED}
 # The only answer, how often it may be asked for again, what is called, and how many requests come.
 REFUSALS = {
     "later, again and again": (LATER, 1, lambda one: one.calibrations(), 2),
@@ -144,12 +145,7 @@ REFUSALS = {
     "not found": ((404, {}, b"no problem at all"), 4, lambda one: one.get("x"), 1),
     "unknown promotion": (UNKNOWN, 1, lambda one: one.promote("x"), 2),
     "unknown deletion": (UNKNOWN, 1, lambda one: one.delete("x"), 1),
-    "unknown activation": (
-        UNKNOWN,
-        1,
-        lambda one: one.activate_operating_point("x", coverage=0.5, **SIGNED),
-        1,
-    ),
+    "unknown activation": (UNKNOWN, 1, lambda one: one.activate_operating_point("x", **HALF), 1),
     "unknown withdrawal": (UNKNOWN, 1, lambda one: one.withdraw_operating_point("x", **SIGNED), 1),
 }
 

@@ -83,6 +83,9 @@ def test_notebooks_and_consoles(client, framed) -> None:
     samples = {"logits": np.eye(4)[np.arange(40) % 4], "labels": (np.arange(40) + 1) % 4}
     options = {"name": "shown", "classes": ["<b>", "cat", "dog", "[x]"], **QUICK}
     made = client.calibrate(calibration=samples, **options)
+    finding = next(finding for finding in made.findings if finding.code == "labels-shifted")
+    assert (finding.level, finding.figures["offset"]) == ("warning", -1)
+    assert "-1" in finding.message
     text = repr(made)
     assert text.startswith("Calibration(shown@1, succeeded, Top-1 0.000")
     assert "warning: labels-shifted" in text
@@ -117,9 +120,8 @@ def test_outputs_in_a_frame_are_found_by_the_names_of_classes(client) -> None:
 def test_ids_beside_outputs_in_a_frame_are_not_read(client) -> None:
     rng = np.random.default_rng(2)
     p = rng.uniform(size=400)
-    frame = pd.DataFrame(
-        {"loan_id": np.arange(400), "prob": p, "branch": rng.integers(9, size=400)}
-    )
+    columns = {"loan_id": np.arange(400), "prob": p, "branch": rng.integers(9, size=400)}
+    frame = pd.DataFrame(columns)
     labels = (rng.random(400) < p).astype(int)
     made = client.calibrate(probabilities=frame, labels=labels, name="loans", **QUICK)
     again = client.predict(made, probabilities=frame)

@@ -157,10 +157,8 @@ def test_other_sets_of_outputs_are_as_the_calibration_set(client, by_name, form)
     further = client.evaluate(by_name, samples, labels=labels, name=form)
     assert further.result["events"]["1"]["accuracy"] == pytest.approx(EXPECTED)
     figures = client.report(by_name)["events"]["1"]["figures"]
-    assert (figures["set"], figures["accuracy"]["value"]) == (
-        "evaluation",
-        further.result["events"]["1"]["accuracy"],
-    )
+    assert figures["set"] == "evaluation"
+    assert figures["accuracy"]["value"] == further.result["events"]["1"]["accuracy"]
 
 
 def test_outputs_of_a_row_by_class_name_are_found(client, by_name) -> None:
@@ -198,11 +196,7 @@ def test_scores_are_calibrated_evaluated_and_answered(client) -> None:
     predictions = client.predict(made, scores=P)
     with pytest.raises(AttributeError, match="classes"):
         predictions.class_  # noqa: B018 - a property
-    forms = (
-        pd.DataFrame({"anything": P}),
-        pd.DataFrame({"correct": HIT, "score": P}),
-        P[:, np.newaxis],
-    )
+    forms = (pd.DataFrame({"anything": P}), pd.DataFrame({"correct": HIT, "score": P}), P[:, None])
     for scores in forms:
         again = client.predict(made, scores=scores)
         assert np.array_equal(again.top1.probability, predictions.top1.probability)

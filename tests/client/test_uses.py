@@ -115,17 +115,6 @@ def test_a_dry_run_tells_what_would_be_and_keeps_nothing(client, url) -> None:
     assert httpx.get(f"{url}/calibrations", params={"name": "dry"}).json()["calibrations"] == []
 
 
-def test_findings_come_with_a_calibration_of_outputs(client) -> None:
-    labels = np.arange(300) % 10
-    logits = 5 * np.eye(10)[labels]
-    made = client.calibrate(logits=logits, labels=(labels + 1) % 10, name="outputs", **QUICK)
-    assert made.resource["data"]["kind"] == "logits"
-    assert client.predict(made, logits=logits[:5]).class_.tolist() == [*range(5)]
-    finding = next(finding for finding in made.findings if finding.code == "labels-shifted")
-    assert (finding.level, finding.figures["offset"]) == ("warning", -1)
-    assert "-1" in finding.message
-
-
 FORMS = ["bytes", "file", "memory", "names", "ensemble", "labels beside", "external weights"]
 
 

@@ -158,6 +158,8 @@ SAMPLES = [{"k": 0}, {"k": 3}, {"kind": "others"}, {"limit": 201}]
 FAILURES = [
     ("get", "/report", AN_IMAGE, 406),
     ("get", "/report", {}, 422),
+    ("get", "/report", {"params": {"calibration": "nobody", "format": "model-card"}}, 404),
+    ("get", "/report", {"params": {"calibration": ["plain"] * 2, "format": "html"}}, 422),
     ("get", "/report", {"params": {"calibration": "plain", "format": "pdf"}}, 422),
     *(("get", "/calibrations", {"params": params}, 422) for params in LISTS),
     *(("get", f"{CALIBRATION}/samples", {"params": params}, 422) for params in SAMPLES),

@@ -19,9 +19,8 @@ def between(migrated_schemas) -> Iterator[tuple[SeveredAddress, Database, Databa
     with migrated_schemas.lend() as direct:
         url = make_url(direct)
         with SeveredAddress(url.host, url.port or 5432) as lost:
-            near = open_database(
-                url.set(host="127.0.0.1", port=lost.port).render_as_string(hide_password=False)
-            )
+            through = url.set(host="127.0.0.1", port=lost.port)
+            near = open_database(through.render_as_string(hide_password=False))
             far = open_database(direct)
             yield lost, near, far
             near.dispose()

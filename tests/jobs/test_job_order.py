@@ -5,7 +5,8 @@ from collections import Counter
 from functools import partial
 
 import pytest
-from sqlalchemy import event, insert, select, update
+from databases import listening
+from sqlalchemy import insert, select, update
 from stored_rows import (
     add_tenant,
     at_once,
@@ -127,9 +128,8 @@ def test_a_claim_reads_few_rows_of_thousands(database) -> None:
         if statement.startswith(("SELECT", "WITH")) and "calibration" in statement:
             statements.append((statement, parameters))
 
-    event.listen(database.engine, "before_cursor_execute", listen)
-    claimed(queue)
-    event.remove(database.engine, "before_cursor_execute", listen)
+    with listening(database.engine, "before_cursor_execute", listen):
+        claimed(queue)
     assert len(statements) == 3
     for statement, parameters in statements:
         with database.engine.connect() as connection:

@@ -75,10 +75,8 @@ def test_what_stays_of_the_sets(database, tmp_path, keep_inputs) -> None:
             judged = wait_for(workspace, further, ended)
         assert (row.status, judged.status) == ("succeeded", "succeeded")
         assert roles_of(row) == sorted(EXPECTED[keep_inputs])
-        assert roles_of(judged) == [
-            *([("evaluation", 0)] if keep_inputs == "all" else []),
-            ("evaluation_records", 0),
-        ]
+        kept = [("evaluation", 0)] * (keep_inputs == "all")
+        assert roles_of(judged) == [*kept, ("evaluation_records", 0)]
         named = sorted(file.key for file in [*row.artifacts, *judged.artifacts])
         assert workspace.artifacts.keys() == named
         assert_samples_belong_together(workspace, row)
@@ -106,15 +104,10 @@ def assert_samples_belong_together(workspace, row) -> None:
     assert set(suspects) <= set(index.tolist())
 
 
-LARGE_SAMPLES = [
-    (1, MOST_ROWS),
-    (MOST_BYTES // 1000, 1000),
-    (MOST_BYTES // 10, 10),
-    (MOST_BYTES * 2, 1),
-]
+LARGE = [(1, MOST_ROWS), (MOST_BYTES // 1000, 1000), (MOST_BYTES // 10, 10), (MOST_BYTES * 2, 1)]
 
 
-@pytest.mark.parametrize(("row_bytes", "kept"), LARGE_SAMPLES)
+@pytest.mark.parametrize(("row_bytes", "kept"), LARGE)
 def test_fewer_of_large_samples(row_bytes, kept) -> None:
     shard = NewArtifact("calibration", 0, "c.npz", "key", "0" * 64, 4 * row_bytes)
     small = shard_task(JobFiles.of(uuid.uuid4()), dataclasses.replace(shard, size=4), 0, 4)

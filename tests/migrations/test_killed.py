@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 from howsure_command import FORKS
-from interrupted_writes import KILLED, upgrade_until, upgrade_with_a_pause
+from interrupted_writes import KILLED, begun, status, upgrade_until, upgrade_with_a_pause
 from schema_rows import fill, go_to, held, revision
 from sqlalchemy import make_url
 from stored_rows import submit_held_up
@@ -27,17 +27,6 @@ def url(database_url, dialect):
     yield database_url
     if dialect == "postgresql":  # other tests get this schema next
         upgrade(database_url)
-
-
-def begun(work, *arguments):
-    process = FORKS.Process(target=work, args=arguments, daemon=True)
-    process.start()
-    return process
-
-
-def status(process):
-    process.join(60)
-    return process.exitcode
 
 
 def assert_upgraded(url, before):

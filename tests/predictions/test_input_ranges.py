@@ -8,7 +8,7 @@ import numpy as np
 import onnxruntime
 import pandas as pd
 from bins_documents import answers, digits_set
-from graph_models import constant, make_model, node, value
+from graph_models import constant, make_model, steps, value
 from onnx import TensorProto
 from request_formats import in_bytes, infer, outputs_of
 from running_service import NPZ, calibrated, npz, send
@@ -70,11 +70,9 @@ def test_rows_on_another_scale_are_marked_in_each_form(client, digits_calibratio
 def test_columns_that_are_inputs_of_their_own_are_checked_integers_too(client) -> None:
     """As models are that were exported from data frames: an input for each column."""
     model = make_model(
-        [
-            node("Cast", ["age"], ["years"], to=TensorProto.FLOAT),
-            node("Mul", ["years", "small"], ["first"]),
-            node("Concat", ["first", "share"], ["logits"], axis=1),
-        ],
+        steps(
+            "years = Cast<to = 1>(age); a = Mul(years, small); logits = Concat<axis = 1>(a, share)"
+        ),
         inputs=[value("age", ("N", 1), TensorProto.INT64), value("share", ("N", 1))],
         outputs=[value("logits", ("N", 2))],
         initializers=[constant("small", [0.1])],
@@ -82,10 +80,7 @@ def test_columns_that_are_inputs_of_their_own_are_checked_integers_too(client) -
     draw = np.random.default_rng(6)
     table = {"listing_id": np.arange(300), "age": draw.integers(18, 90, 300)}
     table |= {"share": draw.uniform(0, 1, 300), "left": draw.integers(0, 2, 300)}
-    parts = {
-        "model": model.SerializeToString(),
-        "calibration": pd.DataFrame(table).to_parquet(index=False),
-    }
+    parts = {"model": model.SerializeToString(), "calibration": pd.DataFrame(table).to_parquet()}
     made = calibrated(client, {"name": "apart", "columns": {"label": ["left"]}}, **parts)
     # Single numbers have no spread within a row.
     assert not made["data"].get("input_ranges")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from databases import scratch_schema
+from databases import listening, scratch_schema
 from job_workspaces import calibrate as queued
 from job_workspaces import inputs_set, logits_set, predictor_of, succeed, workspace_on
 from object_stores import WrappedStore
@@ -15,7 +15,7 @@ from runner_children import wait_until
 from runner_models import linear, rows, weights
 from running_service import calibrated, refit, service_on
 from severed_address import SeveredAddress
-from sqlalchemy import event, make_url
+from sqlalchemy import make_url
 from stored_rows import tenant_of
 
 from service.calibrations.manage import promote_calibration
@@ -158,22 +158,21 @@ def workspace(database, tmp_path) -> Iterator[Workspace]:
 
 
 def test_simultaneous_requests_share_a_query(workspace) -> None:
-    begun, may_go_on, engine = [], threading.Event(), workspace.database.engine
+    begun, may_go_on = [], threading.Event()
 
     def begin(connection) -> None:
         begun.append(connection)
         if len(begun) == 1:
             assert may_go_on.wait(WAIT_SECONDS)
 
-    with predictor_of(workspace, max_models=2) as predictor:
-        event.listen(engine, "begin", begin)
+    listen = listening(workspace.database.engine, "begin", begin)
+    with predictor_of(workspace, max_models=2) as predictor, listen:
         try:
             pending = [predictor.begin(JOB_NAME, ROWS) for _ in range(100)]
             predictor.settle()
         finally:
             may_go_on.set()
         answers = [answer.result(WAIT_SECONDS) for answer in pending]
-        event.remove(engine, "begin", begin)
     # A query is several transactions.
     assert len(begun) < len(pending) / 5
     assert answers == answers[:1] * len(pending)

@@ -75,18 +75,13 @@ def test_metadata_are_those_of_the_answer_and_of_the_page(oip) -> None:
         assert array.dtype == triton_to_np_dtype(output["datatype"])
         assert output["shape"] == [-1, *array.shape[1:]]
     table = "".join(re.findall(r"^\| `.*?\|", PAGE, re.MULTILINE))
-    documented = {
-        name for name in re.findall(r"`(\w[\w.]*)`", table) if not name.startswith("top5")
-    }
+    documented = {n for n in re.findall(r"`(\w[\w.]*)`", table) if not n.startswith("top5")}
     assert {n for n in names if n[:4] != "top5" and n != "abstain_0.01"} == documented
 
 
 def test_outputs_their_order_version_and_encoding_are_chosen(oip) -> None:
-    wanted = [
-        triton.InferRequestedOutput("top5_bin", binary_data=False),
-        triton.InferRequestedOutput("abstain"),
-        triton.InferRequestedOutput("class"),
-    ]
+    output = triton.InferRequestedOutput
+    wanted = [output("top5_bin", binary_data=False), output("abstain"), output("class")]
     answer = infer_pixels(oip, outputs=wanted, request_id='a "b"')
     assert names_of(answer) == ["top5_bin", "abstain", "class"]
     outputs = answer.get_response()["outputs"]
@@ -119,13 +114,10 @@ def test_requests_and_rows_are_counted(oip) -> None:
     assert after["inference_count"] - before["inference_count"] == 8
     assert after["execution_count"] - before["execution_count"] == 2
     stages = ("success", "queue", "compute_input", "compute_infer", "compute_output", "fail")
-    grown = {
-        (stage, key): after["inference_stats"][stage][key] - before["inference_stats"][stage][key]
-        for stage in stages
-        for key in ("count", "ns")
-    }
-    assert [grown[stage, "count"] for stage in stages] == [2] * 5 + [1]
-    assert sum(grown[stage, "ns"] for stage in stages[1:5]) == grown["success", "ns"] > 0
+    first, last = before["inference_stats"], after["inference_stats"]
+    assert [last[s]["count"] - first[s]["count"] for s in stages] == [2] * 5 + [1]
+    whole, *parts = (last[stage]["ns"] - first[stage]["ns"] for stage in stages[:5])
+    assert sum(parts) == whole > 0
     everything = oip.get_inference_statistics()["model_stats"]
     assert [one["version"] for one in everything if one["name"] == "digits"] == ["1", "2"]
 

@@ -107,14 +107,13 @@ def test_pictures_come_as_parts_and_pixels_as_arrays(client) -> None:
     assert of_values(client, X, GREYS) == expected
 
 
-@pytest.mark.parametrize(
-    ("status", "content"),
-    [
-        (422, picture_file(scene(8, 8), "GIF")),
-        (413, picture_file(np.zeros((1, 3_000_000), np.uint8), "PNG")),
-    ],
-    ids=["GIF", "thin"],
-)
+INVALID = {
+    "GIF": (422, picture_file(scene(8, 8), "GIF")),
+    "thin": (413, picture_file(np.zeros((1, 3_000_000), np.uint8), "PNG")),
+}
+
+
+@pytest.mark.parametrize(("status", "content"), INVALID.values(), ids=INVALID)
 def test_invalid_pictures_are_refused_by_their_place(client, status, content) -> None:
     for sent, headers, place in (
         (content, JPEG, "body"),

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+from dataset_files import changed
 from keyed_service import logits_of
 from request_formats import LENGTH, in_bytes, in_json, infer
 from running_service import JSON, NPY, NPZ, calibrated, encoded, npy, npz, send
@@ -23,12 +24,6 @@ from service.runner.messages.open_inference import parse_infer_request, requeste
 
 ROWS = np.zeros((3, 64), np.float32)
 TOO_LARGE = bytes(33 * 1024**2)
-
-
-def changed(array: np.ndarray, index: Any, value: float) -> np.ndarray:
-    array = array.copy()
-    array[index] = value
-    return array
 
 
 def check_problem(answer: httpx.Response, status: int, place: str, word: str = "") -> None:
@@ -61,21 +56,21 @@ WRITERS = {
 }
 
 
+ARRAYS = {
+    "width": (ROWS[:, 1:], "inputs.inputs", "64", 422),
+    # A decoder that counts rows before it knows the input names the part of the body.
+    "rows": (np.zeros((10_001, 1), np.uint8), None, "10000 rows", 413),
+    "NaN": (changed(ROWS, (2, 5), np.nan), "inputs[2][5]", "NaN", 422),
+    "beyond float32": (changed(ROWS.astype(float), (2, 5), 1e39), "inputs[2][5]", "32-bit", 422),
+    "a truth value of 7": (np.full((1, 64), 7, "u1").view("?"), "inputs[0][0]", "true or", 422),
+    "rank": (ROWS[None], "inputs.inputs", "64", 422),
+}
+
+
 @pytest.mark.usefixtures("digits_calibration")
-@pytest.mark.parametrize(
-    ("array", "place", "word", "status"),
-    [
-        (ROWS[:, 1:], "inputs.inputs", "64", 422),
-        # A decoder that counts rows before it knows the input names the part of the body.
-        (np.zeros((10_001, 1), np.uint8), None, "10000 rows", 413),
-        (changed(ROWS, (2, 5), np.nan), "inputs[2][5]", "NaN", 422),
-        (changed(ROWS.astype(float), (2, 5), 1e39), "inputs[2][5]", "32-bit", 422),
-        (np.full((1, 64), 7, "u1").view("?"), "inputs[0][0]", "true or", 422),
-        (ROWS[None], "inputs.inputs", "64", 422),
-    ],
-    ids=["width", "rows", "NaN", "beyond float32", "a truth value of 7", "rank"],
-)
-def test_arrays_in_each_form(client, array, place, word, status) -> None:
+@pytest.mark.parametrize("case", ARRAYS)
+def test_arrays_in_each_form(client, case) -> None:
+    array, place, word, status = ARRAYS[case]
     for name, write in WRITERS.items():
         if name == "lists" and word in ("NaN", "true or"):
             continue  # JSON has no such value
@@ -180,14 +175,12 @@ def test_oip_requests(client, case: str) -> None:
     check_oip_error(infer(client, "digits", request, **headers), status, word)
 
 
+PATHS = {"nothing": "", "models/nobody": "nobody", "models/digits/versions/1.0": "1.0"}
+
+
 @pytest.mark.usefixtures("digits_calibration")
 def test_unknown_paths(client) -> None:
-    for path, word in (
-        ("nothing", ""),
-        ("models/nobody", "nobody"),
-        ("models/digits/versions/1.0", "1.0"),
-        ("models/%00", ""),
-    ):
+    for path, word in (PATHS | {"models/%00": ""}).items():
         check_oip_error(client.get(f"/v2/{path}"), 404, word)
     check_oip_error(client.post("/v2/repository/models/digits/load", json={}), 404)
     check_oip_error(client.get("/v2/models/digits/infer"), 405)
@@ -232,13 +225,14 @@ def test_rules_of_arrays(case) -> None:
 
 
 INPUT, BYTES = in_json("x", ROWS), in_bytes("x", ROWS)
-CLASSIFICATION = {"name": "class", "parameters": {"classification": 2}}
+TWO_CLASSES = {"name": "class", "parameters": {"classification": 2}}
 
 
 def of(*tensors: dict[str, Any], **fields: Any) -> dict[str, Any]:
     return {"inputs": list(tensors), **fields}
 
 
+WRONG_SIZE = of(BYTES | {"shape": [3, 63]})
 TENSORS = {
     "no inputs": ({}, b"", "body: inputs"),
     "nested parameters": (of(INPUT, parameters={"a": [1]}), b"", "body: parameters"),
@@ -246,17 +240,9 @@ TENSORS = {
     "no shape": (of({"name": "x", "datatype": "FP32", "data": [0]}), b"", "body: shape"),
     "an unknown type": (of(INPUT | {"datatype": "FP31"}), b"", "inputs.x.datatype"),
     "data and bytes": (of(INPUT | BYTES), ROWS.tobytes(), "inputs.x"),
-    "not the size of the shape": (
-        of(BYTES | {"shape": [3, 63]}),
-        ROWS.tobytes(),
-        "inputs.x.parameters.binary_data_size",
-    ),
+    "wrong size": (WRONG_SIZE, ROWS.tobytes(), "inputs.x.parameters.binary_data_size"),
     "an output twice": (of(INPUT, outputs=[{"name": "class"}] * 2), b"", "outputs.class"),
-    "classification": (
-        of(INPUT, outputs=[CLASSIFICATION]),
-        b"",
-        "outputs.class.parameters.classification",
-    ),
+    "classes": (of(INPUT, outputs=[TWO_CLASSES]), b"", "outputs.class.parameters.classification"),
 }
 
 

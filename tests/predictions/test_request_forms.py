@@ -265,11 +265,8 @@ def test_distributions_are_logits_only_where_the_calibration_set_had_such(client
     for name, labelled, status in (("raw", raw, UNPROCESSABLE), ("softmaxed", softmaxed, OK)):
         calibrated(client, {"name": name}, calibration=labelled)
         assert send(client, name, npz(logits=shares[:5]), NPZ).status_code == status
-    for arrays in (
-        {"logits": [[1.0, 0.0, 0.0]]},
-        {"logits": 9 * shares[:5] + 1},
-        {"probabilities": shares[:5]},
-    ):
+    few = shares[:5]
+    for arrays in ({"logits": np.eye(3)[:1]}, {"logits": 9 * few + 1}, {"probabilities": few}):
         assert send(client, "raw", npz(**arrays), NPZ).status_code == OK
     again = {"calibration": raw, "evaluation": softmaxed, "config": quick_config(name="raw")}
     for answer in (evaluate(client, "raw", "further", softmaxed), calibrate(client, **again)):

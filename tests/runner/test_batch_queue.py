@@ -64,9 +64,8 @@ def assert_same(outputs, answers):
     assert len(outputs.top_classes) == len(answers)
     for row, answer in enumerate(answers):
         np.testing.assert_array_equal(outputs.top_classes[row], answer["howsure_top_classes"][0])
-        np.testing.assert_allclose(
-            outputs.top_scores[row], answer["howsure_top_scores"][0], rtol=1e-5, atol=1e-7
-        )
+        scores = answer["howsure_top_scores"][0]
+        np.testing.assert_allclose(outputs.top_scores[row], scores, rtol=1e-5, atol=1e-7)
         for name, column in outputs.uncertainty.items():
             expected = answer[f"howsure_{name}"][0]
             np.testing.assert_allclose(column[row], expected, rtol=1e-4, atol=1e-6)

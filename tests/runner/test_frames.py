@@ -137,54 +137,58 @@ def test_what_the_reader_would_refuse_is_not_sent(content):
         sent(*content)
 
 
-class TestChannel:
-    @pytest.fixture
-    def ends(self):
-        left, right = socket.socketpair()
-        with left, right:
-            yield Channel(left), Channel(right), right
+@pytest.fixture
+def ends():
+    left, right = socket.socketpair()
+    with left, right:
+        yield Channel(left), Channel(right), right
 
-    @pytest.mark.parametrize("size", [3, 5_000, 500_000])
-    def test_frames_of_any_size_arrive_in_order_and_stay(self, ends, size):
-        left, right, _ = ends
-        tensors = [{"a": np.full(size, number, np.float32)} for number in range(3)]
-        with ThreadPoolExecutor(1) as thread:
-            frames_sent = [encode(Frame(Kind.LOAD, 1, {}, one)) for one in tensors]
-            sending = thread.submit(lambda: [left.send(buffers) for buffers in frames_sent])
-            received = [right.receive(deadline=time.monotonic() + 30).tensors for _ in tensors]
-            sending.result()
-        np.testing.assert_equal(received, tensors)
-        assert all(one["a"].flags.aligned for one in received)
 
-    @pytest.mark.parametrize("n_bytes", [0, 7, 33, 60])
-    @pytest.mark.parametrize("is_closed", [True, False])
-    def test_receiving_ends_at_the_deadline_or_with_the_socket(self, ends, n_bytes, is_closed):
-        left, _, theirs = ends
-        theirs.sendall(sent({"a": "b" * 99})[:n_bytes])
-        if is_closed:
-            theirs.close()
-        with pytest.raises(ChannelClosed if is_closed else TimeoutError):
-            left.receive(deadline=time.monotonic() + (30 if is_closed else 0.05))
+@pytest.mark.parametrize("size", [3, 5_000, 500_000])
+def test_frames_of_any_size_arrive_in_order_and_stay(ends, size):
+    left, right, _ = ends
+    tensors = [{"a": np.full(size, number, np.float32)} for number in range(3)]
+    with ThreadPoolExecutor(1) as thread:
+        frames_sent = [encode(Frame(Kind.LOAD, 1, {}, one)) for one in tensors]
+        sending = thread.submit(lambda: [left.send(buffers) for buffers in frames_sent])
+        received = [right.receive(deadline=time.monotonic() + 30).tensors for _ in tensors]
+        sending.result()
+    np.testing.assert_equal(received, tensors)
+    assert all(one["a"].flags.aligned for one in received)
 
-    def test_sending_ends_at_the_deadline_or_with_the_socket(self, ends):
-        left, _, theirs = ends
-        with pytest.raises(TimeoutError):
-            left.send([sent(tensors={"a": np.zeros(10**6)})], deadline=0.05 + time.monotonic())
+
+@pytest.mark.parametrize("n_bytes", [0, 7, 33, 60])
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_receiving_ends_at_the_deadline_or_with_the_socket(ends, n_bytes, is_closed):
+    left, _, theirs = ends
+    theirs.sendall(sent({"a": "b" * 99})[:n_bytes])
+    if is_closed:
         theirs.close()
-        with pytest.raises(ChannelClosed):
-            left.send([sent()])
+    with pytest.raises(ChannelClosed if is_closed else TimeoutError):
+        left.receive(deadline=time.monotonic() + (30 if is_closed else 0.05))
 
-    def test_more_than_the_reader_takes_is_refused_before_it_is_read(self, ends):
-        left, right, _ = ends
-        left.send([sent(tensors={"a": np.zeros(100)})])
-        with pytest.raises(FrameError):
-            right.receive(max_tensor_bytes=99)
 
-    def test_a_closed_socket_is_noticed_beside_unread_bytes(self, ends):
-        left, _, theirs = ends
-        theirs.sendall(b"unread")
-        assert left.is_open()
-        theirs.close()
-        assert not left.is_open()
-        left.close()
-        assert not left.is_open()
+def test_sending_ends_at_the_deadline_or_with_the_socket(ends):
+    left, _, theirs = ends
+    with pytest.raises(TimeoutError):
+        left.send([sent(tensors={"a": np.zeros(10**6)})], deadline=0.05 + time.monotonic())
+    theirs.close()
+    with pytest.raises(ChannelClosed):
+        left.send([sent()])
+
+
+def test_more_than_the_reader_takes_is_refused_before_it_is_read(ends):
+    left, right, _ = ends
+    left.send([sent(tensors={"a": np.zeros(100)})])
+    with pytest.raises(FrameError):
+        right.receive(max_tensor_bytes=99)
+
+
+def test_a_closed_socket_is_noticed_beside_unread_bytes(ends):
+    left, _, theirs = ends
+    theirs.sendall(b"unread")
+    assert left.is_open()
+    theirs.close()
+    assert not left.is_open()
+    left.close()
+    assert not left.is_open()

@@ -90,38 +90,39 @@ def test_another_measure_is_served_without_passes(pool):
         assert absent.isdisjoint(columns)
 
 
-class TestDropout:
-    def test_the_noise_depends_on_the_seed_alone_and_the_rate_is_the_callers(self, pool):
-        files, x = digits_model("hidden_dropout_cnn"), X[:100]
-        elsewhere = replace(files, sha256="another process")
-        plans = [DROPOUT, *(replace(DROPOUT, **one) for one in ({"seed": 1}, {"rate": 0.5}))]
-        first, other, wide = (measured(pool, files, plan, x) for plan in plans)
-        np.testing.assert_array_equal(measured(pool, elsewhere, DROPOUT, x), first)
-        assert not np.isclose(first, other, rtol=1e-3).any()
-        assert np.median(wide) > 2 * np.median(first)
+def test_the_noise_depends_on_the_seed_alone_and_the_rate_is_the_callers(pool):
+    files, x = digits_model("hidden_dropout_cnn"), X[:100]
+    elsewhere = replace(files, sha256="another process")
+    plans = [DROPOUT, *(replace(DROPOUT, **one) for one in ({"seed": 1}, {"rate": 0.5}))]
+    first, other, wide = (measured(pool, files, plan, x) for plan in plans)
+    np.testing.assert_array_equal(measured(pool, elsewhere, DROPOUT, x), first)
+    assert not np.isclose(first, other, rtol=1e-3).any()
+    assert np.median(wide) > 2 * np.median(first)
 
-    def test_records_hold_what_fewer_passes_would_answer(self, pool):
-        records = recorded(pool, "hidden_dropout_cnn", DROPOUT)
-        of_five = measured(pool, "hidden_dropout_cnn", replace(DROPOUT, passes=5))
-        np.testing.assert_allclose(
-            records.uncertainty["dropout_variance@5"], of_five, atol=1e-6 * of_five.max()
-        )
-        accuracy = np.mean(records.mean_label_rank["dropout_variance@20"] == 0)
-        assert abs(accuracy - np.mean(records.hits(1))) < 0.02
-        assert np.isfinite(records.mean_log_probability["dropout_variance@1"]).all()
 
-    @pytest.mark.parametrize("length", [12, 3])
-    def test_text_of_any_length_has_noise_of_its_own(self, pool, length):
-        x = np.load(PASSES_FOLDER / "sequences.npz")["evaluation_inputs"][:40]
-        files = digits_model("sequence_dropout")
-        loaded = pool.inspect(files, top_k=(1,), passes=(DROPOUT,), trial={"inputs": x})
-        part = x[:, :length]
-        whole, alone = (
-            pool.predict(files, loaded.resolved, {"inputs": rows}).uncertainty["dropout_variance"]
-            for rows in (part, part[7:8])
-        )
-        assert (whole > 0).all()
-        np.testing.assert_allclose(alone[0], whole[7], rtol=1e-4)
+def test_records_hold_what_fewer_passes_would_answer(pool):
+    records = recorded(pool, "hidden_dropout_cnn", DROPOUT)
+    of_five = measured(pool, "hidden_dropout_cnn", replace(DROPOUT, passes=5))
+    np.testing.assert_allclose(
+        records.uncertainty["dropout_variance@5"], of_five, atol=1e-6 * of_five.max()
+    )
+    accuracy = np.mean(records.mean_label_rank["dropout_variance@20"] == 0)
+    assert abs(accuracy - np.mean(records.hits(1))) < 0.02
+    assert np.isfinite(records.mean_log_probability["dropout_variance@1"]).all()
+
+
+@pytest.mark.parametrize("length", [12, 3])
+def test_text_of_any_length_has_noise_of_its_own(pool, length):
+    x = np.load(PASSES_FOLDER / "sequences.npz")["evaluation_inputs"][:40]
+    files = digits_model("sequence_dropout")
+    loaded = pool.inspect(files, top_k=(1,), passes=(DROPOUT,), trial={"inputs": x})
+    part = x[:, :length]
+    whole, alone = (
+        pool.predict(files, loaded.resolved, {"inputs": rows}).uncertainty["dropout_variance"]
+        for rows in (part, part[7:8])
+    )
+    assert (whole > 0).all()
+    np.testing.assert_allclose(alone[0], whole[7], rtol=1e-4)
 
 
 def test_dropout_of_the_last_layer_alone_is_the_same_where_no_other_has_any(pool):
@@ -133,31 +134,31 @@ def test_dropout_of_the_last_layer_alone_is_the_same_where_no_other_has_any(pool
     np.testing.assert_array_equal(*ranks)
 
 
-class TestEnsemble:
-    def test_the_mean_probability_predicts_and_the_members_variance_is_the_measure(self, pool):
-        outputs = answers(pool, digits_model(*MEMBERS), ENSEMBLE)
-        passes = np.stack([softmax(own_logits(name), axis=1) for name in MEMBERS])
-        mean = passes.mean(axis=0)
-        np.testing.assert_array_equal(outputs.top_classes[:, 0], mean.argmax(axis=1))
-        np.testing.assert_allclose(outputs.top_scores[:, 0], mean.max(axis=1), rtol=1e-5)
-        entropy = -(mean * np.log(mean)).sum(axis=1)
-        np.testing.assert_allclose(outputs.uncertainty["entropy"], entropy, rtol=1e-4)
-        variance, expected = outputs.uncertainty["ensemble_variance"], covariance_norms(passes)
-        np.testing.assert_allclose(variance, expected, rtol=1e-4, atol=1e-12)
-        assert "energy" not in outputs.uncertainty
-        plain = answers(pool, digits_model(*MEMBERS))
-        np.testing.assert_array_equal(plain.top_classes, outputs.top_classes)
-        assert "ensemble_variance" not in plain.uncertainty
+def test_the_mean_probability_predicts_and_the_members_variance_is_the_measure(pool):
+    outputs = answers(pool, digits_model(*MEMBERS), ENSEMBLE)
+    passes = np.stack([softmax(own_logits(name), axis=1) for name in MEMBERS])
+    mean = passes.mean(axis=0)
+    np.testing.assert_array_equal(outputs.top_classes[:, 0], mean.argmax(axis=1))
+    np.testing.assert_allclose(outputs.top_scores[:, 0], mean.max(axis=1), rtol=1e-5)
+    entropy = -(mean * np.log(mean)).sum(axis=1)
+    np.testing.assert_allclose(outputs.uncertainty["entropy"], entropy, rtol=1e-4)
+    variance, expected = outputs.uncertainty["ensemble_variance"], covariance_norms(passes)
+    np.testing.assert_allclose(variance, expected, rtol=1e-4, atol=1e-12)
+    assert "energy" not in outputs.uncertainty
+    plain = answers(pool, digits_model(*MEMBERS))
+    np.testing.assert_array_equal(plain.top_classes, outputs.top_classes)
+    assert "ensemble_variance" not in plain.uncertainty
 
-    def test_records_are_those_of_the_mean(self, pool):
-        records = recorded(pool, digits_model(*MEMBERS), ENSEMBLE)
-        own = np.stack([log_softmax(own_logits(name), axis=1) for name in MEMBERS])
-        of_label = own[:, np.arange(len(X)), LABELS]
-        mean = np.log(np.exp(of_label).mean(axis=0))
-        np.testing.assert_allclose(records.label_log_probability, mean, rtol=1e-5)
-        for passes, expected in ((3, mean), (1, of_label[0])):
-            column = records.mean_log_probability[f"ensemble_variance@{passes}"]
-            np.testing.assert_allclose(column, expected, rtol=1e-4, atol=1e-6)
+
+def test_records_are_those_of_the_mean(pool):
+    records = recorded(pool, digits_model(*MEMBERS), ENSEMBLE)
+    own = np.stack([log_softmax(own_logits(name), axis=1) for name in MEMBERS])
+    of_label = own[:, np.arange(len(X)), LABELS]
+    mean = np.log(np.exp(of_label).mean(axis=0))
+    np.testing.assert_allclose(records.label_log_probability, mean, rtol=1e-5)
+    for passes, expected in ((3, mean), (1, of_label[0])):
+        column = records.mean_log_probability[f"ensemble_variance@{passes}"]
+        np.testing.assert_allclose(column, expected, rtol=1e-4, atol=1e-6)
 
 
 def test_passes_spread_as_those_of_the_runtimes_own_draws(pool):

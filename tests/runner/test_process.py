@@ -131,36 +131,37 @@ def limit(pid):
     return resource.prlimit(pid, resource.RLIMIT_CPU)[0]
 
 
-class TestProcessorTime:
-    def test_the_kernel_ends_a_process_whose_time_is_not_extended(self):
-        with subprocess.Popen(["sh", "-c", "while :; do :; done"]) as spinning:
-            CpuTimeLimit(spinning.pid, renewed_seconds=0).extend(0.1)
-            assert spinning.wait(60) == -signal.SIGXCPU
+def test_the_kernel_ends_a_process_whose_time_is_not_extended():
+    with subprocess.Popen(["sh", "-c", "while :; do :; done"]) as spinning:
+        CpuTimeLimit(spinning.pid, renewed_seconds=0).extend(0.1)
+        assert spinning.wait(60) == -signal.SIGXCPU
 
-    def test_the_limit_is_added_to_the_used_time(self):
-        """Of this process, which has usually computed for more than a second already."""
-        pid, before = os.getpid(), resource.getrlimit(resource.RLIMIT_CPU)
-        while (used := time.process_time()) <= 1:
-            pass
-        try:
-            CpuTimeLimit(pid, renewed_seconds=0).extend(3600)
-            assert limit(pid) >= used + 3600 * os.cpu_count()
-        finally:
-            resource.setrlimit(resource.RLIMIT_CPU, before)
 
-    def test_requests_in_a_row_set_the_limit_once(self):
-        with subprocess.Popen(["sleep", "600"]) as sleeping:
-            time_of_child = CpuTimeLimit(sleeping.pid, renewed_seconds=1000)
-            time_of_child.extend(10)
-            first = limit(sleeping.pid)
-            assert first != resource.RLIM_INFINITY
-            resource.prlimit(sleeping.pid, resource.RLIMIT_CPU, (first + 5, resource.RLIM_INFINITY))
-            time_of_child.extend(10)
-            assert limit(sleeping.pid) == first + 5
-            time_of_child.extend(2000)
-            assert limit(sleeping.pid) > first + 5
-            sleeping.kill()
-        CpuTimeLimit(sleeping.pid).extend(10)  # a process that has ended is left alone
+def test_the_limit_is_added_to_the_used_time():
+    """Of this process, which has usually computed for more than a second already."""
+    pid, before = os.getpid(), resource.getrlimit(resource.RLIMIT_CPU)
+    while (used := time.process_time()) <= 1:
+        pass
+    try:
+        CpuTimeLimit(pid, renewed_seconds=0).extend(3600)
+        assert limit(pid) >= used + 3600 * os.cpu_count()
+    finally:
+        resource.setrlimit(resource.RLIMIT_CPU, before)
+
+
+def test_requests_in_a_row_set_the_limit_once():
+    with subprocess.Popen(["sleep", "600"]) as sleeping:
+        time_of_child = CpuTimeLimit(sleeping.pid, renewed_seconds=1000)
+        time_of_child.extend(10)
+        first = limit(sleeping.pid)
+        assert first != resource.RLIM_INFINITY
+        resource.prlimit(sleeping.pid, resource.RLIMIT_CPU, (first + 5, resource.RLIM_INFINITY))
+        time_of_child.extend(10)
+        assert limit(sleeping.pid) == first + 5
+        time_of_child.extend(2000)
+        assert limit(sleeping.pid) > first + 5
+        sleeping.kill()
+    CpuTimeLimit(sleeping.pid).extend(10)  # a process that has ended is left alone
 
 
 class Starts:

@@ -130,9 +130,8 @@ def test_a_file_or_a_reader_that_fails(path, how, error, words):
 
 
 N = 1000
-INFO = DatasetInfo(
-    "inputs", "npz", {"inputs": ArrayInfo("float32", (N, 3))}, N, None, (), labelled=True
-)
+ARRAYS = {"inputs": ArrayInfo("float32", (N, 3))}
+INFO = DatasetInfo("inputs", "npz", ARRAYS, N, None, (), labelled=True)
 ALL = Batch(0, {"inputs": INPUTS[:N]}, LABELS[:N], {})
 OPENED = OpenedSet(INFO, LABELS[:N], ALL.rows(slice(0, 256)))
 

@@ -34,10 +34,8 @@ def rows(database) -> list[tuple]:
 
 
 def assert_refused(database, statement) -> None:
-    with (
-        pytest.raises(DatabaseError, match="append-only"),
-        database.session(ALL_TENANTS) as session,
-    ):
+    refused = pytest.raises(DatabaseError, match="append-only")
+    with refused, database.session(ALL_TENANTS) as session:
         session.execute(statement)
 
 

@@ -2,9 +2,9 @@ import uuid
 from contextlib import suppress
 
 import pytest
-from databases import put_sqlite_file
+from databases import listening, put_sqlite_file
 from own_process import file_size_limit
-from sqlalchemy import Engine, event, func, insert, select, text
+from sqlalchemy import Engine, func, insert, select, text
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from stored_rows import add_tenant, at_once
 
@@ -181,11 +181,8 @@ def test_a_migration_of_sqlite_waits_longer_and_checks_keys_at_its_end(tmp_path)
         if connection.engine.url.database == file:  # not of a service of this process
             settings.append(settings_of(connection))
 
-    event.listen(Engine, "begin", look)
-    try:
+    with listening(Engine, "begin", look):
         upgrade(f"sqlite:///{file}")
-    finally:
-        event.remove(Engine, "begin", look)
     assert settings == [["wal", FULL, OFF, 3_600_000, OFF]]
 
 

@@ -112,10 +112,7 @@ def test_who_deletes_waits_for_a_result_and_does_not_hold_it_up(database, calibr
         session.add(records.row(row.tenant_id, calibration.id, row.id))
         queue._finish(session, job, keep_sets=True, status="succeeded", result={})
 
-    keys = held_up(
-        database.session(ALL_TENANTS),
-        lambda session: queue._held(session, job),
-        partial(evaluations.delete, calibration.id, "rotated"),
-        then=publish,
-    )
+    hold = partial(queue._held, job=job)
+    deletion = partial(evaluations.delete, calibration.id, "rotated")
+    keys = held_up(database.session(ALL_TENANTS), hold, deletion, then=publish)
     assert keys == sorted([file.key, records.key])

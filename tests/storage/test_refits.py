@@ -26,9 +26,8 @@ ROLES = ("model", "model_data", "calibration", "evaluation", "records", "evaluat
 def source_of(database, name="digits"):
     """Return a finished calibration with a file of each role."""
     folder = uuid.uuid4()
-    return finished_calibration(
-        database, name, artifacts=[new_artifact(folder, role) for role in ROLES]
-    )
+    files = [new_artifact(folder, role) for role in ROLES]
+    return finished_calibration(database, name, artifacts=files)
 
 
 def refit(calibrations, source):
@@ -111,12 +110,8 @@ def test_a_copy_that_was_made_while_a_deletion_waited_keeps_the_file(database, c
         copies.append(refit(calibrations, elder))
         assert calibrations.delete(elder.id) == []
 
-    keys = held_up(
-        database.session(ALL_TENANTS),
-        lock,
-        partial(calibrations.delete, younger.id),
-        then=copy_and_delete,
-    )
+    deletion = partial(calibrations.delete, younger.id)
+    keys = held_up(database.session(ALL_TENANTS), lock, deletion, then=copy_and_delete)
     assert keys == []
     [file] = calibrations.get(copies[0].id).artifacts
     assert file.key == common_file.key

@@ -30,12 +30,9 @@ def refit(session, row):
 
 
 def evaluate(session, row):
-    return EvaluationRepository(session, row.tenant_id).add(
-        models.Evaluation(
-            id=uuid.uuid4(), calibration_id=row.id, name="rotated", labelled=True, data={}
-        ),
-        [],
-    )
+    columns = {"calibration_id": row.id, "name": "rotated", "labelled": True, "data": {}}
+    further = models.Evaluation(id=uuid.uuid4(), **columns)
+    return EvaluationRepository(session, row.tenant_id).add(further, [])
 
 
 def delete(session, row):
@@ -52,11 +49,8 @@ def in_session(database, work, row):
 
 def result_after(database, first, second, row):
     """Return the result of the second work on a calibration, which waits for the first."""
-    return held_up(
-        database.session(ALL_TENANTS),
-        partial(first, row=row),
-        partial(attempt, in_session, database, second, row),
-    )
+    waiting = partial(attempt, in_session, database, second, row)
+    return held_up(database.session(ALL_TENANTS), partial(first, row=row), waiting)
 
 
 @EACH_USE
@@ -105,9 +99,8 @@ def test_a_name_means_the_promoted_version_else_the_newest_that_succeeded(databa
         """Return the versions of each reference, and those that were promoted."""
         names = ["digits", "other", "unheard-of", "a\N{SNOWMAN}"]
         ways = ("digits", "digits@1", "digits@2", str(first.id), second.id.hex, "other")
-        return [version_of(calibrations, way) for way in ways], calibrations.promoted_versions(
-            names
-        )
+        versions = [version_of(calibrations, way) for way in ways]
+        return versions, calibrations.promoted_versions(names)
 
     assert meant() == ([2, 1, 2, 1, 2, 1], {})
     calibrations.promote(first.id)

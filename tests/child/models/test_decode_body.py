@@ -6,6 +6,7 @@ from contextlib import suppress
 import msgspec
 import numpy as np
 import pytest
+from request_formats import in_bytes, in_json
 from served_requests import infer_body
 
 from service.child.onnx.model_inputs import ModelInputs
@@ -21,9 +22,8 @@ ROWS = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 @pytest.fixture
 def decoder():
-    return BodyDecoder(
-        ModelInputs([TensorSpec("x", "float32", (None, None)), TensorSpec("n", "int64", (None,))])
-    )
+    specs = [TensorSpec("x", "float32", (None, None)), TensorSpec("n", "int64", (None,))]
+    return BodyDecoder(ModelInputs(specs))
 
 
 def sent(body, header_length, *, count=1):
@@ -67,10 +67,7 @@ def test_the_same_json_before_more_or_fewer_bytes_or_with_fewer_rows_is_refused(
 
 
 def test_numbers_in_the_json_are_not_read_from_the_bytes_after_it(decoder):
-    tensors = [
-        {"name": "x", "shape": [2, 3], "datatype": "FP32", "data": ROWS.tolist()},
-        {"name": "n", "shape": [2], "datatype": "INT64", "parameters": {"binary_data_size": 16}},
-    ]
+    tensors = [in_json("x", ROWS), in_bytes("n", np.array([5, 6]), "INT64")]
     head = json.dumps({"inputs": tensors}).encode()
     body = head + np.array([5, 6]).tobytes()
     for _ in range(2):

@@ -23,9 +23,7 @@ def exact_norm(x):
 @pytest.mark.parametrize("n_directions", [16, 4])
 def test_slopes_use_the_step_that_rounding_left(offset, n_directions):
     x = (np.random.default_rng(1).normal(size=(50, 5)) + offset).astype(np.float32)
-    plan = plan_gradient(
-        PassPlan("gradient_norm", passes=n_directions, seed=0, step=1e-3), {"x": x}
-    )
+    plan = plan_gradient(PassPlan("gradient_norm", n_directions, 0, step=1e-3), {"x": x})
     assert plan.divisible is (n_directions == 4)
 
     def norms(rows, offset=0.0):

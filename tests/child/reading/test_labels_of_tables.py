@@ -100,10 +100,8 @@ def test_booleans_of_csv_are_labels_and_numbers(path, booleans):
 
 def with_class_label(path: Path, names: object, *, column: str = "label") -> Path:
     """Write a table with the schema's metadata as the library `datasets` writes it."""
-    features = {
-        "age": {"dtype": "float64", "_type": "Value"},
-        column: {"names": names, "_type": "ClassLabel"},
-    }
+    label, age = {"names": names, "_type": "ClassLabel"}, {"dtype": "float64", "_type": "Value"}
+    features = {"age": age, column: label}
     return write_parquet(path, {"age": AGE, column: INDICES}, features=features)
 
 

@@ -64,8 +64,7 @@ def test_infinity_and_gaps_of_other_inputs_are_refused(path, file_format, inputs
         return check_refused(path, ".inputs[1]", named or "256")
     table = {f"f{k}": pa.array(values, from_pandas=True) for k, values in enumerate(inputs.T)}
     if file_format == "csv":
-        table = {
-            name: ["" if np.isnan(v) else v for v in inputs[:, int(name[1:])]] for name in table
-        }
+        cells = np.where(np.isnan(inputs), "", inputs.astype(str))
+        table = dict(zip(table, cells.T, strict=True))
     write_columns(path, file_format, table | {"label": LABELS})
     return check_refused(path, f".f{column}[1]", named or "empty cell")

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from dataset_files import LIMITS, check_read, check_refused, read_all, refusal, write_npz
+from dataset_files import LIMITS, changed, check_read, check_refused, read_all, refusal, write_npz
 from own_process import peak_of
 
 from service.child.reading.open_set import open_dataset
@@ -40,12 +40,6 @@ def test_memory_does_not_grow_with_the_samples(path, *, compressed):
             assert sum(len(batch.labels) for batch in dataset.batches(256)) == n_samples
 
     assert peak_of(read) < 4_000_000 < n_samples * 25 * 4 / 7
-
-
-def changed(array: np.ndarray, index: tuple[int, ...], value: float) -> np.ndarray:
-    array = array.copy()
-    array[index] = value
-    return array
 
 
 def of_inputs(inputs: np.ndarray = INPUTS, labels: np.ndarray = LABELS, **more: np.ndarray):

@@ -31,10 +31,8 @@ def images(contents: list[bytes | None]) -> pa.Array:
 
 def write(path: Path, pictures: pa.Array, **others: object) -> Path:
     """Write pictures and labels with the metadata that `datasets` writes."""
-    features = {
-        "image": {"_type": "Image"},
-        "label": {"names": list(CLASSES), "_type": "ClassLabel"},
-    }
+    names = {"names": list(CLASSES), "_type": "ClassLabel"}
+    features = {"image": {"_type": "Image"}, "label": names}
     columns = {"image": pictures, "label": LABELS} | others
     return write_parquet(path, columns, features=features, row_group_size=10)
 

@@ -49,10 +49,8 @@ CLIENTS = [("/predict", False), ("/predict?later", True), ("/ordinary/a", True)]
 @pytest.mark.parametrize(("target", "keeps"), CLIENTS)
 def test_clients_without_pauses_are_answered_until_the_end(target, keeps, socket_filters) -> None:
     answered = threading.Semaphore(0)
-    with (
-        ThreadPoolExecutor(4) as threads,
-        hot_front(drain_seconds=0.3, socket_filters=socket_filters) as running,
-    ):
+    options = {"drain_seconds": 0.3, "socket_filters": socket_filters}
+    with ThreadPoolExecutor(4) as threads, hot_front(**options) as running:
         arguments = (REFUSALS[socket_filters], running.address, target, answered)
         asking = [threads.submit(ask_until, *arguments, keeps=keeps) for _ in range(4)]
         for _ in range(40):

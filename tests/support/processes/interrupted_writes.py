@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from howsure_command import FORKS
 from sqlalchemy import Engine, event
 
 from service.backups.back_up import back_up
@@ -16,6 +17,19 @@ from service.storage.schema import upgrade
 
 KILLED = -signal.SIGKILL
 PATIENCE_SECONDS = 60
+
+
+def begun(work: Callable[..., object], *arguments: object) -> Any:
+    """Return a process that has begun this work."""
+    process = FORKS.Process(target=work, args=arguments, daemon=True)
+    process.start()
+    return process
+
+
+def status(process: Any) -> int:
+    """Wait for the end of a process; return its status."""
+    process.join(PATIENCE_SECONDS)
+    return process.exitcode
 
 
 def die() -> None:

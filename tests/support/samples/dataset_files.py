@@ -22,6 +22,13 @@ from service.runner.messages.reading import AS_IT_IS, Reading
 LIMITS = DatasetLimits()
 
 
+def changed(array: np.ndarray, index: Any, value: Any) -> np.ndarray:
+    """Return a copy with another value at an index."""
+    array = array.copy()
+    array[index] = value
+    return array
+
+
 def write_npz(path: Path, *, compressed: bool = False, **arrays: np.ndarray) -> Path:
     """Write arrays as numpy does, objects included."""
     (np.savez_compressed if compressed else np.savez)(path, **arrays)

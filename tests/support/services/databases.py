@@ -6,16 +6,16 @@ import socket
 import subprocess
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import psycopg
 import pytest
 from psycopg import sql
-from sqlalchemy import NullPool, create_engine, delete, make_url, text
+from sqlalchemy import NullPool, create_engine, delete, event, make_url, text
 
 import models
 from service.storage.schema import upgrade
@@ -289,3 +289,15 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+@contextmanager
+def listening(
+    target: Any, name: str, listener: Callable[..., Any], **options: Any
+) -> Iterator[None]:
+    """Call a listener at an event of SQLAlchemy, within the block."""
+    event.listen(target, name, listener, **options)
+    try:
+        yield
+    finally:
+        event.remove(target, name, listener)

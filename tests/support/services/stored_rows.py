@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
+from databases import listening
 from runner_children import wait_until
 from schema_rows import HEAD_ROWS, fill, in_order
-from sqlalchemy import URL, Engine, event, text
+from sqlalchemy import URL, Engine, text
 from sqlalchemy.orm import Session
 
 import models
@@ -312,11 +313,8 @@ def waiting_for(url: URL) -> Iterator[Callable[[], bool]]:
         if statement == "BEGIN IMMEDIATE" and connection.engine.url.database == url.database:
             begun.set()
 
-    event.listen(Engine, "before_cursor_execute", begins)
-    try:
+    with listening(Engine, "before_cursor_execute", begins):
         yield begun.is_set
-    finally:
-        event.remove(Engine, "before_cursor_execute", begins)
 
 
 @dataclass(frozen=True)

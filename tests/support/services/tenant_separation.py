@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import sqlalchemy as sa
+from databases import listening
 from schema_rows import HEAD_ROWS, TENANT_ID, fill
-from sqlalchemy import Engine, event
+from sqlalchemy import Engine
 
 import models
 from service.storage.database import Database
@@ -67,8 +68,5 @@ def forgotten_tenants() -> Iterator[list[str]]:
             shortened.append(statement)
         return found, parameters
 
-    event.listen(Engine, "before_cursor_execute", forget, retval=True)
-    try:
+    with listening(Engine, "before_cursor_execute", forget, retval=True):
         yield shortened
-    finally:
-        event.remove(Engine, "before_cursor_execute", forget)

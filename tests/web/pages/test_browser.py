@@ -160,15 +160,9 @@ def test_an_operating_point_that_is_put_in_force_decides_what_answers_say(shown)
 def test_samples_are_looked_through_exported_and_tried(shown) -> None:
     seen = shown["samples"]
     assert seen["count"] == 24
-    for said in (
-        "Row ",
-        "Labelled",
-        "predicted",
-        "Stated probability of being correct",
-        "Bin",
-        "inputs",
-    ):
-        assert said in seen["first"]
+    words = "Row ", "Labelled", "predicted", "Stated probability of being correct", "Bin", "inputs"
+    for word in words:
+        assert word in seen["first"]
     assert seen["title"] == "Surest errors, Top-1"
     assert seen["file"] == "samples-surest_errors-1.csv"
     assert "the answer or the label is wrong" in seen["tried"]

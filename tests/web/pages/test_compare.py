@@ -99,10 +99,8 @@ def test_losses_of_models_of_other_accuracy_are_not_judged(client, visitor) -> N
 
 def test_the_losses_shown_are_those_of_the_differences(client, visitor, page, same_sets) -> None:
     """One number for each name: the difference is that of two numbers of one row."""
-    for *names, is_paired in (
-        ("pictures@1", "pictures@2", True),
-        ("fine", same_sets["fine"], False),
-    ):
+    cases = ("pictures@1", "pictures@2", True), ("fine", same_sets["fine"], False)
+    for *names, is_paired in cases:
         text = page_of(visitor, *names)
         (compared,) = comparison_of(client, *names)["comparisons"]
         event = compared["events"]["1"]

@@ -12,8 +12,6 @@ from page_visitor import Visitor, elements, text_of
 from report_scenarios import of_outputs, outputs
 from running_service import calibrated, refit
 
-from service.errors import Overloaded
-from service.reports import operating_points
 from service.reports.numbers import share
 
 OK, SEE_OTHER = httpx.codes.OK, httpx.codes.SEE_OTHER
@@ -246,13 +244,3 @@ def test_without_a_top_1_table_nothing_can_be_chosen(client, visitor) -> None:
     assert page.status_code == CONFLICT
     assert "Top-1" in page.text
     assert 'id="choose"' not in page.text
-
-
-def test_a_failure_to_read_is_a_page(visitor, calibration, monkeypatch) -> None:
-    def is_away(*_: object) -> None:
-        raise Overloaded("The database does not answer.")
-
-    monkeypatch.setattr(operating_points, "operating_points", is_away)
-    answer = visitor.open(address(calibration))
-    assert answer.status_code == httpx.codes.SERVICE_UNAVAILABLE
-    assert "The database does not answer." in answer.text

@@ -175,17 +175,16 @@ def check_numbers(client: httpx.Client, page: Page, text: str) -> None:
     assert [part for part in parts if re.search(r"\d", MARKED.sub("", part))] == []
 
 
+TABS = ("measures", "integrate", "operating-point", "operating-point/outcome", "samples", "try")
+FORMS = ("html", "model-card")
 ERRORS = [
     ("/report", 422, "calibration"),
     ("/report?calibration=none", 404, "none"),
     ("/report?calibration=pictures&calibration=none", 404, "none"),
     ("/report?" + "&".join(["calibration=pictures"] * 21), 422, "at most 20"),
-    ("/pages/calibrations/none/measures", 404, "none"),
-    ("/pages/calibrations/none/integrate", 404, "none"),
-    ("/pages/calibrations/none/operating-point", 404, "none"),
-    ("/pages/calibrations/none/operating-point/outcome", 404, "none"),
-    ("/pages/calibrations/none/samples", 404, "none"),
-    ("/pages/calibrations/none/try", 404, "none"),
+    *((f"/pages/calibrations/none/{tab}", 404, "none") for tab in TABS),
+    *((f"/report?calibration=none&format={form}", 404, "none") for form in FORMS),
+    *((f"{REPORT}&calibration=scores&format={form}", 422, "") for form in FORMS),
     (f"{PAGE}/samples?k=%2b1", 422, "k"),
     (f"{PAGE}/samples?kind=others", 422, "kind"),
     (f"{PAGE}/samples/600.png", 404, "600"),

@@ -35,10 +35,8 @@ def test_the_list_continues_that_of_the_report(client, name) -> None:
         found = listed(client, name, k=int(k), limit=200)
         first = found["samples"][: len(event["mislabelled"])]
         for sample, candidate in zip(first, event["mislabelled"], strict=True):
-            assert (sample["row"], sample["expected"]) == (
-                candidate["index"],
-                candidate["posterior"],
-            )
+            assert sample["row"] == candidate["index"]
+            assert sample["expected"] == candidate["posterior"]
             for same in ("label", "predicted", "uncertainty"):
                 assert sample[same] == candidate[same]
         n_errors = round((1 - event["accuracy"]) * found["n_samples"])

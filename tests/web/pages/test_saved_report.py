@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 import yaml
-from page_visitor import HTML, elements, numbers_of
+from page_visitor import elements, numbers_of
 
 FETCHED = ("src", "srcset", "poster", "data", "action", "background", "ping")
 
@@ -91,13 +91,3 @@ def test_the_front_matter_of_a_model_card_has_the_report_s_numbers(card, report)
         assert f"{event['figures']['accuracy']['interval'][0]:.4f}" in text
     assert values == {}
     assert report["provenance"]["data"]["sha256"] in text
-
-
-@pytest.mark.parametrize("form", ["html", "model-card"])
-def test_errors_are_pages_for_people_and_json_for_programs(client, report, form: str) -> None:
-    for headers, kind in ((HTML, "text/html"), ({}, "application/problem+json")):
-        for named, status in (("none", 404), ("pictures&calibration=pictures", 422)):
-            address = f"/report?calibration={named}&format={form}"
-            answer = client.get(address, headers=headers)
-            assert answer.status_code == status
-            assert answer.headers["content-type"].startswith(kind)
