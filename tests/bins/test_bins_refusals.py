@@ -18,17 +18,11 @@ from service.bins.rules import read_bins_document
 from service.bins.schemas import BinsDocument
 from service.errors import InvalidInput, MalformedRequest
 
-CURVE = {
-    "uncertainty": [0.25, 0.5, 1.0],
-    "probability": [0.9, 0.7, 0.5],
-    "lower": [0.8, 0.6, 0.3],
-    "upper": [0.95, 0.8, 0.7],
-}
-FORMULA = (
-    {"k": 1, "temperature": 3, "intercept": 0.5, "saturated": 2.0}
-    | {"linear": [0.5] * 4, "square": [0.125] * 4, "lower": [-9.0] * 4, "upper": [1.0] * 4}
-    | {"offset": [0.25] * 10, "slope": [0.5] * 10, "second": [0.0] * 10}
-)
+CURVE = {"uncertainty": [0.25, 0.5, 1.0], "probability": [0.9, 0.7, 0.5]}
+CURVE |= {"lower": [0.8, 0.6, 0.3], "upper": [0.95, 0.8, 0.7]}
+FORMULA: dict[str, Any] = {"k": 1, "temperature": 3, "intercept": 0.5, "saturated": 2.0}
+FORMULA |= {"linear": [0.5] * 4, "square": [0.125] * 4, "lower": [-9.0] * 4, "upper": [1.0] * 4}
+FORMULA |= {"offset": [0.25] * 10, "slope": [0.5] * 10, "second": [0.0] * 10}
 STEP, INTERPOLATED = (case["document"] for case in EARLIER)
 OF_LEARNED = {"schema": "howsure.bins/2", "serve.1": "learned", "tables.0.measure": "learned"}
 OF_CURVE = {"tables.0.lookup": "smooth", "tables.0.curve": CURVE, "tables.0.learned": FORMULA}

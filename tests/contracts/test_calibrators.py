@@ -9,17 +9,13 @@ from howsure.statistics.fit.event_samples import EventSamples
 
 EACH = pytest.mark.parametrize("name", BASELINES)
 N_SAMPLES = 400
-
-
-@pytest.fixture(scope="module")
-def records():
-    return simulated_records(N_SAMPLES, seed=3, sharpness=2.0)
+RECORDS = simulated_records(N_SAMPLES, seed=3, sharpness=2.0)
 
 
 @EACH
 @pytest.mark.parametrize("k", [1, 5])
-def test_says_probabilities_and_what_ranks_them(name, k, records):
-    samples = EventSamples(records, k)
+def test_says_probabilities_and_what_ranks_them(name, k):
+    samples = EventSamples(RECORDS, k)
     fitted = BASELINES[name].fit(samples, np.arange(N_SAMPLES))
     said = fitted(samples)
     for values in (said.probability, said.uncertainty):
@@ -45,19 +41,19 @@ def test_names_of_two_classes_may_be_exchanged(name):
 
 
 @EACH
-def test_says_nothing_of_no_samples(name, records):
-    samples = EventSamples(records, 1)
+def test_says_nothing_of_no_samples(name):
+    samples = EventSamples(RECORDS, 1)
     fitted = BASELINES[name].fit(samples, np.arange(N_SAMPLES))
     assert fitted(samples, np.arange(0)).probability.shape == (0,)
-    assert fitted(EventSamples(records.take(np.arange(0)), 1)).probability.shape == (0,)
+    assert fitted(EventSamples(RECORDS.take(np.arange(0)), 1)).probability.shape == (0,)
 
 
 @EACH
-def test_learns_from_the_rows_given_alone_in_any_order(name, records):
+def test_learns_from_the_rows_given_alone_in_any_order(name):
     rows, order = np.arange(0, N_SAMPLES, 2), np.random.default_rng(0).permutation(N_SAMPLES)
-    samples = EventSamples(records, 1)
+    samples = EventSamples(RECORDS, 1)
     for chosen, atol in ((rows, 1e-9), (order, 1e-7)):
-        taken = EventSamples(records.take(chosen), 1)
+        taken = EventSamples(RECORDS.take(chosen), 1)
         one = BASELINES[name].fit(samples, np.sort(chosen))(samples)
         other = BASELINES[name].fit(taken, np.arange(len(chosen)))(samples)
         np.testing.assert_allclose(one.probability, other.probability, atol=atol)

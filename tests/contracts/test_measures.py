@@ -16,11 +16,8 @@ from howsure.statistics.measures import (
 )
 from howsure.statistics.softmax import rank_scores
 
-EVENTS = [
-    (name, k)
-    for name, measure in SINGLE_PASS_MEASURES.items()
-    for k in ((1, 2, 5) if measure.per_event else (1,))
-]
+KS = {name: (1, 2, 5) if own.per_event else (1,) for name, own in SINGLE_PASS_MEASURES.items()}
+EVENTS = [(name, k) for name, ks in KS.items() for k in ks]
 EACH = pytest.mark.parametrize(("name", "k"), EVENTS)
 NEED_LOGITS = [event for event in EVENTS if SINGLE_PASS_MEASURES[event[0]].needs_logits]
 OF_SOFTMAX = pytest.mark.parametrize(("name", "k"), sorted({*EVENTS} - {*NEED_LOGITS}))

@@ -36,12 +36,9 @@ def test_ignores_the_order_of_samples(judged, data):
 
 @given(any_judged)
 def test_nothing_scores_better_than_the_truth(judged):
-    truth = Predictions(
-        uncertainty=(~judged.hits).astype(np.float32),
-        hits=judged.hits,
-        probability=judged.hits.astype(np.float64),
-        bins=(~judged.hits).astype(np.int64),
-    )
+    hits, bins = judged.hits, (~judged.hits).astype(np.int64)
+    about = {"probability": hits.astype(np.float64), "bins": bins}
+    truth = Predictions(uncertainty=bins.astype(np.float32), hits=hits, **about)
     best = compute_scores(truth)
     for name, score in compute_scores(judged).items():
         if score is None or best[name] is None:

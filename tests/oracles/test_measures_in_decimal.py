@@ -19,12 +19,8 @@ def exact_measures(logits, top_k):
         weights = sorted((Decimal(float(z)).exp() for z in logits), reverse=True)
         total = sum(weights)
         p = [weight / total for weight in weights]
-        exact = {
-            "entropy": -sum(share * share.ln() for share in p),
-            "neg_log_pmax": -p[0].ln(),
-            "margin": 1 - (p[0] - p[1]),
-            "energy": -total.ln(),
-        }
+        exact = {"entropy": -sum(share * share.ln() for share in p), "neg_log_pmax": -p[0].ln()}
+        exact |= {"margin": 1 - (p[0] - p[1]), "energy": -total.ln()}
         for k in top_k:
             exact[f"neg_log_topk_mass_{k}"] = -sum(p[:k]).ln()
         return {name: float(value) for name, value in exact.items()}

@@ -1,6 +1,5 @@
 """Counts of accepted answers by label and predicted class, against a plain loop."""
 
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -62,21 +61,18 @@ def told(report: dict[str, Any], name: str) -> list[str]:
     return [sentence for sentence in report["summary"]["sentences"] if f"“{name}”" in sentence]
 
 
-# By which answers are wrong.
-DESIGNS: dict[str, Callable[[np.ndarray], dict[str, np.ndarray]]] = {
-    "none": lambda _: {},
-    "errors count twice": lambda wrong: {"weight": np.where(wrong, 2.0, 1.0)},
-    "groups of four": lambda wrong: {"group": np.arange(len(wrong)) // 4},
-}
+NAMED_RARELY = rare_class(2500, 0.3)
+IS_WRONG = NAMED_RARELY["logits"].argmax(axis=1) != NAMED_RARELY["labels"]
+DESIGNS = {"none": {}, "errors count twice": {"weight": np.where(IS_WRONG, 2.0, 1.0)}}
+DESIGNS["groups of four"] = {"group": np.arange(2500) // 4}
 
 
 @pytest.mark.parametrize("design", DESIGNS)
 def test_a_class_that_is_often_wrong_is_told(client, design: str) -> None:
     """Counts are those of samples; their share is that of the design."""
-    arrays = rare_class(2500, 0.3)
-    own = DESIGNS[design](arrays["logits"].argmax(axis=1) != arrays["labels"])
     config = {"classes": ["fine", "fraud"], "selective": [{"max_risk": 0.1}]}
-    report = report_of(client, calibrated(client, config, calibration=npz(**arrays, **own))["id"])
+    made = calibrated(client, config, calibration=npz(**NAMED_RARELY, **DESIGNS[design]))
+    report = report_of(client, made["id"])
     assert report["summary"]["status"] == "fit"
     assert len(told(report, "fraud")) == 1
     confusion = report["events"]["1"]["confusion"]

@@ -35,10 +35,8 @@ def weighted(client) -> dict[str, Any]:
 
 
 def test_the_accuracy_is_one_number_and_that_of_the_traffic(client, weighted) -> None:
-    forms = {
-        form: client.get("/report", params={"calibration": weighted["id"], "format": form})
-        for form in ("json", "html", "markdown")
-    }
+    of, names = {"calibration": weighted["id"]}, ("json", "html", "markdown")
+    forms = {name: client.get("/report", params=of | {"format": name}) for name in names}
     report = forms["json"].json()
     logits, labels = draw(3, SHARES, 100_000)
     traffic = np.mean(logits.argmax(axis=1) == labels)

@@ -49,12 +49,8 @@ def active(chosen_by: dict[str, float], evaluation: Changes | None = None) -> Ch
 def chance(raw: Changes, *, served: bool | None = True, after: float = 0.01) -> Changes:
     """Calibration errors on the evaluation set, with the test of chance."""
     band = None if served is None else {"consistent": served}
-    return {
-        f"{RAW}.evaluation_ece_band": {"observed": 0.03} | raw,
-        f"{RAW}.difference": {},
-        f"{SERVED}.evaluation_ece_band": band,
-        f"{ERROR}.mean": after,
-    }
+    before = {f"{RAW}.evaluation_ece_band": {"observed": 0.03} | raw, f"{RAW}.difference": {}}
+    return before | {f"{SERVED}.evaluation_ece_band": band, f"{ERROR}.mean": after}
 
 
 def loss(mean: float, standard_error: float, phase: str = "evaluation") -> Changes:

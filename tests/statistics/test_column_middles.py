@@ -22,12 +22,9 @@ def moved(known, rows) -> list[int]:
 
 
 RNG = np.random.default_rng(0)
-DRAWN = {
-    "incomes": RNG.lognormal(10, 0.6, (2000, 1)),
-    "shares": RNG.uniform(0, 100, (2000, 1)),
-    "ages": RNG.normal(45, 12, (2000, 1)),
-    "years": RNG.integers(1990, 2025, (2000, 1)),
-}
+N = (2000, 1)
+DRAWN = {"incomes": RNG.lognormal(10, 0.6, N), "shares": RNG.uniform(0, 100, N)}
+DRAWN |= {"ages": RNG.normal(45, 12, N), "years": RNG.integers(1990, 2025, N)}
 
 
 @pytest.mark.parametrize("factor", [12, 1 / 12, 100, 0.01, 1000, 0.001])

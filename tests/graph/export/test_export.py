@@ -76,12 +76,9 @@ def test_a_threshold_lies_within(threshold):
     np.testing.assert_array_equal(flags[:4], [is_endless, True, False, True])
 
 
-OF_IR_3 = make_model(  # weights are inputs too
-    steps("y = Mul(x, w)"),
-    inputs=[value("w", (1, 1)), value("x", ("n_images", 10))],
-    initializers=[constant("w", [[2.0]])],
-    ir_version=3,
-)
+# Weights are inputs too.
+IR_3 = {"inputs": [value("w", (1, 1)), value("x", ("n_images", 10))], "ir_version": 3}
+OF_IR_3 = make_model(steps("y = Mul(x, w)"), initializers=[constant("w", [[2.0]])], **IR_3)
 BATCH_NAMES = [
     *((passthrough(shape=(name, 10)), name or "N") for name in (None, 1000)),
     (OF_IR_3, "n_images"),

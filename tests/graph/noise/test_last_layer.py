@@ -57,13 +57,9 @@ def model_of(text, *nodes, shape=("N", 6), dtype=np.float32, **options):
     nodes = [*steps("h = Relu(x)"), *nodes, *steps(text)]
     weights = [constant(name, values, dtype) for name, values in WEIGHTS.items()]
     read = {name for step in nodes for name in step.input}
-    return make_model(
-        nodes,
-        inputs=[value("x", shape, kind)],
-        outputs=[value("y", None, kind)],
-        initializers=[tensor for tensor in (*weights, *CONSTANTS) if tensor.name in read],
-        **options,
-    )
+    options |= {"inputs": [value("x", shape, kind)], "outputs": [value("y", None, kind)]}
+    tensors = [tensor for tensor in (*weights, *CONSTANTS) if tensor.name in read]
+    return make_model(nodes, initializers=tensors, **options)
 
 
 def draw_masks(n_passes, *shape, rate=0.25):
@@ -126,10 +122,8 @@ OF_IMAGES = [
     *(f"{POOLED}; {GATHERED.format(name)}; {RESHAPED}" for name in "xp"),
     *(f"{POOLED}; {SLICED.format(name)}; {RESHAPED}" for name in "xz"),
 ]
-OF_SIX_IMAGES = [
-    f"{POOLED}; y = Reshape(p, {sizes})"
-    for sizes in ("six_five", "six_any", "any_five", "zero_any")
-]
+SIZES = ("six_five", "six_any", "any_five", "zero_any")
+OF_SIX_IMAGES = [f"{POOLED}; y = Reshape(p, {sizes})" for sizes in SIZES]
 # Logits that cannot be read: only `y` holds scores.
 SQUARES = "z = MatMul(h, W); s = Mul(z, z); total = ReduceSum(s, one); y = Div(s, total)"
 

@@ -76,12 +76,9 @@ def test_no_output_that_can_hold_scores_is_an_error_that_lists_them(shape, eleme
 
 
 MALFORMED = [
-    "y = Identity(y)",
-    "y = Identity(a); a = Identity(y)",
-    "y = ai.onnx.ml.ZipMap()",
-    "y = Softmax()",
+    *("y = Identity(y)", "y = Identity(a); a = Identity(y)", "y = ai.onnx.ml.ZipMap()"),
+    *("y = Softmax()", "y = ai.onnx.ml.LinearClassifier(x)"),
     "y = Concat<axis=1>(p, q); q = Sigmoid(); p = Sub(x, q)",
-    "y = ai.onnx.ml.LinearClassifier(x)",
 ]
 
 
@@ -159,11 +156,8 @@ def test_scores_that_the_caller_calls_probabilities_are_normalised_and_it_is_sai
 
 
 RESHAPED = [
-    "y = Reshape(x, blocks)",
-    "y = Reshape(x, flat)",
-    "y = ReduceSum<keepdims=0>(x)",
-    "y = Transpose(x)",
-    "y = Slice(x, zero, zero)",
+    *("y = Reshape(x, blocks)", "y = Reshape(x, flat)", "y = ReduceSum<keepdims=0>(x)"),
+    *("y = Transpose(x)", "y = Slice(x, zero, zero)"),
 ]
 
 

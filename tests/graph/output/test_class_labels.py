@@ -48,8 +48,7 @@ BROKEN = TensorProto(name="classes", data_type=INT64, dims=[3], raw_data=b"12345
 
 
 TABLES = [
-    (constant("classes", [7, 5], np.int64), INT64, (7, 5)),
-    (constant("classes", [7, 5], np.int32), INT64, (7, 5)),
+    *((constant("classes", [7, 5], dtype), INT64, (7, 5)) for dtype in (np.int64, np.int32)),
     (WORDS, STRING, ("a", "b")),
     (constant("classes", [0.5, 1.5]), FLOAT, None),
     (BROKEN, INT64, None),

@@ -34,12 +34,9 @@ def records_of_size(n_samples):
 
 
 def evidence_of_pairs(scores, correct, **design):
-    records = replace(
-        records_of_size(len(scores)),
-        uncertainty={column(SCORE, 1): (-scores).astype(np.float32)},
-        label_rank=(~correct).astype(np.int32),
-        **design,
-    )
+    values, ranks = (-scores).astype(np.float32), (~correct).astype(np.int32)
+    parts = {"uncertainty": {column(SCORE, 1): values}, "label_rank": ranks} | design
+    records = replace(records_of_size(len(scores)), **parts)
     counts = np.array([correct.sum(), (~correct).sum()])
     about = {"source": "pairs", "probabilities": False, "bins": "auto"}
     return RecordedSet(records=records, class_counts=counts, **about)

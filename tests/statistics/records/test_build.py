@@ -19,47 +19,43 @@ LABELS = (LOGITS + RNG.gumbel(scale=4, size=LOGITS.shape)).argmax(axis=1)
 
 
 records_of = partial(sample_strategies.records_of, top_k=(1, 5))
+RECORDS = records_of(LOGITS, LABELS)
 
 
-@pytest.fixture(scope="module")
-def records():
-    return records_of(LOGITS, LABELS)
-
-
-def test_records_are_those_of_the_softmax(records):
+def test_records_are_those_of_the_softmax():
     log_p, each = log_softmax(LOGITS, axis=1), np.arange(300)
     own = log_p[each, LABELS]
-    np.testing.assert_allclose(records.label_log_probability, own, rtol=1e-11)
-    np.testing.assert_allclose(records.sum_squares, (np.exp(log_p) ** 2).sum(axis=1), rtol=1e-12)
+    np.testing.assert_allclose(RECORDS.label_log_probability, own, rtol=1e-11)
+    np.testing.assert_allclose(RECORDS.sum_squares, (np.exp(log_p) ** 2).sum(axis=1), rtol=1e-12)
     order = np.argsort(-LOGITS, axis=1)[:, :5]
-    np.testing.assert_array_equal(records.top_classes, order)
+    np.testing.assert_array_equal(RECORDS.top_classes, order)
     others = np.where(np.arange(12) == order[:, :, None], -np.inf, LOGITS[:, None])
     expected = np.take_along_axis(LOGITS, order, axis=1) - logsumexp(others, axis=2)
-    np.testing.assert_allclose(records.top_log_odds, expected, rtol=1e-6, atol=1e-6)
-    np.testing.assert_array_equal(records.label_rank, (log_p > own[:, None]).sum(axis=1))
+    np.testing.assert_allclose(RECORDS.top_log_odds, expected, rtol=1e-6, atol=1e-6)
+    np.testing.assert_array_equal(RECORDS.label_rank, (log_p > own[:, None]).sum(axis=1))
     for k in (1, 3, 5):
-        np.testing.assert_array_equal(records.hits(k), (order[:, :k] == LABELS[:, None]).any(1))
+        np.testing.assert_array_equal(RECORDS.hits(k), (order[:, :k] == LABELS[:, None]).any(1))
     for name, values in score_uncertainty(LOGITS, top_k=(1, 5)).items():
         assert values.dtype == np.float32
-        np.testing.assert_array_equal(records.uncertainty[name], values)
+        np.testing.assert_array_equal(RECORDS.uncertainty[name], values)
 
 
-def test_the_grid_of_24_temperatures_gives_the_softmax_at_each(records):
+def test_the_grid_of_24_temperatures_gives_the_softmax_at_each():
     np.testing.assert_allclose(TEMPERATURES, np.geomspace(0.25, 8.0, 24))
     relative = LOGITS - LOGITS.max(axis=1, keepdims=True)
     for column, temperature in enumerate(TEMPERATURES):
         expected = logsumexp(relative / temperature, axis=1)
-        np.testing.assert_allclose(records.log_sum_exp[:, column], expected, rtol=1e-5, atol=1e-15)
-        log_p = records.label_logit / temperature - records.log_sum_exp[:, column]
+        np.testing.assert_allclose(RECORDS.log_sum_exp[:, column], expected, rtol=1e-5, atol=1e-15)
+        log_p = RECORDS.label_logit / temperature - RECORDS.log_sum_exp[:, column]
         exact = log_softmax(LOGITS / temperature, axis=1)[np.arange(300), LABELS]
         np.testing.assert_allclose(log_p, exact, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(records.top_logits, -np.sort(-relative, axis=1)[:, :5], rtol=1e-6)
+    np.testing.assert_allclose(RECORDS.top_logits, -np.sort(-relative, axis=1)[:, :5], rtol=1e-6)
 
 
-def test_probabilities_enter_as_their_logarithms_and_measures_made_elsewhere_as_they_are(records):
-    log_p, keys = log_softmax(LOGITS, axis=1), records.tie_key
+def test_probabilities_enter_as_their_logarithms_and_measures_made_elsewhere_as_they_are():
+    log_p, keys = log_softmax(LOGITS, axis=1), RECORDS.tie_key
     again = build_records(log_p, LABELS, tie_keys=keys, top_k=(1, 5))
-    for name, array in records.to_arrays().items():
+    for name, array in RECORDS.to_arrays().items():
         np.testing.assert_allclose(again.to_arrays()[name], array, rtol=1e-5, atol=1e-12)
     own = {"entropy": np.linspace(0, 1, 300).astype(np.float32)}
     np.testing.assert_equal(records_of(LOGITS, LABELS, uncertainty=own).uncertainty, own)
