@@ -52,6 +52,7 @@ def _fitness(row: FitnessRow) -> Fitness:
     event = {
         "accuracy": row.accuracy[k],
         "served": row.measure,
+        "verdict": (row.verdicts or {}).get(k),
         "measures": {row.measure: {"selective": selective}},
         "figures": {"risk": first_risk(selective)},
     }

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
-from howsure.statistics.fit.verdict import ERROR
+from howsure.statistics.fit.verdict import ERROR, NAMES
 from howsure.statistics.shift.verdict import OPENINGS
 from service.reports.charts import text
 from service.reports.disproof import MOST_NAMED, details, disproof, disproving_sets
@@ -42,8 +42,8 @@ def summarise(report: Report) -> dict[str, Any]:
 def decide(report: Report) -> tuple[Status, str]:
     """Return the status and the headline.
 
-    Of the event, they need the served measure, its tested error rates and the risk among the
-    figures.
+    Of the event, they need the verdict, the served measure, its tested error rates and the risk
+    among the figures.
     """
     n_warnings = sum(found["level"] == "warning" for found in report["findings"])
     if n_warnings:
@@ -132,22 +132,7 @@ def _by_error_rate(report: Report, k: str) -> tuple[Status, str]:
     event = report["events"][k]
     point, risk = active_point(report, k), promised_rate(report, k)
     if risk is not None:
-        using = "" if point is None else f" with the active operating point “{point['name']}”"
-        if contradicts(risk["evaluation"], risk["max_risk"]):
-            return "disproved", (
-                f"Not fit for automatic use{using}: on the evaluation set, "
-                f"{rate_in_words(risk['evaluation'], accepted=' accepted answers')}. "
-                f"At most {share(risk['max_risk'])} was promised."
-            )
-        data = report["provenance"]["data"]
-        known = "" if is_exact_test(event["served"], data.get("design")) else "about "
-        # An evaluation set that the model has not seen would have shown it.
-        unseen = data.get("evaluation_samples") is None
-        return "fit", (
-            f"Fit for automatic use{using} on {_answers(risk['coverage'])}: at most "
-            f"{share(risk['max_risk'])} of them wrong ({known}{confidence(risk['delta'])} "
-            f"confidence){', if the model was not trained on these samples' * unseen}."
-        )
+        return _by_promise(report, event, point, risk)
     if point is not None and event["figures"]["risk"] is not None:
         return "unknown", (
             f"The error rate of the active operating point “{point['name']}” was not tested: it "
@@ -161,6 +146,34 @@ def _by_error_rate(report: Report, k: str) -> tuple[Status, str]:
     return "unfit", (
         f"Not yet fit for automatic use: an error rate of at most {asked} cannot be proven. "
         f"{labels_advice(event)}"
+    )
+
+
+def _by_promise(
+    report: Report, event: Report, point: Report | None, risk: Report
+) -> tuple[Status, str]:
+    """Return the status and the headline where an error rate was tested."""
+    using = "" if point is None else f" with the active operating point “{point['name']}”"
+    if contradicts(risk["evaluation"], risk["max_risk"]):
+        return "disproved", (
+            f"Not fit for automatic use{using}: on the evaluation set, "
+            f"{rate_in_words(risk['evaluation'], accepted=' accepted answers')}. "
+            f"At most {share(risk['max_risk'])} was promised."
+        )
+    if (event["verdict"] or {}).get("outdone"):
+        return "unfit", (
+            f"Not fit for automatic use: {NAMES[event['verdict']['best']]} states far better "
+            "probabilities on the same samples. Calibrate with the default measures and lookup, or "
+            "with more samples."
+        )
+    data = report["provenance"]["data"]
+    known = "" if is_exact_test(event["served"], data.get("design")) else "about "
+    # An evaluation set that the model has not seen would have shown it.
+    unseen = data.get("evaluation_samples") is None
+    return "fit", (
+        f"Fit for automatic use{using} on {_answers(risk['coverage'])}: at most "
+        f"{share(risk['max_risk'])} of them wrong ({known}{confidence(risk['delta'])} "
+        f"confidence){', if the model was not trained on these samples' * unseen}."
     )
 
 

@@ -129,6 +129,7 @@ class FitnessRow:
     findings: list[dict[str, Any]]
     data: dict[str, Any]
     accuracy: dict[str, float]
+    verdicts: dict[str, Any] | None
     k: int
     measure: str
     selective: list[dict[str, Any]] | None
@@ -146,6 +147,7 @@ def fitness_rows(
             Calibration.findings,
             Calibration.data,
             Calibration.accuracy,
+            Calibration.verdicts,
             BinTable.k,
             BinTable.measure,
             BinTable.analysis["selective"].label("selective"),

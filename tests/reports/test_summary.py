@@ -118,6 +118,7 @@ CASES: dict[str, Changes] = {
     },
     "cross-validated": {f"{EVENT}.figures.set": "calibration", f"{ERROR}.folds": 10},
     **{f"{n} of 500 evaluated are wrong": {f"{RISK}.evaluation": counts(n)} for n in (20, 30, 40)},
+    "a baseline is far better": {f"{EVENT}.verdict.outdone": True},
     "an active operating point": active(TESTED, counts(10, 537)),
     "a disproved operating point": active(TESTED, counts(30, 537)),
     "an untested operating point": active({"coverage": 0.87}),

@@ -58,6 +58,9 @@ class Verdict:
     fitted_on : str
         In words: the probability that the binary methods among the baselines are fitted on. Empty
         without such methods.
+    outdone : bool
+        Whether a baseline is so much better in cross-validation that the served probability should
+        not be used.
     """
 
     best: str | None
@@ -65,6 +68,7 @@ class Verdict:
     cross_validation: BestMethod | None = None
     evaluation: BestMethod | None = None
     fitted_on: str = ""
+    outdone: bool = False
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from howsure.statistics.bins.table import BinTable
-from howsure.statistics.comparison import PairedDifference
+from howsure.statistics.comparison import LEAST_ANSWERS, PairedDifference
 from howsure.statistics.fit.outcome import OutcomeName
 from howsure.statistics.fit.result import BaselineFit, BestMethod, MeasureFit, Verdict
 from howsure.statistics.plain import percent
@@ -12,6 +12,8 @@ from howsure.statistics.plain import percent
 BINS = "bins"
 # The error that baselines have too, so it is the one of the report's figures.
 ERROR = "ece_15"
+# The best of nine rivals leads by two standard errors by chance in one of ten sets.
+CERTAIN, MOST_EXCESS, LEAST_FOLDS = 4.0, 0.25, 5
 # Bands are of independent samples that count alike.
 NOT_TESTED = "which is not tested for chance, because samples have weights or groups"
 
@@ -38,7 +40,16 @@ def reach_verdict(
         evaluated=evaluated is not None,
         folds=folds,
     )
-    return Verdict(validated.best, sentence, validated, evaluated, fitted_on(baselines))
+    outdone = rarer_outcome(served.table)[0] >= LEAST_ANSWERS and _is_outdone(validated)
+    return Verdict(validated.best, sentence, validated, evaluated, fitted_on(baselines), outdone)
+
+
+def _is_outdone(found: BestMethod) -> bool:
+    """Tell whether the bins lose by a quarter of the least loss, and far more than by chance."""
+    lead = None if found.best == BINS else found.difference
+    if lead is None or lead.standard_error is None or lead.pairs < LEAST_FOLDS:
+        return False
+    return lead.mean >= max(CERTAIN * lead.standard_error, MOST_EXCESS * found.nll)
 
 
 def _validated(served: MeasureFit, baselines: Mapping[str, BaselineFit]) -> BestMethod | None:

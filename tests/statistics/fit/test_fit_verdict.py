@@ -57,6 +57,16 @@ def test_the_best_method_and_its_rival(event, golden):
     golden("statistics/fit_verdicts.txt", "\n".join(sentences))
 
 
+@pytest.mark.parametrize(("least", "error", "folds", "outdone"), [
+    (0.2, 0.01, 5, True), (0.2, 0.01, 4, False), (0.2, 0.03, 5, False), (0.25, 0.001, 5, False),
+    (0.4, 0.01, 5, False),
+])  # fmt: skip
+def test_what_is_served_is_outdone_by_far_less_loss_only(event, least, error, folds, outdone):
+    difference = PairedDifference(least - 0.3, error, folds)
+    verdict = verdict_with(event, [0.3] * folds, difference, platt=([least] * folds, error))
+    assert verdict.outdone == outdone
+
+
 def test_a_difference_that_only_rounds_is_none(event):
     last_bit = PairedDifference(-1e-17, 1e-17, 2)
     verdict = verdict_with(event, [0.3, 0.3], last_bit, platt=([0.3, 0.3], 0.0))
