@@ -8,7 +8,13 @@ from pathlib import Path
 import certifi
 import hypothesis
 import pytest
-from databases import MigratedSchemas, put_sqlite_file, scratch_database, scratch_schema
+from databases import (
+    MigratedSchemas,
+    opened_database,
+    put_sqlite_file,
+    scratch_database,
+    scratch_schema,
+)
 from forked_children import SERVER
 from running_service import (  # noqa: F401 - fixtures of all rooms
     calibrated_digits,
@@ -18,7 +24,7 @@ from running_service import (  # noqa: F401 - fixtures of all rooms
 )
 from shelf import shelf  # noqa: F401
 
-from service.storage.database import Database, open_database
+from service.storage.database import Database
 
 pytest_plugins = ["devices", "golden_texts", "no_processes", "price_list"]
 
@@ -129,6 +135,5 @@ def database_url(dialect: str, request: pytest.FixtureRequest, tmp_path: Path) -
 @pytest.fixture
 def database(database_url: str) -> Iterator[Database]:
     """The same, opened."""
-    opened = open_database(database_url)
-    yield opened
-    opened.dispose()
+    with opened_database(database_url) as opened:
+        yield opened

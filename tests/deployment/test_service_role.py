@@ -7,13 +7,13 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from databases import PostgresServer, libpq_url, postgres_programs
+from databases import PostgresServer, libpq_url, opened_database, postgres_programs
 from deployment_files import ROOT, SERVICES
 from running_service import service_on
 from schema_rows import fill, go_to, held
 from sqlalchemy import make_url
 
-from service.storage.database import bypasses_row_security, open_database
+from service.storage.database import bypasses_row_security
 from service.storage.schema import upgrade
 
 pytestmark = pytest.mark.process
@@ -57,11 +57,8 @@ def run(
 
 
 def is_exempt(url: str) -> bool:
-    database = open_database(url)
-    try:
+    with opened_database(url) as database:
         return bypasses_row_security(database)
-    finally:
-        database.dispose()
 
 
 def test_compose_runs_the_script_and_uses_the_role() -> None:

@@ -1,18 +1,14 @@
 """A client that disconnects during its upload is no failure of the service."""
 
 import logging
-import socket
 
 import httpx
 import pytest
 import structlog
+from hot_fronts import Connection, request
 from runner_children import wait_until
 from running_service import kept_files, service_on
 
-HEAD = (
-    "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10000000\r\n"
-    "Content-Type: {content_type}\r\n\r\n"
-)
 PART = b'--B\r\nContent-Disposition: form-data; name="model"; filename="m"\r\n\r\n' + bytes(
     3_000_000
 )
@@ -29,9 +25,9 @@ def test_a_client_that_leaves_is_one_line_in_the_log(tmp_path) -> None:
         with structlog.testing.capture_logs() as lines:
             for path, (content_type, begun) in REQUESTS.items():
                 address = client.base_url.host, client.base_url.port
-                with socket.create_connection(address) as leaving:
-                    head = HEAD.format(path=path, content_type=content_type)
-                    leaving.sendall(head.encode() + begun)
+                with Connection(address) as leaving:
+                    headers = {"Content-Length": "10000000", "Content-Type": content_type}
+                    leaving.send(request("POST", path, begun, **headers))
                     if path == "/calibrate":
                         assert wait_until(lambda: kept_files(tmp_path))
                 assert wait_until(

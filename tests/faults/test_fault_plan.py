@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from databases import NoServerError
+from databases import NoServerError, opened_database
 from fault_plan.checker import Checker, check_files
 from fault_plan.database_away import database_away
 from fault_plan.delete_race import delete_race
@@ -26,7 +26,6 @@ from running_service import npz, service_on
 from sqlalchemy import delete, update
 
 import models
-from service.storage.database import open_database
 from service.storage.tenants import ALL_TENANTS
 
 SEED = 5
@@ -59,11 +58,12 @@ def test_a_service_without_faults_breaks_no_rule_and_half_results_are_seen(tmp_p
     assert figures.violations == []
     assert figures.jobs["succeeded"] == figures.jobs["accepted"] == len(ledger.entries)
 
-    database = open_database(site.database_url)
-    with database.session(ALL_TENANTS) as session:
+    with (
+        opened_database(site.database_url) as database,
+        database.session(ALL_TENANTS) as session,
+    ):
         session.execute(delete(models.Score))
         session.execute(update(models.Artifact).values(key=models.Artifact.key + "-lost"))
-    database.dispose()
     jobs = stored_jobs(site.database_url)
     assert len(half_visible(jobs, undisturbed.rows)) == len(jobs)
     check_files(site, figures)

@@ -3,7 +3,7 @@
 import numpy as np
 import onnxruntime
 import pytest
-from graph_models import constant, make_model, node, value
+from graph_models import constant, make_model, steps, value
 from runner_models import session_on
 
 from service.child.onnx.session import CUDA, preload_cuda, session_options
@@ -28,24 +28,23 @@ def convolution_kernel():
 
 
 ONE, NOTHING = constant("one", np.eye(SIZE)), constant("nothing", np.zeros(SIZE))
-CONVOLUTION = [node("Conv", ["x", "one"], ["z"], pads=[1] * 4), node("Flatten", ["z"], ["y"])]
 # Nodes that multiply by one, their constants, and the shape of what they take.
 THROUGH = {
-    "product": ([node("MatMul", ["x", "one"], ["y"])], [ONE], (SIZE, SIZE)),
-    "gemm": (
-        [node("Gemm", ["x", "one", "nothing"], ["y"], transB=1)],
-        [ONE, NOTHING],
-        (SIZE, SIZE),
+    "product": ("y = MatMul(x, one)", [ONE], (SIZE, SIZE)),
+    "gemm": ("y = Gemm<transB = 1>(x, one, nothing)", [ONE, NOTHING], (SIZE, SIZE)),
+    "convolution": (
+        "z = Conv<pads = [1, 1, 1, 1]>(x, one); y = Flatten(z)",
+        [constant("one", convolution_kernel())],
+        (16, SIZE, 8, 8),
     ),
-    "convolution": (CONVOLUTION, [constant("one", convolution_kernel())], (16, SIZE, 8, 8)),
 }
 
 
 def through(name):
     """Return a model that multiplies by one, and what it takes."""
-    nodes, initializers, (n_rows, *shape) = THROUGH[name]
+    text, initializers, (n_rows, *shape) = THROUGH[name]
     model = make_model(
-        nodes,
+        steps(text),
         inputs=[value("x", ("N", *shape))],
         outputs=[value("y", ("N", int(np.prod(shape))))],
         initializers=initializers,

@@ -33,17 +33,13 @@ def on_postgresql(fault: Callable[..., Figures]) -> Callable[..., Figures]:
 
 
 FAULTS: dict[str, Callable[..., Figures]] = {
-    "kill-server": kill_server,
-    "stop-server": stop_server,
-    "kill-worker": on_postgresql(kill_worker),
-    "kill-dask-worker": kill_dask_worker,
-    "database-away": database_away,
-    "disk-full": disk_full,
-    "delete-race": delete_race,
-    "framing": framing,
-    "idle-connections": idle_connections,
-    "noisy-neighbour": noisy_neighbour,
+    fault.__name__.replace("_", "-"): fault
+    for fault in (
+        *(kill_server, stop_server, kill_dask_worker, database_away, disk_full, delete_race),
+        *(framing, idle_connections, noisy_neighbour),
+    )
 }
+FAULTS["kill-worker"] = on_postgresql(kill_worker)
 
 
 def main() -> None:

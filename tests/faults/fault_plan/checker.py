@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 import httpx
+from databases import opened_database
 
 from fault_plan.figures import Figures
 from fault_plan.published import UNDISTURBED, Undisturbed, report_digest, tables_digest
@@ -14,7 +15,6 @@ from fault_plan.stored_jobs import StoredJob, artifact_keys, half_visible, store
 from fault_plan.traffic import unfinished
 from fault_plan.uploads import Entry, Ledger
 from service.storage.artifact_store import open_artifact_store
-from service.storage.database import open_database
 from service.storage.orphans import remove_orphans
 
 QUIET_SECONDS = 600.0
@@ -93,15 +93,12 @@ def check_files(site: Site, figures: Figures) -> None:
 
     Orphans are swept first. No upload file and no temporary file may be left.
     """
-    database = open_database(site.database_url)
     store = open_artifact_store(str(site.artifacts))
     rows = artifact_keys(site.database_url)
     missing = rows - set(store.keys())
-    try:
+    with opened_database(site.database_url) as database:
         swept = remove_orphans(database, store, older_than=timedelta(0))
-        figures.more["orphans_swept"] = swept.removed
-    finally:
-        database.dispose()
+    figures.more["orphans_swept"] = swept.removed
     unnamed = set(store.keys()) - rows
     figures.violations += sorted(f"there is a row and no file: {key}" for key in missing)
     figures.violations += sorted(f"there is a file and no row after a sweep: {k}" for k in unnamed)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from schema_rows import connected
 from sqlalchemy import Row, Select, func, make_url, select
 
 from models import Artifact, Bin, BinTable, Calibration, Score
-from service.storage.database import make_engine, sqlite_path
-from service.storage.tenants import ALL_TENANTS, set_tenant
+from service.storage.database import sqlite_path
 
 NOTHING = (0, 0, 0)
 # In the order of the fields of `StoredJob`.
@@ -73,14 +73,8 @@ def _rows(database_url: str, query: Select[Any]) -> Sequence[Row[Any]]:
     Of a SQLite file a copy with its log is read: opening the file itself would do the recovery that
     the service must do.
     """
-    with _untouched(database_url) as url:
-        engine = make_engine(url)
-        try:
-            with engine.begin() as asked:
-                set_tenant(asked, ALL_TENANTS)
-                return asked.execute(query).all()
-        finally:
-            engine.dispose()
+    with _untouched(database_url) as url, connected(url) as connection:
+        return connection.execute(query).all()
 
 
 @contextmanager

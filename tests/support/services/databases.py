@@ -18,6 +18,7 @@ from psycopg import sql
 from sqlalchemy import NullPool, create_engine, delete, event, make_url, text
 
 import models
+from service.storage.database import Database, open_database
 from service.storage.schema import upgrade
 from service.storage.tenants import ALL_TENANTS, set_tenant
 
@@ -44,6 +45,16 @@ def put_sqlite_file(url: str) -> None:
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(migrated_sqlite())
+
+
+@contextmanager
+def opened_database(url: str) -> Iterator[Database]:
+    """Open a database until the block ends."""
+    database = open_database(url)
+    try:
+        yield database
+    finally:
+        database.dispose()
 
 
 @contextmanager

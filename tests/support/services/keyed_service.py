@@ -2,19 +2,19 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import httpx
-from databases import put_sqlite_file
+from databases import opened_database, put_sqlite_file
 from runner_children import wait_until
 from running_service import quick_config, service_on
 
 from service.access.api_keys import SCOPES, MadeKey, create_key, limit_tenant, make_pepper
 from service.settings import Settings
-from service.storage.database import open_database
+from service.storage.database import Database
 from service.storage.schema import upgrade
 
 
@@ -44,13 +44,8 @@ class KeyedService:
             time.sleep(0.1)
         return made
 
-    @contextmanager
-    def database(self) -> Iterator[Any]:
-        opened = open_database(self.settings.resolved_database_url())
-        try:
-            yield opened
-        finally:
-            opened.dispose()
+    def database(self) -> AbstractContextManager[Database]:
+        return opened_database(self.settings.resolved_database_url())
 
     def client(self, key: str | None = None) -> httpx.Client:
         """Return a client that sends this key, or none."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
-from databases import listening
+from databases import listening, opened_database
 from runner_children import wait_until
 from schema_rows import HEAD_ROWS, fill, in_order
 from sqlalchemy import URL, Engine, text
@@ -26,7 +26,7 @@ from service.jobs.queue import ClaimedJob, JobQueue, LeaseLost
 from service.storage.artifact_rows import NewArtifact
 from service.storage.artifact_store import ArtifactStore, open_artifact_store
 from service.storage.calibrations import CalibrationRepository
-from service.storage.database import Database, open_database
+from service.storage.database import Database
 from service.storage.evaluations import EvaluationRepository
 from service.storage.tenants import ALL_TENANTS, default_tenant_id
 
@@ -328,13 +328,8 @@ class StoredPlace:
     def artifacts(self) -> ArtifactStore:
         return open_artifact_store(str(self.folder))
 
-    @contextmanager
-    def opened(self) -> Iterator[Database]:
-        database = open_database(self.url)
-        try:
-            yield database
-        finally:
-            database.dispose()
+    def opened(self) -> AbstractContextManager[Database]:
+        return opened_database(self.url)
 
     def rows(self) -> dict[str, list[dict[str, object]]]:
         with self.opened() as database:
