@@ -104,7 +104,8 @@ def test_the_snippet_for_pictures_prints_what_the_service_answers(
     model = colour_model(mean, std, layout=preprocessing.get("layout", "nchw"), step=step)
     if preprocessing.get("colour") == "grey":
         model, pixels = grey_model(), pixels[..., :1]
-    config = {"name": "photos", "preprocessing": own_order(preprocessing, step)}
+    own_order = {name: preprocessing[name][::step] for name in ("mean", "std")}
+    config = {"name": "photos", "preprocessing": preprocessing | own_order}
     calibrated(client, config, model=model, calibration=npz(pixels=pixels, labels=labels))
     exported = client.get("/calibrations/photos/model.onnx").raise_for_status()
     (tmp_path / "photos.onnx").write_bytes(exported.content)
@@ -120,12 +121,6 @@ def test_the_snippet_for_pictures_prints_what_the_service_answers(
         (row,) = answer.raise_for_status().json()["predictions"]
         expected = f"{row['label']}: {row['top1']['probability']:.3f}"
         assert printed_by(block("python", of="photos.onnx")) == [expected]
-
-
-def own_order(preprocessing: dict[str, Any], step: int) -> dict[str, Any]:
-    """Return the options with the mean and deviation in the order of the model's channels."""
-    turned = {name: preprocessing[name][::step] for name in ("mean", "std")}
-    return preprocessing | turned
 
 
 def grey_model() -> bytes:

@@ -4,7 +4,6 @@ The rules of rows and tensors are in tests/child/requests, those of keys in test
 """
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -216,14 +215,14 @@ OIP: dict[str, tuple[Any, int, str]] = {
 
 def infer_case(name: str, request: Any, status: int, says: str) -> HostileCase:
     body, headers = request if isinstance(request, tuple) else (request, {})
-
-    def send(attacker: Attacker, content: bytes) -> Any:
-        return attacker.infer(content, headers)
-
-    def read(content: bytes, _: Path) -> None:
-        decode(content, OPEN_INFERENCE, headers.get(LENGTH))
-
-    return HostileCase(name, send, status, says=says, build=lambda: built(body), read=read)
+    return HostileCase(
+        name,
+        lambda attacker, content: attacker.infer(content, headers),
+        status,
+        says=says,
+        build=lambda: built(body),
+        read=lambda content, _: decode(content, OPEN_INFERENCE, headers.get(LENGTH)),
+    )
 
 
 @pytest.mark.parametrize("case", [infer_case(n, *row) for n, row in OIP.items()], ids=str)
@@ -253,16 +252,11 @@ CONFIGS: dict[str, tuple[Any, tuple[int, str], str]] = {
 
 
 def config_case(name: str, config: Any, expected: tuple[int, str], says: str) -> HostileCase:
-    def send(attacker: Attacker, content: bytes) -> Any:
-        return attacker.calibrate(logits_of(), config=content)
-
-    def read(content: bytes, _: Path) -> None:
-        parse_config(content.decode(), CalibrationConfig)
-
     text = json.dumps(config) if isinstance(config, dict) else config
-    options = {"says": says, "build": lambda: built(text)}
-    # The limits of the part are those of the form.
-    return HostileCase(name, send, *expected, **options, read=read if expected == CONFIG else None)
+    options: dict[str, Any] = {"says": says, "build": lambda: built(text)}
+    if expected == CONFIG:  # the limits of the part are those of the form
+        options["read"] = lambda content, _: parse_config(content.decode(), CalibrationConfig)
+    return HostileCase(name, lambda a, c: a.calibrate(logits_of(), config=c), *expected, **options)
 
 
 @pytest.mark.parametrize("case", [config_case(n, *row) for n, row in CONFIGS.items()], ids=str)

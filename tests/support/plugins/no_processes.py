@@ -51,27 +51,22 @@ class _Watch:
         if self.test is not None and event in EVENTS:
             raise AssertionError(f"{self.test} starts a process: mark it with `process`")
 
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef) -> None:
+        """Refuse a fixture that is asked for by name while the test runs."""
+        assert fixturedef.argname not in FIXTURES, f"mark {self.test} with `process`"
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item):
+        self.test = item.nodeid
+        try:
+            return (yield)
+        finally:
+            self.test = None
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Watch for processes; an audit hook stays as long as Python runs."""
     if config.getoption("--quick"):
         watch = _Watch()
         sys.addaudithook(watch)
-        config.pluginmanager.register(_Hooks(watch), "no-processes")
-
-
-class _Hooks:
-    def __init__(self, watch: _Watch) -> None:
-        self._watch = watch
-
-    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef) -> None:
-        """Refuse a fixture that is asked for by name while the test runs."""
-        assert fixturedef.argname not in FIXTURES, f"mark {self._watch.test} with `process`"
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item):
-        self._watch.test = item.nodeid
-        try:
-            return (yield)
-        finally:
-            self._watch.test = None
+        config.pluginmanager.register(watch, "no-processes")

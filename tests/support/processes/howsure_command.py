@@ -146,12 +146,8 @@ class ServedProcess:
     """
 
     def __init__(self, folder: Path, words: Sequence[str] = ("serve",), **settings: str) -> None:
-        options = {
-            "HOWSURE_DATA_DIR": str(folder),
-            "HOWSURE_PORT": "0",
-            "HOWSURE_WORKER_PORT": "0",
-            "HOWSURE_DEVICE": "cpu",
-        } | {f"HOWSURE_{name.upper()}": value for name, value in settings.items()}
+        defaults = {"data_dir": str(folder), "port": "0", "worker_port": "0", "device": "cpu"}
+        options = {f"HOWSURE_{name.upper()}": s for name, s in (defaults | settings).items()}
         self.log = folder / "serve.log"
         self.log.touch()
         self.seen = len(self.log.read_text())

@@ -30,15 +30,9 @@ class S3Server:
         (folder / BUCKET).mkdir(parents=True)
 
     def __enter__(self) -> Self:
+        options = ["--addr=127.0.0.1:0", f"--auth-key={KEY},{SECRET}"]
         self._process = subprocess.Popen(
-            [
-                _rclone(),
-                "serve",
-                "s3",
-                "--addr=127.0.0.1:0",
-                f"--auth-key={KEY},{SECRET}",
-                str(self._folder),
-            ],
+            [_rclone(), "serve", "s3", *options, str(self._folder)],
             env={"RCLONE_CONFIG": str(self._folder / "none.conf"), "HOME": str(self._folder)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
