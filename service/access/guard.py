@@ -36,6 +36,7 @@ from service.http.services import Services
 from service.workspace import Workspace
 
 ACTION = "howsure.action"
+FORMS = (PAGES, "/sign-in", "/sign-out")
 INTERNAL_ERROR = "internal-error"
 # Written to the audit log a minute.
 MOST_REFUSALS = 10
@@ -157,6 +158,8 @@ class Guard:
             if route is None or route.rule.scopes != OPEN:
                 is_open = caller is not None and caller.key_id is None
                 self._allowed_origins.check(scope["method"], headers, is_open=is_open)
+            if scope["method"] == "POST" and path.startswith(FORMS):
+                self._allowed_origins.check_form(headers)
             receive = await _bounded(scope, receive, route, dict(headers))
         except ServiceError as error:
             await error_response(scope, error)(scope, receive, send)

@@ -44,7 +44,7 @@ class AllowedOrigins:
         ForeignSite
             If a page of another site sent a request that may change something.
         """
-        hosts = [value.decode("latin-1").lower() for name, value in headers if name == b"host"]
+        hosts = _hosts(headers)
         knows_names = bool(self._allowed) or (is_open and not self._keyless)
         if knows_names and ANY not in self._allowed:
             for host in hosts:
@@ -55,6 +55,24 @@ class AllowedOrigins:
                     )
         if is_open and method not in SAFE_METHODS:
             self._check_origin(hosts, headers)
+
+    def check_form(self, headers: Headers) -> None:
+        """Refuse a form that does not say that a page of this service sent it.
+
+        Every browser says one or the other; a proxy may have changed the host.
+
+        Raises
+        ------
+        ForeignSite
+            If it says neither, or that another page did.
+        """
+        sites = {value.lower() for name, value in headers if name == b"sec-fetch-site"}
+        names = {name for name, _ in headers}
+        if sites == {b"same-origin"} or b"authorization" in names:
+            return
+        if b"origin" not in names or sites & set(_OTHER_SITES):
+            raise _foreign()
+        self._check_origin(_hosts(headers), headers)
 
     def _is_known(self, name: str) -> bool:
         if name == LOCAL or name in self._allowed:
@@ -73,10 +91,18 @@ class AllowedOrigins:
         for origin in origins or ["null"]:
             _, _, place = origin.partition("://")
             if not place or (place not in hosts and _name_of(place) not in self._allowed):
-                raise ForeignSite(
-                    "Pages of other sites may not send this request. Send an API key, use a page "
-                    "of this service, or add the page's host to HOWSURE_ALLOWED_HOSTS."
-                )
+                raise _foreign()
+
+
+def _hosts(headers: Headers) -> list[str]:
+    return [value.decode("latin-1").lower() for name, value in headers if name == b"host"]
+
+
+def _foreign() -> ForeignSite:
+    return ForeignSite(
+        "Pages of other sites may not send this request. Send an API key, use a page "
+        "of this service, or add the page's host to HOWSURE_ALLOWED_HOSTS."
+    )
 
 
 def _name_of(host: str) -> str:

@@ -3,7 +3,6 @@
 import hashlib
 import hmac
 import re
-import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -20,30 +19,25 @@ SESSION = "howsure.session"
 # Browsers accept this prefix only from this host, and only over TLS.
 _HOST = "__Host-"
 _NAME = "howsure-session"
-# Identifies visitors without a session: on the sign-in page, and if no API key is needed.
-_VISIT = "howsure-visit"
-_OURS = frozenset(f"{host}{name}".encode() for host in ("", _HOST) for name in (_NAME, _VISIT))
+_OURS = frozenset(f"{host}{_NAME}".encode() for host in ("", _HOST))
 # What the service writes needs no quotes. Python reads quoted values in quadratic time
 # before 3.11.10 and 3.12.6 (CVE-2024-7592).
 _VALUE = re.compile(rb"[\w.-]{1,300}")
 _PURPOSE = b"howsure: sessions of pages"
-_WRITTEN = re.compile(
-    r"([0-9A-Za-z]{12})\.([0-9]{1,12})\.([0-9]{1,12})\.([\w-]{22})\.([0-9a-f]{64})"
-)
+_WRITTEN = re.compile(r"([0-9A-Za-z]{12})\.([0-9]{1,12})\.([0-9]{1,12})\.([0-9a-f]{64})")
 
 
 @dataclass(frozen=True)
 class PageSession:
-    """The key of a session, its start and last use, and a nonce."""
+    """The key of a session, its start and last use."""
 
     key_id: str
     since: int
     seen: int
-    nonce: str
 
     def written(self, secret: bytes) -> str:
         """Return the value of the cookie."""
-        text = f"{self.key_id}.{self.since}.{self.seen}.{self.nonce}"
+        text = f"{self.key_id}.{self.since}.{self.seen}"
         return f"{text}.{_signature(text, secret)}"
 
     def renewed(self) -> "PageSession | None":
@@ -61,17 +55,12 @@ class PageSession:
 def new_session(key_id: str) -> PageSession:
     """Return a session that begins now."""
     now = int(time.time())
-    return PageSession(key_id, now, now, secrets.token_urlsafe(16))
+    return PageSession(key_id, now, now)
 
 
 def session_cookie(*, secure: bool) -> str:
     """Return the name of the cookie, over TLS or not."""
     return f"{_HOST}{_NAME}" if secure else _NAME
-
-
-def visit_cookie(*, secure: bool) -> str:
-    """Return the name of the cookie of a visitor without a session, over TLS or not."""
-    return f"{_HOST}{_VISIT}" if secure else _VISIT
 
 
 def read_session(
@@ -85,9 +74,9 @@ def read_session(
     if found is None:
         return None
     text, secret = found[0].rpartition(".")[0], secret_of(found[1])
-    if secret is None or not hmac.compare_digest(_signature(text, secret), found[5]):
+    if secret is None or not hmac.compare_digest(_signature(text, secret), found[4]):
         return None
-    session = PageSession(found[1], int(found[2]), int(found[3]), found[4])
+    session = PageSession(found[1], int(found[2]), int(found[3]))
     return session if session.seconds_left() > 0 else None
 
 

@@ -16,7 +16,6 @@ from service.errors import InvalidInput, problem_of
 from service.http.bodies import form_fields
 from service.reports.fitness import fitness_of
 from service.web.api_calls import Answer, Sent, handed_on
-from service.web.csrf import FIELD, require_token
 from service.web.home import home_page
 from service.web.operating_point.choice import Chosen
 from service.web.operating_point.page import operating_point_page
@@ -25,12 +24,7 @@ from service.web.page_route import documents_of, subject_of, tenant_of, workspac
 
 
 async def calibrate(request: Request) -> Response:
-    """Pass the upload to ``POST /calibrate`` and show the result.
-
-    The token is in the address, because the body may be of any length and must not be read before
-    the token is checked.
-    """
-    require_token(request, request.query_params.get(FIELD))
+    """Pass the upload to ``POST /calibrate`` and show the result."""
     answer = await handed_on(request, "/calibrate")
     if answer.is_done:
         return RedirectResponse(f"/?{urlencode({'made': answer.body['id']})}", status_code=303)
@@ -59,7 +53,6 @@ async def _changed(
     request: Request, address: str, *, method: Literal["POST", "DELETE"] = "POST"
 ) -> Response:
     """Call the API; show the home page, or the problem."""
-    require_token(request, (await form_fields(request)).get(FIELD))
     answer = await handed_on(request, address, method=method)
     if not answer.is_done:
         return page(request, "problem.html", status=answer.status, problem=answer.body)
@@ -73,7 +66,6 @@ MOST_BYTES = 32 * 1024
 async def save(request: Request) -> Response:
     """Activate the chosen operating point."""
     fields = await form_fields(request, most_bytes=MOST_BYTES)
-    require_token(request, fields.get(FIELD))
     chosen = Chosen.of(fields)
     refused = await run_in_threadpool(_unread_warning, request, fields)
     if refused is not None:
@@ -86,7 +78,6 @@ async def save(request: Request) -> Response:
 async def withdraw(request: Request) -> Response:
     """Withdraw the active operating point."""
     fields = await form_fields(request, most_bytes=MOST_BYTES)
-    require_token(request, fields.get(FIELD))
     asked = {name: fields.get(name, "") for name in ("author", "reason")}
     return await _decided(request, "/withdraw", asked, None, fields)
 

@@ -12,13 +12,12 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from service.access.page_session import SESSION, PageSession, session_cookie, visit_cookie
+from service.access.page_session import SESSION, PageSession, session_cookie
 from service.errors import Conflict, NotFound
 from service.http.services import services_of
 from service.reports.fitness import fitness_of
 from service.reports.located import LOCATED_FILTERS, present
 from service.storage.calibrations import CalibrationRepository
-from service.web.csrf import new_nonce, nonce_of, token_of
 from service.web.page_route import may_read, tenant_of, workspace_of
 from service.web.static_files import asset
 
@@ -79,15 +78,10 @@ def page(
 
     A whole page extends the session. A part does not, because pages reload parts automatically.
     """
-    nonce = nonce_of(request)
-    given = nonce or new_nonce()
     session: PageSession | None = request.scope.get(SESSION)
-    own = {"csrf": token_of(given), "session": session, "path": request.url.path}
+    own = {"session": session, "path": request.url.path}
     text = render(template, context | own)
     response = HTMLResponse(text, status, HEADERS)
-    if nonce is None:
-        name = visit_cookie(secure=request.url.scheme == "https")
-        set_cookie(request, response, name, given, max_age=None)
     renewed = None if session is None or not whole else session.renewed()
     if renewed is not None:
         set_session(request, response, renewed)
@@ -95,23 +89,22 @@ def page(
 
 
 def set_session(request: Request, response: Response, session: PageSession) -> None:
-    """Set the session cookie."""
+    """Set the session cookie, which scripts cannot read and forms of other sites do not send."""
+    is_secure = request.url.scheme == "https"
     authenticator = services_of(request.scope).authenticator
-    name = session_cookie(secure=request.url.scheme == "https")
+    name = session_cookie(secure=is_secure)
     secret = authenticator.ring.session_secret(session.key_id)
     if secret is not None:  # else the key ended meanwhile
         value = session.written(secret)
-        set_cookie(request, response, name, value, max_age=session.seconds_left())
-
-
-def set_cookie(
-    request: Request, response: Response, name: str, value: str, *, max_age: int | None
-) -> None:
-    """Set a cookie that scripts cannot read and forms of other sites do not send."""
-    is_secure = request.url.scheme == "https"
-    response.set_cookie(
-        name, value, max_age=max_age, secure=is_secure, httponly=True, samesite="lax", path="/"
-    )
+        response.set_cookie(
+            name,
+            value,
+            max_age=session.seconds_left(),
+            secure=is_secure,
+            httponly=True,
+            samesite="lax",
+            path="/",
+        )
 
 
 # Tabs by the last segment of their address; the report has its own address.

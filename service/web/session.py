@@ -16,7 +16,6 @@ from service.access.page_session import (
 from service.errors import Forbidden, Unauthenticated
 from service.http.bodies import form_fields
 from service.http.services import services_of
-from service.web.csrf import FIELD, require_token
 from service.web.page import page, set_session
 from service.web.page_route import workspace_of
 
@@ -36,7 +35,6 @@ def show(request: Request) -> Response:
 async def sign_in(request: Request) -> Response:
     """Check the key and set the cookie."""
     fields = await form_fields(request)
-    require_token(request, fields.get(FIELD))
     target = _local(fields.get("next"))
     try:
         caller = _caller(request, fields.get("key", "").strip())
@@ -83,7 +81,6 @@ async def sign_out(request: Request) -> Response:
     session = read_session(request.cookies, authenticator.ring.session_secret, secure=is_secure)
     if session is not None:
         request.scope[SESSION] = session
-        require_token(request, (await form_fields(request)).get(FIELD))
         caller = authenticator.ring.of_key(session.key_id)
         if caller is not None:
             await run_in_threadpool(_record, request, "sign-out", caller)

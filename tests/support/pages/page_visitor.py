@@ -11,7 +11,6 @@ from request_formats import CONTENT_TYPE, body, part, text_part
 from running_service import Service
 
 HTML = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
-_TOKEN = re.compile(r'(?:name="csrf" value="|\?csrf=)([\w-]+)"')
 _VOID = frozenset({"br", "img", "input", "link", "meta"})
 Attributes = dict[str, str | None]
 
@@ -84,35 +83,28 @@ class Visitor:
             self.client = service.client()  # ends with the service
         else:
             self.client = httpx.Client(base_url=service.url, timeout=60)
-        self.client.headers.update(HTML | headers)
+        # As browsers send it with each form.
+        origin = f"http://{self.client.base_url.netloc.decode()}"
+        self.client.headers.update(HTML | {"Origin": origin} | headers)
         self.seen: httpx.Response | None = None
 
     def open(self, path: str) -> httpx.Response:
         self.seen = self.client.get(path)
         return self.seen
 
-    def token(self) -> str:
-        """Return the token of the page that was opened last."""
-        assert self.seen is not None
-        found = _TOKEN.search(self.seen.text)
-        assert found, self.seen.text
-        return found[1]
-
     def sign_in(self, key: str, **fields: str) -> httpx.Response:
         self.open("/sign-in")
         return self.send("/sign-in", key=key, **fields)
 
     def send(self, path: str, **fields: str) -> httpx.Response:
-        """Send a form of the page that was opened last."""
-        return self.client.post(path, data={"csrf": self.token(), **fields})
+        """Send a form."""
+        return self.client.post(path, data=fields)
 
     def upload(self, files: list[tuple[str, Any]]) -> httpx.Response:
         """Send the form as browsers do: a field without a file has a file without a name."""
         parts = [_part(name, *value) for name, value in files]
-        address = f"/pages/calibrate?csrf={self.token()}"
-        return self.client.post(
-            address, content=body(*parts), headers={"Content-Type": CONTENT_TYPE}
-        )
+        headers = {"Content-Type": CONTENT_TYPE}
+        return self.client.post("/pages/calibrate", content=body(*parts), headers=headers)
 
 
 def _part(name: str, filename: str | None, value: str | bytes, *_: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Forms are sent with a token of their page, by keys that may do what the form does."""
+"""Forms are sent by pages of the service, with keys that may do what the form does."""
 
 import json
 from collections.abc import Iterator
@@ -38,13 +38,15 @@ def reader_of(service: KeyedService, key: str) -> Visitor:
 
 
 @pytest.mark.parametrize("path", [*SENT, "/sign-out"])
-def test_a_form_without_the_token_of_its_page_is_refused(service, path: str) -> None:
-    reader, other = (reader_of(service, service.first.text) for _ in range(2))
-    options = whole_request("POST", path, "digits")
-    for token in ("", "x" * 43, f"x{reader.token()}", other.token()):
-        sent = options | ({} if "files" in options else {"data": {"csrf": token}})
-        address = f"{address_of(path, 'digits')}?csrf={token}"
-        assert reader.client.post(address, **sent).status_code == FORBIDDEN, token
+def test_a_form_of_another_site_is_refused(service, path: str) -> None:
+    reader = reader_of(service, service.first.text)
+    form = whole_request("POST", path, "digits")
+    own = reader.client.headers.pop("Origin")
+    foreign = [{}, {"Origin": "https://evil.example"}, {"Origin": "null"}]
+    foreign += [{"Origin": own, "Sec-Fetch-Site": site} for site in ("cross-site", "same-site")]
+    for headers in foreign:
+        refused = reader.client.post(address_of(path, "digits"), headers=headers, **form)
+        assert refused.status_code == FORBIDDEN, headers
 
 
 @pytest.mark.parametrize("scopes", [("read",), ("read", "predict"), ("read", "write")])
@@ -56,7 +58,7 @@ def test_forms_are_for_keys_that_may_send_them(service, scopes: tuple[str, ...])
         assert shown.status_code == (FORBIDDEN if "row" in page and scope not in scopes else OK)
     reader.open("/")
     row = {"numbers": (None, json.dumps(picture_set()[0][1].tolist()))}
-    tried = reader.client.post(f"{PAGE}/try?csrf={reader.token()}", files=row)
+    tried = reader.client.post(f"{PAGE}/try", files=row)
     assert tried.status_code == (OK if "predict" in scopes else FORBIDDEN), tried.text
     form = {"by": "coverage", "coverage": "5", "name": "a"}
     decided = reader.send(f"{PAGE}/operating-points", **form)
