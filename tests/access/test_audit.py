@@ -113,9 +113,8 @@ def test_a_tenant_reads_its_own_rows_by_pages(audited) -> None:
 def test_without_keys_an_entry_has_no_key_id(tmp_path) -> None:
     with keyed_service(tmp_path, first=False) as service:
         client = service.client()
-        foreign = client.post(
-            "/calibrations/nothing/promote", headers={"Origin": "http://a.example"}
-        )
+        headers = {"Origin": "http://a.example"}
+        foreign = client.post("/calibrations/nothing/promote", headers=headers)
         assert foreign.json()["type"].endswith(":foreign-site")
         client.post("/calibrations/nothing/promote")
         assert wait_until(lambda: len(client.get("/audit").json()["entries"]) == 1)

@@ -74,11 +74,8 @@ def check_refused(answer: Answer, *, limit: int) -> None:
 @pytest.mark.parametrize("way", ["prediction", "other route"])
 def test_requests_beyond_the_limit_are_refused(limited: Tenant, tenants, way: str) -> None:
     """Limits change on connections that are open, and hold for one tenant alone."""
-    key = f"Bearer {limited.key}"
-    routes = {
-        "prediction": limited.predict(),
-        "other route": request("GET", "/calibrations", Authorization=key),
-    }
+    listing = request("GET", "/calibrations", Authorization=f"Bearer {limited.key}")
+    routes = {"prediction": limited.predict(), "other route": listing}
     with Connection(limited.service.address) as connection:
 
         def refused() -> list[Answer]:
@@ -157,11 +154,10 @@ def test_many_bad_keys_of_an_address_are_429_and_lock_no_valid_key_out(tmp_path)
     with keyed_service(tmp_path, max_bad_keys_per_minute=30, workers=0) as service:
         key = service.first.text
         good, bad = service.client(key), service.client(key[:-8] + "x" * 8)
-        statuses = [
-            asked.status_code
-            for _ in range(20)
-            for asked in (bad.get("/calibrations"), bad.post("/predict", content=b"{}"))
-        ]
+        statuses = []
+        for _ in range(20):
+            answers = (bad.get("/calibrations"), bad.post("/predict", content=b"{}"))
+            statuses += [answer.status_code for answer in answers]
         assert statuses == [UNAUTHORIZED] * 30 + [TOO_MANY] * 10
         refused = bad.get("/calibrations")
         assert refused.json()["type"] == "urn:howsure:problem:too-many-bad-keys"

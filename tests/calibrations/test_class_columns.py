@@ -143,10 +143,8 @@ def test_named_rows_of_a_calibration_without_a_model(client, shelf) -> None:
 
 def test_an_array_without_a_name_is_what_the_calibration_set_held(client, intents, shelf) -> None:
     rows = OUTPUTS[:4]
-    for made, kind, sent in (
-        (intents, "probabilities", rows),
-        (shelf("logits"), "logits", np.log(rows)),
-    ):
+    cases = (intents, "probabilities", rows), (shelf("logits"), "logits", np.log(rows))
+    for made, kind, sent in cases:
         response = send(client, made["id"], npy(sent), NPY)
         body = {"calibration": made["id"], kind: sent.tolist()}
         named = client.post("/predict", json=body).raise_for_status().json()

@@ -42,11 +42,7 @@ CASES = [
     ('{"interval": {"level": 0.9999999999999999}}', "config.interval.level", "0.999999999"),
     ('{"strict": ["labels-shift"]}', "config.strict", "labels-shifted, labels-permuted"),
     ('{"strict": "all"}', "config.strict", "true or false"),
-    (
-        '{"preprocessing": {"resise": 1}}',
-        "config.preprocessing.resise",
-        "did you mean 'resize'?",
-    ),
+    ('{"preprocessing": {"resise": 1}}', "config.preprocessing.resise", "did you mean 'resize'?"),
 ]
 
 
@@ -94,19 +90,14 @@ def test_a_large_configuration_has_one_error(config, place) -> None:
 
 
 def test_many_names_are_no_error() -> None:
-    config = {
-        "classes": [f"class {n}" for n in range(50_000)],
-        "columns": {"x": ["a" * 900] * 40, "label": "y"},
-    }
-    assert parse_config(json.dumps(config), CalibrationConfig).classes == config["classes"]
+    classes = [f"class {n}" for n in range(50_000)]
+    config = {"classes": classes, "columns": {"x": ["a" * 900] * 40, "label": "y"}}
+    assert parse_config(json.dumps(config), CalibrationConfig).classes == classes
 
 
 def test_a_probability_next_to_its_end_is_no_internal_error(client) -> None:
-    least = {
-        "interval": {"level": 1 - 1e-9, "simultaneous": True},
-        "selective": [{"max_risk": 1e-9, "delta": 1e-9}],
-    }
-    calibrated(client, least, calibration=OUTPUTS)
+    interval, risk = {"level": 1 - 1e-9, "simultaneous": True}, {"max_risk": 1e-9, "delta": 1e-9}
+    calibrated(client, {"interval": interval, "selective": [risk]}, calibration=OUTPUTS)
 
 
 def test_a_file_name_of_5000_characters(client) -> None:

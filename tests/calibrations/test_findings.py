@@ -110,9 +110,8 @@ def test_a_dry_run_keeps_nothing(service):
     assert client.get("/calibrations").json()["calibrations"] == rows
     assert "Location" not in response.headers
     # Neither name nor key was taken.
-    again = calibrate(
-        client, calibration=logits_set(), config=quick_config(name="tried"), headers=key
-    )
+    config = quick_config(name="tried")
+    again = calibrate(client, calibration=logits_set(), config=config, headers=key)
     assert again.status_code == httpx.codes.CREATED
     assert again.json()["version"] == 1
 
@@ -179,9 +178,8 @@ def test_pictures_that_were_not_normalised(client, layout, normalisation, most, 
 def test_the_remedy_of_a_preprocessing_that_lacks_mean_and_std(client):
     mean, std = (values[::-1] for values in IMAGENET)
     model, content = colour_model(mean, std, step=-1), zip_of(PIXELS, LABELS)
-    made, (finding, *_) = tried(
-        client, model, content, preprocessing={"scale": 1.0, "colour": "bgr"}
-    )
+    bare = {"scale": 1.0, "colour": "bgr"}
+    made, (finding, *_) = tried(client, model, content, preprocessing=bare)
     assert finding["figures"]["mean"] == [*mean]
     command, option = remedy_of(finding, made).code.split(" --preprocessing ")
     assert command.startswith("howsure calibrate ")

@@ -17,13 +17,8 @@ from sklearn.preprocessing import StandardScaler
 
 CSV = {"Content-Type": "text/csv"}
 RNG = np.random.default_rng(4)
-FRAME = pd.DataFrame(
-    {
-        "age": RNG.integers(20, 80, 300),
-        "income": RNG.normal(4e4, 1e4, 300),
-        "visits": RNG.normal(3, 1, 300),
-    }
-)
+FRAME = pd.DataFrame({"age": RNG.integers(20, 80, 300), "income": RNG.normal(4e4, 1e4, 300)})
+FRAME["visits"] = RNG.normal(3, 1, 300)
 LABELS = (FRAME.income > 4e4).to_numpy().astype(int)
 
 

@@ -127,9 +127,8 @@ def dynamic_model(layout: str, *, n_channels: int = 3) -> bytes:
     text = f"{turned}c = Conv({'turned' if turned else 'x'}, kernel); g = GlobalAveragePool(c)"
     kernel = rng.normal(size=(CLASSES, n_channels, 3, 3))
     shape = ("N", None, None, None)
-    return of_rows(
-        *steps(f"{text}; y = Flatten(g)"), shape=shape, kernel=kernel
-    ).SerializeToString()
+    model = of_rows(*steps(f"{text}; y = Flatten(g)"), shape=shape, kernel=kernel)
+    return model.SerializeToString()
 
 
 PICTURES = rng.integers(0, 256, (ROWS, 8, 9, 3)).astype(np.uint8)

@@ -62,11 +62,8 @@ def test_cells_are_whole_in_pipes_and_on_narrow_terminals(command, tmp_path, cli
     name = "a-calibration-with-a-long-name-of-" + 60 * "x"
     serve = json.dumps({"measures": [measure], "serve": {"1": measure}, "bins": 3, "top_k": [1]})
     command("calibrate", tmp_path / "long.npz", "--name", name, "--config", serve)
-    (line,) = [
-        line
-        for line in command("report", name).stdout.splitlines()
-        if line.strip().startswith(measure)
-    ]
+    lines = command("report", name).stdout.splitlines()
+    (line,) = [line for line in lines if line.strip().startswith(measure)]
     event = client.get("/report", params={"calibration": name}).json()["events"]["1"]
     scores = event["measures"][measure]["scores"]
     means = [scores[score]["mean"] for score in ("ece_15", "brier", "nll", "auroc", "aurc")]

@@ -71,9 +71,8 @@ def test_a_lost_answer_is_asked_for_again_and_nothing_is_made_twice(kind, url, d
     name = f"lost-{kind}"
     with before(url) as address, client_of(kind, url_of(address)) as client:
         address.lose()
-        made = client.calibrate(
-            DIGITS / "model.onnx", DIGITS / "calibration.npz", name=name, **QUICK
-        )
+        parts = DIGITS / "model.onnx", DIGITS / "calibration.npz"
+        made = client.calibrate(*parts, name=name, **QUICK)
         assert address.has_lost
         assert (made.version, made.status) == (1, "succeeded")
         address.lose()
@@ -180,9 +179,7 @@ def test_an_interrupted_wait_cancels_the_calibration_if_asked_to(kind) -> None:
         if progress.status == "running":
             raise KeyboardInterrupt
 
-    queued, cancelled = (
-        (200, JSON, resource(status).encode()) for status in ("queued", "cancelled")
-    )
+    queued, cancelled = ((200, JSON, resource(at).encode()) for at in ("queued", "cancelled"))
     told = f"event: progress\ndata: {resource('running')}\n\n".encode()
     begun = (queued, (200, EVENTS, told))
     with scripted(*begun, *begun, cancelled) as server, client_of(kind, server.url) as client:

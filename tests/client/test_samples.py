@@ -227,12 +227,8 @@ def test_labels_beside_any_samples(client, digits_set, tmp_path, form) -> None:
     n_rows = 25
     frame, labels = digits_set[0][:n_rows], digits_set[1][:n_rows]
     np.save(tmp_path / "inputs.npy", frame.to_numpy())
-    samples = {
-        "frame": frame,
-        "array": frame.to_numpy(),
-        "dict": {"inputs": frame.to_numpy()},
-        "file": tmp_path / "inputs.npy",
-    }[form]
+    array, file = frame.to_numpy(), tmp_path / "inputs.npy"
+    samples = {"frame": frame, "array": array, "dict": {"inputs": array}, "file": file}[form]
     tried = client.dry_run(MODEL, samples, labels=labels, evaluation=samples,
                            evaluation_labels=labels[:, np.newaxis])  # fmt: skip
     assert tried["data"]["class_counts"] == np.bincount(labels, minlength=10).tolist()

@@ -50,9 +50,8 @@ def test_a_repeat_returns_the_first_calibration_and_another_file_name_is_refused
 
 
 def test_refits_and_imports_are_made_once(client) -> None:
-    made = calibrate(
-        client, calibration=LOGITS, config=json.dumps(QUICK | {"name": "source"})
-    ).json()
+    config = json.dumps(QUICK | {"name": "source"})
+    made = calibrate(client, calibration=LOGITS, config=config).json()
     headers = {"Idempotency-Key": "again", "Prefer": "wait=60"}
 
     def refit(bins: int) -> httpx.Response:
@@ -76,17 +75,8 @@ def test_refits_and_imports_are_made_once(client) -> None:
     assert versions_of(client, "source") == 3
 
 
-INVALID = [
-    "",
-    '""',
-    '"open',
-    '"a"b"',
-    r'"a\b"',
-    "k" * 256,
-    f'"{"k" * 256}"',
-    "tab\tbed",
-    "gr\xfc\xdf",
-]
+INVALID = ["", '""', '"open', '"a"b"', r'"a\b"', "k" * 256, f'"{"k" * 256}"']
+INVALID += ["tab\tbed", "gr\xfc\xdf"]
 VALID = ["k" * 255, f'"{"k" * 255}"', 'a key, "so" to say', r'"\"\\"']
 
 

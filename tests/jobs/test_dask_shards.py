@@ -39,10 +39,7 @@ def parts(tmp_path_factory):
     inputs = rows(N_ROWS)
     labels = np.argmax(inputs @ weights() + rows(N_ROWS, seed=2)[:, :1], axis=1)
     path = write_npz(tmp_path_factory.mktemp("set") / "set.npz", x=inputs, labels=labels)
-    return {
-        "model": linear(weights()).SerializeToString(),
-        "calibration": path.read_bytes(),
-    }
+    return {"model": linear(weights()).SerializeToString(), "calibration": path.read_bytes()}
 
 
 def tables(client: httpx.Client, resource: dict) -> object:

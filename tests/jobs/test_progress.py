@@ -30,9 +30,8 @@ CASES = {
 @pytest.mark.parametrize(("reports", "expected"), CASES.values(), ids=CASES)
 def test_the_rate(reports, expected) -> None:
     rate = RecentRate()
-    assert [rate.seen(*report) for report in reports][-1] == (
-        None if expected is None else pytest.approx(expected)
-    )
+    last = [rate.seen(*report) for report in reports][-1]
+    assert last == (None if expected is None else pytest.approx(expected))
 
 
 def test_the_rate_of_the_stage_is_told_with_it(database) -> None:

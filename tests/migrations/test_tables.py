@@ -109,9 +109,8 @@ def test_a_row_that_breaks_a_rule_is_refused(database, names, table):
 @pytest.mark.usefixtures("evaluation_id")
 def test_a_change_that_breaks_a_rule_is_refused(database):
     queue_calibration(database)
-    changes = [
-        update(job).values(**change) for job in (Calibration, Evaluation) for change in OF_A_JOB
-    ]
+    jobs = (Calibration, Evaluation)
+    changes = [update(job).values(**change) for job in jobs for change in OF_A_JOB]
     changes += [update(Calibration).values(**change) for change in OF_A_CALIBRATION]
     changes += [update(CalibrationName).values(promoted_version=version) for version in (0, 3)]
     for statement in (*changes, delete(models.Tenant)):

@@ -136,9 +136,8 @@ def test_outputs_that_are_measures_come_back_in_answers_and_records(pool, tmp_pa
 
 def test_only_requested_outputs_are_computed_and_rows_not_finite_are_named(pool, tmp_path):
     files = with_outputs(tmp_path)
-    both, one, none = (
-        load(pool, files, {"x": X}, scalar_outputs=names)[1] for names in (NAMES, NAMES[1:], ())
-    )
+    chosen = (NAMES, NAMES[1:], ())
+    both, one, none = (load(pool, files, {"x": X}, scalar_outputs=names)[1] for names in chosen)
     del none["scalar_outputs"]  # as in descriptions of earlier releases
     for bad in (0.0, -1.0):  # minus infinity, and NaN
         x = X.copy()

@@ -103,9 +103,8 @@ def test_the_noise_depends_on_the_seed_alone_and_the_rate_is_the_callers(pool):
 def test_records_hold_what_fewer_passes_would_answer(pool):
     records = recorded(pool, "hidden_dropout_cnn", DROPOUT)
     of_five = measured(pool, "hidden_dropout_cnn", replace(DROPOUT, passes=5))
-    np.testing.assert_allclose(
-        records.uncertainty["dropout_variance@5"], of_five, atol=1e-6 * of_five.max()
-    )
+    recorded_five = records.uncertainty["dropout_variance@5"]
+    np.testing.assert_allclose(recorded_five, of_five, atol=1e-6 * of_five.max())
     accuracy = np.mean(records.mean_label_rank["dropout_variance@20"] == 0)
     assert abs(accuracy - np.mean(records.hits(1))) < 0.02
     assert np.isfinite(records.mean_log_probability["dropout_variance@1"]).all()
@@ -117,10 +116,8 @@ def test_text_of_any_length_has_noise_of_its_own(pool, length):
     files = digits_model("sequence_dropout")
     loaded = pool.inspect(files, top_k=(1,), passes=(DROPOUT,), trial={"inputs": x})
     part = x[:, :length]
-    whole, alone = (
-        pool.predict(files, loaded.resolved, {"inputs": rows}).uncertainty["dropout_variance"]
-        for rows in (part, part[7:8])
-    )
+    both = (pool.predict(files, loaded.resolved, {"inputs": rows}) for rows in (part, part[7:8]))
+    whole, alone = (outputs.uncertainty["dropout_variance"] for outputs in both)
     assert (whole > 0).all()
     np.testing.assert_allclose(alone[0], whole[7], rtol=1e-4)
 

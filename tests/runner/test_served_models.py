@@ -143,13 +143,10 @@ async def test_models_that_do_not_load_are_forgotten(pool, broken, monkeypatch):
         assert [state.name for state in work.models.states()] == ["broken 2", "broken 1"]
 
 
-REHEARSAL_ERRORS = [
-    (InvalidInput("unlike before"), InvalidInput),
-    (ZeroDivisionError("bug"), InferenceFailed),
-]
+ERRORS = [(InvalidInput("unlike"), InvalidInput), (ZeroDivisionError("bug"), InferenceFailed)]
 
 
-@pytest.mark.parametrize(("error", "reported"), REHEARSAL_ERRORS)
+@pytest.mark.parametrize(("error", "reported"), ERRORS)
 async def test_the_error_of_a_rehearsal_is_reported_and_the_child_closed(make, error, reported):
     errors = [error]
 

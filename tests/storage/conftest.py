@@ -71,6 +71,5 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> ArtifactStore:
     """Each kind of store: all keep one contract."""
     if request.param == "s3":
         return open_artifact_store(request.getfixturevalue("s3_location"))
-    return open_artifact_store(
-        "memory://" if request.param == "memory" else str(tmp_path / "artifacts")
-    )
+    folder = str(tmp_path / "artifacts")
+    return open_artifact_store("memory://" if request.param == "memory" else folder)

@@ -4,6 +4,7 @@ import hashlib
 import os
 import uuid
 from functools import partial
+from pathlib import Path
 
 import pytest
 from stored_rows import at_once
@@ -61,20 +62,20 @@ def test_a_missing_file_is_told_without_a_path_of_this_machine(store, tmp_path):
 BAD_NAMES = ("../x", ".hidden", "a//b", "a\n", "ä", "a" * 500)
 BAD_KEYS = ["", "/etc/passwd", "model.onnx", f"calibrations/{CALIBRATION.upper()}/a"]
 BAD_KEYS += [f"calibrations/{CALIBRATION}/{name}" for name in BAD_NAMES]
+USES = {
+    "put bytes": lambda store, key: store.put_bytes(key, b""),
+    "put a file": lambda store, key: store.put_file(key, Path(os.devnull)),
+    "get bytes": lambda store, key: store.get_bytes(key, "0" * 64),
+    "get a path": lambda store, key: store.local_path(key, "0" * 64).__enter__(),
+    "delete": lambda store, key: store.delete([key]),
+}
 
 
-def test_a_key_that_the_server_did_not_make_is_refused(tmp_path):
-    store = open_artifact_store("memory://")
-    for key in BAD_KEYS:
-        for use in (
-            lambda key: store.put_bytes(key, b""),
-            lambda key: store.put_file(key, tmp_path / os.devnull),
-            lambda key: store.get_bytes(key, "0" * 64),
-            lambda key: store.local_path(key, "0" * 64).__enter__(),
-            lambda key: store.delete([key]),
-        ):
-            with pytest.raises(ValueError, match="not an artifact key"):
-                use(key)
+@pytest.mark.parametrize("key", BAD_KEYS, ids=range(len(BAD_KEYS)))
+@pytest.mark.parametrize("use", USES)
+def test_a_key_that_the_server_did_not_make_is_refused(use, key):
+    with pytest.raises(ValueError, match="not an artifact key"):
+        USES[use](open_artifact_store("memory://"), key)
 
 
 def test_keys_are_listed_below_a_prefix_and_deleted(store):
@@ -108,11 +109,10 @@ def test_threads_may_put_and_delete_side_by_side(store):
     assert store.keys() == [stays]
 
 
-def test_a_location_that_is_none_is_refused():
-    for location, words in (
-        ("ftp://host/folder", "ftp://"),
-        ("s3://", "s3://bucket"),
-        ("az://container/folder", "Account"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            open_artifact_store(location)
+LOCATIONS = {"ftp://host/folder": "ftp://", "s3://": "bucket", "az://container/folder": "Account"}
+
+
+@pytest.mark.parametrize(("location", "words"), LOCATIONS.items())
+def test_a_location_that_is_none_is_refused(location, words):
+    with pytest.raises(ValueError, match=words):
+        open_artifact_store(location)

@@ -16,7 +16,8 @@ BY_NAME = np.array(NAMES)[INDICES]
 CHANCE = RNG.random(N)
 CHANCES = np.stack([1 - CHANCE, CHANCE], axis=1)
 FRAUD = INDICES % 2
-FRAUD_BY_NAME = np.array(["fine", "fraud"])[FRAUD]
+OF_FRAUD = ["fine", "fraud"]
+FRAUD_BY_NAME = np.array(OF_FRAUD)[FRAUD]
 
 
 def columns(prefix="prob_", names=NAMES, **labels):
@@ -44,16 +45,8 @@ READ = {
     "integers as names": (columns("p_", "312", label=INDICES + 1), {}, TURNED, INDICES),
     "indices as names": (columns("p_", "201", label=INDICES), {}, TURNED, INDICES),
     "own label": (columns(intent=BY_NAME), {"columns": {"label": ["intent"]}}, OUTPUTS, INDICES),
-    **{
-        name: ({name: CHANCE, "label": FRAUD}, {}, CHANCES, FRAUD)
-        for name in ("p", "prob", "probability")
-    },
-    "p of listed classes": (
-        {"p": CHANCE, "label": FRAUD_BY_NAME},
-        {"classes": ["fine", "fraud"]},
-        CHANCES,
-        FRAUD,
-    ),
+    **{p: ({p: CHANCE, "label": FRAUD}, {}, CHANCES, FRAUD) for p in ("p", "prob", "probability")},
+    "listed": ({"p": CHANCE, "label": FRAUD_BY_NAME}, {"classes": OF_FRAUD}, CHANCES, FRAUD),
 }
 
 

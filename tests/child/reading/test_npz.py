@@ -59,6 +59,7 @@ def of_probabilities(probabilities: np.ndarray, labels: np.ndarray = LABELS):
 
 
 NO_TABLE = changed(INPUTS[:, :, None], (11, 2, 0), np.nan)
+NEGATIVE = of_probabilities(changed(PROBABILITIES, (4, 1), -2e-3))
 # The arrays, where they are refused, and what the message names: the figure, or the fix.
 CASES = {
     "labels under another name": ({"inputs": INPUTS, "y": LABELS}, ".labels", "`inputs`, `y`"),
@@ -74,11 +75,7 @@ CASES = {
     "no values": (of_inputs(np.ones((N, 0))), ".inputs", "shape (20, 0)"),
     "inputs and logits": (of_inputs(logits=LOGITS), "", "got `inputs`, `logits`"),
     "nan in no table": (of_inputs(NO_TABLE), ".inputs[11]", "nan at [2, 0]; missing values"),
-    "negative probability": (
-        of_probabilities(changed(PROBABILITIES, (4, 1), -2e-3)),
-        ".probabilities[4][1]",
-        "from 0 to 1",
-    ),
+    "negative probability": (NEGATIVE, ".probabilities[4][1]", "from 0 to 1"),
     "percentages": (of_probabilities(PROBABILITIES * 100), ".probabilities[0][0]", "by 100"),
     "one class": (of_logits(LOGITS[:, :1], LABELS * 0), ".logits", "2 classes, got 1"),
     "deep logits": (of_logits(LOGITS[:, :, None]), ".logits", "(samples, classes)"),

@@ -77,10 +77,8 @@ def test_a_sample_is_answered_as_the_api_does(client, visitor, way: str) -> None
 
 def test_each_number_is_one_of_the_answer_or_of_the_report(client, visitor) -> None:
     page = sent(visitor, numbers=json.dumps(digit(7).tolist()))
-    documents = {
-        "answer": answer_on(page),
-        "report": client.get("/report?calibration=pictures@1").json(),
-    }
+    report = client.get("/report?calibration=pictures@1").json()
+    documents = {"answer": answer_on(page), "report": report}
     found = {path: json.loads(value) for _, path, value in numbers_of(page.text)}
     assert found == {path: pointed_to(documents, path) for path in found}
     [first] = documents["answer"]["predictions"]
@@ -191,12 +189,8 @@ def test_a_sample_by_column_name_is_answered(client, visitor, has_an_input_each)
     rows = draw.uniform(size=(300, 3)).astype(np.float32)
     table = pd.DataFrame(rows, columns=NAMES)
     table["label"] = (4 * rows + draw.gumbel(size=rows.shape)).argmax(axis=1)
-    calibrated(
-        client,
-        {"name": name},
-        model=named_model(has_an_input_each=has_an_input_each),
-        calibration=table.to_csv(index=False).encode(),
-    )
+    model, content = named_model(has_an_input_each=has_an_input_each), table.to_csv(index=False)
+    calibrated(client, {"name": name}, model=model, calibration=content.encode())
     row = dict(zip(NAMES, (0.9, 0.1, 0.5), strict=True))
     expected = predicted(client, name, inputs=[row])
     by_input = {key: [number] for key, number in row.items()}
