@@ -78,7 +78,7 @@ def test_every_route_declares_its_scopes_which_exist() -> None:
     assert {("POST", path) for path in (hot.PREDICT, hot.INFER, hot.INFER_VERSION)} <= set(GUARDED)
     assert set().union(*ROUTE_SCOPES.values()) == set(SCOPES)
     opened = {key for key, scopes in ROUTE_SCOPES.items() if not scopes}
-    assert {key for key in opened if key[0] not in ("GET", "HEAD")} == set(TOKENS)
+    assert {key for key in opened if key[0] not in ("GET", "HEAD")} == set(FORMS)
 
 
 def test_the_first_route_that_matches_declares_the_scopes() -> None:
