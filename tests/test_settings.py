@@ -9,10 +9,8 @@ from service.runner.devices import requested_devices
 from service.settings import Settings, read_settings
 
 REFUSED = ["", "gpu", "CPU", "auto,cuda:0", "cpu\n", "cuda:0,cuda:0", "cuda:1,cuda:0,cuda:1"]
-REFUSED += [
-    f"cuda:{rest}" for rest in ("", "01", "10000", "x", "-1", "٣", "0,", "0, cuda:1", "0,cpu")
-]
-REFUSED += [",cuda:0"]
+REFUSED += [f"cuda:{rest}" for rest in ("", "01", "10000", "x", "-1", "٣", "0,", "0, cuda:1")]
+REFUSED += ["cuda:0,cpu", ",cuda:0"]
 TAKEN = ["auto", "cpu", "cuda", "cuda:0", "cuda:10", "cuda:9999"]
 TAKEN += ["cuda:0,cuda:1", "cuda:3,cuda:0,cuda:12"]
 

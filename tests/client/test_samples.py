@@ -68,7 +68,6 @@ def changed(labels: np.ndarray, value: object) -> np.ndarray:
 NAMED = {"probabilities": BOTH, "labels": BY_NAME}
 COLUMN = {"probabilities": P, "labels": HIT}
 TWO = pd.DataFrame({"a": P, "b": P})
-ZEROS = np.zeros((N, 64), np.float32)
 # What is refused before anything is sent: method, options, exception, and part of its message.
 REFUSED = [
     *(

@@ -29,10 +29,6 @@ FEATURES = {"age": AGE, "label": LABELS, "income": AGE / 7}
 IDS = np.random.default_rng(0).integers(0, 30_000, (N, 8)).tolist()
 
 
-def with_nan(values: np.ndarray, row: int) -> np.ndarray:
-    return np.where(np.arange(N) == row, np.nan, values)
-
-
 def with_null(values: np.ndarray, row: int) -> pa.Array:
     return pa.array(values, mask=np.arange(N) == row)
 

@@ -30,16 +30,14 @@ class Figures:
         """Note broken rules."""
         self.violations += what
 
-    @property
-    def longest_recovery(self) -> float:
-        return round(max(self.recovery_seconds, default=0.0), 2)
-
     def line(self) -> str:
         """Return the result as one line of JSON."""
         names = ("fault", "seed", "fired", "struck", "jobs")
         figures = {name: getattr(self, name) for name in names} | self.more
-        figures |= {"longest_recovery_s": self.longest_recovery, "violations": len(self.violations)}
-        return json.dumps(figures)
+        longest = round(max(self.recovery_seconds, default=0.0), 2)
+        return json.dumps(
+            figures | {"longest_recovery_s": longest, "violations": len(self.violations)}
+        )
 
     def sentence(self) -> str:
         """Return the result in words, with the first violations."""

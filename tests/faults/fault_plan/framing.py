@@ -10,7 +10,7 @@ from typing import Self
 
 import httpx
 from databases import free_port
-from hot_fronts import Connection
+from hot_fronts import Connection, request
 from runner_children import wait_until
 
 from fault_plan.figures import Figures
@@ -94,7 +94,8 @@ def _attack(
                 figures.violations += [f"{name}: {what}" for what in attacker.exchange(pieces, ids)]
             sent += 1
             figures.fired += 1
-            said = neighbour.exchange([_healthz(f"n{sent}")], [f"n{sent}"], OK)
+            healthz = request("GET", "/healthz", X_Request_Id=f"n{sent}")
+            said = neighbour.exchange([healthz], [f"n{sent}"], OK)
             figures.violations += [f"{name}, neighbour: {what}" for what in said]
 
 
@@ -148,12 +149,6 @@ def _send_wrong(rng: random.Random, address: tuple[str, int]) -> None:
     with Connection(address) as connection:
         head = b"POST /predict HTTP/1.1\r\nHost: localhost\r\n" + rng.choice(WRONG)
         connection.send(head + b"\r\n" + b"".join(rng.choices(SCRAPS, k=3)))
-
-
-def _healthz(request_id: str) -> bytes:
-    return b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: %b\r\n\r\n" % (
-        request_id.encode()
-    )
 
 
 def _cut(rng: random.Random, data: bytes) -> list[bytes]:

@@ -30,15 +30,13 @@ class Upload:
         self, client: httpx.Client, name: str, *, wait: int = 0, key: str = ""
     ) -> httpx.Response:
         """Send it under a name; with a key it may be sent again."""
-        return calibrate(
-            client,
-            model=self.model,
-            calibration=self.calibration,
-            evaluation=self.evaluation,
-            config=json.dumps({"name": name, **self.config}),
-            wait=wait,
-            headers={"Idempotency-Key": key} if key else {},
-        )
+        parts = {"model": self.model, "calibration": self.calibration}
+        parts |= {
+            "evaluation": self.evaluation,
+            "config": json.dumps({"name": name, **self.config}),
+        }
+        headers = {"Idempotency-Key": key} if key else {}
+        return calibrate(client, **parts, wait=wait, headers=headers)
 
 
 @dataclass

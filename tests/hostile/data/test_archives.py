@@ -24,7 +24,6 @@ from hostile_case import TOO_LARGE, HostileCase, body_case, set_case
 from picture_files import plain_png
 from running_service import npy
 
-MEBIBYTE = 1024**2
 LABELS = npy(hostile_archives.LABELS)
 INPUTS = npy(np.zeros((ROWS, 64), "<f4"))
 

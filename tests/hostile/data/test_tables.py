@@ -66,12 +66,6 @@ def dictionary_bomb() -> bytes:
     return parquet(columns, compression="zstd", store_schema=False, write_statistics=False)
 
 
-def changed(data: bytes, at: int, by: bytes) -> bytes:
-    found = bytearray(data)
-    found[at : at + len(by)] = by
-    return bytes(found)
-
-
 def of_column(values: object) -> Callable[[], bytes]:
     return lambda: parquet({"label": labels(), "x": values})
 

@@ -146,11 +146,8 @@ def body_case(
     return HostileCase(name, send, status, code, says, build=build)
 
 
-INVALID, TOO_LARGE, UNREAD = (
-    (422, "invalid-dataset"),
-    (413, "too-large"),
-    (415, "unsupported-format"),
-)
+INVALID, TOO_LARGE = (422, "invalid-dataset"), (413, "too-large")
+UNREAD = (415, "unsupported-format")
 
 
 def set_case(

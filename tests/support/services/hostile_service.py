@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 import pytest
 from databases import put_sqlite_file
-from hostile_case import MEBIBYTE, Attacker
+from hostile_case import BETWEEN_SECONDS, MEBIBYTE, Attacker
 from howsure_command import Command, ServedProcess
 from keyed_service import KeyedService, keyed_service, logits_of
 from runner_children import children, wait_until
@@ -42,7 +42,6 @@ SETTINGS: dict[str, Any] = {
 }
 # Processor time of the service while one request of the neighbour waits.
 GOOD_SECONDS = 1.0
-BETWEEN_SECONDS = 0.05
 LEFTOVER_SECONDS = 60.0
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 # Of the service's own; what else is there came from a request.
