@@ -44,10 +44,8 @@ def test_samples_are_compared_one_by_one():
     found = compare_on_samples(1, *pair)
     assert found.paired
     q = [one.table.look_up(records.uncertainty[COLUMN]).probability for one in pair]
-    losses = {
-        "nll": [-np.where(hits, np.log(p), np.log1p(-p)) for p in q],
-        "brier": [(p - hits) ** 2 for p in q],
-    }
+    losses = {"nll": [-np.where(hits, np.log(p), np.log1p(-p)) for p in q]}
+    losses["brier"] = [(p - hits) ** 2 for p in q]
     for name, (ours, theirs) in losses.items():
         difference = found.differences[name]
         assert difference.mean == pytest.approx((theirs - ours).mean(), rel=1e-9)
@@ -62,10 +60,9 @@ def test_an_infinite_loss_is_no_difference(places):
     """The prior is too weak for float64 to tell a bin of hits alone from certainty."""
     records = simulated_records(400, seed=1)
     values = records.uncertainty[COLUMN]
-    tables = [
-        fit_bin_table(values, values < np.median(values), n_bins=2, prior_strength=strength)
-        for strength in (1e-20, 1.0)
-    ]
+    hits = values < np.median(values)
+    weak, usual = ({"n_bins": 2, "prior_strength": strength} for strength in (1e-20, 1.0))
+    tables = fit_bin_table(values, hits, **weak), fit_bin_table(values, hits, **usual)
     assert tables[0].probability[0] == 1.0
     found = compare_on_samples(1, *(Served(tables[place], COLUMN, records) for place in places))
     assert set(found.differences) == {"brier", "accuracy"}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 import onnxruntime
-from graph_models import make_model, node, value
+from graph_models import make_model, node, resolve, value
 
 from howsure.statistics.bins.fit import fit_bin_table
 from howsure.statistics.bins.lookup import Lookup
@@ -17,8 +17,6 @@ from service.graph.description import OutputChoice
 from service.graph.export import build_export_graph
 from service.graph.export_spec import ExportEvent, ExportSpec
 from service.graph.load import load_onnx_model
-from service.graph.output.choose import choose_output
-from service.graph.output.plan import plan_output, probe_graph
 from service.graph.serving import TOP_CLASSES, TOP_SCORES, build_serving_graph
 from service.predictions.lookup import class_probabilities
 
@@ -55,12 +53,9 @@ class Model:
         columns = zip(*parts, strict=True)
         return {name: _joined(part) for name, part in zip(names, columns, strict=True)}
 
-    def choose(self, rows: Rows, *, name: str | None = None, kind: Any = None) -> OutputChoice:
-        model = load_onnx_model(self.data)
+    def choose(self, rows: Rows, **said: Any) -> OutputChoice:
         scalars = tuple(self.scalars.values())
-        plan = plan_output(model, name=name, kind=kind, scalars=scalars)
-        trial = self.run(probe_graph(model, plan), rows)
-        return choose_output(plan, trial, n_samples=len(next(iter(rows.values()))))[0]
+        return resolve(self.data, rows, run=self.run, scalars=scalars, **said)
 
 
 def direct_model(n_classes: int, *, opset: int = 17) -> Model:

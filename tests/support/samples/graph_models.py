@@ -109,12 +109,12 @@ class Served:
         return self.outputs[column]
 
 
-def resolve(model, feeds, **options):
+def resolve(model, feeds, *, run=run_session, **options):
     """Return the choice of output, made on the rows that are fed."""
     loaded = load(model)
     describe_onnx_model(loaded)
     plan = plan_output(loaded, **options)
-    trial = run_session(probe_graph(loaded, plan), feeds)
+    trial = run(probe_graph(loaded, plan), feeds)
     return choose_output(plan, trial, n_samples=len(next(iter(feeds.values()))))[0]
 
 

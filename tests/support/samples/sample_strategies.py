@@ -64,14 +64,10 @@ def binomial_counts(draw, *, max_bins=8, max_count=3000):
 def judged_by_table(draw, *, lookups=("step", "interpolated")):
     """Samples judged by a table fitted on others, some of its bins empty, many values tied."""
     fitted = draw(uncertainties(max_samples=40))
-    table = fit_bin_table(
-        fitted,
-        draw(npst.arrays(np.bool_, fitted.shape)),
-        n_bins=draw(st.integers(1, 12)),
-        prior_strength=draw(st.sampled_from([0.1, 1.0, 5.0])),
-        lookup=draw(st.sampled_from(lookups)),
-        monotone=draw(st.booleans()),
-    )
+    hits = draw(npst.arrays(np.bool_, fitted.shape))
+    options = {"n_bins": draw(st.integers(1, 12)), "lookup": draw(st.sampled_from(lookups))}
+    options["prior_strength"] = draw(st.sampled_from([0.1, 1.0, 5.0]))
+    table = fit_bin_table(fitted, hits, monotone=draw(st.booleans()), **options)
     judged = draw(uncertainties(max_samples=40))
     return predict_with_table(table, judged, draw(npst.arrays(np.bool_, judged.shape)))
 
@@ -152,12 +148,8 @@ def evidence_of(
         with np.errstate(divide="ignore"):
             values = np.log(values)
     first = slice(n_first)
-    records = records_of(
-        values[first],
-        np.asarray(labels)[first],
-        inputs=None if inputs is None else inputs[first],
-        logits=not probabilities,
-    )
+    options = {"inputs": None if inputs is None else inputs[first], "logits": not probabilities}
+    records = records_of(values[first], np.asarray(labels)[first], **options)
     records = replace(records, **(design or {}))
     counts = np.bincount(labels, minlength=values.shape[1])
     given = {"source": "inputs", "probabilities": probabilities, **others}
