@@ -250,12 +250,8 @@ def test_named_rows_need_names(client, unnamed) -> None:
     assert_refused(response, "inputs")
 
 
-UNNAMED_ROWS = [
-    ({"inputs": FEW.tolist()}, JSON),
-    ({"inputs": {"x": FEW.tolist()}}, JSON),
-    (npy(FEW), NPY),
-    (npz(inputs=FEW), NPZ),
-]
+UNNAMED_ROWS = [({"inputs": inputs}, JSON) for inputs in (FEW.tolist(), {"x": FEW.tolist()})]
+UNNAMED_ROWS += [(npy(FEW), NPY), (npz(inputs=FEW), NPZ)]
 
 
 @pytest.mark.parametrize(("body", "kind"), UNNAMED_ROWS)

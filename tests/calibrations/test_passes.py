@@ -36,12 +36,8 @@ MEASURES = "config.measures"
 
 def test_several_measures_at_once(client) -> None:
     # Passes of each measure alone, and runs of the model where it serves.
-    costs = {
-        "entropy": (1, 1),
-        "gradient_norm": (8, 9),
-        "dropout_variance": (5, 6),
-        "last_layer_dropout_variance": (0, 1),
-    }
+    costs = {"entropy": (1, 1), "gradient_norm": (8, 9), "dropout_variance": (5, 6)}
+    costs |= {"last_layer_dropout_variance": (0, 1)}
     options = {"measures": list(costs), "dropout": {"passes": 5}, "gradient": {"directions": 4}}
     model = model_file("last_layer_dropout_cnn.onnx")
     made = calibrated(client, BASE | options, model=model, calibration=IMAGES)

@@ -91,12 +91,8 @@ HEADERS = [{"magic": b"HTTP"}, {"kind": 99}, {"status": 7}]
 HEADERS += [{"fields_bytes": MAX_FIELDS_BYTES + 1}, {"tensor_bytes": MAX_TENSOR_BYTES + 1}]
 # More than there is, no numbers, too many axes, too large, large beside an empty axis.
 SHAPES = [[400], [-1], [True], [1.0], [1] * 17, [2**31] * 3, [0, *[2**31] * 3]]
-TABLES = [
-    [["a", "float32", []], ["a", "float32", []]],
-    [["a", "object", [1]]],
-    [["a", "float32"]],
-    [["a", "uint8", [1]]],
-]
+TABLES = [[["a", "float32", []]] * 2, [["a", "object", [1]]], [["a", "float32"]]]
+TABLES += [[["a", "uint8", [1]]]]
 JSON = [
     b"[" * 100_000,
     b'{"fields": {"a": NaN}, "tensors": []}',

@@ -40,12 +40,8 @@ def check_same(one: Any, other: Any) -> None:
     np.testing.assert_equal(dataclasses.asdict(one), dataclasses.asdict(other))
 
 
-MODELS = [
-    (["small_cnn"], ()),
-    (["small_cnn"], (GRADIENT,)),
-    (["hidden_dropout_cnn"], (DROPOUT,)),
-    (["member_0", "member_1"], (ENSEMBLE,)),
-]
+MODELS = [(["small_cnn"], ()), (["small_cnn"], (GRADIENT,))]
+MODELS += [(["hidden_dropout_cnn"], (DROPOUT,)), (["member_0", "member_1"], (ENSEMBLE,))]
 
 
 @pytest.mark.parametrize(("names", "plans"), MODELS)

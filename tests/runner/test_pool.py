@@ -125,11 +125,10 @@ def test_a_large_model_has_more_time_for_its_trial(tmp_path, n_bytes: int, secon
     assert requests.try_out(message, {}).timeout == pytest.approx(seconds, abs=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("own_pool", "model"),
-    [({"trial_timeout_s": 1}, endless_above(-100.0)), ({"load_timeout_s": 1}, slow_to_load())],
-    indirect=["own_pool"],
-)
+ENDLESS = [({"trial_timeout_s": 1}, endless_above(-100.0)), ({"load_timeout_s": 1}, slow_to_load())]
+
+
+@pytest.mark.parametrize(("own_pool", "model"), ENDLESS, indirect=["own_pool"])
 def test_an_endless_trial_or_load_is_ended(own_pool, tmp_path, model):
     with pytest.raises(DeadlineExceeded, match="1 s"):
         load(own_pool, save(tmp_path, model))

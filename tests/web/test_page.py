@@ -14,11 +14,10 @@ pytestmark = pytest.mark.slow
 Chosen = tuple[WebFile, Path, list[Path]]
 
 
-@pytest.mark.parametrize(
-    "chosen",
-    ["torch 18, weights beside it", "sklearn, logistic, maps", "sklearn, boosted trees"],
-    indirect=True,
-)
+CHOSEN = ["torch 18, weights beside it", "sklearn, logistic, maps", "sklearn, boosted trees"]
+
+
+@pytest.mark.parametrize("chosen", CHOSEN, indirect=True)
 def test_the_page_answers_as_this_machine(chosen: Chosen, page_address: str) -> None:
     require_browser()
     file, rows, model = chosen

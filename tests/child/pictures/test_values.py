@@ -1,5 +1,6 @@
 """A preset makes of a picture what torchvision's transforms make of it, within 1/255."""
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -43,11 +44,8 @@ def test_every_preset_has_a_reference():
 OF_COLOURS = {"scale": 0.5, "mean": (0.1, 0.2, 0.3), "std": (1.0, 2.0, 4.0)}
 OF_GREY = {"colour": "grey", "scale": 2.0, "mean": (3.0,), "std": (0.5,)}
 LAYOUTS = [PRESETS["none"], PRESETS["unit"]]
-LAYOUTS += [
-    Preprocessing(colour=colour, layout=layout, **OF_COLOURS)
-    for colour in ("rgb", "bgr")
-    for layout in ("nchw", "nhwc")
-]
+ORDERS = product(("rgb", "bgr"), ("nchw", "nhwc"))
+LAYOUTS += [Preprocessing(colour=colour, layout=axes, **OF_COLOURS) for colour, axes in ORDERS]
 LAYOUTS += [Preprocessing(layout=layout, **OF_GREY) for layout in ("nchw", "nhwc", "nhw")]
 
 

@@ -131,11 +131,8 @@ def test_rows_of_lists_that_cost_no_bytes_are_counted(path):
     n_samples = 200_000
     columns = {"ids": lists(n_samples, 64), "label": np.zeros(n_samples, np.int8)}
     assert write_parquet(path, columns, compression="zstd").stat().st_size < 50_000
-    for limits in (
-        DatasetLimits(max_samples=n_samples - 1),
-        DatasetLimits(max_inflated_bytes=n_samples * 64 * 8 - 1),
-    ):
-        assert type(refusal(path, limits=limits)) is TooLarge
+    for limits in ({"max_samples": n_samples - 1}, {"max_inflated_bytes": n_samples * 64 * 8 - 1}):
+        assert type(refusal(path, limits=DatasetLimits(**limits))) is TooLarge
 
 
 def varint(value: int) -> bytes:

@@ -42,12 +42,8 @@ def test_a_name_more_or_less_is_refused(names, data, is_ascii) -> None:
     one = data.draw(st.sampled_from(pairs))
     other = (data.draw(st.text(min_size=1).filter(lambda name: name not in names)), 1)
     without = [pair for pair in pairs if pair != one]
-    for wrong, word in (
-        ([*pairs, one], "twice"),
-        (without, "missing"),
-        ([*pairs, other], "unknown"),
-        ([*without, other], "missing.*unknown"),
-    ):
+    cases = ([*pairs, one], "twice"), (without, "missing"), ([*pairs, other], "unknown")
+    for wrong, word in (*cases, ([*without, other], "missing.*unknown")):
         rows = [written(row, is_ascii=is_ascii) for row in (pairs, wrong)]
         with pytest.raises(InvalidInput, match=word) as refused:
             NamedRows({"x": names}).read(f"[{', '.join(rows)}]".encode(), LIMITS)

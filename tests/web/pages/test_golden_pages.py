@@ -18,12 +18,8 @@ OUTCOMES = {
     "mostly-wrong": ("by=risk&risk=10",),
     "imported": ("by=threshold&threshold=0.4",),
 }
-TABS = {
-    "measures": ("rare-errors", "imported"),
-    "samples": ("pairs", "imported"),
-    "try": ("pictures@1?row=0", "scores"),
-    "integrate": ("scores",),
-}
+TABS = {"measures": ("rare-errors", "imported"), "samples": ("pairs", "imported")}
+TABS |= {"try": ("pictures@1?row=0", "scores"), "integrate": ("scores",)}
 
 
 def of_page(name: str, tab: str) -> str:

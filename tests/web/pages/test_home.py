@@ -183,11 +183,9 @@ def test_names_are_searched_and_chosen_for_a_comparison(client, visitor) -> None
         calibrate(client, name)
     rows = rows_of(visitor, "/?q=NEEDLE")
     assert {row["data-name"] for row in rows} == {"needle_1", "needleX1"}
-    boxes = {
-        a["aria-label"]: a["value"]
-        for tag, a in elements(visitor.seen.text)
-        if tag == "input" and a.get("name") == "calibration" and a["type"] == "checkbox"
-    }
+    inputs = [a for tag, a in elements(visitor.seen.text) if tag == "input"]
+    checkboxes = [a for a in inputs if (a.get("name"), a["type"]) == ("calibration", "checkbox")]
+    boxes = {a["aria-label"]: a["value"] for a in checkboxes}
     chosen = [boxes[f"Compare {name}@1"] for name in ("needleX1", "needle_1")]
     page = visitor.open("/report?" + "&".join(f"calibration={value}" for value in chosen))
     assert "<bdi>needle_1@1</bdi> against <bdi>needleX1@1</bdi>" in page.text

@@ -136,11 +136,9 @@ def test_the_command_makes_another_measure_serve(client, report) -> None:
         page = page_of(client, name)
         [command] = re.findall(r"<pre[^>]*><code>(curl .*?)</code></pre>", page, re.DOTALL)
         words = shlex.split(html.unescape(command))
-        sent = client.post(
-            words[1],
-            content=words[words.index("-d") + 1].encode(),
-            headers=dict([words[words.index("-H") + 1].split(": ")]) | WAIT,
-        )
+        body, header = (words[words.index(option) + 1] for option in ("-d", "-H"))
+        headers = dict([header.split(": ")]) | WAIT
+        sent = client.post(words[1], content=body.encode(), headers=headers)
         assert sent.status_code == httpx.codes.CREATED, sent.text
         client.delete(f"/calibrations/{sent.json()['id']}").raise_for_status()
         before = report_of(client, name)["events"]["1"]["comparison"]

@@ -29,11 +29,8 @@ def address(calibration: str, **choice: Any) -> str:
 def save(visitor: Visitor, calibration: str, **fields: str) -> httpx.Response:
     """Send the form of the page that was opened last, as it is but for what is typed."""
     assert visitor.seen is not None
-    hidden = {
-        str(a["name"]): str(a["value"])
-        for tag, a in elements(visitor.seen.text)
-        if tag == "input" and a.get("form") == "save"
-    }
+    inputs = [a for tag, a in elements(visitor.seen.text) if tag == "input"]
+    hidden = {str(a["name"]): str(a["value"]) for a in inputs if a.get("form") == "save"}
     typed = {"form": "save", "name": "automatic", "despite": "yes"} | SIGNED | fields
     return visitor.send(address(calibration) + "s", **hidden | typed)
 
