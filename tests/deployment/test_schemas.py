@@ -10,17 +10,6 @@ from deployment_files import COMPOSE, MANIFESTS
 from jsonschema import Draft202012Validator
 
 SCHEMAS = Path(__file__).parent / "schemas"
-KUBERNETES = {
-    ("autoscaling/v2", "HorizontalPodAutoscaler"): (
-        "io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler"
-    ),
-    ("networking.k8s.io/v1", "NetworkPolicy"): "io.k8s.api.networking.v1.NetworkPolicy",
-    ("apps/v1", "Deployment"): "io.k8s.api.apps.v1.Deployment",
-    ("policy/v1", "PodDisruptionBudget"): "io.k8s.api.policy.v1.PodDisruptionBudget",
-    ("v1", "ConfigMap"): "io.k8s.api.core.v1.ConfigMap",
-    ("v1", "Secret"): "io.k8s.api.core.v1.Secret",
-    ("v1", "Service"): "io.k8s.api.core.v1.Service",
-}
 
 
 DOCUMENTS = {"docker-compose.yml": yaml.safe_load(COMPOSE), **MANIFESTS}
@@ -30,7 +19,9 @@ def violations(document: Any) -> list[str]:
     """Return what Compose or Kubernetes would refuse; what they do not know included."""
     schema = json.loads((SCHEMAS / "compose-spec.json").read_text(encoding="utf-8"))
     if "kind" in document:
-        definition = KUBERNETES[document["apiVersion"], document["kind"]]
+        group, _, version = document["apiVersion"].rpartition("/")
+        group = (group or "core").partition(".")[0]  # of networking.k8s.io the first word
+        definition = f"io.k8s.api.{group}.{version}.{document['kind']}"
         schema = json.loads((SCHEMAS / "kubernetes-1.36.json").read_text(encoding="utf-8"))
         schema = {"$ref": f"#/$defs/{definition}", "$defs": schema["$defs"]}
     found = Draft202012Validator(schema).iter_errors(document)

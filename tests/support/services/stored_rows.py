@@ -195,6 +195,13 @@ class Jobs:
     def stored(self, row_id: uuid.UUID) -> Any:
         return stored(self.database, row_id, self.table)
 
+    def calibration_id(self, row: Job) -> uuid.UUID:
+        return row.calibration_id if isinstance(row, models.Evaluation) else row.id
+
+    def first_claim(self, row: Job) -> ClaimedJob:
+        evaluation_id = row.id if isinstance(row, models.Evaluation) else None
+        return ClaimedJob(self.calibration_id(row), row.tenant_id, 1, evaluation_id=evaluation_id)
+
 
 class CalibrationJobs(Jobs):
     kind = "calibration"
@@ -206,12 +213,6 @@ class CalibrationJobs(Jobs):
 
     def request_cancel(self, row: models.Calibration) -> None:
         InTransactions(self.database, CalibrationRepository).request_cancel(row.id)
-
-    def first_claim(self, row: models.Calibration) -> ClaimedJob:
-        return ClaimedJob(row.id, row.tenant_id, attempt=1)
-
-    def calibration_id(self, row: models.Calibration) -> uuid.UUID:
-        return row.id
 
 
 class EvaluationJobs(Jobs):
@@ -232,12 +233,6 @@ class EvaluationJobs(Jobs):
     def request_cancel(self, row: models.Evaluation) -> None:
         repository = InTransactions(self.database, EvaluationRepository)
         repository.request_cancel(row.calibration_id, row.name)
-
-    def first_claim(self, row: models.Evaluation) -> ClaimedJob:
-        return ClaimedJob(row.calibration_id, row.tenant_id, attempt=1, evaluation_id=row.id)
-
-    def calibration_id(self, row: models.Evaluation) -> uuid.UUID:
-        return row.calibration_id
 
 
 WAITING = """
