@@ -9,7 +9,7 @@ from typing import Any
 import models
 from howsure.statistics.effective import TooFewEffectiveSamples
 from howsure.statistics.error_samples import choose_rows_to_keep, mislabelled_candidates
-from howsure.statistics.fit.calibration import fit_calibration
+from howsure.statistics.fit.calibration import MissingColumn, fit_calibration
 from howsure.statistics.fit.result import BaselineFit, EventFit, Fit, MeasureFit
 from howsure.statistics.measures import LEARNED
 from howsure.statistics.plain import to_plain
@@ -17,7 +17,7 @@ from howsure.statistics.records.order import moved_to_canonical_order
 from howsure.statistics.records.records import Records
 from service.calibrations.config import CalibrationConfig
 from service.calibrations.findings import check_strict, findings_of_records
-from service.errors import InvalidDataset
+from service.errors import InvalidConfig, InvalidDataset
 from service.jobs.progress import Progress
 from service.jobs.queue import ClaimedJob, JobQueue
 from service.jobs.record_set import (
@@ -171,7 +171,7 @@ def run_calibration(
     check_strict(findings, asked.strict)
     options = asked.fit_options(tuple(config["top_k"]))
     progress.report("fit", 0, len(options.top_k) * len(options.measures), now=True)
-    with moved_to_canonical_order(records), _refuse_design():
+    with moved_to_canonical_order(records), _refuse_set():
         fit = fit_calibration(
             records,
             options=options,
@@ -199,12 +199,14 @@ def run_calibration(
 
 
 @contextmanager
-def _refuse_design() -> Iterator[None]:
-    """Turn the refusal of weights or groups into a violation of the set."""
+def _refuse_set() -> Iterator[None]:
+    """Turn the refusal of weights or groups, or of older records, into a violation."""
     try:
         yield
     except TooFewEffectiveSamples as error:
         raise InvalidDataset.at("calibration", str(error)) from error
+    except MissingColumn as error:
+        raise InvalidConfig.at("config.measures", f"{error}; calibrate anew") from error
 
 
 def _ran_on(workspace: Workspace, row: models.Calibration, providers: list[str]) -> dict[str, Any]:

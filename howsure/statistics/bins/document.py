@@ -173,4 +173,4 @@ def _broken_mean(means: Column) -> BrokenRule | None:
 
 def _shown(values: Column, place: int) -> str:
     value = float(values[place])
-    return "None" if np.isnan(value) else repr(value)
+    return "null" if np.isnan(value) else repr(value)

@@ -43,6 +43,10 @@ __all__ = ["BaselineFit", "EventFit", "Fit", "FitOptions", "MeasureFit", "fit_ca
 Progress = Callable[[int, int], None]
 
 
+class MissingColumn(ValueError):
+    """A set lacks a measure: that of a refit may have been recorded before there was one."""
+
+
 def fit_calibration(
     records: Records,
     *,
@@ -71,7 +75,9 @@ def fit_calibration(
     Raises
     ------
     ValueError
-        If there is no sample, or a set lacks a column.
+        If there is no sample.
+    MissingColumn
+        If a set lacks a column.
     """
     _check_columns(records, "records", options)
     if records.n_samples == 0:
@@ -241,7 +247,7 @@ def _check_columns(records: Records, name: str, options: FitOptions) -> None:
     for k in options.top_k:
         for measure in (*needed, "neg_log_topk_mass"):
             if column(measure, k) not in records.uncertainty:
-                raise ValueError(
+                raise MissingColumn(
                     f"{name} must hold {column(measure, k)}, not only "
                     f"{', '.join(records.uncertainty) or 'no measure at all'}"
                 )

@@ -80,8 +80,8 @@ class MeasureFit(ScoredTable):
     measure, column : str
         The measure, and the column of the records that holds it for this event.
     ece_band, evaluation_ece_band : ConsistencyBand, optional
-        The cross-validated ``ece``, and that of the evaluation set, with their distribution for a
-        perfectly calibrated table; None if the score is undefined.
+        The cross-validated ``ece_15``, and that of the evaluation set, with their distribution for
+        a perfectly calibrated table; None if the score is undefined.
     coarse : CoarseTable
     ood_thresholds : dict of float to float
         By level: the uncertainty that this share of the calibration set does not exceed.
