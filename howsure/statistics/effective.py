@@ -17,6 +17,7 @@ Tests and intervals take ``(z / t_{G-1})^2`` times ``n_eff``, because few groups
 (Korn & Graubard 1998).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -55,10 +56,10 @@ class EffectiveShare:
 
     def in_tail(self, tail: float) -> float:
         """Return the samples for a test at level ``tail``, or an interval with such tails."""
-        return self.n_effective * float(tail_factor(np.array([self.n_groups]), tail)[0])
+        return self.n_effective * float(tail_factor(np.array([float(self.n_groups)]), tail)[0])
 
 
-def tail_factor(n_groups: Counts, tail: float) -> Floats:
+def tail_factor(n_groups: Floats, tail: float) -> Floats:
     """Return how much fewer samples count for tests at level ``tail``, as groups are few."""
     quantiles = stdtrit(np.maximum(n_groups - 1.0, 1.0), 1.0 - tail)
     return np.asarray(np.square(ndtri(1.0 - tail) / quantiles))
@@ -72,27 +73,25 @@ class EffectiveSums:
 
     Attributes
     ----------
-    counts, events : ndarray of int64
-        Samples, and events among them.
-    weights, event_weights : ndarray of float64
-        Their weight.
+    counts, events, weights, event_weights : ndarray of float64
+        Samples, and events among them; their weights.
     squares, event_squares : ndarray of float64
         The same sums of squared weights.
-    groups, with_event, with_other : ndarray
+    groups, with_event, with_other : ndarray of float64
         Number of groups, of those with an event, and of those with another sample.
     group_sizes, group_events, group_weights : ndarray of float64
         Sums of ``m_g^2``, of ``e_g^2 / m_g`` and of ``w_g^2``.
     """
 
-    counts: Counts
-    events: Counts
+    counts: Floats
+    events: Floats
     weights: Floats
     event_weights: Floats
     squares: Floats
     event_squares: Floats
-    groups: Counts
-    with_event: Counts | Floats
-    with_other: Counts | Floats
+    groups: Floats
+    with_event: Floats
+    with_other: Floats
     group_sizes: Floats
     group_events: Floats
     group_weights: Floats
@@ -128,12 +127,7 @@ class EffectiveSums:
 
 
 def _correlation(
-    n: Counts,
-    groups: Counts,
-    total: Counts | Floats,
-    squares: Counts | Floats,
-    between: Floats,
-    sizes: Floats,
+    n: Floats, groups: Floats, total: Floats, squares: Floats, between: Floats, sizes: Floats
 ) -> Rates:
     """Return the intra-class correlation of values by analysis of variance, from 0 to 1.
 
@@ -142,11 +136,9 @@ def _correlation(
 
     Parameters
     ----------
-    n, groups : ndarray of int64
-        Samples and their groups, at least one.
-    total, squares, between, sizes : ndarray of float64
-        Sums of the values, of their squares, of the squared sum of each group by its size, and of
-        the squared sizes of groups.
+    n, groups, total, squares, between, sizes : ndarray of float64
+        Samples and their groups, at least one, and sums of the values, of their squares, of the
+        squared sum of each group by its size, and of the squared sizes of groups.
     """
     mean_square = (between - np.square(total) / n) / np.maximum(groups - 1, 1)
     within = (squares - between) / np.maximum(n - groups, 1)
@@ -168,33 +160,8 @@ def sums_by_set(sets: BinIndex, events: Hits, n_sets: int, design: SampleDesign)
     n_sets : int
     design : SampleDesign
     """
-    weights, groups = design.weights(events.size), design.groups(events.size)
-    n_groups = int(groups.max(initial=-1)) + 1
-    # A cell is the part of a group in one set.
-    cells, cell_of = np.unique(sets * n_groups + groups, return_inverse=True)
-    set_of_cell = cells // max(n_groups, 1)
-    sizes, wrong = np.bincount(cell_of), np.bincount(cell_of, events)
-
-    def of_sets(values: Floats | Hits) -> Floats:
-        return np.asarray(np.bincount(sets, values, n_sets), dtype=np.float64)
-
-    def of_cells(values: Floats | Hits) -> Floats:
-        return np.asarray(np.bincount(set_of_cell, values, n_sets), dtype=np.float64)
-
-    return EffectiveSums(
-        counts=np.bincount(sets, minlength=n_sets),
-        events=np.bincount(sets[events], minlength=n_sets),
-        weights=of_sets(weights),
-        event_weights=of_sets(weights * events),
-        squares=of_sets(np.square(weights)),
-        event_squares=of_sets(np.square(weights) * events),
-        groups=np.bincount(set_of_cell, minlength=n_sets),
-        with_event=of_cells(wrong > 0.0),
-        with_other=of_cells(wrong < sizes),
-        group_sizes=of_cells(np.square(sizes)),
-        group_events=of_cells(np.square(wrong) / sizes),
-        group_weights=of_cells(np.square(np.bincount(cell_of, weights))),
-    )
+    parts = _parts(events, design, sets)
+    return EffectiveSums(*(np.bincount(sets, part, n_sets).astype(np.float64) for part in parts))
 
 
 def sums_of_first(events: Hits, design: SampleDesign) -> EffectiveSums:
@@ -206,33 +173,31 @@ def sums_of_first(events: Hits, design: SampleDesign) -> EffectiveSums:
         At least one.
     design : SampleDesign
     """
+    return EffectiveSums(*(np.cumsum(part, dtype=np.float64) for part in _parts(events, design)))
+
+
+def _parts(events: Hits, design: SampleDesign, sets: BinIndex | int = 0) -> Iterator[Floats | Hits]:
+    """Yield what each sample adds to each of the sums, after the earlier ones of its set."""
     weights, groups = design.weights(events.size), design.groups(events.size)
-    order = np.argsort(groups, kind="stable")
-    first = np.searchsorted(groups[order], groups[order])
+    cells = sets * (groups.max() + 1) + groups  # the part of each group in each set
+    order = np.argsort(cells, kind="stable")
+    first = np.searchsorted(cells[order], cells[order])
 
     def earlier(values: Floats | Hits) -> Floats:
-        """Return the sum over the samples of the same group before each sample."""
+        """Return the sum over the samples of the same cell before each sample."""
         before = np.concatenate([[0.0], np.cumsum(values[order])])[:-1]
         sums = np.empty(len(order))
         sums[order] = before - before[first]
         return sums
 
-    size, wrong, weight = earlier(np.ones(len(order))), earlier(events), earlier(weights)
-    group_events = np.square(wrong + events) / (size + 1.0) - np.square(wrong) / np.maximum(size, 1)
-    return EffectiveSums(
-        counts=np.arange(1, events.size + 1),
-        events=np.cumsum(events),
-        weights=np.cumsum(weights),
-        event_weights=np.cumsum(weights * events),
-        squares=np.cumsum(np.square(weights)),
-        event_squares=np.cumsum(np.square(weights) * events),
-        groups=np.cumsum(size == 0.0),
-        with_event=np.cumsum(events & (wrong == 0.0)),
-        with_other=np.cumsum(~events & (wrong == size)),
-        group_sizes=np.cumsum(2.0 * size + 1.0),
-        group_events=np.cumsum(group_events),
-        group_weights=np.cumsum(weights * (2.0 * weight + weights)),
-    )
+    ones = np.ones(events.size)
+    size, n_events, weight = earlier(ones), earlier(events), earlier(weights)
+    yield from (ones, events, weights, weights * events)
+    yield from (np.square(weights), np.square(weights) * events)
+    yield from (size == 0.0, events & (n_events == 0.0), ~events & (n_events == size))
+    yield 2.0 * size + 1.0
+    yield np.square(n_events + events) / (size + 1.0) - np.square(n_events) / np.maximum(size, 1.0)
+    yield weights * (2.0 * weight + weights)
 
 
 def effective_share(events: Hits, design: SampleDesign) -> EffectiveShare | None:

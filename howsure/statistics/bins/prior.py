@@ -103,30 +103,14 @@ def fit_prior(
     ValueError
         If ``strength`` is not positive.
     """
-    n_hits = np.count_nonzero(hits)
-    if effective is None:
-        accuracy = float(prior_accuracy(np.asarray(n_hits), hits.size))
-        return BetaPrior(accuracy, strength, degenerate=n_hits in (0, hits.size))
-    accuracy = float(effective.shares @ effective.hit_rates)
+    accuracy, size = float(np.mean(hits)), float(hits.size)
+    if effective is not None:
+        accuracy, size = float(effective.shares @ effective.hit_rates), effective.size
     # Weights may leave a share of misses that rounds to nothing.
     is_degenerate = min(accuracy, 1.0 - accuracy) < LEAST_SHARE
     if is_degenerate:
-        accuracy = (round(accuracy) * effective.size + 0.5) / (effective.size + 1.0)
+        accuracy = (round(accuracy) * size + 0.5) / (size + 1.0)
     return BetaPrior(accuracy, strength, degenerate=is_degenerate)
-
-
-def prior_accuracy(n_hits: Counts, n_samples: int) -> Rates:
-    """Return ``k / n``, or ``(k + 1/2) / (n + 1)`` where the event always or never happens.
-
-    Parameters
-    ----------
-    n_hits : ndarray of int64
-        Of any shape, which the result has as well.
-    n_samples : int
-        At least 1.
-    """
-    is_certain = (n_hits == 0) | (n_hits == n_samples)
-    return np.where(is_certain, (n_hits + 0.5) / (n_samples + 1.0), n_hits / n_samples)
 
 
 def prior_mean(n_hits: Counts, n_samples: int) -> Rates:

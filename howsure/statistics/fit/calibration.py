@@ -8,6 +8,7 @@ import numpy as np
 
 from howsure.statistics.accepted import count_accepted
 from howsure.statistics.bins.edges import edges_cut_ties
+from howsure.statistics.bins.fit import fit_bin_table
 from howsure.statistics.bins.guarantee import Guarantee, guarantee
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.coarse import fit_coarse_table
@@ -20,7 +21,6 @@ from howsure.statistics.fit.cross_validation import (
     ScoredTable,
     by_column,
     fit_scored_table,
-    fit_table,
     predict_with_table,
 )
 from howsure.statistics.fit.event_samples import ALL, EventInput, EventSamples, Rows
@@ -180,7 +180,9 @@ def _guarantee(event: EventInput, found: ScoredTable, measure: str) -> Guarantee
     if table.monotone:
         plain = replace(options, lookup="step", monotone=False)
         samples = event.samples
-        table = fit_table(uncertainty, samples.hits, "", n_bins, plain, samples.design, least=0.0)
+        table = fit_bin_table(
+            uncertainty, samples.hits, n_bins=n_bins, design=samples.design, **plain.of_table
+        )
     measure_fixed = event.samples.k in options.serve or len(options.measures) == 1
     tried = sum(candidate.n_bins for candidate in found.candidates)
     return guarantee(
@@ -301,13 +303,13 @@ def _reliability(event: EventInput, served: MeasureFit) -> Reliability | None:
     if not judging.any():
         return None
     uncertainty = samples.records.uncertainty[served.column]
-    table = fit_table(
+    table = fit_bin_table(
         uncertainty[~judging],
         samples.hits[~judging],
-        served.measure,
-        served.table.requested_bins,
-        event.options,
-        samples.design.take(~judging),
+        n_bins=served.table.requested_bins,
+        measure=served.measure,
+        design=samples.design.take(~judging),
         least=float(uncertainty.min()),
+        **event.options.of_table,
     )
     return judge(table, samples, np.flatnonzero(judging), "half")

@@ -187,8 +187,14 @@ def fit_scored_table(
     design, least = event.samples.design.take(order), float(uncertainty[0])
 
     def table_of(n_bins: int, options: FitOptions, rows: Rows = ALL) -> BinTable:
-        return fit_table(
-            uncertainty[rows], hits[rows], measure, n_bins, options, design.take(rows), least=least
+        return fit_bin_table(
+            uncertainty[rows],
+            hits[rows],
+            n_bins=n_bins,
+            measure=measure,
+            design=design.take(rows),
+            least=least,
+            **options.of_table,
         )
 
     def judge(table: BinTable, rows: Rows = ALL) -> Predictions:
@@ -232,31 +238,6 @@ def fit_scored_table(
 def by_column(name: str) -> Ranking:
     """Rank samples by a column of their records."""
     return lambda records: records.uncertainty[name]
-
-
-def fit_table(
-    uncertainty: Uncertainty,
-    hits: Hits,
-    measure: str,
-    n_bins: int,
-    options: FitOptions,
-    design: SampleDesign,
-    *,
-    least: float,
-) -> BinTable:
-    """Fit a bin table of ``n_bins`` with the given options; ``least`` is that of the whole set."""
-    return fit_bin_table(
-        uncertainty,
-        hits,
-        n_bins=n_bins,
-        prior_strength=options.prior_strength,
-        interval=options.interval,
-        lookup=options.lookup,
-        monotone=options.monotone,
-        measure=measure,
-        design=design,
-        least=least,
-    )
 
 
 def predict_with_table(

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -66,6 +66,12 @@ class FitOptions:
     targets: tuple[float, ...] = (0.99, 0.95)
     selective: tuple[SelectiveTarget, ...] = DEFAULT_TARGETS
     ood_level: float = 0.99
+
+    @property
+    def of_table(self) -> dict[str, Any]:
+        """The options of a bin table."""
+        names = ("prior_strength", "interval", "lookup", "monotone")
+        return {name: getattr(self, name) for name in names}
 
     def __post_init__(self) -> None:
         self._check_events()

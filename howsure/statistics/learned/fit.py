@@ -144,18 +144,21 @@ def _chosen_effect(
     for scale in CLASS_SCALES:
         for slope in slopes:
             pair = (scale, scale * slope)
-            found = fit_class_effect(
-                classes,
-                problem.design[:, 1],
-                log_odds,
-                problem.hits,
-                problem.counts,
-                n_classes=n_classes,
-                scales=pair,
-            )
+            found = _class_effect(problem, classes, log_odds, n_classes, pair)
             if best is None or found.evidence > best[1].evidence:
                 best = (pair, found)
     return best if best is not None and best[1].evidence - without >= LEAST_GAIN else None
+
+
+def _class_effect(
+    problem: Problem,
+    classes: NDArray[np.int32],
+    log_odds: Floats,
+    n_classes: int,
+    scales: tuple[float, float],
+) -> ClassEffect:
+    z, hits, counts = problem.design[:, 1], problem.hits, problem.counts
+    return fit_class_effect(classes, z, log_odds, hits, counts, n_classes=n_classes, scales=scales)
 
 
 def _fitted(samples: EventSamples, scale: Scale, n_classes: int) -> tuple[LearnedModel, Floats]:
@@ -167,15 +170,7 @@ def _fitted(samples: EventSamples, scale: Scale, n_classes: int) -> tuple[Learne
     for place, (classes, scales) in enumerate(zip(problem.classes, scale.effects, strict=True)):
         if scales is not None:
             log_odds = problem.offset + problem.design @ weights + total
-            found = fit_class_effect(
-                classes,
-                z,
-                log_odds,
-                problem.hits,
-                problem.counts,
-                n_classes=n_classes,
-                scales=scales,
-            )
+            found = _class_effect(problem, classes, log_odds, n_classes, scales)
             effects[place] = found
             total = total + found.log_odds(classes, z)
     if total.any():
