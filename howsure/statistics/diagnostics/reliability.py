@@ -9,13 +9,15 @@ from howsure.statistics.arrays import BinIndex, Classes, Hits, Rates
 from howsure.statistics.bins.design import SampleDesign
 from howsure.statistics.bins.intervals import clopper_pearson
 from howsure.statistics.effective import sums_by_set, tail_factor
-from howsure.statistics.scores import Predictions
+from howsure.statistics.scores import SCORES, Predictions
 from howsure.statistics.scores.binned_error import equal_range_bins
 
 HeldOut: TypeAlias = Literal["evaluation", "half"]
 
 N_RANGES = 15
 MOST_CLASSES = 1000
+TWO = 2  # classes
+CLASS_SCORES = ("brier", "nll", "ece_15", "ece_equal_mass", "auroc", "aupr")
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,24 @@ class ReliabilityRow:
 
 
 @dataclass(frozen=True)
+class ClassReliability:
+    """The probability of class 1 of two, whichever is predicted, against how often it is right.
+
+    Attributes
+    ----------
+    before, after : tuple of ReliabilityRow
+        The model's own probability and the served one, in groups of about as many samples each;
+        hits are samples of class 1.
+    scores : dict of str to dict of str to float or None
+        By ``before`` and ``after``. For `aupr`, class 1 is the positive class.
+    """
+
+    before: tuple[ReliabilityRow, ...]
+    after: tuple[ReliabilityRow, ...]
+    scores: dict[str, dict[str, float | None]]
+
+
+@dataclass(frozen=True)
 class Reliability:
     """Probabilities against hit rates on samples that were not used in the fit.
 
@@ -67,7 +87,9 @@ class Reliability:
         Served probabilities by bin.
     classes : tuple of ReliabilityRow
         Served probabilities by predicted class, in descending order of `ReliabilityRow.excess`. At
-        most 1,000.
+        most 1,000; none of pairs.
+    class_1 : ClassReliability or None
+        Of two classes.
     """
 
     held_out: HeldOut
@@ -76,6 +98,7 @@ class Reliability:
     before: tuple[ReliabilityRow, ...]
     after: tuple[ReliabilityRow, ...]
     classes: tuple[ReliabilityRow, ...]
+    class_1: ClassReliability | None = None
 
 
 def reliability(
@@ -83,6 +106,7 @@ def reliability(
     *,
     raw: Rates,
     predicted: Classes,
+    n_classes: int,
     held_out: HeldOut,
     level: float,
 ) -> Reliability:
@@ -95,7 +119,9 @@ def reliability(
     raw : ndarray of float64, shape (n_samples,)
         The model's own mass of the top classes.
     predicted : ndarray of int64, shape (n_samples,)
-        The top class of each sample.
+        The predicted class of each sample.
+    n_classes : int
+        Classes that were recorded: 1 of pairs.
     held_out : {"evaluation", "half"}
         Origin of the samples.
     level : float
@@ -105,7 +131,7 @@ def reliability(
     def rows(parts: BinIndex | Classes, probability: Rates) -> tuple[ReliabilityRow, ...]:
         return _rows(parts, probability, judged.hits, level, judged.design)
 
-    by_class = rows(predicted, judged.probability)
+    by_class = rows(predicted, judged.probability) if n_classes > 1 else ()
     return Reliability(
         held_out=held_out,
         n_samples=judged.n_samples,
@@ -113,7 +139,29 @@ def reliability(
         before=rows(equal_range_bins(raw, N_RANGES), raw),
         after=rows(np.asarray(judged.bins, dtype=np.int64), judged.probability),
         classes=tuple(sorted(by_class, key=lambda row: -row.excess)[:MOST_CLASSES]),
+        class_1=_of_class_1(judged, raw, predicted == 1, level) if n_classes == TWO else None,
     )
+
+
+def _of_class_1(judged: Predictions, raw: Rates, is_1: Hits, level: float) -> ClassReliability:
+    """Compare P(class 1) with how often the label is 1; ``is_1`` tells where it is predicted."""
+    labels = judged.hits == is_1
+    rows, scores = {}, {}
+    for side, probability in (("before", raw), ("after", judged.probability)):
+        p = np.where(is_1, probability, 1.0 - probability)
+        cuts = np.unique(np.quantile(p, np.arange(1, N_RANGES) / N_RANGES))
+        parts = np.searchsorted(cuts, p).astype(np.int64)
+        rows[side] = _rows(parts, p, labels, level, judged.design)
+        # The event that class 0 is right: its errors, class 1, are the positives.
+        of_0 = Predictions(
+            uncertainty=p,
+            hits=~labels,
+            probability=1.0 - p,
+            log_floor=0.5 / judged.n_samples,
+            design=judged.design,
+        )
+        scores[side] = {name: SCORES[name].compute(of_0) for name in CLASS_SCORES}
+    return ClassReliability(rows["before"], rows["after"], scores)
 
 
 def _rows(

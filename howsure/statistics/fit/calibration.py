@@ -288,14 +288,14 @@ def _reliability(event: EventInput, served: MeasureFit) -> Reliability | None:
 
     def judge(table: BinTable, samples: EventSamples, rows: Rows, held_out: HeldOut) -> Reliability:
         uncertainty = samples.records.uncertainty[served.column][rows]
-        found = reliability(
+        return reliability(
             predict_with_table(table, uncertainty, samples.hits[rows], samples.design.take(rows)),
             raw=samples.records.raw_probability(samples.k)[rows],
             predicted=samples.records.top_classes[rows, 0].astype(np.int64),
+            n_classes=samples.records.top_classes.shape[1],
             held_out=held_out,
             level=event.options.interval.level,
         )
-        return found if samples.records.has_classes else replace(found, classes=())
 
     if event.evaluation is not None:
         return judge(served.table, event.evaluation, ALL, "evaluation")

@@ -1,5 +1,6 @@
 """Charts of calibration: reliability diagrams, by class as well, and the error before and after."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from howsure.statistics.fit.verdict import ERROR
@@ -17,19 +18,24 @@ from service.reports.located import Located
 from service.reports.verdict import is_chance
 
 RELIABILITY = "reliability"
+CLASS_1 = "class-1"
 SETS = {
     "evaluation": "samples of the evaluation set",
     "half": "samples, one half of the calibration set; the other half was used for fitting",
 }
-GROUP_COLUMNS = (
-    Column("stated probability", text.percent),
-    Column("share that was correct", text.percent),
-    Column("from", text.percent),
-    Column("to", text.percent),
-    Column("correct", text.count),
-    Column("samples", text.count),
-)
-RELIABILITY_COLUMNS = (Column("", str), *GROUP_COLUMNS)
+
+
+def _columns(first: str, correct: str = "correct") -> tuple[Column, ...]:
+    """Return the columns of groups; those of the outcome are called so."""
+    return (
+        Column(first, str),
+        Column("stated probability", text.percent),
+        Column(f"share that was {correct}", text.percent),
+        Column("from", text.percent),
+        Column("to", text.percent),
+        Column(correct, text.count),
+        Column("samples", text.count),
+    )
 
 
 def _group_cells(group: Located) -> list[Located]:
@@ -38,15 +44,35 @@ def _group_cells(group: Located) -> list[Located]:
 
 
 def reliability_figures(report: Report) -> list[Figure]:
-    """Return one figure per event that was judged on held-out samples."""
-    return [
-        _reliability_figure(k, event, table["reliability"], at["reliability"])
-        for k, event, table, at in served_events(report)
-        if table.get("reliability")
-    ]
+    """Return one figure per event that was judged on held-out samples, and one of class 1."""
+    classes = report["provenance"]["config"].get("classes") or []
+    figures = []
+    for k, event, table, at in served_events(report):
+        if table.get("reliability"):
+            found, shown = table["reliability"], at["reliability"]
+            title, columns = _reliability_title(k, event), _columns("")
+            figures.append(_reliability_figure(k, title, columns, found, found, shown))
+            # Calibrations of earlier versions have none.
+            if found.get("class_1"):
+                own, columns = found["class_1"], _columns("", "class 1")
+                title = _class_1_title(own["scores"], _class_name(1, classes))
+                figures.append(
+                    _reliability_figure(CLASS_1, title, columns, found, own, shown["class_1"])
+                )
+    return figures
 
 
-def _reliability_figure(k: str, event: Row, found: Row, shown: Located) -> Figure:
+def _class_1_title(scores: Row, name: str) -> str:
+    off = {side: found["ece_equal_mass"] for side, found in scores.items()}
+    return (
+        f"P(class 1), “{name}”: off by {text.percent(off['before'])} on average before calibration "
+        f"and {text.percent(off['after'])} after"
+    )
+
+
+def _reliability_figure(
+    key: str, title: str, columns: Sequence[Column], about: Row, found: Row, shown: Located
+) -> Figure:
     drawn = [
         (side, row, shown[side][at])
         for side in ("before", "after")
@@ -56,15 +82,23 @@ def _reliability_figure(k: str, event: Row, found: Row, shown: Located) -> Figur
     rows = [{**row, "_side": side} for side, row, _ in drawn]
     return Figure(
         chart=RELIABILITY,
-        key=k,
-        title=_reliability_title(k, event),
-        note=f"{text.count(found['n_samples'])} {SETS[found['held_out']]}. On the dashed line the "
-        "stated probability is the share that was correct. Lines are "
-        f"{text.asked(found['level'])} intervals; larger points stand for more samples.",
+        key=key,
+        title=title,
+        note=f"{text.count(about['n_samples'])} {SETS[about['held_out']]}. On the dashed line the "
+        f"stated probability is the {columns[2].heading}. Lines are "
+        f"{text.asked(about['level'])} intervals; larger points stand for more samples."
+        f"{_scores_after(found)}",
         data={"rows": rows},
-        table=Table(RELIABILITY_COLUMNS, [[side, *_group_cells(at)] for side, _, at in drawn]),
-        parameters={"least": _least(rows)},
+        table=Table(columns, [[side, *_group_cells(at)] for side, _, at in drawn]),
+        parameters={"least": _least(rows), "most": _most(rows)},
     )
+
+
+def _scores_after(found: Row) -> str:
+    """Return scores after calibration, of class 1 alone; those of events are elsewhere."""
+    scores = found.get("scores", {}).get("after", {})
+    named = {"Brier score": scores.get("brier"), "AUROC": scores.get("auroc")}
+    return "".join(f" {name} {value:.3f}." for name, value in named.items() if value is not None)
 
 
 def _reliability_title(k: str, event: Row) -> str:
@@ -82,6 +116,12 @@ def _least(rows: list[dict[str, Any]]) -> float:
     """Return where the axes begin: a tenth that leaves every point and interval inside."""
     lowest = min((min(row["said"], row["lower"]) for row in rows), default=0.0)
     return min(int(10 * lowest) / 10, 0.9)
+
+
+def _most(rows: list[dict[str, Any]]) -> float:
+    """Return where the axes end: at a tenth, likewise."""
+    highest = max((max(row["said"], row["upper"]) for row in rows), default=1.0)
+    return min(int(10 * highest + 1) / 10, 1.0)
 
 
 CONFIDENCE = "confidence"
@@ -131,7 +171,6 @@ def _confidence_figure(k: str, found: Row, shown: Located) -> Figure:
 
 CLASSES = "classes"
 MAX_CLASSES = 10
-CLASSES_COLUMNS = (Column("predicted class", str), *GROUP_COLUMNS)
 
 
 def class_figures(report: Report) -> list[Figure]:
@@ -161,7 +200,7 @@ def _class_figure(k: str, found: Row, shown: Located, classes: list[str]) -> Fig
         f"{SETS[found['held_out']]}. Upright ticks: mean stated probability.",
         data={"rows": [{**row, "_label": _class_label(row)} for row in rows]},
         table=Table(
-            CLASSES_COLUMNS,
+            _columns("predicted class"),
             [[row["_class"], *_group_cells(shown[row["_place"]])] for row in rows],
         ),
     )

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
-from sample_strategies import fit_of, simulated_records
+from sample_strategies import calibrated, fit_of, records_of, simulated_records
+from scipy.special import expit
+from sklearn.metrics import average_precision_score, brier_score_loss, log_loss, roc_auc_score
 
 N_CLASSES = 6
 
@@ -46,6 +48,32 @@ def test_a_half_that_fitted_nothing_judges_where_no_set_was_sent():
     # The table's own samples would come true to the last one.
     assert 0.002 < excess(found.after) < excess(found.before)
     assert served_of(drawn(1, seed=3)).reliability is None
+
+
+@pytest.mark.parametrize("threshold", [None, 0.2])
+def test_the_probability_of_class_1_is_judged_whichever_class_is_predicted(threshold):
+    logits, labels = calibrated(6000, n_classes=2, seed=6)
+    logits, half = 2.5 * logits, slice(3000, None)
+    known, new = (
+        records_of(logits[rows], labels[rows], threshold=threshold) for rows in (slice(3000), half)
+    )
+    found = served_of(known, evaluation=new).reliability.class_1
+    labels, p = labels[half], expit(logits[half, 1] - logits[half, 0])
+    clipped = np.clip(p, 1 / 6000, 1 - 1 / 6000)
+    assert {**found.scores["before"], "ece_15": 0, "ece_equal_mass": 0} == pytest.approx({
+        "brier": brier_score_loss(labels, p), "nll": log_loss(labels, clipped),
+        "ece_15": 0, "ece_equal_mass": 0,
+        "auroc": roc_auc_score(labels, p), "aupr": average_precision_score(labels, p),
+    })  # fmt: skip
+    assert found.scores["after"].keys() == found.scores["before"].keys()
+    for name in ("brier", "nll", "ece_15", "ece_equal_mass"):
+        assert found.scores["after"][name] < found.scores["before"][name]
+    for rows in (found.before, found.after):
+        assert sum(row.hits for row in rows) == labels.sum()
+    assert max(row.count for row in found.before) < 250
+    means = [row.said * row.count for row in found.before]
+    assert sum(means) == pytest.approx(p.sum())
+    assert excess(found.after) < 0.05 < excess(found.before)
 
 
 def test_one_measure_alone_is_shown_and_the_others_differ_from_it():
