@@ -24,7 +24,6 @@ from service.http.services import Services
 from service.http.uploads import UploadLimits
 from service.http.worker_threads import Lane, Lanes
 from service.metrics.metrics import Metrics
-from service.predictions.oip_statistics import Statistics
 from service.predictions.prediction_app import PredictionApp
 from service.predictions.service import PredictionService
 from service.reports.charts.drawing import Renderer
@@ -165,7 +164,6 @@ def _services(
         authenticator=authenticator,
         predictions=predictions,
         models=_models(settings, workspace),
-        oip_statistics=Statistics(),
         lanes=_lanes(workspace.metrics),
         job_watch=JobWatch(
             partial(look_at, workspace.database),
@@ -223,9 +221,7 @@ def _open_predictions(services: Services, workspace: Workspace) -> PredictionSer
     metrics.runs.watch(lambda: workspace.runners.count_loaded() + models.count_loaded())
     metrics.lanes.watch("upload", lanes.upload)
     metrics.lanes.watch("predict", lanes.sets, models)
-    predicting = PredictionService(
-        workspace, models, statistics=services.oip_statistics, in_thread=lanes.sets.run
-    )
+    predicting = PredictionService(workspace, models, in_thread=lanes.sets.run)
     services.predictions.open(predicting, services.authenticator)
     return predicting
 

@@ -13,7 +13,6 @@ from service.access.authenticator import Authenticator
 from service.http.job_events import JobWatch
 from service.http.uploads import UploadLimits
 from service.http.worker_threads import Lanes
-from service.predictions.oip_statistics import Statistics
 from service.predictions.prediction_app import PredictionApp
 from service.reports.charts.drawing import Renderer
 from service.runner.served_models import ServedModels
@@ -31,7 +30,6 @@ class Services:
     authenticator: Authenticator
     predictions: PredictionApp
     models: ServedModels
-    oip_statistics: Statistics
     lanes: Lanes
     job_watch: JobWatch
     charts: Renderer

@@ -16,7 +16,6 @@ from service.errors import InferenceFailed, ServiceError
 from service.metrics.answers import AnswerCounts
 from service.predictions.json_answers import JsonAnswers
 from service.predictions.lookup import PredictionBatch, answers_of
-from service.predictions.oip_statistics import Statistics
 from service.predictions.prediction_request import AnswerForm, PredictionAnswer, PredictionRequest
 from service.predictions.served_calibration import ServedCalibration
 from service.predictions.tensor_answers import (
@@ -111,7 +110,6 @@ class AnswerWriter:
     """
 
     counts: AnswerCounts
-    statistics: Statistics
     _: KW_ONLY
     fail: Callable[[PredictionRequest, Exception], None]
 
@@ -202,8 +200,6 @@ class AnswerWriter:
         return written
 
     def _tell(self, answers: Sequence[Answer], written: Written) -> None:
-        now = self._loop.time()
-        requests, rows, waited, ran = 0, 0, 0.0, 0.0
         for answer, found in zip(answers, written, strict=True):
             request: PredictionRequest = answer.request
             if request.is_settled:
@@ -212,14 +208,6 @@ class AnswerWriter:
                 self.fail(request, found)
                 continue
             request.answer(found)
-            if request.options.form == "oip":
-                requests += 1
-                rows += answer.stop - answer.start
-                waited += request.began - request.arrived
-                ran += now - request.began
-        if requests:
-            ref = answers[0].request.served.ref
-            self.statistics.succeeded(ref, requests=requests, rows=rows, waited=waited, ran=ran)
 
     def _fail_all(self, answers: Sequence[Answer], error: Exception) -> None:
         for answer in answers:

@@ -19,7 +19,6 @@ from service.predictions.oip_models import (
     model_config,
     model_metadata,
     ready_model,
-    ready_models,
     reference_of,
     repository_index,
 )
@@ -32,7 +31,6 @@ from service.predictions.oip_schemas import (
     OipModel,
     OipReadiness,
     OipServer,
-    OipStatistics,
 )
 from service.predictions.over_asgi import answer_prediction
 from service.predictions.routes import TIMEOUT_HEADER
@@ -93,7 +91,7 @@ def on_models(
 JSON = "application/json"
 BINARY = "application/octet-stream"
 MAX_INDEX_BYTES = 2**16
-EXTENSIONS = ["binary_tensor_data", "model_configuration", "model_repository", "statistics"]
+EXTENSIONS = ["binary_tensor_data", "model_configuration", "model_repository"]
 
 _BYTES = {"type": "string", "format": "binary"}
 _BODY = {
@@ -131,12 +129,6 @@ def get_ready(request: Request, workspace: WorkspaceDep) -> OipReadiness:
     return OipReadiness(ready=True)
 
 
-@router.get("/models/stats", summary="OIP: counts of all models", responses=protocol_failures())
-def get_all_statistics(ctx: CallDep, services: ServicesDep) -> OipStatistics:
-    """Return the counts of every succeeded calibration."""
-    return OipStatistics(model_stats=[services.oip_statistics.of(ref) for ref in ready_models(ctx)])
-
-
 @on_models("", summary="OIP: a model's inputs and outputs")
 def get_model(ctx: CallDep, reference: ModelRef) -> OipModel:
     """Return the names, types and shapes of a model's tensors."""
@@ -154,13 +146,6 @@ def get_model_ready(ctx: CallDep, reference: ModelRef) -> OipReadiness:
 def get_config(ctx: CallDep, reference: ModelRef) -> OipConfig:
     """Return the metadata in the format of Triton's model configuration."""
     return model_config(ctx, reference)
-
-
-@on_models("/stats", summary="OIP: counts of a model")
-def get_statistics(ctx: CallDep, services: ServicesDep, reference: ModelRef) -> OipStatistics:
-    """Return the counts of a version."""
-    ref = ready_model(ctx, reference)
-    return OipStatistics(model_stats=[services.oip_statistics.of(ref)])
 
 
 @on_models(

@@ -81,27 +81,6 @@ class OipConfig(BaseModel):
     output: list[OipConfigTensor] = Field(description="Outputs of the model.")
 
 
-class OipModelStatistics(BaseModel):
-    """Counts of requests to one version of a model by this protocol."""
-
-    name: str = Field(description="The calibration's name.")
-    version: str = Field(description="Its version.")
-    last_inference: int = Field(description="Milliseconds since 1970, UTC; 0 if there was none.")
-    inference_count: int = Field(description="Rows answered.")
-    execution_count: int = Field(description="Requests answered.")
-    inference_stats: dict[str, dict[str, int]] = Field(
-        description="`count` and `ns` of `success`, `fail`, `queue`, `compute_input`, "
-        "`compute_infer` and `compute_output`; there is no cache."
-    )
-    batch_stats: list[Any] = Field(description="Always empty.")
-
-
-class OipStatistics(BaseModel):
-    """Counts of this process since its start."""
-
-    model_stats: list[OipModelStatistics] = Field(description="One entry a version.")
-
-
 class OipIndexEntry(BaseModel):
     """A version of a model."""
 

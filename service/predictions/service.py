@@ -24,7 +24,6 @@ from service.errors import (
 from service.predictions.answer_writer import AnswerWriter
 from service.predictions.load_calibration import is_deleted
 from service.predictions.name_cache import NameCache
-from service.predictions.oip_statistics import Statistics
 from service.predictions.prediction_request import PredictionRequest, estimate_rows, learn_rows
 from service.predictions.served_calibration import ServedCalibration
 from service.predictions.set_bodies import read_set_rows
@@ -71,12 +70,11 @@ class PredictionService:
     workspace: Workspace
     models: ServedModels
     _: KW_ONLY
-    statistics: Statistics
     in_thread: InThread
 
     def __post_init__(self) -> None:
         self._names = NameCache(self.workspace)
-        self._writer = AnswerWriter(self.workspace.metrics.answers, self.statistics, fail=self.fail)
+        self._writer = AnswerWriter(self.workspace.metrics.answers, fail=self.fail)
         self._loop = asyncio.get_running_loop()
 
     def begin(self, request: PredictionRequest) -> None:
@@ -119,12 +117,9 @@ class PredictionService:
             self._later(request, self._fail_unless_deleted(request, request.served, error))
 
     def fail(self, request: PredictionRequest, error: Exception) -> None:
-        """Fail a request and count it."""
+        """Fail a request."""
         if request.is_settled:
             return
-        if request.options.form == OIP and request.served is not None:
-            seconds = self._loop.time() - request.arrived
-            self.statistics.failed(request.served.ref, seconds=seconds)
         request.fail(error)
 
     async def close(self) -> None:

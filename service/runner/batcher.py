@@ -227,7 +227,6 @@ class Batcher:
                 break
             waiting.popleft()
             n_rows += request.n_rows
-            request.began = now
             sent[request.number] = request
             taken.append(request)
         self.bounds.leave(taken, now)

@@ -91,7 +91,6 @@ class BatchRequest(msgspec.Struct, eq=False, kw_only=True):
     n_rows: int = 1
     number: int = 0
     is_over: bool = False
-    began: float = 0.0
     head: ResponseHead | None = None
     parts: list[OutputMatrix] | None = None
     rows_had: int = 0

@@ -66,7 +66,7 @@ READS = {
     f"{CALIBRATION}/operating-points/preview": "?max_risk=0.02&volume=10000",
     "/report": "?calibration=plain",
     **dict.fromkeys(["/usage", "/v2", "/v2/health/live", "/v2/health/ready"], ""),
-    **{f"/v2/models/{{model_name}}{part}": "" for part in ("", "/ready", "/config", "/stats")},
+    **{f"/v2/models/{{model_name}}{part}": "" for part in ("", "/ready", "/config")},
     **dict.fromkeys(["/models", "/readyz", "/healthz"], ""),
 }
 PLACE = re.compile(r"\{(calibration_id|model_name)\}")
@@ -75,7 +75,7 @@ PLACE = re.compile(r"\{(calibration_id|model_name)\}")
 @pytest.mark.parametrize("path", READS)
 def test_answers_keep_to_schemas_and_examples(client, document, plain, path: str) -> None:
     declared = answer_of(document, "get", path)
-    if path in ("/models", "/v2/models/{model_name}/stats"):
+    if path == "/models":
         client.post("/predict", json=PREDICT_DIGITS["json"] | {"calibration": plain})  # loads it
     answer = client.get(PLACE.sub(plain, path) + READS[path]).json()
     assert faults(answer, declared["schema"], document) == []

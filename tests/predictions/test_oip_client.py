@@ -98,30 +98,6 @@ def test_outputs_their_order_version_and_encoding_are_chosen(oip) -> None:
             assert np.array_equal(answer.as_numpy(name), packed.as_numpy(name))
 
 
-def test_requests_and_rows_are_counted(oip) -> None:
-    def counts() -> dict:
-        (one,) = oip.get_inference_statistics("digits", "2")["model_stats"]
-        assert (one["name"], one["version"]) == ("digits", "2")
-        return one
-
-    before = counts()
-    for n_rows in (3, 5):
-        infer_pixels(oip, PIXELS[:n_rows], model_version="2")
-    with pytest.raises(InferenceServerException):
-        oip.infer("digits", [tensor("others", PIXELS)], model_version="2")
-    infer_pixels(oip, model_version="1")
-    after = counts()
-    assert after["inference_count"] - before["inference_count"] == 8
-    assert after["execution_count"] - before["execution_count"] == 2
-    stages = ("success", "queue", "compute_input", "compute_infer", "compute_output", "fail")
-    first, last = before["inference_stats"], after["inference_stats"]
-    assert [last[s]["count"] - first[s]["count"] for s in stages] == [2] * 5 + [1]
-    whole, *parts = (last[stage]["ns"] - first[stage]["ns"] for stage in stages[:5])
-    assert sum(parts) == whole > 0
-    everything = oip.get_inference_statistics()["model_stats"]
-    assert [one["version"] for one in everything if one["name"] == "digits"] == ["1", "2"]
-
-
 def test_a_failed_calibration_is_unavailable(client, oip) -> None:
     model = undefined_below_zero(weights()).SerializeToString()
     # Only a run over all rows finds it.

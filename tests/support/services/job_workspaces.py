@@ -31,7 +31,6 @@ from service.jobs.recording import RecordingContext, ShardTask
 from service.jobs.samples import KeepInputs
 from service.jobs.shards import ThreadShards
 from service.jobs.worker import Workers
-from service.predictions.oip_statistics import Statistics
 from service.predictions.prediction_request import PredictionOptions, PredictionRequest
 from service.predictions.service import PredictionService
 from service.runner.messages.limits import DatasetLimits
@@ -294,9 +293,7 @@ def predictor_of(workspace: Workspace, *, max_models: int = 1) -> Iterator[Predi
             bounds=QueueBounds(max_rows=4096, max_bytes=2**20),
         )
         lane = Lane("predictions", threads=2, queue=2)
-        predicting = PredictionService(
-            workspace, models, statistics=Statistics(), in_thread=lane.run
-        )
+        predicting = PredictionService(workspace, models, in_thread=lane.run)
         return Predictor(loop, predicting, models, tenant_of(workspace.database))
 
     try:
