@@ -31,6 +31,7 @@ class Site:
     def __init__(self, folder: Path, database_url: str = "", **settings: str) -> None:
         self.folder = folder
         self.data = folder / "data"
+        self.artifacts, self.spool = self.data / "artifacts", self.data / "spool"
         self.temporary = folder / "tmp"
         self.log = folder / "service.log"
         for path in (self.data, self.temporary):
@@ -47,14 +48,6 @@ class Site:
             "OPENBLAS_NUM_THREADS": "1",
             "TMPDIR": str(self.temporary),
         } | {f"HOWSURE_{name.upper()}": value for name, value in settings.items()}
-
-    @property
-    def artifacts(self) -> Path:
-        return self.data / "artifacts"
-
-    @property
-    def spool(self) -> Path:
-        return self.data / "spool"
 
     def client(self) -> httpx.Client:
         return httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=30)

@@ -13,6 +13,7 @@ from itertools import count
 import numpy as np
 from request_formats import in_bytes
 from runner_models import rows
+from tritonclient.utils import np_to_triton_dtype
 
 from service.child.onnx.loading import load, read_files
 from service.child.onnx.predict_queue import BatchQueue
@@ -42,11 +43,10 @@ from service.runner.spawner import Spawner
 PATIENT_SECONDS = 600.0
 LIMITS = BatchLimits(max_rows=1000, max_bytes=2**22, run_rows=8, run_seconds=PATIENT_SECONDS)
 REFERENCE = "demo"
-DATATYPES = {"f4": "FP32", "f8": "FP64", "i8": "INT64", "u1": "UINT8"}
 
 
 def infer_body(arrays, *, id="one"):  # noqa: A002 - the protocol's word
-    inputs = [in_bytes(name, a, DATATYPES[a.dtype.str[1:]]) for name, a in arrays.items()]
+    inputs = [in_bytes(name, a, np_to_triton_dtype(a.dtype)) for name, a in arrays.items()]
     head = json.dumps({"id": id, "inputs": inputs}).encode()
     return head + b"".join(array.tobytes() for array in arrays.values()), str(len(head))
 
