@@ -1,6 +1,8 @@
 """What a setting may be."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 from pydantic import ValidationError
@@ -41,3 +43,14 @@ def test_lines_of_the_file_are_variables_too(tmp_path, monkeypatch):
     found = read_settings(max_processes=3)
     assert (found.port, found.host, found.max_processes) == (1234, "localhost", 3)
     assert os.environ["AWS_ACCESS_KEY_ID"] == "own"
+
+
+@pytest.mark.process
+def test_one_thread_computes_fits(monkeypatch) -> None:
+    """OpenBLAS starts a thread for each further processor when it is loaded."""
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    code = (
+        "import service.cli, numpy, pathlib; print(pathlib.Path('/proc/self/status').read_text())"
+    )
+    status = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
+    assert b"\nThreads:\t1\n" in status
