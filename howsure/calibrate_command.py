@@ -8,12 +8,7 @@ from typing import Any, TypeAlias
 
 MOST_CHARACTERS = 2000  # of options that are written out
 # Options whose value is a word or a number, by key of the configuration.
-PLAIN_OPTIONS = {
-    "name": "--name",
-    "bins": "--bins",
-    "lookup": "--lookup",
-    "decision_threshold": "--decision-threshold",
-}
+PLAIN_OPTIONS = ("name", "bins", "lookup", "decision_threshold")
 FILES, OPTIONS = "files", "options"
 # Words of a command by parameter of `howsure calibrate`: its ``files``, and options with values.
 TypedWords: TypeAlias = Mapping[str, Sequence[str]]
@@ -49,9 +44,9 @@ def _options(config: Mapping[str, Any], sent: Container[str], without: Container
     keys = [key for key in config if key in sent and key not in without]
     given = {key: config[key] for key in keys if config[key] is not None}
     words = []
-    for key, option in PLAIN_OPTIONS.items():
+    for key in PLAIN_OPTIONS:
         if key in given:
-            words += [option, str(given.pop(key))]
+            words += [f"--{key.replace('_', '-')}", str(given.pop(key))]
     if "preprocessing" in given:
         words += ["--preprocessing", json.dumps(given.pop("preprocessing"))]
     if given:

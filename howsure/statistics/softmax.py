@@ -7,6 +7,8 @@ import numpy as np
 
 from howsure.statistics.arrays import Classes, Floats, Labels, Logits
 
+BINARY = 2  # classes
+
 
 def least_probability(threshold: float) -> float:
     """Return the least P(class 1) that reaches the threshold, but for rounding to float32."""

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from howsure.statistics.bins.document import TOLERANCE, broken_rule, is_float32
 from howsure.statistics.measures import LEARNED, check_measures, parse_measure
+from howsure.statistics.softmax import BINARY
 from service.bins.digest import content_sha256
 from service.bins.schemas import (
     MAX_TABLES,
@@ -50,7 +51,6 @@ MAX_EFFECTIVE_BYTES = 256 * 1024
 LEAST_ITEM_BYTES = 64
 FEWEST_ITEMS = 256
 MAX_CLASSES_BYTES = 4 * 1024**2
-TWO = 2  # classes
 
 
 def _struct(model: type[BaseModel], *further: str) -> type[msgspec.Struct]:
@@ -218,7 +218,7 @@ def _broken_by_events(document: BinsDocument) -> Iterator[Broken]:
         yield "top_k", "expected rising values, each once"
     if events[-1] >= n_classes:
         yield "top_k", f"Top-{events[-1]} is certain with {n_classes} classes"
-    if document.decision_threshold is not None and n_classes != TWO:
+    if document.decision_threshold is not None and n_classes != BINARY:
         yield "decision_threshold", f"decides between two classes, and there are {n_classes}"
     seen = Counter((table.event, table.measure) for table in document.tables)
     for i, table in enumerate(document.tables):

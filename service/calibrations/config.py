@@ -62,6 +62,8 @@ MAX_INPUTS = 1_000
 # stop other threads for long.
 MAX_CONFIG_BYTES = 256 * 1024
 
+# Options of the fit that need no conversion.
+_AS_THEY_ARE = ("bins", "lookup", "prior_strength", "monotone", "folds", "seed")
 _UUID = re.compile(r"^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$")
 
 AnyConfig = TypeVar("AnyConfig", bound=FitConfig)
@@ -177,18 +179,13 @@ class CalibrationConfig(FitConfig):
             top_k=top_k,
             measures=tuple(self.measures),
             serve={int(k): measure for k, measure in self.serve.items() if int(k) in top_k},
-            bins=self.bins,
-            lookup=self.lookup,
-            prior_strength=self.prior_strength,
             interval=IntervalOptions(**self.interval.model_dump()),
-            monotone=self.monotone,
-            folds=self.folds,
-            seed=self.seed,
             targets=tuple(self.targets),
             selective=tuple(
                 SelectiveTarget(target.max_risk, target.delta) for target in self.selective
             ),
             ood_level=self.ood.level,
+            **{name: getattr(self, name) for name in _AS_THEY_ARE},
         )
 
 

@@ -86,14 +86,14 @@ def inspect_onnx_model(
     with _model_failures_as_invalid():
         loaded = workspace.runners.inspect(
             files,
-            output=config.output.model_dump(exclude_none=True),
+            trial.arrays,
+            output_name=config.output.name,
+            output_kind=config.output.kind,
             decision_threshold=config.decision_threshold,
-            top_k=config.top_k or DEFAULT_TOP_K,
+            top_k=tuple(config.top_k or DEFAULT_TOP_K),
             scalar_outputs=output_names(config.measures),
             passes=pass_plans(config),
             preprocessing=None if config.preprocessing is None else config.preprocessing.resolved(),
-            trial=trial.arrays,
-            location="calibration",
             table_columns=columns,
             of_rows=n_samples,
         )

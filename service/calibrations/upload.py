@@ -12,6 +12,7 @@ import models
 from howsure.calibrate_command import FILES, OPTIONS
 from howsure.remedies import LABELS_OF_NAMED_COLUMNS
 from howsure.statistics.arrays import Counts, Labels
+from howsure.statistics.softmax import BINARY
 from service.calibrations.class_indices import check_class_names, notes_of, settle_class_indices
 from service.calibrations.config import (
     MAX_COLUMN_NAME,
@@ -54,7 +55,6 @@ from service.runner.set_reader import UploadedSet
 from service.workspace import Workspace
 
 MIN_SAMPLES = 20
-TWO = 2  # classes
 FALLBACK_NAME = "calibration"
 
 
@@ -322,7 +322,7 @@ def _data(
 def _events(config: CalibrationConfig, n_classes: int) -> tuple[tuple[int, ...], list[str]]:
     """Return the events to calibrate and notes for the caller; check options of classes."""
     top_k, notes = config.events(n_classes)
-    if config.decision_threshold is not None and n_classes != TWO:
+    if config.decision_threshold is not None and n_classes != BINARY:
         raise InvalidConfig.at(
             "config.decision_threshold",
             f"decides between two classes, and there are {n_classes}; leave it out",

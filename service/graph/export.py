@@ -184,11 +184,8 @@ def _known(build: GraphBuilder, spec: ExportSpec) -> Iterator[str]:
 def _all_finite(build: GraphBuilder, columns: Sequence[str]) -> str:
     """Return which rows are finite in all columns; comparisons with NaN are false."""
     endless = build.number(np.inf)
-    found = [build.add("Less", build.add("Abs", column), endless) for column in columns]
-    both = found[0]
-    for other in found[1:]:
-        both = build.add("And", both, other)
-    return both
+    finite = [build.add("Less", build.add("Abs", column), endless) for column in columns]
+    return reduce(partial(build.add, "And"), finite)
 
 
 METADATA = "howsure."

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from service.graph.builder import GraphBuilder, log1p
-from service.graph.description import Kind
+from service.graph.description import Kind, OutputChoice
 from service.graph.learned import add_inputs
 
 # exp() of less is 0 in float32. The bound avoids e * log(e) = 0 * inf for a logit of -inf.
@@ -36,17 +36,15 @@ class HeadTensors:
 def add_head(
     build: GraphBuilder,
     scores: str,
-    kind: Kind,
+    choice: OutputChoice,
     *,
-    n_classes: int,
     n_top: int,
     top_k: Sequence[int],
     inputs: Sequence[str] = (),
-    threshold: float | None = None,
 ) -> HeadTensors:
     """Append the head, with these inputs of the learned measure.
 
-    With a decision ``threshold`` of two classes the first of the top is the predicted class, which
+    With a decision threshold of two classes the first of the top is the predicted class, which
     may have the smaller probability.
 
     NaN, +inf and rows of only -inf give NaN in every float output; finite rows give neither NaN nor
@@ -54,8 +52,9 @@ def add_head(
     Finlay & Oberman, section 6.1, the margin 1 - (p_(1) - p_(2)) and, of logits alone, the energy
     -log sum exp(z) of Liu et al. 2020.
     """
+    kind, threshold = choice.kind, choice.decision_threshold
     if threshold is None:
-        top, top_classes = build.top(scores, n_top, n_classes)
+        top, top_classes = build.top(scores, n_top, choice.n_classes)
     else:
         top, top_classes = build.decided(scores, kind, threshold)
     ratios, log_ratios, top_ratios = ratios_to_top(build, kind, scores, top, top_classes)

@@ -139,20 +139,8 @@ def append_head(
     build = GraphBuilder(graph, opset=default_opset(model), precision=choice.precision)
     scores = class_scores(build, tensor, choice)
     n_top = min(choice.n_classes, max((LEAST_TOP, *top_k)))
-    return (
-        build,
-        scores,
-        add_head(
-            build,
-            scores,
-            choice.kind,
-            n_classes=choice.n_classes,
-            n_top=n_top,
-            top_k=top_k,
-            inputs=inputs,
-            threshold=choice.decision_threshold,
-        ),
-    )
+    head = add_head(build, scores, choice, n_top=n_top, top_k=top_k, inputs=inputs)
+    return build, scores, head
 
 
 def _head_outputs(

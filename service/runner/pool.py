@@ -4,10 +4,9 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Self, TypeVar
 
 from howsure.statistics.records.records import Records, concatenate
-from service.graph.description import Kind
 from service.runner.child_requests import ChildRequest, ChildRequests
 from service.runner.devices import Device, DeviceFinder, Placement, usable_cpus
 from service.runner.loaded_models import Answered, Deadline, LoadedModels
@@ -15,8 +14,6 @@ from service.runner.messages.frames import Array
 from service.runner.messages.input_rows import RECORDED_ROWS, chunks
 from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.onnx_models import LoadedOnnxModel, OnnxModelFiles
-from service.runner.messages.passes import PassPlan
-from service.runner.messages.preprocessing import Preprocessing
 from service.runner.messages.requests import ExportedOnnxModel
 from service.runner.messages.sandbox_rules import DEFAULT_RULES, SandboxRules
 from service.runner.messages.set_messages import SetToRead
@@ -186,44 +183,20 @@ class RunnerPool:
         """
         return self._finder.devices()[0]
 
-    def inspect(  # noqa: PLR0913 - the choices of an upload, and its rows
+    def inspect(
         self,
         files: OnnxModelFiles,
-        *,
-        output: Mapping[str, str | None] | None = None,
-        decision_threshold: float | None = None,
-        top_k: Sequence[int],
-        scalar_outputs: Sequence[str] = (),
-        passes: Sequence[PassPlan] = (),
-        preprocessing: Preprocessing | None = None,
         trial: Mapping[str, Array],
-        location: str = "calibration",
-        table_columns: Mapping[str, Sequence[str]] | None = None,
-        of_rows: int | None = None,
+        **choices: Any,  # noqa: ANN401 - the fields of a request
     ) -> LoadedOnnxModel:
         """Load a model, run it on real rows and describe it; it stays loaded.
 
         Parameters
         ----------
-        output
-            The caller's choice: ``name`` and ``kind``, each optional.
-        decision_threshold
-            That of a model of two classes.
-        top_k
-            Requested events; those with ``k >= n_classes`` are left out.
-        scalar_outputs
-            Outputs of the graph with one number a sample, which become columns.
-        passes
-            Measures that run the model more than once.
-        preprocessing
-            How an array ``pixels``, uint8 of shape (n, height, width, channels), becomes the
-            model's input, also in later requests.
         trial
             First rows of the calibration set, by input name; at most 256 are used.
-        location
-            The name of the rows in errors.
-        table_columns, of_rows
-            For errors: the columns of each input, and how many rows the set has.
+        choices
+            The caller's, by field of `LoadRequest`.
 
         Raises
         ------
@@ -236,19 +209,8 @@ class RunnerPool:
         Overloaded
             If no child is free.
         """
-        choice = output or {}
         message = replace(
-            self._requests.message(files, self.device().name),
-            location=location,
-            top_k=tuple(top_k),
-            output_name=choice.get("name"),
-            output_kind=cast("Kind | None", choice.get("kind")),
-            decision_threshold=decision_threshold,
-            scalar_outputs=tuple(scalar_outputs),
-            passes=tuple(passes),
-            preprocessing=preprocessing,
-            table_columns={name: tuple(of) for name, of in (table_columns or {}).items()},
-            of_rows=of_rows,
+            self._requests.message(files, self.device().name), location="calibration", **choices
         )
         request = self._requests.try_out(
             message, {name: array[:TRIAL_ROWS] for name, array in trial.items()}

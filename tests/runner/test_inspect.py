@@ -40,7 +40,7 @@ def test_a_model_is_described(pool, tmp_path):
     assert loaded.versions.keys() == {"numpy", "onnx", "onnxruntime"}
     assert "20 rows" in loaded.output.inferred
     with pytest.raises(InvalidConfig) as refused:  # the caller may choose the output
-        inspect(pool, files, output={"name": "z"})
+        inspect(pool, files, output_name="z")
     assert refused.value.violations[0].location == "config.output.name"
     # Events that are certain are omitted.
     few_classes = save(tmp_path, linear(weights(4)), name="few.onnx")

@@ -186,7 +186,7 @@ def noisy(*, reads="moved"):
 
 @pytest.mark.parametrize("measure", [None, "gradient_norm"])
 def test_a_model_that_draws_its_scores_at_random_needs_the_mean_of_runs(pool, tmp_path, measure):
-    options = {"output": {"name": "y"}, "top_k": (1,), "trial": {"inputs": normal(30, 4)}}
+    options = {"output_name": "y", "top_k": (1,), "trial": {"inputs": normal(30, 4)}}
     plans = [] if measure is None else [PassPlan(measure, passes=4, seed=0, step=1e-3)]
     with pytest.raises(InvalidOnnxModel, match="ensemble_variance"):
         pool.inspect(save(tmp_path, noisy()), passes=plans, **options)

@@ -11,12 +11,12 @@ from howsure.statistics.bins.intervals import clopper_pearson
 from howsure.statistics.effective import sums_by_set, tail_factor
 from howsure.statistics.scores import SCORES, Predictions
 from howsure.statistics.scores.binned_error import equal_range_bins
+from howsure.statistics.softmax import BINARY
 
 HeldOut: TypeAlias = Literal["evaluation", "half"]
 
 N_RANGES = 15
 MOST_CLASSES = 1000
-TWO = 2  # classes
 CLASS_SCORES = ("brier", "nll", "ece_15", "ece_equal_mass", "auroc", "aupr")
 
 
@@ -139,7 +139,7 @@ def reliability(
         before=rows(equal_range_bins(raw, N_RANGES), raw),
         after=rows(np.asarray(judged.bins, dtype=np.int64), judged.probability),
         classes=tuple(sorted(by_class, key=lambda row: -row.excess)[:MOST_CLASSES]),
-        class_1=_of_class_1(judged, raw, predicted == 1, level) if n_classes == TWO else None,
+        class_1=_of_class_1(judged, raw, predicted == 1, level) if n_classes == BINARY else None,
     )
 
 

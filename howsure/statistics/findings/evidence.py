@@ -14,6 +14,7 @@ from howsure.statistics.arrays import Counts, Floats, Labels
 from howsure.statistics.compared_inputs import UnlikeRows
 from howsure.statistics.plain import percent
 from howsure.statistics.records.records import Records
+from howsure.statistics.softmax import BINARY
 
 Level: TypeAlias = Literal["warning", "notice"]
 Figure: TypeAlias = int | float | list[int] | list[float]
@@ -97,7 +98,6 @@ Source: TypeAlias = Literal["inputs", "logits", "probabilities", "pairs"]
 
 
 LEAST_OUTPUT_CLASSES = 3
-BINARY = 2  # classes
 
 
 @dataclass(frozen=True)

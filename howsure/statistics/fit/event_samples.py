@@ -14,13 +14,13 @@ from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.fit.outcome import BinaryOutcome
 from howsure.statistics.measures import column
 from howsure.statistics.records.records import Records
+from howsure.statistics.softmax import BINARY
 
 if TYPE_CHECKING:
     from howsure.statistics.learned.fit import LearnedFit
 
 Rows: TypeAlias = BinIndex | slice
 ALL = slice(None)
-N_BINARY = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +108,7 @@ class EventSamples:
         )
         top = self.records.top_classes
         # Five classes or more are recorded, unless there are fewer; pairs record one.
-        return event.as_class_1(top[:, 0]) if top.shape[1] == N_BINARY else event
+        return event.as_class_1(top[:, 0]) if top.shape[1] == BINARY else event
 
 
 @dataclass(frozen=True, eq=False)

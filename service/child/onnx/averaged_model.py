@@ -204,7 +204,7 @@ class Ensemble:
         n_rows = min(len(next(iter(rows.values()))), len(next(iter(inputs.values()))))
         logs = model.passes(rows, place)
         for position, probed in enumerate(probes):
-            verify_scores(probed.choice, probed.values[:n_rows], logs[:n_rows, position])
+            verify_scores(probed.choice, probed.values[:n_rows], np.exp(logs[:n_rows, position]))
         first = model.source.sessions[0]
         plain = milliseconds_a_row(lambda: first.run(first.output_names, rows, place=place), n_rows)
         if model.plan is None:

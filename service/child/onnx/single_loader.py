@@ -18,8 +18,8 @@ from service.child.onnx.trial import (
     first_rows,
     try_passes,
     verify_apart,
-    verify_head,
     verify_scalar,
+    verify_scores,
 )
 from service.errors import InvalidConfig, InvalidInput
 from service.graph.description import NoiseSite, OutputChoice
@@ -30,7 +30,7 @@ from service.graph.noise.last_layer_dropout import expose_features
 from service.graph.noise.random_operators import refuse_random
 from service.graph.output.plan import SCALAR, OutputPlan, plan_output
 from service.graph.proto import PREFIX
-from service.graph.serving import build_packed_graph, build_serving_graph
+from service.graph.serving import TOP_CLASSES, TOP_SCORES, build_packed_graph, build_serving_graph
 from service.runner.messages.frames import Array
 from service.runner.messages.onnx_models import score_columns
 from service.runner.messages.passes import DROPOUT, GRADIENT, LAST_LAYER, PassPlan
@@ -168,7 +168,7 @@ class SingleLoader:
         location = self._request.location
         rows = {name: array[: len(probed.values)] for name, array in inputs.items()}
         head = plain.answer(rows, location=location, start=0)
-        verify_head(probed.choice, probed.values, head)
+        verify_scores(probed.choice, probed.values, head[TOP_SCORES], head[TOP_CLASSES])
         if self._file.description.fixed_batch is None:
             few = first_rows(rows, COMPARED_ROWS, None)
             apart = plain.apart().answer(few, location=location, start=0)

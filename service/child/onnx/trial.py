@@ -17,9 +17,9 @@ from service.child.onnx.onnx_file import Probed
 from service.child.onnx.single_model import SingleModel
 from service.errors import InvalidConfig, InvalidOnnxModel, ModelRule
 from service.graph.description import OutputChoice
-from service.graph.output.choose import distribution
+from service.graph.output.logits import distribution
 from service.graph.proto import PREFIX
-from service.graph.serving import TOP_CLASSES, TOP_SCORES
+from service.graph.serving import TOP_SCORES
 from service.runner.messages.frames import Array
 from service.runner.messages.onnx_models import LoadedOnnxModel
 from service.runner.messages.passes import DROPOUT, GRADIENT, LAST_LAYER, PLAIN, PassPlan
@@ -193,34 +193,36 @@ RELATIVE_TOLERANCE = 1e-2
 ABSOLUTE_TOLERANCE = 1e-3
 
 
-def verify_head(choice: OutputChoice, values: Array, head: Mapping[str, Array]) -> None:
-    """Compare the head's probabilities with those that numpy computes from the model's output.
+def verify_scores(
+    choice: OutputChoice, values: Array, probabilities: Array, classes: Array | None = None
+) -> None:
+    """Compare probabilities with those that numpy computes from the model's output.
 
     Parameters
     ----------
     values
         Values of the tensor that the head reads, for these rows.
-    head
-        The head's outputs for the same rows, from another run of the model.
+    probabilities, classes
+        From another run of the model: those of all classes, or of these, shape (n_rows, m).
 
     Raises
     ------
     InvalidOnnxModel
         If a finite row differs, for example because the model is random.
     """
-    expected = distribution(choice, values)
-    top_classes, top_scores = head[TOP_CLASSES], head[TOP_SCORES]
-    if top_classes.shape != top_scores.shape or expected.shape[1] != choice.n_classes:
+    expected = distribution(values, choice.kind, choice.positive_column)
+    finite = np.isfinite(expected).all(axis=1)
+    if classes is not None:
+        if (classes < 0).any() or (classes >= choice.n_classes).any():
+            raise InvalidOnnxModel.because(
+                ModelRule.ANSWERS_DIFFER, "ONNX Runtime ranked classes that do not exist"
+            )
+        expected = np.take_along_axis(expected, classes.astype(np.int64), axis=1)
+    if expected.shape != probabilities.shape:
         raise InvalidOnnxModel.because(
             ModelRule.ANSWERS_DIFFER, "the output's shape differs from one run to the next"
         )
-    if (top_classes < 0).any() or (top_classes >= choice.n_classes).any():
-        raise InvalidOnnxModel.because(
-            ModelRule.ANSWERS_DIFFER, "ONNX Runtime ranked classes that do not exist"
-        )
-    own = np.take_along_axis(expected, top_classes.astype(np.int64), axis=1)
-    finite = np.isfinite(expected).all(axis=1)
-    _refuse_differing(finite & ~_are_close(top_scores, own), "scores")
+    _refuse_differing(finite & ~_are_close(probabilities, expected), "scores")
 
 
 def beside_outlier(rows: Mapping[str, Array]) -> dict[str, Array] | None:
@@ -253,23 +255,6 @@ def verify_apart(apart: Mapping[str, Array], together: Mapping[str, Array]) -> N
             "its answer to a row changes with the rows beside it; a model must answer each row by "
             "itself: export it in inference mode, with no sum or mean over the batch",
         )
-
-
-def verify_scores(choice: OutputChoice, values: Array, logs: Array) -> None:
-    """Compare log-probabilities of all classes with those computed from the model's output.
-
-    Raises
-    ------
-    InvalidOnnxModel
-        If a finite row differs.
-    """
-    expected = distribution(choice, values)
-    if expected.shape != logs.shape:
-        raise InvalidOnnxModel.because(
-            ModelRule.ANSWERS_DIFFER, "the output's shape differs from one run to the next"
-        )
-    finite = np.isfinite(expected).all(axis=1)
-    _refuse_differing(finite & ~_are_close(np.exp(logs), expected), "scores")
 
 
 def verify_scalar(values: Array, passed: Array) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howsure.statistics.findings.outputs import LabelDifference
+from howsure.statistics.softmax import BINARY
 from service.errors import InvalidConfig, InvalidOnnxModel, ModelRule
 from service.graph.description import (
     LIKE_PROBABILITIES,
@@ -21,8 +22,8 @@ from service.graph.output.kinds import (
     finite_rows,
     infer_kind,
 )
-from service.graph.output.labels import LABELS, TWO, compare_labels
-from service.graph.output.logits import LogitsSource, is_confirmed
+from service.graph.output.labels import LABELS, compare_labels
+from service.graph.output.logits import LogitsSource, distribution, is_confirmed
 from service.graph.output.plan import LOGITS, OUTPUT, SCALAR, OutputPlan
 
 Floats = NDArray[np.float64]
@@ -78,7 +79,7 @@ def choose_output(
         if plan.kind is None and are_opposite(scores):
             column, reading = 1, f"by its values on {n_samples} rows {OPPOSITE_COLUMNS}"
         source = LogitsSource(plan.tensor, positive_column=column)
-    n_classes = max(scores.shape[1], TWO)
+    n_classes = max(scores.shape[1], BINARY)
     choice = OutputChoice(
         name=plan.name,
         kind=kind,
@@ -88,28 +89,16 @@ def choose_output(
         positive_column=source.positive_column,
         raw=source.raw,
         precision=plan.precision,
-        decision_threshold=decision_threshold if n_classes == TWO else None,
+        decision_threshold=decision_threshold if n_classes == BINARY else None,
     )
     if plan.labels is None:
         return choice, None
-    probabilities = distribution(choice, trial[LOGITS if is_found else OUTPUT])
+    values = trial[LOGITS if is_found else OUTPUT]
+    probabilities = distribution(values, choice.kind, choice.positive_column)
     difference = compare_labels(
         plan.labels, probabilities, trial[LABELS], threshold=choice.decision_threshold
     )
     return choice, difference
-
-
-def distribution(choice: OutputChoice, values: NDArray[np.floating]) -> Floats:
-    """Return the probabilities of all classes, shape (n_samples, n_classes)."""
-    scores = np.asarray(values, dtype=np.float64).reshape(len(values), -1)
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        if choice.positive_column is not None:
-            positive = scores[:, choice.positive_column]
-            other = 1 - positive if choice.kind == "probabilities" else np.zeros_like(positive)
-            scores = np.column_stack([other, positive])
-        if choice.kind == "logits":
-            scores = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return np.asarray(scores / scores.sum(axis=1, keepdims=True))
 
 
 def _as_rows(values: NDArray[np.floating], n_samples: int, name: str) -> Floats:

@@ -101,13 +101,11 @@ def infer_kind(name: str, reading: GraphReading | None, scores: Floats) -> tuple
     by_value = f"by its values on {len(scores)} rows"
     if reading is not None:
         by_value = f"by its graph, which ends in {reading.node}, and {by_value}"
-    if scores.shape[1] == 1:
-        meaning = "the probability" if found == "probabilities" else "the logit"
-        return ("probabilities" if found == "probabilities" else "logits"), (
-            f"{by_value} its one column is {meaning} of class 1"
-        )
-    also = ", which serve as logits" if found == "log-probabilities" else ""
     kind: Kind = "probabilities" if found == "probabilities" else "logits"
+    if scores.shape[1] == 1:
+        meaning = "probability" if found == "probabilities" else "logit"
+        return kind, f"{by_value} its one column is the {meaning} of class 1"
+    also = ", which serve as logits" if found == "log-probabilities" else ""
     return kind, f"{by_value} it holds {found}{also}"
 
 

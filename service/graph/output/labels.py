@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from howsure.statistics.findings.outputs import LabelDifference
-from howsure.statistics.softmax import least_probability
+from howsure.statistics.softmax import BINARY, least_probability
 from service.errors import InvalidOnnxModel, ModelRule
 from service.graph.describe import ClassLabels, class_labels
 from service.graph.description import TensorSpec, quote
@@ -23,7 +23,6 @@ LABEL_ENCODER_WITH_KEYS = 2  # the first version of ai.onnx.ml whose LabelEncode
 INTEGERS = frozenset(("int32", "int64", "bool"))
 TIED = 1e-6
 MOST_ROWS = 0.5
-TWO = 2  # classes
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ def compare_labels(
     own = _columns(values.reshape(-1), labels)
     compared = (own >= 0) & (own < n_columns) & np.isfinite(probabilities).all(axis=1)
     best, explained = probabilities.argmax(axis=1), None
-    if n_columns == TWO:
+    if n_columns == BINARY:
         positive = probabilities[:, 1]
         explained = _threshold_between(*(positive[compared & (own == label)] for label in (0, 1)))
     if threshold is None:
@@ -121,8 +120,8 @@ def compare_labels(
         name=quote(labels.name),
         samples=int(compared.sum()),
         differing=float(differs[compared].mean()),
-        label_share=float(own[compared].mean()) if n_columns == TWO else None,
-        predicted_share=float(best[compared].mean()) if n_columns == TWO else None,
+        label_share=float(own[compared].mean()) if n_columns == BINARY else None,
+        predicted_share=float(best[compared].mean()) if n_columns == BINARY else None,
         threshold=explained,
     )
     if labels.is_trusted and explained is None and found.differing > MOST_ROWS:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import NodeProto
 
+from service.graph.description import Kind
 from service.graph.proto import DEFAULT_DOMAINS, Producers, attribute, operator
 
 # They pass on the values of their first input, at least those of a softmax.
@@ -105,18 +106,16 @@ def is_confirmed(source: LogitsSource, scores: Floats, values: NDArray[np.floati
     """Return whether the logits give the output's distribution on the rows tried."""
     if values.ndim == 0 or len(values) != len(scores):
         return False
-    logits = np.asarray(values, dtype=np.float64).reshape(len(scores), -1)
-    if source.positive_column is not None:
-        if logits.shape[1] != source.positive_column + 1:
-            return False
-        positive = logits[:, source.positive_column]
-        logits = np.column_stack([np.zeros_like(positive), positive])
+    n_columns = values.size // max(len(values), 1)
+    if source.positive_column is not None and n_columns != source.positive_column + 1:
+        return False
+    made = distribution(values, "logits", source.positive_column)
     expected = _distribution(scores)
-    if expected.shape != logits.shape:
+    if expected.shape != made.shape:
         return False
     # Rows that are not finite are no evidence.
     finite = np.isfinite(expected).all(axis=1)
-    expected, made = expected[finite], _softmax(logits[finite])
+    expected, made = expected[finite], made[finite]
     return bool(finite.any()) and (
         np.allclose(made, expected, rtol=RELATIVE_TOLERANCE, atol=ABSOLUTE_TOLERANCE)
         or np.allclose(made, expected, rtol=RELATIVE_TOLERANCE, atol=quantisation_step(expected))
@@ -158,7 +157,14 @@ def _distribution(scores: Floats) -> Floats:
         return scores if np.nanmin(scores) >= -ROUNDED else np.exp(scores)
 
 
-def _softmax(logits: Floats) -> Floats:
-    with np.errstate(invalid="ignore"):
-        exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
-        return np.asarray(exponentials / exponentials.sum(axis=1, keepdims=True))
+def distribution(values: NDArray[np.floating], kind: Kind, positive_column: int | None) -> Floats:
+    """Return the probabilities of all classes, shape (n_samples, n_classes): see `OutputChoice`."""
+    scores = np.asarray(values, dtype=np.float64).reshape(len(values), -1)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        if positive_column is not None:
+            positive = scores[:, positive_column]
+            other = 1 - positive if kind == "probabilities" else np.zeros_like(positive)
+            scores = np.column_stack([other, positive])
+        if kind == "logits":
+            scores = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return np.asarray(scores / scores.sum(axis=1, keepdims=True))

@@ -90,7 +90,7 @@ def _reliability_figure(
         f"{_scores_after(found)}",
         data={"rows": rows},
         table=Table(columns, [[side, *_group_cells(at)] for side, _, at in drawn]),
-        parameters={"least": _least(rows), "most": _most(rows)},
+        parameters=_axes(rows),
     )
 
 
@@ -112,16 +112,13 @@ def _reliability_title(k: str, event: Row) -> str:
     )
 
 
-def _least(rows: list[dict[str, Any]]) -> float:
-    """Return where the axes begin: a tenth that leaves every point and interval inside."""
-    lowest = min((min(row["said"], row["lower"]) for row in rows), default=0.0)
-    return min(int(10 * lowest) / 10, 0.9)
-
-
-def _most(rows: list[dict[str, Any]]) -> float:
-    """Return where the axes end: at a tenth, likewise."""
-    highest = max((max(row["said"], row["upper"]) for row in rows), default=1.0)
-    return min(int(10 * highest + 1) / 10, 1.0)
+def _axes(rows: list[dict[str, Any]]) -> dict[str, float]:
+    """Return where the axes begin and end: tenths that leave every point and interval inside."""
+    ends = [row[end] for row in rows for end in ("said", "lower", "upper")] or [0.0, 1.0]
+    return {
+        "least": min(int(10 * min(ends)) / 10, 0.9),
+        "most": min(int(10 * max(ends) + 1) / 10, 1.0),
+    }
 
 
 CONFIDENCE = "confidence"
