@@ -78,8 +78,8 @@ def with_head(data: bytes, n_classes: int) -> bytes:
 def serving(pool: RunnerPool, path: Path, trial: np.ndarray) -> Callable[[np.ndarray], int]:
     """Load a file in a child; return the function that runs it."""
     files = OnnxModelFiles(path)
-    said = {"name": "logits", "kind": "logits"}
-    resolved = pool.inspect(files, output=said, top_k=TOP_K, trial={"images": trial}).resolved
+    said = {"output_name": "logits", "output_kind": "logits"}
+    resolved = pool.inspect(files, {"images": trial}, top_k=TOP_K, **said).resolved
 
     def ask(images: np.ndarray) -> int:
         answer = pool.predict(files, resolved, {"images": images})

@@ -49,8 +49,6 @@ def test_lines_of_the_file_are_variables_too(tmp_path, monkeypatch):
 def test_one_thread_computes_fits(monkeypatch) -> None:
     """OpenBLAS starts a thread for each further processor when it is loaded."""
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
-    code = (
-        "import service.cli, numpy; print(open('/proc/self/status').read())"
-    )
+    code = "import service.cli, numpy; print(open('/proc/self/status').read())"
     status = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
     assert b"\nThreads:\t1\n" in status

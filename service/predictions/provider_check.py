@@ -40,6 +40,7 @@ class ProviderCheck:
         self._name = f"{row.name}@{row.version}"
         self._provider, self._device = str(found["provider"]), str(found["device"])
         self._is_half = _is_half(found)
+        self._threshold: float | None = row.config.get("decision_threshold")
         # Supplied uncertainties do not depend on the model.
         self._events = [
             event for event in events if parse_measure(event.measure).kind != "supplied"
@@ -97,7 +98,13 @@ class ProviderCheck:
             answered = run(rows)
         except InvalidInput as error:
             raise self._mismatch(provider, error.message) from error
-        found = compare_providers(answered, recorded, self._events, half_precision=self._is_half)
+        found = compare_providers(
+            answered,
+            recorded,
+            self._events,
+            half_precision=self._is_half,
+            threshold=self._threshold,
+        )
         if found.differing:
             raise self._mismatch(provider, _told(found))
         log.info("provider_checked", calibration=self._name, rows=n_rows, **providers)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from howsure.statistics.arrays import Floats
 from howsure.statistics.measures import parse_measure
+from howsure.statistics.softmax import BINARY, decision_scores
 from service.predictions.served_calibration import ServedEvent
 from service.runner.model_output import HeadOutputs
 
@@ -63,22 +64,26 @@ def compare_providers(
     events: Sequence[ServedEvent],
     *,
     half_precision: bool = False,
+    threshold: float | None = None,
 ) -> ProviderDifferences:
     """Count the rows whose answers differ from the records.
 
     A different class counts unless its recorded logit equals the largest within rounding. A
     different uncertainty counts if it exceeds the `Tolerance`. A different bin counts only with a
-    different uncertainty: otherwise an edge lies within the tolerance.
+    different uncertainty: otherwise an edge lies within the tolerance. A row within rounding of the
+    decision ``threshold`` of two classes may have the other class, and so another uncertainty.
     """
     relative = (HALF_PRECISION if half_precision else ONE_RUN).relative
-    other_class = _other_class(answered, recorded, relative)
+    other_class = _other_class(answered, recorded, relative, threshold)
+    is_swapped = answered.top_classes[:, 0] != recorded.top_classes[:, 0]
+    compared = ~is_swapped | other_class if threshold is not None else np.ones_like(is_swapped)
     other_bin = np.zeros_like(other_class)
     other_value = np.zeros_like(other_class)
     for event in events:
         tolerance = _tolerance(event.measure, half_precision=half_precision)
         values = recorded.uncertainty[event.column]
         got = event.uncertainty(answered.uncertainty, answered.top_classes)
-        is_other = ~tolerance.allows(got.astype(np.float64), values.astype(np.float64))
+        is_other = ~tolerance.allows(got.astype(np.float64), values.astype(np.float64)) & compared
         other_value |= is_other
         other_bin |= is_other & (event.table.look_up(got).bin != event.table.look_up(values).bin)
     return ProviderDifferences(
@@ -97,13 +102,15 @@ def _tolerance(measure: str, *, half_precision: bool) -> Tolerance:
 
 
 def _other_class(
-    answered: HeadOutputs, recorded: RecordedRows, relative: float
+    answered: HeadOutputs, recorded: RecordedRows, relative: float, threshold: float | None
 ) -> NDArray[np.bool_]:
     """Return the rows whose first class is not among the best of the record within rounding.
 
     Both logits may be off, hence twice the tolerance; logits are logarithms of scores, hence
     relative.
     """
-    first = answered.top_classes[:, :1]
-    is_near = (recorded.top_classes == first) & (recorded.top_logits >= -2 * relative)
+    first, logits = answered.top_classes[:, :1], recorded.top_logits
+    if threshold is not None:
+        logits = logits + decision_scores(np.zeros((1, BINARY)), threshold)[0, recorded.top_classes]
+    is_near = (recorded.top_classes == first) & (logits >= logits[:, :1] - 2 * relative)
     return np.asarray(~is_near.any(axis=1))

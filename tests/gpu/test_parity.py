@@ -23,7 +23,8 @@ PLANS = {
 
 def answers(pool, files, feeds, said=None, passes=()):
     trial = {name: array[:100] for name, array in feeds.items()}
-    loaded = pool.inspect(files, output=said, top_k=TOP_K, passes=passes, trial=trial)
+    options = {f"output_{key}": value for key, value in (said or {}).items()}
+    loaded = pool.inspect(files, trial, top_k=TOP_K, passes=passes, **options)
     assert loaded.provider == pool.device().provider
     return loaded.resolved, pool.predict(files, loaded.resolved, feeds)
 

@@ -71,6 +71,24 @@ def test_an_uncertainty_may_differ_by_so_much_of_its_value(measure, half, allowe
             assert differences({7: value}, measure=measure, half=half) == expected
 
 
+@pytest.mark.parametrize(("beyond", "n_differing"), [(0.0019, 0), (0.0021, 1), (-0.0019, 0)])
+def test_a_row_at_the_decision_threshold_may_get_the_other_class(beyond, n_differing) -> None:
+    """Class 1 is predicted from 0.1 on: its logit is about log 9 below that of class 0."""
+    recorded = RecordedRows(
+        top_classes=np.array([[1, 0], [1, 0]], np.int32),
+        top_logits=np.array([[0.0, np.log(9) - beyond], [0.0, -1.0]], np.float32),
+        uncertainty={"u": np.array([2.3, 0.3], np.float32)},
+    )
+    answered = HeadOutputs(
+        np.array([[0, 1], [1, 0]]),
+        np.array([[0.9, 0.1], [0.7, 0.3]], np.float32),
+        {"u": np.array([0.1, 0.3], np.float32)},
+    )
+    event = ServedEvent(1, "neg_log_pmax", "u", TABLE)
+    differs = compare_providers(answered, recorded, [event], threshold=0.1)
+    assert (differs.differing, differs.classes) == (n_differing, n_differing)
+
+
 DIFFERENCES = [
     # Tiny values may differ by the tolerance of the median.
     ({"values": {0: 2e-4}}, (0, 0, 0, 0)),
