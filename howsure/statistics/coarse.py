@@ -70,10 +70,7 @@ class CoarseTable:
 
 
 def fit_coarse_table(
-    ranked: RankedSamples,
-    *,
-    targets: Sequence[float] = (0.99, 0.95),
-    level: float = 0.95,
+    ranked: RankedSamples, *, targets: Sequence[float] = (0.99, 0.95), level: float = 0.95
 ) -> CoarseTable:
     """Fit a coarse table: Finlay & Oberman, Tables 3 to 5.
 

@@ -69,12 +69,7 @@ class ComparedInputs:
 
         A column says more than an input: half as many rows suffice.
         """
-        found = [
-            *self._of_inputs(),
-            *self._of_columns(),
-            *self._of_middles(),
-            *self._of_missing(),
-        ]
+        found = [*self._of_inputs(), *self._of_columns(), *self._of_middles(), *self._of_missing()]
         return max(found, key=lambda one: one.rows * (2 if one.column else 1), default=None)
 
     def add(self, inputs: Mapping[str, NDArray[Any]]) -> None:

@@ -74,18 +74,16 @@ def paired_difference(
     differences = one - other
     if differences.size == 0:
         return None
-    weights, error = design.weights(differences.size), None
-    mean = float(mean_over(differences, weights))
+    weights, pairs = design.weights(differences.size), differences.size
+    mean = mean_over(differences, weights)
     if design.is_plain:
-        if differences.size > 1:
-            error = float(differences.std(ddof=1) / np.sqrt(differences.size))
-        return PairedDifference(mean, error, differences.size)
-    influence = weights * (differences - mean) / weights.sum()
-    of_groups = np.bincount(design.groups(differences.size), influence)
-    pairs = of_groups.size
-    if pairs > 1:
-        error = float(np.sqrt(np.square(of_groups).sum() * pairs / (pairs - 1)))
-    return PairedDifference(mean, error, pairs)
+        error = differences.std(ddof=1) / np.sqrt(pairs) if pairs > 1 else None
+    else:
+        influence = weights * (differences - mean) / weights.sum()
+        of_groups = np.bincount(design.groups(differences.size), influence)
+        pairs = of_groups.size
+        error = np.sqrt(np.square(of_groups).sum() * pairs / (pairs - 1)) if pairs > 1 else None
+    return PairedDifference(float(mean), None if error is None else float(error), pairs)
 
 
 COMPARED = ("nll", "brier")

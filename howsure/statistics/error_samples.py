@@ -52,13 +52,7 @@ class MislabelledCandidate:
 
 
 def mislabelled_candidates(
-    records: Records,
-    k: int,
-    column: str,
-    table: BinTable,
-    *,
-    n: int,
-    leave_one_out: bool = True,
+    records: Records, k: int, column: str, table: BinTable, *, n: int, leave_one_out: bool = True
 ) -> tuple[MislabelledCandidate, ...]:
     """Return the errors whose label is most likely wrong, the likeliest first.
 

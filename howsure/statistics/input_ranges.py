@@ -12,12 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howsure.statistics.arrays import Floats
-from howsure.statistics.column_middles import (
-    LEAST_BEYOND,
-    LEAST_FACTOR,
-    ColumnMiddles,
-    EvenRows,
-)
+from howsure.statistics.column_middles import LEAST_BEYOND, LEAST_FACTOR, ColumnMiddles, EvenRows
 
 Extent = TypeVar("Extent", float, Floats)
 

@@ -89,11 +89,7 @@ def consequences(
 
 
 def effect(
-    uncertainty: Uncertainty,
-    hits: Hits,
-    threshold: float,
-    level: float,
-    design: SampleDesign,
+    uncertainty: Uncertainty, hits: Hits, threshold: float, level: float, design: SampleDesign
 ) -> Effect:
     """Return the effect of accepting ``U <= threshold`` on one set, as `consequences` does."""
     found = count_accepted(uncertainty, hits, threshold, design)

@@ -6,14 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from howsure.statistics.arrays import (
-    Counts,
-    Edges,
-    Floats,
-    Hits,
-    Rates,
-    Uncertainty,
-)
+from howsure.statistics.arrays import Counts, Edges, Floats, Hits, Rates, Uncertainty
 from howsure.statistics.bins.design import ALIKE, SampleDesign
 from howsure.statistics.bins.edges import UNDERFLOW, midpoints
 from howsure.statistics.effective import EffectiveSums, sums_of_first, tail_factor

@@ -135,11 +135,7 @@ def _derived_rules(
     with np.errstate(over="ignore", divide="ignore"):
         odds = odds_ratio(bins.probability, accuracy)
     return [
-        (
-            "probability",
-            ~np.isfinite(odds),
-            lambda _: "is too near to 0 or 1: its odds overflow",
-        ),
+        ("probability", ~np.isfinite(odds), lambda _: "is too near to 0 or 1: its odds overflow"),
         _follows("weight", bins.weight, bins.counts / n_samples),
         _follows("odds_ratio", bins.odds_ratio, odds),
     ]

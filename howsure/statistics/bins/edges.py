@@ -2,14 +2,7 @@
 
 import numpy as np
 
-from howsure.statistics.arrays import (
-    BinIndex,
-    Counts,
-    Edges,
-    Floats,
-    Uncertainty,
-    as_uncertainty,
-)
+from howsure.statistics.arrays import BinIndex, Counts, Edges, Floats, Uncertainty, as_uncertainty
 from howsure.statistics.bins.design import ALIKE, SampleDesign
 
 UNDERFLOW = np.float32(1e-37)

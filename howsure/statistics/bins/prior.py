@@ -139,10 +139,7 @@ def posterior_mean(hits: Counts | Floats, counts: Counts | Floats, prior: BetaPr
 
 
 def regularised_rate(
-    hits: Counts | Floats,
-    counts: Counts | Floats,
-    accuracy: Rates | float,
-    strength: float,
+    hits: Counts | Floats, counts: Counts | Floats, accuracy: Rates | float, strength: float
 ) -> Rates:
     """Return ``(k + m p_A) / (n + m)`` for arrays that broadcast."""
     return np.asarray((hits + strength * accuracy) / (counts + strength), dtype=np.float64)

@@ -110,11 +110,7 @@ def _interval(found: SplineFit, x: Floats, places: Counts, level: float) -> tupl
 
 
 def _constant(
-    values: Uncertainty,
-    hits: Hits,
-    weights: Floats,
-    prior: BetaPrior,
-    interval: IntervalOptions,
+    values: Uncertainty, hits: Hits, weights: Floats, prior: BetaPrior, interval: IntervalOptions
 ) -> Curve:
     n_hits, count = np.array([weights @ hits]), np.array([weights.sum()])
     lower, upper = binomial_interval(n_hits, count, prior, interval)

@@ -14,9 +14,7 @@ BLOCK_ROWS = 2**16
 
 
 def fit_temperature(
-    log_sum_exp: NDArray[np.float32],
-    label_logit: NDArray[np.float32],
-    weights: Floats,
+    log_sum_exp: NDArray[np.float32], label_logit: NDArray[np.float32], weights: Floats
 ) -> float:
     """Return the temperature of least mean ``log sum exp((z - z_(1)) / T) - (z_y - z_(1)) / T``.
 

@@ -165,11 +165,7 @@ def _of_class_1(judged: Predictions, raw: Rates, is_1: Hits, level: float) -> Cl
 
 
 def _rows(
-    parts: BinIndex | Classes,
-    probability: Rates,
-    hits: Hits,
-    level: float,
-    design: SampleDesign,
+    parts: BinIndex | Classes, probability: Rates, hits: Hits, level: float, design: SampleDesign
 ) -> tuple[ReliabilityRow, ...]:
     """Return the bins, ranges or classes that hold a sample, ascending."""
     found, place = np.unique(parts, return_inverse=True)

@@ -3,11 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from howsure.statistics.findings.accuracy import (
-    accuracy_differs,
-    accuracy_near_chance,
-    no_errors,
-)
+from howsure.statistics.findings.accuracy import accuracy_differs, accuracy_near_chance, no_errors
 from howsure.statistics.findings.classes import (
     classes_not_predicted,
     classes_not_seen,
@@ -18,18 +14,10 @@ from howsure.statistics.findings.duplicates import (
     duplicate_samples,
     samples_in_both_sets,
 )
-from howsure.statistics.findings.evidence import (
-    Finding,
-    LabelCounts,
-    RecordedSet,
-)
+from howsure.statistics.findings.evidence import Finding, LabelCounts, RecordedSet
 from howsure.statistics.findings.labels import labels_permuted, labels_shifted
 from howsure.statistics.findings.outputs import not_probabilities, softmax_twice
-from howsure.statistics.findings.preparations import (
-    NOT_SCALED,
-    SCALED_TWICE,
-    WRONG_PREPROCESSING,
-)
+from howsure.statistics.findings.preparations import NOT_SCALED, SCALED_TWICE, WRONG_PREPROCESSING
 from howsure.statistics.findings.preprocessing import inputs_out_of_range, wrong_preparation
 from howsure.statistics.findings.scores import score_near_chance, score_reversed
 

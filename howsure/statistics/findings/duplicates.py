@@ -5,12 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from howsure.statistics.arrays import Counts
-from howsure.statistics.findings.evidence import (
-    Finding,
-    RecordedSet,
-    finding,
-    groups_of_copies,
-)
+from howsure.statistics.findings.evidence import Finding, RecordedSet, finding, groups_of_copies
 from howsure.statistics.records.records import Records, concatenate
 
 COPIES_NOTICE, COPIES_WARNING = 0.005, 0.05

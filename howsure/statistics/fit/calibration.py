@@ -235,10 +235,11 @@ def _model_scores(
     records: Records, evaluation: Records | None, top_k: tuple[int, ...]
 ) -> dict[str, ModelScores]:
     sets = {"calibration": records, "evaluation": evaluation}
-    found = {
-        name: model_scores(given, top_k=top_k) for name, given in sets.items() if given is not None
+    return {
+        name: scores
+        for name, one in sets.items()
+        if one is not None and (scores := model_scores(one, top_k=top_k)) is not None
     }
-    return {name: scores for name, scores in found.items() if scores is not None}
 
 
 def _check_columns(records: Records, name: str, options: FitOptions) -> None:

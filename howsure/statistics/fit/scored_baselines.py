@@ -125,12 +125,10 @@ def _fit_other_lookup(event: EventInput, served: MeasureFit, lookup: Lookup) -> 
     options = replace(event.options, lookup=lookup, bins=served.table.requested_bins)
     ranking = by_column(served.column)
     found = fit_scored_table(event, ranking, served.measure, options)
-    difference = {}
-    if event.evaluation is not None:
-        judging = event.evaluation
-        judged = predict_with_table(
-            found.table, ranking(judging.records), judging.hits, judging.design
-        )
+    difference, judging = {}, event.evaluation
+    if judging is not None:
+        values = ranking(judging.records)
+        judged = predict_with_table(found.table, values, judging.hits, judging.design)
         difference = _evaluation_difference(judged, judging, served)
     curve = found.table.curve
     return BaselineFit(

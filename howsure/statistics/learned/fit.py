@@ -181,11 +181,7 @@ def _fitted(samples: EventSamples, scale: Scale, n_classes: int) -> tuple[Learne
 
 
 def _folded(
-    k: int,
-    scale: Scale,
-    weights: Floats,
-    effects: Sequence[ClassEffect | None],
-    n_classes: int,
+    k: int, scale: Scale, weights: Floats, effects: Sequence[ClassEffect | None], n_classes: int
 ) -> LearnedModel:
     """Return the model on the inputs' own scale instead of the standardised one."""
     z_linear = np.array([weights[1], weights[2], weights[5], weights[6]])

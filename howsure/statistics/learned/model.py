@@ -99,10 +99,7 @@ class LearnedModel:
         return input_columns(self.k, self.temperature)
 
     def uncertainty(
-        self,
-        inputs: NDArray[np.floating],
-        first: NDArray[np.integer],
-        other: NDArray[np.integer],
+        self, inputs: NDArray[np.floating], first: NDArray[np.integer], other: NDArray[np.integer]
     ) -> Floats:
         """Return the measure, float64 of shape (n_samples,), the same in any batch.
 

@@ -79,14 +79,7 @@ def standard_scale(samples: EventSamples, temperature: int) -> Scale:
     # Not by the width: rounding of the mean can give equal values a tiny one.
     varies = np.ptp(held, axis=0) > 1e-6 * (1.0 + np.abs(held).max(axis=0))
     has_saturated = LEAST_SATURATED <= n_saturated <= len(inputs) - LEAST_SATURATED
-    return Scale(
-        temperature,
-        lower,
-        upper,
-        centre,
-        np.where(varies, width, 1.0),
-        has_saturated,
-    )
+    return Scale(temperature, lower, upper, centre, np.where(varies, width, 1.0), has_saturated)
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,11 +31,7 @@ BLOCK_ELEMENTS = 2**21
 
 
 def score_uncertainty(
-    scores: ArrayLike,
-    *,
-    top_k: Sequence[int],
-    logits: bool = False,
-    threshold: float | None = None,
+    scores: ArrayLike, *, top_k: Sequence[int], logits: bool = False, threshold: float | None = None
 ) -> dict[str, Uncertainty]:
     """Compute every measure of every event.
 

@@ -58,11 +58,7 @@ def tie_keys(rows: NDArray[np.generic], seed: int) -> TieKeys:
 
 
 def stratified_folds(
-    hits: Hits,
-    tie_keys: TieKeys,
-    *,
-    n_folds: int,
-    design: SampleDesign = ALIKE,
+    hits: Hits, tie_keys: TieKeys, *, n_folds: int, design: SampleDesign = ALIKE
 ) -> BinIndex:
     """Assign samples to folds in the order of their tie keys, misses first and then hits.
 

@@ -1,6 +1,7 @@
 """Evaluate the tables of a finished calibration on another set."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
@@ -82,19 +83,11 @@ def evaluate_set(  # noqa: PLR0913 - two sets, and the choices of a calibration
         _check(name, records, tables, served)
     further = in_canonical_order(further)
     events = {}
+    deals = n_permutations(len(tables)) if labelled else None
+    judge = partial(_judge_measure, calibration, further, levels=levels, deals=deals, seed=seed)
     for k in tables:
         measures = {
-            measure: _judge_measure(
-                table,
-                calibration,
-                further,
-                measure=measure,
-                k=k,
-                levels=levels,
-                deals=n_permutations(len(tables)) if labelled else None,
-                seed=seed,
-                refitted=refitted,
-            )
+            measure: judge(table, measure=measure, k=k, refitted=refitted)
             for measure, table in tables[k].items()
         }
         outcome, sentence = shift_verdict(k, measures[served[k]], n_events=len(tables))
@@ -134,9 +127,9 @@ def _check(name: str, records: Records, tables: Tables, served: Mapping[int, str
 
 
 def _judge_measure(  # noqa: PLR0913 - as above
-    table: BinTable,
     calibration: Records,
     further: Records,
+    table: BinTable,
     *,
     measure: str,
     k: int,

@@ -10,12 +10,7 @@ from howsure.statistics.scores import Predictions
 
 
 def gap_test(
-    table: BinTable,
-    fitted: Uncertainty,
-    hits: Hits,
-    judged: Predictions,
-    *,
-    design: SampleDesign,
+    table: BinTable, fitted: Uncertainty, hits: Hits, judged: Predictions, *, design: SampleDesign
 ) -> float:
     """Return the two-sided p-value of the share of hits, if served probabilities hold on the set.
 
