@@ -28,6 +28,16 @@ MAX_OTHER_COLUMNS = 1_000
 TableKind: TypeAlias = Literal["inputs"] | OutputKind
 ColumnKind: TypeAlias = Literal["numbers", "lists", "pictures", "text", "dates", "others"]
 
+# Types that are not read, with what turns them into numbers.
+SPARK_VECTOR = "a Spark vector"
+DECIMAL_COMMA, THOUSANDS = "numbers with decimal commas", "numbers with commas between thousands"
+_CONVERTS = "pandas.read_csv(path, {}).to_csv(new, index=False) converts the file"
+FIXES = {
+    SPARK_VECTOR: "write pyspark.ml.functions.vector_to_array of the column",
+    DECIMAL_COMMA: _CONVERTS.format('decimal=","'),
+    THOUSANDS: _CONVERTS.format('thousands=","'),
+}
+
 _SHOWN = 5
 # Of lists that are meant to be checked name by name.
 MANY = 30
@@ -68,18 +78,25 @@ class TableColumns:
     design: tuple[str, ...] = ()
     class_names: tuple[str, ...] | None = None
     has_named_classes: bool = False
+    n_listed: int = 0
+
+    @property
+    def holds_lists(self) -> bool:
+        """Whether one column holds the outputs of all classes, ``n_listed`` in each row."""
+        return self.kind != "inputs" and self.arrays[self.kind][0].kind == "lists"
 
     @property
     def is_binary(self) -> bool:
         """Whether one column holds the probability of class 1 of two."""
-        return self.kind != "inputs" and len(self.arrays[self.kind]) == 1
+        is_one = self.kind != "inputs" and len(self.arrays[self.kind]) == 1
+        return is_one and not self.holds_lists
 
     @property
     def n_classes(self) -> int | None:
         """Number of classes of outputs."""
         if self.kind == "inputs":
             return None
-        return 2 if self.is_binary else len(self.arrays[self.kind])
+        return 2 if self.is_binary else self.n_listed or len(self.arrays[self.kind])
 
 
 def check_n_columns(n_columns: int, ctx: SetContext) -> None:

@@ -11,7 +11,9 @@ from typing import Any, Literal, TypeAlias
 from service.child.reading.class_indices import ClassLabels
 from service.child.reading.columns import (
     CORRECT_COLUMN,
+    DECIMAL_COMMA,
     NAME_CLASSES,
+    THOUSANDS,
     TableColumn,
     TableColumns,
     check_n_columns,
@@ -56,6 +58,11 @@ _BAD_CELL = re.compile(r"In CSV column #(\d+): Row #(\d+): [^']*(?:'([^']{0,40})
 _BAD_ROW = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 # How tools write a cell without a value; text stays as it is.
 _EMPTY = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")
+# Before decimal commas: 1,234 may be either.
+_WRITTEN = {
+    THOUSANDS: re.compile(r"[+-]?[0-9]{1,3}(,[0-9]{3})+\.[0-9]+|[+-]?[0-9]{1,3}(,[0-9]{3}){2,}"),
+    DECIMAL_COMMA: re.compile(r"[+-]?[0-9.]+,[0-9]+"),
+}
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T].*)?|[0-9]{1,2}[./][0-9]{1,2}[./][0-9]{2,4}")
 
 
@@ -154,7 +161,8 @@ def _table_column(name: str, cell: str) -> TableColumn:
     if cell.strip().lower() in ("true", "false"):
         return TableColumn(name, "numbers", BOOLEANS)
     kind: Literal["dates", "text"] = "dates" if _DATE.fullmatch(cell.strip()) else "text"
-    return TableColumn(name, kind, kind)
+    written = (of for of, form in _WRITTEN.items() if form.fullmatch(cell.strip()))
+    return TableColumn(name, kind, next(written, kind))
 
 
 def _is_number(cell: str) -> bool:
@@ -174,6 +182,11 @@ def _read_header(file: SetFile, ctx: SetContext) -> list[str]:
     if len(line) > most:
         raise TooLarge.at(
             ctx.location, f"expected a header line of at most {most} bytes, got a longer one"
+        )
+    if line.lstrip().startswith((b'{"', b"[{", b"[[")):
+        raise ctx.invalid(
+            "expected a table, got JSON; pandas.read_json(path).to_csv(new, index=False) converts "
+            "it, of JSON lines with lines=True"
         )
     try:
         (header,) = csv.reader([line.decode("utf-8-sig")], strict=True)

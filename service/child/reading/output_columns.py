@@ -22,8 +22,9 @@ from service.runner.messages.reading import LABEL, Reading, SetContext
 
 # What the names of class columns begin with; an index or the name of the class follows.
 PREFIXES: Mapping[OutputKind, str] = {"logits": "logit_", "probabilities": "prob_"}
-_BY_INDEX = re.compile(r"(logit_|prob_)(0|[1-9][0-9]{0,8})")
-_BY_NAME = re.compile(r"(logit_|prob_|p_)(.+)", re.DOTALL)
+# `proba_` is scikit-learn's word, `.pred_` that of tidymodels.
+_BY_INDEX = re.compile(r"(logit_|proba?_)(0|[1-9][0-9]{0,8})")
+_BY_NAME = re.compile(r"(logit_|proba?_|p_|\.pred_)(.+)", re.DOTALL)
 # One column with the probability of class 1 of two.
 _BINARY = re.compile("p|prob|probability")
 _BINARY_CLASSES = 2
@@ -42,6 +43,27 @@ def reads_outputs(names: Iterable[str], reading: Reading) -> bool:
         return True
     return reading.kind != "inputs" and any(
         _BY_NAME.fullmatch(name) or _BINARY.fullmatch(name) for name in found
+    )
+
+
+def listed_outputs(columns: Mapping[str, TableColumn], ctx: SetContext) -> TableColumns | None:
+    """Return the columns of a table with the outputs of all classes in one column of lists."""
+    kind = next((kind for kind in PREFIXES if kind in columns), None)
+    is_meant = ctx.reading.kind != "inputs" and not ctx.reading.input_columns
+    if kind is None or columns[kind].kind != "lists" or not is_meant:
+        return None
+    names = list(columns)
+    label_name = label_column(names, ctx)
+    label = None if label_name is None else columns[label_name]
+    others = other_columns(names, [kind, *([label.name] if label else [])])
+    return TableColumns(
+        kind,
+        {kind: [columns[kind]]},
+        label,
+        supplied_names(names, location=ctx.location),
+        notes=_notes(None, others),
+        design=design_columns(names),
+        class_names=tuple(ctx.reading.classes or ()) if label and label.kind == "text" else None,
     )
 
 
@@ -93,7 +115,7 @@ def output_columns(columns: Mapping[str, TableColumn], ctx: SetContext) -> Table
         {kind: [columns[name] for name in found.columns]},
         label,
         supplied_names(names, location=ctx.location),
-        notes=_notes(found, others),
+        notes=_notes(found.note, others),
         design=design_columns(names),
         class_names=class_names,
         has_named_classes=found.names is not None,
@@ -113,9 +135,9 @@ def _may_be_label(name: str) -> bool:
     return name.casefold() in _LABELS or bool(rename_hint([name], [LABEL]))
 
 
-def _notes(found: _Classes, others: Sequence[str]) -> tuple[str, ...]:
+def _notes(own: str | None, others: Sequence[str]) -> tuple[str, ...]:
     left = f"Other columns are not read: {listed(others)}." if others else None
-    return tuple(note for note in (found.note, left) if note is not None)
+    return tuple(note for note in (own, left) if note is not None)
 
 
 def _expected(found: _Classes) -> str:
@@ -140,9 +162,11 @@ def _by_index(names: Sequence[str], ctx: SetContext) -> _Classes | None:
     prefix = _one_prefix(matches, ctx)
     indices = {int(match[2]) for match in matches}
     gap = next((index for index in range(len(indices)) if index not in indices), None)
+    if gap == 0 and prefix != PREFIXES["logits"] and max(indices) == len(indices) > 1:
+        return None  # classes whose names begin with 1, as their columns and labels say
     if gap is not None:
         fix = ""
-        if indices == {1} and prefix == PREFIXES["probabilities"]:
+        if indices == {1} and prefix != PREFIXES["logits"]:
             fix = "; call the column `prob` if it is the probability of class 1 of two"
         raise ctx.invalid(
             f"expected a column for each class up to {max(indices)}, got none for class {gap}{fix}",

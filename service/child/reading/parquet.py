@@ -1,13 +1,14 @@
 """Tables in Parquet, of outputs or of inputs, streamed through pyarrow."""
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from service.child.reading.checks import SUPPLIED_PREFIX, check_n_samples
+from service.child.reading.checks import SUPPLIED_PREFIX, check_n_classes, check_n_samples
 from service.child.reading.class_indices import ClassLabels
 from service.child.reading.columns import (
     NAME_CLASSES,
@@ -18,7 +19,7 @@ from service.child.reading.columns import (
     refuse_duplicates,
 )
 from service.child.reading.pairs import PairSet, read_pairs, reads_pairs
-from service.child.reading.parquet_columns import PictureColumn, is_list, table_column
+from service.child.reading.parquet_columns import PictureColumn, is_list, read_types, table_column
 from service.child.reading.set_file import SetFile, refuse_damage
 from service.child.reading.table_columns import table_columns
 from service.child.reading.table_labels import own_names, read_indices, read_names
@@ -67,13 +68,16 @@ def open_parquet(file: SetFile, ctx: SetContext) -> TableSet | PairSet:
     label = columns.label
     encoded = [label.name] if label is not None and label.kind == "text" else []
     read = partial(_read_columns, file, ctx, encoded)
-    labels: ClassLabels | int = metadata.num_rows
-    if label is not None:
-        labels = _labels(label, columns, read, schema.metadata, ctx)
     sources = {
         name: _source(chosen, columns, read, metadata, ctx)
         for name, chosen in columns.arrays.items()
     }
+    if columns.holds_lists:
+        columns = replace(columns, n_listed=sources[columns.kind].shape[0])
+        check_n_classes(columns.n_listed, place=ctx.place(columns.kind), limits=ctx.limits)
+    labels: ClassLabels | int = metadata.num_rows
+    if label is not None:
+        labels = _labels(label, columns, read, schema.metadata, ctx)
     return TableSet(columns, sources, labels, read, ctx, file_format=FORMAT)
 
 
@@ -115,7 +119,8 @@ def _source(
         return PictureColumn(first.name, read, ctx)
     if first.kind == "lists":
         values = _first_row(read, [first.name], ctx).column(first.name)
-        return ListColumn(first.name, first.dtype, _lengths(values, first.name, ctx), ctx)
+        lengths = _lengths(values, first.name, ctx)
+        return ListColumn(first.name, first.dtype, lengths, columns.kind, ctx)
     dtype = np.result_type(*(np.dtype(column.dtype) for column in chosen))
     if columns.kind == "inputs" and dtype.kind != "f" and _may_have_empty_cells(metadata, chosen):
         dtype = np.dtype(np.float64)  # integers have no NaN
@@ -154,6 +159,16 @@ def _lengths(values: Any, name: str, ctx: SetContext) -> tuple[int, ...]:  # noq
     return tuple(shape)
 
 
+def _cast(record_batch: Any, casts: Mapping[str, Sequence[Any]]) -> Any:  # noqa: ANN401 - as above
+    for name, types in casts.items():
+        column = record_batch.column(name)
+        for of in types:
+            column = column.cast(of)
+        at = record_batch.schema.get_field_index(name)
+        record_batch = record_batch.set_column(at, name, column)
+    return record_batch
+
+
 def _check_tail(file: SetFile, ctx: SetContext) -> None:
     """Refuse a file that is cut off, and a footer that is too long to be handed to a parser."""
     tail = file.read_at(_TAIL.size, max(0, file.size - _TAIL.size))
@@ -184,7 +199,7 @@ def _check_types(schema: Any, columns: TableColumns, ctx: SetContext) -> None:  
         label = columns.label
         if label is not None and not (label.kind == "text" and labels_are_names(columns, ctx)):
             _check_type(schema, label.name, ctx, is_label=True)
-        for column in columns.arrays[columns.kind]:
+        for column in () if columns.holds_lists else columns.arrays[columns.kind]:
             _check_type(schema, column.name, ctx)
     for name in columns.supplied:
         _check_type(schema, f"{SUPPLIED_PREFIX}{name}", ctx)
@@ -196,7 +211,7 @@ def _check_type(schema: Any, name: str, ctx: SetContext, *, is_label: bool = Fal
     found = schema.field(name).type
     kind, fix = ("integers", "int64") if is_label else ("floats", "float32")
     is_whole = is_label and (types.is_integer(found) or types.is_boolean(found))
-    if not (is_whole or types.is_floating(found)):
+    if not (is_whole or types.is_floating(found) or types.is_decimal(found)):
         is_name = is_label and table_column(name, found).kind == "text"
         advice = NAME_CLASSES if is_name else f"cast the column to {fix}"
         raise ctx.invalid(f"expected {kind}, got {found}; {advice}", name)
@@ -229,6 +244,8 @@ def _read_columns(
         batches: Iterator[Any] = parquet.iter_batches(
             n_rows, columns=list(names), use_threads=False
         )
-        return batches
+        types = {field.name: read_types(field.type) for field in parquet.schema_arrow}
+        casts = {name: found for name, found in types.items() if found and name in names}
+        return (_cast(batch, casts) for batch in batches) if casts else batches
 
     return guarded(opened, partial(refuse_damage, ctx.location))

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from service.child.reading.checks import SUPPLIED_PREFIX, supplied_names
 from service.child.reading.columns import (
+    FIXES,
     MANY,
     TableColumn,
     TableColumns,
@@ -15,7 +16,7 @@ from service.child.reading.columns import (
     refuse_duplicates,
     shown,
 )
-from service.child.reading.output_columns import output_columns, reads_outputs
+from service.child.reading.output_columns import listed_outputs, output_columns, reads_outputs
 from service.child.reading.sampling_design import design_columns
 from service.errors import InvalidDataset
 from service.runner.messages.onnx_models import ANY_INPUT
@@ -48,6 +49,8 @@ def table_columns(columns: Sequence[TableColumn], ctx: SetContext) -> TableColum
     by_name = {column.name: column for column in columns}
     if reads_outputs(names, ctx.reading):
         return output_columns(by_name, ctx)
+    if (outputs := listed_outputs(by_name, ctx)) is not None:
+        return outputs
     asked = ctx.reading.input_columns
     label_name = label_column(names, ctx)
     # A column may be called "", as the row numbers that pandas writes.
@@ -170,6 +173,10 @@ def _features(
     unread = [column for column in columns if column.kind != "numbers"]
     _refuse_unread(unread, ctx, is_all=len(unread) == len(columns))
     row_numbers = [column.name for column in columns if _ROW_NUMBER.fullmatch(column.name)]
+    if row_numbers and names[-1] == "":
+        raise ctx.invalid(
+            "expected names of columns, got none for the last: lines end with a comma"
+        )
     if row_numbers:
         raise ctx.invalid(
             f"expected features, got also the row number as {listed(row_numbers)}; write the "
@@ -190,8 +197,8 @@ def _refuse_unread(
         by_type.setdefault(column.type_name, []).append(column.name)
     types = list(by_type.items())[:_SHOWN_KINDS]
     found = ", ".join(f"{type_name} in {listed(names)}" for type_name, names in types)
-    fix = f"encode them as numbers, or {_NAMING}"
-    if is_all and all(column.kind == "text" for column in columns):
+    fix = FIXES.get(columns[0].type_name, f"encode them as numbers, or {_NAMING}")
+    if is_all and all(column.type_name == "text" for column in columns):
         fix = (
             "tokenise text first and send columns of token ids, lists such as `input_ids`; "
             "models that take text themselves are not supported yet"

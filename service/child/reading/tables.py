@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -127,12 +128,15 @@ class BinaryColumn:
 class ListColumn:
     """A column of lists, which may be nested, all of one shape."""
 
-    def __init__(self, name: str, dtype: str, shape: tuple[int, ...], ctx: SetContext) -> None:
+    def __init__(
+        self, name: str, dtype: str, shape: tuple[int, ...], kind: TableKind, ctx: SetContext
+    ) -> None:
         self.columns: Sequence[str] = [name]
         self.dtype = dtype
         self.shape = shape
         self.most_rows = max(1, READ_BYTES // (8 * math.prod(shape)))
         self._name = name
+        self._kind = kind
         self._ctx = ctx
 
     def read(self, record_batch: Any, start: int, target: AnyArray) -> None:  # noqa: ANN401 - as above
@@ -162,7 +166,17 @@ class ListColumn:
                 start + beyond[0] // per_row,
             )
         target[:] = found.reshape(target.shape)
-        check_inputs(target, place=self._ctx.place(self._name), start=start)
+        place = partial(self._ctx.place, self._name)
+        if self._kind == "inputs":
+            check_inputs(target, place=place(), start=start)
+        else:
+            check_outputs(
+                target,
+                kind=self._kind,
+                start=start,
+                row_place=place,
+                cell_place=lambda row, column: f"{place(row)}[{column}]",
+            )
 
 
 class TableSet:

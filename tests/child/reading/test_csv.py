@@ -68,6 +68,11 @@ CASES = {
     "text alone": ("text,label\ngood,1\n", ".text", "tokenise"),
     "text further down": ("age,label\n" + "1,0\n" * 200_000 + "old,1\n", ".age[200000]", "'old'"),
     "index of pandas": (",age,label\n0,1,0\n", "", "(index=False)"),
+    "decimal commas": ('a,label\n"0,123",0\n', ".a", 'decimal=","'),
+    "thousands": ('a,label\n"12,345.6",0\n', ".a", 'thousands=","'),
+    "commas at the end": ("a,label,\n1,0,\n", "", "end with a comma"),
+    "JSON lines": ('{"a": 1, "label": 0}\n', "", "lines=True"),
+    "JSON": ('[{"a": 1}]\n', "", "got JSON"),
     "long name": (f"age,label\n1,{'c' * 201}\n", ".label[0]", "got 201"),
     # Supplied uncertainties.
     "no uncertainty": ("label,prob,uncertainty_a\n0,1,1\n1,1,\n", ".uncertainty_a[1]", "empty"),
@@ -78,6 +83,25 @@ CASES = {
 def test_a_broken_rule_is_named_with_its_place(path, case):
     text, location, named = CASES[case]
     check_refused(write_text(path, text), location, named)
+
+
+# Headers of two classes, and the names that the classes have.
+NAMED = [
+    ("proba_0,proba_1", None),
+    ("proba_a,proba_b", ("a", "b")),
+    (".pred_a,.pred_b", ("a", "b")),
+    *((f"{word}_1,{word}_2", ("1", "2")) for word in ("p", "prob", "proba")),
+]
+
+
+@pytest.mark.parametrize(("header", "names"), NAMED)
+def test_columns_of_classes_have_the_words_of_other_tools(path, header, names):
+    first, second = names or ("0", "1")
+    text = f"label,{header}\n{second},.25,.75\n{first},.5,.5\n"
+    info = check_read(
+        write_text(path, text), {"probabilities": np.array([[0.25, 0.75], [0.5, 0.5]])}, [1, 0]
+    )
+    assert tuple(info.class_map or ()) == (names or ())
 
 
 OTHER_CLASSES = [

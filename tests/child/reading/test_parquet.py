@@ -44,6 +44,9 @@ def with_uncertainty(values: object) -> dict[str, object]:
 
 
 BEYOND_64_BITS = pa.array([[0, 1]] * 29 + [[0, 2**63]], pa.list_(pa.uint64()))
+SPARK = {"type": pa.int8(), "size": pa.int32(), "indices": pa.list_(pa.int32())}
+SPARK |= {"values": pa.list_(pa.float64())}
+SPARK_VECTORS = pa.array([{"type": 1, "values": [1.0]}] * N, pa.struct([*SPARK.items()]))
 # The columns, where they are refused, and what the message names: the figure, the type, the fix.
 CASES = {
     # Outputs.
@@ -57,9 +60,16 @@ CASES = {
     "dates of labels": (FEATURES | {"label": LABELS.astype("M8[s]")}, ".label", "int64"),
     "dates": (FEATURES | {"day": pa.array([0] * N, pa.date32())}, ".day", "`day`"),
     "a struct": (FEATURES | {"box": [{"x": 1}] * N}, ".box", "struct<x: int64> in `box`"),
+    "a vector of Spark": (FEATURES | {"v": SPARK_VECTORS}, ".v", "vector_to_array"),
     "ragged": (with_list([1] * 9), ".input_ids[17]", "8 values as in the rows before, got 9; pad"),
     "null list": (with_list(None), ".input_ids[17]", "list"),
     "null in a list": (with_list([1] * 7 + [None]), ".input_ids[17]", "empty cell"),
+    "no sum in a list": (
+        {"label": LABELS, "probabilities": [[0.5, 0.25, 0.25]] * 29 + [[0.5, 0.5, 0.5]]},
+        ".probabilities[29]",
+        "got 1.5",
+    ),
+    "one class in lists": ({"label": LABELS, "logits": [[1.0]] * N}, ".logits", "at least 2"),
     "64 bits": ({"x": BEYOND_64_BITS, "label": LABELS}, ".x[29]", "got 9223372036854775808"),
 }
 

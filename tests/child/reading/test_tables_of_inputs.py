@@ -1,5 +1,7 @@
 """Tables: features side by side, lists as arrays, outputs by name, in constant memory."""
 
+from decimal import Decimal
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -64,6 +66,28 @@ def test_columns_of_outputs_are_read_by_name(path, file_format, kind):
         check_read(path, {kind: outputs}, LABELS, **known)
     (batch,) = batches_of(path, N)
     assert batch.arrays[kind].flags.c_contiguous
+
+
+def test_lists_of_outputs_are_read_as_arrays_of_their_name(path):
+    for kind, outputs in (("logits", IDS / 7), ("probabilities", RNG.dirichlet(np.ones(8), N))):
+        write_parquet(path, {"text": ["a"] * N, kind: outputs.tolist(), "label": LABELS})
+        check_read(path, {kind: outputs}, LABELS, kind=kind, n_classes=8)
+    with_inputs = Reading(kind="inputs")
+    check_read(path, {"probabilities": outputs}, LABELS, kind="inputs", reading=with_inputs)
+
+
+def test_decimals_are_numbers_and_views_are_text(path):
+    incomes = [Decimal(f"{x:.3f}") for x in INCOME]
+    columns = {"x": pa.array(incomes, pa.decimal128(12, 3)), "ids": [[i, i] for i in incomes]}
+    columns["label"] = pa.array([Decimal(int(x)) for x in LABELS], pa.decimal128(12, 0))
+    expected = np.array(incomes, np.float64)
+    write_parquet(path, {name: columns[name] for name in ("x", "label")})
+    check_read(path, {"inputs": expected[:, None]}, LABELS)
+    write_parquet(path, columns)
+    check_read(path, {"ids": np.stack([expected] * 2, axis=1)}, LABELS)
+    names = pa.array(np.array(["a", "b", "c"])[LABELS]).cast(pa.string_view())
+    write_parquet(path, {"x": INCOME, "label": names})
+    check_read(path, {"inputs": INCOME[:, None]}, LABELS, class_map={"a": 0, "b": 1, "c": 2})
 
 
 TYPES = [
