@@ -95,7 +95,7 @@ BROKEN_RULES = [
     ("step", {f"{BIN}.weight": 0.5}, "", "0.25"),
     ("step", {f"{BIN}.lower": 1.0}, "", "1.0"),
     ("step", {"tables.0.bins.3.upper": 99.0}, "", "null"),
-    ("step", {f"{BIN}.upper": None, f"{NEXT}.lower": None}, "", "a number"),
+    ("step", {f"{BIN}.upper": None, f"{NEXT}.lower": None}, "", "but the last, got null"),
     ("step", {f"{BIN}.upper": 0.0, f"{NEXT}.lower": 0.0}, "", "ascend"),
     ("step", {f"{BIN}.upper": 0.1, f"{NEXT}.lower": 0.1}, "", "float32"),
     ("step", {f"{BIN}.probability": 5e-324, f"{BIN}.interval": [0, 1]}, "", "odds"),

@@ -152,3 +152,14 @@ def test_versions_of_one_model_give_the_same_classes(client) -> None:
     judge(client, names, "later", digits_set())
     comparison = compared(client, *names)
     assert (comparison["basis"], comparison["same_model"]) == ("further", True)
+
+
+def test_repeated_rows_in_groups_prove_no_more_between_folds(client: Any) -> None:
+    """Each row four times: accuracies are those of as many samples as there are groups."""
+    rows = np.repeat(np.arange(len(JULY["labels"])), 4)
+    data = npz(group=rows, **{name: values[rows] for name, values in JULY.items()})
+    made = [calibrated(client, {"bins": bins}, calibration=data) for bins in (2, 4)]
+    comparison = compared(client, *(one["id"] for one in made))
+    assert comparison["basis"] == "cross-validation"
+    pairs = comparison["events"]["1"]["differences"]["accuracy"]["pairs"]
+    assert pairs == pytest.approx(len(JULY["labels"]), rel=0.02)

@@ -223,5 +223,9 @@ def _on_folds(k: str, first: Report, second: Report) -> Comparison:
         event = report["events"][k]
         found = event["measures"][event["served"]]["scores"]
         scores.append({name: FoldScore(**values) for name, values in found.items()})
-        accuracies.append((event["accuracy"], report["provenance"]["data"]["samples"]))
+        own = report["model_scores"].get("calibration") or {}
+        effective = own.get("effective", {}).get(k)  # results of earlier releases have none
+        n_samples = report["provenance"]["data"]["samples"]
+        worth = n_samples if effective is None else round(effective["n_effective"])
+        accuracies.append((event["accuracy"], worth))
     return compare_on_folds(int(k), *scores, accuracies=accuracies)
