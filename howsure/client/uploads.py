@@ -4,6 +4,7 @@ import io
 import mmap
 import os
 import random
+import re
 import shutil
 import stat
 import tarfile
@@ -215,28 +216,20 @@ def companion_parts(
     return [("model_data", part) for part in named]
 
 
-# As exporters call them: model.onnx.data, model.onnx_data, model.onnx_data_1.
-COMPANION_NAMES = "*.onnx[._]data*"
-ONE_BYTE = 128  # lengths below it take one byte
+# The place of a tensor's values in a protobuf message: a key, and the length of a short name.
+LOCATION = re.compile(rb"\x0a\x08location\x12([\x01-\x7f])")
 
 
 def _companions_of(model: Model) -> list[Path]:
-    """Return the files with external weights beside a model on disk."""
-    if not isinstance(model, (str, os.PathLike)):
+    """Return the files with external weights beside a model on disk, whatever they are called."""
+    if not isinstance(model, (str, os.PathLike)) or not Path(model).stat().st_size:
         return []
     path = Path(model)
-    beside = sorted(found for found in path.parent.glob(COMPANION_NAMES) if found.is_file())
-    if not beside or not path.stat().st_size:
-        return []
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         # The model holds their plain names, so no parser is needed to find them.
-        return [found for found in beside if content.find(_as_text(found.name)) >= 0]
-
-
-def _as_text(name: str) -> bytes:
-    """Return the bytes of a short text in a protobuf message: its length, and itself."""
-    text = name.encode()
-    return bytes([len(text)]) + text if len(text) < ONE_BYTE else text
+        found = {content[m.end() : m.end() + m[1][0]] for m in LOCATION.finditer(content)}
+    names = {os.fsdecode(name) for name in found if b"/" not in name and b"\0" not in name}
+    return sorted(path.parent / name for name in names if (path.parent / name).is_file())
 
 
 def samples_part(

@@ -139,6 +139,11 @@ def _preprocessing(text: str) -> str | dict[str, Any]:
 def _classes(text: str) -> Any:  # noqa: ANN401 - any JSON, which the service checks
     if _is_file(text):
         text = _read(text, "--classes").strip()
+        if text.startswith("{"):  # config.json of the hub's models
+            names = read_json(text, "--classes").get("id2label")
+            if not isinstance(names, dict):
+                raise CommandFailed("--classes: expected a list, or an object with id2label")
+            return [names[index] for index in sorted(names, key=lambda index: (len(index), index))]
         if not text.startswith("["):
             return text.splitlines()
     return read_json(text, "--classes") if text.startswith("[") else _words(text)
@@ -185,7 +190,7 @@ def _json_object(text: str, option: str) -> dict[str, Any]:
 
 def _read(path: str, option: str) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8")
+        return Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
         raise CommandFailed(f"{option}: cannot read {path}: {error.strerror}") from error
     except ValueError as error:

@@ -49,10 +49,14 @@ def test_columns_of_a_table(command, tmp_path) -> None:
     assert re.search(r"accuracy.*: 9\d\.\d %", tried)
 
 
-def test_the_json_of_options() -> None:
+def test_the_json_of_options(tmp_path) -> None:
     options = {"classes": '["a, b", "c"]', "columns": ['{"x": "a"}', "label=b"], "bins": "auto"}
     config = {"classes": ["a, b", "c"], "columns": {"x": "a", "label": ["b"]}, "bins": "auto"}
     assert config_option(None, **options) == config
+    hub = tmp_path / "config.json"
+    for text in ("\ufeffcat\ndog\n", '{"id2label": {"1": "dog", "0": "cat"}}'):
+        hub.write_text(text)
+        assert config_option(None, classes=str(hub)) == {"classes": ["cat", "dog"]}
     options = {"classes": "cat, dog", "top_k": "3", "max_risk": "0.1, 0.05"}
     config = {"classes": ["cat", "dog"], "top_k": [3]}
     config["selective"] = [{"max_risk": 0.1}, {"max_risk": 0.05}]
@@ -72,7 +76,7 @@ def test_weights_beside_the_model_are_sent(command, quick, tmp_path) -> None:
     for name in (model.name, WEIGHTS):
         shutil.copy(EXTERNAL / name, tmp_path)
     best = tmp_path / "best_model_external.onnx"
-    options = {"save_as_external_data": True, "location": f"best_{WEIGHTS}", "size_threshold": 0}
+    options = {"save_as_external_data": True, "location": "weights", "size_threshold": 0}
     onnx.save(onnx.load(model), best, **options)
     assert "model_data" not in command("calibrate", best, SAMPLES, "--dry-run").stdout
     command("calibrate", model, SAMPLES, *quick, "--name", "external")

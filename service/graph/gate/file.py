@@ -1,5 +1,6 @@
 """Checks of a file's format by its first bytes, and of the text of its names."""
 
+import re
 from collections.abc import Iterator
 
 from google.protobuf.descriptor import FieldDescriptor
@@ -8,19 +9,24 @@ from onnx import ModelProto, TensorProto
 
 from service.errors import InvalidOnnxModel, ModelRule
 
-ORT_FORMAT = (4, b"ORTM")
-# Formats sent by mistake.
+EXPORT = "export the model to ONNX"
+# Formats sent by mistake, with what to do; the name of a zip's first member is at 30.
 OTHERS = (
-    (0, b"PK\x03\x04", "a zip archive, as PyTorch, Keras and numpy write"),
-    (0, b"\x89HDF", "an HDF5 file, as Keras writes"),
-    (0, b"\x80", "a pickle"),
-    (4, b"TFL3", "a TensorFlow Lite model"),
-    (0, b"\x89PNG", "a PNG picture"),
-    (0, b"\xff\xd8\xff", "a JPEG picture"),
-    (0, b"\x1f\x8b", "a gzip archive"),
-    (0, b"version https://git-lfs", "a pointer of Git LFS, in place of the file"),
-    (0, b"{", "JSON"),
-    (0, b"<", "XML or HTML"),
+    (
+        0,
+        rb"PK\x03\x04.{26}[^\x00]*\.onnx",
+        "a zip archive of an ONNX model; send the .onnx file itself",
+    ),
+    (0, rb"PK\x03\x04", f"a zip archive, as PyTorch, Keras and numpy write; {EXPORT}"),
+    (0, rb"\x89HDF", f"an HDF5 file, as Keras writes; {EXPORT}"),
+    (0, rb"\x80", f"a pickle; {EXPORT}"),
+    (4, rb"TFL3", f"a TensorFlow Lite model; {EXPORT}"),
+    (0, rb"\x89PNG", f"a PNG picture; {EXPORT}"),
+    (0, rb"\xff\xd8\xff", f"a JPEG picture; {EXPORT}"),
+    (0, rb"\x1f\x8b", "a gzip archive; send the .onnx file in it"),
+    (0, rb"version https://git-lfs", "a pointer of Git LFS; fetch the file with git lfs pull"),
+    (0, rb"\{", f"JSON; {EXPORT}"),
+    (0, rb"<", f"XML or HTML; {EXPORT}"),
 )
 
 
@@ -29,7 +35,7 @@ def refuse_ort_format(data: bytes) -> None:
 
     Such a file is already optimised, and the runtime checks it less strictly.
     """
-    if _is(data, *ORT_FORMAT):
+    if data[4:8] == b"ORTM":
         raise InvalidOnnxModel.because(
             ModelRule.ORT_FORMAT,
             "the file is in ONNX Runtime's own format (.ort); send the .onnx file it was made from",
@@ -38,18 +44,12 @@ def refuse_ort_format(data: bytes) -> None:
 
 def not_onnx(data: bytes) -> InvalidOnnxModel:
     """Return the error for bytes that are not an ONNX model."""
-    if not data:
-        looks_like = "it is empty"
-    else:
-        kinds = (name for at, magic, name in OTHERS if _is(data, at, magic))
-        looks_like = f"it looks like {next(kinds, 'a damaged file or one of another format')}"
+    unknown = f"a damaged file or one of another format; {EXPORT}"
+    kinds = (name for at, magic, name in OTHERS if re.match(magic, data[at : at + 300], re.DOTALL))
+    looks_like = f"it looks like {next(kinds, unknown)}" if data else f"it is empty; {EXPORT}"
     return InvalidOnnxModel.because(
-        ModelRule.NOT_ONNX, f"the file is not an ONNX model: {looks_like}; export the model to ONNX"
+        ModelRule.NOT_ONNX, f"the file is not an ONNX model: {looks_like}"
     )
-
-
-def _is(data: bytes, at: int, magic: bytes) -> bool:
-    return data[at : at + len(magic)] == magic
 
 
 # Comments, which are not read here.

@@ -51,7 +51,7 @@ def at(location="w.data", offset=None, length=None):
 SENT = {"w.data": weights().tobytes()}
 TOO_LARGE = {"status": httpx.codes.REQUEST_ENTITY_TOO_LARGE, "code": "too-large"}
 CASES = [
-    model_case("zip_of_a_model", zipped, "not-onnx", says="zip archive"),
+    model_case("zip_of_a_model", zipped, "not-onnx", says="send the .onnx file"),
     model_case("ort_format", lambda: b"\x18\0\0\0ORTM" + bytes(999), "ort-format", says=".onnx"),
     model_case(
         "name_that_is_no_text",

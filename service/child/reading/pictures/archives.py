@@ -64,7 +64,7 @@ class MemberNames:
             raise TooLarge.at(
                 self.location, f"expected at most {MAX_MEMBERS} files and folders; send fewer"
             )
-        plain = name
+        plain = name.replace("\\", "/")  # as some archivers of Windows write it
         while plain.startswith("./"):
             plain = plain[2:]
         n_bytes = len(plain.encode("utf-8", "surrogateescape"))

@@ -50,7 +50,7 @@ class PictureFiles:
 
 def is_picture(name: str) -> bool:
     """Tell whether a member has the name of a supported picture."""
-    return name.lower().endswith(ENDINGS) and not _is_of_mac(name)
+    return name.lower().endswith(ENDINGS) and not _is_hidden(name)
 
 
 TABLES = (".csv", ".parquet", ".pq")
@@ -67,7 +67,7 @@ def picture_files(archive: Archive) -> PictureFiles:
     names = archive.names
     positions = array("L", (at for at, name in enumerate(names.files) if is_picture(name)))
     for name in names.files:
-        if name.lower().endswith(_OTHER_ENDINGS) and not _is_of_mac(name):
+        if name.lower().endswith(_OTHER_ENDINGS) and not _is_hidden(name):
             raise InvalidDataset.at(
                 member_place(names.location, name),
                 "expected pictures in JPEG, PNG or WebP; convert it, or leave it out",
@@ -114,7 +114,7 @@ def left_out(pictures: PictureFiles, n_used: int, used: str | None) -> str | Non
     return f"{found} left out, such as {shown(example)}."
 
 
-def _is_of_mac(name: str) -> bool:
-    """Tell whether macOS keeps metadata of another file under this name."""
+def _is_hidden(name: str) -> bool:
+    """Tell whether a file or a folder of it is hidden, or of macOS's metadata."""
     parts = name.split("/")
-    return MAC_FOLDER in parts or parts[-1].startswith("._")
+    return MAC_FOLDER in parts or any(part.startswith(".") for part in parts)

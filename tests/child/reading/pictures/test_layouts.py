@@ -73,6 +73,11 @@ def test_a_table_has_the_class_of_each_picture(write, table, columns):
     assert check(write(members), [1, 0, 1]) == ()
 
 
+def test_folders_may_be_separated_as_in_windows(write):
+    members = class_folders()
+    assert check(write({n.replace("/", "\\"): data for n, data in members.items()}), FOLDERS) == ()
+
+
 CLASS_FILES = [
     ("cls", str),
     ("cls", "{}\n".format),
@@ -94,6 +99,7 @@ OTHERS = [
     ({name.replace("png", "json"): b'[{"boxes": []}]' for name in class_folders()}, "json"),
     (
         {"README.md": b"# Pets", ".DS_Store": b"\0", "__MACOSX/cat/._1.png": b"\0"}
+        | {".ipynb_checkpoints/1-checkpoint.png": b"", "cat/.thumbnails/1.png": b""}
         | {"cat/Thumbs.db": b"", "dog/": b""},
         "README.md",
     ),

@@ -34,7 +34,7 @@ def write(request, path):
 
 NAMES = [
     *("../1.png", "cat/../../1.png", "/etc/1.png", "cat//1.png", "cat/./1.png", ".."),
-    *("cat\\1.png", "cat/\x1b[31m.png", "cat/1\n.png", "cat/../", "x" * 1100 + ".png"),
+    *("cat/\x1b[31m.png", "cat/1\n.png", "cat/../", "x" * 1100 + ".png"),
 ]
 
 
