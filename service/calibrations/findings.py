@@ -204,9 +204,7 @@ def _of_evaluation_labels(
     named = bool(row.data.get(EVALUATION_NAMED_BY_MODEL))
     return [
         replace(
-            one,
-            message=f"Evaluation set: {one.message}",
-            figures={**one.figures, OF_EVALUATION: 1},
+            one, message=f"Evaluation set: {one.message}", figures={**one.figures, OF_EVALUATION: 1}
         )
         for one in _of_other_labels(row, records, evaluation, are_known=named)
     ]

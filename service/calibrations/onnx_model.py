@@ -15,11 +15,7 @@ from service.calibrations.upload_form import CalibrationUpload
 from service.errors import DeadlineExceeded, InvalidOnnxModel, ModelRule, OnnxModelCrashed
 from service.graph.description import LIKE_PROBABILITIES, quote_all
 from service.runner.messages.dataset import Batch
-from service.runner.messages.onnx_models import (
-    LoadedOnnxModel,
-    OnnxModelFiles,
-    with_table_columns,
-)
+from service.runner.messages.onnx_models import LoadedOnnxModel, OnnxModelFiles, with_table_columns
 from service.runner.messages.set_messages import TRIAL_ROWS
 from service.runner.model_description import costs_of
 from service.workspace import Workspace

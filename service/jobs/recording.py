@@ -141,12 +141,7 @@ def record_shard(
         done(len(batch.labels))
     provider = "" if task.resolved is None else (device or tools.runners.device()).provider
     return store_records(
-        tools.artifacts,
-        task.files,
-        task.role,
-        task.start,
-        concatenate(parts),
-        provider=provider,
+        tools.artifacts, task.files, task.role, task.start, concatenate(parts), provider=provider
     )
 
 

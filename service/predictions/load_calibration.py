@@ -164,10 +164,7 @@ def _inputs_of(row: models.Calibration, dtype: str = "") -> set[str]:
 
 
 def _onnx_model(
-    workspace: Workspace,
-    row: models.Calibration,
-    events: Sequence[ServedEvent],
-    opened: ExitStack,
+    workspace: Workspace, row: models.Calibration, events: Sequence[ServedEvent], opened: ExitStack
 ) -> ServedOnnxModel | None:
     """Return the model, configured to compute only the uncertainties of these tables."""
     if row.onnx_model is None:

@@ -98,10 +98,7 @@ class RunnerPool:
         self._loaded = LoadedModels(self._spawner, size=max_processes, answered=answered)
         self._finder = DeviceFinder(device, self._spawner)
         self._reader = SetReader(
-            self._spawner,
-            sandbox=sandbox,
-            timeout=read_timeout_s,
-            threads=usable_cpus(),
+            self._spawner, sandbox=sandbox, timeout=read_timeout_s, threads=usable_cpus()
         )
 
     def __enter__(self) -> Self:
@@ -119,13 +116,7 @@ class RunnerPool:
         self._loaded.close()
         self._spawner.close()
 
-    def serve(
-        self,
-        *,
-        limits: BatchLimits,
-        room: ServingRoom,
-        bounds: QueueBounds,
-    ) -> ServedModels:
+    def serve(self, *, limits: BatchLimits, room: ServingRoom, bounds: QueueBounds) -> ServedModels:
         """Return models that answer requests of the running event loop in children of their own.
 
         The caller closes them before this pool.
@@ -291,12 +282,7 @@ class RunnerPool:
         )
         requests = (
             self._requests.record(
-                part,
-                labels[rows],
-                spec,
-                seed=seed,
-                start=start + rows.start,
-                location=location,
+                part, labels[rows], spec, seed=seed, start=start + rows.start, location=location
             )
             for rows, part in parts
         )

@@ -220,11 +220,7 @@ class OnnxFile:
         return answers
 
     def _run(
-        self,
-        session: OnnxSession,
-        sites: Sequence[NoiseSite],
-        rows: Mapping[str, Array],
-        size: int,
+        self, session: OnnxSession, sites: Sequence[NoiseSite], rows: Mapping[str, Array], size: int
     ) -> dict[str, Array]:
         names = session.output_names
         neutral = neutral_feeds(sites)

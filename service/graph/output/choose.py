@@ -8,12 +8,7 @@ from numpy.typing import NDArray
 from howsure.statistics.findings.outputs import LabelDifference
 from howsure.statistics.softmax import BINARY
 from service.errors import InvalidConfig, InvalidOnnxModel, ModelRule
-from service.graph.description import (
-    LIKE_PROBABILITIES,
-    Kind,
-    OutputChoice,
-    quote,
-)
+from service.graph.description import LIKE_PROBABILITIES, Kind, OutputChoice, quote
 from service.graph.measure_outputs import check_values
 from service.graph.output.kinds import (
     OPPOSITE_COLUMNS,

@@ -5,15 +5,7 @@ from typing import Any
 
 from howsure.statistics.fit.verdict import ERROR
 from service.reports.charts import text
-from service.reports.charts.figure import (
-    Column,
-    Figure,
-    Report,
-    Row,
-    Served,
-    Table,
-    served_events,
-)
+from service.reports.charts.figure import Column, Figure, Report, Row, Served, Table, served_events
 from service.reports.located import Located
 from service.reports.verdict import is_chance
 
