@@ -244,9 +244,7 @@ def _model_scores(
 
 def _check_columns(records: Records, name: str, options: FitOptions) -> None:
     check_measures(options.measures, logits="energy" in records.uncertainty)
-    needed = [measure for measure in options.measures if measure != LEARNED]
-    if LEARNED in options.measures:
-        needed.append("entropy")
+    needed = ["entropy" if measure == LEARNED else measure for measure in options.measures]
     for k in options.top_k:
         for measure in (*needed, "neg_log_topk_mass"):
             if column(measure, k) not in records.uncertainty:

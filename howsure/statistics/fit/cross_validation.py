@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -201,17 +202,17 @@ def fit_scored_table(
         return predict_with_table(table, uncertainty[rows], hits[rows], design.take(rows))
 
     def with_bins(n_bins: int, options: FitOptions) -> Fit:
-        def fit(rows: BinIndex) -> Callable[[BinIndex], Predictions]:
-            table = table_of(n_bins, options, rows)
-            return lambda others: judge(table, others)
+        return lambda rows: partial(judge, table_of(n_bins, options, rows))
 
-        return fit
+    def is_worth_enough(n_bins: int) -> bool:
+        effective = table_of(n_bins, trial).effective
+        return n_bins == 1 or effective is None or effective.counts.min() >= LEAST_EFFECTIVE
 
     # A curve does not depend on the bins.
     trial = options if options.lookup != "smooth" else replace(options, lookup="step")
-    sizes = _candidates(len(hits), options)
+    sizes = candidate_bins(len(hits)) if options.bins == "auto" else (options.bins,)
     if options.bins == "auto" and not design.is_plain:
-        sizes = _with_effective(sizes, lambda n_bins: table_of(n_bins, trial))
+        sizes = tuple(filter(is_worth_enough, sizes))
     tried = [_try_bins(n_bins, with_bins(n_bins, trial), folds) for n_bins in sizes]
     candidates = tuple(candidate for candidate, _ in tried)
     n_bins = choose_bins([c.n_bins for c in candidates], np.array([nll for _, nll in tried]))
@@ -256,20 +257,6 @@ def predict_with_table(
         table=table,
         design=design,
     )
-
-
-def _candidates(n_samples: int, options: FitOptions) -> tuple[int, ...]:
-    return candidate_bins(n_samples) if options.bins == "auto" else (options.bins,)
-
-
-def _with_effective(sizes: Sequence[int], table_of: Callable[[int], BinTable]) -> tuple[int, ...]:
-    """Return the numbers of bins that leave every bin enough effective samples, or one bin."""
-    found = []
-    for n_bins in sizes:
-        effective = table_of(n_bins).effective
-        if n_bins == 1 or effective is None or effective.counts.min() >= LEAST_EFFECTIVE:
-            found.append(n_bins)
-    return tuple(found)
 
 
 def _try_bins(n_bins: int, fit: Fit, folds: BinIndex) -> tuple[BinCandidate, list[float]]:

@@ -31,12 +31,12 @@ def gap_test(
     design : SampleDesign
         Weights and groups of the samples of the table.
     """
-    weights = _shares(judged.design, judged.hits.size)
+    weights = judged.weights / judged.weights.sum()
     gap = float(weights @ (judged.hits - judged.probability))
     known = table.look_up(fitted)
     # Each bin counts as much as it does on the set, divided among the samples that gave its rate.
     bins, held = np.asarray(judged.bins, np.int64), np.asarray(known.bin, np.int64)
-    own = _shares(design, hits.size)
+    own = design.weights(hits.size)
     total = np.bincount(held, own, table.n_bins)
     of_set = np.bincount(bins, weights, table.n_bins)
     total_or_least = np.maximum(total, np.finfo(np.float64).tiny)
@@ -51,11 +51,6 @@ def gap_test(
         return 1.0 if gap == 0.0 else 0.0
     freedom = variance**2 / sum(found**2 / max(n - 1, 1) for found, n in parts)
     return float(2.0 * stdtr(freedom, -abs(gap) / np.sqrt(variance)))
-
-
-def _shares(design: SampleDesign, n_samples: int) -> Floats:
-    weights = design.weights(n_samples)
-    return np.asarray(weights / weights.sum())
 
 
 def _variance(
