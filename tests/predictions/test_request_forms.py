@@ -127,21 +127,21 @@ def test_outputs_with_a_supplied_column(client, kind: str) -> None:
     logits = rng.normal(size=(200, 4)).astype(np.float32) * 3
     scores = logits if kind == "logits" else softmax(logits, axis=1)
     own = rng.random(200).astype(np.float32)
-    archive = {kind: scores, "uncertainty_own": own}
+    name, archive = f"own-{kind}", {kind: scores, "uncertainty_own": own}
     labelled = npz(**archive, labels=logits.argmax(axis=1))
-    calibrated(client, {"name": kind} | OWN, calibration=labelled)
-    assert declared(client, kind) == [(kind, "FP32", [-1, 4]), ("uncertainty_own", "FP32", [-1])]
-    expected = as_json(client, kind, **{kind: scores.tolist(), "supplied": {"own": own.tolist()}})
-    assert answered(send(client, kind, npz(**archive), NPZ)) == expected
+    calibrated(client, {"name": name} | OWN, calibration=labelled)
+    assert declared(client, name) == [(kind, "FP32", [-1, 4]), ("uncertainty_own", "FP32", [-1])]
+    expected = as_json(client, name, **{kind: scores.tolist(), "supplied": {"own": own.tolist()}})
+    assert answered(send(client, name, npz(**archive), NPZ)) == expected
     bytes_of = {kind: encoded(scores), "supplied": {"own": encoded(own)}}
-    assert as_json(client, kind, **bytes_of) == expected
+    assert as_json(client, name, **bytes_of) == expected
     wide = scores.astype(np.float64)
     tensors = {"inputs": [in_json("uncertainty_own", own), in_bytes(kind, wide, "FP64")]}
-    answer = outputs_of(infer(client, kind, tensors, wide.tobytes()))
+    answer = outputs_of(infer(client, name, tensors, wide.tobytes()))
     events = [row["top1"] for row in expected["predictions"]]
     assert answer["top1_bin"].tolist() == [event["bin"] for event in events]
     np.testing.assert_array_equal(answer["top1_uncertainty"], own)
-    missing = infer(client, kind, {"inputs": tensors["inputs"][1:]}, wide.tobytes())
+    missing = infer(client, name, {"inputs": tensors["inputs"][1:]}, wide.tobytes())
     assert (missing.status_code, "supplied.own" in missing.json()["error"]) == (400, True)
 
 
