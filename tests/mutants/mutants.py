@@ -54,7 +54,7 @@ MUTANTS = (
            ("oracles/test_interval_numbers.py",)),
     Mutant("bins/prior.py", "return 0.5 if self.degenerate else self.accuracy",
            "return self.accuracy", ("statistics/bins/test_smooth.py::test_one_point",)),
-    Mutant("effective.py", "squares=of_sets(np.square(weights)),", "squares=of_sets(weights),",
+    Mutant("effective.py", "yield from (np.square(weights),", "yield from (weights,",
            ("statistics/selection/test_effective.py",)),
     Mutant("effective.py", "(seen * rho + 1.0) / (seen + 1.0)", "rho",
            ("statistics/selection/test_effective.py::test_a_threshold_of_groups_is_by_the_book",)),
