@@ -4,13 +4,7 @@ import re
 from typing import Annotated, Literal, Self, TypeVar
 
 import msgspec
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    Field,
-    model_validator,
-)
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, model_validator
 
 from howsure.statistics.bins.intervals import IntervalOptions
 from howsure.statistics.findings import FINDINGS

@@ -14,11 +14,7 @@ from howsure.remedies import LABELS_OF_NAMED_COLUMNS
 from howsure.statistics.arrays import Counts, Labels
 from howsure.statistics.softmax import BINARY
 from service.calibrations.class_indices import check_class_names, notes_of, settle_class_indices
-from service.calibrations.config import (
-    MAX_COLUMN_NAME,
-    CalibrationConfig,
-    parse_config,
-)
+from service.calibrations.config import MAX_COLUMN_NAME, CalibrationConfig, parse_config
 from service.calibrations.onnx_model import InspectedOnnxModel, inspect_onnx_model
 from service.calibrations.output_sets import check_kind, classes_of_outputs, pairs_config
 from service.calibrations.pass_limits import check_rows
@@ -252,10 +248,7 @@ def _open_sets(
 
 
 def _resolved(
-    config: CalibrationConfig,
-    top_k: tuple[int, ...],
-    info: DatasetInfo,
-    found: InspectedOnnxModel,
+    config: CalibrationConfig, top_k: tuple[int, ...], info: DatasetInfo, found: InspectedOnnxModel
 ) -> dict[str, Any]:
     """Return the configuration with the values that it left open."""
     asked, columns = config.preprocessing, table_columns(config, info)

@@ -97,9 +97,6 @@ def _close(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.b
 Source: TypeAlias = Literal["inputs", "logits", "probabilities", "pairs"]
 
 
-LEAST_OUTPUT_CLASSES = 3
-
-
 @dataclass(frozen=True)
 class Preparation:
     """Another preparation of inputs than that of the samples as sent.
@@ -264,5 +261,5 @@ class RecordedSet(LabelCounts):
         For outputs they do so only if outputs are fine-grained: probabilities are often rounded or
         shares of votes, and the logits of a binary model are often equal. So are scores of pairs.
         """
-        finely = self.source == "logits" and self.n_classes >= LEAST_OUTPUT_CLASSES
+        finely = self.source == "logits" and self.n_classes > BINARY
         return groups_of_copies(self.records) if self.source == "inputs" or finely else None
