@@ -14,6 +14,7 @@ from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.learned.recorded import with_learned
 
 POPULATION, N_JUDGED, EACH = 40_000, 20_000, 1000
+LONG = [pytest.param(range(at, at + 20), marks=pytest.mark.slow) for at in range(3, 203, 20)]
 
 
 def losses(seed, n_classes):
@@ -50,8 +51,8 @@ def losses(seed, n_classes):
     return loss(ours), min(map(loss, baselines))
 
 
-@pytest.mark.parametrize("n_sets", [3, pytest.param(200, marks=pytest.mark.slow)])
-def test_what_is_served_is_no_worse_than_any_baseline_on_the_traffic(n_sets):
-    for seed in range(n_sets):
+@pytest.mark.parametrize("seeds", [range(3), *LONG])
+def test_what_is_served_is_no_worse_than_any_baseline_on_the_traffic(seeds):
+    for seed in seeds:
         served, best = losses(seed, n_classes=(2, 3, 5)[seed % 3])
         assert served <= 1.02 * best, seed
