@@ -65,9 +65,9 @@ def predictions_table(predictions: list[dict[str, Any]]) -> Table:
 
 
 def _flags(prediction: dict[str, Any]) -> str:
-    """Return what speaks against a prediction; a risk without a threshold abstains from each."""
+    """Return what speaks against a prediction."""
     found = ["out of distribution"] if prediction.get("out_of_distribution") else []
-    names = [name for name, left in prediction.get("abstain", {}).items() if left is not False]
+    names = [name for name, left in prediction.get("abstain", {}).items() if left]
     return ", ".join([*found, *([f"abstain ({', '.join(names)})"] if names else [])])
 
 

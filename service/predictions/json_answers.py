@@ -11,7 +11,6 @@ import msgspec
 from service.metrics.answers import AnswerCounts
 from service.predictions.lookup import (
     SHOWN_CLASSES,
-    FlaggedRows,
     PredictionBatch,
     class_probabilities,
 )
@@ -46,7 +45,7 @@ class JsonAnswers:
     scores: list[list[float]]
     events: list[list[EventProbability]]
     out_of_distribution: list[bool] | None
-    abstain: Mapping[str, list[bool] | None]
+    abstain: Mapping[str, list[bool]]
 
     @classmethod
     def of_numbers(cls, served: ServedCalibration, matrix: OutputMatrix) -> "JsonAnswers | None":
@@ -60,14 +59,16 @@ class JsonAnswers:
             for event in served.events
             if event.at is not None
         ]
-        top1 = [] if served.top1 is None else [found.uncertainty for found in events[served.top1]]
+        top1 = [0.0] * len(rows)
+        if served.top1 is not None:
+            top1 = [found.uncertainty for found in events[served.top1]]
         flags, unlike = served.flags, _unlike(rows, matrix.places, served)
         return cls(
             served,
             [[int(index) for index in row[:shown]] for row in rows],
             [row[n_top : n_top + shown] for row in rows],
             events,
-            _or(_beyond(top1, flags), unlike),
+            None if (beyond := _beyond(top1, flags)) is None else _or(beyond, unlike),
             {name: _or(_above(top1, limit), unlike) for name, limit in flags.abstain.items()},
         )
 
@@ -79,8 +80,8 @@ class JsonAnswers:
             batch.classes.tolist(),
             batch.scores.tolist(),
             list(_event_rows(batch)),
-            _listed(batch.out_of_distribution),
-            {name: _listed(found) for name, found in batch.abstain.items()},
+            None if batch.out_of_distribution is None else batch.out_of_distribution.tolist(),
+            {name: found.tolist() for name, found in batch.abstain.items()},
         )
 
     def encode(self, start: int, stop: int, *, by_position: bool = False) -> bytes:
@@ -88,6 +89,8 @@ class JsonAnswers:
         body: dict[str, Any] = {"calibration": self.served.json_ref}
         if by_position:
             body["columns"] = POSITIONAL
+        if self.served.unproven:
+            body["unproven"] = self.served.unproven
         body["predictions"] = self._rows[start:stop]
         return msgspec.json.encode(body)
 
@@ -103,9 +106,7 @@ class JsonAnswers:
                 for event, answers in zip(self.served.events, self.events, strict=True)
             },
             out_of_distribution=None if flagged is None else sum(flagged[rows]),
-            abstained={
-                name: sum(found[rows]) for name, found in self.abstain.items() if found is not None
-            },
+            abstained={name: sum(found[rows]) for name, found in self.abstain.items()},
         )
 
     @cached_property
@@ -120,7 +121,7 @@ class JsonAnswers:
             for name, found in events:
                 answer[name] = found[row]
             answer["out_of_distribution"] = flagged and flagged[row]
-            answer["abstain"] = {name: left and left[row] for name, left in abstain}
+            answer["abstain"] = {name: left[row] for name, left in abstain}
             rows.append(answer)
         return rows
 
@@ -177,23 +178,21 @@ def _unlike(
     return found
 
 
-def _or(one: list[bool] | None, other: list[bool] | None) -> list[bool] | None:
-    """Return which rows either of the two flags; None if ``one`` is None."""
-    if one is None or other is None:
+def _or(one: list[bool], other: list[bool] | None) -> list[bool]:
+    """Return which rows either of the two flags."""
+    if other is None:
         return one
     return [a or b for a, b in zip(one, other, strict=True)]
 
 
 def _beyond(values: list[float], flags: Flags) -> list[bool] | None:
-    found, least = _above(values, flags.out_of_distribution), flags.least_uncertainty
-    if found is None or least is None:
-        return found
-    return [above or value < least for above, value in zip(found, values, strict=True)]
+    threshold, least = flags.out_of_distribution, flags.least_uncertainty
+    if threshold is None:
+        return None
+    if least is None:
+        return _above(values, threshold)
+    return [value > threshold or value < least for value in values]
 
 
-def _above(values: list[float], threshold: float | None) -> list[bool] | None:
-    return None if threshold is None else [value > threshold for value in values]
-
-
-def _listed(flags: FlaggedRows | None) -> list[bool] | None:
-    return None if flags is None else flags.tolist()
+def _above(values: list[float], threshold: float) -> list[bool]:
+    return [value > threshold for value in values]

@@ -60,7 +60,7 @@ class PredictionBatch:
     scores: NDArray[np.float32]
     events: list[EventAnswer]
     out_of_distribution: FlaggedRows | None
-    abstain: Mapping[str, FlaggedRows | None]
+    abstain: Mapping[str, FlaggedRows]
 
     def record_metrics(self, counts: AnswerCounts, rows: slice) -> None:
         """Count some of the rows by bin and flag."""
@@ -75,9 +75,7 @@ class PredictionBatch:
             },
             out_of_distribution=None if flagged is None else int(np.count_nonzero(flagged[rows])),
             abstained={
-                risk: int(np.count_nonzero(found[rows]))
-                for risk, found in self.abstain.items()
-                if found is not None
+                risk: int(np.count_nonzero(found[rows])) for risk, found in self.abstain.items()
             },
         )
 
@@ -122,17 +120,18 @@ def answers_of(
     """Look up a head's outputs in the tables; ``columns`` holds all uncertainties."""
     classes = outputs.top_classes
     events = [_answer(event, event.uncertainty(columns, classes)) for event in served.events]
-    uncertainty = None if served.top1 is None else events[served.top1].uncertainty
+    uncertainty = np.zeros(len(classes), np.float32)
+    if served.top1 is not None:
+        uncertainty = events[served.top1].uncertainty
+    beyond = _beyond(uncertainty, served.flags)
     flags, unlike = served.flags, _unlike(columns, served)
     return PredictionBatch(
         calibration=served,
         classes=outputs.top_classes[:, :SHOWN_CLASSES],
         scores=outputs.top_scores[:, :SHOWN_CLASSES],
         events=events,
-        out_of_distribution=_or(_beyond(uncertainty, flags), unlike),
-        abstain={
-            name: _or(_above(uncertainty, limit), unlike) for name, limit in flags.abstain.items()
-        },
+        out_of_distribution=None if beyond is None else _or(beyond, unlike),
+        abstain={name: _or(uncertainty > limit, unlike) for name, limit in flags.abstain.items()},
     )
 
 
@@ -149,24 +148,18 @@ def _unlike(
     return found
 
 
-def _or(one: FlaggedRows | None, other: FlaggedRows | None) -> FlaggedRows | None:
-    """Return which rows either of the two flags; None if ``one`` is None."""
-    return one if one is None or other is None else one | other
+def _or(one: FlaggedRows, other: FlaggedRows | None) -> FlaggedRows:
+    """Return which rows either of the two flags."""
+    return one if other is None else one | other
 
 
-def _beyond(uncertainty: NDArray[np.float32] | None, flags: Flags) -> FlaggedRows | None:
+def _beyond(uncertainty: NDArray[np.float32], flags: Flags) -> FlaggedRows | None:
     """Return which samples have an uncertainty unlike the calibration set's."""
-    found, least = _above(uncertainty, flags.out_of_distribution), flags.least_uncertainty
-    if found is None or uncertainty is None or least is None:
-        return found
-    return found | (uncertainty < least)
-
-
-def _above(uncertainty: NDArray[np.float32] | None, threshold: float | None) -> FlaggedRows | None:
-    """Return which samples lie above a threshold."""
-    if uncertainty is None or threshold is None:
+    threshold, least = flags.out_of_distribution, flags.least_uncertainty
+    if threshold is None:
         return None
-    return uncertainty > threshold
+    above = uncertainty > threshold
+    return above if least is None else above | (uncertainty < least)
 
 
 def _answer(event: ServedEvent, uncertainty: NDArray[np.float32]) -> EventAnswer:

@@ -152,9 +152,9 @@ class Prediction(BaseModel):
         description="Whether the row is less certain than nearly all of the calibration set, or "
         "its inputs have numbers far outside it, as in another unit or on another scale."
     )
-    abstain: dict[str, bool | None] = Field(
-        description="By `max_risk`: whether to abstain from the row; null where no threshold "
-        "meets that risk."
+    abstain: dict[str, bool] = Field(
+        description="By `max_risk`: whether to abstain from the row; always true where no "
+        "threshold keeps to that risk."
     )
 
 
@@ -166,6 +166,9 @@ class PredictAnswer(BaseModel):
         None,
         description="Present if the calibration has column names and the rows came without: they "
         "were read in the order of the calibration table.",
+    )
+    unproven: list[str] | None = Field(
+        None, description="The names in `abstain` to which no threshold keeps; omitted if none."
     )
     predictions: list[Prediction] = Field(description="One per row, in the order of the request.")
 

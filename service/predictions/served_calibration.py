@@ -1,5 +1,6 @@
 """A calibration prepared for predictions: bin tables, thresholds and the model."""
 
+import math
 import struct
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
@@ -276,6 +277,11 @@ class ServedCalibration:
         )
 
     @cached_property
+    def unproven(self) -> list[str]:
+        """The names in `abstain` to which no threshold keeps."""
+        return [name for name, found in self.abstain_thresholds.items() if found is None]
+
+    @cached_property
     def json_ref(self) -> dict[str, str | int]:
         """The calibration as responses name it."""
         return {"id": str(self.ref.id), "name": self.ref.name, "version": self.ref.version}
@@ -314,9 +320,13 @@ class ServedCalibration:
     @cached_property
     def flags(self) -> "Flags":
         """Thresholds that an uncertainty in float32 is compared with."""
+        # Nothing is accepted where no threshold keeps to a risk.
+        abstain = {
+            name: -math.inf if threshold is None else float(np.float32(threshold))
+            for name, threshold in self.abstain_thresholds.items()
+        }
         if self.top1 is None:
-            return Flags(None, dict.fromkeys(self.abstain_thresholds))
-        abstain = {name: _float32(found) for name, found in self.abstain_thresholds.items()}
+            return Flags(None, abstain)
         # The measure of pairs is the negative score.
         least = None if self.score_range is None else -self.score_range[1]
         return Flags(_float32(self.ood_threshold), abstain, _float32(least))
@@ -331,14 +341,14 @@ def needed_columns(
 
 
 class Flags(NamedTuple):
-    """Thresholds on the uncertainty of Top-1, each rounded to float32; None where there is none.
+    """Thresholds on the uncertainty of Top-1, each rounded to float32.
 
     Rows of pairs are out of distribution below ``least_uncertainty``, too: no score of the
     calibration set was as large.
     """
 
     out_of_distribution: float | None
-    abstain: Mapping[str, float | None]
+    abstain: Mapping[str, float]
     least_uncertainty: float | None = None
 
 

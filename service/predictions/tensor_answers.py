@@ -29,8 +29,8 @@ def prediction_arrays(batch: PredictionBatch) -> Arrays:
     ``top{k}_probability``, ``top{k}_lower``, ``top{k}_upper``, ``top{k}_uncertainty`` float32 (N,)
     and ``top{k}_bin`` int64 (N,). Where Top-1 is among them: ``out_of_distribution`` bool (N,), if
     it has a threshold, and for each risk ``abstain_{risk}`` bool (N,), the first also as
-    ``abstain``. Answers to pairs have no classes. A risk without a threshold, null in JSON,
-    abstains from every row.
+    ``abstain``. Answers to pairs have no classes. A risk without a threshold abstains from
+    every row.
     """
     served = batch.calibration
     arrays: Arrays = _class_arrays(batch) if served.has_classes else {}
@@ -66,8 +66,7 @@ def predictions_npz(arrays: Arrays) -> bytes:
 def _add_flags(batch: PredictionBatch, arrays: Arrays) -> None:
     if batch.out_of_distribution is not None:
         arrays["out_of_distribution"] = batch.out_of_distribution
-    for name, found in batch.abstain.items():
-        left = np.ones(len(batch.classes), np.bool_) if found is None else found
+    for name, left in batch.abstain.items():
         arrays.setdefault("abstain", left)
         arrays[f"abstain_{name}"] = left
 

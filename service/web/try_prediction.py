@@ -140,6 +140,7 @@ def shown_answer(
         "first": first,
         "classes": at["classes"] if "classes" in first else [],
         "rows": len(answer["predictions"]),
+        "unproven": answer.get("unproven", ()),
         "events": [_event(name, at[name], bins) for name in first if name.startswith(_TOP)],
         "drawn": drawn,
         "picture": None if picture is None else base64.b64encode(picture).decode(),

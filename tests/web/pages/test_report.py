@@ -7,9 +7,10 @@ import xml.etree.ElementTree as ET
 
 import httpx
 import pytest
+from keyed_service import logits_of
 from page_visitor import HTML, elements, numbers_of
 from report_scenarios import activate, withdraw
-from running_service import refit
+from running_service import calibrated
 
 from service.reports.numbers import percent
 from service.web.page import unbroken
@@ -50,9 +51,9 @@ def test_the_report_begins_with_summary_findings_and_figures(client, visitor, sh
     assert opened == [" open"] + [""] * (len(codes) - 1)
 
 
-def test_the_report_names_the_operating_point_and_who_decided(client, visitor, shelf) -> None:
+def test_the_report_names_the_operating_point_and_who_decided(client, visitor) -> None:
     """The page, the saved file, the Markdown and the JSON; no longer after it was withdrawn."""
-    made = refit(client, shelf("logits")["id"], bins=4).json()
+    made = calibrated(client, {"name": "decided-at-night"}, calibration=logits_of())
     address = f"/report?calibration={made['id']}"
 
     def told() -> list[bool]:
