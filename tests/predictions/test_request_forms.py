@@ -124,7 +124,6 @@ def test_numbers_may_begin_anywhere_in_the_body(client) -> None:
 
 @pytest.mark.parametrize("kind", ["logits", "probabilities"])
 def test_outputs_with_a_supplied_column(client, kind: str) -> None:
-    name = f"supplied-{kind}"
     logits = rng.normal(size=(200, 4)).astype(np.float32) * 3
     scores = logits if kind == "logits" else softmax(logits, axis=1)
     own = rng.random(200).astype(np.float32)
