@@ -21,7 +21,7 @@ def printed_predictions(*predictions: dict) -> list[str]:
 
 def test_rows_that_should_not_be_relied_on_are_marked() -> None:
     _, header, _, doubtful, good, _ = printed_predictions(
-        {"out_of_distribution": True, "abstain": {"0.05": True, "0.01": None}},
+        {"out_of_distribution": True, "abstain": {"0.05": True, "0.01": True}},
         {"out_of_distribution": False, "abstain": {"0.05": False, "0.01": False}},
     )
     assert "flags" in header
