@@ -51,6 +51,8 @@ def database_failures() -> Iterator[None]:
         yield
     except PoolTimeoutError as error:
         raise Overloaded("All connections to the database are in use.") from error
+    except UnicodeDecodeError as error:  # a stored text, or SQLite's own message of one
+        raise _damaged(error) from error
     except DBAPIError as error:
         is_sqlite = isinstance(error.orig, sqlite3.Error)
         failure = _sqlite_meaning(error.orig) if is_sqlite else _postgresql_meaning(error)
