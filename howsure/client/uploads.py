@@ -227,8 +227,8 @@ def _companions_of(model: Model) -> list[Path]:
     path = Path(model)
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         # The model holds their plain names, so no parser is needed to find them.
-        found = {content[m.end() : m.end() + m[1][0]] for m in LOCATION.finditer(content)}
-    names = {os.fsdecode(name) for name in found if b"/" not in name and b"\0" not in name}
+        places = {content[m.end() : m.end() + m[1][0]] for m in LOCATION.finditer(content)}
+    names = {os.fsdecode(place) for place in places if b"/" not in place and b"\0" not in place}
     return sorted(path.parent / name for name in names if (path.parent / name).is_file())
 
 

@@ -30,7 +30,7 @@ from service.reports.report import render_bin
 from service.runner.messages.onnx_models import serving
 from service.runner.messages.reading import COLUMN_RANGES, INPUT_RANGES, SCORE_RANGE
 from service.runner.model_description import ModelDescription
-from service.storage.fitted import read_fitted
+from service.storage.fit_results import read_fitted
 from service.workspace import Workspace
 
 ColumnType: TypeAlias = Literal["string", "bool", "int64", "float32", "float64"]

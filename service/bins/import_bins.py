@@ -32,8 +32,7 @@ from service.errors import InvalidConfig, InvalidInput
 from service.jobs.acceptance import CallContext, accepted
 from service.runner.messages.reading import COLUMN_RANGES, INPUT_RANGES, SCORE_RANGE
 from service.storage.calibrations import add_imported
-from service.storage.fit_results import bin_table_row
-from service.storage.fitted import seal
+from service.storage.fit_results import bin_table_row, seal
 
 
 def import_bins(ctx: CallContext, body: bytes, name: str | None) -> uuid.UUID:

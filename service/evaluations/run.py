@@ -18,8 +18,7 @@ from service.jobs.queue import ClaimedJob, JobQueue
 from service.jobs.record_set import load_records, record_set
 from service.storage.artifact_keys import JobFiles
 from service.storage.evaluations import EvaluationRepository
-from service.storage.fit_results import core_table, learned_models
-from service.storage.fitted import read_fitted
+from service.storage.fit_results import core_table, learned_models, read_fitted
 from service.storage.operating_points import FIRST, OperatingPointRepository
 from service.storage.shards import learned_columns
 from service.workspace import Workspace

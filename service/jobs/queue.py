@@ -17,7 +17,7 @@ from models import Base, Calibration, Evaluation, JobStatus, database_now
 from service.jobs.turn_order import lock_next_job
 from service.storage.artifact_rows import NewArtifact, delete_input_rows
 from service.storage.database import Database
-from service.storage.fitted import seal
+from service.storage.fit_results import seal
 from service.storage.tenants import ALL_TENANTS
 
 JobTable: TypeAlias = Calibration | Evaluation

@@ -45,8 +45,7 @@ from service.runner.model_files import open_files
 from service.runner.model_to_serve import ModelToServe
 from service.storage.calibration_queries import CalibrationRef
 from service.storage.calibrations import CalibrationRepository
-from service.storage.fit_results import core_table, learned_model
-from service.storage.fitted import read_fitted
+from service.storage.fit_results import core_table, learned_model, read_fitted
 from service.storage.operating_points import OperatingPointRepository
 from service.workspace import Workspace
 

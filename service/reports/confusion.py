@@ -19,7 +19,7 @@ from service.reports.operating_points import labelled_samples
 from service.reports.report import collect_report
 from service.reports.summary import active_point
 from service.runner.messages.dataset import PAIRS
-from service.storage.fitted import read_fitted
+from service.storage.fit_results import read_fitted
 from service.storage.operating_points import FIRST
 from service.workspace import CountedErrors, Workspace
 

@@ -33,7 +33,7 @@ from service.reports.summary import missing_labels
 from service.runner.messages.dataset import PAIRS
 from service.storage.calibrations import CalibrationRepository
 from service.storage.evaluations import EvaluationRepository
-from service.storage.fitted import read_fitted
+from service.storage.fit_results import read_fitted
 from service.storage.operating_points import OperatingPointRepository
 from service.workspace import Workspace
 

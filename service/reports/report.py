@@ -14,8 +14,7 @@ from service.reports.summary import summarise
 from service.runner.model_description import OnnxModel, runs_of
 from service.storage.artifact_rows import ExportRepository, KeptExport
 from service.storage.evaluations import EvaluationRepository
-from service.storage.fit_results import scores_of
-from service.storage.fitted import read_fitted
+from service.storage.fit_results import read_fitted, scores_of
 from service.storage.operating_points import OperatingPointRepository
 from service.workspace import Workspace
 

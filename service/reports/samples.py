@@ -18,8 +18,7 @@ from service.jobs.samples import KeptSamples, PickedSample
 from service.reports.csv_table import csv_text
 from service.reports.error_samples import MOST, ErrorSamples, Kind, find_errors, record_parts
 from service.runner.messages.dataset import PAIRS
-from service.storage.fit_results import core_table
-from service.storage.fitted import read_fitted
+from service.storage.fit_results import core_table, read_fitted
 from service.workspace import Workspace
 
 SHOWN_NUMBERS = 8

@@ -9,7 +9,7 @@ from sqlalchemy import Select, func, select, update
 from sqlalchemy.orm import Session
 
 from models import BinTable, Calibration, Evaluation, OperatingPoint
-from service.storage.fitted import digest_of, undamaged
+from service.storage.fit_results import digest_of, undamaged
 
 FIRST = "1"  # Top-1, the event of operating points
 

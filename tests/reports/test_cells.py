@@ -8,7 +8,7 @@ from service.reports.numbers import short, signed
 from service.reports.verdict import verdict
 
 NUMBERS = [
-    *((None, "–"), (0.0, "0"), (0.009, "0.00900"), (53.04, "53.0"), (100.0, "100")),  # noqa: RUF001
+    *((None, "–"), (0.0, "0"), (0.009, "0.00900"), (53.04, "53.0"), (100.0, "100")),  # noqa: RUF001 - as it is printed
     *((57659.08, "57,659"), (2.318e-05, "2.32e-05")),
 ]
 
@@ -18,7 +18,7 @@ def test_three_figures_tell_small_numbers_apart(value: float | None, text: str) 
     assert short(value) == text
 
 
-DIFFERENCES = [(None, "–"), (0.0, "0"), (0.0038, "+0.00380"), (-0.5, "\u22120.500")]  # noqa: RUF001
+DIFFERENCES = [(None, "–"), (0.0, "0"), (0.0038, "+0.00380"), (-0.5, "\u22120.500")]  # noqa: RUF001 - as it is printed
 
 
 @pytest.mark.parametrize(("value", "text"), DIFFERENCES)

@@ -72,7 +72,7 @@ def fit_curve(
     weights : ndarray of float64, shape (n_samples,)
         How many samples each one counts for.
     least : float
-        Of the set that the samples are a part of: see `certainty`.
+        The least uncertainty in the whole set, of which these samples are a part: see `certainty`.
     """
     order = np.argsort(uncertainty, kind="stable")
     values, hits, weights = uncertainty[order], hits[order], weights[order]

@@ -31,39 +31,18 @@ _BINARY_CLASSES = 2
 _LABELS = ("y", "y_true", "target", "class", "truth")
 
 
-def reads_outputs(names: Iterable[str], reading: Reading) -> bool:
-    """Tell whether a table has a column for a class, and the caller asks for no inputs.
+def reads_outputs(columns: Mapping[str, TableColumn], reading: Reading) -> bool:
+    """Tell whether a table has outputs of classes, and the caller asks for no inputs.
 
     Beside a model, names such as `p_value` are features.
     """
     if reading.input_columns:
         return False
-    found = list(names)
-    if any(_BY_INDEX.fullmatch(name) for name in found):
+    if any(_BY_INDEX.fullmatch(name) for name in columns):
         return True
-    return reading.kind != "inputs" and any(
-        _BY_NAME.fullmatch(name) or _BINARY.fullmatch(name) for name in found
-    )
-
-
-def listed_outputs(columns: Mapping[str, TableColumn], ctx: SetContext) -> TableColumns | None:
-    """Return the columns of a table with the outputs of all classes in one column of lists."""
-    kind = next((kind for kind in PREFIXES if kind in columns), None)
-    is_meant = ctx.reading.kind != "inputs" and not ctx.reading.input_columns
-    if kind is None or columns[kind].kind != "lists" or not is_meant:
-        return None
-    names = list(columns)
-    label_name = label_column(names, ctx)
-    label = None if label_name is None else columns[label_name]
-    others = other_columns(names, [kind, *([label.name] if label else [])])
-    return TableColumns(
-        kind,
-        {kind: [columns[kind]]},
-        label,
-        supplied_names(names, location=ctx.location),
-        notes=_notes(None, others),
-        design=design_columns(names),
-        class_names=tuple(ctx.reading.classes or ()) if label and label.kind == "text" else None,
+    return reading.kind != "inputs" and (
+        _in_lists(columns) is not None
+        or any(_BY_NAME.fullmatch(name) or _BINARY.fullmatch(name) for name in columns)
     )
 
 
@@ -92,7 +71,8 @@ def output_columns(columns: Mapping[str, TableColumn], ctx: SetContext) -> Table
     label_name = label_column(names, ctx)
     # A column may be called "", as the row numbers that pandas writes.
     label = None if label_name is None else columns[label_name]
-    found = _by_index(names, ctx) or _by_name(names, ctx) or _binary(names, ctx)
+    lists = _in_lists(columns)
+    found = _by_index(names, ctx) or lists or _by_name(names, ctx) or _binary(names, ctx)
     others = other_columns(names, [*found.columns, *([label.name] if label else [])])
     unknown = [
         name
@@ -104,9 +84,12 @@ def output_columns(columns: Mapping[str, TableColumn], ctx: SetContext) -> Table
             f"expected `label`, {_expected(found)}, `{SUPPLIED_PREFIX}<name>`, `weight` and "
             f"`group`, got also {listed(unknown)}; leave other columns of numbers out",
         )
-    n_classes = _BINARY_CLASSES if not found.prefix else len(found.columns)
-    check_n_classes(n_classes, place=ctx.location, limits=ctx.limits)
     class_names, given = found.names, tuple(ctx.reading.classes or ())
+    n_classes = _BINARY_CLASSES if not found.prefix else len(found.columns)
+    if found is lists:
+        n_classes = len(given)  # the lists tell how many there are
+    else:
+        check_n_classes(n_classes, place=ctx.location, limits=ctx.limits)
     if class_names is None and len(set(given)) == len(given) == n_classes:
         class_names = given if label is not None and label.kind == "text" else None
     kind: OutputKind = "logits" if found.prefix == PREFIXES["logits"] else "probabilities"
@@ -140,8 +123,14 @@ def _notes(own: str | None, others: Sequence[str]) -> tuple[str, ...]:
     return tuple(note for note in (own, left) if note is not None)
 
 
+def _in_lists(columns: Mapping[str, TableColumn]) -> _Classes | None:
+    """Return the column of lists that holds the outputs of all classes."""
+    of_lists = [kind for kind in PREFIXES if kind in columns and columns[kind].kind == "lists"]
+    return _Classes(PREFIXES[of_lists[0]], of_lists[:1]) if of_lists else None
+
+
 def _expected(found: _Classes) -> str:
-    if not found.prefix:
+    if not found.prefix or found.columns[0] in PREFIXES:
         return f"`{found.columns[0]}`"
     if found.names is None:
         return f"`{found.prefix}0`, `{found.prefix}1`, …"

@@ -245,7 +245,7 @@ def _read_columns(
             n_rows, columns=list(names), use_threads=False
         )
         types = {field.name: read_types(field.type) for field in parquet.schema_arrow}
-        casts = {name: found for name, found in types.items() if found and name in names}
+        casts = {name: steps for name, steps in types.items() if steps and name in names}
         return (_cast(batch, casts) for batch in batches) if casts else batches
 
     return guarded(opened, partial(refuse_damage, ctx.location))

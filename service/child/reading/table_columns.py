@@ -16,7 +16,7 @@ from service.child.reading.columns import (
     refuse_duplicates,
     shown,
 )
-from service.child.reading.output_columns import listed_outputs, output_columns, reads_outputs
+from service.child.reading.output_columns import output_columns, reads_outputs
 from service.child.reading.sampling_design import design_columns
 from service.errors import InvalidDataset
 from service.runner.messages.onnx_models import ANY_INPUT
@@ -47,10 +47,8 @@ def table_columns(columns: Sequence[TableColumn], ctx: SetContext) -> TableColum
     names = [column.name for column in columns]
     refuse_duplicates(names, ctx)
     by_name = {column.name: column for column in columns}
-    if reads_outputs(names, ctx.reading):
+    if reads_outputs(by_name, ctx.reading):
         return output_columns(by_name, ctx)
-    if (outputs := listed_outputs(by_name, ctx)) is not None:
-        return outputs
     asked = ctx.reading.input_columns
     label_name = label_column(names, ctx)
     # A column may be called "", as the row numbers that pandas writes.

@@ -14,8 +14,7 @@ from service.errors import ArtifactDamaged
 from service.jobs.record_set import load_evaluation_records, load_further_records, load_labels
 from service.reports.comparison.labelled_sets import JudgedSet
 from service.storage.evaluations import EvaluationRepository
-from service.storage.fit_results import core_table
-from service.storage.fitted import read_fitted
+from service.storage.fit_results import core_table, read_fitted
 from service.workspace import Workspace
 
 Found = TypeVar("Found")

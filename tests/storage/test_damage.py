@@ -15,8 +15,7 @@ from stored_rows import finished_calibration, tenant_of
 import models
 from service.errors import ArtifactDamaged, ServiceError
 from service.storage.database import Database, open_database
-from service.storage.fit_results import core_table
-from service.storage.fitted import read_fitted
+from service.storage.fit_results import core_table, read_fitted
 from service.storage.operating_points import OperatingPointRepository
 from service.storage.tenants import ALL_TENANTS
 
@@ -75,12 +74,12 @@ def flip_value(connection: sqlite3.Connection, generator: random.Random) -> tupl
     table = generator.choice(TABLES)
     columns = [name for _, name, *_ in connection.execute(f"PRAGMA table_info({table})")]
     column = generator.choice(columns)
-    query = f'SELECT rowid, "{column}" FROM {table} WHERE "{column}" IS NOT NULL'  # noqa: S608
+    query = f'SELECT rowid, "{column}" FROM {table} WHERE "{column}" IS NOT NULL'  # noqa: S608 - its own names
     rows = connection.execute(query).fetchall()
     if not rows:
         return "SELECT ?, ?", None, None
     number, value = generator.choice(rows)
-    update = f'UPDATE {table} SET "{column}" = {{}} WHERE rowid = ?'  # noqa: S608
+    update = f'UPDATE {table} SET "{column}" = {{}} WHERE rowid = ?'  # noqa: S608 - its own names
     cast = "CAST(? AS TEXT)" if isinstance(value, str) else "?"
     with suppress(sqlite3.IntegrityError):  # two rows would have one key
         connection.execute(update.format(cast), (flipped(value, generator), number))
