@@ -131,6 +131,12 @@ def mixing_rows():
     return classifier(*steps(text), constants={"first": [0]})
 
 
+def scaled_by_an_outlier():
+    """Rows alone and together are answered alike; one of large numbers changes all others."""
+    text = "s = Abs(z); m = ReduceMax<keepdims = 0>(s); c = Max(m, most); y = Div(z, c)"
+    return classifier(*steps(text), constants={"most": 100.0})
+
+
 def random():
     return classifier(node("RandomNormalLike", ["z"], ["r"]), node("Add", ["z", "r"], ["y"]))
 
@@ -186,6 +192,7 @@ CASES = [
         "output-rows",
     ),
     model_case("rows_that_change_one_another", mixing_rows, "rows-mixed"),
+    model_case("outlier_that_changes_other_rows", scaled_by_an_outlier, "rows-mixed"),
     model_case("sigmoids", lambda: classifier(then("Sigmoid")), "not-a-distribution"),
     model_case("scores_drawn_at_random", random, "random"),
 ]
