@@ -1,5 +1,6 @@
 """The database schema: upgrades, and checks of its revision."""
 
+from functools import cache
 from pathlib import Path
 
 from alembic import command
@@ -11,7 +12,7 @@ from sqlalchemy import Connection
 
 import migrations
 from service.errors import Conflict
-from service.storage.database import READ_ONLY, Database
+from service.storage.database import READ_ONLY, Database, open_database
 
 
 def migration_config(url: str) -> Config:
@@ -36,6 +37,12 @@ def upgrade(url: str) -> None:
     Conflict
         If a newer version of the program has upgraded it.
     """
+    database = open_database(url)
+    try:
+        if is_current(database):
+            return
+    finally:
+        database.dispose()
     try:
         command.upgrade(migration_config(url), "head")
     except CommandError as error:
@@ -123,5 +130,6 @@ def _within(connection: Connection) -> Config:
     return config
 
 
+@cache  # reading them takes most of the time of a command
 def _scripts() -> ScriptDirectory:
     return ScriptDirectory.from_config(migration_config(""))

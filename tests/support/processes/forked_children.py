@@ -25,6 +25,11 @@ PR_SET_CHILD_SUBREAPER = 36
 REFUSED = b"0"
 LONGEST_MESSAGE = 4096
 RUNNER = "service.child.__main__"
+IMPORTED_BY_CHILDREN = (
+    "service.child.serve",
+    "service.child.reading.read_sets",
+    "service.child.requests.picture_rows",
+)
 
 
 class ForkedProcess(subprocess.Popen):
@@ -126,7 +131,8 @@ def _adopt_orphans(on):
 def serve_forks(control):
     """Fork a child for each message, until the other side closes the socket."""
     # All imports of a child; it forks with them.
-    import service.child.serve  # noqa: F401, PLC0415
+    for module in IMPORTED_BY_CHILDREN:
+        import_module(module)
 
     gc.collect()
     gc.freeze()
