@@ -49,10 +49,10 @@ def json_pieces(
 
 
 def _holds_containers(value: object) -> bool:
+    if not isinstance(value, dict | list | tuple):
+        return False
     parts = value.values() if isinstance(value, dict) else value
-    return isinstance(value, dict | list | tuple) and any(
-        isinstance(part, dict | list | tuple) for part in parts
-    )
+    return any(isinstance(part, dict | list | tuple) for part in parts)
 
 
 CHUNK_CHARACTERS = 2**16
