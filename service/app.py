@@ -236,7 +236,6 @@ def _authenticator(settings: Settings, database: Database, *, keyless: bool) -> 
         may_be_open=settings.allow_anonymous or settings.is_loopback(),
         keyless=keyless,
         limits=None if keyless else TenantLimits(**settings.tenant_limits()),
-        max_bad_keys=0 if keyless else settings.max_bad_keys_per_minute,
     )
     found.look()
     return found

@@ -29,8 +29,7 @@ ServiceError
 │       ├── RequestLimitReached   a tenant has reached its limit of requests,
 │       ├── RowLimitReached       its limit of rows,
 │       ├── JobLimitReached       its limit of unfinished jobs,
-│       ├── QueueShareTaken       or its share of the queue
-│       └── TooManyBadKeys        an address has sent too many invalid API keys
+│       └── QueueShareTaken       or its share of the queue
 ├── ArtifactDamaged         a stored file or row is missing or changed
 └── InferenceFailed         the ONNX model returned no result
     ├── OnnxModelCrashed
@@ -303,10 +302,6 @@ class JobLimitReached(TooManyRequests):
 
 class QueueShareTaken(TooManyRequests):
     """A tenant has used its share of the queue; the rest is reserved for others."""
-
-
-class TooManyBadKeys(TooManyRequests):
-    """An address has sent too many invalid API keys in a minute."""
 
 
 class ArtifactDamaged(ServiceError):

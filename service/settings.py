@@ -41,9 +41,6 @@ class Settings(BaseSettings):
         description="Secret for the digests of API keys, 16 characters or more, the same for all "
         "processes; empty: the file key-pepper in the data folder.",
     )
-    max_bad_keys_per_minute: int = Field(
-        100, ge=0, description="Invalid API keys per client address and minute; 0: no limit."
-    )
     max_tenant_requests_per_second: int = Field(
         1000, ge=0, description="Requests per second of a tenant with keys; 0: no limit."
     )

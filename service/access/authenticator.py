@@ -14,7 +14,6 @@ import structlog
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from service.access.api_keys import Caller, KeyText, Pepper, anybody, parsed_key
-from service.access.failed_attempts import FailedAttempts
 from service.access.rate_limits import UNLIMITED, TenantLimiter, TenantLimiters, TenantLimits
 from service.errors import Forbidden, Overloaded, ServiceError, Unauthenticated
 from service.storage.api_keys import ActiveKey, active_keys, any_keys, note_use
@@ -177,8 +176,6 @@ class Authenticator:
         Whether no key is ever needed; a key that is sent is still checked.
     limits : TenantLimits, optional
         Default limits of tenants with keys; without it no tenant has limits.
-    max_bad_keys : int
-        Invalid keys per address and minute; 0: no limit.
     """
 
     def __init__(
@@ -190,10 +187,8 @@ class Authenticator:
         may_be_open: bool,
         keyless: bool = False,
         limits: TenantLimits | None = None,
-        max_bad_keys: int = 0,
     ) -> None:
         self._database = database
-        self._bad_keys = FailedAttempts(max_bad_keys)
         self._meters = None if limits is None else TenantLimiters(limits)
         self._anybody = anybody(tenant_id)
         self._pepper = pepper
@@ -207,33 +202,20 @@ class Authenticator:
         self.ring: ActiveKeys = KeysUnavailable()
         self._seen: tuple[list[ActiveKey], bool, dict[uuid.UUID, OwnLimits]] | None = None
 
-    def admit(self, given: Sequence[bytes], any_of: Collection[str], peer: str = "") -> Caller:
+    def admit(self, values: Sequence[bytes], any_of: Collection[str]) -> Caller:
         """Return the caller with these values of ``Authorization`` if it has one of these scopes.
-
-        ``peer`` is the address they come from.
 
         Raises
         ------
         Unauthenticated, Forbidden
             If the caller is unknown or lacks the scope.
-        TooManyBadKeys
-            If the address has sent too many invalid keys.
         Overloaded
             If the database has been unavailable for too long.
         """
-        caller = self.known(given, peer)
+        caller = self.ring.caller(values)
         require_scope(caller, any_of)
         caller.is_used = True
         return caller
-
-    def known(self, given: Sequence[bytes], peer: str) -> Caller:
-        """Return the caller with these values, whatever its scopes; see `admit`."""
-        try:
-            return self.ring.caller(given)
-        except Unauthenticated:
-            if given:
-                self._bad_keys.note(peer)
-            raise
 
     def look(self) -> None:
         """Read the keys and limits; `ring` is replaced only if they changed."""

@@ -1,4 +1,4 @@
-"""Credentials of a request: the Authorization header, the address and the page session."""
+"""Credentials of a request: the Authorization header and the page session."""
 
 from starlette.types import Scope
 
@@ -13,12 +13,6 @@ __all__ = ["CALLER", "authorization"]
 def authorization(headers: Headers) -> list[bytes]:
     """Return the values of ``Authorization``; header names are lower case."""
     return [value for name, value in headers if name == b"authorization"]
-
-
-def peer_of(scope: Scope) -> str:
-    """Return the client address of a request; empty on Unix sockets."""
-    client = scope.get("client")
-    return "" if client is None else str(client[0])
 
 
 PAGES = "/pages/"

@@ -1,5 +1,8 @@
 """ASGI middleware that authorises requests before their bodies are received."""
 
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from http import HTTPStatus
 from types import SimpleNamespace
@@ -14,8 +17,7 @@ from models import AuditVia
 from service.access.api_keys import CALLER, Caller
 from service.access.audit_log import AuditEvent, evaluation_subject
 from service.access.authenticator import require_scope
-from service.access.credentials import PAGES, authorization, peer_of, signed_in
-from service.access.failed_attempts import MinuteCounts
+from service.access.credentials import PAGES, authorization, signed_in
 from service.access.origins import AllowedOrigins
 from service.access.page_session import without_foreign_cookies
 from service.access.route_table import OPEN, SMALL, DeclaredRoute, declared_methods, declared_route
@@ -94,6 +96,33 @@ def write_refusal(scope: Scope, asked: AskedAction, code: str) -> None:
     except (ServiceError, SQLAlchemyError) as error:
         # The database is unavailable, probably the reason for the refusal too.
         log.warning("refusal_not_written", action=asked.name, code=code, error=type(error).__name__)
+
+
+WINDOW_SECONDS = 60.0
+# Number of keys that are remembered.
+MOST_REMEMBERED = 10_000
+
+
+class MinuteCounts:
+    """Counts events by key, each key in the minute that begins with its first event.
+
+    The keys that were counted last are remembered. Call it from one event loop only.
+    """
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._counts: OrderedDict[Hashable, tuple[float, int]] = OrderedDict()
+
+    def add(self, key: Hashable) -> tuple[int, float]:
+        """Count one event; return the count and the seconds until the minute ends."""
+        now = self._clock()
+        since, count = self._counts.pop(key, (now, 0))
+        if now - since >= WINDOW_SECONDS:
+            since, count = now, 0
+        self._counts[key] = since, count + 1
+        while len(self._counts) > MOST_REMEMBERED:
+            self._counts.popitem(last=False)
+        return count + 1, since + WINDOW_SECONDS - now
 
 
 class Guard:
@@ -192,27 +221,25 @@ def _caller(
     Unauthenticated, Forbidden
         If the caller is unknown or lacks the scope.
     TooManyRequests
-        If the tenant's limit is reached, or the address has sent too many invalid keys.
+        If the tenant's limit is reached.
     MethodNotAllowed, NotFound
         If no such route is declared. Unknown callers learn this only of open paths.
     """
     services: Services | None = getattr(scope["app"].state, "services", None)
     if services is None:
         raise Overloaded("The service is starting.", retry_after=1)
-    authenticator = services.authenticator
-    ring = authenticator.ring
+    ring = services.authenticator.ring
     if ring.is_open:
         return ring.anonymous
-    given = authorization(headers)
-    peer = peer_of(scope)
-    signed = None if given else signed_in(scope, path, ring)
+    values = authorization(headers)
+    signed = None if values else signed_in(scope, path, ring)
     if found is not None:
         # The metrics count by route.
         scope["route"] = SimpleNamespace(path=found.path)
         if found.rule.scopes == OPEN:
             return None
         # Set before the scopes are checked: the audit log names refused callers too.
-        caller = scope[CALLER] = signed or authenticator.known(given, peer)
+        caller = scope[CALLER] = signed or ring.caller(values)
         if caller.meter.requests is not None:
             caller.meter.requests.take()
         require_scope(caller, found.rule.scopes)
@@ -221,7 +248,7 @@ def _caller(
     allowed = declared_methods(path)
     asks_for_keys = not allowed or any(rule.scopes != OPEN for rule in allowed.values())
     if asks_for_keys and signed is None:
-        authenticator.known(given, peer)
+        ring.caller(values)
     if allowed:
         raise MethodNotAllowed(list(allowed))
     raise NotFound("There is nothing at this path for this method.")

@@ -19,7 +19,7 @@ class RequestHead(msgspec.Struct, eq=False):
 
     ``route`` is the path template and ``parameters`` holds its percent-decoded values. Header names
     are lower case; ``Content-Length`` and ``X-Request-Id`` are omitted. ``target`` is the received
-    path and query. ``memo`` is a cache for the handler. ``peer`` is the client's address, or empty.
+    path and query. ``memo`` is a cache for the handler.
     """
 
     route: str
@@ -27,7 +27,6 @@ class RequestHead(msgspec.Struct, eq=False):
     query: bytes
     headers: Headers
     memo: Any = None
-    peer: str = ""
     target: bytes = b""
 
 
@@ -141,14 +140,12 @@ def hot_target(target: bytes) -> HotRoute | None:
     return _of_raw_path(path)
 
 
-def prediction_head(target: bytes, headers: Headers, *, peer: str) -> RequestHead | None:
+def prediction_head(target: bytes, headers: Headers) -> RequestHead | None:
     """Return the head of a POST to a prediction route; None for other routes."""
     found = hot_target(target)
     if found is None:
         return None
-    return RequestHead(
-        found.route, found.parameters, query_of(target), headers, peer=peer, target=target
-    )
+    return RequestHead(found.route, found.parameters, query_of(target), headers, target=target)
 
 
 def query_of(target: bytes) -> bytes:

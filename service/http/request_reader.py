@@ -243,7 +243,7 @@ class RequestReader:
         self.is_upgrade = parser.should_upgrade()
         is_post = parser.get_method() == b"POST"
         if context.predictions is not None and is_post:
-            self.head = prediction_head(self.url, self.headers, peer=self.connection.peers.address)
+            self.head = prediction_head(self.url, self.headers)
         if self.head is None:
             self.cycle = app_cycle(self.connection, version, headers)
             self.connection.queue.append(self.cycle)

@@ -129,7 +129,7 @@ class PredictionApp:
         known: _Known | None = head.memo
         if known is None or known.ring is not authenticator.ring:
             ring = authenticator.ring
-            caller = authenticator.admit(authorization(head.headers), SCOPE, head.peer)
+            caller = authenticator.admit(authorization(head.headers), SCOPE)
             self.allowed_origins.check("POST", head.headers, is_open=caller.key_id is None)
             check_encoding(head)
             options = None if known is None else known.options

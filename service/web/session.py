@@ -50,9 +50,8 @@ async def sign_in(request: Request) -> Response:
 
 
 def _caller(request: Request, key: str) -> Caller:
-    authenticator = services_of(request.scope).authenticator
-    peer = "" if request.client is None else request.client.host
-    caller = authenticator.known([b"Bearer " + key.encode("utf-8", "replace")], peer)
+    ring = services_of(request.scope).authenticator.ring
+    caller = ring.caller([b"Bearer " + key.encode("utf-8", "replace")])
     require_scope(caller, {READ})
     caller.is_used = True
     return caller

@@ -47,7 +47,7 @@ def test_no_check_fails(tmp_path: Path) -> None:
     key = howsure("keys", "create", "test", *scopes, folder=tmp_path).stdout.strip()
     table = ("set.csv", logits_of())
     # So many keys that are none would be told that there are too many.
-    with ServedProcess(tmp_path / "data", max_bad_keys_per_minute="1000000") as client:
+    with ServedProcess(tmp_path / "data") as client:
         client.headers["Authorization"] = f"Bearer {key}"
         for name in ("logits", "other"):
             upload(client, "/calibrate", calibration=table, config=(None, f'{{"name": "{name}"}}'))

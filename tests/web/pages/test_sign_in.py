@@ -75,14 +75,11 @@ def test_a_cookie_changes_nothing_by_itself(signed, key) -> None:
     assert client.get("/calibrations").json()["calibrations"] == []
 
 
-def test_invalid_keys_are_refused_and_limited(tmp_path) -> None:
-    with keyed_service(tmp_path, max_bad_keys_per_minute=3) as service:
-        visitor = Visitor(service)
-        for sent in ("", "cal_x", "é"):
-            answer = visitor.sign_in(sent)
-            assert answer.status_code == UNAUTHORIZED
-            assert COOKIE not in answer.headers.get("set-cookie", "")
-        assert visitor.sign_in("cal_y").status_code == httpx.codes.TOO_MANY_REQUESTS
+def test_invalid_keys_are_refused(visitor) -> None:
+    for sent in ("", "cal_x", "é"):
+        answer = visitor.sign_in(sent)
+        assert answer.status_code == UNAUTHORIZED
+        assert COOKIE not in answer.headers.get("set-cookie", "")
 
 
 def test_a_key_that_may_not_read_does_not_sign_in(service, visitor) -> None:
