@@ -1,10 +1,11 @@
 """Differences between the scores of two methods on the same folds or samples."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
+from scipy.special import stdtrit
 
 from howsure.statistics.arrays import Floats, mean_over
 from howsure.statistics.bins.design import ALIKE, SampleDesign
@@ -13,7 +14,8 @@ from howsure.statistics.fit.cross_validation import FoldScore, predict_with_tabl
 from howsure.statistics.records.records import Int32s, Records
 from howsure.statistics.scores.proper import sample_losses
 
-Values: TypeAlias = Sequence[float | None] | Floats
+FoldValues: TypeAlias = Sequence[float | None]
+LEVEL = 0.05  # of a clear difference, shared among all that are compared with the same method
 
 
 @dataclass(frozen=True)
@@ -25,52 +27,82 @@ class PairedDifference:
     mean : float
         Mean of the first minus the second.
     standard_error : float or None
-        Sample standard deviation of the differences divided by the square root of their number;
-        None for a single pair.
+        Of the mean; None for a single pair.
     pairs : int
         Number of folds or samples with both values; of groups, if samples have them.
+    rivals : int
+        How many methods are compared with the same one, so that the best of them may lead by
+        chance.
     """
 
     mean: float
     standard_error: float | None
     pairs: int
+    rivals: int = 1
+
+    @property
+    def margin(self) -> float | None:
+        """The least clear mean by Student's t: of one either way, or the lead of one of several."""
+        if self.standard_error is None:
+            return None
+        tail = LEVEL / max(self.rivals, 2)
+        return float(stdtrit(max(self.pairs - 1, 1), 1.0 - tail)) * self.standard_error
 
     @property
     def clear(self) -> bool:
-        """Whether the mean is more than two standard errors away from 0."""
-        return self.standard_error is not None and abs(self.mean) > 2.0 * self.standard_error
+        """Whether the mean is farther from 0 than the margin."""
+        return self.margin is not None and abs(self.mean) > self.margin
 
 
 def paired_differences(
-    one: Mapping[str, Values], other: Mapping[str, Values], design: SampleDesign = ALIKE
+    one: Mapping[str, Floats], other: Mapping[str, Floats], design: SampleDesign
 ) -> dict[str, PairedDifference]:
     """Return the differences ``one - other`` by name, leaving out those without a finite mean."""
     with np.errstate(invalid="ignore"):  # both infinite: undefined, and left out
-        found = {name: paired_difference(one[name], other[name], design) for name in one}
+        return finite({name: paired_difference(one[name], other[name], design) for name in one})
+
+
+def finite(differences: Mapping[str, PairedDifference | None]) -> dict[str, PairedDifference]:
+    """Return the differences with a finite mean."""
     return {
         name: difference
-        for name, difference in found.items()
+        for name, difference in differences.items()
         if difference is not None and np.isfinite(difference.mean)
     }
 
 
-def paired_difference(
-    one: Values, other: Values, design: SampleDesign = ALIKE
-) -> PairedDifference | None:
-    """Return the mean of ``one - other`` with its standard error; None if no pair has both.
+def fold_difference(one: FoldValues, other: FoldValues) -> PairedDifference | None:
+    """Return the mean of ``one - other`` over the folds that have both; None without any.
 
-    Samples of a ``design`` are arrays without None. The mean is then weighted, and the standard
-    error is that of a ratio of sums over groups (Cochran 1977, section 6.4; Kish 1965, section
-    6.3).
+    Folds share most of the samples that they are fitted to, so their differences vary less than
+    those of independent sets. The standard error has the corrected variance of Nadeau & Bengio
+    2003, section 3: ``(1 / J + n_test / n_train) s^2``, of J folds.
 
     Raises
     ------
     ValueError
         If the lengths differ.
     """
-    if not isinstance(one, np.ndarray) or not isinstance(other, np.ndarray):
-        both = [(a, b) for a, b in zip(one, other, strict=True) if a is not None and b is not None]
-        one, other = np.array(both, dtype=np.float64).reshape(-1, 2).T
+    both = [(a, b) for a, b in zip(one, other, strict=True) if a is not None and b is not None]
+    found = paired_difference(*np.array(both, dtype=np.float64).reshape(-1, 2).T)
+    if found is None or found.standard_error is None:
+        return found
+    return replace(found, standard_error=found.standard_error * shared_training(len(both)))
+
+
+def shared_training(folds: int) -> float:
+    """Return how much larger a standard error over folds is than one over independent sets."""
+    return float(np.sqrt(1.0 + folds / (folds - 1.0)))
+
+
+def paired_difference(
+    one: Floats, other: Floats, design: SampleDesign = ALIKE
+) -> PairedDifference | None:
+    """Return the mean of ``one - other`` with its standard error; None if there are none.
+
+    With a ``design`` the mean is weighted, and the standard error is that of a ratio of sums over
+    groups (Cochran 1977, section 6.4; Kish 1965, section 6.3).
+    """
     differences = one - other
     if differences.size == 0:
         return None
@@ -221,7 +253,8 @@ def compare_on_folds(
 def _joint_error(ours: FoldScore, theirs: FoldScore) -> float | None:
     if ours.std is None or theirs.std is None:
         return None
-    return float(np.sqrt(ours.std**2 / ours.folds + theirs.std**2 / theirs.folds))
+    pairs = ((ours.std, ours.folds), (theirs.std, theirs.folds))
+    return float(np.hypot(*(std * shared_training(n) / np.sqrt(n) for std, n in pairs)))
 
 
 def _losses(k: int, served: Served) -> dict[str, Floats]:

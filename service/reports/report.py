@@ -215,6 +215,7 @@ def _event(
     found = [score for score in scores if score.k == int(k)]
     stored: dict[str, Any] = row.baselines or {}
     baselines = stored.get(k, {})
+    methods = dict.fromkeys(s.subject for s in found if s.subject_kind == "baseline")
     oracle = next((s.subject for s in found if s.subject_kind == "oracle"), None)
     event = {
         "accuracy": (row.accuracy or {})[k],
@@ -228,8 +229,8 @@ def _event(
         "baselines": {
             name: _scores(found, "baseline", name)
             | baselines.get(name, {})
-            | {"difference": _differences(found, name)}
-            for name in dict.fromkeys(s.subject for s in found if s.subject_kind == "baseline")
+            | {"difference": _differences(found, name, len(methods))}
+            for name in methods
         },
         "oracle": None if oracle is None else _scores(found, "oracle", oracle),
         "mislabelled": (row.mislabelled or {}).get(k, []),
@@ -284,7 +285,7 @@ def _scores(
     }
 
 
-def _differences(scores: Sequence[models.Score], baseline: str) -> dict[str, Any]:
+def _differences(scores: Sequence[models.Score], baseline: str, rivals: int) -> dict[str, Any]:
     """Return the baseline's scores minus the served table's, pair by pair, by phase and score."""
     differences: dict[str, Any] = {"cross_validation": {}, "evaluation": {}}
     for s in scores:
@@ -293,6 +294,7 @@ def _differences(scores: Sequence[models.Score], baseline: str) -> dict[str, Any
                 "mean": s.difference,
                 "standard_error": s.difference_error,
                 "pairs": s.difference_pairs,
+                "rivals": rivals,
             }
     return differences
 

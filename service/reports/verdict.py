@@ -17,7 +17,7 @@ LARGER_IS_BETTER = frozenset({"accuracy"})
 def verdict(difference: Mapping[str, Any], score: str = "nll") -> Verdict:
     """Return whether a score minus the one it is compared with is clearly better or worse.
 
-    Within two standard errors of 0 it is a tie; "same" is a difference of exactly 0 without error.
+    "same" is a difference of exactly 0 without error.
     """
     if difference["mean"] == 0.0 and not difference["standard_error"]:
         return "same"
@@ -115,11 +115,13 @@ PHASES = {"evaluation": "on the evaluation set", "cross_validation": "in cross-v
 
 def _worse_in(raw: Mapping[str, Any]) -> str | None:
     """Return where the loss of the model's own probabilities is clearly larger; None if nowhere."""
-    for phase, where in PHASES.items():
-        difference = raw["difference"].get(phase, {}).get("nll")
-        if difference is not None and verdict(difference) == "worse":
-            return where
-    return None
+    return next((where for phase, where in PHASES.items() if _loss(raw, phase) == "worse"), None)
+
+
+def _loss(raw: Mapping[str, Any], phase: str) -> Verdict:
+    """Return the verdict on the loss of the model's own probabilities, whatever else was tried."""
+    difference = raw["difference"].get(phase, {}).get("nll")
+    return "tie" if difference is None else verdict(difference | {"rivals": 1})
 
 
 def chance_in_words(judged: Mapping[str, Any]) -> str:
@@ -154,10 +156,9 @@ def _gains(event: Mapping[str, Any]) -> bool | None:
     found = event["baselines"]["raw_softmax"]
     evaluated = event["figures"]["set"] == "evaluation"
     phase = "evaluation" if evaluated else "cross_validation"
-    difference = found["difference"].get(phase, {}).get("nll")
-    judged = "tie" if difference is None else verdict(difference)
-    if judged not in TIES:
-        return judged == "worse"  # the softmax
+    loss = _loss(found, phase)
+    if loss not in TIES:
+        return loss == "worse"  # the softmax
     error = event["figures"]["calibration_error"]
     return True if error["served"]["mean"] < error["raw"]["mean"] else None
 

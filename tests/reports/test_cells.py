@@ -27,14 +27,14 @@ def test_differences_have_a_sign(value: float | None, text: str) -> None:
 
 
 MEANS = [
-    *((0.0, 0.0, "nll", "same"), (0.2, 0.1, "nll", "tie"), (-0.2, 0.1, "nll", "tie")),
-    *((0.21, 0.1, "nll", "worse"), (-0.21, 0.1, "brier", "better")),
-    *((0.21, 0.1, "accuracy", "better"), (-0.21, 0.1, "accuracy", "worse")),
+    *((0.0, 0.0, "nll", "same"), (0.23, 0.1, "nll", "tie"), (-0.23, 0.1, "nll", "tie")),
+    *((0.24, 0.1, "nll", "worse"), (-0.24, 0.1, "brier", "better")),
+    *((0.24, 0.1, "accuracy", "better"), (-0.24, 0.1, "accuracy", "worse")),
 ]
 
 
 @pytest.mark.parametrize(("mean", "error", "score", "expected"), MEANS)
-def test_beyond_two_standard_errors_a_difference_is_no_tie(mean, error, score, expected) -> None:
+def test_beyond_chance_a_difference_is_no_tie(mean, error, score, expected) -> None:
     assert verdict({"mean": mean, "standard_error": error, "pairs": 9}, score) == expected
 
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sample_strategies import simulated_records
-from scipy.stats import ttest_ind_from_stats, ttest_rel
+from scipy.stats import t as student_t
+from scipy.stats import ttest_rel
 
 from howsure.statistics.bins.fit import fit_bin_table
 from howsure.statistics.comparison import (
@@ -15,18 +16,27 @@ from howsure.statistics.comparison import (
     are_same_samples,
     compare_on_folds,
     compare_on_samples,
-    paired_difference,
+    fold_difference,
 )
 from howsure.statistics.fit.cross_validation import FoldScore
 
 
 def test_pairs_without_both_are_left_out_and_one_pair_has_no_error():
-    found = paired_difference((0.5, None, 0.9, 0.2), (0.1, 0.3, None, 0.4))
+    found = fold_difference((0.5, None, 0.9, 0.2), (0.1, 0.3, None, 0.4))
     assert (found.mean, found.pairs) == (pytest.approx(0.1), 2)
-    assert paired_difference((None, 1.0), (1.0, None)) is paired_difference((), ()) is None
-    assert paired_difference((0.5,), (0.25,)) == PairedDifference(0.25, None, 1)
-    differences = [(0.25, None), (-0.21, 0.1), (0.19, 0.1)]  # clear: beyond two standard errors
-    assert [PairedDifference(*one, 9).clear for one in differences] == [False, True, False]
+    assert fold_difference((None, 1.0), (1.0, None)) is fold_difference((), ()) is None
+    assert fold_difference((0.5,), (0.25,)) == PairedDifference(0.25, None, 1)
+
+
+@pytest.mark.parametrize("rivals", [1, 9])
+def test_a_difference_is_clear_beyond_chance_with_so_many_pairs_and_rivals(rivals):
+    for pairs in (2, 10, 600):
+        least = student_t.isf(0.05 / max(rivals, 2), pairs - 1) * 0.1
+        sides = [
+            PairedDifference(mean, 0.1, pairs, rivals) for mean in (least * 1.01, least * -0.99)
+        ]
+        assert [one.clear for one in sides] == [True, False]
+    assert not PairedDifference(0.25, None, 1).clear
 
 
 COLUMN = "neg_log_pmax"
@@ -91,9 +101,9 @@ def test_folds_are_compared_by_their_means():
 
     assert (found.k, found.paired, set(found.differences)) == (5, False, {"nll", "accuracy"})
     difference = found.differences["nll"]
-    expected = ttest_ind_from_stats(0.27, 0.08, 5, 0.30, 0.05, 10, equal_var=False).statistic
+    variance = 0.08**2 * (1 / 5 + 1 / 4) + 0.05**2 * (1 / 10 + 1 / 9)  # Nadeau & Bengio
     assert difference.mean == pytest.approx(-0.03)
-    assert difference.mean / difference.standard_error == pytest.approx(expected, rel=1e-9)
+    assert difference.standard_error == pytest.approx(variance**0.5, rel=1e-9)
     single = {"nll": FoldScore(0.2, None, 1, None)}
     found = compare_on_folds(1, single, first, accuracies=ALIKE)
     assert found.differences["nll"].standard_error is None

@@ -12,6 +12,7 @@ from howsure.statistics.bins.fit import fit_bin_table
 from howsure.statistics.bins.guarantee import Guarantee, guarantee
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.coarse import fit_coarse_table
+from howsure.statistics.comparison import PairedDifference
 from howsure.statistics.diagnostics.consistency import cross_validated_band, evaluation_band
 from howsure.statistics.diagnostics.curves import fit_curves
 from howsure.statistics.diagnostics.loss_scatter import loss_scatter
@@ -226,8 +227,18 @@ def _beside_served(measures: dict[str, MeasureFit], served: MeasureFit) -> dict[
     return {
         name: served
         if name == served.measure
-        else replace(found, difference=fold_differences(found.scores, served.scores))
+        else replace(found, difference=_among(measures, found, served))
         for name, found in measures.items()
+    }
+
+
+def _among(
+    measures: dict[str, MeasureFit], one: MeasureFit, other: MeasureFit
+) -> dict[str, PairedDifference]:
+    """Return the differences of two of some measures, which are as many rivals less one."""
+    return {
+        score: replace(difference, rivals=len(measures) - 1)
+        for score, difference in fold_differences(one.scores, other.scores).items()
     }
 
 
@@ -260,9 +271,9 @@ PREFERRED = (LEARNED, "neg_log_topk_mass")
 def best_measure(measures: dict[str, MeasureFit]) -> str:
     """Return the measure to serve, by cross-validated negative log-likelihood.
 
-    It is the preferred one, ``learned`` before ``neg_log_topk_mass``, among those within two
-    standard errors of the paired difference from the least; if there is none, the least. Infinite
-    folds are left out. A mean over fewer folds ranks after any mean over more.
+    It is the preferred one, ``learned`` before ``neg_log_topk_mass``, among those that are not
+    clearly above the least; if there is none, the least. Infinite folds are left out. A mean over
+    fewer folds ranks after any mean over more.
     """
 
     def rank(name: str) -> tuple[int, float]:
@@ -272,7 +283,7 @@ def best_measure(measures: dict[str, MeasureFit]) -> str:
     least = min(measures, key=rank)
     for name in PREFERRED:
         if name in measures and rank(name)[0] == rank(least)[0]:
-            found = fold_differences(measures[name].scores, measures[least].scores).get("nll")
+            found = _among(measures, measures[name], measures[least]).get("nll")
             if name == least or (found is not None and not found.clear):
                 return name
     return least

@@ -8,7 +8,12 @@ import numpy as np
 
 from howsure.statistics.arrays import BinIndex, Uncertainty
 from howsure.statistics.bins.lookup import Lookup
-from howsure.statistics.comparison import PairedDifference, paired_differences
+from howsure.statistics.comparison import (
+    PairedDifference,
+    finite,
+    fold_difference,
+    paired_differences,
+)
 from howsure.statistics.diagnostics.consistency import confidence_band
 from howsure.statistics.fit.baselines import BASELINES, BaselineMethod, FittedBaseline
 from howsure.statistics.fit.cross_validation import (
@@ -60,9 +65,8 @@ def fold_differences(
     one: dict[str, FoldScore], other: dict[str, FoldScore]
 ) -> dict[str, PairedDifference]:
     """Return ``nll`` and ``brier`` of ``one`` minus those of ``other``, fold by fold."""
-    return paired_differences(
-        {name: one[name].by_fold for name in COMPARED},
-        {name: other[name].by_fold for name in COMPARED},
+    return finite(
+        {name: fold_difference(one[name].by_fold, other[name].by_fold) for name in COMPARED}
     )
 
 

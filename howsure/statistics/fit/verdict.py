@@ -12,8 +12,7 @@ from howsure.statistics.plain import percent
 BINS = "bins"
 # The error that baselines have too, so it is the one of the report's figures.
 ERROR = "ece_15"
-# The best of nine rivals leads by two standard errors by chance in one of ten sets.
-CERTAIN, MOST_EXCESS, LEAST_FOLDS = 4.0, 0.25, 5
+MOST_EXCESS = 0.25
 # Bands are of independent samples that count alike.
 NOT_TESTED = "which is not tested for chance, because samples have weights or groups"
 
@@ -45,11 +44,9 @@ def reach_verdict(
 
 
 def _is_outdone(found: BestMethod) -> bool:
-    """Tell whether the bins lose by a quarter of the least loss, and far more than by chance."""
+    """Tell whether the bins clearly lose, by a quarter of the least loss."""
     lead = None if found.best == BINS else found.difference
-    if lead is None or lead.standard_error is None or lead.pairs < LEAST_FOLDS:
-        return False
-    return lead.mean >= max(CERTAIN * lead.standard_error, MOST_EXCESS * found.nll)
+    return lead is not None and lead.clear and lead.mean >= MOST_EXCESS * found.nll
 
 
 def _validated(served: MeasureFit, baselines: Mapping[str, BaselineFit]) -> BestMethod | None:
@@ -85,20 +82,23 @@ def _finding(
     """Return the best, the bins among equals; ``differences`` are baseline minus bins."""
     if not losses:
         return None
+    rivals = len(differences)
     best = min(losses, key=lambda name: (losses[name], name != BINS))
     if best != BINS:
-        return BestMethod(best, losses[best], BINS, _more(differences[best], sign=-1.0))
+        return BestMethod(best, losses[best], BINS, _more(differences[best], rivals, sign=-1.0))
     others = {name: loss for name, loss in losses.items() if name != BINS}
     rival = min(others, key=lambda name: others[name]) if others else None
     found = differences[rival] if rival else None
-    return BestMethod(best, losses[best], rival, _more(found, sign=1.0))
+    return BestMethod(best, losses[best], rival, _more(found, rivals, sign=1.0))
 
 
-def _more(difference: PairedDifference | None, *, sign: float) -> PairedDifference | None:
+def _more(
+    difference: PairedDifference | None, rivals: int, *, sign: float
+) -> PairedDifference | None:
     """Return the lead over the rival, at least 0 in spite of rounding."""
     if difference is None:
         return None
-    return replace(difference, mean=max(sign * difference.mean, 0.0))
+    return replace(difference, mean=max(sign * difference.mean, 0.0), rivals=rivals)
 
 
 NAMES = {

@@ -1,5 +1,6 @@
 """Charts of differences: measures against the served one, calibrations against the first."""
 
+from howsure.statistics.comparison import PairedDifference
 from service.reports.charts import text
 from service.reports.charts.figure import Column, Figure, Report, Row, Table
 from service.reports.located import Located, pointer
@@ -51,8 +52,7 @@ def _measure_figure(k: str, event: Row) -> Figure:
         key=k,
         title=f"{text.event(k)}: {served} serves; {ties}",
         note="How much larger the loss (negative log-likelihood) is than with the served measure. "
-        "A bar is two standard errors over the folds; if it includes 0, the difference may be "
-        "chance. Left is better.",
+        "If a bar includes 0, the difference may be chance. Left is better.",
         data={"rows": [_measure_row(place, row) for place, (row, _) in enumerate(drawn)]},
         table=Table(MEASURES_COLUMNS, [_measure_cells(row, at) for row, at in drawn]),
     )
@@ -78,7 +78,7 @@ def _measure_verdict(row: Row) -> str:
 
 
 def _measure_row(place: int, row: Row) -> Row:
-    difference = row.get("difference") or {"mean": 0.0, "standard_error": 0.0}
+    difference = row.get("difference") or {"mean": 0.0, "standard_error": 0.0, "pairs": 1}
     cost = ""
     if row["ms_per_row"] is not None:
         runs = "1 run" if row["passes"] == 1 else f"{text.count(row['passes'])} runs"
@@ -88,7 +88,7 @@ def _measure_row(place: int, row: Row) -> Row:
         "label": text.name(row["measure"]) + cost,
         "verdict": _measure_verdict(row),
         "mean": difference["mean"],
-        "error": difference["standard_error"] or 0.0,
+        "margin": PairedDifference(**difference).margin or 0.0,
     }
 
 
@@ -140,8 +140,8 @@ def _comparison_figure(at: int, found: Row, rows: list[Row]) -> Figure:
         chart=COMPARISON,
         key=str(at),
         title=said,
-        note=f"{second} minus {first}, on {found['on']}. Bars are two standard errors "
-        "either way; a difference whose bar includes 0 may be chance.",
+        note=f"{second} minus {first}, on {found['on']}. A difference whose bar includes 0 may be "
+        "chance.",
         data={
             "rows": [
                 {
@@ -149,7 +149,7 @@ def _comparison_figure(at: int, found: Row, rows: list[Row]) -> Figure:
                     "label": f"{row['score']}: {text.signed(row['mean'])} ± "
                     f"{text.figures(row['standard_error'], 2)}",
                     "mean": row["mean"],
-                    "error": row["standard_error"],
+                    "margin": row["margin"],
                     "verdict": row["verdict"],
                 }
                 for place, row in enumerate(rows)
@@ -173,14 +173,15 @@ def _compared_scores(at: int, found: Row) -> list[Row]:
     shown = Located(found["events"], pointer("comparisons", at, "events"))
     return [
         {
-            **event["differences"][score],
+            **difference,
+            "margin": PairedDifference(**difference).margin,
             "at": shown[k]["differences"][score],
             "score": f"{text.event(k)}, {told}",
             "verdict": _comparison_verdict(event, score),
         }
         for k, event in found["events"].items()
         for score, told in COMPARED_SCORES.items()
-        if event["differences"].get(score, {}).get("standard_error")
+        if (difference := event["differences"].get(score, {})).get("standard_error")
     ]
 
 

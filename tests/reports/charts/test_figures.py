@@ -22,7 +22,7 @@ from service.reports.charts.registry import CHARTS, figures_of, render_figures
 from service.web.static_files import FOLDER
 
 SPECS = Path(charts_package.__file__).parent / "specs"
-OF_THE_PICTURE = {"_bin", "_place", "place"}  # where a row is drawn, which is no number of a report
+OF_THE_PICTURE = {"_bin", "_place", "margin", "place"}  # where a row or its bar is drawn
 MOST_BYTES = 60_000
 WIDEST = 390 - 2 * 16  # on a telephone
 SVG = "{http://www.w3.org/2000/svg}"

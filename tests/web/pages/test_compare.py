@@ -45,8 +45,8 @@ def same_sets(client: httpx.Client) -> dict[str, str]:
     """Return by name another calibration on the same calibration set."""
     for shift, name in ((0, "fine"), (1, "bad")):
         arrays = outputs(400, seed=41, scale=6.0, shift=shift)
-        of_outputs(arrays)(client, name)
-        of_outputs(arrays, bins=1, lookup="step")(client, f"{name}-flat")
+        of_outputs(arrays, folds=10)(client, name)
+        of_outputs(arrays, bins=1, lookup="step", folds=10)(client, f"{name}-flat")
     return {"fine": "fine-flat", "bad": "bad-flat"}
 
 
