@@ -1,7 +1,7 @@
 """The tables; importing this package registers every one of them."""
 
 from models.api_key import ApiKey
-from models.artifact import Artifact, ArtifactRole
+from models.artifact import Artifact, ArtifactRole, ReleasedFile
 from models.audit_entry import AuditEntry, AuditResult, AuditVia
 from models.base import Base, UtcDateTime, database_now
 from models.bin_table import Bin, BinTable
@@ -34,6 +34,7 @@ __all__ = [
     "Job",
     "JobStatus",
     "OperatingPoint",
+    "ReleasedFile",
     "Score",
     "ScorePhase",
     "SubjectKind",

@@ -1,12 +1,13 @@
 """Artifacts: which stored files belong to a calibration, or to a further set of it."""
 
+from datetime import datetime
 from typing import Literal, TypeAlias
 from uuid import UUID
 
 from sqlalchemy import BigInteger, CheckConstraint, ForeignKeyConstraint, Index, String, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from models.base import Base, one_of
+from models.base import Base, database_now, one_of
 
 ArtifactRole: TypeAlias = Literal[
     "model",
@@ -25,7 +26,7 @@ class Artifact(Base):
     """One stored file: the key is the server's, the label is what the client called it.
 
     It is a file of the calibration itself, or of the evaluation of it that is named. Several
-    calibrations may share a key; the file goes when the last row that names it does.
+    calibrations may share a key; the file goes some time after the last row that names it.
     """
 
     __tablename__ = "artifact"
@@ -74,3 +75,13 @@ class Artifact(Base):
     label: Mapped[str] = mapped_column(Text)
     sha256: Mapped[str] = mapped_column(String(64))
     size: Mapped[int] = mapped_column(BigInteger)
+
+
+class ReleasedFile(Base):
+    """A file that lost a row which named it, and when; the migration adds the trigger."""
+
+    __tablename__ = "released_file"
+
+    tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
+    key: Mapped[str] = mapped_column(String(500), primary_key=True)
+    released_at: Mapped[datetime] = mapped_column(primary_key=True, default=database_now())

@@ -5,7 +5,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -29,8 +29,9 @@ from service.backups.format import (
 from service.backups.rows import STREAMED, kinds_of, read_lines
 from service.errors import ArtifactDamaged, Conflict
 from service.storage.artifact_store import ArtifactStore, flush_to_disk
-from service.storage.database import Database, snapshot
+from service.storage.database import Database
 from service.storage.schema import head, require_current
+from service.storage.tenants import ALL_TENANTS
 
 # Called with the stage, the finished bytes, and all bytes; both are 0 if unknown.
 Tell: TypeAlias = Callable[[str, int, int], None]
@@ -149,17 +150,14 @@ def _copy(source: Path, target: Path, copied: Callable[[int], None]) -> str:
     return digest.hexdigest()
 
 
-FREE_ROUNDS = 3
-
-
 def back_up(
     database: Database, artifacts: ArtifactStore, target: Path, *, tell: Tell = silent
 ) -> Manifest:
     """Write a backup to the folder ``target``, which must not exist; return its manifest.
 
-    The rows are a snapshot, and the backup has all files that they name. A file may be deleted
-    with its calibration before it is copied. Then a new snapshot is taken, and only new files are
-    copied. After three such rounds, deletions wait until the files are copied.
+    The rows are a snapshot, and the backup has all files that they name. A file stays for an hour
+    after its row. If one goes before it is copied, a new snapshot is taken, and only new files are
+    copied.
 
     Raises
     ------
@@ -182,30 +180,22 @@ class _Backup:
     tell: Tell
 
     def write(self) -> Manifest:
-        """Write the backup; return its manifest."""
-        rounds = 0
-        while (manifest := self._attempt(holding_files=rounds >= FREE_ROUNDS)) is None:
-            rounds += 1
-        self._finish(manifest)
-        return manifest
-
-    def _attempt(self, *, holding_files: bool) -> Manifest | None:
-        """Open a snapshot and copy its files; None if one of them is deleted meanwhile.
+        """Write the backup; return its manifest.
 
         Raises
         ------
         ArtifactDamaged
-            If one is missing although nobody could delete it.
+            If a file is missing although its row is there.
         """
-        with ExitStack() as stack:
-            connection = stack.enter_context(snapshot(self.database, holding_files=holding_files))
-            manifest = self._write_rows(connection)
-            if not holding_files:
-                stack.close()
+        while True:
+            with self.database.reading(ALL_TENANTS) as session:
+                manifest = self._write_rows(session.connection())
             lost = self._copy_files(manifest)
-            if lost is not None and holding_files:
-                raise _lost(connection, lost)
-        return manifest if lost is None else None
+            if lost is None:
+                self._finish(manifest)
+                return manifest
+            with self.database.reading(ALL_TENANTS) as session:
+                _require_deleted(session.connection(), lost)
 
     def _finish(self, manifest: Manifest) -> None:
         """Keep the copied files that the snapshot names; write the manifest last."""
@@ -265,7 +255,8 @@ def _bytes(connection: Connection) -> int:
     return int(connection.scalar(select(func.coalesce(func.sum(keys.c.size), 0))) or 0)
 
 
-def _lost(connection: Connection, file: KeptFile) -> ArtifactDamaged:
+def _require_deleted(connection: Connection, file: KeptFile) -> None:
+    """Refuse to go on without a file whose row is still there."""
     of = Artifact.calibration_id == Calibration.id
     owner: Row[str, int, str, int] | None = connection.execute(
         select(Calibration.name, Calibration.version, Artifact.role, Artifact.position)
@@ -273,10 +264,9 @@ def _lost(connection: Connection, file: KeptFile) -> ArtifactDamaged:
         .where(Artifact.key == file.key)
         .order_by(Calibration.created_at)
     ).first()
-    if owner is None:  # not while it is held
-        return ArtifactDamaged(f"The stored file {file.key} is missing or damaged.")
-    name = f"{owner.name}@{owner.version}"
-    return ArtifactDamaged(
-        f"The stored file {owner.role} {owner.position} of {name} is missing or damaged: "
-        f"bring {file.key} back, or delete {name}."
-    )
+    if owner is not None:
+        name = f"{owner.name}@{owner.version}"
+        raise ArtifactDamaged(
+            f"The stored file {owner.role} {owner.position} of {name} is missing or damaged: "
+            f"bring {file.key} back, or delete {name}."
+        )

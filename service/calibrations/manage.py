@@ -11,8 +11,6 @@ from uuid import UUID
 import models
 from service.access.audit_log import record_success
 from service.jobs.acceptance import CallContext
-from service.jobs.cleanup import delete_unnamed_files
-from service.storage.artifact_keys import JobFiles
 from service.storage.calibrations import CalibrationRepository
 from service.storage.overview import JobRow, NameRow, job_rows, name_rows
 from service.workspace import Workspace
@@ -85,10 +83,7 @@ def list_calibrations(
 
 def cancel_calibration(ctx: CallContext, reference: str) -> models.Calibration:
     """Ask a queued or running calibration to stop."""
-    calibration_id, row = _change(ctx, reference, CalibrationRepository.request_cancel)
-    if row.status == "cancelled":
-        delete_unnamed_files(ctx.workspace, ctx.tenant_id, JobFiles.of(calibration_id))
-    return row
+    return _change(ctx, reference, CalibrationRepository.request_cancel)[1]
 
 
 def promote_calibration(ctx: CallContext, reference: str) -> models.Calibration:
@@ -109,11 +104,5 @@ def _change(
 
 
 def delete_calibration(ctx: CallContext, reference: str) -> None:
-    """Delete a finished calibration, then the files that nothing else refers to.
-
-    The row goes first: a crash in between leaves files without a row, which the sweeper removes,
-    and never a row without its files.
-    """
-    calibration_id, keys = _change(ctx, reference, CalibrationRepository.delete)
-    ctx.workspace.served.pop(calibration_id)
-    ctx.workspace.artifacts.delete(keys)
+    """Delete a finished calibration; a read that has begun may still use its files."""
+    ctx.workspace.served.pop(_change(ctx, reference, CalibrationRepository.delete)[0])

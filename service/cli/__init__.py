@@ -74,7 +74,10 @@ COMMANDS = {
             "serve:worker",
             "Run queued calibrations and evaluations, beside `howsure serve --no-worker`.",
         ),
-        "db": ("backup:app", "The database: schema upgrade, backup and restore."),
+        "db": (
+            "backup:app",
+            "The database and the files: schema upgrade, backup, restore and sweep.",
+        ),
         "keys": ("access:app", "API keys: access to the service, and scopes."),
         "tenants": ("access:tenants", "Tenants and their limits."),
         "audit": (

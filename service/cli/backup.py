@@ -1,7 +1,8 @@
-"""``howsure db``: schema upgrade, backup and restore."""
+"""``howsure db``: schema upgrade, backup, restore and sweep."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
-    help="The database: schema upgrade, backup and restore.",
+    help="The database and the files: schema upgrade, backup, restore and sweep.",
 )
 
 
@@ -74,6 +75,20 @@ def _contents(manifest: "Manifest") -> str:
         f"{manifest.rows('calibration')} calibrations, {files.part.lines} files"
         f" ({decimal(files.bytes)})"
     )
+
+
+@app.command("sweep")
+def sweep_now() -> None:
+    """Delete the files of what was deleted now, not an hour later; the service may run."""
+    from service.storage.orphans import remove_orphans, remove_released
+    from service.storage.schema import require_current
+
+    with local_stores(prepared=False, must_exist=True) as stores:
+        require_current(stores.database)
+        released = remove_released(stores.database, stores.artifacts, older_than=timedelta())
+        orphan_age = timedelta(seconds=stores.settings.orphan_seconds)
+        swept = remove_orphans(stores.database, stores.artifacts, older_than=orphan_age)
+    typer.echo(f"{released + swept.removed} files deleted")
 
 
 @contextmanager

@@ -26,7 +26,6 @@ from service.calibrations.upload import reading_options
 from service.errors import InvalidDataset
 from service.http.uploads import SpooledFile
 from service.jobs.acceptance import CallContext, accepted, deleted_on_failure
-from service.jobs.cleanup import delete_unnamed_files
 from service.jobs.record_set import require_records
 from service.predictions.load_calibration import (
     column_middles,
@@ -197,16 +196,12 @@ def list_evaluations(ctx: CallContext, reference: str) -> Sequence[models.Evalua
 
 def cancel_evaluation(ctx: CallContext, reference: str, name: str) -> models.Evaluation:
     """Ask a queued or running evaluation to stop."""
-    evaluation = _change(ctx, reference, name, EvaluationRepository.request_cancel)
-    if evaluation.status == "cancelled":
-        files = JobFiles.of(evaluation.calibration_id, evaluation.id)
-        delete_unnamed_files(ctx.workspace, ctx.tenant_id, files)
-    return evaluation
+    return _change(ctx, reference, name, EvaluationRepository.request_cancel)
 
 
 def delete_evaluation(ctx: CallContext, reference: str, name: str) -> None:
-    """Delete a finished evaluation and its files."""
-    ctx.workspace.artifacts.delete(_change(ctx, reference, name, EvaluationRepository.delete))
+    """Delete a finished evaluation."""
+    _change(ctx, reference, name, EvaluationRepository.delete)
 
 
 def _change(

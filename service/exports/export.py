@@ -3,29 +3,29 @@
 import json
 import uuid
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import models
 from howsure.statistics.measures import parse_measure
 from service.access.quotas import enforce_quotas
-from service.errors import ArtifactDamaged, Conflict, InferenceFailed, NotFound, OutcomeUnknown
+from service.errors import Conflict, NotFound
 from service.exports.parity import Parity, compare_answers, require_parity
 from service.graph.export_spec import ExportEvent, ExportSpec
-from service.jobs.acceptance import CallContext
+from service.jobs.acceptance import CallContext, deleted_on_failure
 from service.jobs.samples import KeptSamples
-from service.predictions.load_calibration import is_deleted, load_served
+from service.predictions.load_calibration import load_served
 from service.predictions.lookup import SHOWN_CLASSES, answers_of
 from service.predictions.served_calibration import ServedCalibration, ServedOnnxModel
 from service.runner.messages.onnx_models import read_table_columns
 from service.runner.messages.passes import LAST_LAYER
+from service.storage.artifact_keys import keys_of
 from service.storage.artifact_rows import ExportRepository, KeptExport, NewArtifact
 from service.storage.calibrations import CalibrationRepository
 
 PARITY_ROWS = 1000
 PARITY_BYTES = 2**28  # sent to a child in one request, which holds them twice
-DELETED = "The calibration was deleted."
 
 
 @dataclass(frozen=True)
@@ -54,10 +54,8 @@ def exported_file(ctx: CallContext, reference: str) -> Iterator[ExportedFile]:
         If the model cannot be run.
     """
     served = load_served(ctx.workspace, ctx.tenant_id, reference)
-    with ExitStack() as opened:
-        with _deletion_as_not_found(ctx, served.ref.id):
-            kept = _find_or_make(ctx, served)
-            path = opened.enter_context(ctx.workspace.artifacts.local_path(kept.key, kept.sha256))
+    kept = _find_or_make(ctx, served)
+    with ctx.workspace.artifacts.local_path(kept.key, kept.sha256) as path:
         found = kept.parity
         yield ExportedFile(
             path=path,
@@ -81,24 +79,9 @@ def exported_companion(ctx: CallContext, reference: str, name: str) -> Iterator[
     companions = {file.label: file for file in row.artifacts if file.role == "model_data"}
     if name not in companions:
         raise NotFound(f"The model of calibration {row.id} has no file of this name.")
-    with ExitStack() as opened:
-        stored = companions[name]
-        with _deletion_as_not_found(ctx, row.id):
-            path = opened.enter_context(
-                ctx.workspace.artifacts.local_path(stored.key, stored.sha256)
-            )
+    stored = companions[name]
+    with ctx.workspace.artifacts.local_path(stored.key, stored.sha256) as path:
         yield path
-
-
-@contextmanager
-def _deletion_as_not_found(ctx: CallContext, calibration_id: uuid.UUID) -> Iterator[None]:
-    """Raise `NotFound` if the calibration was deleted, with its files, during the block."""
-    try:
-        yield
-    except (ArtifactDamaged, InferenceFailed) as error:
-        if is_deleted(ctx.workspace, ctx.tenant_id, calibration_id):
-            raise NotFound(DELETED) from error
-        raise
 
 
 def _find_or_make(ctx: CallContext, served: ServedCalibration) -> KeptExport:
@@ -107,7 +90,7 @@ def _find_or_make(ctx: CallContext, served: ServedCalibration) -> KeptExport:
         _make(ctx, served)
         kept = _find(ctx, served)
     if kept is None:
-        raise NotFound(DELETED)
+        raise NotFound("The calibration was deleted.")
     return kept
 
 
@@ -145,25 +128,17 @@ def parity_rows(row_bytes: int) -> int:
 
 def _store(ctx: CallContext, served: ServedCalibration, content: bytes, parity: Parity) -> None:
     """Store the file, then the rows that refer to it; of two made at once the first stays."""
-    artifacts = ctx.workspace.artifacts
-    key = f"calibrations/{served.ref.id}/export-{uuid.uuid4()}"
-    stored = artifacts.put_bytes(key, content)
-    try:
+    artifacts, folder = ctx.workspace.artifacts, f"{keys_of(served.ref.id)}/export-{uuid.uuid4()}"
+    with deleted_on_failure(artifacts, folder):
+        key = f"{folder}/model.onnx"
+        stored = artifacts.put_bytes(key, content)
         with ctx.workspace.database.session(ctx.tenant_id, invalidates_cache=False) as session:
             export = models.Export(
                 tenant_id=ctx.tenant_id, calibration_id=served.ref.id, **asdict(parity)
             )
             artifact = NewArtifact("export", 0, "model.onnx", key, stored.sha256, stored.size)
-            kept = ExportRepository(session, ctx.tenant_id).add(export, artifact)
+            ExportRepository(session, ctx.tenant_id).add(export, artifact)
             enforce_quotas(session, ctx.tenant_id, replace(ctx.limits, jobs=0))
-    except OutcomeUnknown:
-        # A row may refer to the file; if none does, the sweeper deletes it.
-        raise
-    except BaseException:
-        artifacts.delete([key])
-        raise
-    if not kept:
-        artifacts.delete([key])
 
 
 def exportable_model(served: ServedCalibration) -> ServedOnnxModel:

@@ -1,15 +1,11 @@
-"""Removal of files that no row refers to: a job's temporary artifacts, and orphans of any age."""
+"""The thread that deletes files which no row refers to."""
 
 import threading
 from datetime import timedelta
-from uuid import UUID
 
 import structlog
 
 from service.errors import Overloaded
-from service.jobs.queue import ClaimedJob
-from service.storage.artifact_keys import JobFiles
-from service.storage.artifact_rows import referenced_keys
 from service.storage.orphans import remove_orphans
 from service.workspace import Workspace
 
@@ -19,27 +15,6 @@ ORPHAN_SECONDS = 3600.0
 SHORTEST_PERIOD_SECONDS = 60.0
 
 
-def delete_temporary_artifacts(workspace: Workspace, job: ClaimedJob) -> None:
-    """Delete the files below the prefix of a finished job that have no row: mostly its shards."""
-    delete_unnamed_files(
-        workspace, job.tenant_id, JobFiles.of(job.calibration_id, job.evaluation_id)
-    )
-
-
-def delete_unnamed_files(workspace: Workspace, tenant_id: UUID, files: JobFiles) -> None:
-    """Delete the files below the prefix of a finished job that have no row.
-
-    Errors are logged only: the sweeper deletes the files later.
-    """
-    try:
-        keys = workspace.artifacts.keys(files.prefix)
-        with workspace.database.reading(tenant_id) as session:
-            named = referenced_keys(session, tenant_id, keys)
-        workspace.artifacts.delete([key for key in keys if key not in named])
-    except Exception as error:  # noqa: BLE001 - the job has ended well, whatever this raises
-        log.warning("temporary_artifacts_remain", prefix=files.prefix, error=repr(error))
-
-
 def sweep_until(
     stopping: threading.Event,
     workspace: Workspace,
@@ -47,7 +22,7 @@ def sweep_until(
     orphan_seconds: float = ORPHAN_SECONDS,
     shortest_period: float = SHORTEST_PERIOD_SECONDS,
 ) -> None:
-    """Remove orphans at once, then again after each period in which files become orphans.
+    """Remove files at once, then again after each period.
 
     Every process that runs jobs does so: simultaneous sweeps do no harm.
     """

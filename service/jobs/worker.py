@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import structlog
 
 from service.errors import Overloaded, ServiceError, StorageFull, problem_of
-from service.jobs.cleanup import ORPHAN_SECONDS, delete_temporary_artifacts, sweep_until
+from service.jobs.cleanup import ORPHAN_SECONDS, sweep_until
 from service.jobs.progress import JobCancelled, JobInterrupted
 from service.jobs.queue import ClaimedJob, JobQueue, JobSignal, JobTable, LeaseLost
 from service.storage.file_locks import OwnerLock
@@ -86,7 +86,7 @@ class JobEnding:
         if isinstance(error, LeaseLost):
             self._log().warning("lease_lost")
         elif isinstance(error, JobCancelled):
-            self._end("job_cancelled", lambda: self.queue.cancel(self.job))
+            self._write("job_cancelled", lambda: self.queue.cancel(self.job))
         elif isinstance(error, JobInterrupted) or self.stopping.is_set():
             # A stopping service takes the model away: that is not the job's failure.
             self.requeue()
@@ -106,14 +106,10 @@ class JobEnding:
             self._log().info("job_fails", reason=error.message)
         else:
             self._log().error("job_fails_unexpectedly", exc_info=error)
-        self._end("job_failed", lambda: self.queue.fail(self.job, problem_of(error)))
+        self._write("job_failed", lambda: self.queue.fail(self.job, problem_of(error)))
 
-    def _end(self, event: str, write: Callable[[], bool]) -> None:
-        if self._write(event, write):
-            delete_temporary_artifacts(self.workspace, self.job)
-
-    def _write(self, event: str, write: Callable[[], bool]) -> bool:
-        """Record the end and return whether this owner still held the job.
+    def _write(self, event: str, write: Callable[[], bool]) -> None:
+        """Record the end, if this owner still holds the job.
 
         While the database is unreachable, retry for as long as the lease lasts; after that the
         expired lease frees the job.
@@ -129,9 +125,9 @@ class JobEnding:
                 )
             else:
                 self._log().info(event if held else "lease_lost")
-                return held
+                return
             if time.monotonic() >= until or self.stopping.wait(AGAIN_SECONDS):
-                return False
+                return
 
 
 POLL_SECONDS = 1.0
@@ -276,7 +272,6 @@ class Workers:
             JobEnding(self._workspace, queue, job, self._stopping).after(error)
         else:
             log.info("job_succeeded", kind=kind.name, id=str(job.id))
-            delete_temporary_artifacts(self._workspace, job)
         finally:
             self._running.pop(job, None)
         return True

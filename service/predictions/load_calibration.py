@@ -18,7 +18,7 @@ from howsure.statistics.findings import SOFTMAX_TWICE
 from howsure.statistics.input_ranges import ColumnRanges, InputRange
 from howsure.statistics.measures import parse_measure, supplied_names
 from service.child.requests.predict_request import SCORES
-from service.errors import ArtifactDamaged, NotFound
+from service.errors import NotFound
 from service.predictions.provider_check import ProviderCheck
 from service.predictions.served_calibration import (
     ServedCalibration,
@@ -71,24 +71,12 @@ def load_served(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> S
             point = _operating_point(session, tenant_id, ref.id)
         try:
             held = workspace.served.get_or_load(ref.id, partial(_load, workspace, tenant_id, ref))
-        except (ArtifactDamaged, NotFound):
-            if not is_deleted(workspace, tenant_id, ref.id):
-                raise
-            continue
+        except NotFound:
+            continue  # deleted since: a name means another version now
         if held.operating_point != point:
             held = replace(held, operating_point=point)
             workspace.served.put(ref.id, held)
         return held
-
-
-def is_deleted(workspace: Workspace, tenant_id: uuid.UUID, calibration_id: uuid.UUID) -> bool:
-    """Tell whether an existing calibration was deleted; ids are never reused."""
-    with workspace.database.reading(tenant_id) as session:
-        try:
-            CalibrationRepository(session, tenant_id).get(calibration_id)
-        except NotFound:
-            return True
-    return False
 
 
 def _operating_point(

@@ -9,20 +9,15 @@ from typing import Protocol, TypeVar
 from uuid import UUID
 
 import structlog
-from sqlalchemy.exc import OperationalError
 
 from service.child.requests.json_body import named_calibration
 from service.child.requests.media_types import ROWS_OF_SETS, SETS
 from service.child.requests.open_inference import divide, inflate
 from service.errors import (
-    ArtifactDamaged,
     DeadlineExceeded,
-    InferenceFailed,
-    Overloaded,
     ServiceError,
 )
 from service.predictions.answer_writer import AnswerWriter
-from service.predictions.load_calibration import is_deleted
 from service.predictions.name_cache import NameCache
 from service.predictions.prediction_request import PredictionRequest, estimate_rows, learn_rows
 from service.predictions.served_calibration import ServedCalibration
@@ -74,7 +69,7 @@ class PredictionService:
 
     def __post_init__(self) -> None:
         self._names = NameCache(self.workspace)
-        self._writer = AnswerWriter(self.workspace.metrics.answers, fail=self.fail)
+        self._writer = AnswerWriter(self.workspace.metrics.answers, fail=self.failed)
         self._loop = asyncio.get_running_loop()
 
     def begin(self, request: PredictionRequest) -> None:
@@ -85,7 +80,7 @@ class PredictionService:
             else:
                 self._begin_plain(request)
         except ServiceError as error:
-            self.fail(request, error)
+            self.failed(request, error)
 
     def answered(self, answers: Sequence[Answer]) -> None:
         """Take the answers of a model's run."""
@@ -107,19 +102,8 @@ class PredictionService:
                 )
         self._writer.write(answers)
 
-    def failed(self, request: PredictionRequest, error: ServiceError) -> None:
-        """Take the failure of a request in the queue."""
-        may_be_gone = isinstance(error, InferenceFailed | ArtifactDamaged)
-        if isinstance(error, DeadlineExceeded) or request.served is None or not may_be_gone:
-            self.fail(request, error)
-        else:
-            # The calibration, and with it the model's files, may have been deleted.
-            self._later(request, self._fail_unless_deleted(request, request.served, error))
-
-    def fail(self, request: PredictionRequest, error: Exception) -> None:
+    def failed(self, request: PredictionRequest, error: Exception) -> None:
         """Fail a request."""
-        if request.is_settled:
-            return
         request.fail(error)
 
     async def close(self) -> None:
@@ -152,16 +136,16 @@ class PredictionService:
         try:
             await work
         except ServiceError as error:
-            self.fail(request, error)
+            self.failed(request, error)
         except Exception as error:
             # Unexpected error: still answer every waiting request.
             log.exception("unexpected_error")
-            self.fail(request, error)
+            self.failed(request, error)
         finally:
             due.cancel()
 
     def _overdue(self, request: PredictionRequest) -> None:
-        self.fail(request, DeadlineExceeded("The request waited for longer than its timeout."))
+        self.failed(request, DeadlineExceeded("The request waited for longer than its timeout."))
         request.drop()
 
     async def _inflate(self, request: PredictionRequest) -> None:
@@ -206,33 +190,13 @@ class PredictionService:
             self._queue(request, served)
 
     def _queue(self, request: PredictionRequest, served: ServedCalibration) -> None:
-        if request.batcher is not None:
-            # A second attempt. Until it is queued again, there is no queue to drop it from.
-            request.batcher = None
-            request.renew()
-        elif request.rows is not None:
+        if request.rows is not None:
             request.rows_window = request.rows.take(request.n_rows)
         now = self._loop.time()
         timeout = request.timeout - (now - request.arrived)
         request.batcher = self.models.submit(
             served.model.to_serve, request, timeout=timeout, now=now
         )
-
-    async def _fail_unless_deleted(
-        self, request: PredictionRequest, served: ServedCalibration, error: ServiceError
-    ) -> None:
-        try:
-            deleted = await asyncio.to_thread(
-                is_deleted, self.workspace, request.tenant_id, served.ref.id
-            )
-        except (Overloaded, OperationalError):
-            # Without the database, the first error is the best reason.
-            deleted = False
-        if deleted:
-            self.models.forget_failure(served.model.to_serve)
-            await self._find(request, request.kind.reference)
-        else:
-            self.fail(request, error)
 
 
 def _apply_timeout_parameter(request: PredictionRequest) -> None:

@@ -8,6 +8,7 @@ import models
 from service.reports.further_sets import further_events
 from service.reports.report import first_risk, operating_point
 from service.reports.summary import Status, decide, promised_rate
+from service.storage.calibration_queries import Reference
 from service.storage.operating_points import FitnessRow, fitness_rows
 from service.workspace import Workspace
 
@@ -45,6 +46,20 @@ def fitness_of(
     with workspace.database.reading(tenant_id) as session:
         rows = fitness_rows(session, tenant_id, calibration_ids)
     return {row.id: _fitness(row) for row in rows}
+
+
+def reasons_against(workspace: Workspace, tenant_id: UUID, calibration_id: UUID) -> tuple[str, ...]:
+    """Return why a calibration that has succeeded should not be used.
+
+    Raises
+    ------
+    NotFound
+        If it was deleted meanwhile.
+    """
+    fitness = fitness_of(workspace, tenant_id, [calibration_id]).get(calibration_id)
+    if fitness is None:
+        raise Reference(str(calibration_id)).not_found()
+    return fitness.reasons
 
 
 def _fitness(row: FitnessRow) -> Fitness:

@@ -15,7 +15,7 @@ from service.calibrations.fit_config import TINY
 from service.http.dependencies import CalibrationRef, CallDep, TenantDep, WorkspaceDep
 from service.http.problems import problems
 from service.reports import operating_points as operations
-from service.reports.fitness import fitness_of
+from service.reports.fitness import reasons_against
 from service.workspace import Workspace
 
 DELTA = 0.05
@@ -238,8 +238,7 @@ def resource(row: models.OperatingPoint, *, workspace: Workspace | None = None) 
     in_force = workspace is not None and row.threshold is not None
     warnings: list[str] = []
     if workspace is not None and in_force:
-        found = fitness_of(workspace, row.tenant_id, [row.calibration_id])
-        warnings += found[row.calibration_id].reasons
+        warnings += reasons_against(workspace, row.tenant_id, row.calibration_id)
     return OperatingPoint(in_force=in_force, warnings=warnings, **values)
 
 

@@ -27,7 +27,7 @@ from service.jobs.record_set import (
     require_records,
 )
 from service.reports.error_samples import record_parts
-from service.reports.fitness import fitness_of
+from service.reports.fitness import reasons_against
 from service.reports.numbers import confidence, share
 from service.reports.summary import missing_labels
 from service.runner.messages.dataset import PAIRS
@@ -126,7 +126,9 @@ def save_operating_point(
     threshold, seen = float(np.float32(found.threshold)), found.consequences
     known = {
         "further": _on_further_sets(ctx.workspace, ctx.tenant_id, reference, threshold),
-        "activated_despite": _warnings(ctx.workspace, ctx.tenant_id, reference),
+        "activated_despite": list(
+            reasons_against(ctx.workspace, ctx.tenant_id, uuid.UUID(reference))
+        ),
     }
     row = models.OperatingPoint(
         name=name,
@@ -237,13 +239,6 @@ def _on_further_sets(
         seen = effect(values, hits, threshold, level, records.design)
         counted[found.name] = to_plain(seen)
     return counted
-
-
-def _warnings(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> list[str]:
-    """Return why the calibration should not be used, as its pages say before the decision."""
-    with workspace.database.reading(tenant_id) as session:
-        found = CalibrationRepository(session, tenant_id).find(reference, with_files=False).id
-    return list(fitness_of(workspace, tenant_id, [found])[found].reasons)
 
 
 def _check_texts(author: str, reason: str) -> None:

@@ -106,13 +106,6 @@ class BatchRequest(msgspec.Struct, eq=False, kw_only=True):
             self.deadline = None
         return not was_over
 
-    def renew(self) -> None:
-        """Prepare a failed request for another queue."""
-        self.is_over = False
-        self.head = self.parts = None
-        self.rows_had = 0
-        self.due = math.inf
-
 
 class Answer(msgspec.Struct, eq=False):
     """Rows ``start`` to ``stop`` of ``matrix`` answer the request.

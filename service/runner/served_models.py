@@ -118,12 +118,6 @@ class ServedModels:
         served.batcher.submit(request, timeout=timeout, now=now)
         return served.batcher
 
-    def forget_failure(self, model: ModelToServe) -> None:
-        """Allow the next load of a model at once, since its files have changed."""
-        served = self._served.get(model.key)
-        if served is not None:
-            served.failures, served.error = 0, None
-
     def count_loaded(self) -> int:
         """Return the number of loaded models."""
         return sum(served.batcher.child is not None for served in list(self._served.values()))

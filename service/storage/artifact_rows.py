@@ -1,6 +1,7 @@
 """Rows of artifacts, which assign files to calibrations and evaluations."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Self, get_args
 from uuid import UUID
@@ -14,7 +15,6 @@ from service.errors import InvalidInput
 from service.storage.artifact_keys import keys_of
 
 MAX_LABEL_CHARACTERS = 255
-KEYS_PER_QUERY = 500
 # The shards of an uploaded set; only the job reads them.
 SET_ROLES: tuple[ArtifactRole, ...] = ("calibration", "evaluation")
 # An export names its calibration, so it is not shared.
@@ -81,36 +81,10 @@ def shared_copies(
     return [NewArtifact.of(file).row(tenant_id, calibration_id) for file in files]
 
 
-def exclusive_keys(
-    session: Session, tenant_id: UUID, calibration_id: UUID, evaluation_id: UUID | None = None
-) -> list[str]:
-    """Return the keys that no other calibration refers to, and lock the rows that share them.
-
-    They are the keys of the calibration and its evaluations, or of one evaluation. Within a
-    calibration each row has its own key.
-
-    All rows that share a key are locked in one order: of two calibrations that are deleted at the
-    same time, the later one sees that it is the last. The rows are then read again, to see rows
-    that were added while this transaction waited for the locks.
-    """
-    own = select(Artifact.key).where(
-        Artifact.tenant_id == tenant_id, Artifact.calibration_id == calibration_id
-    )
-    if evaluation_id is not None:
-        own = own.where(Artifact.evaluation_id == evaluation_id)
-    sharing = select(Artifact.key, Artifact.calibration_id).where(
-        Artifact.tenant_id == tenant_id, Artifact.key.in_(own)
-    )
-    session.execute(sharing.order_by(Artifact.key, Artifact.calibration_id).with_for_update()).all()
-    rows = session.execute(sharing).all()
-    shared = {row.key for row in rows if row.calibration_id != calibration_id}
-    return sorted({row.key for row in rows} - shared)
-
-
 def delete_input_rows(
     session: Session, calibration_id: UUID, evaluation_id: UUID | None = None
 ) -> None:
-    """Delete the rows of the sets that a job has read; the job deletes the files.
+    """Delete the rows of the sets that a job has read.
 
     Rows that a refit shares with its source belong to the source and stay.
     """
@@ -124,16 +98,6 @@ def delete_input_rows(
             Artifact.key.startswith(f"{keys_of(calibration_id)}/"),
         )
     )
-
-
-def referenced_keys(session: Session, tenant_id: UUID, keys: Sequence[str]) -> set[str]:
-    """Return the keys that a row of the tenant names."""
-    named: set[str] = set()
-    for start in range(0, len(keys), KEYS_PER_QUERY):
-        some = keys[start : start + KEYS_PER_QUERY]
-        query = select(Artifact.key).where(Artifact.tenant_id == tenant_id, Artifact.key.in_(some))
-        named.update(session.scalars(query))
-    return named
 
 
 @dataclass(frozen=True)
@@ -174,12 +138,8 @@ class ExportRepository:
         parity, artifact = found
         return KeptExport(artifact.key, artifact.sha256, artifact.size, parity)
 
-    def add(self, export: Export, artifact: NewArtifact) -> bool:
-        """Add an export; return False if the calibration already has one or was deleted."""
-        try:
-            with self._session.begin_nested():
-                self._session.add(export)
-                self._session.add(artifact.row(self._tenant_id, export.calibration_id))
-        except IntegrityError:
-            return False
-        return True
+    def add(self, export: Export, artifact: NewArtifact) -> None:
+        """Add an export, unless the calibration already has one or was deleted."""
+        with suppress(IntegrityError), self._session.begin_nested():
+            self._session.add(export)
+            self._session.add(artifact.row(self._tenant_id, export.calibration_id))

@@ -15,12 +15,7 @@ from models import (
     JobStatus,
     database_now,
 )
-from service.storage.artifact_rows import (
-    NewArtifact,
-    delete_input_rows,
-    exclusive_keys,
-    shared_copies,
-)
+from service.storage.artifact_rows import NewArtifact, delete_input_rows, shared_copies
 from service.storage.audit_log import newest_first
 from service.storage.calibration_queries import (
     REFS,
@@ -224,8 +219,8 @@ class CalibrationRepository:
         row.artifacts = shared_copies(self._session, self._tenant_id, source_id, row.id)
         return self.add(row)
 
-    def delete(self, calibration_id: UUID) -> list[str]:
-        """Delete a finished calibration; return the artifact keys without any other reference.
+    def delete(self, calibration_id: UUID) -> None:
+        """Delete a finished calibration; the sweeper deletes its files later.
 
         Its version is not used again. If it was promoted, its name loses the promotion.
 
@@ -240,11 +235,9 @@ class CalibrationRepository:
         title = _title(row.name, row.version)
         require_finished(row.status, title)
         require_evaluations_finished(self._session, self._tenant_id, calibration_id, title)
-        keys = exclusive_keys(self._session, self._tenant_id, calibration_id)
         withdraw_promotion(self._session, self._tenant_id, row.name, row.version)
         self._session.expunge(row)
         self._session.execute(delete(Calibration).where(Calibration.id == calibration_id))
-        return keys
 
     def _one(self, calibration_id: UUID, query: Select[Calibration]) -> Calibration:
         of_tenant = Calibration.tenant_id == self._tenant_id

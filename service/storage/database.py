@@ -24,7 +24,7 @@ from service.errors import (
     ServiceError,
     StorageFull,
 )
-from service.storage.tenants import ALL_TENANTS, TenantScope, set_tenant
+from service.storage.tenants import TenantScope, set_tenant
 
 log = structlog.get_logger(__name__)
 
@@ -329,24 +329,3 @@ def bypasses_row_security(database: Database) -> bool:
         return False
     with database.engine.connect() as connection:
         return bool(connection.scalar(_IS_EXEMPT))
-
-
-@contextmanager
-def snapshot(database: Database, *, holding_files: bool = False) -> Iterator[Connection]:
-    """Open a consistent snapshot of all rows.
-
-    With ``holding_files``, transactions that add or delete artifact rows wait until it ends. A
-    file is deleted after its row, so that all files that the snapshot names exist as long.
-    """
-    is_sqlite = database.dialect == "sqlite"
-    # SQLite has one lock, which it gives to a transaction that may write.
-    options: dict[str, object] = {READ_ONLY: not (is_sqlite and holding_files)}
-    if not is_sqlite:
-        options |= {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
-    engine = database.engine.execution_options(**options)
-    with database_failures(), engine.connect() as connection, connection.begin():
-        if holding_files and not is_sqlite:
-            # Before anything is read: the state is that of the first query.
-            connection.execute(text("LOCK TABLE artifact IN SHARE MODE"))
-        set_tenant(connection, ALL_TENANTS)
-        yield connection

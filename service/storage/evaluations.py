@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session, selectinload
 
 from models import UNFINISHED, Calibration, Evaluation
 from service.errors import Conflict, InvalidInput, NotFound, shown
-from service.storage.artifact_rows import NewArtifact, delete_input_rows, exclusive_keys
+from service.storage.artifact_rows import NewArtifact, delete_input_rows
 from service.storage.calibration_queries import Reference
 from service.storage.job_states import request_end, require_finished, require_succeeded
 
@@ -146,10 +146,10 @@ class EvaluationRepository:
             delete_input_rows(self._session, calibration_id, row.id)
         return row
 
-    def delete(self, calibration_id: UUID, name: str) -> list[str]:
-        """Delete a finished evaluation; return the artifact keys without any other reference.
+    def delete(self, calibration_id: UUID, name: str) -> None:
+        """Delete a finished evaluation, whose name may be used again.
 
-        Its name may be used again.
+        The sweeper deletes its files later.
 
         Raises
         ------
@@ -162,10 +162,8 @@ class EvaluationRepository:
         self._lock_calibration(calibration_id)
         row = self._locked(calibration_id, name)
         require_finished(row.status, _title(name))
-        keys = exclusive_keys(self._session, self._tenant_id, calibration_id, row.id)
         self._session.expunge(row)
         self._session.execute(delete(Evaluation).where(Evaluation.id == row.id))
-        return keys
 
     def _lock_calibration(self, calibration_id: UUID, *, must_have_succeeded: bool = False) -> str:
         """Lock the calibration and its list of evaluations; return its title.

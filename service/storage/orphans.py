@@ -1,4 +1,4 @@
-"""Orphans: files that no row names and no unfinished job may publish."""
+"""Deletion of files: released ones, which lost their last row, and orphans, which never had one."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from itertools import islice
 from uuid import UUID
 
-from sqlalchemy import select, union_all
+from sqlalchemy import delete, func, select, union_all
 
-from models import UNFINISHED, Artifact, Calibration, Evaluation, Tenant, database_now
+from models import UNFINISHED, Artifact, Calibration, Evaluation, ReleasedFile, Tenant, database_now
 from service.storage.artifact_keys import calibration_of, keys_of
 from service.storage.artifact_store import ArtifactStore, StoredFile
 from service.storage.database import Database
@@ -19,10 +19,29 @@ PAGE = 1000
 
 @dataclass(frozen=True)
 class Swept:
-    """How many files the store had, and how many of them were deleted."""
+    """How many files the store had, and how many were deleted."""
 
     files: int
     removed: int
+
+
+def remove_released(database: Database, artifacts: ArtifactStore, *, older_than: timedelta) -> int:
+    """Delete the files whose last row went ``older_than`` ago or earlier; return their number.
+
+    Nobody can name such a file again. Until then, a read that began before its row went uses it.
+    """
+    with database.reading(ALL_TENANTS) as session:
+        latest = session.scalars(select(database_now(-older_than.total_seconds()))).one()
+        named = select(Artifact.key).where(
+            Artifact.tenant_id == ReleasedFile.tenant_id, Artifact.key == ReleasedFile.key
+        )
+        last = select(ReleasedFile.key, func.max(ReleasedFile.released_at)).where(~named.exists())
+        rows = session.execute(last.group_by(ReleasedFile.tenant_id, ReleasedFile.key))
+        keys = [key for key, released_at in rows if released_at <= latest]
+    artifacts.delete(keys)
+    with database.session(ALL_TENANTS, invalidates_cache=False) as session:
+        session.execute(delete(ReleasedFile).where(ReleasedFile.released_at <= latest))
+    return len(keys)
 
 
 def remove_orphans(
@@ -32,18 +51,18 @@ def remove_orphans(
     older_than: timedelta,
     go_on: Callable[[], bool] = lambda: True,
 ) -> Swept:
-    """Delete the files that no row of any tenant names, of calibrations without recent files.
+    """Delete the released files, and those without a row of calibrations without recent files.
 
-    A file is written before its row. Files without a row remain if a process dies in between or
-    while it deletes, or if a worker that lost its job goes on writing. The files of a calibration
-    stay while it or one of its evaluations may still publish, and until its newest file is older
-    than ``older_than``: its row may be about to be created.
+    A file is written before its row. Files without a row remain if a process dies in between, if
+    an upload is refused, or if a job stores something that it does not publish. The files of a
+    calibration stay while it or one of its evaluations may still publish, and until its newest
+    file is older than ``older_than``: its row may be about to be created.
 
     Memory holds a page of files and the files of one calibration. Several processes may do this at
     the same time.
     """
     sweep = _Sweep(database, artifacts, _time(database) - older_than)
-    files = removed = 0
+    files, removed = 0, remove_released(database, artifacts, older_than=older_than)
     swept: UUID | None = None
     for page in _pages(artifacts.files()):
         files += len(page)
@@ -78,7 +97,7 @@ class _Sweep:
         return len(orphans)
 
     def _without_row(self, keys: Collection[str]) -> list[str]:
-        """Return the keys that no row names, except those of calibrations that may still publish.
+        """Return the keys that no row names or named, but for calibrations that may still publish.
 
         Both are read in one snapshot: a job may end between two, and would then be finished in one
         and without files in the other.
@@ -100,8 +119,13 @@ class _Sweep:
             # The condition on tenants makes the index usable, which begins with the tenant.
             named = set(
                 session.scalars(
-                    select(Artifact.key).where(
-                        Artifact.tenant_id.in_(select(Tenant.id)), Artifact.key.in_(keys)
+                    union_all(
+                        *(
+                            select(table.key).where(
+                                table.tenant_id.in_(select(Tenant.id)), table.key.in_(keys)
+                            )
+                            for table in (Artifact, ReleasedFile)
+                        )
                     )
                 )
             )

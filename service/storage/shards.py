@@ -156,7 +156,7 @@ def read_records(artifacts: ArtifactStore, key: str, digest: str) -> Records:
 
 
 def usable(artifacts: ArtifactStore, start: int, key: str, digest: str) -> StoredRecords | None:
-    """Return the records of an earlier attempt. Damaged ones are deleted, and None is returned.
+    """Return the records of an earlier attempt. None if they are damaged.
 
     Records of a release that stores other arrays count as damaged.
     """
@@ -165,7 +165,6 @@ def usable(artifacts: ArtifactStore, start: int, key: str, digest: str) -> Store
         _, provider = _unpacked(content)
     except (ArtifactDamaged, ValueError) as error:
         log.warning("records_made_anew", key=key, reason=str(error))
-        artifacts.delete([key])
         return None
     return StoredRecords(start, key, digest, len(content), provider)
 

@@ -20,6 +20,7 @@ from running_service import (
     kept_files,
     quick_config,
     refit,
+    swept_files,
 )
 
 pytestmark = pytest.mark.process
@@ -62,7 +63,8 @@ class Limited:
         return answer_to(self.head("/calibrate", n_bytes), self.service.address)
 
     def assert_usage_is_what_lies_there(self) -> None:
-        files = [self.folder / path for path in kept_files(self.folder)]
+        url = self.service.settings.resolved_database_url()
+        files = [self.folder / path for path in swept_files(self.folder, url)]
         assert self.usage("stored_bytes") == sum(path.stat().st_size for path in files)
 
 

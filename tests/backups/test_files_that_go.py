@@ -1,23 +1,22 @@
-"""Files go with their calibrations while a backup copies them: the cut is of another moment."""
+"""A file that goes while a backup copies files: the backup is of a later moment."""
 
 import uuid
-from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 
 import pytest
-from databases import BOTH_DIALECTS
 from object_stores import WrappedStore
 from stored_rows import (
     StoredPlace,
     assert_files_are_those_of_the_rows,
     finished_calibration,
-    submit_held_up,
     tenant_of,
 )
 
-from service.backups.back_up import FREE_ROUNDS, back_up
+from service.backups.back_up import back_up
 from service.backups.restore import restore
 from service.storage.artifact_rows import NewArtifact
 from service.storage.calibrations import CalibrationRepository
+from service.storage.orphans import remove_released
 from service.storage.tenants import ALL_TENANTS
 
 
@@ -43,31 +42,26 @@ def keep(database, artifacts, name):
     return key
 
 
-def remove(database, artifacts, key):
+def delete(database, key):
     with database.session(ALL_TENANTS) as session:
-        repository = CalibrationRepository(session, tenant_of(database))
-        keys = repository.delete(uuid.UUID(key.split("/")[1]))
-    assert keys == [key]
-    artifacts.delete(keys)
+        calibrations = CalibrationRepository(session, tenant_of(database))
+        calibrations.delete(uuid.UUID(key.split("/")[1]))
 
 
 class ShortLived(WrappedStore):
-    """A store of which a file goes just before it is copied, and another one comes.
+    """A store of which a file goes just before it is copied, twice, and another one comes."""
 
-    It is deleted by another thread, for which ``wait`` waits or not.
-    """
-
-    def __init__(self, artifacts, database, wait):
+    def __init__(self, artifacts, database):
         super().__init__(artifacts)
-        self._database, self._wait = database, wait
-        self.rounds = 0
+        self._database, self.rounds = database, 0
         self.key = keep(database, artifacts, "round 0")
 
     def unverified_path(self, key):
-        if key == self.key:
+        if key == self.key and self.rounds < 2:
             self.rounds += 1
-            if self._wait(self.rounds, lambda: remove(self._database, self, key)):
-                self.key = keep(self._database, self, f"round {self.rounds}")
+            delete(self._database, key)
+            assert remove_released(self._database, self, older_than=timedelta()) == 1
+            self.key = keep(self._database, self, f"round {self.rounds}")
         return super().unverified_path(key)
 
 
@@ -84,34 +78,14 @@ def restored(folder, into):
 
 def test_a_later_moment_is_taken_if_files_go(place, database, empty_place, dialect, tmp_path):
     keep(database, place.artifacts, "stays")
-
-    def twice(rounds, delete):
-        if rounds <= 2:
-            delete()
-        return rounds <= 2
-
-    artifacts = ShortLived(place.artifacts, database, twice)
+    artifacts = ShortLived(place.artifacts, database)
     back_up(database, artifacts, tmp_path / "backup")
-    assert artifacts.rounds == 3
+    assert artifacts.rounds == 2
     assert names_in(restored(tmp_path, empty_place(dialect, migrated=True))) == ["round 2", "stays"]
 
 
-@BOTH_DIALECTS
-def test_whoever_deletes_files_waits_at_last(place, database, empty_place, dialect, tmp_path):
-    waiting = []
-
-    def until_held(rounds, delete):
-        if rounds <= FREE_ROUNDS:
-            delete()
-            return True
-        waiting.append(submit_held_up(pool, delete, database.engine.url))
-        return False
-
-    with ThreadPoolExecutor(1) as pool:
-        artifacts = ShortLived(place.artifacts, database, until_held)
-        back_up(database, artifacts, tmp_path / "backup")
-        waiting[0].result(30)
-    into = restored(tmp_path, empty_place(dialect, migrated=True))
-    assert names_in(into) == [f"round {FREE_ROUNDS}"]
-    assert names_in(place) == []
-    assert place.artifacts.keys() == []
+def test_a_backup_leaves_out_what_was_deleted(place, database, empty_place, dialect, tmp_path):
+    """Though the files are there still."""
+    delete(database, keep(database, place.artifacts, "gone"))
+    back_up(database, place.artifacts, tmp_path / "backup")
+    assert names_in(restored(tmp_path, empty_place(dialect, migrated=True))) == []

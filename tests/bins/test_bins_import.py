@@ -16,10 +16,10 @@ from running_service import (
     calibrated,
     digits,
     evaluate,
-    kept_files,
     npz,
     refit,
     service_on,
+    swept_files,
 )
 
 pytestmark = pytest.mark.process
@@ -181,11 +181,11 @@ def test_it_outlives_the_calibration_whose_model_it_shares(database_url, tmp_pat
         document = exported(client, source["id"])
         there = imported(client, document)
         assert client.delete(f"/calibrations/{source['id']}").is_success
-        assert len(kept_files(tmp_path)) == 1, "the model, and no samples"
+        assert len(swept_files(tmp_path, database_url)) == 1, "the model, and no samples"
         assert answers(client, there["id"], inputs=sent) == expected
         second = imported(client, document)
         assert client.delete(f"/calibrations/{there['id']}").is_success
         assert answers(client, second["id"], inputs=sent) == expected
         assert client.delete(f"/calibrations/{second['id']}").is_success
-        assert kept_files(tmp_path) == []
+        assert swept_files(tmp_path, database_url) == []
         assert client.post("/calibrations/import", json=document).status_code == NOT_FOUND

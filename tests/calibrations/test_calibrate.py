@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from job_workspaces import logits_set
 from runner_children import wait_until
-from running_service import DIGITS, calibrate, calibrated, digits, kept_files, npz, quick_config
+from running_service import DIGITS, calibrate, calibrated, digits, npz, quick_config, swept_files
 
 LOGITS = digits("calibration_logits.csv")
 
@@ -90,7 +90,7 @@ def test_a_row_the_model_cannot_answer_fails_the_calibration(service) -> None:
     made = calibrate(service.client, config=quick_config(), **parts).json()
     assert made["status"] == "failed"
     assert "500" in json.dumps(made["error"])
-    left = [path for path in kept_files(service.folder) if made["id"] in path]
+    left = [path for path in swept_files(service.folder) if made["id"] in path]
     assert [path.rpartition("/")[2] for path in left] == ["model-0"]
     body = {"calibration": made["id"], "inputs": [[0.0] * 64]}
     assert service.client.post("/predict", json=body).status_code == httpx.codes.CONFLICT

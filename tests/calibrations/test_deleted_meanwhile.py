@@ -1,9 +1,7 @@
-"""A calibration that is deleted while it is read counts as deleted before."""
+"""A read that has begun goes on with the files of a calibration that is deleted meanwhile."""
 
 import dataclasses
-import os
 import shutil
-import signal
 from contextlib import contextmanager
 from functools import partial
 
@@ -18,7 +16,6 @@ from job_workspaces import (
     workspace_on,
 )
 from object_stores import WrappedStore
-from runner_children import wait_until
 from runner_models import linear, rows, weights
 from stored_rows import tenant_of
 
@@ -27,6 +24,7 @@ from service.errors import ArtifactDamaged, NotFound
 from service.exports.export import exported_file
 from service.jobs.acceptance import CallContext
 from service.reports.comparison.compare import compare_calibrations
+from service.reports.samples import list_samples
 from service.storage.artifact_store import ArtifactStore
 from service.storage.database import open_database
 
@@ -107,12 +105,28 @@ def exported(workspace, reference):
         return found.path.read_bytes()
 
 
-def test_a_version_deleted_while_it_is_read_is_not_found(workspace, versions) -> None:
-    assert exported(workspace, f"{NAME}@1")
-    for row, read in zip(versions, (exported, exported, ask), strict=True):
-        slow = reading_through(workspace, deleting(workspace, row))
-        with pytest.raises(NotFound):
-            read(slow, f"{NAME}@{row.version}")
+def listed(workspace, reference):
+    tenant_id = tenant_of(workspace.database)
+    return list_samples(workspace, tenant_id, reference, kind="surest_errors").document["samples"]
+
+
+def test_a_version_deleted_while_it_loads_answers_once_more(workspace, versions) -> None:
+    slow = reading_through(workspace, deleting(workspace, versions[2]))
+    assert ask(slow, f"{NAME}@3")["calibration"]["version"] == 3
+    with pytest.raises(NotFound):
+        ask(workspace, f"{NAME}@3")
+
+
+def test_an_export_of_what_was_deleted_meanwhile_is_not_found(workspace, versions) -> None:
+    with pytest.raises(NotFound):
+        exported(reading_through(workspace, deleting(workspace, versions[1])), f"{NAME}@2")
+
+
+def test_a_list_of_samples_goes_on_if_its_version_is_deleted(workspace, versions) -> None:
+    before = listed(workspace, f"{NAME}@1")
+    workspace.missed.pop((versions[0].id, "surest_errors", 1))
+    slow = reading_through(workspace, deleting(workspace, versions[0]))
+    assert listed(slow, f"{NAME}@1") == before
 
 
 def test_a_lost_file_is_reported_as_damage_without_its_key(workspace, versions) -> None:
@@ -122,31 +136,6 @@ def test_a_lost_file_is_reported_as_damage_without_its_key(workspace, versions) 
         with pytest.raises(ArtifactDamaged) as caught:
             read(slow, f"{NAME}@{row.version}")
         assert str(row.id) not in caught.value.message
-
-
-def test_a_name_means_the_next_version_if_one_goes_while_it_loads(workspace, versions) -> None:
-    slow = reading_through(workspace, deleting(workspace, versions[2]))
-    assert ask(slow, NAME)["calibration"]["version"] == 2
-
-
-@pytest.mark.parametrize("seed", [1, 2], ids=["the same model", "another model"])
-def test_a_new_version_answers_for_a_deleted_one(workspace, versions, monkeypatch, seed) -> None:
-    """The deleted one's model is about to be loaded."""
-    made = []
-    spawner = workspace.runners._spawner
-    take = spawner.take
-
-    def take_late():
-        monkeypatch.setattr(spawner, "take", take)
-        deleting(workspace, versions[2])()
-        made.append(calibrated(workspace, seed=seed))
-        return take()
-
-    monkeypatch.setattr(spawner, "take", take_late)
-    with predictor_of(workspace) as predictor:
-        answer = predictor.ask(NAME, rows(3).tolist())["calibration"]
-        assert answer["id"] == str(made[0].id) != str(versions[2].id)
-        assert predictor.ask(NAME, rows(3).tolist())["calibration"] == answer
 
 
 def test_a_model_outlives_the_version_that_it_was_loaded_for(workspace, versions) -> None:
@@ -159,20 +148,8 @@ def test_a_model_outlives_the_version_that_it_was_loaded_for(workspace, versions
             predictor.ask(f"{NAME}@1", rows(3).tolist())
 
 
-def test_a_version_deleted_while_it_answers_is_not_found(workspace, versions) -> None:
-    with predictor_of(workspace) as predictor:
-        assert predictor.ask(f"{NAME}@3", rows(3).tolist())
-        child = predictor.models.states()[0].pid
-        os.kill(child, signal.SIGSTOP)
-        prediction = predictor.begin(f"{NAME}@3", rows(3).tolist())
-        assert wait_until(lambda: predictor.models.running == 1)
-        deleting(workspace, versions[2])()
-        os.kill(child, signal.SIGKILL)
-        with pytest.raises(NotFound):
-            prediction.result(60)
-
-
 def test_a_calibration_deleted_while_it_is_compared_is_not_found(workspace, versions) -> None:
+    """Each set is read in a transaction of its own."""
     slow = reading_through(workspace, deleting(workspace, versions[0]))
     with pytest.raises(NotFound):
         compare_calibrations(slow, versions[0].tenant_id, [f"{NAME}@1", f"{NAME}@2"])

@@ -11,6 +11,7 @@ CROSS_TENANTS = {
     "access/api_keys.py",
     "access/authenticator.py",
     "app.py",
+    "backups/back_up.py",
     "backups/restore.py",
     "cli/access.py",
     "cli/serve.py",

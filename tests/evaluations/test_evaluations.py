@@ -8,7 +8,16 @@ import numpy as np
 import pandas as pd
 import pytest
 from bins_documents import answers, digits_set
-from running_service import DIGITS_PARTS, calibrated, digits, evaluate, kept_files, npz, refit
+from running_service import (
+    DIGITS_PARTS,
+    calibrated,
+    digits,
+    evaluate,
+    kept_files,
+    npz,
+    refit,
+    swept_files,
+)
 
 EVALUATION = digits_set()
 INPUTS, LABELS = EVALUATION["inputs"], EVALUATION["labels"]
@@ -203,7 +212,7 @@ def test_bad_further_sets(service, clean, name, content, status: int, location: 
 
 
 def test_an_evaluation_keeps_records_and_no_samples(service, clean) -> None:
-    (left,) = [path for path in kept_files(service.folder) if clean["id"] in path]
+    (left,) = [path for path in swept_files(service.folder) if clean["id"] in path]
     assert "/evaluation_records-0000000000-" in left
 
 

@@ -12,7 +12,7 @@ import pytest
 from graph_models import passthrough
 from model_services import MEMBERS, as_file, labelled_sets, model_file, predictions, quick
 from plain_answers import arrays_of, assert_says
-from running_service import calibrated, kept_files, npz, refit
+from running_service import calibrated, npz, refit, swept_files
 from scipy.special import softmax
 
 SETS = labelled_sets()
@@ -131,9 +131,9 @@ def test_it_is_made_once_and_goes_with_its_calibration(client, service) -> None:
     first, second = (export(client, "passing").raise_for_status().content for _ in range(2))
     assert first == second
     folder = f"{resource['id']}/export"
-    assert sum(folder in path for path in kept_files(service.folder)) == 1
+    assert sum(folder in path for path in swept_files(service.folder)) == 1
     client.delete(f"/calibrations/{resource['id']}").raise_for_status()
-    assert not [path for path in kept_files(service.folder) if resource["id"] in path]
+    assert not [path for path in swept_files(service.folder) if resource["id"] in path]
     assert export(client, resource["id"]).status_code == httpx.codes.NOT_FOUND
 
 

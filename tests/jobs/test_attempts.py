@@ -14,6 +14,7 @@ from job_workspaces import (
     inputs_set,
     packed,
     reread,
+    swept_keys,
     wait_for,
     working,
     workspace_on,
@@ -83,7 +84,7 @@ def workspace(database, tmp_path, answers):
 
 
 def keys_of(workspace, job) -> list[str]:
-    return workspace.artifacts.keys(f"calibrations/{job.id}")
+    return swept_keys(workspace, f"calibrations/{job.id}")
 
 
 def results_of(row) -> tuple:

@@ -67,7 +67,7 @@ def test_of_outputs(store, tmp_path, kind) -> None:
         assert not arrays
 
 
-def test_the_same_records_are_one_file_and_damaged_or_unknown_ones_go(store) -> None:
+def test_the_same_records_are_one_file_and_damaged_or_unknown_ones_are_not_used(store) -> None:
     scores = np.random.default_rng(2).normal(size=(30, 4))
     keys = tie_keys(scores, 0)
     records = build_records(scores, np.arange(30) % 4, tie_keys=keys, top_k=(1,), logits=True)
@@ -80,11 +80,10 @@ def test_the_same_records_are_one_file_and_damaged_or_unknown_ones_go(store) -> 
     for content in (b"", b"PK", good[:-100], one_bit):
         store.put_bytes(first.key, content)
         assert usable(store, 4096, first.key, first.sha256) is None
-        assert store.keys(FILES.prefix) == []
+    store.delete([first.key])
     assert usable(store, 4096, first.key, first.sha256) is None
     # Of a release that kept others: the digest is right, but the arrays are unknown.
     content = packed(tie_key=np.zeros(3, np.uint32), of_old=np.zeros(3))
     key = FILES.records("records", 0, "0" * 64)
     put = store.put_bytes(key, content)
     assert usable(store, 0, key, put.sha256) is None
-    assert store.keys(FILES.prefix) == []

@@ -14,7 +14,6 @@ from service.storage.database import (
     SQLITE_BUSY_SECONDS,
     make_engine,
     open_database,
-    snapshot,
 )
 from service.storage.schema import upgrade
 from service.storage.tenants import ALL_TENANTS
@@ -158,15 +157,13 @@ def settings_of(connection):
 
 
 def test_each_connection_to_a_sqlite_file_is_durable_checks_keys_and_waits(sqlite_database):
-    """Of who reads, writes or makes a backup; on new connections, and on those of the other."""
+    """Of who reads or writes; on new connections, and on those of the other."""
     url = str(sqlite_database.engine.url).partition("?")[0]
     database = open_database(url)
     for _ in range(2):
         for opened, query_only in (
             (database.session(ALL_TENANTS), OFF),
             (database.reading(ALL_TENANTS), ON),
-            (snapshot(database, holding_files=False), ON),
-            (snapshot(database, holding_files=True), OFF),
         ):
             with opened as connection:
                 expected = ["wal", FULL, ON, SQLITE_BUSY_SECONDS * 1000, query_only]

@@ -3,6 +3,7 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
+from sqlalchemy import select
 from stored_rows import (
     at_once,
     attempt,
@@ -17,6 +18,7 @@ from stored_rows import (
     queue_of,
 )
 
+import models
 from service.errors import Conflict, InvalidInput, NotFound
 from service.storage.tenants import ALL_TENANTS
 
@@ -61,22 +63,27 @@ def test_a_name_that_cannot_be_shown_is_refused_and_never_found(database, calibr
             assert missing.value.message.isascii()
 
 
-def test_deleting_returns_exclusive_keys_and_frees_the_name(database, calibrations, evaluations):
+def test_deleting_releases_the_files_and_frees_the_name(database, calibrations, evaluations):
     own, shared = new_artifact(uuid.uuid4()), new_artifact(uuid.uuid4())
     calibration = finished_calibration(database, artifacts=[own])
-    sharer = finished_calibration(database, artifacts=[shared])
     files = [file_of(calibration) for _ in range(2)]
     artifacts = [files[0], replace(shared, position=1)]
     finished_evaluation(database, calibration, artifacts=artifacts)
     finished_evaluation(database, calibration, "other", artifacts=files[1:])
-    assert evaluations.delete(calibration.id, "rotated") == [files[0].key]
+    evaluations.delete(calibration.id, "rotated")
+    assert released(database) == sorted([files[0].key, shared.key])
     assert names(evaluations, calibration) == ["other"]
     finished_evaluation(database, calibration)
     assert names(evaluations, calibration) == ["other", "rotated"]
     # A calibration goes with its evaluations.
-    assert calibrations.delete(calibration.id) == sorted([own.key, files[1].key])
+    calibrations.delete(calibration.id)
+    assert released(database) == sorted([files[0].key, shared.key, own.key, files[1].key])
     assert names(evaluations, calibration) == []
-    assert calibrations.delete(sharer.id) == [shared.key]
+
+
+def released(database):
+    with database.reading(ALL_TENANTS) as session:
+        return sorted(session.scalars(select(models.ReleasedFile.key)))
 
 
 def test_what_is_not_finished_cannot_be_deleted(database, calibration, calibrations, evaluations):
@@ -114,5 +121,5 @@ def test_who_deletes_waits_for_a_result_and_does_not_hold_it_up(database, calibr
 
     hold = partial(queue._held, job=job)
     deletion = partial(evaluations.delete, calibration.id, "rotated")
-    keys = held_up(database.session(ALL_TENANTS), hold, deletion, then=publish)
-    assert keys == sorted([file.key, records.key])
+    held_up(database.session(ALL_TENANTS), hold, deletion, then=publish)
+    assert released(database) == sorted([file.key, records.key])

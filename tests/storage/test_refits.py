@@ -1,25 +1,26 @@
 """Refits: calibrations that share the files of another, whichever of them is deleted first."""
 
+import os
 import uuid
-from functools import partial
+from datetime import timedelta
 
 import pytest
-from sqlalchemy import select
 from stored_rows import (
     InTransactions,
     claimed,
     finished_calibration,
     finished_evaluation,
-    held_up,
     new_artifact,
     queue_calibration,
     queue_of,
 )
 
 import models
+from service.storage.artifact_store import open_artifact_store
 from service.storage.calibrations import CalibrationRepository
-from service.storage.tenants import ALL_TENANTS
+from service.storage.orphans import remove_orphans, remove_released
 
+HOUR = timedelta(hours=1)
 ROLES = ("model", "model_data", "calibration", "evaluation", "records", "evaluation_records")
 
 
@@ -67,51 +68,32 @@ def test_a_refit_is_the_next_version_of_the_name_and_has_the_same_files(database
     assert (row.accuracy, row.serve) == (None, None)
     assert files(row) == files(original)
     assert len(row.artifacts) == len(ROLES)
-    assert calibrations.delete(source.id) == [further.key]
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])
-def test_files_stay_until_the_last_who_refers_to_them_goes(database, order, calibrations):
+def test_files_go_an_hour_after_the_last_who_refers_to_them(
+    database, order, calibrations, tmp_path
+):
+    """However long ago they were written."""
     source = source_of(database)
-    keys = keys_of(calibrations.get(source.id))
+    further = new_artifact(source.id, key=f"calibrations/{source.id}/evaluations/x/set")
+    finished_evaluation(database, source, artifacts=[further])
+    keys, store = keys_of(calibrations.get(source.id)), open_artifact_store(str(tmp_path))
+    for key in (*keys, further.key):
+        store.put_bytes(key, b"x")
+        os.utime(tmp_path / key, (0, 0))
     first = finished_refit(database, source)
     family = [source, first, finished_refit(database, first)]
     assert family[2].refit_of == first.id
-    rows = [family[i] for i in order]
-    assert calibrations.delete(rows[0].id) == []
-    assert calibrations.delete(rows[1].id) == []
-    last = calibrations.get(rows[2].id)
-    assert files(last)
-    assert last.refit_of == family[order[2]].refit_of, "though that is gone"
-    assert calibrations.delete(rows[2].id) == keys
-
-
-def test_a_copy_that_was_made_while_a_deletion_waited_keeps_the_file(database, calibrations):
-    """Who shares a file is asked anew once nobody can change it.
-
-    A deletion waits for the file of a stranger. Meanwhile its elder is fitted anew and deleted:
-    the copy refers to the common file, and the deletion began when there was none.
-    """
-    if database.dialect == "sqlite":
-        pytest.skip("has one writer at a time")
-    stranger_file = new_artifact(uuid.UUID(int=0), "model")
-    common_file = new_artifact(uuid.UUID(int=1), "records")
-    finished_calibration(database, "stranger", artifacts=[stranger_file])
-    elder = finished_calibration(database, "elder", artifacts=[common_file])
-    younger = finished_calibration(database, "younger", artifacts=[stranger_file, common_file])
-
-    def lock(session):
-        query = select(models.Artifact).where(models.Artifact.key == stranger_file.key)
-        session.execute(query.with_for_update()).all()
-
-    copies = []
-
-    def copy_and_delete(_session):
-        copies.append(refit(calibrations, elder))
-        assert calibrations.delete(elder.id) == []
-
-    deletion = partial(calibrations.delete, younger.id)
-    keys = held_up(database.session(ALL_TENANTS), lock, deletion, then=copy_and_delete)
-    assert keys == []
-    [file] = calibrations.get(copies[0].id).artifacts
-    assert file.key == common_file.key
+    for place in order:
+        assert set(keys) <= set(store.keys())
+        row = calibrations.get(family[place].id)
+        assert files(row)
+        assert row.refit_of == family[place].refit_of, "though that may be gone"
+        calibrations.delete(row.id)
+        assert remove_orphans(database, store, older_than=HOUR).removed == 0
+        lost = [further.key] if row.id == source.id else []
+        lost += keys if place == order[-1] else []
+        assert remove_released(database, store, older_than=timedelta()) == len(lost)
+        assert not {*lost} & {*store.keys()}
+    assert store.keys() == []

@@ -79,12 +79,12 @@ def test_a_deletion_waits_for_a_use(database, calibrations, evaluations):
     """It withdraws a promotion, leaves the files to a refit, and is refused by an evaluation."""
     newest_left = finished_calibration(database)
     row = finished_calibration(database)
-    assert result_after(database, promote, delete, row) == []
+    assert result_after(database, promote, delete, row) is None
     assert calibrations.promoted_versions(["digits"]) == {}
     assert calibrations.resolve("digits").version == newest_left.version
 
     row = finished_calibration(database, artifacts=[new_artifact(uuid.uuid4())])
-    assert result_after(database, refit, delete, row) == []
+    assert result_after(database, refit, delete, row) is None
     assert calibrations.find("digits@4").artifacts
 
     assert isinstance(result_after(database, evaluate, delete, newest_left), Conflict)

@@ -10,7 +10,6 @@ import numpy as np
 import models
 from howsure.statistics.comparison import Served, are_same_samples
 from howsure.statistics.records.records import Int32s
-from service.errors import ArtifactDamaged
 from service.jobs.record_set import load_evaluation_records, load_further_records, load_labels
 from service.reports.comparison.labelled_sets import JudgedSet
 from service.storage.evaluations import EvaluationRepository
@@ -68,18 +67,10 @@ class StoredSets:
     def _read(
         self, one: JudgedSet, load: Callable[[Judged, Sequence[models.BinTable]], Found]
     ) -> Found:
-        row, tables = self._rows(one)
-        try:
-            return load(row, tables)
-        except ArtifactDamaged:
-            self._rows(one)  # not found, if it was deleted meanwhile
-            raise
-
-    def _rows(self, one: JudgedSet) -> tuple[Judged, Sequence[models.BinTable]]:
         with self._workspace.database.reading(self._tenant_id) as session:
             fitted = read_fitted(session, self._tenant_id, str(one.calibration_id))
             row: Judged = fitted.row
             if one.name is not None:
                 evaluations = EvaluationRepository(session, self._tenant_id)
                 row = evaluations.get(one.calibration_id, one.name)
-            return row, fitted.served
+        return load(row, fitted.served)

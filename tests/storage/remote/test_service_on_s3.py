@@ -1,8 +1,14 @@
 """The whole service with its artifacts on a real S3 server, which fails for a while."""
 
+from datetime import timedelta
+
 import httpx
+from databases import opened_database
 from object_stores import BUCKET, Answer, FaultyS3
 from running_service import DIGITS_PARTS, calibrate, calibrated, service_on
+
+from service.storage.artifact_store import open_artifact_store
+from service.storage.orphans import remove_orphans
 
 
 def test_a_store_that_is_away_stops_no_model(s3_server, s3_folder, tmp_path, lead_to_s3) -> None:
@@ -26,6 +32,8 @@ def test_a_store_that_is_away_stops_no_model(s3_server, s3_folder, tmp_path, lea
             faulty.fault = lambda _: None
             assert client.get("/readyz").status_code == httpx.codes.OK
             assert client.delete(f"/calibrations/{made['id']}").is_success
+        with opened_database(f"sqlite:///{tmp_path / 'howsure.sqlite3'}") as database:
+            remove_orphans(database, open_artifact_store(url), older_than=timedelta(hours=-1))
         assert not [name for name in s3_server.objects() if name.startswith(s3_folder)]
 
 

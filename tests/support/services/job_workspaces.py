@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,7 @@ from service.storage.artifact_store import open_artifact_store
 from service.storage.calibrations import CalibrationRepository
 from service.storage.database import Database
 from service.storage.file_locks import SpoolFolder
+from service.storage.orphans import remove_orphans
 from service.storage.tenants import ALL_TENANTS
 from service.workspace import Limits, Workspace
 
@@ -307,3 +309,9 @@ def predictor_of(workspace: Workspace, *, max_models: int = 1) -> Iterator[Predi
         thread.join()
         loop.run_until_complete(loop.shutdown_default_executor())
         loop.close()
+
+
+def swept_keys(workspace: Workspace, prefix: str = "calibrations") -> list[str]:
+    """Return the keys that are left after the sweep of an hour later."""
+    remove_orphans(workspace.database, workspace.artifacts, older_than=timedelta(hours=-1))
+    return workspace.artifacts.keys(prefix)

@@ -10,13 +10,14 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx
 import numpy as np
 import pytest
-from databases import put_sqlite_file
+from databases import opened_database, put_sqlite_file
 from forked_children import SERVER
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -24,6 +25,8 @@ from service.cli.connection import running
 from service.runner.spawner import StartChild
 from service.settings import Settings
 from service.startup import configure_logging
+from service.storage.artifact_store import open_artifact_store
+from service.storage.orphans import remove_orphans
 
 DIGITS = Path(__file__).parents[3] / "examples" / "digits"
 
@@ -101,6 +104,15 @@ def kept_files(folder: Path) -> list[str]:
         for path in root.rglob("*")
         if path.is_file() and path.name != ".lock"
     )
+
+
+def swept_files(folder: Path, database_url: str = "") -> list[str]:
+    """Return the files that rows name still, and the spool, after the sweep of an hour later."""
+    url = database_url or f"sqlite:///{folder / 'howsure.sqlite3'}"
+    with opened_database(url) as database:
+        artifacts = open_artifact_store(str(folder / "artifacts"))
+        remove_orphans(database, artifacts, older_than=timedelta(hours=-1))
+    return kept_files(folder)
 
 
 JSON = {"Content-Type": "application/json"}

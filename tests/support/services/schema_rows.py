@@ -138,6 +138,7 @@ HEAD_ROWS: Rows = {
         *(_artifact(3, "calibration", position) for position in range(3)),
         _artifact(3, "evaluation"),
     ],
+    "released_file": [_row("released_file", key=_artifact(1, "calibration")["key"])],
     "bin_table": [
         _bin_table(3, "margin", served=True, lookup="step"),
         _bin_table(8, "entropy", monotone=True, k=5, lookup="interpolated"),

@@ -18,7 +18,8 @@ from service.storage.tenants import ALL_TENANTS
 TABLES = models.Base.metadata.sorted_tables
 OFFSET = 10**6
 NUMBERS = {("bin_table", "id"), ("bin", "bin_table_id")}
-TEXTS = {("tenant", "name"), ("artifact", "key"), ("idempotency_key", "key")}
+KEYS = {(table, "key") for table in ("artifact", "released_file", "idempotency_key")}
+TEXTS = {("tenant", "name"), *KEYS}
 
 
 def tenant_column(table: sa.Table) -> sa.Column[uuid.UUID]:
