@@ -128,6 +128,9 @@ class Settings(BaseSettings):
     read_timeout_seconds: float = Field(
         300.0, gt=0, description="Maximum time to open the sets of an upload, or read a shard."
     )
+    fit_timeout_seconds: float = Field(
+        3600.0, gt=0, description="Maximum time to fit a calibration to its records."
+    )
     allow_unsandboxed: bool = Field(
         default=False,
         description="Run ONNX models and read sets even if the kernel cannot sandbox their "

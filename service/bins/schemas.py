@@ -387,7 +387,7 @@ def core_curve(table: Table) -> Curve | None:
     ValueError
         If a value breaks a rule.
     """
-    return None if table.curve is None else Curve.from_dict(table.curve.model_dump())
+    return None if table.curve is None else Curve(**table.curve.model_dump())
 
 
 def learned_model(table: Table) -> LearnedModel | None:
@@ -398,4 +398,4 @@ def learned_model(table: Table) -> LearnedModel | None:
     ValueError
         If a value breaks a rule.
     """
-    return None if table.learned is None else LearnedModel.from_dict(table.learned.model_dump())
+    return None if table.learned is None else LearnedModel(**table.learned.model_dump())

@@ -20,6 +20,8 @@ from howsure.statistics.measures import (
 
 DEFAULT_TOP_K = (1, 5)
 MAX_BINS = 10_000
+# A kilobyte each in the database, and in a report.
+MAX_TABLE_BINS = 100_000
 MAX_OUTPUTS = 100
 TINY = 1e-9  # nearer to an end of (0, 1) a probability is lost to rounding on its way
 
@@ -124,7 +126,9 @@ class FitConfig(Strict):
         {}, description='Measure that serves each event, such as {"1": "entropy"}.'
     )
     bins: Literal["auto"] | Annotated[int, Field(ge=1, le=MAX_BINS)] = Field(
-        "auto", description="Bins asked for, or `auto`: chosen by cross-validation."
+        "auto",
+        description="Bins asked for, or `auto`: chosen by cross-validation, up to 100. All tables "
+        f"together have at most {MAX_TABLE_BINS}.",
     )
     lookup: Lookup = Field(
         "smooth",

@@ -1,23 +1,18 @@
 """Run of a calibration: record its sets, fit them and publish the results."""
 
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
 import models
-from howsure.statistics.effective import TooFewEffectiveSamples
 from howsure.statistics.error_samples import choose_rows_to_keep, mislabelled_candidates
-from howsure.statistics.fit.calibration import MissingColumn, fit_calibration
 from howsure.statistics.fit.result import BaselineFit, EventFit, Fit, MeasureFit
 from howsure.statistics.measures import LEARNED
 from howsure.statistics.plain import to_plain
-from howsure.statistics.records.order import moved_to_canonical_order
 from howsure.statistics.records.records import Records
 from service.calibrations.config import CalibrationConfig
 from service.calibrations.findings import check_strict, findings_of_records
-from service.errors import InvalidConfig, InvalidDataset
 from service.jobs.progress import Progress
 from service.jobs.queue import ClaimedJob, JobQueue
 from service.jobs.record_set import (
@@ -171,16 +166,14 @@ def run_calibration(
     check_strict(findings, asked.strict)
     options = asked.fit_options(tuple(config["top_k"]))
     progress.report("fit", 0, len(options.top_k) * len(options.measures), now=True)
-    with moved_to_canonical_order(records), _refuse_set():
-        fit = fit_calibration(
-            records,
-            options=options,
-            evaluation=evaluation,
-            n_classes=len(config["classes"]),
-            on_progress=lambda done, total: progress.report("fit", done, total),
-        )
-        # Moved back with the other columns.
-        records.uncertainty.update(fit.learned_columns)
+    fit = workspace.runners.fitter.fit(
+        records,
+        options,
+        evaluation=evaluation,
+        n_classes=len(config["classes"]),
+        on_progress=lambda done, total: progress.report("fit", done, total),
+    )
+    records.uncertainty.update(fit.learned_columns)
     kept = _samples(workspace, calibration, fit, progress)
     kept += keep_learned(workspace.artifacts, JobFiles.of(row.id), records, fit.learned_columns)
     sets = [calibration] if further is None else [calibration, further]
@@ -196,17 +189,6 @@ def run_calibration(
         **fitted_values(fit, records),
         **_ran_on(workspace, row, providers),
     )
-
-
-@contextmanager
-def _refuse_set() -> Iterator[None]:
-    """Turn the refusal of weights or groups, or of older records, into a violation."""
-    try:
-        yield
-    except TooFewEffectiveSamples as error:
-        raise InvalidDataset.at("calibration", str(error)) from error
-    except MissingColumn as error:
-        raise InvalidConfig.at("config.measures", f"{error}; calibrate anew") from error
 
 
 def _ran_on(workspace: Workspace, row: models.Calibration, providers: list[str]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from howsure.statistics.arrays import Labels
+from howsure.statistics.bins.fit import CANDIDATES
 from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.measures import (
     MULTI_PASS_MEASURES,
@@ -17,6 +18,7 @@ from howsure.statistics.measures import (
     supplied_names,
 )
 from service.calibrations.config import CalibrationConfig
+from service.calibrations.fit_config import MAX_TABLE_BINS
 from service.child.reading.checks import counted_from_one
 from service.child.reading.output_checks import AS_LOGITS, are_distributions, are_percentages
 from service.errors import InvalidConfig, InvalidDataset, TooLarge, shown
@@ -230,8 +232,9 @@ def checked_options(
     ------
     InvalidConfig
         If a measure needs logits where there are none, is supplied by no set or no output, was not
-        run, or an event is left with nothing to serve it.
+        run, an event is left with nothing to serve it, or the tables have too many bins.
     """
+    _check_bins(config, top_k)
     _check_score(config.measures, kind)
     for name in supplied_names(config.measures):
         if name not in supplied:
@@ -251,6 +254,16 @@ def checked_options(
         return config.fit_options(top_k)
     except ValueError as error:
         raise InvalidConfig.at(PLACE, str(error)) from error
+
+
+def _check_bins(config: CalibrationConfig, top_k: tuple[int, ...]) -> None:
+    each = CANDIDATES[-1] if config.bins == "auto" else config.bins
+    if each * len(config.measures) * len(top_k) > MAX_TABLE_BINS:
+        raise InvalidConfig.at(
+            "config.bins",
+            f"expected at most {MAX_TABLE_BINS} bins in all tables, got {each} for each of "
+            f"{len(config.measures)} measures and {len(top_k)} events; use fewer of one of them",
+        )
 
 
 def _check_score(measures: Sequence[str], kind: str) -> None:

@@ -2,13 +2,13 @@
 
 import gc
 import socket
+import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 
 from service.child.failure import describe
@@ -22,6 +22,7 @@ from service.child.onnx.session import MORE_MEMORY, NOT_LOADED, VERSIONS, probe_
 from service.child.onnx.watchdog import Watchdog
 from service.child.requests.body_decoder import BodyDecoder
 from service.errors import InferenceFailed, InvalidOnnxModel, ModelRule, ServiceError
+from service.graph.export_spec import ExportSpec
 from service.runner.messages.channel import Channel, ChannelClosed, to_keep
 from service.runner.messages.convert import FieldError, convert, to_fields
 from service.runner.messages.frames import (
@@ -37,9 +38,10 @@ from service.runner.messages.frames import (
     parse_body,
 )
 from service.runner.messages.onnx_models import LoadedOnnxModel
+from service.runner.messages.packed import unpacked
 from service.runner.messages.predict_batches import decode_batch, encode_result
 from service.runner.messages.requests import (
-    ExportRequest,
+    SPEC,
     LoadRequest,
     LoadScoresRequest,
     RowsRequest,
@@ -54,16 +56,20 @@ NAMES_TOO_LONG = (
 )
 
 # A child works for one upload: it never holds the data of two tenants.
-FIRST_KINDS = (Kind.LOAD, Kind.LOAD_SCORES, Kind.EXPORT, Kind.READ)
-USED = "A child process loads one ONNX model, or reads one upload, in its life."
+FIRST_KINDS = (Kind.LOAD, Kind.LOAD_SCORES, Kind.EXPORT, Kind.READ, Kind.FIT)
+USED = "A child process loads one ONNX model, reads one upload, or fits once, in its life."
 
 Answer = tuple[Mapping[str, Any], Mapping[str, Array]]
 
 
 class Requests:
-    """Answers the requests of one child's life. It loads one model, or reads one upload."""
+    """Answers the requests of one child's life: it loads one model, reads one upload, or fits.
 
-    def __init__(self) -> None:
+    ``send`` sends a frame before the answer.
+    """
+
+    def __init__(self, send: Callable[[Frame], None]) -> None:
+        self._send = send
         self._watchdog = Watchdog()
         self._model: LoadedModel | None = None
         self._scores: ScoresModel | None = None
@@ -80,30 +86,13 @@ class Requests:
         ServiceError
             The error for the caller.
         """
-        fields = request.fields
+        answer = ANSWERS.get(request.kind)
+        if answer is None:
+            raise InferenceFailed("The service sent its child process an unknown request.")
         if request.kind in FIRST_KINDS:
             self._begin()
-        with self._watchdog.request(request.budget_ms / 1000, fields.get("each_run")):
-            match request.kind:
-                case Kind.LOAD:
-                    found = self._load(convert(fields, LoadRequest), request.tensors)
-                case Kind.LOAD_SCORES:
-                    found = self._load_scores(convert(fields, LoadScoresRequest))
-                case Kind.EXPORT:
-                    found = self._export(msgspec.convert(fields, ExportRequest), request.tensors)
-                case Kind.READ:
-                    found = self._read_sets(fields)
-                case Kind.ROWS if self._sets is not None:
-                    found = self._sets.rows(fields["set"], fields["start"])
-                case Kind.RECORD:
-                    found = self._record(convert(fields, RowsRequest), dict(request.tensors))
-                case Kind.PREDICT:
-                    found = self._predict(convert(fields, RowsRequest), request.tensors)
-                case Kind.PROBE:
-                    found = {"reason": probe_cuda(str(fields["device"]))}, {}
-                case _:
-                    raise InferenceFailed("The service sent its child process an unknown request.")
-        return found
+        with self._watchdog.request(request.budget_ms / 1000, request.fields.get("each_run")):
+            return answer(self, request)
 
     def _begin(self) -> None:
         if self._is_used:
@@ -115,12 +104,30 @@ class Requests:
         if self._sets is not None:
             self._sets.work_ahead()
 
-    def _read_sets(self, fields: Mapping[str, Any]) -> Answer:
+    def read_sets(self, request: Frame) -> Answer:
+        """Open the sets of an upload."""
         # Imported here: it would delay the start of children that run models.
         from service.child.reading.read_sets import SetReading  # noqa: PLC0415 - see above
 
-        self._sets = SetReading(fields)
+        self._sets = SetReading(request.fields)
         return self._sets.read()
+
+    def rows(self, request: Frame) -> Answer:
+        """Read the next rows of a set."""
+        if self._sets is None:
+            raise InferenceFailed("The child process has no set.")
+        return self._sets.rows(request.fields["set"], request.fields["start"])
+
+    def fit(self, request: Frame) -> Answer:
+        """Fit a calibration."""
+        # Imported here, as above.
+        from service.child.fitting import answer_fit  # noqa: PLC0415 - see above
+
+        def tell(done: int, total: int) -> None:
+            fields = {"done": done, "total": total}
+            self._send(Frame(Kind.FIT, request.sequence, fields, status=Status.PROGRESS))
+
+        return {}, answer_fit(request.tensors, tell)
 
     def batch(self, header: Header, fields: Buffer, bodies: Buffer) -> list[Buffer]:
         """Answer a batch of requests, as many rows of them as go into one run.
@@ -162,14 +169,18 @@ class Requests:
         lock_down(request.sandbox, uses_cuda=uses_cuda)
         return files
 
-    def _export(self, request: ExportRequest, rows: Mapping[str, Array]) -> Answer:
-        files = self._read(request.load)
-        return {}, export_file(files, request.load, request.spec, rows, self._watchdog)
+    def export(self, request: Frame) -> Answer:
+        """Write a calibrated model as one file."""
+        message, rows = convert(request.fields, LoadRequest), dict(request.tensors)
+        spec = unpacked(rows.pop(SPEC), ExportSpec)
+        return {}, export_file(self._read(message), message, spec, rows, self._watchdog)
 
-    def _load(self, request: LoadRequest, trial: Mapping[str, Array]) -> Answer:
-        files = self._read(request)
-        self._model = load(files, request, trial, self._watchdog)
-        self._table_columns = request.table_columns
+    def load(self, request: Frame) -> Answer:
+        """Load a model."""
+        message = convert(request.fields, LoadRequest)
+        files = self._read(message)
+        self._model = load(files, message, request.tensors, self._watchdog)
+        self._table_columns = message.table_columns
         fields = to_fields(self._model.found)
         try:
             convert(fields, LoadedOnnxModel)
@@ -178,27 +189,27 @@ class Requests:
             raise InvalidOnnxModel.because(ModelRule.NAMES_TOO_LONG, NAMES_TOO_LONG) from error
         return fields, {}
 
-    def _load_scores(self, request: LoadScoresRequest) -> Answer:
+    def load_scores(self, request: Frame) -> Answer:
         """Sandbox this process; it has no file to open."""
-        lock_down(request.sandbox, uses_cuda=False)
-        self._scores = ScoresModel(request.spec)
+        message = convert(request.fields, LoadScoresRequest)
+        lock_down(message.sandbox, uses_cuda=False)
+        self._scores = ScoresModel(message.spec)
         return to_fields(self._scores.found), {}
 
-    def _predict(self, request: RowsRequest, inputs: Mapping[str, Array]) -> Answer:
-        model = self._loaded()
-        return {}, {
-            OUTPUT_ROWS: model.predict(
-                inputs,
-                location=request.location,
-                start=request.start,
-                of_rows=request.of_rows,
-            )
-        }
+    def predict(self, request: Frame) -> Answer:
+        """Run the model on rows."""
+        rows = convert(request.fields, RowsRequest)
+        output = self._loaded().predict(
+            request.tensors, location=rows.location, start=rows.start, of_rows=rows.of_rows
+        )
+        return {}, {OUTPUT_ROWS: output}
 
-    def _record(self, request: RowsRequest, tensors: dict[str, Array]) -> Answer:
+    def record(self, request: Frame) -> Answer:
+        """Make the records of rows."""
+        rows, tensors = convert(request.fields, RowsRequest), dict(request.tensors)
         labels = tensors.pop(LABELS).astype(np.int64, copy=False)
         records = self._loaded().record(
-            tensors, labels, seed=request.seed, location=request.location, start=request.start
+            tensors, labels, seed=rows.seed, location=rows.location, start=rows.start
         )
         return {}, records.to_arrays()
 
@@ -208,14 +219,27 @@ class Requests:
         return self._model
 
 
+ANSWERS: Mapping[Kind, Callable[[Requests, Frame], Answer]] = {
+    Kind.LOAD: Requests.load,
+    Kind.LOAD_SCORES: Requests.load_scores,
+    Kind.EXPORT: Requests.export,
+    Kind.READ: Requests.read_sets,
+    Kind.ROWS: Requests.rows,
+    Kind.RECORD: Requests.record,
+    Kind.PREDICT: Requests.predict,
+    Kind.FIT: Requests.fit,
+    Kind.PROBE: lambda _, request: ({"reason": probe_cuda(str(request.fields["device"]))}, {}),
+}
+
+
 def serve(fd: int) -> None:
     """Answer requests on the socket until the other side closes it."""
     channel = Channel(socket.socket(fileno=fd))
-    requests = Requests()
+    requests = Requests(lambda frame: channel.send(encode(frame)))
     try:
         channel.send(encode(Frame(Kind.READY, 0, {"versions": VERSIONS})))
         while True:
-            header, fields, payload = channel.receive_unread()
+            header, fields, payload = channel.receive_unread(max_tensor_bytes=sys.maxsize)
             channel.send(_answer(requests, header, fields, payload))
             requests.work_ahead()
     except ChannelClosed:
@@ -229,7 +253,9 @@ def _answer(requests: Requests, header: Header, fields: Buffer, payload: Buffer)
         request = parse_body(header, fields, to_keep(payload))
         found, tensors = requests.answer(request)
         return encode(Frame(request.kind, request.sequence, found, tensors))
-    except Exception as error:  # noqa: BLE001 - an uploaded model; the parent gets the error
+    except Exception as error:  # an uploaded model; the parent gets the error
+        if header.kind is Kind.FIT and not isinstance(error, ServiceError):
+            raise  # nobody's file: a fault of this program
         return _failure(header, _told(error, header.kind))
 
 

@@ -114,7 +114,7 @@ def _make(ctx: CallContext, served: ServedCalibration) -> None:
     first = samples.inputs(1)
     rows = samples.inputs(parity_rows(sum(array.nbytes for array in first.values())))
     spec = export_spec(served, onnx_model, row)
-    exported = runners.export(onnx_model.files, onnx_model.resolved, spec.as_dict(), rows)
+    exported = runners.export(onnx_model.files, onnx_model.resolved, spec, rows)
     ours = runners.predict(onnx_model.files, onnx_model.resolved, rows)
     parity = compare_answers(answers_of(served, ours, ours.uncertainty), exported.outputs)
     require_parity(parity)

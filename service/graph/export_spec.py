@@ -1,8 +1,7 @@
 """The content of a calibrated file, as plain data for the process that writes it."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from howsure.statistics.bins.lookup import LookupTable
 from howsure.statistics.input_ranges import ColumnRanges, InputRange
@@ -70,47 +69,3 @@ class ExportSpec:
     def head_top_k(self) -> tuple[int, ...]:
         """All k of the head, ascending."""
         return tuple(sorted({*self.top_k, *(event.k for event in self.events)}))
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON, which preserves every bit of the numbers."""
-        events = [
-            [
-                event.k,
-                event.column,
-                event.table.to_dict(),
-                None if event.learned is None else event.learned.to_dict(),
-            ]
-            for event in self.events
-        ]
-        ranges = [[name, asdict(found)] for name, found in self.input_ranges]
-        columns = [[name, asdict(found)] for name, found in self.column_ranges]
-        return {
-            **vars(self),
-            "events": events,
-            "input_ranges": ranges,
-            "column_ranges": columns,
-        }
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "ExportSpec":
-        """Rebuild the spec from ``as_dict``, also after JSON."""
-        changed = {
-            "events": tuple(
-                ExportEvent(
-                    k,
-                    column,
-                    LookupTable.from_dict(table),
-                    None if learned is None else LearnedModel.from_dict(learned),
-                )
-                for k, column, table, learned in values["events"]
-            ),
-            "accept_thresholds": tuple((risk, at) for risk, at in values["accept_thresholds"]),
-            "top_k": tuple(values["top_k"]),
-            "input_ranges": tuple(
-                (name, InputRange(**found)) for name, found in values["input_ranges"]
-            ),
-            "column_ranges": tuple(
-                (name, ColumnRanges(**found)) for name, found in values["column_ranges"]
-            ),
-        }
-        return cls(**{**values, **changed})

@@ -42,6 +42,7 @@ def open_recording_context(
         trial_timeout_s=settings.trial_timeout_seconds,
         run_timeout_s=settings.run_timeout_seconds,
         read_timeout_s=settings.read_timeout_seconds,
+        fit_timeout_s=settings.fit_timeout_seconds,
         max_classes=settings.max_classes,
         max_nodes=settings.max_model_nodes,
         sandbox=SandboxRules(

@@ -1,4 +1,4 @@
-"""Models of the Open Inference Protocol: index, metadata and configuration."""
+"""Models of the Open Inference Protocol: index and metadata."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,8 +12,6 @@ from service.jobs.acceptance import CallContext
 from service.predictions.load_calibration import RowInput, load_served, row_inputs
 from service.predictions.lookup import answers_of
 from service.predictions.oip_schemas import (
-    OipConfig,
-    OipConfigTensor,
     OipIndexEntry,
     OipModel,
     OipTensor,
@@ -86,31 +84,7 @@ def model_metadata(ctx: CallContext, reference: str) -> OipModel:
     NotFound, Conflict
         If there is no such calibration, or it has not succeeded.
     """
-    return _model(ctx, load_served(ctx.workspace, ctx.tenant_id, reference))
-
-
-def model_config(ctx: CallContext, reference: str) -> OipConfig:
-    """Return the same as a Triton server's configuration, whose shapes leave out the batch.
-
-    Raises
-    ------
-    NotFound, Conflict
-        As `model_metadata`.
-    """
     served = load_served(ctx.workspace, ctx.tenant_id, reference)
-    model = _model(ctx, served)
-    return OipConfig(
-        name=model.name,
-        platform=model.platform,
-        backend=model.platform.removesuffix("_onnx"),
-        version_policy={"specific": {"versions": [served.ref.version]}},
-        max_batch_size=ctx.workspace.limits.bodies.max_rows,
-        input=[_without_batch(tensor) for tensor in model.inputs],
-        output=[_without_batch(tensor) for tensor in model.outputs],
-    )
-
-
-def _model(ctx: CallContext, served: ServedCalibration) -> OipModel:
     row = get_calibration(ctx.workspace, ctx.tenant_id, str(served.ref.id))
     refs = ready_models(ctx, served.ref.name)
     # The one column of pairs is their input itself.
@@ -142,9 +116,3 @@ def _outputs(served: ServedCalibration) -> list[OipTensor]:
 
 def _tensor(name: str, dtype: np.dtype[Any], sizes: Sequence[int]) -> OipTensor:
     return OipTensor(name=name, datatype=datatype_of(dtype), shape=[-1, *sizes])
-
-
-def _without_batch(tensor: OipTensor) -> OipConfigTensor:
-    return OipConfigTensor(
-        name=tensor.name, data_type=f"TYPE_{tensor.datatype}", dims=tensor.shape[1:]
-    )

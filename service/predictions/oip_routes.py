@@ -16,7 +16,6 @@ from service.http.dependencies import CallDep, CallerDep, ServicesDep, Workspace
 from service.http.health import readiness
 from service.http.problems import PREFIX, protocol_failures
 from service.predictions.oip_models import (
-    model_config,
     model_metadata,
     ready_model,
     reference_of,
@@ -24,7 +23,6 @@ from service.predictions.oip_models import (
 )
 from service.predictions.oip_schemas import (
     OipAnswer,
-    OipConfig,
     OipIndexEntry,
     OipIndexRequest,
     OipLiveness,
@@ -91,7 +89,7 @@ def on_models(
 JSON = "application/json"
 BINARY = "application/octet-stream"
 MAX_INDEX_BYTES = 2**16
-EXTENSIONS = ["binary_tensor_data", "model_configuration", "model_repository"]
+EXTENSIONS = ["binary_tensor_data", "model_repository"]
 
 _BYTES = {"type": "string", "format": "binary"}
 _BODY = {
@@ -140,12 +138,6 @@ def get_model_ready(ctx: CallDep, reference: ModelRef) -> OipReadiness:
     """Answer for a calibration that succeeded."""
     ready_model(ctx, reference)
     return OipReadiness(ready=True)
-
-
-@on_models("/config", summary="OIP: a model's configuration")
-def get_config(ctx: CallDep, reference: ModelRef) -> OipConfig:
-    """Return the metadata in the format of Triton's model configuration."""
-    return model_config(ctx, reference)
 
 
 @on_models(

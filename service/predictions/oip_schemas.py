@@ -59,28 +59,6 @@ class OipModel(BaseModel):
     outputs: list[OipTensor] = Field(description="Outputs of the model.")
 
 
-class OipConfigTensor(BaseModel):
-    """A tensor in a configuration."""
-
-    name: str = Field(examples=["topk_class"], description="Its name.")
-    data_type: str = Field(examples=["TYPE_INT64"], description="`TYPE_` and the datatype.")
-    dims: list[int] = Field(examples=[[5]], description="Sizes of one row.")
-
-
-class OipConfig(BaseModel):
-    """A model in the format of Triton's model configuration."""
-
-    name: str = Field(description="The calibration's name.")
-    platform: str = Field(description="As in the metadata.")
-    backend: str = Field(examples=["onnxruntime"], description="Runtime of the model.")
-    version_policy: dict[str, Any] = Field(description="The version described.")
-    max_batch_size: int = Field(
-        examples=[10000], description="Maximum number of rows in a request."
-    )
-    input: list[OipConfigTensor] = Field(description="Inputs of the model.")
-    output: list[OipConfigTensor] = Field(description="Outputs of the model.")
-
-
 class OipIndexEntry(BaseModel):
     """A version of a model."""
 

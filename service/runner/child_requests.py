@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 from howsure.statistics.arrays import Labels
 from howsure.statistics.records.records import Records
 from service.errors import InvalidDataset, InvalidInput, TooLarge
+from service.graph.export_spec import ExportSpec
 from service.runner.messages.convert import FieldError, convert, to_fields
 from service.runner.messages.failures import raise_failure
 from service.runner.messages.frames import (
@@ -26,13 +27,14 @@ from service.runner.messages.onnx_models import (
     read_resolved,
     read_table_columns,
 )
+from service.runner.messages.packed import packed
 from service.runner.messages.passes import ENSEMBLE, GRADIENT, LAST_LAYER, PLAIN, PassPlan
 from service.runner.messages.preprocessing import Preprocessing
 from service.runner.messages.requests import (
     MAX_ADDED_BYTES,
     MAX_EXPORTED_ROW_BYTES,
+    SPEC,
     ExportedOnnxModel,
-    ExportRequest,
     LoadRequest,
     LoadScoresRequest,
     RowsRequest,
@@ -197,7 +199,7 @@ class ChildRequests:
         self,
         files: OnnxModelFiles,
         resolved: Mapping[str, Any],
-        spec: Mapping[str, Any],
+        spec: ExportSpec,
         rows: Mapping[str, Array],
         *,
         device: str,
@@ -209,11 +211,11 @@ class ChildRequests:
         answers = n_rows * MAX_EXPORTED_ROW_BYTES
         return ChildRequest(
             Kind.EXPORT,
-            ExportRequest(replace(message, location=location), spec),
+            replace(message, location=location),
             lambda answer: read_exported(answer.tensors, n_rows),
             timeout=self.load_timeout * len(message.paths)
             + self.run_timeout * -(-n_rows // CHUNK_ROWS),
-            tensors=rows,
+            tensors={**rows, SPEC: packed(spec)},
             location=location,
             max_answer_bytes=files.path.stat().st_size + MAX_ADDED_BYTES + answers,
         )

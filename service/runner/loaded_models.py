@@ -2,9 +2,10 @@
 
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import takewhile
 from typing import TypeAlias, TypeVar
 
 from service.errors import OnnxModelCrashed, Overloaded
@@ -14,8 +15,8 @@ from service.runner.process import RunnerProcess
 from service.runner.spawner import CLOSED, Spawner
 
 CHECK_SECONDS = 0.5
-ALL_BUSY = "Every process that runs ONNX models is busy with another one."
 MODEL_BUSY = "The ONNX model is busy with other requests."
+ALL_BUSY = "Every process that runs ONNX models is busy with another one."
 
 T = TypeVar("T")
 # Receives the operation of each answer, its number of rows, and the seconds it took.
@@ -56,24 +57,32 @@ class Deadline:
             raise Overloaded(reason)
 
 
-class Slot:
-    """A child process with one model. ``process`` is None until the model is loaded."""
+class Child:
+    """A place for one model. ``process`` is None until a model is loaded."""
 
     def __init__(self, key: Hashable) -> None:
         self.key = key
         self.process: RunnerProcess | None = None
-        self.users = 0
-        self.is_busy = False
 
     def drop(self) -> None:
-        """Kill the child process, if there is one."""
+        """Kill the process, if there is one."""
         process, self.process = self.process, None
         if process is not None:
             process.close()
 
 
+@dataclass(frozen=True, eq=False)
+class Turn:
+    """A caller who waits for the child of a model."""
+
+    key: Hashable
+
+
 class LoadedModels:
-    """A fixed number of slots by key, least recently used first; safe to use from many threads."""
+    """A fixed number of children, each for one caller at a time, in the order in which they ask.
+
+    A child that nobody uses keeps its model until its place is needed.
+    """
 
     def __init__(
         self, spawner: Spawner, *, size: int, answered: Answered = lambda *_: None
@@ -82,62 +91,68 @@ class LoadedModels:
         self._size = size
         self._answered = answered
         self._changed = threading.Condition()
-        self._slots: OrderedDict[Hashable, Slot] = OrderedDict()
+        self._waiting: list[Turn] = []
+        self._used: set[Child] = set()
+        # The least recently used first.
+        self._unused: list[Child] = []
         self._closed = False
 
     def close(self) -> None:
         """Kill all children; callers that wait get `Overloaded`."""
         with self._changed:
             self._closed = True
-            slots = list(self._slots.values())
+            children = [*self._used, *self._unused]
             self._changed.notify_all()
-        # Kill all first: the threads that wait for an answer then release their slots.
-        for process in [slot.process for slot in slots]:
+        # Kill all first: the threads that wait for an answer then release their children.
+        for process in [child.process for child in children]:
             if process is not None:
                 process.kill()
-        for slot in slots:
-            slot.drop()
+        for child in children:
+            child.drop()
 
     def count_loaded(self) -> int:
         """Return the number of loaded models."""
         with self._changed:
-            return sum(slot.process is not None for slot in self._slots.values())
+            return sum(child.process is not None for child in (*self._used, *self._unused))
 
     @contextmanager
-    def hold(self, key: Hashable, deadline: Deadline) -> Iterator[Slot]:
-        """Keep the slot of ``key`` from being evicted while the block runs.
+    def child(self, key: Hashable, deadline: Deadline) -> Iterator[Child]:
+        """Reserve a child for the block: one that holds the model of ``key`` if one is free.
 
         Raises
         ------
         Overloaded
-            If all slots are in use until the deadline, or the pool is closed.
+            If none is free until the deadline, or the pool is closed.
         """
-        slot, evicted = self._wait(lambda: self._try_enter(key), deadline, ALL_BUSY)
+        child = self._wait_for_child(key, deadline)
         try:
-            if evicted is not None:
-                evicted.drop()
-            yield slot
+            if child.key != key:
+                child.drop()
+                child.key = key
+            yield child
         finally:
-            self._leave(slot)
+            with self._changed:
+                self._used.discard(child)
+                if child.process is not None:
+                    self._unused.append(child)
+                self._changed.notify_all()
 
     def ask(
         self,
-        slot: Slot,
+        child: Child,
         load: Callable[[], ChildRequest[LoadedOnnxModel]],
         request: ChildRequest[T],
-        deadline: Deadline,
     ) -> T:
-        """Ask the slot's child, which loads the model first if it is not loaded.
+        """Ask a reserved child, which loads the model first if it is not loaded.
 
         Raises
         ------
         ServiceError
-            If the caller has to wait until the deadline, or the child fails.
+            If the child fails.
         """
-        with self._alone(slot, deadline):
-            if slot.process is None or not slot.process.is_alive():
-                self._load(slot, load())
-            return self._ask(slot, request)
+        if child.process is None or not child.process.is_alive():
+            self._load(child, load())
+        return self._ask(child, request)
 
     def load_new(
         self,
@@ -152,10 +167,9 @@ class LoadedModels:
         ServiceError
             If the caller has to wait until the deadline, or the child fails.
         """
-        with self.hold(object(), deadline) as slot:
-            loaded = self._load(slot, request)
-            if not self._rename(slot, key_of(loaded)):
-                slot.drop()  # another slot has this model
+        with self.child(object(), deadline) as child:
+            loaded = self._load(child, request)
+            child.key = key_of(loaded)
             return loaded
 
     def ask_once(self, request: ChildRequest[T], deadline: Deadline) -> T:
@@ -166,91 +180,63 @@ class LoadedModels:
         ServiceError
             If the caller has to wait until the deadline, or the child fails.
         """
-        with self.hold(object(), deadline) as slot:
-            return self._load(slot, request, keep=False)
+        with self.child(object(), deadline) as child:
+            try:
+                return self._load(child, request)
+            finally:
+                child.drop()
 
-    def _wait(self, attempt: Callable[[], T | None], deadline: Deadline, reason: str) -> T:
-        """Return the result of an attempt, which is repeated after each change."""
-        while True:
-            with self._changed:
-                found = attempt()
-                if found is None:
-                    self._changed.wait(deadline.interval())
-                    found = attempt()
-            if found is not None:
-                return found
-            deadline.check(reason)
-
-    def _try_enter(self, key: Hashable) -> tuple[Slot, Slot | None] | None:
-        """Return the slot of ``key`` and the evicted one; None while all are in use."""
-        if self._closed:
-            raise Overloaded(CLOSED)
-        evicted = None
-        if key not in self._slots and len(self._slots) >= self._size:
-            evicted = next((slot for slot in self._slots.values() if not slot.users), None)
-            if evicted is None:
-                return None
-            del self._slots[evicted.key]
-        slot = self._slots.setdefault(key, Slot(key))
-        self._slots.move_to_end(key)
-        slot.users += 1
-        return slot, evicted
-
-    def _leave(self, slot: Slot) -> None:
+    def _wait_for_child(self, key: Hashable, deadline: Deadline) -> Child:
+        turn = Turn(key)
         with self._changed:
-            slot.users -= 1
-            if not slot.users and slot.process is None and self._slots.get(slot.key) is slot:
-                del self._slots[slot.key]
-            # Wake all: several callers may want the model that the next one loads.
-            self._changed.notify_all()
-
-    @contextmanager
-    def _alone(self, slot: Slot, deadline: Deadline) -> Iterator[None]:
-        """Wait until no other thread talks to the slot's child, and keep others waiting."""
-
-        def occupy() -> Slot | None:
-            if slot.is_busy:
-                return None
-            slot.is_busy = True
-            return slot
-
-        self._wait(occupy, deadline, MODEL_BUSY)
+            self._waiting.append(turn)
         try:
-            yield
+            while True:
+                with self._changed:
+                    if self._closed:
+                        raise Overloaded(CLOSED)
+                    used = {child.key for child in self._used}
+                    child = self._free_child(turn, used)
+                    if child is not None:
+                        self._used.add(child)
+                        return child
+                    self._changed.wait(deadline.interval())
+                deadline.check(MODEL_BUSY if key in used else ALL_BUSY)
         finally:
             with self._changed:
-                slot.is_busy = False
+                self._waiting.remove(turn)
                 self._changed.notify_all()
 
-    def _rename(self, slot: Slot, key: Hashable) -> bool:
-        """Give a held slot another key unless that key is taken; return whether it was free."""
-        with self._changed:
-            if key in self._slots or self._slots.get(slot.key) is not slot:
-                return False
-            del self._slots[slot.key]
-            slot.key = key
-            self._slots[key] = slot
-            self._changed.notify_all()
-            return True
+    def _free_child(self, turn: Turn, used: set[Hashable]) -> Child | None:
+        """Return an unused child with the model, a new one, or the least recently used one.
 
-    def _load(self, slot: Slot, request: ChildRequest[T], *, keep: bool = True) -> T:
-        """Send the first request to a new child, which is closed after a failure."""
-        slot.drop()
-        slot.process = self._spawner.take()
+        None while the model's child is used, or an earlier caller waits for it or for any place.
+        """
+        for earlier in takewhile(lambda other: other is not turn, self._waiting):
+            if earlier.key == turn.key or earlier.key not in used:
+                return None
+        if turn.key in used:
+            return None
+        place = next((i for i, child in enumerate(self._unused) if child.key == turn.key), None)
+        if place is None and len(self._used) + len(self._unused) < self._size:
+            return Child(turn.key)
+        return self._unused.pop(place or 0) if self._unused else None
+
+    def _load(self, child: Child, request: ChildRequest[T]) -> T:
+        """Send the first request to a new process, which is closed after a failure."""
+        child.drop()
+        child.process = self._spawner.take()
         try:
-            return self._ask(slot, request)
+            return self._ask(child, request)
         except BaseException:
-            keep = False
+            child.drop()
             raise
-        finally:
-            if not keep:
-                slot.drop()
 
-    def _ask(self, slot: Slot, request: ChildRequest[T]) -> T:
-        process = slot.process
+    def _ask(self, child: Child, request: ChildRequest[T]) -> T:
+        process = child.process
         if process is None or self._closed:
             # Either this thread sees that the pool is closed, or `close` sees the process.
-            slot.drop()
+            child.drop()
             raise Overloaded(CLOSED)
         started = time.perf_counter()
         try:
@@ -261,6 +247,6 @@ class LoadedModels:
             raise
         finally:
             if not process.is_alive():
-                slot.drop()
+                child.drop()
         self._answered(request.operation, request.n_rows, time.perf_counter() - started)
         return result

@@ -7,8 +7,10 @@ from dataclasses import replace
 from typing import Any, Self, TypeVar
 
 from howsure.statistics.records.records import Records, concatenate
+from service.graph.export_spec import ExportSpec
 from service.runner.child_requests import ChildRequest, ChildRequests
 from service.runner.devices import Device, DeviceFinder, Placement, usable_cpus
+from service.runner.fitter import Fitter
 from service.runner.loaded_models import Answered, Deadline, LoadedModels
 from service.runner.messages.frames import Array
 from service.runner.messages.input_rows import RECORDED_ROWS, chunks
@@ -54,6 +56,8 @@ class RunnerPool:
         Time to wait for a child that other requests use.
     read_timeout_s
         Time to open the sets of an upload, and to read each shard of them.
+    fit_timeout_s
+        Time for one fit.
     max_classes
         Maximum number of classes of a model.
     max_nodes
@@ -79,6 +83,7 @@ class RunnerPool:
         read_timeout_s: float = 300.0,
         max_classes: int = 100_000,
         max_nodes: int = 50_000,
+        fit_timeout_s: float = 3600.0,
         sandbox: SandboxRules = DEFAULT_RULES,
         answered: Answered = lambda *_: None,
         start_child: StartChild = RunnerProcess.start,
@@ -97,6 +102,7 @@ class RunnerPool:
         self._queue_timeout_s = queue_timeout_s
         self._loaded = LoadedModels(self._spawner, size=max_processes, answered=answered)
         self._finder = DeviceFinder(device, self._spawner)
+        self.fitter = Fitter(self._spawner, sandbox, fit_timeout_s)
         self._reader = SetReader(
             self._spawner, sandbox=sandbox, timeout=read_timeout_s, threads=usable_cpus()
         )
@@ -294,17 +300,12 @@ class RunnerPool:
         self,
         files: OnnxModelFiles,
         resolved: Mapping[str, Any],
-        spec: Mapping[str, Any],
+        spec: ExportSpec,
         rows: Mapping[str, Array],
         *,
         location: str = "calibration",
     ) -> ExportedOnnxModel:
         """Write a calibrated model as one file, and run that file on these rows.
-
-        Parameters
-        ----------
-        spec
-            `service.graph.export_spec.ExportSpec.as_dict`.
 
         Raises
         ------
@@ -329,7 +330,7 @@ class RunnerPool:
         device: Device | None = None,
         while_waiting: Callable[[], None] | None = None,
     ) -> list[T]:
-        """Send requests one after the other; between two of them other callers get their turn."""
+        """Send requests one after the other to one child."""
         key: Hashable = files.key(resolved)
         if device is not None and device != self.device():
             key = (key, device.name)
@@ -338,11 +339,11 @@ class RunnerPool:
             return self._requests.load(files, resolved, device=(device or self.device()).name)
 
         results: list[T] = []
-        with self._loaded.hold(key, self._deadline(while_waiting)) as slot:
+        with self._loaded.child(key, self._deadline(while_waiting)) as child:
             for request in requests:
                 if while_waiting is not None:
                     while_waiting()
-                results.append(self._loaded.ask(slot, load, request, self._deadline(while_waiting)))
+                results.append(self._loaded.ask(child, load, request))
         return results
 
     def _deadline(self, while_waiting: Callable[[], None] | None = None) -> Deadline:

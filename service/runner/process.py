@@ -9,8 +9,9 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from service.errors import DeadlineExceeded, OnnxModelCrashed
@@ -186,8 +187,11 @@ class RunnerProcess:
         *,
         timeout: float,
         max_tensor_bytes: int = MAX_TENSOR_BYTES,
+        on_progress: Callable[[Mapping[str, Any]], None] | None = None,
     ) -> Frame:
         """Send a request and wait for the answer, which may be a failure that the child reports.
+
+        ``on_progress`` is called with the fields of each report of progress, and may raise.
 
         The child stops its run after ``timeout`` seconds; if it does not, it is killed
         `GRACE_SECONDS` later.
@@ -209,25 +213,31 @@ class RunnerProcess:
             )
             buffers = encode(request)
             try:
-                return self._exchange(request, buffers, timeout, max_tensor_bytes)
+                return self._exchange(request, buffers, timeout, max_tensor_bytes, on_progress)
             except BaseException:
                 # After any exception, an interrupt too, the stream may be in the middle of a frame.
                 self.kill()
                 raise
 
     def _exchange(
-        self, request: Frame, buffers: Sequence[Buffer], timeout: float, max_tensor_bytes: int
+        self,
+        request: Frame,
+        buffers: Sequence[Buffer],
+        timeout: float,
+        max_tensor_bytes: int,
+        on_progress: Callable[[Mapping[str, Any]], None] | None,
     ) -> Frame:
         deadline = time.monotonic() + timeout + GRACE_SECONDS
+        receive = partial(
+            self._channel.receive,
+            deadline=deadline,
+            max_fields_bytes=MAX_FIELDS_BYTES if request.kind is Kind.LOAD else SMALL_FIELDS_BYTES,
+            max_tensor_bytes=max_tensor_bytes,
+        )
         try:
             self._channel.send(buffers, deadline=deadline)
-            answer = self._channel.receive(
-                deadline=deadline,
-                max_fields_bytes=MAX_FIELDS_BYTES
-                if request.kind is Kind.LOAD
-                else SMALL_FIELDS_BYTES,
-                max_tensor_bytes=max_tensor_bytes,
-            )
+            while (answer := receive()).status is Status.PROGRESS and on_progress is not None:
+                on_progress(answer.fields)
         except TimeoutError as error:
             raise DeadlineExceeded(
                 f"The ONNX model did not answer within {timeout:g} s and was stopped."
@@ -242,6 +252,8 @@ class RunnerProcess:
             raise self.kill_for_protocol_error(str(error)) from error
         if (answer.kind, answer.sequence) != (request.kind, request.sequence):
             raise self.kill_for_protocol_error("its answer belongs to another request")
+        if answer.status is Status.PROGRESS:
+            raise self.kill_for_protocol_error("it reported progress")
         if answer.status is Status.FAILED and answer.tensors:
             raise self.kill_for_protocol_error("it sent arrays with a failure")
         return answer

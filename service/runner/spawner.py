@@ -105,8 +105,9 @@ class Spawner:
             If no child can be started now, or the spawner is closed.
         """
         with self._lock:
+            if self._spare is None or self._closed:
+                self._refuse()
             spare, self._spare = self._spare, None
-            self._refuse()
         if spare is not None:
             if self._is_ready(spare):
                 self.prepare()

@@ -28,6 +28,7 @@ from howsure.statistics.bins.table import BinTable
 from howsure.statistics.comparison import PairedDifference
 from howsure.statistics.fit.result import BaselineFit, MeasureFit
 from howsure.statistics.learned.model import LearnedModel
+from howsure.statistics.plain import to_plain
 from models import Base, Calibration, Score, ScorePhase, SubjectKind
 from service.errors import ArtifactDamaged
 from service.storage.calibrations import MODEL_ROLES, CalibrationRepository
@@ -56,8 +57,8 @@ def bin_table_row(
         prior_strength=table.prior.strength,
         prior_degenerate=table.prior.degenerate,
         n_samples=table.n_samples,
-        smooth=None if table.curve is None else table.curve.to_dict(),
-        learned=None if learned is None else learned.to_dict(),
+        smooth=to_plain(table.curve),
+        learned=to_plain(learned),
         bins=_bin_rows(table),
     )
 
@@ -79,7 +80,7 @@ def core_table(row: models.BinTable) -> BinTable:
         mean_uncertainty=column("mean_uncertainty"),
         requested_bins=row.requested_bins,
         lookup=row.lookup,
-        curve=None if row.smooth is None else Curve.from_dict(row.smooth),
+        curve=None if row.smooth is None else Curve(**row.smooth),
         monotone=row.monotone,
         interval=IntervalOptions(
             row.interval_method, row.interval_level, simultaneous=row.interval_simultaneous
@@ -89,7 +90,7 @@ def core_table(row: models.BinTable) -> BinTable:
 
 def learned_model(row: models.BinTable) -> LearnedModel | None:
     """Return the formula of a table's measure; None if it is not learned."""
-    return None if row.learned is None else LearnedModel.from_dict(row.learned)
+    return None if row.learned is None else LearnedModel(**row.learned)
 
 
 def learned_models(rows: Iterable[models.BinTable]) -> list[LearnedModel]:

@@ -66,7 +66,7 @@ READS = {
     f"{CALIBRATION}/operating-points/preview": "?max_risk=0.02&volume=10000",
     "/report": "?calibration=plain",
     **dict.fromkeys(["/usage", "/v2", "/v2/health/live", "/v2/health/ready"], ""),
-    **{f"/v2/models/{{model_name}}{part}": "" for part in ("", "/ready", "/config")},
+    **{f"/v2/models/{{model_name}}{part}": "" for part in ("", "/ready")},
     **dict.fromkeys(["/models", "/readyz", "/healthz"], ""),
 }
 PLACE = re.compile(r"\{(calibration_id|model_name)\}")

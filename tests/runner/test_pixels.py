@@ -121,7 +121,7 @@ def test_an_exported_file_is_compared_on_pixels(pool):
     columns = dict.fromkeys(("probability", "lower", "upper", "mean_uncertainty"), half)
     options = {"n_top": 5, "n_classes": 10, "ood_threshold": None, "accept_thresholds": ()}
     event = ExportEvent(1, "entropy", LookupTable(edges=edges, **columns))
-    spec = ExportSpec(events=(event,), metadata={}, **options).as_dict()
+    spec = ExportSpec(events=(event,), metadata={}, **options)
     exported = pool.export(files, of_pixels, spec, {"pixels": PIXELS[:n]})
     expected = pool.export(files, of_values, spec, {"inputs": X[:n]})
     assert exported.content == expected.content

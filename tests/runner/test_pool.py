@@ -99,7 +99,7 @@ def test_models_are_told_apart_by_digests_and_not_by_paths():
 def test_waiting_for_a_busy_child_has_an_end(own_pool, tmp_path):
     model = load(own_pool, save(tmp_path, linear()))
     other = save(tmp_path, linear(), name="other.onnx")
-    (process,) = [slot.process for slot in own_pool._loaded._slots.values()]
+    (process,) = [child.process for child in own_pool._loaded._unused]
     os.kill(process.pid, signal.SIGSTOP)
     busy = threading.Thread(target=own_pool.predict, args=(*model, {"x": X}))
     busy.start()

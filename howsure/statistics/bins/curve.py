@@ -1,9 +1,8 @@
 """A smooth curve, stored as knots: from an uncertainty to a probability and its interval."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -76,12 +75,3 @@ class Curve:
         # At the end of a line a number next to 0 or 1 is rounded beyond it.
         probability, lower, upper = np.clip(on_line, 0.0, 1.0)
         return probability, np.minimum(lower, probability), np.maximum(upper, probability)
-
-    def to_dict(self) -> dict[str, list[float]]:
-        """Return plain values, ready for JSON, which keeps every bit of the numbers."""
-        return {name: getattr(self, name).tolist() for name in COLUMNS}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "Curve":
-        """Rebuild what `to_dict` gave."""
-        return cls(**{name: np.array(values[name], np.float64) for name in COLUMNS})

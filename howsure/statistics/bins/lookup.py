@@ -1,7 +1,7 @@
 """Lookups: from an uncertainty to a bin, a probability and its interval."""
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -116,24 +116,6 @@ class LookupTable:
         probability = np.interp(values, self.mean_uncertainty, self.probability)
         return BinLookup(
             bins, probability, np.minimum(lower, probability), np.maximum(upper, probability)
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON, which keeps every bit of the numbers."""
-        arrays = {name: getattr(self, name).tolist() for name in RATES}
-        curve = None if self.curve is None else self.curve.to_dict()
-        edges = self.edges[1:-1].tolist()
-        return {"inner_edges": edges, **arrays, "lookup": self.lookup, "curve": curve}
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> "LookupTable":
-        """Rebuild what `to_dict` gave, also after a trip through JSON."""
-        edges = [-np.inf, *values["inner_edges"], np.inf]
-        curve = values.get("curve")
-        return LookupTable(
-            edges=np.array(edges),
-            curve=None if curve is None else Curve.from_dict(curve),
-            **{name: values[name] for name in (*RATES, "lookup")},
         )
 
 

@@ -1,8 +1,7 @@
 """The learned measure: a formula from the head's outputs to the log-odds of a hit."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,13 +143,3 @@ class LearnedModel:
             return 0.0 - (total + saturated if is_saturated else total)
 
         return measure
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON, which keeps every bit of the numbers."""
-        found = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {n: v.tolist() if isinstance(v, np.ndarray) else v for n, v in found.items()}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "LearnedModel":
-        """Rebuild what `to_dict` gave."""
-        return cls(**values)

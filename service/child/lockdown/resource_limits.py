@@ -2,12 +2,9 @@
 
 import os
 import resource
-from contextlib import suppress
 from pathlib import Path
 
 MOST_OPEN_FILES = 64
-# Beyond the threads that its user has when the child locks itself in.
-MORE_THREADS = 1024
 PAGE = resource.getpagesize()
 CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
@@ -25,8 +22,6 @@ def limit_resources(*, memory_bytes: int, file_bytes: int, uses_cuda: bool) -> N
         Largest file; a child can create files in memory only.
     """
     _limit(resource.RLIMIT_CORE, 0)  # a core dump would hold rows of tenants
-    # The kernel counts all threads of a user, and does not enforce the limit for root.
-    _limit(resource.RLIMIT_NPROC, threads_of_user() + MORE_THREADS)
     if uses_cuda:
         return
     _limit(resource.RLIMIT_NOFILE, MOST_OPEN_FILES)
@@ -38,17 +33,6 @@ def address_space() -> int:
     """Return the bytes of address space that this process uses."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     return pages * PAGE
-
-
-def threads_of_user() -> int:
-    """Return the number of threads of this user's processes that can be seen."""
-    n_threads, user = 0, os.getuid()
-    for process in Path("/proc").iterdir():
-        if process.name.isdecimal():
-            with suppress(OSError):  # it has ended
-                found = (process / "task").stat()
-                n_threads += (found.st_nlink - 2) * (found.st_uid == user)
-    return n_threads
 
 
 def machine_memory() -> int:

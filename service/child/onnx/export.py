@@ -1,7 +1,6 @@
 """Writes a calibrated model as one file, and runs that file on a few rows."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from onnx import ModelProto
@@ -27,7 +26,7 @@ from service.runner.messages.requests import CONTENT, OUTPUT, LoadRequest
 def export_file(
     files: Bytes,
     request: LoadRequest,
-    spec: Mapping[str, Any],
+    spec: ExportSpec,
     rows: Mapping[str, Array],
     watchdog: Watchdog,
 ) -> dict[str, Array]:
@@ -50,7 +49,7 @@ def export_file(
         build_export_graph(
             load_onnx_model(files.onnx_models[0], max_nodes=request.max_nodes),
             choice,
-            ExportSpec.from_dict(spec),
+            spec,
             {output_column(name): name for name in request.scalar_outputs},
             last_layer_masks=None if last_layer is None else last_layer_masks(last_layer),
         )

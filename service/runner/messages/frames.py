@@ -61,13 +61,15 @@ class Kind(IntEnum):
     READ = 8
     ROWS = 9
     LOAD_SCORES = 10
+    FIT = 11
 
 
 class Status(IntEnum):
-    """Whether an answer is a result or a failure."""
+    """Whether an answer is a result, a failure, or tells how far the work is."""
 
     OK = 0
     FAILED = 1
+    PROGRESS = 2
 
 
 _KINDS = {kind.value: kind for kind in Kind}
@@ -128,7 +130,8 @@ def encode(frame: Frame) -> list[Buffer]:
             raise FrameError(f"an array of {given.dtype} with {given.ndim} axes cannot be sent")
         table.append([name, code, given.shape])
         tensor_bytes += given.nbytes + _padding(given.nbytes)
-        if tensor_bytes > MAX_TENSOR_BYTES:
+        # All records of a fit go together, from the parent, which the child trusts.
+        if tensor_bytes > MAX_TENSOR_BYTES and frame.kind is not Kind.FIT:
             raise FrameError(f"the arrays exceed the {MAX_TENSOR_BYTES} bytes of a frame")
         if given.nbytes:
             array = np.ascontiguousarray(given, dtype=DTYPES[code])

@@ -5,7 +5,6 @@ One message is one dataclass: the parent sends its fields, the child converts th
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -20,6 +19,8 @@ from service.runner.messages.scores_model import ScoresModelSpec
 
 CONTENT = "content"
 OUTPUT = "output:"
+# The content of the file in an EXPORT request, which is a load request otherwise.
+SPEC = "howsure_spec"
 MAX_ADDED_BYTES = 2**28  # a head, its tables, and the masks of a last layer
 MAX_EXPORTED_ROW_BYTES = 2**14
 
@@ -90,17 +91,6 @@ class LoadScoresRequest:
 
     spec: ScoresModelSpec
     sandbox: SandboxRules
-
-
-@dataclass(frozen=True)
-class ExportRequest:
-    """EXPORT: write a calibrated model as one file, and run that file on the rows.
-
-    ``spec`` is `service.graph.export_spec.ExportSpec.as_dict`.
-    """
-
-    load: LoadRequest
-    spec: Mapping[str, Any]
 
 
 @dataclass(frozen=True)

@@ -162,9 +162,9 @@ def test_samples_that_count_double_are_those_that_occur_twice():
 def test_a_broken_rule_is_named(changed, message):
     values = {"uncertainty": [0.5, 1.0], "probability": [0.5, 0.2], "lower": [0.4, 0.1]}
     values["upper"] = [0.9, 0.9]
-    Curve.from_dict(values)
+    Curve(**values)
     with pytest.raises(ValueError, match=message):
-        Curve.from_dict({**values, **changed})
+        Curve(**{**values, **changed})
 
 
 LEVELS = np.array([0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0])

@@ -27,6 +27,7 @@ LONGEST_MESSAGE = 4096
 RUNNER = "service.child.__main__"
 IMPORTED_BY_CHILDREN = (
     "service.child.serve",
+    "service.child.fitting",
     "service.child.reading.read_sets",
     "service.child.requests.picture_rows",
 )

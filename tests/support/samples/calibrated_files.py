@@ -1,6 +1,5 @@
 """Calibrated files, and what the serving graph and the bin tables say to the same rows."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +18,7 @@ from service.graph.export_spec import ExportEvent, ExportSpec
 from service.graph.load import load_onnx_model
 from service.graph.serving import TOP_CLASSES, TOP_SCORES, build_serving_graph
 from service.predictions.lookup import class_probabilities
+from service.runner.messages.packed import packed, unpacked
 
 Rows = Mapping[str, np.ndarray]
 Arrays = dict[str, np.ndarray]
@@ -184,7 +184,7 @@ def write(
         n_classes=choice.n_classes,
         **{**thresholds, **options},
     )
-    spec = ExportSpec.from_dict(json.loads(json.dumps(spec.as_dict())))  # as it reaches the child
+    spec = unpacked(packed(spec), ExportSpec)  # as it reaches the child
     graph = build_export_graph(
         load_onnx_model(model.data), choice, spec, model.scalars, last_layer_masks=model.masks
     )

@@ -1,0 +1,58 @@
+"""The request of a fit and its answer, as arrays."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from howsure.statistics.fit.options import FitOptions
+from howsure.statistics.fit.result import Fit
+from howsure.statistics.records.records import Records
+from service.runner.messages.dataset import with_prefix
+from service.runner.messages.frames import Array
+from service.runner.messages.packed import packed, unpacked
+from service.runner.messages.sandbox_rules import SandboxRules
+
+REQUEST = "request"
+RESULT = "result"
+
+
+@dataclass(frozen=True)
+class FitRequest:
+    """FIT: sandbox the process, then fit the records that go with it."""
+
+    options: FitOptions
+    n_classes: int
+    sandbox: SandboxRules
+
+
+def fit_arrays(request: FitRequest, sets: Mapping[str, Records | None]) -> dict[str, Array]:
+    """Return a request as arrays; ``sets`` are its records by set."""
+    arrays = {REQUEST: packed(request)}
+    for name, records in sets.items():
+        if records is not None:
+            arrays |= {f"{name}:{array}": held for array, held in records.to_arrays().items()}
+    return arrays
+
+
+def request_of(arrays: Mapping[str, Array]) -> FitRequest:
+    """Return the request that `fit_arrays` wrote."""
+    return unpacked(arrays[REQUEST], FitRequest)
+
+
+def records_of(arrays: Mapping[str, Array], name: str) -> Records | None:
+    """Return the records of a set, in arrays that can be written to; None if there are none."""
+    own = with_prefix(f"{name}:", arrays)
+    if not own:
+        return None
+    return Records.from_arrays(
+        {array: held if held.flags.writeable else held.copy() for array, held in own.items()}
+    )
+
+
+def result_arrays(fit: Fit) -> dict[str, Array]:
+    """Return a fit as arrays."""
+    return {RESULT: packed(fit)}
+
+
+def result_of(arrays: Mapping[str, Array]) -> Fit:
+    """Return the fit that `result_arrays` wrote."""
+    return unpacked(arrays[RESULT], Fit)
