@@ -85,7 +85,6 @@ class Connection(asyncio.Protocol):
         if reader.head is not None:
             head, reader.head = reader.head, None
             reader.release_budget()
-            log.info("client_left", path=head.route)
             self.handler.client_disconnected(
                 head, arrived=reader.arrived, request_id=reader.request_id
             )
@@ -95,7 +94,6 @@ class Connection(asyncio.Protocol):
                 _disconnect(one)
         if isinstance(current, Prediction):
             give_up, current.connection, current.give_up = current.give_up, None, None
-            log.info("client_left", path=current.head.route)
             if give_up is not None:
                 give_up()
         self.queue.clear()

@@ -60,6 +60,7 @@ OIP_STATUS = {
 }
 # Key of the failure's name in a scope's state.
 FAILURE = "failure"
+CLIENT_LEFT = 499
 RETRY_AFTER_SECONDS = 5
 WORTH_RETRYING = frozenset(
     {
@@ -250,11 +251,9 @@ async def _database_unavailable(request: Request, error: Exception) -> Response:
     return error_response(request.scope, error)
 
 
-async def _client_left(request: Request, _: Exception) -> Response:
-    log.info("client_left", path=request.url.path)
-    request.state.failure = "client-left"
+async def _client_left(_request: Request, _: Exception) -> Response:
     # Nobody reads it; the files of the request are already removed.
-    return Response(status_code=HTTPStatus.BAD_REQUEST)
+    return Response(status_code=CLIENT_LEFT)
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:

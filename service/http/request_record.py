@@ -10,12 +10,11 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.access.api_keys import CALLER, Caller
-from service.http.problems import FAILURE
+from service.http.problems import CLIENT_LEFT, FAILURE
 from service.http.response_head import HEADER, REQUEST_ID, accepted_id, completed, new_id
 from service.metrics.metrics import Metrics
 
 LoggedRequests: TypeAlias = Literal["none", "failures", "all"]
-CLIENT_LEFT = 499
 # Stands for unknown methods and routes.
 OTHER = "other"
 # Failures are cheap to cause. Beyond this rate they are counted but not logged.
@@ -31,7 +30,7 @@ class RequestLog:
     Parameters
     ----------
     which : {"none", "failures", "all"}
-        Failures are responses of 400 and above. Clients that left are logged elsewhere.
+        Failures are responses of 400 and above, and clients that left.
     """
 
     def __init__(self, which: LoggedRequests) -> None:
@@ -53,7 +52,7 @@ class RequestLog:
         failure: str | None,
     ) -> None:
         """Log a request; ``route`` is the path template."""
-        if status < self._least or (self._is_bounded and not self._has_room(status)):
+        if status < self._least or (self._is_bounded and not self._has_room()):
             return
         write = log.warning if status >= HTTPStatus.INTERNAL_SERVER_ERROR else log.info
         found = {"method": method, "route": route, "status": int(status)}
@@ -67,9 +66,7 @@ class RequestLog:
             self._left_out = 0
         write("request", **found)
 
-    def _has_room(self, status: int) -> bool:
-        if status == CLIENT_LEFT:
-            return False
+    def _has_room(self) -> bool:
         second = int(time.monotonic())
         if second != self._second:
             self._second, self._written = second, 0

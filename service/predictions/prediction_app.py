@@ -33,8 +33,8 @@ from service.http.prediction_exchange import (
     ReceivedRequest,
     RequestHead,
 )
-from service.http.problems import problem_response
-from service.http.request_record import CLIENT_LEFT, RequestLog
+from service.http.problems import CLIENT_LEFT, problem_response
+from service.http.request_record import RequestLog
 from service.http.response_head import new_id
 from service.metrics.metrics import RequestMetrics
 from service.predictions.oip_models import reference_of

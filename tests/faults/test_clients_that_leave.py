@@ -32,8 +32,8 @@ def test_a_client_that_leaves_is_one_line_in_the_log(tmp_path) -> None:
                         assert wait_until(lambda: kept_files(tmp_path))
                 assert wait_until(
                     lambda path=path: (
-                        ("client_left", path)
-                        in [(line["event"], line.get("path")) for line in list(lines)]
+                        (path, 499)
+                        in [(line.get("route"), line.get("status")) for line in list(lines)]
                     )
                 )
                 assert wait_until(lambda: not kept_files(tmp_path))

@@ -5,14 +5,22 @@ import json
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import is_dataclass
+from importlib import import_module
+from pkgutil import iter_modules
+from types import UnionType
+from typing import Annotated, Union, get_args, get_origin, get_type_hints
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
+from service.runner import messages
 from service.runner.messages.channel import Channel, ChannelClosed
+from service.runner.messages.convert import Positive
 from service.runner.messages.frames import (
     DTYPES,
     HEADER,
@@ -188,3 +196,37 @@ def test_a_closed_socket_is_noticed_beside_unread_bytes(ends):
     assert not left.is_open()
     left.close()
     assert not left.is_open()
+
+
+def corrupting_unions(hint):
+    """Yield the unions in a type whose conversion corrupts memory in msgspec 0.22.
+
+    They have a bounded integer beside a tuple of fixed length.
+    """
+    parts = get_args(hint)
+    if get_origin(hint) in (Union, UnionType):
+        is_bounded = any(
+            get_origin(part) is Annotated and get_args(part)[0] is int for part in parts
+        )
+        if is_bounded and any(get_origin(part) is tuple for part in parts):
+            yield hint
+    for part in parts:
+        yield from corrupting_unions(part)
+
+
+def message_types():
+    for module in iter_modules(messages.__path__, messages.__name__ + "."):
+        for found in vars(import_module(module.name)).values():
+            if isinstance(found, type) and (
+                is_dataclass(found) or issubclass(found, msgspec.Struct)
+            ):
+                yield found
+
+
+def test_no_message_has_a_type_that_corrupts_memory():
+    kinds = set(message_types())
+    assert len(kinds) > 30
+    for kind in kinds:
+        for name, hint in get_type_hints(kind, include_extras=True).items():
+            assert not list(corrupting_unions(hint)), (kind, name)
+    assert list(corrupting_unions(Positive | tuple[Positive, Positive] | None))

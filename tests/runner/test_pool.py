@@ -113,6 +113,25 @@ def test_waiting_for_a_busy_child_has_an_end(own_pool, tmp_path):
     load(own_pool, other)
 
 
+@own_pool_with(max_processes=1)
+def test_callers_of_a_model_take_turns(own_pool, tmp_path):
+    model, ended, answered = load(own_pool, save(tmp_path, linear())), threading.Event(), []
+
+    def keep_asking():
+        while not ended.is_set():
+            answered.append(own_pool.predict(*model, {"x": X}))
+
+    busy, waited = threading.Thread(target=keep_asking), []
+    busy.start()
+    for _ in range(50):
+        before = len(answered)
+        own_pool.predict(*model, {"x": X})
+        waited.append(len(answered) - before)
+    ended.set()
+    busy.join()
+    assert max(waited) <= 3, waited
+
+
 @pytest.mark.parametrize(("n_bytes", "seconds"), [(0, 2), (64 * 1024**2, 6), (2**40, 60)])
 def test_a_large_model_has_more_time_for_its_trial(tmp_path, n_bytes: int, seconds: float) -> None:
     requests = ChildRequests(

@@ -229,6 +229,15 @@ def test_after_two_failures_nothing_is_tried_for_a_while():
     spawner.close()
 
 
+def test_a_spare_child_is_taken_although_no_other_starts(spawner, starts):
+    starts.failures = 2
+    with pytest.raises(Overloaded):
+        spawner.take()
+    spawner.prepare()
+    assert wait_until(lambda: spawner._spare is not None)
+    assert spawner.take() is starts.children[0]
+
+
 def test_a_child_that_is_not_ready_in_time_counts_as_a_failure():
     starts = Starts(start=lambda: start_scripted("never ready"))
     with closing(Spawner(starts, start_timeout=0.01)) as spawner, pytest.raises(Overloaded):
