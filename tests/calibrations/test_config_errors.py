@@ -9,6 +9,7 @@ from graph_models import passthrough
 from running_service import calibrated, digits, dry_run, npz, quick_config
 
 from service.calibrations.config import CalibrationConfig, parse_config
+from service.calibrations.set_checks import checked_options
 from service.errors import InvalidConfig
 
 OUTPUTS = digits("calibration_logits.csv")
@@ -98,6 +99,22 @@ def test_many_names_are_no_error() -> None:
 def test_a_probability_next_to_its_end_is_no_internal_error(client) -> None:
     interval, risk = {"level": 1 - 1e-9, "simultaneous": True}, {"max_risk": 1e-9, "delta": 1e-9}
     calibrated(client, {"interval": interval, "selective": [risk]}, calibration=OUTPUTS)
+
+
+TOO_MANY_BINS = [
+    {"measures": ["entropy", "margin"], "top_k": [1, 2, 3, 4, 5, 6], "bins": 10_000},
+    {"measures": [f"supplied:m{n}" for n in range(50)] + ["entropy"], "top_k": [*range(1, 21)]},
+]
+
+
+@pytest.mark.parametrize("config", TOO_MANY_BINS)
+def test_the_bins_of_all_tables_are_bounded_in_uploads_and_refits(config) -> None:
+    asked = parse_config(json.dumps(config), CalibrationConfig)
+    options = {"kind": "logits", "supplied": [f"m{n}" for n in range(50)], "model": None}
+    with pytest.raises(InvalidConfig, match="100000 bins in all tables") as refused:
+        checked_options(asked, tuple(asked.top_k), **options)
+    assert refused.value.violations[0].location == "config.bins"
+    checked_options(asked.model_copy(update={"bins": 10}), tuple(asked.top_k), **options)
 
 
 def test_a_file_name_of_5000_characters(client) -> None:
