@@ -16,6 +16,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import structlog
+
 from service.lru_cache import LruCache
 from service.reports.charts.figure import Figure
 from service.reports.charts.palette import FONT, colour
@@ -24,6 +26,9 @@ VEGA_PROCESS = Path(__file__).with_name("vega_process.py")
 MAX_CACHE_BYTES = 32 * 2**20
 SECONDS = 60.0  # for all figures of a page, which usually take one
 IDLE_SECONDS = 600.0  # after which the process ends and frees a hundred megabytes
+
+
+log = structlog.get_logger(__name__)
 
 
 class Renderer:
@@ -48,7 +53,14 @@ class Renderer:
         with self._lock:
             try:
                 ends = time.monotonic() + SECONDS
-                return [self._draw(figure, ends) for figure in figures]
+                pictures = []
+                for figure in figures:
+                    pictures.append(self._draw(figure, ends))
+                    if pictures[-1] is None and self._process is None:
+                        ends = 0.0  # it does not start, or died: once a page is enough
+                if None in pictures:
+                    log.warning("pictures_not_drawn", count=pictures.count(None))
+                return pictures
             finally:
                 self._end_when_idle()
 

@@ -6,7 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import structlog
 
+from service.reports.charts import drawing
 from service.reports.charts.drawing import Renderer
 
 
@@ -32,6 +34,16 @@ def test_a_process_that_is_killed_is_replaced(some):
         renderer._process.kill()
         renderer._process.wait()
         assert None not in renderer.draw(some[:1])
+
+
+def test_a_process_that_does_not_start_is_tried_once_a_page_and_logged(some, tmp_path, monkeypatch):
+    broken, starts = tmp_path / "broken.py", tmp_path / "starts"
+    broken.write_text(f"open({str(starts)!r}, 'a').write('x')")
+    monkeypatch.setattr(drawing, "VEGA_PROCESS", broken)
+    with closing(Renderer()) as renderer, structlog.testing.capture_logs() as lines:
+        assert renderer.draw(some) == [None] * 4
+    assert starts.read_text() == "x"
+    assert [(line["event"], line["count"]) for line in lines] == [("pictures_not_drawn", 4)]
 
 
 def test_what_cannot_be_drawn_costs_one_picture(renderer, some):
