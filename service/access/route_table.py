@@ -84,8 +84,6 @@ ROUTES: Mapping[tuple[str, str], RouteRule] = {
     ("GET", _OF_VERSION): RouteRule(_PREDICT_OR_READ),
     ("GET", f"{_OF_MODEL}/ready"): RouteRule(_PREDICT_OR_READ),
     ("GET", f"{_OF_VERSION}/ready"): RouteRule(_PREDICT_OR_READ),
-    ("GET", f"{_OF_MODEL}/config"): RouteRule(_PREDICT_OR_READ),
-    ("GET", f"{_OF_VERSION}/config"): RouteRule(_PREDICT_OR_READ),
     ("POST", f"{_OF_MODEL}/infer"): RouteRule(_PREDICT, body=BY_ROUTE, may_be_compressed=True),
     ("POST", f"{_OF_VERSION}/infer"): RouteRule(_PREDICT, body=BY_ROUTE, may_be_compressed=True),
     ("POST", "/v2/repository/index"): RouteRule(_PREDICT_OR_READ),
