@@ -147,6 +147,8 @@ class OperatingPointPreview:
     certified
         Whether the threshold was chosen by an error rate, which was tested and holds with
         confidence ``1 - delta``.
+    assurance
+        How a tested error rate is known: ``certified``, or why it is only estimated.
     max_risk
         The requested error rate; for another choice the smallest that would pass the test with as
         many accepted answers, None if there is none.
@@ -165,6 +167,7 @@ class OperatingPointPreview:
     measure: str
     design: tuple[str, ...]
     certified: bool
+    assurance: str | None
     max_risk: float | None
     delta: float
     consequences: Consequences | None
@@ -182,6 +185,7 @@ class OperatingPointPreview:
             measure=resource["measure"],
             design=tuple(resource["design"]),
             certified=resource["certified"],
+            assurance=resource["assurance"],
             max_risk=resource["max_risk"],
             delta=resource["delta"],
             consequences=_consequences(resource),

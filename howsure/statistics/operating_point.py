@@ -198,7 +198,7 @@ class ChosenThreshold:
         Accept ``U <= threshold``; None if no threshold meets the risk.
     consequences : Consequences or None
         None without a threshold.
-    certified : bool
+    is_tested : bool
         Whether the risk is bounded with confidence ``1 - delta``: only if chosen by a risk.
     labels_missing : int or None
         If no threshold meets the risk, about how many more labelled samples would allow one; None
@@ -214,7 +214,7 @@ class ChosenThreshold:
 
     threshold: float | None
     consequences: Consequences | None
-    certified: bool
+    is_tested: bool
     labels_missing: int | None = None
     out_of_reach: bool = False
     max_risk: float | None = None
@@ -254,7 +254,7 @@ def choose_threshold(
         return ChosenThreshold(
             None,
             None,
-            certified=False,
+            is_tested=False,
             labels_missing=missing,
             out_of_reach=out_of_reach,
             max_risk=choice.max_risk,
@@ -268,7 +268,7 @@ def choose_threshold(
     return ChosenThreshold(
         threshold,
         seen,
-        certified=choice.max_risk is not None,
+        is_tested=choice.max_risk is not None,
         max_risk=max_risk,
         expected=None
         if volume is None

@@ -11,7 +11,7 @@ from rich.table import Table
 from howsure.client import Calibration, OperatingPointPreview
 from howsure.client.operating_points import Consequences, ExpectedVolume
 from service.cli.console import add_row, print_table, say
-from service.reports.numbers import amount, confidence, count, percent, rough_count, share
+from service.reports.numbers import amount, confidence, count, missing_labels, percent, share
 
 IMPORTED = "Its effect is unknown: this calibration was imported and stores no samples."
 
@@ -21,9 +21,11 @@ def print_preview(
 ) -> None:
     """Print the outcome of a choice, which has the names of the options, and how to activate it."""
     if found.threshold is None:
+        max_risk = found.max_risk or 0.0
         say(
             f"{calibration.reference}: no threshold passes the test for an error rate of at most "
-            f"{share(found.max_risk or 0.0)}.\n{_missing(found)}"
+            f"{share(max_risk)}.\n"
+            + missing_labels({max_risk: found.labels_missing}, out_of_reach=found.out_of_reach)
         )
         return
     say(
@@ -42,33 +44,14 @@ def print_preview(
     say(f"Nothing was stored. To activate it: {words} --activate --author NAME --reason TEXT")
 
 
-def _missing(found: OperatingPointPreview) -> str:
-    if found.labels_missing is not None:
-        return (
-            f"Add about {rough_count(found.labels_missing)} labelled samples like these, better "
-            "twice as many, or choose a larger error rate."
-        )
-    if found.out_of_reach:
-        return (
-            "At the error rates seen here, more labels would not prove it. Choose a larger error "
-            "rate."
-        )
-    return (
-        "These samples do not tell how many more would prove it. Add labelled samples, or choose a "
-        "larger error rate."
-    )
-
-
 def _assurance(found: OperatingPointPreview, seen: Consequences) -> str:
     """Return what is known of the error rate."""
-    if found.certified:
-        # A threshold of the learned measure is tested on values of other folds.
-        is_learned = found.measure == "learned"
-        known = "Estimated with cross-fitting" if is_learned else "Certified"
-        about = "about " if is_learned or found.design else ""
+    if found.assurance is not None:
+        about = "about " if not found.certified or found.design else ""
         return (
-            f"{known}: at most {share(found.max_risk or 0.0)} of accepted answers are wrong, with "
-            f"{about}{confidence(found.delta)} confidence, on data like the calibration set."
+            f"{found.assurance.capitalize()}: at most {share(found.max_risk or 0.0)} of accepted "
+            f"answers are wrong, with {about}{confidence(found.delta)} confidence, on data like "
+            "the calibration set."
         )
     said = (
         "Not tested: the error rates are observed. Only a threshold chosen by --max-risk is tested"
@@ -81,7 +64,7 @@ def _assurance(found: OperatingPointPreview, seen: Consequences) -> str:
 def _expected(found: OperatingPointPreview, of: ExpectedVolume) -> str:
     seen, (lower, upper) = found.consequences, of.errors_interval
     # A choice by error rate is made by the errors of the calibration set.
-    is_judged = found.certified and seen is not None and seen.evaluation is not None
+    is_judged = found.assurance is not None and seen is not None and seen.evaluation is not None
     return (
         f"Of {count(of.volume)} answers: {amount(of.accepted)} accepted, about "
         f"{amount(of.errors)} of them wrong ({amount(lower)} to {amount(upper)}), "

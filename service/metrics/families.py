@@ -1,6 +1,6 @@
 """Counters and histograms by labels, as prometheus_client keeps them, without times of creation."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics
@@ -15,47 +15,21 @@ SECONDS = (
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 
-class CountFamily:
-    """A counter by labels; thread-safe."""
-
-    def __init__(
-        self, name: str, help_: str, labels: Sequence[str], registry: CollectorRegistry
-    ) -> None:
-        self._counter = Counter(name, help_, labels, registry=registry)
-        self._of: Callable[..., Counter] = (
-            cache(self._counter.labels) if labels else lambda: self._counter
-        )
-
-    def add(self, *labels: object, by: int = 1) -> None:
-        """Count events under these labels."""
-        self._of(*labels).inc(by)
+def counters(
+    name: str, help_: str, labels: Sequence[str], registry: CollectorRegistry
+) -> Callable[..., Counter]:
+    """Return the function that finds the counter of some labels; thread-safe."""
+    counter = Counter(name, help_, labels, registry=registry)
+    return cache(counter.labels) if labels else lambda: counter
 
 
-class Observations:
-    """A histogram under some labels; thread-safe."""
-
-    def __init__(self, histogram: Histogram) -> None:
-        self._histogram = histogram
-
-    def observe(self, numbers: Iterable[float]) -> None:
-        """Count numbers."""
-        for number in numbers:
-            self._histogram.observe(number)
-
-
-class HistogramFamily:
-    """A histogram by labels; thread-safe."""
-
-    def __init__(
-        self,
-        name: str,
-        help_: str,
-        labels: Sequence[str],
-        registry: CollectorRegistry,
-        *,
-        bounds: Sequence[float] = SECONDS,
-    ) -> None:
-        histogram = Histogram(name, help_, labels, registry=registry, buckets=bounds)
-        self.of: Callable[..., Observations] = cache(
-            lambda *labels: Observations(histogram.labels(*labels))
-        )
+def histograms(
+    name: str,
+    help_: str,
+    labels: Sequence[str],
+    registry: CollectorRegistry,
+    *,
+    bounds: Sequence[float] = SECONDS,
+) -> Callable[..., Histogram]:
+    """Return the function that finds the histogram of some labels; thread-safe."""
+    return cache(Histogram(name, help_, labels, registry=registry, buckets=bounds).labels)

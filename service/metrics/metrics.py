@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, Gauge, ProcessCollector, genera
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from service.metrics.answers import AnswerCounts
-from service.metrics.families import ROWS, CountFamily, HistogramFamily
+from service.metrics.families import ROWS, counters, histograms
 
 ROUTE = ("method", "route")
 
@@ -17,19 +17,19 @@ class RequestMetrics:
     """Requests by route, counted from the event loop; the caller bounds the number of routes."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._requests = CountFamily(
+        self._requests = counters(
             "howsure_requests",
             "Answered HTTP requests by status; 499: the client left first.",
             [*ROUTE, "status"],
             registry,
         )
-        self._seconds = HistogramFamily(
+        self._seconds = histograms(
             "howsure_request_seconds",
             "Time from a request's first line to the last byte of its answer.",
             ROUTE,
             registry,
         )
-        self._failures = CountFamily(
+        self._failures = counters(
             "howsure_failures",
             "Failed requests by the last part of the problem's `type`.",
             [*ROUTE, "reason"],
@@ -40,10 +40,10 @@ class RequestMetrics:
         self, method: str, route: str, *, status: int, seconds: float, failure: str | None
     ) -> None:
         """Count one request; ``failure`` is the reason if it failed."""
-        self._requests.add(method, route, status)
-        self._seconds.of(method, route).observe((seconds,))
+        self._requests(method, route, status).inc()
+        self._seconds(method, route).observe(seconds)
         if failure is not None:
-            self._failures.add(method, route, failure)
+            self._failures(method, route, failure).inc()
 
 
 class Lane(Protocol):
@@ -62,7 +62,7 @@ class LaneMetrics:
     """Waiting times by queue, and how many requests wait and run at the time of the scrape."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._seconds = HistogramFamily(
+        self._seconds = histograms(
             "howsure_queue_wait_seconds",
             "Time that a request waits for a model or a thread.",
             ["lane"],
@@ -78,7 +78,13 @@ class LaneMetrics:
 
     def waited(self, lane: str) -> Callable[[Iterable[float]], None]:
         """Return the function that observes waiting times of one queue, in seconds."""
-        return self._seconds.of(lane).observe
+        observe = self._seconds(lane).observe
+
+        def count(waits: Iterable[float]) -> None:
+            for seconds in waits:
+                observe(seconds)
+
+        return count
 
     def watch(self, name: str, *lanes: Lane) -> None:
         """Read the lengths of a queue, or of several as one, at each scrape."""
@@ -90,13 +96,13 @@ class RunMetrics:
     """Responses of children by operation: ``predict``, ``record``, ``load`` or ``export``."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._seconds = HistogramFamily(
+        self._seconds = histograms(
             "howsure_compute_seconds",
             "Time of one request to a child process that runs a model.",
             ["operation"],
             registry,
         )
-        self._rows = HistogramFamily(
+        self._rows = histograms(
             "howsure_batch_rows",
             "Rows of one request to a child process.",
             ["operation"],
@@ -115,9 +121,9 @@ class RunMetrics:
 
     def answered(self, operation: str, rows: int, seconds: float) -> None:
         """Count an answered request."""
-        self._seconds.of(operation).observe((seconds,))
+        self._seconds(operation).observe(seconds)
         if rows:
-            self._rows.of(operation).observe((rows,))
+            self._rows(operation).observe(rows)
 
 
 class JobMetrics:
@@ -159,29 +165,27 @@ class SweepMetrics:
     """Sweeps of this process by outcome, and the files that they checked and removed."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._sweeps = CountFamily(
+        self._sweeps = counters(
             "howsure_sweeps", "Sweeps of the artifact store by outcome.", ["outcome"], registry
         )
-        self._seen = CountFamily(
+        self._seen = counters(
             "howsure_swept_files", "Files that sweeps have checked.", (), registry
         )
-        self._removed = CountFamily(
+        self._removed = counters(
             "howsure_orphans_removed", "Unreferenced files that sweeps have removed.", (), registry
         )
-        self._sweeps.add("failed", by=0)
-        self._sweeps.add("finished", by=0)
-        self._seen.add(by=0)
-        self._removed.add(by=0)
+        self._sweeps("failed")
+        self._sweeps("finished")  # both are shown before they happen
 
     def swept(self, *, files: int, removed: int) -> None:
         """Count a finished sweep."""
-        self._sweeps.add("finished")
-        self._seen.add(by=files)
-        self._removed.add(by=removed)
+        self._sweeps("finished").inc()
+        self._seen().inc(files)
+        self._removed().inc(removed)
 
     def failed(self) -> None:
         """Count an interrupted sweep."""
-        self._sweeps.add("failed")
+        self._sweeps("failed").inc()
 
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import models
 from service.reports.further_sets import further_events
+from service.reports.learned import assurance
 from service.reports.report import first_risk, operating_point
 from service.reports.summary import Status, decide, promised_rate
 from service.storage.calibration_queries import Reference
@@ -67,6 +68,7 @@ def _fitness(row: FitnessRow) -> Fitness:
     event = {
         "accuracy": row.accuracy[k],
         "served": row.measure,
+        "assurance": assurance(row.measure, k, vars(row)),
         "verdict": (row.verdicts or {}).get(k),
         "measures": {row.measure: {"selective": selective}},
         "figures": {"risk": first_risk(selective)},

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import models
+from howsure.statistics.fit.options import is_fixed_beforehand
 from howsure.statistics.measures import LEARNED
 from howsure.statistics.records.records import TEMPERATURES
 from service.reports.charts.text import enumerated
@@ -11,24 +12,28 @@ from service.reports.numbers import count, short, signed
 
 OF_AN_INPUT = ("linear", "square", "lower", "upper")
 MOST_IN_WORDS = 3
+CERTIFIED = "certified"
 
 
-def assurance(measure: str) -> str:
-    """Return in words how the bound of a tested error rate is known.
+def assurance(measure: str, k: str, config: Mapping[str, Any]) -> str:
+    """Return how the bound of a tested error rate is known: `certified`, or why it is not.
 
-    Thresholds of the learned measure are tested on its cross-fitted values, and its fit to all
-    samples is served.
+    It is certified only for a measure that depends on no label of the samples that test it.
     """
-    return "estimated with cross-fitting" if measure == LEARNED else "certified"
+    if measure == LEARNED:
+        return "estimated with cross-fitting"
+    if is_fixed_beforehand(k, config.get("measures") or (), config.get("serve") or {}):
+        return CERTIFIED
+    return "estimated, because the same labels chose the measure"
 
 
-def is_exact_test(measure: str, design: Collection[str] | None) -> bool:
+def is_exact_test(known: str, design: Collection[str] | None) -> bool:
     """Tell whether the confidence of a tested error rate is exact.
 
-    It is approximate for the learned measure, which is fitted anew to all samples, and with the
-    weights and groups of ``design``, whose effect is estimated.
+    It is approximate unless certified, and with the weights and groups of ``design``, whose effect
+    is estimated.
     """
-    return measure != LEARNED and not design
+    return known == CERTIFIED and not design
 
 
 def learned_part(table: models.BinTable) -> dict[str, Any]:

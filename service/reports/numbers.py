@@ -116,3 +116,38 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
         seconds,
     )
 }
+
+
+MOSTLY_WRONG = 0.5  # below it a larger error rate is no advice
+
+
+def missing_labels(
+    missing: Mapping[float, int | None], accuracy: float = 1.0, *, out_of_reach: bool = False
+) -> str:
+    """Return what to do if no requested error rate passed its test.
+
+    ``missing`` has, for each error rate, about how many labels must be added to prove it, or None
+    if that is unknown. ``out_of_reach`` tells that no number would be enough.
+    """
+    known = {rate: n_labels for rate, n_labels in missing.items() if n_labels is not None}
+    if not known and accuracy < MOSTLY_WRONG:
+        return (
+            f"Only {percent(accuracy)} of answers are correct: check the labels, the order of the "
+            "classes and the preprocessing before anything else."
+        )
+    if not known and not out_of_reach:
+        return (
+            "These samples do not tell how many more would prove it. Add labelled samples, or "
+            "choose a larger error rate."
+        )
+    if not known:
+        return (
+            "At the error rates seen here, more labels would not prove it. Choose a larger error "
+            "rate."
+        )
+    nearest = min(known, key=lambda rate: known[rate])
+    to_prove = f" to prove {share(nearest)}" if len(missing) > 1 else ""
+    return (
+        f"Add about {rough_count(known[nearest])} labelled samples like these{to_prove}, better "
+        "twice as many, or choose a larger error rate."
+    )

@@ -16,6 +16,7 @@ from service.http.dependencies import CalibrationRef, CallDep, TenantDep, Worksp
 from service.http.problems import problems
 from service.reports import operating_points as operations
 from service.reports.fitness import reasons_against
+from service.reports.learned import CERTIFIED
 from service.workspace import Workspace
 
 DELTA = 0.05
@@ -151,8 +152,10 @@ class Preview(BaseModel):
         "`max_risk` is then approximate."
     )
     certified: bool = Field(
-        description="Whether `max_risk` was tested and holds with confidence 1 - delta; for the "
-        "measure `learned` this is estimated with cross-fitting."
+        description="Whether `max_risk` was tested and holds with confidence 1 - delta."
+    )
+    assurance: str | None = Field(
+        description="`certified`, or why a tested `max_risk` is only estimated; null if not tested."
     )
     consequences: Consequences | None = Field(
         description="Null without a threshold, and for a calibration without records."
@@ -271,10 +274,17 @@ def preview_operating_point(
     asked: Annotated[PreviewQuery, Query()],
 ) -> Preview:
     """Return the threshold of a choice and its effect on the calibration set."""
-    measure, design, found = operations.preview_operating_point(
+    measure, design, known, found = operations.preview_operating_point(
         workspace, tenant_id, calibration_id, asked.choice(), volume=asked.volume
     )
-    return Preview(**asdict(found), measure=measure, design=design, delta=asked.delta)
+    return Preview(
+        **asdict(found),
+        measure=measure,
+        design=design,
+        certified=known == CERTIFIED,
+        assurance=known,
+        delta=asked.delta,
+    )
 
 
 @router.post(

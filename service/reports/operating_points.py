@@ -28,8 +28,8 @@ from service.jobs.record_set import (
 )
 from service.reports.error_samples import record_parts
 from service.reports.fitness import reasons_against
-from service.reports.numbers import confidence, share
-from service.reports.summary import missing_labels
+from service.reports.learned import assurance
+from service.reports.numbers import confidence, missing_labels, share
 from service.runner.messages.dataset import PAIRS
 from service.storage.calibrations import CalibrationRepository
 from service.storage.evaluations import EvaluationRepository
@@ -51,8 +51,8 @@ def preview_operating_point(
     choice: ThresholdChoice,
     *,
     volume: int | None = None,
-) -> tuple[str, list[str], ChosenThreshold]:
-    """Return the measure, the set's design, and what a choice accepts; nothing is stored.
+) -> tuple[str, list[str], str | None, ChosenThreshold]:
+    """Return the measure, the set's design, how a test is known, and what a choice accepts.
 
     With ``volume``, also return the expected counts for this number of answers.
 
@@ -73,7 +73,7 @@ def preview_operating_point(
     if not has_records(row):
         if choice.threshold is None:
             require_records(row)
-        return table.measure, [], ChosenThreshold(choice.threshold, None, certified=False)
+        return table.measure, [], None, ChosenThreshold(choice.threshold, None, is_tested=False)
     column, level = table.column, row.config["interval"]["level"]
     samples = labelled_samples(workspace, row, column)
     judging = _judging(workspace, row, table)
@@ -87,6 +87,7 @@ def preview_operating_point(
     return (
         table.measure,
         list(row.data.get("design") or ()),
+        assurance(table.measure, "1", row.config) if found.is_tested else None,
         with_errors_by_class(found, samples, judging, level=level),
     )
 
@@ -113,7 +114,7 @@ def save_operating_point(
     # A name may mean another version a moment later: all steps below are of this one.
     with ctx.workspace.database.reading(ctx.tenant_id) as session:
         reference = str(CalibrationRepository(session, ctx.tenant_id).resolve(reference).id)
-    _, _, found = preview_operating_point(ctx.workspace, ctx.tenant_id, reference, choice)
+    *_, found = preview_operating_point(ctx.workspace, ctx.tenant_id, reference, choice)
     if found.threshold is None and choice.max_risk is not None:
         missing = missing_labels(
             {choice.max_risk: found.labels_missing}, out_of_reach=found.out_of_reach

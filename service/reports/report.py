@@ -9,7 +9,7 @@ import models
 from howsure.statistics.fit.verdict import ERROR
 from service.calibrations.findings import with_docs
 from service.reports.further_sets import LEVEL, error_rate, further_set, share_of
-from service.reports.learned import learned_part
+from service.reports.learned import assurance, learned_part
 from service.reports.summary import summarise
 from service.runner.model_description import OnnxModel, runs_of
 from service.storage.artifact_rows import ExportRepository, KeptExport
@@ -220,6 +220,7 @@ def _event(
     event = {
         "accuracy": (row.accuracy or {})[k],
         "served": (row.serve or {}).get(k),
+        "assurance": assurance((row.serve or {}).get(k, ""), k, row.config),
         "verdict": (row.verdicts or {}).get(k),
         "measures": {
             table.measure: _scores(found, "measure", table.measure) | _table(table)

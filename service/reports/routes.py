@@ -124,6 +124,7 @@ class EventReport(BaseModel):
 
     accuracy: float = Field(description="Share of the calibration set for which it holds.")
     served: str = Field(description="The served measure.")
+    assurance: str = Field(description="Of its error rates: `certified`, or why estimated.")
     verdict: dict[str, Any] | None = Field(
         None, description="The best method and its lead, in a sentence."
     )

@@ -9,7 +9,7 @@ from service.reports.charts import text
 from service.reports.disproof import MOST_NAMED, details, disproof, disproving_sets
 from service.reports.further_sets import UNCLEAR, contradicts, doubted_part, excess, rate_in_words
 from service.reports.learned import is_exact_test
-from service.reports.numbers import confidence, percent, rough_count, share
+from service.reports.numbers import confidence, missing_labels, percent, share
 from service.reports.verdict import calibration_sentences
 from service.runner.messages.dataset import PAIRS
 from service.storage.operating_points import FIRST
@@ -19,7 +19,6 @@ Report: TypeAlias = Mapping[str, Any]
 
 ALL = 1.0
 ALIKE = 0.01  # two shares that say nothing of a difference
-MOSTLY_WRONG = 0.5  # below it a larger error rate is no advice
 WARNED = "Fix the findings and calibrate again. Do not rely on any number of it until then."
 
 
@@ -167,7 +166,7 @@ def _by_promise(
             "with more samples."
         )
     data = report["provenance"]["data"]
-    known = "" if is_exact_test(event["served"], data.get("design")) else "about "
+    known = "" if is_exact_test(event["assurance"], data.get("design")) else "about "
     # An evaluation set that the model has not seen would have shown it.
     unseen = data.get("evaluation_samples") is None
     return "fit", (
@@ -211,38 +210,6 @@ def promised_rate(report: Report, k: str) -> Report | None:
         "coverage": seen["coverage"],
         "evaluation": seen.get("evaluation"),
     }
-
-
-def missing_labels(
-    missing: Mapping[float, int | None], accuracy: float = 1.0, *, out_of_reach: bool = False
-) -> str:
-    """Return what to do if no requested error rate passed its test.
-
-    ``missing`` has, for each error rate, about how many labels must be added to prove it, or None
-    if that is unknown. ``out_of_reach`` tells that no number would be enough.
-    """
-    known = {rate: n_labels for rate, n_labels in missing.items() if n_labels is not None}
-    if not known and accuracy < MOSTLY_WRONG:
-        return (
-            f"Only {percent(accuracy)} of answers are correct: check the labels, the order of the "
-            "classes and the preprocessing before anything else."
-        )
-    if not known and not out_of_reach:
-        return (
-            "These samples do not tell how many more would prove it. Add labelled samples, or "
-            "choose a larger error rate."
-        )
-    if not known:
-        return (
-            "At the error rates seen here, more labels would not prove it. Choose a larger error "
-            "rate."
-        )
-    nearest = min(known, key=lambda rate: known[rate])
-    to_prove = f" to prove {share(nearest)}" if len(missing) > 1 else ""
-    return (
-        f"Add about {rough_count(known[nearest])} labelled samples like these{to_prove}, better "
-        "twice as many, or choose a larger error rate."
-    )
 
 
 def labels_advice(event: Report) -> str:

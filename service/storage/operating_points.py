@@ -130,6 +130,8 @@ class FitnessRow:
     data: dict[str, Any]
     accuracy: dict[str, float]
     verdicts: dict[str, Any] | None
+    measures: list[str] | None
+    serve: dict[str, str] | None
     k: int
     measure: str
     selective: list[dict[str, Any]] | None
@@ -148,6 +150,7 @@ def fitness_rows(
             Calibration.data,
             Calibration.accuracy,
             Calibration.verdicts,
+            *(Calibration.config[key].label(key) for key in ("measures", "serve")),
             BinTable.k,
             BinTable.measure,
             BinTable.analysis["selective"].label("selective"),

@@ -21,7 +21,6 @@ from service.reports.charts.registry import RenderedFigures, figures_of, render_
 from service.reports.comparison.compare import MOST_COMPARED
 from service.reports.confusion import collect_full_report
 from service.reports.learned import (
-    assurance,
     classes_sentence,
     is_exact_test,
     learned_sentence,
@@ -86,8 +85,8 @@ def _event(
         "at": at,
         "served": served,
         "table": at["measures"][served],
-        "assurance": assurance(served).capitalize(),
-        "is_approximate": not is_exact_test(served, provenance["data"].get("design")),
+        "assurance": event["assurance"].capitalize(),
+        "is_approximate": not is_exact_test(event["assurance"], provenance["data"].get("design")),
         "chance": chance_in_words(table),
         "missing": labels_advice(event),
         "learned": _learned(table.get("learned"), provenance["config"].get("classes") or []),

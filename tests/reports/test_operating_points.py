@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from bins_documents import answers, digits_set
 from keyed_service import logits_of
+from report_scenarios import of_outputs, outputs
 from running_service import DIGITS_PARTS, NPY, calibrated, digits, npy, npz, refit, send, service_on
 
 from service.reports.numbers import rough_count
@@ -73,7 +74,7 @@ def test_a_preview_is_what_is_then_saved(client, address) -> None:
         assert made["threshold"] == float(np.float32(seen["threshold"]))
         assert made["consequences"] == seen["consequences"]
         assert made["chosen_by"] == choice
-        assert seen["certified"] == ("max_risk" in choice)
+        assert (seen["assurance"] is not None) == ("max_risk" in choice)
         assert (seen["labels_missing"], seen["expected"]) == (None, None)
         of = seen["consequences"]
         assert of["n_errors"] <= of["n_accepted"] <= of["n_samples"]
@@ -281,3 +282,19 @@ def test_a_new_version_says_that_it_does_not_follow_an_earlier_decision(client) 
     client.post(f"{first}/withdraw", json=SIGNED).raise_for_status()
     calibrate_anew()
     assert earlier(3) == 2
+
+
+@pytest.mark.parametrize(("serve", "is_certified"), [({}, False), ({"1": "margin"}, True)])
+def test_only_a_measure_that_no_label_chose_is_certified(client, serve, is_certified) -> None:
+    name = f"chosen-{len(serve)}"
+    of_outputs(outputs(400, seed=9), measures=["entropy", "margin"], serve=serve)(client, name)
+    preview = client.get(
+        f"/calibrations/{name}/operating-points/preview", params={"max_risk": 0.2}
+    ).json()
+    assert preview["threshold"] is not None
+    assert preview["certified"] is is_certified
+    assert ("same labels chose" in preview["assurance"]) is not is_certified
+    report = client.get("/report", params={"calibration": name, "format": "markdown"}).text
+    assert (f"These error rates are {preview['assurance']}." in report) is not is_certified
+    page = client.get(f"/pages/calibrations/{name}/operating-point?by=risk&risk=20").text
+    assert f"{preview['assurance'].capitalize()}." in page

@@ -25,7 +25,7 @@ from howsure.statistics.fit.cross_validation import (
     predict_with_table,
 )
 from howsure.statistics.fit.event_samples import ALL, EventInput, EventSamples, Rows
-from howsure.statistics.fit.options import FitOptions
+from howsure.statistics.fit.options import FitOptions, is_fixed_beforehand
 from howsure.statistics.fit.result import BaselineFit, EventFit, Fit, MeasureFit
 from howsure.statistics.fit.scored_baselines import fit_baselines, fit_oracle, fold_differences
 from howsure.statistics.fit.verdict import reach_verdict
@@ -184,7 +184,7 @@ def _guarantee(event: EventInput, found: ScoredTable, measure: str) -> Guarantee
         table = fit_bin_table(
             uncertainty, samples.hits, n_bins=n_bins, design=samples.design, **plain.of_table
         )
-    measure_fixed = event.samples.k in options.serve or len(options.measures) == 1
+    measure_fixed = is_fixed_beforehand(event.samples.k, options.measures, options.serve)
     tried = sum(candidate.n_bins for candidate in found.candidates)
     return guarantee(
         table,

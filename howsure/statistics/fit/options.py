@@ -1,6 +1,6 @@
 """Options of a fit."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Container, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -120,6 +120,11 @@ class FitOptions:
                         f"serve must name a measure for Top-{k}: a supplied measure is served only "
                         "if it is named"
                     )
+
+
+def is_fixed_beforehand(k: Hashable, measures: Collection[str], serve: Container[Any]) -> bool:
+    """Tell whether an event's measure was named, not chosen by the labels of the same samples."""
+    return k in serve or len(measures) == 1
 
 
 def _is_integer(value: object) -> bool:

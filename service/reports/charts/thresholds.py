@@ -2,7 +2,6 @@
 
 from service.reports.charts import text
 from service.reports.charts.figure import Column, Figure, Report, Row, Table, served_events
-from service.reports.learned import assurance
 from service.reports.located import Located
 from service.reports.numbers import rough_count
 from service.reports.summary import active_point
@@ -41,7 +40,7 @@ def _figure(k: str, event: Row, found: Row, shown: Located, point: Row | None) -
     points = [target for target in found["selective"] if target["threshold"] is not None]
     marks = [(target, f"≤ {text.asked(target['target']['max_risk'])}") for target in points]
     tested = {target["threshold"] for target in points}
-    diamonds = f"error rates {assurance(event['served'])}"
+    diamonds = f"error rates {event['assurance']}"
     if point is not None and point["threshold"] not in tested:
         diamonds += ", and the active operating point"
         marks.append((point["consequences"], text.name(point["name"])))

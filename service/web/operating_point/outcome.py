@@ -14,7 +14,7 @@ from service.calibrations.manage import get_calibration
 from service.errors import ServiceError
 from service.http.problems import problem_on_page
 from service.reports.further_sets import excess
-from service.reports.learned import assurance, is_exact_test
+from service.reports.learned import is_exact_test
 from service.reports.located import Located, value_of
 from service.reports.operating_point_routes import PreviewQuery, preview_operating_point
 from service.web.operating_point.choice import PERCENT, Chosen, typed
@@ -117,12 +117,12 @@ class Outcome:
     @property
     def assurance(self) -> str:
         """How the bound of a tested error rate is known."""
-        return assurance(self.preview["measure"]).capitalize()
+        return str(self.preview["assurance"]).capitalize()
 
     @property
     def is_approximate(self) -> bool:
         """Whether the confidence of a tested error rate is approximate."""
-        return not is_exact_test(self.preview["measure"], self.preview["design"])
+        return not is_exact_test(self.preview["assurance"], self.preview["design"])
 
     @property
     def excess(self) -> str:
