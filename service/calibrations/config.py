@@ -1,7 +1,8 @@
 """The configuration of a calibration and its defaults."""
 
 import re
-from typing import Annotated, Literal, Self, TypeVar
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import msgspec
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, model_validator
@@ -169,18 +170,26 @@ class CalibrationConfig(FitConfig):
 
     def fit_options(self, top_k: tuple[int, ...]) -> FitOptions:
         """Return the options of the fit for these events."""
-        return FitOptions(
-            top_k=top_k,
-            measures=tuple(self.measures),
-            serve={int(k): measure for k, measure in self.serve.items() if int(k) in top_k},
-            interval=IntervalOptions(**self.interval.model_dump()),
-            targets=tuple(self.targets),
-            selective=tuple(
-                SelectiveTarget(target.max_risk, target.delta) for target in self.selective
-            ),
-            ood_level=self.ood.level,
-            **{name: getattr(self, name) for name in _AS_THEY_ARE},
-        )
+        return stored_options(self.model_dump(mode="json"), top_k)
+
+
+def stored_options(config: Mapping[str, Any], top_k: tuple[int, ...]) -> FitOptions:
+    """Return the options of the fit in a stored configuration.
+
+    It is read as it was stored: bounds of today's uploads would refuse jobs of earlier ones.
+    Options that it lacks have their defaults.
+    """
+    options = CalibrationConfig().model_dump(mode="json") | dict(config)
+    return FitOptions(
+        top_k=top_k,
+        measures=tuple(options["measures"]),
+        serve={int(k): measure for k, measure in options["serve"].items() if int(k) in top_k},
+        interval=IntervalOptions(**options["interval"]),
+        targets=tuple(options["targets"]),
+        selective=tuple(SelectiveTarget(**target) for target in options["selective"]),
+        ood_level=options["ood"]["level"],
+        **{name: options[name] for name in _AS_THEY_ARE},
+    )
 
 
 _Text = Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]

@@ -11,7 +11,7 @@ from howsure.statistics.fit.result import BaselineFit, EventFit, Fit, MeasureFit
 from howsure.statistics.measures import LEARNED
 from howsure.statistics.plain import to_plain
 from howsure.statistics.records.records import Records
-from service.calibrations.config import CalibrationConfig
+from service.calibrations.config import stored_options
 from service.calibrations.findings import check_strict, findings_of_records
 from service.jobs.progress import Progress
 from service.jobs.queue import ClaimedJob, JobQueue
@@ -162,9 +162,8 @@ def run_calibration(
     evaluation = None if further is None else further.records
     findings = findings_of_records(row, records, evaluation)
     config = row.config
-    asked = CalibrationConfig.model_validate(config)
-    check_strict(findings, asked.strict)
-    options = asked.fit_options(tuple(config["top_k"]))
+    check_strict(findings, config.get("strict", False))
+    options = stored_options(config, tuple(config["top_k"]))
     progress.report("fit", 0, len(options.top_k) * len(options.measures), now=True)
     fit = workspace.runners.fitter.fit(
         records,

@@ -18,6 +18,7 @@ from job_workspaces import (
 from runner_children import busiest
 from runner_models import endless_above
 
+import models
 from service.jobs.progress import Progress
 from service.jobs.worker import Workers
 from service.startup import JOB_KINDS
@@ -90,3 +91,15 @@ def test_an_evaluation_does_not_wait_for_all_calibrations(database, tmp_path) ->
         with working(workspace):
             last = wait_for(workspace, calibrations[-1], ended)
             assert wait_for(workspace, evaluation, ended).started_at < last.started_at
+
+
+def test_a_configuration_beyond_todays_bounds_is_fitted_as_it_was_stored(
+    database, tmp_path
+) -> None:
+    with workspace_on(database, tmp_path) as workspace:
+        job = calibrate(workspace, logits_set())
+        with database.session(job.tenant_id) as session:
+            row = session.get(models.Calibration, job.id)
+            targets = [0.99 - 0.01 * n for n in range(21)]
+            row.config = row.config | {"targets": targets, "of_another_version": True}
+        succeed(workspace, job)
