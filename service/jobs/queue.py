@@ -214,7 +214,7 @@ class JobQueue:
         self, session: Session, job: ClaimedJob, *, keep_sets: bool = False, **values: object
     ) -> None:
         if not keep_sets:
-            delete_input_rows(session, job.calibration_id, job.evaluation_id)
+            delete_input_rows(session, job.tenant_id, job.calibration_id, job.evaluation_id)
         self._set(session, job, finished_at=database_now(), **_NO_LEASE, **values)
 
     def _set(self, session: Session, job: ClaimedJob, **values: object) -> None:

@@ -82,7 +82,7 @@ def shared_copies(
 
 
 def delete_input_rows(
-    session: Session, calibration_id: UUID, evaluation_id: UUID | None = None
+    session: Session, tenant_id: UUID, calibration_id: UUID, evaluation_id: UUID | None = None
 ) -> None:
     """Delete the rows of the sets that a job has read.
 
@@ -90,6 +90,7 @@ def delete_input_rows(
     """
     session.execute(
         delete(Artifact).where(
+            Artifact.tenant_id == tenant_id,  # which its index begins with
             Artifact.calibration_id == calibration_id,
             Artifact.evaluation_id.is_(None)
             if evaluation_id is None

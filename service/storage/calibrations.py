@@ -173,7 +173,7 @@ class CalibrationRepository:
         row = self._locked(calibration_id)
         request_end(self._session, row, _title(row.name, row.version))
         if row.status == "cancelled":
-            delete_input_rows(self._session, row.id)
+            delete_input_rows(self._session, self._tenant_id, row.id)
         return row
 
     def promote(self, calibration_id: UUID) -> Calibration:

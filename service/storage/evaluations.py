@@ -143,7 +143,7 @@ class EvaluationRepository:
         row = self._locked(calibration_id, name)
         request_end(self._session, row, _title(name))
         if row.status == "cancelled":
-            delete_input_rows(self._session, calibration_id, row.id)
+            delete_input_rows(self._session, self._tenant_id, calibration_id, row.id)
         return row
 
     def delete(self, calibration_id: UUID, name: str) -> None:

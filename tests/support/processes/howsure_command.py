@@ -25,7 +25,8 @@ from service.startup import OURS
 
 FORKS = multiprocessing.get_context("forkserver")
 # `service.app` is half of the start of a command that serves.
-FORKS.set_forkserver_preload(["service.cli.calibrate", "service.cli.serve", "service.app"])
+COMMANDS = ["service.cli.calibrate", "service.cli.serve", "service.app", "read_migrations"]
+FORKS.set_forkserver_preload(COMMANDS)
 
 Done = subprocess.CompletedProcess[str]
 
