@@ -74,6 +74,11 @@ REMEDIES: Mapping[str, Remedy] = {
         "Check how these samples were labelled. This lists wrong predictions in reliable bins:",
         "GET /calibrations/{reference}/samples?kind=mislabelled&format=csv",
     ),
+    "surest-answers-denied": Remedy(
+        "Look at the samples whose labels are most likely wrong. If the labels are right, the "
+        "model is sure where it is wrong, and no threshold keeps these errors out. See:",
+        "GET /calibrations/{reference}/samples?kind=mislabelled&format=csv",
+    ),
     "classes-not-seen": Remedy(
         "Add samples of these classes, or check that the labels belong to this model. " + DRY_RUN,
         "{calibrate} --dry-run",

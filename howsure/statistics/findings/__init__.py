@@ -9,6 +9,7 @@ from howsure.statistics.findings.classes import (
     classes_not_seen,
     few_samples_for_bins,
 )
+from howsure.statistics.findings.denied import surest_answers_denied
 from howsure.statistics.findings.duplicates import (
     conflicting_labels,
     duplicate_samples,
@@ -46,6 +47,7 @@ FINDINGS: Mapping[str, Callable[[RecordedSet], Finding | None]] = {
     IN_BOTH_SETS: samples_in_both_sets,
     "duplicate-samples": duplicate_samples,
     "conflicting-labels": conflicting_labels,
+    "surest-answers-denied": surest_answers_denied,
     "classes-not-seen": classes_not_seen,
     "classes-not-predicted": classes_not_predicted,
     "few-samples-for-bins": few_samples_for_bins,

@@ -52,6 +52,7 @@ def faulty_uploads(model: bytes, inputs: Array, labels: Array, logits: Array) ->
     n, rng = len(labels), np.random.default_rng(0)
     probabilities = softmax(logits.astype(np.float64), axis=1)
     spoilt = np.where(rng.random(n) < 0.2, (labels + 1) % 10, labels)
+    denied = np.where(np.arange(n) % 20 == 7, (labels + 1) % 10, labels)
     again, half = np.arange(n // 5), n // 2
     never = logits.copy()
     never[:, 6] = logits.min() - 30
@@ -89,6 +90,7 @@ def faulty_uploads(model: bytes, inputs: Array, labels: Array, logits: Array) ->
         ),
         "duplicate-samples": by_model(inputs[twice], labels[twice]),
         "conflicting-labels": by_model(inputs[twice], relabelled),
+        "surest-answers-denied": by_model(inputs, denied),
         "classes-not-seen": by_model(inputs[few_labels], labels[few_labels]),
         "classes-not-predicted": of_outputs(labels, logits=never),
         "few-samples-for-bins": of_outputs(labels[:40], logits=logits[:40]),
