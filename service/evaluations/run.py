@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+from sqlalchemy.orm import Session
+
 import models
 from howsure.statistics.accepted import count_accepted
 from howsure.statistics.error_samples import mislabelled_candidates
@@ -17,6 +19,7 @@ from service.jobs.progress import Progress
 from service.jobs.queue import ClaimedJob, JobQueue
 from service.jobs.record_set import load_records, record_set
 from service.storage.artifact_keys import JobFiles
+from service.storage.calibrations import CalibrationRepository
 from service.storage.evaluations import EvaluationRepository
 from service.storage.fit_results import core_table, learned_models, read_fitted
 from service.storage.operating_points import FIRST, OperatingPointRepository
@@ -77,23 +80,28 @@ def run_evaluation(
     sentences = [*(finding.message for finding in findings), result.sentence]
     found = to_plain(result)
     found |= {"findings": to_plain(findings), "sentence": " ".join(sentences)}
+    tables = {str(row.k): row for row in rows if row.served and evaluation.labelled}
+    for k, row in tables.items():
+        found["events"][k]["accepted"] = _accepted(further, row)
     if evaluation.labelled:
-        tables = {str(row.k): row for row in rows if row.served}
         found["mislabelled"] = {k: _mislabelled(further, row) for k, row in tables.items()}
-        for k, row in tables.items():
-            found["events"][k]["accepted"] = _accepted(further, row)
-        first = found["events"].get(FIRST, {}).get("accepted")
-        if first is not None:
-            with workspace.database.reading(job.tenant_id) as session:
-                points = OperatingPointRepository(session, job.tenant_id)
-                point = points.active([calibration.id]).get(calibration.id)
-            if point is not None:
-                _add_point(found["events"][FIRST], further, tables[FIRST], point)
+
+    def count_at_point(session: Session) -> None:
+        if FIRST not in tables:
+            return
+        # An activation waits, or has ended and is seen here: it counts only published sets.
+        CalibrationRepository(session, job.tenant_id).lock_ready(calibration.id)
+        points = OperatingPointRepository(session, job.tenant_id)
+        point = points.active([calibration.id]).get(calibration.id)
+        if point is not None:
+            _add_point(found["events"][FIRST], further, tables[FIRST], point)
+
     queue.publish(
         job,
         rows=[],
         artifacts=recorded.artifacts,
         keep_sets=workspace.keep_inputs == "all",
+        complete=count_at_point,
         result=found,
     )
 

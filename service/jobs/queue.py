@@ -4,7 +4,7 @@ A claim gives the job a new attempt number. Owner and attempt are the fencing to
 statement, so that an owner that has lost its lease can change nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
@@ -116,12 +116,14 @@ class JobQueue:
         rows: Sequence[Base],
         artifacts: Sequence[NewArtifact],
         keep_sets: bool = False,
+        complete: Callable[[Session], None] = lambda _: None,
         **values: object,
     ) -> None:
         """Publish the results and finish the job in one transaction.
 
         The job's sets are deleted unless ``keep_sets`` is true. ``values`` are columns of the
-        job's row, such as ``accuracy`` or ``result``.
+        job's row, such as ``accuracy`` or ``result``. ``complete`` begins the transaction, and may
+        lock the calibration and add to the results what it reads then.
 
         Raises
         ------
@@ -129,6 +131,7 @@ class JobQueue:
             If this owner no longer holds the job; nothing is published then.
         """
         with self.database.session(job.tenant_id) as session:
+            complete(session)
             if self._held(session, job) is None:
                 raise LeaseLost
             session.add_all(rows)

@@ -125,21 +125,20 @@ def save_operating_point(
         )
         raise InvalidInput.at("max_risk", message)
     threshold, seen = float(np.float32(found.threshold)), found.consequences
-    known = {
-        "further": _on_further_sets(ctx.workspace, ctx.tenant_id, reference, threshold),
-        "activated_despite": list(
-            reasons_against(ctx.workspace, ctx.tenant_id, uuid.UUID(reference))
-        ),
-    }
-    row = models.OperatingPoint(
-        name=name,
-        threshold=threshold,
-        chosen_by=choice.as_dict(),
-        consequences=None if seen is None else to_plain(seen) | known,
-        author=author,
-        reason=reason,
-    )
-    return _keep(ctx, reference, row)
+    despite = reasons_against(ctx.workspace, ctx.tenant_id, uuid.UUID(reference))
+    while True:
+        further = _on_further_sets(ctx.workspace, ctx.tenant_id, reference, threshold)
+        known = {"further": dict(further.values()), "activated_despite": list(despite)}
+        row = models.OperatingPoint(
+            name=name,
+            threshold=threshold,
+            chosen_by=choice.as_dict(),
+            consequences=None if seen is None else to_plain(seen) | known,
+            author=author,
+            reason=reason,
+        )
+        if _keep(ctx, reference, row, counted=list(further)):
+            return row
 
 
 def withdraw_operating_point(
@@ -155,7 +154,9 @@ def withdraw_operating_point(
         If a text is not one printable line.
     """
     _check_texts(author, reason)
-    return _keep(ctx, reference, models.OperatingPoint(author=author, reason=reason))
+    row = models.OperatingPoint(author=author, reason=reason)
+    _keep(ctx, reference, row)
+    return row
 
 
 def operating_points(
@@ -173,7 +174,17 @@ def operating_points(
         return OperatingPointRepository(session, tenant_id).history(row.id)
 
 
-def _keep(ctx: CallContext, reference: str, row: models.OperatingPoint) -> models.OperatingPoint:
+def _keep(
+    ctx: CallContext,
+    reference: str,
+    row: models.OperatingPoint,
+    *,
+    counted: Sequence[uuid.UUID] | None = None,
+) -> bool:
+    """Add a decision; return False, and add none, if other further sets than these are judged.
+
+    A set that ends later sees the decision: it waits for the lock.
+    """
     with ctx.workspace.database.session(ctx.tenant_id) as session:
         calibrations = CalibrationRepository(session, ctx.tenant_id)
         # Locked, so that two decisions do not get the same number.
@@ -184,9 +195,12 @@ def _keep(ctx: CallContext, reference: str, row: models.OperatingPoint) -> model
             raise Conflict(
                 f"Calibration {found.name}@{found.version} has no active operating point."
             )
+        judged = EvaluationRepository(session, ctx.tenant_id).judged_ids(found.id)
+        if counted is not None and counted != judged:
+            return False
         points.add(row)
         record_success(ctx.event, session, found.id)
-    return row
+    return True
 
 
 def labelled_samples(workspace: Workspace, row: models.Calibration, column: str) -> LabelledSamples:
@@ -221,24 +235,20 @@ def _judging(
 
 def _on_further_sets(
     workspace: Workspace, tenant_id: uuid.UUID, reference: str, threshold: float
-) -> dict[str, dict[str, Any]]:
-    """Return what a threshold accepts on each labelled further set, by name."""
+) -> dict[uuid.UUID, tuple[str, dict[str, Any]]]:
+    """Return the name of each judged further set, oldest first, and what a threshold accepts."""
     with workspace.database.reading(tenant_id) as session:
         fitted = read_fitted(session, tenant_id, reference)
         row, table = fitted.row, next(t for t in fitted.served if t.k == 1)
         evaluations = EvaluationRepository(session, tenant_id)
-        sets = [
-            evaluations.by_id(found.id)
-            for found in evaluations.of_calibration(row.id)
-            if found.labelled and found.result is not None
-        ]
+        sets = [evaluations.by_id(one) for one in evaluations.judged_ids(row.id)]
     counted = {}
-    for found in sets:
+    for further in sets:
         level = row.config["interval"]["level"]  # imported tables have none, and no further sets
-        records = load_further_records(workspace, found, [table])
+        records = load_further_records(workspace, further, [table])
         values, hits = records.uncertainty[table.column], records.hits(1)
-        seen = effect(values, hits, threshold, level, records.design)
-        counted[found.name] = to_plain(seen)
+        counts = effect(values, hits, threshold, level, records.design)
+        counted[further.id] = (further.name, to_plain(counts))
     return counted
 
 

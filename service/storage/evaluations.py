@@ -115,6 +115,12 @@ class EvaluationRepository:
             self._of(calibration_id).order_by(Evaluation.created_at, Evaluation.id)
         ).all()
 
+    def judged_ids(self, calibration_id: UUID) -> Sequence[UUID]:
+        """Return the ids of the labelled evaluations that have succeeded, oldest first."""
+        is_judged = Evaluation.labelled, Evaluation.status == "succeeded"
+        query = self._of(calibration_id).where(*is_judged).with_only_columns(Evaluation.id)
+        return self._session.scalars(query.order_by(Evaluation.created_at, Evaluation.id)).all()
+
     def by_id(self, evaluation_id: UUID) -> Evaluation:
         """Return the evaluation of this id.
 

@@ -5,6 +5,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import threading
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -15,7 +16,7 @@ from typing import Any, Literal, Self
 import psycopg
 import pytest
 from psycopg import sql
-from sqlalchemy import NullPool, create_engine, delete, event, make_url, text
+from sqlalchemy import NullPool, Pool, create_engine, delete, event, make_url, text
 
 import models
 from service.storage.database import Database, open_database
@@ -312,3 +313,40 @@ def listening(
         yield
     finally:
         event.remove(target, name, listener)
+
+
+_WATCHING: list[Callable[[], None]] = []
+
+
+@event.listens_for(Pool, "checkout")
+def _begin(*_: object) -> None:
+    # Listeners that come and go would disturb threads that begin transactions meanwhile.
+    for watch in tuple(_WATCHING):
+        watch()
+
+
+@contextmanager
+def before_transaction(
+    number: int, happen: Callable[[], object], *, threads: tuple[str, ...]
+) -> Iterator[list[int]]:
+    """Let something happen before a transaction of threads whose names begin so, counted from 1.
+
+    Yield a list that has one entry for each transaction that they begin.
+    """
+    begun: list[int] = []
+    happening = threading.Event()
+
+    def watch() -> None:
+        if happening.is_set() or not threading.current_thread().name.startswith(threads):
+            return
+        begun.append(len(begun))
+        if len(begun) == number:
+            happening.set()
+            happen()
+            happening.clear()
+
+    _WATCHING.append(watch)
+    try:
+        yield begun
+    finally:
+        _WATCHING.remove(watch)
