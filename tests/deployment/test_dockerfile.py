@@ -38,20 +38,6 @@ def test_files_of_the_wheel_are_there_sent_and_copied() -> None:
     } == set()
 
 
-def test_stages_are_defined_before_use() -> None:
-    stages: list[str] = []
-    for instruction, rest in INSTRUCTIONS:
-        if instruction == "FROM":
-            base, _, stage = rest.partition(" AS ")
-            assert base in stages or re.fullmatch(r"python:\d+\.\d+\.\d+-slim-\w+", base)
-            stages.append(stage or base)
-        elif source := re.search(r"--from=(\S+)", rest):
-            assert source[1] in stages
-    # `docker build` without a target makes the last one. Old builders build all stages above.
-    assert stages[-1] == "cpu"
-    assert stages.index("cpu") < stages.index("build-cuda") < stages.index("cuda")
-
-
 def test_the_image_has_its_version_its_user_and_its_health_check() -> None:
     assert f'org.opencontainers.image.version="{PROJECT["version"]}"' in " ".join(
         arguments("LABEL")

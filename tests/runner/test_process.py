@@ -149,21 +149,6 @@ def test_the_limit_is_added_to_the_used_time():
         resource.setrlimit(resource.RLIMIT_CPU, before)
 
 
-def test_requests_in_a_row_set_the_limit_once():
-    with subprocess.Popen(["sleep", "600"]) as sleeping:
-        time_of_child = CpuTimeLimit(sleeping.pid, renewed_seconds=1000)
-        time_of_child.extend(10)
-        first = limit(sleeping.pid)
-        assert first != resource.RLIM_INFINITY
-        resource.prlimit(sleeping.pid, resource.RLIMIT_CPU, (first + 5, resource.RLIM_INFINITY))
-        time_of_child.extend(10)
-        assert limit(sleeping.pid) == first + 5
-        time_of_child.extend(2000)
-        assert limit(sleeping.pid) > first + 5
-        sleeping.kill()
-    CpuTimeLimit(sleeping.pid).extend(10)  # a process that has ended is left alone
-
-
 class Starts:
     """Starts children after a number of failures."""
 
