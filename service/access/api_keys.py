@@ -20,7 +20,7 @@ from sqlalchemy.orm import Session
 from models import ApiKey
 from service.access.audit_log import AuditEvent
 from service.access.rate_limits import UNLIMITED, TenantLimiter, TenantLimits
-from service.errors import Conflict, InvalidInput, shown
+from service.errors import NAME_PATTERN, Conflict, InvalidInput, shown
 from service.storage import api_keys as key_rows
 from service.storage import tenants as tenant_rows
 from service.storage.database import Database
@@ -176,7 +176,6 @@ def _make(path: Path) -> None:
 
 
 MOST_DAYS = 3650
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 @dataclass(frozen=True)
@@ -266,7 +265,7 @@ def _kept(session: Session, new: ApiKey, pepper: Pepper) -> MadeKey:
 
 def _check(name: str, tenant: str, scopes: Collection[str], days: int) -> None:
     for what, found in (("NAME", name), ("--tenant", tenant)):
-        if not _NAME.fullmatch(found):
+        if not re.fullmatch(NAME_PATTERN, found):
             raise InvalidInput(
                 f"{what}: expected up to 100 letters, digits, '.', '_' and '-', got {shown(found)}"
             )

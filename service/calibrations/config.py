@@ -15,7 +15,7 @@ from howsure.statistics.selective import SelectiveTarget
 from service.calibrations.config_errors import parsed_json
 from service.calibrations.fit_config import DEFAULT_TOP_K, FitConfig, Strict
 from service.calibrations.preprocessing_config import PreprocessingInput
-from service.errors import InvalidConfig, shown
+from service.errors import NAME_PATTERN, InvalidConfig, shown
 from service.runner.messages.passes import ENSEMBLE, GRADIENT, PassPlan
 
 MAX_PASSES = 1000
@@ -49,7 +49,6 @@ class GradientConfig(Strict):
     )
 
 
-NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 # The largest number of classes of a model.
 MAX_MAPPED = 100_000
 MAX_INPUTS = 1_000

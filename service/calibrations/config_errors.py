@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from service.errors import InvalidInput, Violation, did_you_mean, shown
+from service.errors import NAME_PATTERN, InvalidInput, Violation, did_you_mean, shown
 
 Schema = Mapping[str, Any]
 Checked = TypeVar("Checked", bound=BaseModel)
@@ -15,7 +15,7 @@ PATTERNS = {
     r"^(auto|cpu|cuda|cuda:(0|[1-9][0-9]{0,3})(,cuda:(0|[1-9][0-9]{0,3}))*)$": (
         "auto, cpu, cuda, cuda:N or a list as cuda:0,cuda:1"
     ),
-    r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$": (
+    NAME_PATTERN: (
         "1 to 100 of the characters A-Z, a-z, 0-9, '.', '_' and '-', the first a letter or a digit"
     ),
     r"^[0-9a-f]{64}$": "64 hexadecimal digits in lower case",

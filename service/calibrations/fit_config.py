@@ -17,6 +17,7 @@ from howsure.statistics.measures import (
     output_names,
     parse_measure,
 )
+from howsure.statistics.measures.measure import PLAIN_NAME
 
 DEFAULT_TOP_K = (1, 5)
 MAX_BINS = 10_000
@@ -25,7 +26,7 @@ MAX_TABLE_BINS = 100_000
 MAX_OUTPUTS = 100
 TINY = 1e-9  # nearer to an end of (0, 1) a probability is lost to rounding on its way
 
-_SUPPLIED = re.compile(rf"{SUPPLIED}[A-Za-z0-9_]{{1,50}}")
+_SUPPLIED = re.compile(rf"{SUPPLIED}{PLAIN_NAME.pattern}")
 
 
 def _known_measure(name: str) -> str:

@@ -97,7 +97,7 @@ class Measure:
         return f"{self.name}_{k}" if self.per_event else self.name
 
 
-_PLAIN = re.compile(r"[A-Za-z0-9_]{1,50}")
+PLAIN_NAME = re.compile(r"[A-Za-z0-9_]{1,50}")
 
 
 def output_column(name: str) -> str:
@@ -106,7 +106,7 @@ def output_column(name: str) -> str:
     ``output_<name>`` if the name is 1 to 50 ASCII letters, digits and underscores. Other names are
     replaced by ``output-`` and 128 bits of their hash, because escaping would make them too long.
     """
-    if _PLAIN.fullmatch(name):
+    if PLAIN_NAME.fullmatch(name):
         return f"output_{name}"
     return f"output-{blake2b(name.encode(), digest_size=16).hexdigest()}"
 

@@ -1,12 +1,12 @@
 """Checks of values, the same for all file formats. Rows count from 0."""
 
-import re
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from howsure.statistics.arrays import Floats, Labels
 from howsure.statistics.input_ranges import MOST_COLUMNS, TABLE_AXES
+from howsure.statistics.measures.measure import PLAIN_NAME
 from service.errors import InvalidDataset, TooLarge
 from service.runner.messages.dataset import AnyArray, DatasetInfo
 from service.runner.messages.limits import DatasetLimits
@@ -162,7 +162,6 @@ SUPPLIED_PREFIX = "uncertainty_"
 # Each becomes a measure with tables of its own.
 MAX_SUPPLIED = 100
 
-_NAME = re.compile(r"[A-Za-z0-9_]{1,50}")
 _SHOWN_CHARACTERS = 80
 
 
@@ -182,7 +181,7 @@ def supplied_names(columns: Iterable[str], *, location: str) -> tuple[str, ...]:
         if not column.startswith(SUPPLIED_PREFIX):
             continue
         name = column.removeprefix(SUPPLIED_PREFIX)
-        if not _NAME.fullmatch(name):
+        if not PLAIN_NAME.fullmatch(name):
             raise InvalidDataset.at(
                 location,
                 f"expected `{SUPPLIED_PREFIX}` and then 1 to 50 ASCII letters, digits or "
