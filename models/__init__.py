@@ -3,7 +3,7 @@
 from models.api_key import ApiKey
 from models.artifact import Artifact, ArtifactRole, ReleasedFile
 from models.audit_entry import AuditEntry, AuditResult, AuditVia
-from models.base import Base, UtcDateTime, database_now
+from models.base import Base, FiniteNumber, UtcDateTime, database_now
 from models.bin_table import Bin, BinTable
 from models.calibration import Calibration, CalibrationName
 from models.evaluation import Evaluation
@@ -30,6 +30,7 @@ __all__ = [
     "CalibrationName",
     "Evaluation",
     "Export",
+    "FiniteNumber",
     "IdempotencyKey",
     "Job",
     "JobStatus",

@@ -1,5 +1,6 @@
 """The declarative base: how constraints are named and which SQL type a Python type takes."""
 
+import math
 from datetime import UTC, datetime
 from typing import get_args
 
@@ -34,6 +35,19 @@ class UtcDateTime(TypeDecorator[datetime]):
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if dialect.name == "sqlite" else value.astimezone(UTC)
+
+
+class FiniteNumber(TypeDecorator[float]):
+    """A number of double precision. Infinite ones and NaN are refused: JSON cannot say them."""
+
+    impl = Double
+    cache_ok = True
+
+    def process_bind_param(self, value: float | None, dialect: Dialect) -> float | None:  # noqa: ARG002  (SQLAlchemy's own protocol)
+        """Return a finite number as it is."""
+        if value is not None and not math.isfinite(value):
+            raise ValueError(f"expected a finite number, got {value}")
+        return value
 
 
 class DatabaseNow(FunctionElement[datetime]):
@@ -90,4 +104,4 @@ class Base(DeclarativeBase):
     """Base of every table. A child names its parent by tenant and key, never by key alone."""
 
     metadata = MetaData(naming_convention=NAMING_CONVENTION)
-    type_annotation_map = {datetime: UtcDateTime(), float: Double()}  # noqa: RUF012  (SQLAlchemy's own protocol)
+    type_annotation_map = {datetime: UtcDateTime(), float: FiniteNumber()}  # noqa: RUF012  (SQLAlchemy's own protocol)

@@ -19,7 +19,10 @@ from models.base import Base, one_of
 
 
 class Bin(Base):
-    """Uncertainties in (lower, upper] and what was seen there; null edges are infinite."""
+    """Uncertainties in (lower, upper] and what was seen there; null edges are infinite.
+
+    ``odds_ratio`` is null if it is too large for a number.
+    """
 
     __tablename__ = "bin"
     __table_args__ = (
@@ -48,7 +51,7 @@ class Bin(Base):
     interval_lower: Mapped[float]
     interval_upper: Mapped[float]
     mean_uncertainty: Mapped[float | None]
-    odds_ratio: Mapped[float]
+    odds_ratio: Mapped[float | None]
 
 
 Lookup: TypeAlias = Literal["smooth", "interpolated", "step"]

@@ -29,7 +29,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine
 
-from models import UtcDateTime
+from models import FiniteNumber, UtcDateTime
 
 ColumnKind: TypeAlias = Literal["uuid", "time", "json", "flag", "integer", "real", "text"]
 
@@ -49,7 +49,7 @@ _OF_TYPE: tuple[tuple[type[TypeEngine[Any]], ColumnKind], ...] = (
     (JSON, "json"),
     (Boolean, "flag"),
     (Integer, "integer"),
-    (Double, "real"),
+    (FiniteNumber, "real"),
     (String, "text"),
 )
 
@@ -77,7 +77,7 @@ def encoded(kind: ColumnKind, value: Any) -> Any:  # noqa: ANN401 - whatever the
     if kind == "time":
         return value.isoformat()
     if kind == "real" and not math.isfinite(value):
-        return repr(value)  # JSON has no number for it
+        return repr(value)  # of an older schema; JSON has no number for it
     return value
 
 

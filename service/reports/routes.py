@@ -48,7 +48,9 @@ class ReportBin(BaseModel):
     probability: float = Field(description="The served probability: hits / count, regularised.")
     interval: tuple[float, float] = Field(description="Interval of the probability.")
     mean_uncertainty: float | None = Field(description="Mean of its samples; null without any.")
-    odds_ratio: float = Field(description="Its odds relative to those of the whole set.")
+    odds_ratio: float | None = Field(
+        description="Its odds relative to those of the whole set; null if they overflow."
+    )
 
 
 class Scored(BaseModel):

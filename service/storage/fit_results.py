@@ -132,7 +132,7 @@ def _bin_rows(table: BinTable) -> list[models.Bin]:
             interval_lower=float(table.lower[i]),
             interval_upper=float(table.upper[i]),
             mean_uncertainty=_finite(table.mean_uncertainty[i]),
-            odds_ratio=float(odds_ratios[i]),
+            odds_ratio=_finite(odds_ratios[i]),
         )
         for i in range(table.n_bins)
     ]

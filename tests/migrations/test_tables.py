@@ -3,17 +3,28 @@
 Both databases have the same checks and keys (test_migrations.py), so SQLite shows what they refuse.
 """
 
+import math
 import uuid
 
 import pytest
 from schema_rows import HEAD_ROWS
-from sqlalchemy import delete, insert, select, update
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import JSON, Numeric, delete, insert, select, update
+from sqlalchemy.exc import IntegrityError, StatementError
 from sqlalchemy.orm import configure_mappers
 from stored_rows import new_artifact, queue_calibration
 
 import models
-from models import Artifact, Base, Bin, BinTable, Calibration, CalibrationName, Evaluation, Score
+from models import (
+    Artifact,
+    Base,
+    Bin,
+    BinTable,
+    Calibration,
+    CalibrationName,
+    Evaluation,
+    FiniteNumber,
+    Score,
+)
 from service.storage.tenants import ALL_TENANTS
 
 NOBODY = uuid.uuid4()
@@ -104,6 +115,34 @@ def test_a_row_that_breaks_a_rule_is_refused(database, names, table):
     for change in BROKEN[table]:
         with pytest.raises(IntegrityError):
             store(database, table, **(owner | change))
+
+
+NUMBERS = [
+    (table, column.name)
+    for table in Base.metadata.sorted_tables
+    for column in table.columns
+    if isinstance(column.type, JSON | FiniteNumber)
+]
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
+def test_no_column_takes_a_number_that_is_not_finite(database, value):
+    """Nor a number within JSON; no column of numbers is of another type."""
+    assert len(NUMBERS) > 40
+    assert not [
+        column
+        for table in Base.metadata.sorted_tables
+        for column in table.columns
+        if isinstance(column.type, Numeric)
+    ]
+    for table, name in NUMBERS:
+        number = value if isinstance(table.columns[name].type, FiniteNumber) else {"in": [value]}
+        row = HEAD_ROWS[table.name][0] | {name: number}
+        with (
+            pytest.raises(StatementError, match="ValueError"),
+            database.session(ALL_TENANTS) as session,
+        ):
+            session.execute(insert(table).values(row))
 
 
 @pytest.mark.usefixtures("evaluation_id")

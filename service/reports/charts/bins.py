@@ -23,7 +23,11 @@ def odds_ratio_figures(report: Report) -> list[Figure]:
 
 def _odds_ratio_figure(k: str, event: Row, table: Row, at: Located) -> Figure:
     served = event["served"]
-    drawn = [(place, row) for place, row in enumerate(table["bins"]) if row["count"]]
+    drawn = [
+        (place, row)
+        for place, row in enumerate(table["bins"])
+        if row["count"] and row["odds_ratio"] is not None
+    ]
     mean = table["scores"].get("eor", {}).get("pooled")
     title = f"{text.event(k)}: odds of a correct answer, by bin of {text.name(served)}"
     if mean is not None:

@@ -23,7 +23,7 @@ EXACT = 0.1 + 2**-55
 VALUES = {
     sa.Boolean: False,
     sa.Integer: 1,
-    sa.Float: EXACT,
+    models.FiniteNumber: EXACT,
     sa.String: "Grüße, “digits”",
     sa.JSON: {"Grüße": [EXACT, 1e-300]},
     models.UtcDateTime: NOON,
@@ -90,7 +90,7 @@ def _bin(table_id: int, index: int, n_bins: int) -> dict[str, Any]:
         interval_lower=0.5,
         interval_upper=1.0,
         mean_uncertainty=None if index else 1 / 3,
-        odds_ratio=float("inf") if index else 1.0,
+        odds_ratio=None if index else 1.0,
     )
 
 
