@@ -71,7 +71,7 @@ def finite(differences: Mapping[str, PairedDifference | None]) -> dict[str, Pair
     }
 
 
-def fold_difference(one: FoldValues, other: FoldValues) -> PairedDifference | None:
+def fold_difference(one: FoldValues, other: FoldValues, rivals: int = 1) -> PairedDifference | None:
     """Return the mean of ``one - other`` over the folds that have both; None without any.
 
     Folds share most of the samples that they are fitted to, so their differences vary less than
@@ -87,7 +87,8 @@ def fold_difference(one: FoldValues, other: FoldValues) -> PairedDifference | No
     found = paired_difference(*np.array(both, dtype=np.float64).reshape(-1, 2).T)
     if found is None or found.standard_error is None:
         return found
-    return replace(found, standard_error=found.standard_error * shared_training(len(both)))
+    error = found.standard_error * shared_training(len(both))
+    return replace(found, standard_error=error, rivals=rivals)
 
 
 def shared_training(folds: int) -> float:

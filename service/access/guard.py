@@ -2,7 +2,7 @@
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass
 from http import HTTPStatus
 from types import SimpleNamespace
@@ -98,9 +98,7 @@ def write_refusal(scope: Scope, asked: AskedAction, code: str) -> None:
         log.warning("refusal_not_written", action=asked.name, code=code, error=type(error).__name__)
 
 
-WINDOW_SECONDS = 60.0
-# Number of keys that are remembered.
-MOST_REMEMBERED = 10_000
+WINDOW_SECONDS, MOST_REMEMBERED = 60.0, 10_000  # keys
 
 
 class MinuteCounts:
@@ -109,20 +107,19 @@ class MinuteCounts:
     The keys that were counted last are remembered. Call it from one event loop only.
     """
 
-    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._counts: OrderedDict[Hashable, tuple[float, int]] = OrderedDict()
 
-    def add(self, key: Hashable) -> tuple[int, float]:
-        """Count one event; return the count and the seconds until the minute ends."""
-        now = self._clock()
+    def add(self, key: Hashable) -> int:
+        """Count one event; return the count of its minute."""
+        now = time.monotonic()
         since, count = self._counts.pop(key, (now, 0))
         if now - since >= WINDOW_SECONDS:
             since, count = now, 0
         self._counts[key] = since, count + 1
         while len(self._counts) > MOST_REMEMBERED:
             self._counts.popitem(last=False)
-        return count + 1, since + WINDOW_SECONDS - now
+        return count + 1
 
 
 class Guard:
@@ -172,7 +169,7 @@ class Guard:
         if code in _ONLY_COUNTED:
             return
         refusal = (caller.tenant_id, caller.key_id, asked.name, code)
-        if self._refusals.add(refusal)[0] <= MOST_REFUSALS:
+        if self._refusals.add(refusal) <= MOST_REFUSALS:
             await run_in_threadpool(write_refusal, scope, asked, code)
 
     async def _pass_on(

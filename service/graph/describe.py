@@ -1,5 +1,6 @@
 """Read the interface, versions and class labels of an ONNX model, without running it."""
 
+from ast import literal_eval
 from collections.abc import Iterator, Sequence
 
 from onnx import (
@@ -48,6 +49,25 @@ def class_labels(graph: GraphProto) -> ClassLabels | None:
         if (labels := _labels_of(node) or _looked_up(node, producers, graph))
     ]
     return found[0] if found and all(labels == found[0] for labels in found) else None
+
+
+MOST_CHARACTERS = 1_000_000  # of names in the metadata
+NO_NAMES = (AttributeError, LookupError, MemoryError, RecursionError, SyntaxError, TypeError)
+
+
+def names_in_metadata(model: ModelProto) -> ClassLabels | None:
+    """Return the names of classes that exporters of detectors write: a dict by index, as text.
+
+    ``names`` is written by Python, ``id2label`` in JSON.
+    """
+    texts = (of.value for of in model.metadata_props if of.key in ("names", "id2label"))
+    try:
+        named = {int(at): name for at, name in literal_eval(next(texts)[:MOST_CHARACTERS]).items()}
+        names = tuple(named[index] for index in range(len(named)))
+    except (*NO_NAMES, StopIteration, ValueError):
+        return None
+    are_texts = all(isinstance(name, str) and name for name in names)
+    return names if are_texts and len({*names}) == len(names) > 0 else None
 
 
 def _last_nodes(output: str, producers: Producers) -> Iterator[NodeProto]:
@@ -130,7 +150,7 @@ def describe_onnx_model(model: ModelProto) -> OnnxModelDescription:
         outputs=outputs,
         opset=default_opset(model),
         ir_version=model.ir_version,
-        class_labels=class_labels(graph),
+        class_labels=class_labels(graph) or names_in_metadata(model),
         external_files=external_files(model),
         fixed_batch=1 if dynamic is not None else fixed,
         one_by_one=""

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
@@ -62,7 +62,7 @@ class Lane:
         *,
         threads: int,
         queue: int,
-        waited: Callable[[Iterable[float]], None] = lambda _: None,
+        waited: Callable[[float], None] = lambda _: None,
     ) -> None:
         self._waited = waited
         self._what = what
@@ -116,7 +116,7 @@ class Lane:
         queued = time.perf_counter()
 
         def begin() -> Result:
-            self._waited((time.perf_counter() - queued,))
+            self._waited(time.perf_counter() - queued)
             return call(*args, **kwargs)
 
         limiter = self._limiters.setdefault(tenant_id, CapacityLimiter(self._threads_of_one))

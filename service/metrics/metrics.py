@@ -1,6 +1,6 @@
 """All metrics of one app, counted as events happen and rendered on a scrape."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Protocol
 
@@ -76,15 +76,9 @@ class LaneMetrics:
             "howsure_running_requests", "Requests that a model or a thread works on."
         )
 
-    def waited(self, lane: str) -> Callable[[Iterable[float]], None]:
-        """Return the function that observes waiting times of one queue, in seconds."""
-        observe = self._seconds(lane).observe
-
-        def count(waits: Iterable[float]) -> None:
-            for seconds in waits:
-                observe(seconds)
-
-        return count
+    def waited(self, lane: str) -> Callable[[float], None]:
+        """Return the function that observes the waiting times of one queue, in seconds."""
+        return self._seconds(lane).observe
 
     def watch(self, name: str, *lanes: Lane) -> None:
         """Read the lengths of a queue, or of several as one, at each scrape."""

@@ -7,16 +7,9 @@ class Difference(BaseModel):
     """A score minus that of the served bins; a negative loss favours the other method."""
 
     mean: float = Field(description="Mean over the pairs.")
-    standard_error: float | None = Field(
-        description="Of the mean; null for a single pair. Over folds, which share training "
-        "samples, its variance is that of Nadeau & Bengio."
-    )
+    standard_error: float | None = Field(description="Of the mean; null for a single pair.")
     pairs: int = Field(description="Folds, or samples of the evaluation set.")
-    rivals: int = Field(
-        1,
-        description="Methods compared with the same one. A difference is clear by Student's t at a "
-        "level of 5 % among them.",
-    )
+    rivals: int = Field(1, description="Methods compared with the same one.")
 
 
 class ComparedScore(BaseModel):

@@ -1,7 +1,7 @@
 """Limits of the requests that wait for all models together."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from service.errors import QueueShareTaken, TooManyRequests
@@ -24,7 +24,7 @@ class QueueBounds:
 
     max_rows: int
     max_bytes: int
-    waited: Callable[[Iterable[float]], None] = lambda _: None
+    waited: Callable[[float], None] = lambda _: None
 
     def __post_init__(self) -> None:
         self._rows = 0
@@ -68,7 +68,8 @@ class QueueBounds:
             self._rows -= self._rows_of(request)
             if request.share is not None:
                 request.share.rows -= self._rows_of(request)
-        self.waited([now - request.arrived for request in requests])
+        for request in requests:
+            self.waited(now - request.arrived)
 
     def come_back(self, request: BatchRequest) -> None:
         """Count the rows of a request that waits again."""

@@ -280,3 +280,31 @@ def test_columns_that_are_not_read_are_named(client) -> None:
         (note,) = (warning for warning in warnings if "not read" in warning)
         assert all(name in note for name in ("`confidence`", *named))
         assert ("`group`" in note) == bool(named)
+
+
+LOGS = {
+    "numbers": lambda t: csv(predicted=np.where(CORRECT, t, t + 1), score=SCORES, label=t * 1.0),
+    "names": lambda t: csv(id=t, predicted=np.where(CORRECT, "cat", "dog"), confidence=SCORES,
+                           label=["cat"] * ROWS),
+    "parquet": lambda t: pd.DataFrame(
+        {"predicted": np.where(CORRECT, t, t + 1), "score": SCORES, "label": t}
+    ).to_parquet(index=False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", LOGS)
+def test_a_log_of_predictions_scores_and_labels_is_pairs(client, judge, form) -> None:
+    content = LOGS[form](np.arange(ROWS) % 7)
+    resource = made(client, content)
+    assert (resource["data"]["kind"], resource["accuracy"]) == ("pairs", judge["accuracy"])
+    assert any("`predicted` is the `label`" in note for note in resource["warnings"])
+    found = predictions(client, resource["id"], SCORES[:20])
+    assert found == predictions(client, judge["id"], SCORES[:20])
+    further = evaluate(client, judge["id"], f"log-{form}", content).json()["result"]
+    assert further["events"]["1"]["accuracy"] == judge["accuracy"]["1"]
+
+
+def test_an_empty_cell_of_a_log_is_named(tmp_path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_bytes(csv(predicted=["a", None], score=[0.5, 0.7], label=["a", "b"]))
+    check_refused(path, ".predicted[1]", "empty cell")

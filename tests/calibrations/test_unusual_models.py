@@ -1,6 +1,7 @@
 """Models that mix rows, draw at random, answer in steps or are old: right, or refused."""
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 from graph_models import constant, make_model, node, steps, value
@@ -184,3 +185,37 @@ def test_one_output_for_each_class_is_told(client) -> None:
     part = npz(inputs=ROWS[:, :3], labels=LABELS % 3)
     answer = calibrate(client, model=model, calibration=part)
     assert_refused(answer, "model", "one output for each class")
+
+
+@pytest.mark.parametrize(
+    ("shape", "rows"), [((N_FEATURES,), ROWS), ((2, 3), ROWS.reshape(-1, 2, 3))]
+)
+def test_a_model_without_an_axis_for_rows_is_told_how_to_get_one(client, shape, rows):
+    model = model_file(
+        steps("f = Reshape(x, flat); y = MatMul(f, w)"),
+        inputs=[value("x", shape)],
+        outputs=[value("y", (1, N_CLASSES))],
+        initializers=constants(flat=[1, N_FEATURES]),
+    )
+    response = calibrate(client, model=model, calibration=npz(inputs=rows, labels=LABELS))
+    detail = response.json()["detail"]
+    assert f"the shape of one sample, {list(shape)}, without an axis for the rows" in detail
+    assert "dynamic_axes" in detail
+
+
+NAMED = [
+    ("names", "{0: 'cat', 1: 'dog', 2: \"bird's\", 3: 'élan'}", ["cat", "dog", "bird's", "élan"]),
+    ("id2label", '{"1": "b", "0": "a", "2": "c", "3": "d"}', ["a", "b", "c", "d"]),
+    ("names", "{0: 'a', 1: 'a', 2: 'c', 3: 'd'}", ["0", "1", "2", "3"]),
+    ("names", "__import__('os').abort()", ["0", "1", "2", "3"]),
+    ("names", "{0: 'a', 1: 'b', 3: 'd', 4: 'e'}", ["0", "1", "2", "3"]),
+]
+
+
+@pytest.mark.parametrize(("key", "text", "classes"), NAMED)
+def test_names_of_classes_are_read_from_the_metadata_of_the_model(client, key, text, classes):
+    model = onnx.load_from_string(of_rows("y = MatMul(x, w)"))
+    model.metadata_props.add(key=key, value=text)
+    parts = {"model": model.SerializeToString(), "calibration": SET}
+    made = calibrated(client, SCORE | {"folds": 2, "bins": 5}, full=True, **parts)
+    assert made["config"]["classes"] == classes

@@ -68,7 +68,7 @@ def test_the_limits_hold_except_for_a_single_request(sizes):
 
 def test_a_running_request_counts_with_its_bytes_but_not_with_its_rows():
     waited = []
-    bounds = QueueBounds(max_rows=5, max_bytes=100, waited=waited.extend)
+    bounds = QueueBounds(max_rows=5, max_bytes=100, waited=waited.append)
     (first, second) = requests((5, 60), (5, 30))
     first.arrived = 1.0
     bounds.enter(first)

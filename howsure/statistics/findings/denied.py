@@ -7,13 +7,10 @@ from scipy.special import bdtrc, expit
 from howsure.statistics.arrays import Floats, Hits
 from howsure.statistics.findings.evidence import Finding, RecordedSet, finding
 
-SUREST = 10  # a tenth
-MOST_SAMPLES = 50_000
+SUREST, MOST_SAMPLES, MOST_ROWS = 10, 50_000, 5  # a tenth is the surest
 LEAST_GAIN = 10.8  # twice the log-likelihood of one more parameter: a level of 0.05 %
 LEVEL = 1e-3
-MOST_WRONG = 0.5  # above it something else is wrong
-LIMIT = 25.0  # of log-odds
-MOST_ROWS = 5
+MOST_WRONG, LIMIT = 0.5, 25.0  # above it something else is wrong; of log-odds
 
 
 def surest_answers_denied(evidence: RecordedSet) -> Finding | None:

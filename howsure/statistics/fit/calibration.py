@@ -12,7 +12,6 @@ from howsure.statistics.bins.fit import fit_bin_table
 from howsure.statistics.bins.guarantee import Guarantee, guarantee
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.coarse import fit_coarse_table
-from howsure.statistics.comparison import PairedDifference
 from howsure.statistics.diagnostics.consistency import cross_validated_band, evaluation_band
 from howsure.statistics.diagnostics.curves import fit_curves
 from howsure.statistics.diagnostics.loss_scatter import loss_scatter
@@ -224,21 +223,12 @@ def _fit_event(event: EventInput, measures: dict[str, MeasureFit]) -> EventFit:
 
 def _beside_served(measures: dict[str, MeasureFit], served: MeasureFit) -> dict[str, MeasureFit]:
     """Return the measures, each with its difference from the served one."""
+    rivals = len(measures) - 1
     return {
         name: served
         if name == served.measure
-        else replace(found, difference=_among(measures, found, served))
+        else replace(found, difference=fold_differences(found.scores, served.scores, rivals))
         for name, found in measures.items()
-    }
-
-
-def _among(
-    measures: dict[str, MeasureFit], one: MeasureFit, other: MeasureFit
-) -> dict[str, PairedDifference]:
-    """Return the differences of two of some measures, which are as many rivals less one."""
-    return {
-        score: replace(difference, rivals=len(measures) - 1)
-        for score, difference in fold_differences(one.scores, other.scores).items()
     }
 
 
@@ -283,7 +273,8 @@ def best_measure(measures: dict[str, MeasureFit]) -> str:
     least = min(measures, key=rank)
     for name in PREFERRED:
         if name in measures and rank(name)[0] == rank(least)[0]:
-            found = _among(measures, measures[name], measures[least]).get("nll")
+            scores, others = measures[name].scores, measures[least].scores
+            found = fold_differences(scores, others, len(measures) - 1).get("nll")
             if name == least or (found is not None and not found.clear):
                 return name
     return least

@@ -62,11 +62,11 @@ def loss(records: Records) -> Uncertainty:
 
 
 def fold_differences(
-    one: dict[str, FoldScore], other: dict[str, FoldScore]
+    one: dict[str, FoldScore], other: dict[str, FoldScore], rivals: int = 1
 ) -> dict[str, PairedDifference]:
     """Return ``nll`` and ``brier`` of ``one`` minus those of ``other``, fold by fold."""
     return finite(
-        {name: fold_difference(one[name].by_fold, other[name].by_fold) for name in COMPARED}
+        {name: fold_difference(one[name].by_fold, other[name].by_fold, rivals) for name in COMPARED}
     )
 
 

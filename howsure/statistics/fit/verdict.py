@@ -39,14 +39,12 @@ def reach_verdict(
         evaluated=evaluated is not None,
         folds=folds,
     )
-    outdone = rarer_outcome(served.table)[0] >= LEAST_ANSWERS and _is_outdone(validated)
+    lead = None if validated.best == BINS else validated.difference
+    # The bins clearly lose, by a quarter of the least loss.
+    outdone = rarer_outcome(served.table)[0] >= LEAST_ANSWERS and (
+        lead is not None and lead.clear and lead.mean >= MOST_EXCESS * validated.nll
+    )
     return Verdict(validated.best, sentence, validated, evaluated, fitted_on(baselines), outdone)
-
-
-def _is_outdone(found: BestMethod) -> bool:
-    """Tell whether the bins clearly lose, by a quarter of the least loss."""
-    lead = None if found.best == BINS else found.difference
-    return lead is not None and lead.clear and lead.mean >= MOST_EXCESS * found.nll
 
 
 def _validated(served: MeasureFit, baselines: Mapping[str, BaselineFit]) -> BestMethod | None:

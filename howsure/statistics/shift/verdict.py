@@ -107,21 +107,15 @@ def _failure(measure: MeasureEvaluation, error: float) -> Outcome:
 
 def is_too_small(n_samples: int, level: float) -> bool:
     """Tell whether a set of so many samples cannot show a shift at this level."""
-    return n_samples > 0 and _least_distance(n_samples, level) > MOST_UNSEEN
-
-
-def _least_distance(n_samples: int, level: float) -> float:
-    """Return Kolmogorov's limit: the distance that a test of so many samples takes for a shift."""
-    return float(np.sqrt(np.log(2.0 / level) / (2.0 * n_samples)))
+    # Kolmogorov's limit: the distance that a test of so many samples takes for a shift.
+    return 0 < 2.0 * n_samples * MOST_UNSEEN**2 < float(np.log(2.0 / level))
 
 
 def _unshifted(measure: MeasureEvaluation, level: float) -> str:
     n = sum(measure.occupancy)
     if not is_too_small(n, level):
         return UNLABELLED_OPENING if measure.scores is None else OPENINGS["alike"]
-    least = _least_distance(n, level)
-    what = f"only a distance of about {least:.2f} would show" if least < 1.0 else "none would show"
-    return f"too few samples to tell whether the set is shifted, {n}: {what}"
+    return f"too few samples to tell whether the set is shifted, {n}"
 
 
 def _population(measure: MeasureEvaluation, *, differs: bool) -> str:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from service.child.onnx.shape_advice import (
     MATRIX_AXES,
+    axis_advice,
     count_advice,
     each_input_advice,
     made_shape,
@@ -127,7 +128,7 @@ def _check_shape(
         axes = ", ".join(["rows", *("any" if size is None else str(size) for size in shape[1:])])
         more = ", …" if spec.shape is None else ""
         found = [of_rows, *array.shape[1:]] if of_rows and array.ndim else list(array.shape)
-        fix = shape_advice(shape, array.shape)
+        fix = axis_advice(spec.shape, array.shape) or shape_advice(shape, array.shape)
         if not fix and columns and len(columns) in {*shape[1:], *array.shape[1:]}:
             fix = f"{count_advice(shape, array.shape, columns)}; columns: "
             fix += listed(columns, most=SHOWN_COLUMNS)

@@ -74,14 +74,12 @@ def each_input_advice(
 
 def shape_advice(wanted: Sequence[int | None], found: Sequence[int]) -> str:
     """Return how to bring an array to the shape, if it is a frequent mistake."""
-    if len(found) == len(wanted) - 1 and all(
-        w in (None, f) for w, f in zip(wanted[1:], found, strict=True)
-    ):
+    if _fits(wanted[1:], found):
         return "; wrap one row in a list (x[None])"
     if len(wanted) == IMAGE_AXES == len(found) + 1:
         for index, axis in ((":, None", 1), ("..., None", 3)):
             with_channel = [*found[:axis], 1, *found[axis:]]
-            if all(w in (None, f) for w, f in zip(wanted, with_channel, strict=True)):
+            if _fits(wanted, with_channel):
                 return f"; write x[{index}]"
     if len(found) == len(wanted) == IMAGE_AXES:
         rows, height, width, channels = found
@@ -89,9 +87,27 @@ def shape_advice(wanted: Sequence[int | None], found: Sequence[int]) -> str:
             ("0, 3, 1, 2", (rows, channels, height, width)),
             ("0, 2, 3, 1", (rows, width, channels, height)),
         ):
-            if all(w in (None, f) for w, f in zip(wanted, moved, strict=True)):
+            if _fits(wanted, moved):
                 return f"; write x.transpose({axes})"
     return ""
+
+
+def _fits(wanted: Sequence[int | None], found: Sequence[int]) -> bool:
+    return len(wanted) == len(found) and all(
+        w in (None, f) for w, f in zip(wanted, found, strict=True)
+    )
+
+
+def axis_advice(sample: Sequence[int | None] | None, found: Sequence[int]) -> str:
+    """Return how to export a model whose input has the shape of one sample, without rows."""
+    if not sample or sample[0] in (None, 1) or not _fits(sample, found[1:]):
+        return ""
+    axes = ", ".join("any" if size is None else str(size) for size in sample)
+    return (
+        f": the model's input has the shape of one sample, [{axes}], without an axis for the rows; "
+        "export the model with a first axis of free size, in PyTorch from an example x[None] with "
+        "dynamic_axes"
+    )
 
 
 def count_advice(wanted: Sequence[int | None], found: Sequence[int], columns: Sequence[str]) -> str:

@@ -22,7 +22,7 @@ from service.child.reading.columns import (
     listed,
     refuse_duplicates,
 )
-from service.child.reading.pairs import PairSet, read_pairs, reads_pairs
+from service.child.reading.pairs import PREDICTED, PairSet, read_pairs, reads_pairs
 from service.child.reading.sampling_design import GROUP
 from service.child.reading.set_file import SetFile, refuse_damage
 from service.child.reading.table_columns import table_columns
@@ -35,7 +35,7 @@ from service.child.reading.tables import (
     guarded,
 )
 from service.errors import InvalidDataset, TooLarge
-from service.runner.messages.reading import SetContext
+from service.runner.messages.reading import LABEL, SetContext
 
 FORMAT = "csv"
 BOOLEANS = "booleans"
@@ -84,7 +84,9 @@ def open_csv(file: SetFile, ctx: SetContext) -> TableSet | PairSet:
     check_n_columns(len(header), ctx)
     if reads_pairs(header, ctx):
         refuse_duplicates(header, ctx)
-        cells: dict[str, CellType] = {CORRECT_COLUMN: "string", GROUP: "string"}
+        cells: dict[str, CellType] = dict.fromkeys(
+            (CORRECT_COLUMN, GROUP, PREDICTED, LABEL), "string"
+        )
         return read_pairs(
             header, partial(_read_columns, file, header, ctx, cells), ctx, file_format=FORMAT
         )

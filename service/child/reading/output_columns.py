@@ -41,9 +41,13 @@ def reads_outputs(columns: Mapping[str, TableColumn], reading: Reading) -> bool:
     if any(_BY_INDEX.fullmatch(name) for name in columns):
         return True
     return reading.kind != "inputs" and (
-        _in_lists(columns) is not None
-        or any(_BY_NAME.fullmatch(name) or _BINARY.fullmatch(name) for name in columns)
+        _in_lists(columns) is not None or any(map(is_output, columns))
     )
+
+
+def is_output(name: str) -> bool:
+    """Tell whether a column is called as outputs of a class are."""
+    return any(form.fullmatch(name) for form in (_BY_INDEX, _BY_NAME, _BINARY))
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,13 @@
 """Sets of pairs: columns `score`, one number a sample, and `correct`, whether it was right."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from howsure.statistics.arrays import Floats, Labels
 from howsure.statistics.measures import SCORE
+from howsure.statistics.plain import percent
 from howsure.statistics.records.pairs import (
     CORRECT,
     WRONG,
@@ -14,6 +16,7 @@ from howsure.statistics.records.pairs import (
 )
 from service.child.reading.checks import check_n_samples, check_sizes, check_supplied
 from service.child.reading.columns import CONFIDENCE, CORRECT_COLUMN, listed, rename_hint
+from service.child.reading.output_columns import is_output
 from service.child.reading.sampling_design import GROUP, design_columns, read_design
 from service.child.reading.set_file import refuse_damage
 from service.child.reading.tables import ReadColumns, number_column
@@ -27,12 +30,14 @@ from service.runner.messages.dataset import (
     DatasetInfo,
     ScoreRange,
 )
-from service.runner.messages.reading import SetContext
+from service.runner.messages.reading import LABEL, SetContext
 
 READ_ROWS = 65_536
 _TEXTS = dict.fromkeys(("1", "1.0", "true", "yes"), True)
 _TEXTS |= dict.fromkeys(("0", "0.0", "false", "no"), False)
 _ROLES = {SCORE, CONFIDENCE, CORRECT_COLUMN, *DESIGN_DTYPES}
+PREDICTED = "predicted"
+_NO_CLASS = ("", "None", "nan")
 _EXPECTED = "expected 1 or 0, true or false, or yes or no"
 
 
@@ -43,6 +48,8 @@ def reads_pairs(names: Collection[str], ctx: SetContext) -> bool:
     """
     if ctx.reading.kind in (PAIRS, "inputs"):
         return ctx.reading.kind == PAIRS
+    if ctx.reading.kind is None and is_log(names) and ctx.reading.columns is None:
+        return True
     has_label = "label" in names or "labels" in names
     asked = ctx.reading.columns
     if CORRECT_COLUMN not in names or has_label or asked is None:
@@ -53,6 +60,14 @@ def reads_pairs(names: Collection[str], ctx: SetContext) -> bool:
             "read by their names: rename them to `score`, `correct`, `group` and `weight`"
         )
     return False
+
+
+def is_log(names: Collection[str]) -> bool:
+    """Tell whether a table logs predictions, scores and true labels, and no outputs of classes."""
+    roles = {*names}
+    has_score = SCORE in roles or CONFIDENCE in roles
+    is_other = CORRECT_COLUMN in roles or any(map(is_output, names))
+    return {PREDICTED, LABEL} <= roles and has_score and not is_other
 
 
 def require_columns(names: Sequence[str], ctx: SetContext) -> list[str]:
@@ -99,13 +114,19 @@ def _score_hint(names: Sequence[str], wanted: str) -> str:
 def read_pairs(
     names: Sequence[str], read_columns: ReadColumns, ctx: SetContext, *, file_format: str
 ) -> "PairSet":
-    """Read a table of pairs; ``names`` are all of its columns."""
+    """Read a table of pairs; ``names`` are all of its columns.
+
+    In a log, an answer is correct if the prediction is the label.
+    """
     score = SCORE if SCORE in names or CONFIDENCE not in names else CONFIDENCE
-    wanted = require_columns([SCORE if name == score else name for name in names], ctx)
+    log = (PREDICTED, LABEL) if is_log(names) else ()
+    known = [SCORE if name == score else name for name in names]
+    wanted = require_columns([*known, CORRECT_COLUMN] if log else known, ctx)
     column_of = {name: score if name == SCORE else name for name in wanted}
+    read = [name for name in column_of.values() if name in names] + list(log)
     parts: dict[str, list[AnyArray]] = {name: [] for name in wanted}
     start = 0
-    for record_batch in read_columns(list(column_of.values()), READ_ROWS):
+    for record_batch in read_columns(read, READ_ROWS):
         for name, column in column_of.items():
             parts[name].append(_column(record_batch, column, start, ctx))
         start += record_batch.num_rows
@@ -113,18 +134,44 @@ def read_pairs(
             break
     check_n_samples(start, place=ctx.location, limits=ctx.limits)
     columns = {name: np.concatenate(found) for name, found in parts.items()}
-    left = [name for name in names if name not in column_of.values()]
-    return PairSet(columns, ctx, file_format=file_format, left=left)
+    left = [name for name in names if name not in read]
+    return PairSet(columns, ctx, file_format=file_format, left=left, is_log=bool(log))
 
 
-def _column(record_batch: object, name: str, start: int, ctx: SetContext) -> AnyArray:
+def _agreement(record_batch: Any, start: int, ctx: SetContext) -> Labels:  # noqa: ANN401 - as above
+    """Return the class of each pair: 0 where the prediction is the label, as text or number."""
+    both = []
+    for name in (PREDICTED, LABEL):
+        with refuse_damage(ctx.place(name)):
+            values = [_as_class(str(value)) for value in record_batch.column(name).to_pylist()]
+        if None in values:
+            fault = "expected a class, got an empty cell"
+            raise ctx.invalid(fault, name, start + values.index(None))
+        both.append(values)
+    hits = [predicted == label for predicted, label in zip(*both, strict=True)]
+    return np.where(hits, CORRECT, WRONG).astype(np.int64)
+
+
+def _as_class(cell: str) -> float | str | None:
+    """Return a class so that 8, 8.0 and "8" are one; None for an empty cell."""
+    if cell in _NO_CLASS:
+        return None
+    try:
+        return float(cell)
+    except ValueError:
+        return cell.strip()
+
+
+def _column(record_batch: Any, name: str, start: int, ctx: SetContext) -> AnyArray:  # noqa: ANN401 - pyarrow has no types
     if name in (SCORE, CONFIDENCE):
         values = number_column(record_batch, name, start, ctx)
         if values.dtype.kind not in "iuf":
             raise ctx.invalid(f"expected numbers, got {values.dtype.name}", name)
         return check_supplied(values, place=ctx.place(name), start=start)
+    if name == CORRECT_COLUMN and name not in record_batch.schema.names:
+        return _agreement(record_batch, start, ctx)
     if name == CORRECT_COLUMN:
-        column = record_batch.column(name)  # type: ignore[attr-defined]  # pyarrow has no types
+        column = record_batch.column(name)
         with refuse_damage(ctx.place(name)):
             column.validate(full=True)
             values = column.to_numpy(zero_copy_only=False)
@@ -197,6 +244,7 @@ class PairSet:
         *,
         file_format: str,
         left: Sequence[str] = (),
+        is_log: bool = False,
     ) -> None:
         scores: Floats = columns[SCORE]
         known = columns.get(CORRECT_COLUMN)
@@ -212,6 +260,12 @@ class PairSet:
         notes = [f"Scores are read as {scale} by the baselines; bins take them as they are."]
         if own_range[0] >= 0.0 and 1.0 < own_range[1] <= PERCENT:
             notes[0] += " Divide them by 100 if they are percentages."
+        if is_log:
+            share = percent(float(np.mean(columns[CORRECT_COLUMN] == CORRECT)))
+            notes.append(
+                f"The table is read as pairs: an answer is correct where `{PREDICTED}` is the "
+                f"`{LABEL}`, as in {share} of its rows."
+            )
         if left:
             notes.append(f"Other columns are not read: {listed(left)}.")
         if left and GROUP not in self._design:

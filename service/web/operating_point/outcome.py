@@ -115,11 +115,6 @@ class Outcome:
         return self._page_of(self.chosen)
 
     @property
-    def assurance(self) -> str:
-        """How the bound of a tested error rate is known."""
-        return str(self.preview["assurance"]).capitalize()
-
-    @property
     def is_approximate(self) -> bool:
         """Whether the confidence of a tested error rate is approximate."""
         return not is_exact_test(self.preview["assurance"], self.preview["design"])
