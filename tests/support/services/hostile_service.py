@@ -21,7 +21,7 @@ from hostile_case import BETWEEN_SECONDS, MEBIBYTE, Attacker
 from howsure_command import Command, ServedProcess
 from keyed_service import KeyedService, keyed_service, logits_of
 from runner_children import children, wait_until
-from running_service import DIGITS_PARTS, calibrated
+from running_service import DIGITS_PARTS, calibrated, swept_files
 
 from service.settings import Settings
 
@@ -66,6 +66,7 @@ class TwoTenants:
         outputs = calibrated(self.attacker.client, {"name": "outputs"}, calibration=logits_of())
         self.attacker.outputs = outputs["id"]
         self.expected = self.seen()
+        swept_files(self.data)
         self._kept = self.files()
         self._calibrations = set(self._of_attacker())
 
@@ -101,6 +102,7 @@ class TwoTenants:
 
     def leftovers(self) -> list[str]:
         """Return the files that are too many, or missing, once there was time to remove them."""
+        swept_files(self.data)
         wait_until(lambda: self.files() == self._kept, seconds=LEFTOVER_SECONDS)
         return sorted(set(self.files()) ^ set(self._kept))
 
