@@ -95,9 +95,9 @@ class Renderer:
 
     def _draw(self, figure: Figure, ends: float) -> str | None:
         line = json.dumps(asked(figure), allow_nan=False).encode()
-        key = hashlib.sha256(
-            b"\n".join((line, figure.title.encode(), figure.note.encode()))
-        ).digest()
+        # With the figure's key, for a page may show two that are alike.
+        words = "\n".join((figure.title, figure.note, figure.chart, figure.key))
+        key = hashlib.sha256(b"\n".join((line, words.encode()))).digest()
         picture = self._pictures.get(key)
         if picture is None:
             drawn = self._ask(line, ends)

@@ -1,5 +1,6 @@
 """The process that draws: it may die, and what it cannot draw costs one picture."""
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
@@ -26,6 +27,16 @@ def test_words_are_part_of_what_is_kept(renderer, some):
     other = replace(some[0], title="Another finding")
     assert "Another finding" in renderer.draw([other])[0]
     assert "Another finding" not in renderer.draw([some[0]])[0]
+
+
+def test_figures_that_are_alike_have_ids_of_their_own(renderer, some):
+    ids = [set(re.findall(r' id="(\w+)"', picture)) for picture in renderer.draw(alike(some[0]))]
+    assert ids[0]
+    assert not ids[0] & ids[1]
+
+
+def alike(figure):
+    return [replace(figure, key=key) for key in ("a", "b")]
 
 
 def test_a_process_that_is_killed_is_replaced(some):
