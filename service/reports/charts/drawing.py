@@ -96,7 +96,7 @@ class Renderer:
     def _draw(self, figure: Figure, ends: float) -> str | None:
         line = json.dumps(asked(figure), allow_nan=False).encode()
         # With the figure's key, for a page may show two that are alike.
-        words = "\n".join((figure.title, figure.note, figure.chart, figure.key))
+        words = f"{figure.title}\n{figure.note}\n{figure.chart}\n{figure.key}"
         key = hashlib.sha256(b"\n".join((line, words.encode()))).digest()
         picture = self._pictures.get(key)
         if picture is None:
