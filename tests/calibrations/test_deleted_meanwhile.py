@@ -23,7 +23,6 @@ from service.calibrations.manage import delete_calibration
 from service.errors import ArtifactDamaged, NotFound
 from service.exports.export import exported_file
 from service.jobs.acceptance import CallContext
-from service.reports.comparison.compare import compare_calibrations
 from service.reports.samples import list_samples
 from service.storage.artifact_store import ArtifactStore
 from service.storage.database import open_database
@@ -117,11 +116,6 @@ def test_a_version_deleted_while_it_loads_answers_once_more(workspace, versions)
         ask(workspace, f"{NAME}@3")
 
 
-def test_an_export_of_what_was_deleted_meanwhile_is_not_found(workspace, versions) -> None:
-    with pytest.raises(NotFound):
-        exported(reading_through(workspace, deleting(workspace, versions[1])), f"{NAME}@2")
-
-
 def test_a_list_of_samples_goes_on_if_its_version_is_deleted(workspace, versions) -> None:
     before = listed(workspace, f"{NAME}@1")
     workspace.missed.pop((versions[0].id, "surest_errors", 1))
@@ -146,10 +140,3 @@ def test_a_model_outlives_the_version_that_it_was_loaded_for(workspace, versions
         assert answer["calibration"]["id"] == str(versions[1].id)
         with pytest.raises(NotFound):
             predictor.ask(f"{NAME}@1", rows(3).tolist())
-
-
-def test_a_calibration_deleted_while_it_is_compared_is_not_found(workspace, versions) -> None:
-    """Each set is read in a transaction of its own."""
-    slow = reading_through(workspace, deleting(workspace, versions[0]))
-    with pytest.raises(NotFound):
-        compare_calibrations(slow, versions[0].tenant_id, [f"{NAME}@1", f"{NAME}@2"])

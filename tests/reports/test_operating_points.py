@@ -1,8 +1,6 @@
 """Somebody decides on a threshold; answers are held against it, and the decision can be read."""
 
 import io
-import itertools
-import threading
 
 import httpx
 import numpy as np
@@ -10,14 +8,13 @@ import pytest
 from bins_documents import answers, digits_set
 from keyed_service import logits_of
 from report_scenarios import of_outputs, outputs
-from running_service import DIGITS_PARTS, NPY, calibrated, digits, npy, npz, refit, send, service_on
+from running_service import DIGITS_PARTS, NPY, calibrated, digits, npy, refit, send, service_on
 
 from service.reports.numbers import rough_count
 
 CREATED, OK, CONFLICT = httpx.codes.CREATED, httpx.codes.OK, httpx.codes.CONFLICT
 UNPROCESSABLE = httpx.codes.UNPROCESSABLE_ENTITY
 PIXELS, LABELS = digits_set().values()
-DECISIONS = 30
 SIGNED = {"author": "A. Reviewer", "reason": "agreed with the clinic"}
 
 
@@ -217,40 +214,6 @@ def test_a_threshold_is_judged_on_the_evaluation_set(client, address) -> None:
         if target["threshold"] is not None:
             assert seen["consequences"]["coverage"] == target["coverage"]
             assert target["evaluation"].items() <= seen["consequences"]["evaluation"].items()
-
-
-def test_a_decision_is_of_one_version_while_others_are_promoted(client) -> None:
-    """Scores of the second version are ten times as large, and so are its thresholds."""
-    rng = np.random.default_rng(6)
-    made, name = [], "promoted-in-turn"
-    for scale in (1, 10):
-        score = scale * rng.random(300)
-        part = npz(score=score, correct=rng.random(300) < score / scale)
-        config = {"name": name, "bins": 5, "folds": 2}
-        made.append(calibrated(client, config, full=True, calibration=part)["id"])
-    preview = "operating-points/preview?coverage=0.5"
-    previews = {key: client.get(f"/calibrations/{key}/{preview}").json() for key in made}
-    thresholds = {key: seen["threshold"] for key, seen in previews.items()}
-    is_over = threading.Event()
-
-    def promote_in_turn() -> None:
-        for key in itertools.cycle(made):
-            client.post(f"/calibrations/{key}/promote")
-            if is_over.is_set():
-                return
-
-    other = threading.Thread(target=promote_in_turn)
-    other.start()
-    try:
-        for _ in range(DECISIONS):
-            save(client, f"/calibrations/{name}/operating-points", coverage=0.5)
-    finally:
-        is_over.set()
-        other.join()
-    kept = {key: client.get(f"/calibrations/{key}/operating-points").json() for key in made}
-    assert sum(len(points["operating_points"]) for points in kept.values()) == DECISIONS
-    for key, points in kept.items():
-        assert {point["threshold"] for point in points["operating_points"]} <= {thresholds[key]}
 
 
 def test_pairs_have_no_errors_by_class(client, shelf) -> None:
