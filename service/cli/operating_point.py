@@ -13,7 +13,13 @@ from howsure.client.operating_point_methods import DELTA, NAME
 from service.cli.connection import service_client
 from service.cli.console import STYLES, UrlOption, add_row, print_table, say
 from service.cli.failure import CommandFailed
-from service.cli.operating_point_preview import exact, option, print_effects, print_preview
+from service.cli.operating_point_preview import (
+    accepted,
+    exact,
+    option,
+    print_effects,
+    print_preview,
+)
 from service.reports.numbers import confidence, share
 
 CHOICES = ("max_risk", "coverage", "threshold")
@@ -150,8 +156,8 @@ NONE_ACTIVE = (
 
 def _print_active(calibration: Calibration, point: OperatingPoint) -> None:
     say(
-        f"{calibration.reference}: {point.name} is active: answers with an uncertainty of up to "
-        f"{exact(point.threshold)} are accepted"
+        f"{calibration.reference}: {point.name} is active: answers with "
+        f"{accepted((calibration.serve or {}).get(1, ''), point.threshold)} are accepted"
     )
     if point.consequences is not None:
         print_effects(calibration, point.consequences)

@@ -28,10 +28,7 @@ def print_preview(
             + missing_labels({max_risk: found.labels_missing}, out_of_reach=found.out_of_reach)
         )
         return
-    say(
-        f"{calibration.reference}: accepts answers with an uncertainty ({found.measure}) of up to "
-        f"{exact(found.threshold)}"
-    )
+    say(f"{calibration.reference}: accepts answers with {accepted(found.measure, found.threshold)}")
     if found.consequences is None:
         say(IMPORTED)
     else:
@@ -107,6 +104,13 @@ def _errors_by_class(calibration: Calibration, seen: Consequences) -> Table:
         )
         add_row(table, calibration.classes[one.index], *chain.from_iterable(shares))
     return table
+
+
+def accepted(measure: str, threshold: float | None) -> str:
+    """Return what a threshold accepts; the uncertainty of pairs is their score times -1."""
+    if measure == "score":
+        return f"a score of at least {exact(-(threshold or 0.0))}"
+    return f"an uncertainty ({measure}) of up to {exact(threshold)}"
 
 
 def exact(threshold: float | None) -> str:

@@ -151,12 +151,8 @@ class Preview(BaseModel):
         description="`weight`, `group` or both, if the calibration samples have them. The test of "
         "`max_risk` is then approximate."
     )
-    certified: bool = Field(
-        description="Whether `max_risk` was tested and holds with confidence 1 - delta."
-    )
-    assurance: str | None = Field(
-        description="`certified`, or why a tested `max_risk` is only estimated; null if not tested."
-    )
+    certified: bool = Field(description="Whether `max_risk` holds with confidence 1 - delta.")
+    assurance: str | None = Field(description="`certified`, or estimated and why; null: untested.")
     consequences: Consequences | None = Field(
         description="Null without a threshold, and for a calibration without records."
     )

@@ -15,6 +15,8 @@ from refusals import assert_refused
 from request_formats import in_json, infer
 from running_service import JSON, NPZ, calibrate, calibrated, dry_run, evaluate, npz, send
 
+from service.cli.operating_point_preview import accepted
+
 rng = np.random.default_rng(33)
 ROWS = 400
 SCORES = rng.beta(4, 2, ROWS).round(3)
@@ -308,3 +310,19 @@ def test_an_empty_cell_of_a_log_is_named(tmp_path) -> None:
     path = tmp_path / "log.csv"
     path.write_bytes(csv(predicted=["a", None], score=[0.5, 0.7], label=["a", "b"]))
     check_refused(path, ".predicted[1]", "empty cell")
+
+
+def test_a_threshold_of_pairs_is_told_as_a_score(client) -> None:
+    reference = made(client, pairs(), name="score-gate")["id"]
+    point = {"name": "auto", "threshold": -0.75, "author": "A", "reason": "B"}
+    activated = client.post(f"/calibrations/{reference}/operating-points", json=point)
+    assert activated.status_code == httpx.codes.CREATED
+    asked = {"calibration": reference, "format": "markdown"}
+    assert "`auto`, score at least 0.75," in client.get("/report", params=asked).text
+    page = client.get(f"/pages/calibrations/{reference}/measures").text
+    assert "a column score with the samples" in page
+    assert "uncertainty_score" not in page
+    preview = client.get(
+        f"/calibrations/{reference}/operating-points/preview", params={"threshold": -0.75}
+    ).json()
+    assert accepted(preview["measure"], preview["threshold"]) == "a score of at least 0.75"
