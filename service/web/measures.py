@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 from starlette.requests import Request
 from starlette.responses import Response
 
-from howsure.statistics.measures import parse_measure
+from howsure.statistics.measures import SCORE, parse_measure
 from service.reports.charts.registry import render_figures
 from service.reports.located import Located, value_of
 from service.reports.report import collect_report, is_pooled
@@ -28,7 +28,6 @@ NEEDS: Mapping[str, str] = {
     "last_layer_dropout_variance": "an ONNX model, and runs of its last layer with dropout",
     "ensemble_variance": "several models, or runs of a random one",
     "gradient_norm": "the model's gradient, by runs near each row",
-    "score": "a column score with the samples",
 }
 SUPPLIED_NEEDS = "a column {} with the samples; it serves only if the configuration names it"
 OUTPUT_NEEDS = "the output {} of the model"
@@ -43,7 +42,8 @@ def needs_of(measure: str) -> str:
     except ValueError:
         return ""
     if parsed.kind == "supplied":
-        return SUPPLIED_NEEDS.format(f"uncertainty_{parsed.name}")
+        column = SCORE if measure == SCORE else f"uncertainty_{parsed.name}"
+        return SUPPLIED_NEEDS.format(column)
     return OUTPUT_NEEDS.format(parsed.name)
 
 
