@@ -159,6 +159,8 @@ def check_upload(
     if found is None:
         found = classes_of_outputs(info)
     names, asked, left_out = found.input_names, config.columns or {}, []
+    if info.design and ANY_INPUT in info.columns and ANY_INPUT not in asked:
+        _refuse_two_readings(info.design[0], found)
     if asked.keys() <= {LABEL, ANY_INPUT} and names_each_input(info.columns, names):
         label = {name: of for name, of in asked.items() if name == LABEL}
         by_name = {name: [name] for name in names} | label
@@ -193,6 +195,17 @@ def check_upload(
     if model is not None:
         check_rows(model, checked.n_samples, limit=workspace.limits.max_row_passes)
     return checked
+
+
+def _refuse_two_readings(name: str, found: InspectedOnnxModel) -> None:
+    """Ask what a column is where the model would take it as a feature as well."""
+    shapes = [tensor["shape"] for tensor in (found.description or {}).get("inputs", ())]
+    if len(shapes) == 1 and (shapes[0] is None or None in shapes[0][1:]):
+        raise InvalidConfig.at(
+            "config.columns",
+            f"the column `{name}` may be a feature, for the model takes any number of columns, or "
+            f"the {name} of each sample; name all features (--columns), with it or without it",
+        )
 
 
 def _check_scores(sets: Mapping[models.ArtifactRole, UploadedSet]) -> None:

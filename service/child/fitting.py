@@ -8,8 +8,9 @@ from howsure.statistics.fit.calibration import MissingColumn, fit_calibration
 from howsure.statistics.records.order import moved_to_canonical_order
 from service.child.lockdown.lock_down import lock_down
 from service.errors import InvalidConfig, InvalidDataset, TooLarge
-from service.runner.messages.fits import records_of, request_of, result_arrays
+from service.runner.messages.fits import RESULT, records_of, request_of
 from service.runner.messages.frames import Array
+from service.runner.messages.packed import packed
 
 # Predictions go first.
 NICE = 10
@@ -53,4 +54,4 @@ def answer_fit(
         raise InvalidConfig.at("config.measures", f"{error}; calibrate anew") from error
     except MemoryError as error:
         raise TooLarge.at("config", MORE_MEMORY) from error
-    return result_arrays(fit)
+    return {RESULT: packed(fit)}

@@ -4,7 +4,6 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import TypeAlias, TypeVar
 
@@ -71,13 +70,6 @@ class Child:
             process.close()
 
 
-@dataclass(frozen=True, eq=False)
-class Turn:
-    """A caller who waits for the child of a model."""
-
-    key: Hashable
-
-
 class LoadedModels:
     """A fixed number of children, each for one caller at a time, in the order in which they ask.
 
@@ -91,7 +83,8 @@ class LoadedModels:
         self._size = size
         self._answered = answered
         self._changed = threading.Condition()
-        self._waiting: list[Turn] = []
+        # The keys that callers wait for, each in a list of its own.
+        self._waiting: list[list[Hashable]] = []
         self._used: set[Child] = set()
         # The least recently used first.
         self._unused: list[Child] = []
@@ -187,7 +180,7 @@ class LoadedModels:
                 child.drop()
 
     def _wait_for_child(self, key: Hashable, deadline: Deadline) -> Child:
-        turn = Turn(key)
+        turn = [key]
         with self._changed:
             self._waiting.append(turn)
         try:
@@ -204,22 +197,21 @@ class LoadedModels:
                 deadline.check(MODEL_BUSY if key in used else ALL_BUSY)
         finally:
             with self._changed:
-                self._waiting.remove(turn)
+                self._waiting = [one for one in self._waiting if one is not turn]
                 self._changed.notify_all()
 
-    def _free_child(self, turn: Turn, used: set[Hashable]) -> Child | None:
+    def _free_child(self, turn: list[Hashable], used: set[Hashable]) -> Child | None:
         """Return an unused child with the model, a new one, or the least recently used one.
 
         None while the model's child is used, or an earlier caller waits for it or for any place.
         """
-        for earlier in takewhile(lambda other: other is not turn, self._waiting):
-            if earlier.key == turn.key or earlier.key not in used:
-                return None
-        if turn.key in used:
+        (key,) = turn
+        earlier = [other for (other,) in takewhile(lambda one: one is not turn, self._waiting)]
+        if key in used or key in earlier or not used.issuperset(earlier):
             return None
-        place = next((i for i, child in enumerate(self._unused) if child.key == turn.key), None)
+        place = next((i for i, child in enumerate(self._unused) if child.key == key), None)
         if place is None and len(self._used) + len(self._unused) < self._size:
-            return Child(turn.key)
+            return Child(key)
         return self._unused.pop(place or 0) if self._unused else None
 
     def _load(self, child: Child, request: ChildRequest[T]) -> T:

@@ -7,8 +7,9 @@ import numpy as np
 import onnx
 import pandas as pd
 import pytest
+from graph_models import passthrough
 from refusals import assert_refused
-from running_service import calibrate, calibrated, evaluate, send
+from running_service import calibrate, calibrated, dry_run, evaluate, send
 from skl2onnx import to_onnx
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression
@@ -87,3 +88,14 @@ def test_frames_by_column_name_orient(client, orient) -> None:
     columns = json.loads(json.dumps(FRAME[:3].to_dict(orient)))
     response = client.post("/predict", json={"calibration": made["id"], "inputs": columns})
     assert_refused(response, None, 'orient="records"')
+
+
+@pytest.mark.parametrize("width", [None, 3])
+def test_a_weight_that_may_be_a_feature_is_asked_for(client, width) -> None:
+    free = passthrough(shape=("N", width)).SerializeToString()
+    frame = pd.DataFrame(RNG.normal(size=(60, 3)), columns=["a", "b", "c"])
+    table = csv(frame.assign(weight=1.5, label=np.arange(60) % 3))
+    assert dry_run(client, table, model=free, columns={"inputs": ["a", "b", "c"]}).is_success
+    unnamed = dry_run(client, table, model=free)
+    assert unnamed.is_success == (width is not None), unnamed.text
+    assert unnamed.is_success or "`weight` may be a feature" in unnamed.json()["detail"]

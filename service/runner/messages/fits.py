@@ -48,11 +48,6 @@ def records_of(arrays: Mapping[str, Array], name: str) -> Records | None:
     )
 
 
-def result_arrays(fit: Fit) -> dict[str, Array]:
-    """Return a fit as arrays."""
-    return {RESULT: packed(fit)}
-
-
 def result_of(arrays: Mapping[str, Array]) -> Fit:
-    """Return the fit that `result_arrays` wrote."""
+    """Return the fit of an answer."""
     return unpacked(arrays[RESULT], Fit)
