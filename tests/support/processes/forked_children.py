@@ -30,6 +30,7 @@ IMPORTED_BY_CHILDREN = (
     "service.child.fitting",
     "service.child.reading.read_sets",
     "service.child.requests.picture_rows",
+    "scipy.interpolate",  # which fits import late
 )
 
 
