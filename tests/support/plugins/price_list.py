@@ -1,8 +1,8 @@
 """Price list of the tests: CPU seconds of each file, with all processes that its tests start.
 
 A pytest plugin. Every run prints its dearest files. With ``--price-limit`` a run fails when a
-file costs more than that many CPU seconds of a machine of usual speed. What fixtures of the session cost is a row of its own:
-the first test that needs one did not choose its price.
+file costs more than that many CPU seconds of a machine of usual speed. What fixtures of the
+session cost is a row of its own: the first test that needs one did not choose its price.
 """
 
 import math
