@@ -27,7 +27,7 @@ class PairedDifference:
     mean : float
         Mean of the first minus the second.
     standard_error : float or None
-        Of the mean; None for a single pair.
+        The standard error of the mean. A single pair has none.
     pairs : int
         Number of folds or samples with both values; of groups, if samples have them.
     rivals : int
@@ -72,7 +72,7 @@ def finite(differences: Mapping[str, PairedDifference | None]) -> dict[str, Pair
 
 
 def fold_difference(one: FoldValues, other: FoldValues, rivals: int = 1) -> PairedDifference | None:
-    """Return the mean of ``one - other`` over the folds that have both; None without any.
+    """Return the mean of ``one - other`` over the folds that have both values, if any has.
 
     Folds share most of the samples that they are fitted to, so their differences vary less than
     those of independent sets. The standard error has the corrected variance of Nadeau & Bengio
@@ -99,7 +99,7 @@ def shared_training(folds: int) -> float:
 def paired_difference(
     one: Floats, other: Floats, design: SampleDesign = ALIKE
 ) -> PairedDifference | None:
-    """Return the mean of ``one - other`` with its standard error; None if there are none.
+    """Return the mean of ``one - other`` with its standard error, or None for empty arrays.
 
     With a ``design`` the mean is weighted, and the standard error is that of a ratio of sums over
     groups (Cochran 1977, section 6.4; Kish 1965, section 6.3).

@@ -120,8 +120,7 @@ class Requests:
 
     def fit(self, request: Frame) -> Answer:
         """Fit a calibration."""
-        # Imported here, as above.
-        from service.child.fitting import answer_fit  # noqa: PLC0415 - see above
+        from service.child.fitting import answer_fit  # noqa: PLC0415 - scipy takes long
 
         def tell(done: int, total: int) -> None:
             fields = {"done": done, "total": total}

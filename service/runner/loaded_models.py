@@ -57,10 +57,14 @@ class Deadline:
 
 
 class Child:
-    """A place for one model. ``process`` is None until a model is loaded."""
+    """A place for one model.
+
+    ``key`` is that of the model it is reserved for, ``loaded`` of the one that its process holds.
+    """
 
     def __init__(self, key: Hashable) -> None:
         self.key = key
+        self.loaded: Hashable = None
         self.process: RunnerProcess | None = None
 
     def drop(self) -> None:
@@ -119,9 +123,6 @@ class LoadedModels:
         """
         child = self._wait_for_child(key, deadline)
         try:
-            if child.key != key:
-                child.drop()
-                child.key = key
             yield child
         finally:
             with self._changed:
@@ -143,7 +144,7 @@ class LoadedModels:
         ServiceError
             If the child fails.
         """
-        if child.process is None or not child.process.is_alive():
+        if child.loaded != child.key or child.process is None or not child.process.is_alive():
             self._load(child, load())
         return self._ask(child, request)
 
@@ -162,7 +163,7 @@ class LoadedModels:
         """
         with self.child(object(), deadline) as child:
             loaded = self._load(child, request)
-            child.key = key_of(loaded)
+            child.key = child.loaded = key_of(loaded)
             return loaded
 
     def ask_once(self, request: ChildRequest[T], deadline: Deadline) -> T:
@@ -191,6 +192,7 @@ class LoadedModels:
                     used = {child.key for child in self._used}
                     child = self._free_child(turn, used)
                     if child is not None:
+                        child.key = key
                         self._used.add(child)
                         return child
                     self._changed.wait(deadline.interval())
@@ -203,7 +205,8 @@ class LoadedModels:
     def _free_child(self, turn: list[Hashable], used: set[Hashable]) -> Child | None:
         """Return an unused child with the model, a new one, or the least recently used one.
 
-        None while the model's child is used, or an earlier caller waits for it or for any place.
+        Return None while the model's child is used, and while an earlier caller waits for it or for
+        any place.
         """
         (key,) = turn
         earlier = [other for (other,) in takewhile(lambda one: one is not turn, self._waiting)]
@@ -217,7 +220,7 @@ class LoadedModels:
     def _load(self, child: Child, request: ChildRequest[T]) -> T:
         """Send the first request to a new process, which is closed after a failure."""
         child.drop()
-        child.process = self._spawner.take()
+        child.process, child.loaded = self._spawner.take(), child.key
         try:
             return self._ask(child, request)
         except BaseException:

@@ -156,7 +156,7 @@ def read_records(artifacts: ArtifactStore, key: str, digest: str) -> Records:
 
 
 def usable(artifacts: ArtifactStore, start: int, key: str, digest: str) -> StoredRecords | None:
-    """Return the records of an earlier attempt. None if they are damaged.
+    """Return the records of an earlier attempt, or None if they are damaged.
 
     Records of a release that stores other arrays count as damaged.
     """

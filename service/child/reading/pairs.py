@@ -138,7 +138,7 @@ def read_pairs(
     return PairSet(columns, ctx, file_format=file_format, left=left, is_log=bool(log))
 
 
-def _agreement(record_batch: Any, start: int, ctx: SetContext) -> Labels:  # noqa: ANN401 - as above
+def _agreement(record_batch: Any, start: int, ctx: SetContext) -> Labels:  # noqa: ANN401 - pyarrow has no types
     """Return the class of each pair: 0 where the prediction is the label, as text or number."""
     both = []
     for name in (PREDICTED, LABEL):
@@ -153,7 +153,7 @@ def _agreement(record_batch: Any, start: int, ctx: SetContext) -> Labels:  # noq
 
 
 def _as_class(cell: str) -> float | str | None:
-    """Return a class so that 8, 8.0 and "8" are one; None for an empty cell."""
+    """Return a class in one form, so that 8, 8.0 and "8" are equal. An empty cell is None."""
     if cell in _NO_CLASS:
         return None
     try:

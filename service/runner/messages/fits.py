@@ -39,7 +39,7 @@ def request_of(arrays: Mapping[str, Array]) -> FitRequest:
 
 
 def records_of(arrays: Mapping[str, Array], name: str) -> Records | None:
-    """Return the records of a set, in arrays that can be written to; None if there are none."""
+    """Return the records of a set as writable arrays, or None if the set was not sent."""
     own = with_prefix(f"{name}:", arrays)
     if not own:
         return None

@@ -29,6 +29,6 @@ def _plain(value: Any) -> object:  # noqa: ANN401 - of any type that msgspec has
     return value.item()
 
 
-def _array(_kind: object, value: Any) -> Array:  # noqa: ANN401 - what `_plain` returned
+def _array(_kind: object, value: Any) -> Array:  # noqa: ANN401 - of three types, which `_plain` returned
     dtype, shape, content = value
     return np.frombuffer(content, np.dtype(dtype)).reshape(shape)
