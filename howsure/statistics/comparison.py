@@ -84,11 +84,11 @@ def fold_difference(one: FoldValues, other: FoldValues, rivals: int = 1) -> Pair
         If the lengths differ.
     """
     both = [(a, b) for a, b in zip(one, other, strict=True) if a is not None and b is not None]
-    found = paired_difference(*np.array(both, dtype=np.float64).reshape(-1, 2).T)
-    if found is None or found.standard_error is None:
-        return found
-    error = found.standard_error * shared_training(len(both))
-    return replace(found, standard_error=error, rivals=rivals)
+    difference = paired_difference(*np.array(both, dtype=np.float64).reshape(-1, 2).T)
+    if difference is None or difference.standard_error is None:
+        return difference
+    error = difference.standard_error * shared_training(len(both))
+    return replace(difference, standard_error=error, rivals=rivals)
 
 
 def shared_training(folds: int) -> float:

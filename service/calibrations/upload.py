@@ -197,9 +197,9 @@ def check_upload(
     return checked
 
 
-def _refuse_two_readings(name: str, found: InspectedOnnxModel) -> None:
+def _refuse_two_readings(name: str, model: InspectedOnnxModel) -> None:
     """Ask what a column is where the model would take it as a feature as well."""
-    shapes = [tensor["shape"] for tensor in (found.description or {}).get("inputs", ())]
+    shapes = [tensor["shape"] for tensor in (model.description or {}).get("inputs", ())]
     if len(shapes) == 1 and (shapes[0] is None or None in shapes[0][1:]):
         raise InvalidConfig.at(
             "config.columns",

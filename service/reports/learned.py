@@ -27,13 +27,13 @@ def assurance(measure: str, k: str, config: Mapping[str, Any]) -> str:
     return "estimated, because the same labels chose the measure"
 
 
-def is_exact_test(known: str, design: Collection[str] | None) -> bool:
+def is_exact_test(grounds: str, design: Collection[str] | None) -> bool:
     """Tell whether the confidence of a tested error rate is exact.
 
     It is approximate unless certified, and with the weights and groups of ``design``, whose effect
     is estimated.
     """
-    return known == CERTIFIED and not design
+    return grounds == CERTIFIED and not design
 
 
 def learned_part(table: models.BinTable) -> dict[str, Any]:

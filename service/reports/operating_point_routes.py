@@ -270,15 +270,15 @@ def preview_operating_point(
     asked: Annotated[PreviewQuery, Query()],
 ) -> Preview:
     """Return the threshold of a choice and its effect on the calibration set."""
-    measure, design, known, found = operations.preview_operating_point(
+    measure, design, grounds, found = operations.preview_operating_point(
         workspace, tenant_id, calibration_id, asked.choice(), volume=asked.volume
     )
     return Preview(
         **asdict(found),
         measure=measure,
         design=design,
-        certified=known == CERTIFIED,
-        assurance=known,
+        certified=grounds == CERTIFIED,
+        assurance=grounds,
         delta=asked.delta,
     )
 

@@ -128,12 +128,12 @@ def save_operating_point(
     despite = reasons_against(ctx.workspace, ctx.tenant_id, uuid.UUID(reference))
     while True:
         further = _on_further_sets(ctx.workspace, ctx.tenant_id, reference, threshold)
-        known = {"further": dict(further.values()), "activated_despite": list(despite)}
+        facts = {"further": dict(further.values()), "activated_despite": list(despite)}
         row = models.OperatingPoint(
             name=name,
             threshold=threshold,
             chosen_by=choice.as_dict(),
-            consequences=None if seen is None else to_plain(seen) | known,
+            consequences=None if seen is None else to_plain(seen) | facts,
             author=author,
             reason=reason,
         )
@@ -195,8 +195,8 @@ def _keep(
             raise Conflict(
                 f"Calibration {found.name}@{found.version} has no active operating point."
             )
-        judged = EvaluationRepository(session, ctx.tenant_id).judged_ids(found.id)
-        if counted is not None and counted != judged:
+        set_ids = EvaluationRepository(session, ctx.tenant_id).judged_ids(found.id)
+        if counted is not None and counted != set_ids:
             return False
         points.add(row)
         record_success(ctx.event, session, found.id)

@@ -274,8 +274,8 @@ def best_measure(measures: dict[str, MeasureFit]) -> str:
     for name in PREFERRED:
         if name in measures and rank(name)[0] == rank(least)[0]:
             scores, others = measures[name].scores, measures[least].scores
-            found = fold_differences(scores, others, len(measures) - 1).get("nll")
-            if name == least or (found is not None and not found.clear):
+            lead = fold_differences(scores, others, len(measures) - 1).get("nll")
+            if name == least or (lead is not None and not lead.clear):
                 return name
     return least
 

@@ -92,15 +92,15 @@ def shape_advice(wanted: Sequence[int | None], found: Sequence[int]) -> str:
     return ""
 
 
-def _fits(wanted: Sequence[int | None], found: Sequence[int]) -> bool:
-    return len(wanted) == len(found) and all(
-        w in (None, f) for w, f in zip(wanted, found, strict=True)
+def _fits(wanted: Sequence[int | None], shape: Sequence[int]) -> bool:
+    return len(wanted) == len(shape) and all(
+        w in (None, f) for w, f in zip(wanted, shape, strict=True)
     )
 
 
-def axis_advice(sample: Sequence[int | None] | None, found: Sequence[int]) -> str:
+def axis_advice(sample: Sequence[int | None] | None, shape: Sequence[int]) -> str:
     """Return how to export a model whose input has the shape of one sample, without rows."""
-    if not sample or sample[0] in (None, 1) or not _fits(sample, found[1:]):
+    if not sample or sample[0] in (None, 1) or not _fits(sample, shape[1:]):
         return ""
     axes = ", ".join("any" if size is None else str(size) for size in sample)
     return (

@@ -120,8 +120,8 @@ def read_pairs(
     """
     score = SCORE if SCORE in names or CONFIDENCE not in names else CONFIDENCE
     log = (PREDICTED, LABEL) if is_log(names) else ()
-    known = [SCORE if name == score else name for name in names]
-    wanted = require_columns([*known, CORRECT_COLUMN] if log else known, ctx)
+    renamed = [SCORE if name == score else name for name in names]
+    wanted = require_columns([*renamed, CORRECT_COLUMN] if log else renamed, ctx)
     column_of = {name: score if name == SCORE else name for name in wanted}
     read = [name for name in column_of.values() if name in names] + list(log)
     parts: dict[str, list[AnyArray]] = {name: [] for name in wanted}

@@ -51,7 +51,7 @@ def operating_point_page(
     active = next((p for p in history["operating_points"] if p["in_force"]), None)
     event = report["events"].get("1")
     served = "" if event is None else event["served"]
-    known = assurance("", "1", {}) if event is None else event["assurance"]
+    grounds = assurance("", "1", {}) if event is None else event["assurance"]
     table = {} if event is None else event["measures"].get(served, {})
     by = request.query_params.get("by", "")
     if chosen is None:
@@ -67,7 +67,7 @@ def operating_point_page(
         status=found.status if refused is None else refused.status,
         outcome=found,
         served=served,
-        assurance=known.capitalize(),
+        assurance=grounds.capitalize(),
         ranges=_ranges(table, whole.preview.get("max_risk")),
         chart=_chart(charts_of(request), report, found),
         history=Located(history)["operating_points"],
@@ -75,7 +75,7 @@ def operating_point_page(
         earlier=""
         if report["earlier_operating_point"] is None
         else earlier_point(about["name"], report["earlier_operating_point"]),
-        is_approximate=not is_exact_test(known, report["provenance"]["data"].get("design")),
+        is_approximate=not is_exact_test(grounds, report["provenance"]["data"].get("design")),
         without=abstain_without_point(table.get("selective")),
         withdrawn=abstain_without_point(table.get("selective"), then=True),
         labels=LABELS,
