@@ -2,7 +2,6 @@
 
 from functools import partial
 
-import numpy as np
 import pytest
 from databases import BOTH_DIALECTS, before_transaction
 from job_workspaces import calibrate, evaluate, finish, logits_set, succeed, workspace_on
@@ -31,7 +30,7 @@ def activate(workspace, calibration, points):
         CallContext(workspace, calibration.tenant_id),
         str(calibration.id),
         name="auto",
-        choice=ThresholdChoice(coverage=np.random.default_rng().uniform(0.3, 0.9)),
+        choice=ThresholdChoice(coverage=0.3 + 0.1 * (len(points) % 7)),
         author="somebody",
         reason="to see",
     )

@@ -6,14 +6,15 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 from service.child.magic_bytes import other_format
-from service.child.reading import csv, numpy_files, parquet
-from service.child.reading.npy_header import MAGIC as NPY_MAGIC
+from service.child.reading import csv, parquet
+from service.child.reading.arrays import numpy_files
+from service.child.reading.arrays.npy_header import MAGIC as NPY_MAGIC
+from service.child.reading.arrays.zip_archive import MAGIC as ZIP_MAGIC
+from service.child.reading.arrays.zip_archive import first_name, is_torch
 from service.child.reading.pictures import archives
 from service.child.reading.pictures import picture_dataset as pictures
 from service.child.reading.pictures.picture_files import is_picture
 from service.child.reading.set_file import SetFile
-from service.child.reading.zip_archive import MAGIC as ZIP_MAGIC
-from service.child.reading.zip_archive import first_name, is_torch
 from service.errors import InvalidDataset, TooLarge, UnsupportedFormat
 from service.runner.messages.dataset import Dataset
 from service.runner.messages.limits import DatasetLimits

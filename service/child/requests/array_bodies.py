@@ -5,12 +5,16 @@ from typing import BinaryIO, cast
 
 import numpy as np
 
+from service.child.reading.arrays.npy_header import HEAD_BYTES, MAGIC, read_npy_header
+from service.child.reading.arrays.numpy_files import (
+    MAX_DIRECTORY_BYTES,
+    directory_too_long,
+    npz_arrays,
+)
+from service.child.reading.arrays.zip_archive import MAGIC as ZIP_MAGIC
+from service.child.reading.arrays.zip_archive import is_torch
 from service.child.reading.checks import SUPPLIED_PREFIX, supplied_names
-from service.child.reading.npy_header import HEAD_BYTES, MAGIC, read_npy_header
-from service.child.reading.numpy_files import MAX_DIRECTORY_BYTES, directory_too_long, npz_arrays
 from service.child.reading.set_file import LimitedReader
-from service.child.reading.zip_archive import MAGIC as ZIP_MAGIC
-from service.child.reading.zip_archive import is_torch
 from service.child.requests.limits import BodyLimits
 from service.child.requests.predict_request import PredictRequest
 from service.child.requests.tensors import PLACE, as_input, check_claims

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from service.child.reading.npy_header import NpyHeader
+from service.child.reading.arrays.npy_header import NpyHeader
 from service.errors import InvalidDataset, InvalidInput, TooLarge, shown
 
 MAX_RANK = 16

@@ -96,7 +96,7 @@ def test_a_broken_rule_is_named_with_its_place(path, case, *, compressed):
 
 
 def test_a_large_array_in_fortran_order_is_refused(path, monkeypatch):
-    monkeypatch.setattr("service.child.reading.array_file.MAX_FORTRAN_BYTES", INPUTS.nbytes)
+    monkeypatch.setattr("service.child.reading.arrays.array_file.MAX_FORTRAN_BYTES", INPUTS.nbytes)
     path = write_npz(path, **of_inputs(np.asfortranarray(INPUTS)))
     check_refused(path, ".inputs", "np.ascontiguousarray")
 

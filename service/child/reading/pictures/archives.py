@@ -7,9 +7,9 @@ from typing import TypeAlias
 
 import numpy as np
 
+from service.child.reading.arrays.zip_archive import ZipArchive, read_into
 from service.child.reading.checks import is_plain_name
 from service.child.reading.set_file import SetFile, refuse_damage
-from service.child.reading.zip_archive import ZipArchive, read_into
 from service.errors import SHOWN_CHARACTERS, InvalidDataset, TooLarge, shown
 from service.runner.messages.limits import MEBIBYTE
 from service.runner.messages.reading import SetContext

@@ -10,7 +10,9 @@ import numpy as np
 
 from howsure.statistics.arrays import Labels
 from howsure.statistics.measures import SCORE
-from service.child.reading.array_file import ArrayFile
+from service.child.reading.arrays.array_file import ArrayFile
+from service.child.reading.arrays.npy_header import TEXT
+from service.child.reading.arrays.zip_archive import ZipArchive
 from service.child.reading.checks import (
     BOTH_CLASSES,
     SUPPLIED_PREFIX,
@@ -25,7 +27,6 @@ from service.child.reading.checks import (
 )
 from service.child.reading.class_indices import labels_by_name, labels_of_numbers
 from service.child.reading.columns import CORRECT_COLUMN
-from service.child.reading.npy_header import TEXT
 from service.child.reading.output_checks import check_outputs
 from service.child.reading.pairs import (
     PairSet,
@@ -39,7 +40,6 @@ from service.child.reading.sampling_design import (
     design_columns,
 )
 from service.child.reading.set_file import SetFile
-from service.child.reading.zip_archive import ZipArchive
 from service.errors import InvalidDataset, TooLarge
 from service.runner.messages.dataset import (
     LABELS,

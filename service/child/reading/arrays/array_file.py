@@ -5,9 +5,9 @@ from typing import IO
 
 import numpy as np
 
-from service.child.reading.npy_header import HEAD_BYTES, NpyHeader, read_npy_header
+from service.child.reading.arrays.npy_header import HEAD_BYTES, NpyHeader, read_npy_header
+from service.child.reading.arrays.zip_archive import read_into
 from service.child.reading.set_file import refuse_damage
-from service.child.reading.zip_archive import read_into
 from service.errors import InvalidDataset
 from service.runner.messages.dataset import AnyArray
 from service.runner.messages.limits import MEBIBYTE

@@ -1,0 +1,1 @@
+"""Arrays in NumPy files, and zip archives of them."""
