@@ -8,9 +8,9 @@ from service.access.origins import AllowedOrigins
 from service.bins import routes as bins_routes
 from service.bins.schemas import BinsDocument
 from service.calibrations import routes as calibrations_routes
-from service.calibrations import upload_route
 from service.calibrations.config import CalibrationConfig
 from service.calibrations.fit_config import FitConfig
+from service.calibrations.upload import upload_route
 from service.evaluations import routes as evaluations_routes
 from service.exports import routes as exports_routes
 from service.http import health, problems, request_record

@@ -9,7 +9,7 @@ import models
 from howsure.statistics.findings import UPLOAD_FINDINGS
 from service.calibrations.config import CalibrationConfig, parse_config
 from service.calibrations.fit_config import FitConfig
-from service.calibrations.set_checks import checked_options
+from service.calibrations.upload.set_checks import checked_options
 from service.errors import InvalidConfig, InvalidInput
 from service.jobs.acceptance import CallContext, accepted
 from service.jobs.record_set import require_records

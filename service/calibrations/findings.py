@@ -31,7 +31,7 @@ from howsure.statistics.findings.preprocessing import OTHER_LABELS, PREPARED, ro
 from howsure.statistics.measures import parse_measure
 from howsure.statistics.records.records import Records
 from service.calibrations.input_trials import run_trials, trials_of
-from service.calibrations.upload import CheckedUpload
+from service.calibrations.upload.check_upload import CheckedUpload
 from service.errors import FindingRefused, Violation
 from service.jobs.recording import scores_recorder
 from service.runner.messages.dataset import PAIRS, Batch

@@ -25,8 +25,8 @@ from service.calibrations.findings import (
 from service.calibrations.manage import library_versions
 from service.calibrations.schemas import DryRun, RunCost, SampleAccuracy, rendered_findings
 from service.calibrations.seen_inputs import SeenInputs
-from service.calibrations.upload import CheckedUpload, check_upload
-from service.calibrations.upload_form import CalibrationUpload
+from service.calibrations.upload.check_upload import CheckedUpload, check_upload
+from service.calibrations.upload.upload_form import CalibrationUpload
 from service.http.uploads import SpooledFile
 from service.jobs.acceptance import CallContext, accepted, deleted_on_failure
 from service.runner.messages.dataset import Batch, join_batches, shard_rows

@@ -10,19 +10,19 @@ from howsure.statistics.findings import SOFTMAX_TWICE
 from howsure.statistics.plain import to_plain
 from service.access.audit_log import evaluation_subject, record_success
 from service.access.quotas import enforce_storage_quota
-from service.calibrations.class_indices import settle_class_indices
 from service.calibrations.config import CalibrationConfig
 from service.calibrations.findings import UNLIKE_ROWS
 from service.calibrations.pass_limits import check_rows
 from service.calibrations.seen_inputs import by_input, named_columns
-from service.calibrations.set_checks import (
+from service.calibrations.start import store_shards
+from service.calibrations.upload.class_indices import settle_class_indices
+from service.calibrations.upload.features import reading_options
+from service.calibrations.upload.set_checks import (
     check_label_range,
     check_no_percentages,
     check_same_score_range,
     check_same_scores,
 )
-from service.calibrations.start import store_shards
-from service.calibrations.upload import reading_options
 from service.errors import InvalidDataset
 from service.http.uploads import SpooledFile
 from service.jobs.acceptance import CallContext, accepted, deleted_on_failure

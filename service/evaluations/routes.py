@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 
 import models
 from service.calibrations.routes import EVENT_ROUTE, event_stream
-from service.calibrations.upload_form import form_body, part_rules
+from service.calibrations.upload.upload_form import form_body, part_rules
 from service.errors import InvalidInput
 from service.evaluations import evaluations
 from service.http.dependencies import (

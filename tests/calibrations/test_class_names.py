@@ -13,9 +13,9 @@ from running_service import calibrated, dry_run, evaluate, npz
 from sklearn.linear_model import LogisticRegression
 
 from howsure.remedies import remedy_of
-from service.calibrations.class_indices import check_class_names
 from service.calibrations.config import CalibrationConfig
-from service.calibrations.set_checks import check_class_map, check_same_classes, class_names
+from service.calibrations.upload.class_indices import check_class_names
+from service.calibrations.upload.set_checks import check_class_map, check_same_classes, class_names
 from service.errors import InvalidConfig, InvalidDataset
 from service.runner.messages.dataset import DatasetInfo
 

@@ -9,7 +9,7 @@ from graph_models import passthrough
 from running_service import calibrated, digits, dry_run, npz, quick_config
 
 from service.calibrations.config import CalibrationConfig, parse_config
-from service.calibrations.set_checks import checked_options
+from service.calibrations.upload.set_checks import checked_options
 from service.errors import InvalidConfig
 
 OUTPUTS = digits("calibration_logits.csv")

@@ -1,6 +1,7 @@
 """Columns that have exactly the names of the model's inputs are read by these names."""
 
 import json
+from typing import Any
 
 import httpx
 import numpy as np
@@ -23,13 +24,19 @@ FRAME["visits"] = RNG.normal(3, 1, 300)
 LABELS = (FRAME.income > 4e4).to_numpy().astype(int)
 
 
-@pytest.fixture(scope="module")
-def model() -> bytes:
-    scaled = ColumnTransformer([("numbers", StandardScaler(), list(FRAME.columns))])
-    pipeline = make_pipeline(scaled, LogisticRegression()).fit(FRAME, LABELS)
-    made: bytes = to_onnx(pipeline, FRAME[:1]).SerializeToString()
+def to_onnx_of_names(names: list[str]) -> bytes:
+    """Return a model with an input for each feature, called so."""
+    frame = FRAME.set_axis(names, axis=1)
+    scaled = ColumnTransformer([("numbers", StandardScaler(), names)])
+    pipeline = make_pipeline(scaled, LogisticRegression()).fit(frame, LABELS)
+    made: bytes = to_onnx(pipeline, frame[:1]).SerializeToString()
     assert len(onnx.load_from_string(made).graph.input) == 3
     return made
+
+
+@pytest.fixture(scope="module")
+def model() -> bytes:
+    return to_onnx_of_names([*FRAME.columns])
 
 
 def csv(frame: pd.DataFrame) -> bytes:
@@ -90,12 +97,51 @@ def test_frames_by_column_name_orient(client, orient) -> None:
     assert_refused(response, None, 'orient="records"')
 
 
-@pytest.mark.parametrize("width", [None, 3])
-def test_a_weight_that_may_be_a_feature_is_asked_for(client, width) -> None:
-    free = passthrough(shape=("N", width)).SerializeToString()
-    frame = pd.DataFrame(RNG.normal(size=(60, 3)), columns=["a", "b", "c"])
-    table = csv(frame.assign(weight=1.5, label=np.arange(60) % 3))
-    assert dry_run(client, table, model=free, columns={"inputs": ["a", "b", "c"]}).is_success
-    unnamed = dry_run(client, table, model=free)
-    assert unnamed.is_success == (width is not None), unnamed.text
-    assert unnamed.is_success or "`weight` may be a feature" in unnamed.json()["detail"]
+WORDS = ["weight", "group", "label", "uncertainty_own", "score", "correct", "predicted"]
+
+
+def words_table(word: str) -> tuple[bytes, dict[str, Any]]:
+    """Return a table with a feature called so, and the columns to ask for its labels."""
+    label = "outcome" if word == "label" else "label"
+    frame = FRAME.rename(columns={"visits": word}).assign(**{label: LABELS})
+    frame[word] = np.arange(300) % 7 + 1
+    return csv(frame), {} if label == "label" else {"columns": {"label": [label]}}
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_the_inputs_decide_what_is_a_feature(client, word) -> None:
+    table, config = words_table(word)
+    names = ["age", "income", word]
+    expected = {"inputs": names} | config.get("columns", {})
+    assert columns_read(client, table, passthrough(shape=("N", 3)), config) == expected
+    assert columns_read(client, table, passthrough(shape=("N", 4)), config) is None
+    named = onnx.load_from_string(to_onnx_of_names(names))
+    # Beside `label` for the labels there is no word for an input of that name.
+    expected = None if word == "label" else {name: [name] for name in names}
+    assert columns_read(client, table, named, config) == expected
+
+
+def columns_read(
+    client: httpx.Client, table: bytes, model: onnx.ModelProto, config: dict[str, Any]
+) -> dict[str, list[str]] | None:
+    """Return the columns of each input; None if the table is refused."""
+    response = dry_run(client, table, model=model.SerializeToString(), **config)
+    if response.status_code == httpx.codes.UNPROCESSABLE_ENTITY:
+        return None
+    columns: dict[str, list[str]] = response.raise_for_status().json()["config"]["columns"]
+    return columns
+
+
+@pytest.mark.parametrize("word", WORDS[:3])
+def test_a_column_that_may_be_a_feature_is_asked_for(client, word) -> None:
+    table, config = words_table(word)
+    free = passthrough(shape=("N", None)).SerializeToString()
+    assert_refused(dry_run(client, table, model=free, **config), None, f"`{word}` may be a feature")
+    columns = {"inputs": ["age", "income"], **config.get("columns", {})}
+    assert dry_run(client, table, model=free, columns=columns).is_success
+
+
+def test_a_weight_that_no_sample_can_have(client) -> None:
+    table = csv(FRAME.rename(columns={"visits": "weight"}).assign(weight=-1.0, label=LABELS))
+    free = passthrough(shape=("N", None)).SerializeToString()
+    assert_refused(dry_run(client, table, model=free), None, "if `weight` is a feature")

@@ -11,7 +11,7 @@ from stored_rows import at_once, tenant_of
 
 import models
 from service.calibrations.start import start_calibration
-from service.calibrations.upload_form import CalibrationUpload
+from service.calibrations.upload.upload_form import CalibrationUpload
 from service.http.idempotency import Started, run_idempotent
 from service.jobs.acceptance import CallContext
 from service.storage.artifact_store import open_artifact_store

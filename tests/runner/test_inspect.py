@@ -9,7 +9,7 @@ from graph_models import make_model, node, steps
 from onnx import TensorProto, helper
 from runner_models import N_FEATURES, linear, of_rows, rows, save, weights
 
-from service.calibrations.onnx_model import _model_failures_as_invalid
+from service.calibrations.upload.onnx_model import _model_failures_as_invalid
 from service.child.onnx.onnx_file import serialised
 from service.errors import (
     InferenceFailed,

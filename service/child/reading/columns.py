@@ -76,6 +76,7 @@ class TableColumns:
     supplied: tuple[str, ...]
     notes: tuple[str, ...] = ()
     design: tuple[str, ...] = ()
+    possible_features: tuple[str, ...] = ()
     class_names: tuple[str, ...] | None = None
     has_named_classes: bool = False
     n_listed: int = 0

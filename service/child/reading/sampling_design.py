@@ -23,6 +23,12 @@ def design_columns(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in DESIGN_DTYPES if name in found)
 
 
+def _as_feature(name: str, ctx: SetContext) -> str:
+    """Return the end of a message: how a column beside features can be one of them."""
+    others = f"; if `{name}` is a feature, name all features in config.columns (--columns)"
+    return others if ctx.reading.kind == "inputs" else ""
+
+
 def check_weights(values: AnyArray, *, start: int, ctx: SetContext) -> Floats:
     """Return a slice of the weights as float64; ``start`` is its first row.
 
@@ -37,7 +43,7 @@ def check_weights(values: AnyArray, *, start: int, ctx: SetContext) -> Floats:
         row = int(np.argmax(bad))
         raise ctx.invalid(
             f"expected a positive weight, from {LEAST_WEIGHT:g} to {MOST_WEIGHT:g}, got "
-            f"{values[row]}; leave out samples that count for nothing",
+            f"{values[row]}; leave out samples that count for nothing{_as_feature(WEIGHT, ctx)}",
             WEIGHT,
             start + row,
         )
@@ -86,7 +92,7 @@ def check_group_type(values: AnyArray, ctx: SetContext) -> None:
     if values.dtype.kind not in "iuO":
         raise ctx.invalid(
             f"expected integers or text, got {values.dtype.name}; cast the column to int64 or to "
-            "text",
+            f"text{_as_feature(GROUP, ctx)}",
             GROUP,
         )
 

@@ -73,7 +73,10 @@ def table_columns(columns: Sequence[TableColumn], ctx: SetContext) -> TableColum
     ]
     inputs, notes = _inferred(rest, names, ctx)
     notes = (*notes, *(_design_note(name) for name in design))
-    return TableColumns("inputs", inputs, label, supplied, notes, design)
+    possible = [c.name for c in columns if c.kind == "numbers" and c.name != label_name]
+    if ANY_INPUT not in inputs or len(possible) == len(rest):
+        possible = []
+    return TableColumns("inputs", inputs, label, supplied, notes, design, tuple(possible))
 
 
 def _design_note(name: str) -> str:

@@ -224,6 +224,7 @@ class TableSet:
             },
             notes=(*columns.notes, *found.notes),
             design=columns.design,
+            possible_features=columns.possible_features,
         )
         check_sizes(self.info, ctx)
 

@@ -61,6 +61,8 @@ class DatasetInfo:
     follow from the order of the names alone. ``columns`` has the columns of each input of a table
     that holds one number per column. ``notes`` are sentences about what was inferred. ``design``
     names the columns of the sampling design that the file has: ``weight``, ``group``.
+    ``possible_features`` are all columns of numbers but the labels, in the order of the file, where
+    the name alone gives one of them another use.
     ``score_range`` has the smallest and the largest score of pairs. ``labels_of_named_columns`` is
     known where columns of outputs have the names of classes: labels are these, or their positions.
     """
@@ -77,6 +79,7 @@ class DatasetInfo:
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     design: tuple[str, ...] = ()
+    possible_features: tuple[str, ...] = ()
     score_range: ScoreRange | None = None
     labels_of_named_columns: ColumnLabels | None = None
 

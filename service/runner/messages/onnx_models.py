@@ -205,9 +205,12 @@ def serving(
 
 
 def names_each_input(columns: Mapping[str, Sequence[str]], inputs: Collection[str]) -> bool:
-    """Tell whether a table has a column for each input, of the same name, and maybe others."""
-    found = columns.get(ANY_INPUT, ())
-    return columns.keys() - {LABEL} == {ANY_INPUT} and len(inputs) > 1 and set(inputs) <= {*found}
+    """Tell whether a table has a column for each input, of the same name, and maybe others.
+
+    An input called as the labels are has no such column.
+    """
+    own = {*columns.get(ANY_INPUT, ())} - {LABEL}
+    return columns.keys() - {LABEL} == {ANY_INPUT} and len(inputs) > 1 and set(inputs) <= own
 
 
 def with_table_columns(

@@ -22,7 +22,7 @@ from stored_rows import tenant_of
 
 import models
 from service.calibrations.start import start_calibration
-from service.calibrations.upload_form import CalibrationUpload
+from service.calibrations.upload.upload_form import CalibrationUpload
 from service.child.requests.limits import BodyLimits
 from service.evaluations.evaluations import get_evaluation, start_evaluation
 from service.http.uploads import SpooledFile

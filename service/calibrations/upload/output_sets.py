@@ -5,7 +5,7 @@ from itertools import chain
 from howsure.statistics.measures import SCORE
 from howsure.statistics.records.pairs import CLASS_NAMES
 from service.calibrations.config import CalibrationConfig, OutputConfig
-from service.calibrations.onnx_model import InspectedOnnxModel
+from service.calibrations.upload.onnx_model import InspectedOnnxModel
 from service.child.reading.columns import listed
 from service.errors import InvalidConfig, InvalidInput
 from service.runner.messages.dataset import PAIRS, DatasetInfo

@@ -11,7 +11,7 @@ from howsure.statistics.findings.outputs import said_to_be_logits
 from howsure.statistics.measures import output_names
 from service.calibrations.config import CalibrationConfig, pass_plans
 from service.calibrations.fit_config import DEFAULT_TOP_K
-from service.calibrations.upload_form import CalibrationUpload
+from service.calibrations.upload.upload_form import CalibrationUpload
 from service.errors import DeadlineExceeded, InvalidOnnxModel, ModelRule, OnnxModelCrashed
 from service.graph.description import LIKE_PROBABILITIES, quote_all
 from service.runner.messages.dataset import Batch

@@ -15,7 +15,7 @@ from service.calibrations.routes import calibration_response, start_once
 from service.calibrations.schemas import Calibration, DryRun
 from service.calibrations.start import dry_run as try_upload
 from service.calibrations.start import start_calibration
-from service.calibrations.upload_form import CalibrationUpload, form_body, part_rules
+from service.calibrations.upload.upload_form import CalibrationUpload, form_body, part_rules
 from service.errors import InvalidConfig, InvalidInput
 from service.http.dependencies import CallDep, ServicesDep
 from service.http.idempotency import IDEMPOTENCY_KEY_HEADER, idempotency_key

@@ -13,76 +13,47 @@ from howsure.calibrate_command import FILES, OPTIONS
 from howsure.remedies import LABELS_OF_NAMED_COLUMNS
 from howsure.statistics.arrays import Counts, Labels
 from howsure.statistics.softmax import BINARY
-from service.calibrations.class_indices import check_class_names, notes_of, settle_class_indices
-from service.calibrations.config import MAX_COLUMN_NAME, CalibrationConfig, parse_config
-from service.calibrations.onnx_model import InspectedOnnxModel, inspect_onnx_model
-from service.calibrations.output_sets import check_kind, classes_of_outputs, pairs_config
+from service.calibrations.config import CalibrationConfig, parse_config
 from service.calibrations.pass_limits import check_rows
-from service.calibrations.set_checks import (
+from service.calibrations.upload.class_indices import (
+    check_class_names,
+    notes_of,
+    settle_class_indices,
+)
+from service.calibrations.upload.features import (
+    open_sets,
+    read_features,
+    reading_options,
+    table_columns,
+)
+from service.calibrations.upload.onnx_model import InspectedOnnxModel, inspect_onnx_model
+from service.calibrations.upload.output_sets import check_kind, pairs_config
+from service.calibrations.upload.set_checks import (
     check_class_map,
     check_ensemble,
     check_label_range,
     check_no_percentages,
     check_same_classes,
-    check_same_layout,
     check_same_score_range,
     check_same_scores,
     checked_options,
     class_names,
 )
-from service.calibrations.upload_form import CalibrationUpload
-from service.child.reading.columns import listed
+from service.calibrations.upload.upload_form import CalibrationUpload
 from service.child.reading.output_checks import are_distributions
 from service.errors import InvalidConfig, InvalidInput, InvalidOnnxModel, ModelRule, ServiceError
-from service.http.uploads import SpooledFile
-from service.runner.messages.dataset import PAIRS, Batch, DatasetInfo, DatasetKind, ScoreRange
-from service.runner.messages.onnx_models import ANY_INPUT, names_each_input
+from service.runner.messages.dataset import PAIRS, Batch, DatasetInfo
 from service.runner.messages.reading import (
     EVALUATION_NAMED_BY_MODEL,
-    LABEL,
     NAMED_BY_MODEL,
     SCORE_RANGE,
     TAKES_OTHER_COLUMNS,
-    Reading,
 )
-from service.runner.messages.set_messages import SetToRead
 from service.runner.model_description import ModelDescription
 from service.runner.set_reader import UploadedSet
 from service.workspace import Workspace
 
-MIN_SAMPLES = 20
 FALLBACK_NAME = "calibration"
-
-
-def reading_options(
-    config: CalibrationConfig,
-    labels: SpooledFile | None,
-    *,
-    kind: DatasetKind | None,
-    takes_other_columns: bool = True,
-    score_range: ScoreRange | None = None,
-) -> Reading:
-    """Return how to read a set; ``kind`` is its content, where it is known."""
-    asked = config.preprocessing
-    return Reading(
-        preprocessing=None if asked is None else asked.resolved(),
-        class_map=config.class_map,
-        classes=config.classes,
-        columns=config.columns,
-        takes_other_columns=takes_other_columns,
-        labels=None if labels is None else labels.path,
-        kind=kind,
-        score_range=score_range,
-    )
-
-
-def table_columns(config: CalibrationConfig, info: DatasetInfo) -> dict[str, list[str]] | None:
-    """Return the table columns of each input, by which later tables are read; None without any."""
-    found = {name: list(columns) for name, columns in info.columns.items()}
-    names = [*found, *(column for columns in found.values() for column in columns)]
-    if any(not 0 < len(name) <= MAX_COLUMN_NAME for name in names):
-        found = {}
-    return {**found, **(config.columns or {})} or None
 
 
 @dataclass(frozen=True)
@@ -139,36 +110,17 @@ def check_upload(
     config = parse_config(upload.config, CalibrationConfig)
     check_ensemble(len(upload.onnx_models), config)
     try:
-        sets = _open_sets(workspace, upload, config, stack)
+        sets = open_sets(workspace, upload, config, stack)
     except InvalidInput:
         _refuse_text_model(workspace, tenant_id, upload, config)
         raise
-    info, trial = sets["calibration"].info, sets["calibration"].trial
+    info = sets["calibration"].info
     check_kind(config, info, has_model=bool(upload.onnx_models))
     if info.kind == PAIRS:
         config = pairs_config(config)
-    found = inspect_onnx_model(
-        workspace,
-        tenant_id,
-        upload,
-        config,
-        trial,
-        columns=table_columns(config, info),
-        n_samples=info.n_samples,
+    config, sets, found, notes_of_columns = read_features(
+        workspace, tenant_id, upload, config, sets, stack
     )
-    if found is None:
-        found = classes_of_outputs(info)
-    names, asked, left_out = found.input_names, config.columns or {}, []
-    if info.design and ANY_INPUT in info.columns and ANY_INPUT not in asked:
-        _refuse_two_readings(info.design[0], found)
-    if asked.keys() <= {LABEL, ANY_INPUT} and names_each_input(info.columns, names):
-        label = {name: of for name, of in asked.items() if name == LABEL}
-        by_name = {name: [name] for name in names} | label
-        config = config.model_copy(update={"columns": by_name})
-        sets = _open_sets(workspace, upload, config, stack)
-        trial = sets["calibration"].trial
-        found = found.with_columns(by_name)
-        left_out = [name for name in info.columns[ANY_INPUT] if name not in names]
     check_class_names(config, found.own_names)
     for location, dataset in sets.items():
         settle_class_indices(dataset, location, config, found.own_names)
@@ -179,33 +131,20 @@ def check_upload(
     for location, own in labels.items():
         check_label_range(own, location, found.n_classes)
     top_k, notes = _events(config, found.n_classes)
-    if left_out:
-        notes.append(f"Columns that are no input of the model are not read: {listed(left_out)}.")
     checked = CheckedUpload(
         upload=upload,
         sets=sets,
         config=_resolved(config, top_k, info, found),
         data=_data(upload, config, {role: one.info for role, one in sets.items()}, labels, found),
         found=found,
-        trial=trial,
-        warnings=[*notes_of(info), *found.warnings, *notes],
+        trial=sets["calibration"].trial,
+        warnings=[*notes_of(info), *found.warnings, *notes, *notes_of_columns],
     )
     model = checked.model
     checked_options(config, top_k, kind=info.kind, supplied=info.supplied, model=model)
     if model is not None:
         check_rows(model, checked.n_samples, limit=workspace.limits.max_row_passes)
     return checked
-
-
-def _refuse_two_readings(name: str, model: InspectedOnnxModel) -> None:
-    """Ask what a column is where the model would take it as a feature as well."""
-    shapes = [tensor["shape"] for tensor in (model.description or {}).get("inputs", ())]
-    if len(shapes) == 1 and (shapes[0] is None or None in shapes[0][1:]):
-        raise InvalidConfig.at(
-            "config.columns",
-            f"the column `{name}` may be a feature, for the model takes any number of columns, or "
-            f"the {name} of each sample; name all features (--columns), with it or without it",
-        )
 
 
 def _check_scores(sets: Mapping[models.ArtifactRole, UploadedSet]) -> None:
@@ -238,26 +177,6 @@ def _refuse_text_model(
             raise
     except ServiceError:
         return  # the fault of the set is reported instead
-
-
-def _open_sets(
-    workspace: Workspace, upload: CalibrationUpload, config: CalibrationConfig, stack: ExitStack
-) -> dict[models.ArtifactRole, UploadedSet]:
-    kind: DatasetKind | None = "inputs" if upload.onnx_models else config.output.kind
-    asked = [
-        SetToRead(
-            file.path,
-            location,
-            reading_options(config, labels, kind=kind),
-            least_samples=MIN_SAMPLES if location == "calibration" else 1,
-        )
-        for location, (file, labels) in upload.sets.items()
-    ]
-    opened = stack.enter_context(workspace.runners.read_sets(asked, workspace.limits.datasets))
-    sets = dict(zip(upload.sets, opened, strict=True))
-    if "evaluation" in sets:
-        check_same_layout(sets["calibration"].info, sets["evaluation"].info)
-    return sets
 
 
 def _resolved(
