@@ -106,18 +106,6 @@ def test_a_scale_of_a_fixed_batch_is_refused(client) -> None:
     assert_refused(calibrate(client, model=model, calibration=SET), "model", "rows beside it")
 
 
-MIXING = {
-    "mean of the batch": "m = ReduceMean<axes=[0]>(x); c = Sub(x, m); y = MatMul(c, w)",
-    "scale of its own": "a = Abs(x); s = ReduceMax<keepdims=0>(a); c = Div(x, s); y = MatMul(c, w)",
-}
-
-
-@pytest.mark.parametrize("text", MIXING.values(), ids=MIXING)
-def test_a_model_that_mixes_rows_is_refused(client, text) -> None:
-    answer = calibrate(client, model=of_rows(text, opset=13), calibration=SET)
-    assert_refused(answer, "model", "rows beside it")
-
-
 DROPPING = "z = MatMul(x, w); y = Dropout(z, ratio, training)"
 ACTIVE = of_rows(DROPPING, ratio=np.float32(0.5), training=True)
 

@@ -1,4 +1,4 @@
-"""Further sets, refits, promotions and comparisons over HTTP."""
+"""Further sets, refits and comparisons over HTTP."""
 
 import json
 from typing import Any
@@ -27,7 +27,6 @@ NOISY = npz(inputs=PIXELS.astype(np.float32), labels=LABELS)
 LATE_INFINITY = INPUTS.astype(np.float32)
 LATE_INFINITY[-1, 3] = np.inf
 SETS = {**DIGITS_PARTS, "evaluation": digits("evaluation.npz")}
-LOGITS = digits("calibration_logits.csv")
 
 
 @pytest.fixture(scope="module")
@@ -246,29 +245,6 @@ def test_bad_refits(client, digits_calibration, changes, location: str) -> None:
     response = client.post("/calibrations/digits@1/refit", json=changes)
     assert response.status_code == httpx.codes.UNPROCESSABLE_ENTITY, response.text
     assert any(error["location"].startswith(location) for error in response.json()["errors"])
-
-
-def test_promotion_decides_what_a_name_means(client) -> None:
-    for _ in range(2):
-        calibrated(client, {"name": "promoted"}, calibration=LOGITS)
-
-    def meant() -> tuple[int, list[bool]]:
-        """Return the version that answers, and which ones are marked as promoted."""
-        body = {"calibration": "promoted", "logits": [[0.0] * 9 + [1.0]]}
-        version = client.post("/predict", json=body).json()["calibration"]["version"]
-        page = client.get("/calibrations", params={"name": "promoted"}).json()
-        listed = {row["version"]: row["promoted"] for row in page["calibrations"]}
-        read = [client.get(f"/calibrations/promoted@{v}").json()["promoted"] for v in (1, 2)]
-        assert [listed[1], listed[2]] == read
-        return version, read
-
-    assert meant() == (2, [False, False])
-    promoted = client.post("/calibrations/promoted@1/promote")
-    assert promoted.status_code == httpx.codes.OK
-    assert promoted.json()["promoted"] is True
-    assert meant() == (1, [True, False])
-    client.post("/calibrations/promoted@2/promote")
-    assert meant() == (2, [False, True])
 
 
 def test_comparison_is_paired_on_a_shared_evaluation_set(client, judged, shelf) -> None:

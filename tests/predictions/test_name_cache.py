@@ -72,6 +72,10 @@ def test_what_this_process_writes_is_seen_by_the_next_request(client) -> None:
     for version in (1, 2):
         client.post(f"/calibrations/{name}@{version}/promote").raise_for_status()
         assert answering(client, name) == version
+        listed = client.get("/calibrations", params={"name": name}).json()["calibrations"]
+        read = [client.get(f"/calibrations/{row['id']}").json() for row in listed]
+        for rows_read in (listed, read):
+            assert [row["version"] for row in rows_read if row["promoted"]] == [version]
     client.delete(f"/calibrations/{name}@2").raise_for_status()
     assert (answering(client, name), answering(client, f"{name}@2")) == (3, None)
     document = client.get(f"/calibrations/{name}@1/bins").json()

@@ -1,7 +1,6 @@
 """Requests that break a rule get one clear problem, by /predict and the Open Inference Protocol.
 
-Each kind meets each route once; what breaks a rule within a body is refused at its place by the
-reader of bodies, before any calibration is known.
+Each kind meets each route once; what breaks a rule within a body is in tests/hostile.
 """
 
 import gzip
@@ -15,12 +14,6 @@ from dataset_files import changed
 from keyed_service import logits_of
 from request_formats import LENGTH, in_bytes, in_json, infer
 from running_service import JSON, NPY, NPZ, calibrated, encoded, npy, npz, send
-
-from service.child.requests.limits import BodyLimits
-from service.child.requests.media_types import BODIES as READERS
-from service.child.requests.open_inference import divide, read_tensors
-from service.errors import InvalidInput
-from service.runner.messages.open_inference import parse_infer_request, requested_outputs
 
 ROWS = np.zeros((3, 64), np.float32)
 TOO_LARGE = bytes(33 * 1024**2)
@@ -190,69 +183,3 @@ def test_unknown_paths(client) -> None:
         answer = client.get(path)
         assert answer.status_code == 404
         assert answer.headers["content-type"] == "application/problem+json"
-
-
-def lists(**changes: Any) -> bytes:
-    return json.dumps({"calibration": "c", "inputs": encoded(ROWS) | changes}).encode()
-
-
-# The type of a body, its bytes, and the location with a word of the message behind a colon.
-WITHIN = {
-    "no inputs": (JSON, b'{"calibration": "c", "inputs": {}}', "inputs"),
-    "too few bytes": (JSON, lists(b64=""), "inputs.b64"),
-    "a dtype of numpy's": (JSON, lists(dtype="<f4"), "inputs: dtype"),
-    "a shape of nothing": (JSON, lists(b64="", shape=[3, 0]), "inputs: at least one value"),
-    "text": (NPY, npy(np.array([["a"]])), "body"),
-    "no array": (NPZ, npz(), "body"),
-    "a pickled member": (NPZ, npz(inputs=np.array([{}], object)), "body.inputs"),
-}
-
-
-def check(error: InvalidInput, expected: str) -> None:
-    location, _, word = expected.partition(": ")
-    (violation,) = error.violations
-    assert violation.location == location
-    assert word in violation.message
-
-
-@pytest.mark.parametrize("case", WITHIN)
-def test_rules_of_arrays(case) -> None:
-    headers, body, expected = WITHIN[case]
-    read = READERS[headers["Content-Type"]]
-    with pytest.raises(InvalidInput) as caught:
-        read(body, BodyLimits(max_bytes=2**20, max_rows=1000))
-    check(caught.value, expected)
-
-
-INPUT, BYTES = in_json("x", ROWS), in_bytes("x", ROWS)
-TWO_CLASSES = {"name": "class", "parameters": {"classification": 2}}
-
-
-def of(*tensors: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    return {"inputs": list(tensors), **fields}
-
-
-WRONG_SIZE = of(BYTES | {"shape": [3, 63]})
-TENSORS = {
-    "no inputs": ({}, b"", "body: inputs"),
-    "nested parameters": (of(INPUT, parameters={"a": [1]}), b"", "body: parameters"),
-    "an id that is no text": (of(INPUT, id=4), b"", "body: id"),
-    "no shape": (of({"name": "x", "datatype": "FP32", "data": [0]}), b"", "body: shape"),
-    "an unknown type": (of(INPUT | {"datatype": "FP31"}), b"", "inputs.x.datatype"),
-    "data and bytes": (of(INPUT | BYTES), ROWS.tobytes(), "inputs.x"),
-    "wrong size": (WRONG_SIZE, ROWS.tobytes(), "inputs.x.parameters.binary_data_size"),
-    "an output twice": (of(INPUT, outputs=[{"name": "class"}] * 2), b"", "outputs.class"),
-    "classes": (of(INPUT, outputs=[TWO_CLASSES]), b"", "outputs.class.parameters.classification"),
-}
-
-
-@pytest.mark.parametrize("case", TENSORS)
-def test_rules_of_tensors(case) -> None:
-    request, raw, expected = TENSORS[case]
-    head = json.dumps(request).encode()
-    text, rest = divide(head + raw, str(len(head)))
-    with pytest.raises(InvalidInput) as caught:  # noqa: PT012 - each of these has rules
-        parsed = parse_infer_request(text)
-        requested_outputs(parsed)
-        read_tensors(parsed.inputs, rest, max_rows=10)
-    check(caught.value, expected)

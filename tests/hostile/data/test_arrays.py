@@ -96,6 +96,8 @@ OTHERS = [
         for name in ("that_overflow", "of_more_rows_than_it_holds", "of_code")
     ),
     body_case("body_of_2_to_the_50", LIES["of_2_to_the_50"], *TOO_LARGE, kind="application/x-npy"),
+    body_case("body_of_text", lambda: npy(np.array([["a"]])), kind="application/x-npy"),
+    body_case("body_of_no_members", lambda: zip_file([])),
     body_case("body_of_code", LIES["of_code"], kind="application/x-npy"),
 ]
 

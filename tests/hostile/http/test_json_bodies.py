@@ -79,6 +79,7 @@ PREDICT: dict[str, tuple[Any, tuple[int, str], str]] = {
     "ragged": (inputs(f"[[{ROW},1],[{ROW}]]"), INVALID, "row 1"),
     "empty_batch": (inputs("[]"), INVALID, "inputs"),
     "of_one_number": (inputs("1"), INVALID, "inputs"),
+    "no_inputs": (inputs("{}"), INVALID, "inputs"),
     "10_million_columns": (lambda: inputs("[[" + "1," * 10**7 + "1]]"), TOO_LARGE, "10000 rows"),
     "10_million_rows": (lambda: inputs("[" + "[]," * 10**7 + "[]]"), TOO_LARGE, ""),
     "17_axes": (inputs(nested(17)), INVALID, ""),
@@ -98,7 +99,10 @@ PREDICT: dict[str, tuple[Any, tuple[int, str], str]] = {
     "utf_16": (with_value("1").encode("utf-16"), MALFORMED, ""),
     "bad_utf_8": (b'{"calibration":"\xff","inputs":[[1]]}', MALFORMED, ""),
     "base64_that_is_none": (encoded(b64="!!!!"), INVALID, ""),
-    "base64_of_objects": (encoded(dtype="object"), INVALID, ""),
+    "base64_that_is_too_short": (encoded(b64=""), INVALID, "inputs.b64"),
+    "base64_of_nothing": (encoded(b64="", shape=[3, 0]), INVALID, "at least one value"),
+    "base64_of_objects": (encoded(dtype="object"), INVALID, "dtype"),
+    "base64_of_a_type_in_numpys_words": (encoded(dtype="<f4"), INVALID, "dtype"),
     "base64_of_2_to_the_60_rows": (encoded(shape=[2**60, 64]), TOO_LARGE, ""),
     "base64_of_2_to_the_200_columns": (encoded(shape=[1, 2**200]), INVALID, ""),
     "base64_of_a_negative_length": (encoded(shape=[-1, -64]), INVALID, "inputs.shape"),
@@ -156,6 +160,11 @@ def tensors(*changes: dict[str, Any]) -> bytes:
     return json.dumps({"inputs": changed}).encode()
 
 
+def with_fields(**fields: Any) -> bytes:
+    """Return a request of a good tensor with these fields beside it."""
+    return json.dumps(json.loads(tensors({})) | fields).encode()
+
+
 def with_data(text: str) -> bytes:
     return tensors({"data": ["@"] + [1.0] * 63}).replace(b'"@"', text.encode())
 
@@ -169,10 +178,16 @@ def binary(
     return head + content, {LENGTH: str(len(head)) if length is None else length}
 
 
+OF_CLASSES = {"name": "class", "parameters": {"classification": 2}}
 # The request, with headers if there are any; the status, and what the error names.
 OIP: dict[str, tuple[Any, int, str]] = {
     "nothing": (b"", 400, ""),
+    "no_inputs": (b"{}", 400, "inputs"),
     "no_tensors": (b'{"inputs":[]}', 400, "inputs"),
+    "nested_parameters": (with_fields(parameters={"a": [1]}), 400, "parameters"),
+    "id_that_is_no_text": (with_fields(id=4), 400, "id"),
+    "output_twice": (with_fields(outputs=[{"name": "class"}] * 2), 400, "outputs.class"),
+    "output_of_classes": (with_fields(outputs=[OF_CLASSES]), 400, "parameters.classification"),
     "100000_nested": (b'{"inputs":' + b"[" * 100_000, 400, ""),
     "100000_nested_data": (with_data(nested(100_000)), 400, ""),
     "100000_nested_elsewhere": (f'{{"inputs":[],"x":{nested(100_000)}}}'.encode(), 400, ""),
@@ -185,14 +200,16 @@ OIP: dict[str, tuple[Any, int, str]] = {
         413,
         "",
     ),
-    "unknown_datatype": (tensors({"datatype": "OBJECT"}), 400, ""),
+    "unknown_datatype": (tensors({"datatype": "OBJECT"}), 400, "inputs.inputs.datatype"),
+    "no_shape": (tensors({"shape": None}), 400, "shape"),
     "shape_of_2_to_the_60": (tensors({"shape": [2**60, 64]}), 413, ""),
     "shape_negative": (tensors({"shape": [-1, 64]}), 400, ""),
     "shape_of_1000_axes": (tensors({"shape": [1] * 999 + [64]}), 400, ""),
     "another_name": (tensors({"name": "\ud800"}), 400, ""),
     "name_of_a_megabyte": (tensors({"name": "n" * 10**6}), 400, ""),
     "shared_memory": (tensors({"parameters": {"shared_memory_region": "/x"}}), 400, "shared"),
-    "size_too_small": (binary(size=8), 400, ""),
+    "size_too_small": (binary(size=8), 400, "inputs.inputs.parameters.binary_data_size"),
+    "data_and_bytes": (binary(data=[1.0] * 64), 400, "inputs.inputs"),
     "size_of_2_to_the_62": (binary(size=2**62), 400, ""),
     "size_of_true": (binary(size=True), 400, ""),
     "binary_shape_of_2_to_the_60": (binary(shape=[2**60, 64]), 413, ""),
@@ -223,23 +240,18 @@ def test_requests_of_the_open_inference_protocol(hostile, case: HostileCase) -> 
 
 
 CONFIG = (422, "invalid-config")
-MANY = 30_000
 # The configuration, the status and code, and what the problem names.
 CONFIGS: dict[str, tuple[Any, tuple[int, str], str]] = {
-    "no_json": ("{", CONFIG, "config"),
     "nan": ('{"interval":{"level":NaN}}', CONFIG, "config"),
     "infinity": ('{"prior_strength":Infinity}', CONFIG, "config"),
     "lone_surrogate": (r'{"name":"\ud800"}', CONFIG, "config"),
     "bad_utf_8": (b'{"name":"\xff"}', INVALID, "config"),
     "9_mebibytes": (lambda: " " * (9 * MEBIBYTE), TOO_LARGE, "config"),
-    "unknown_field": ({"__proto__": {"admin": True}}, CONFIG, "config.__proto__"),
-    "30000_unknown_fields": ({f"k{k}": k for k in range(MANY)}, TOO_LARGE, "config"),
     "field_of_200_kilobytes": ({"k" * 200_000: 1}, CONFIG, "config"),
     "name_of_lines": ({"name": "a\r\nSet-Cookie: x=1"}, CONFIG, "config.name"),
     "bins_of_400_digits": ('{"bins":' + "9" * 400 + "}", CONFIG, "config"),
     "seed_of_2_to_the_64": ({"seed": 2**64}, CONFIG, "config.seed"),
-    "top_k_of_30000": ({"top_k": list(range(1, MANY))}, CONFIG, "config.top_k"),
-    "passes_of_2_to_the_40": ({"dropout": {"passes": 2**40}}, CONFIG, "config.dropout"),
+    "top_k_of_30000": ({"top_k": list(range(1, 30_000))}, CONFIG, "config.top_k"),
 }
 
 

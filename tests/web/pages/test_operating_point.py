@@ -6,11 +6,10 @@ from typing import Any
 
 import httpx
 import pytest
-from keyed_service import logits_of
 from model_services import HOSTILE
 from page_visitor import Visitor, elements, text_of
 from report_scenarios import of_outputs, outputs
-from running_service import calibrated, refit
+from running_service import refit
 
 from service.reports.numbers import share
 
@@ -223,21 +222,3 @@ def test_reasons_against_a_calibration_must_be_confirmed(client, visitor, shelf,
     assert history(client, made["id"])[1]["consequences"] == point["consequences"]
     if name != "shifted":
         client.delete(f"/calibrations/{made['id']}").raise_for_status()
-
-
-def test_of_imported_tables_only_a_threshold_can_be_chosen(client, visitor, shelf) -> None:
-    document = client.get(f"/calibrations/{shelf('logits')['id']}/bins").json()
-    made = client.post("/calibrations/import?name=imported-point", json=document).json()
-    page = visitor.open(address(made["id"]))
-    assert page.status_code == OK, page.text
-    assert save(visitor, made["id"]).status_code == SEE_OTHER
-    assert history(client, made["id"])[0]["consequences"] is None
-    assert visitor.open(address(made["id"])).status_code == OK
-
-
-def test_without_a_top_1_table_nothing_can_be_chosen(client, visitor) -> None:
-    made = calibrated(client, {"name": "five", "top_k": [5]}, calibration=logits_of(7, 200))
-    page = visitor.open(address(made["id"]))
-    assert page.status_code == CONFLICT
-    assert "Top-1" in page.text
-    assert 'id="choose"' not in page.text
