@@ -113,15 +113,20 @@ def test_requests_beyond_the_queue_are_refused_and_the_rest_answered(busy) -> No
     assert busy.ask().content == expected
 
 
-BARE = [(1, 499, "client-left"), (3, 200, None)]
+BODY = mixed.as_json(NAME, "inputs", ROWS).content
+FORM = b"Content-Type: multipart/form-data; boundary=b\r\n"
+BARE = [(PREDICT, b"", 1, 499, "client-left"), (PREDICT, b"", 3, 200, None)]
+BARE += [("/calibrate", FORM, 1, 499, "client-left")]
 
 
-@pytest.mark.parametrize(("n_requests", "status", "reason"), BARE)
-def test_requests_of_a_bare_connection_are_counted(client, n_requests, status, reason) -> None:
+@pytest.mark.parametrize(("path", "form", "n_requests", "status", "reason"), BARE)
+def test_requests_of_a_bare_connection_are_counted(
+    client, path, form, n_requests, status, reason
+) -> None:
     """One whose client leaves before its end, and three that come at once."""
-    body = mixed.as_json(NAME, "inputs", ROWS).content
-    head = b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body)
-    content = (head + body) * n_requests if reason is None else head + body[:-1]
+    line = b"POST %b HTTP/1.1\r\nHost: localhost\r\n" % path.encode()
+    head = line + form + b"Content-Length: %d\r\n\r\n" % len(BODY)
+    content = (head + BODY) * n_requests if reason is None else head + BODY[:-1]
     grown = Growth(client)
     with socket.socket(socket.AF_UNIX) as sock:
         sock.settimeout(20)
@@ -129,8 +134,8 @@ def test_requests_of_a_bare_connection_are_counted(client, n_requests, status, r
         sock.sendall(content)
         if reason is not None:
             sock.close()
-        assert wait_until(lambda: requests_of(grown) == {(PREDICT, str(status)): n_requests})
-    check(grown, PREDICT, status, reason, n_requests)
+        assert wait_until(lambda: requests_of(grown) == {(path, str(status)): n_requests})
+    check(grown, path, status, reason, n_requests)
 
 
 @pytest.mark.process

@@ -3,7 +3,6 @@
 import csv
 import io
 
-import httpx
 import pytest
 
 from howsure.statistics.measures import DEFAULT_MEASURES
@@ -94,20 +93,3 @@ def test_markdown_has_the_same_numbers(client, report) -> None:
         assert [number for number in numbers if number not in markdown] == []
     model = report["model_scores"]["evaluation"]
     assert f"{model['nll']:.4f} | {model['brier_multiclass']:.4f}" in markdown
-
-
-ACCEPTED = [
-    ("*/*", "application/json"),
-    ("text/markdown;q=0.5, application/json;q=0.9", "application/json"),
-    ("text/markdown, application/json;q=0.9", "text/markdown"),
-    ("text/*", "text/csv"),
-    ("text/html;q=0.1, application/json", "application/json"),
-    ("application/json;q=0, text/csv;q=0.1", "text/csv"),
-]
-
-
-@pytest.mark.parametrize(("accept", "media_type"), ACCEPTED)
-def test_accept(client, digits_calibration, accept: str, media_type: str) -> None:
-    answer = client.get("/report", params={"calibration": "digits"}, headers={"Accept": accept})
-    assert answer.status_code == httpx.codes.OK
-    assert answer.headers["content-type"].startswith(media_type)
