@@ -28,7 +28,7 @@ from service.graph.description import OutputChoice
 from service.predictions.served_calibration import accept_results, ood_threshold
 from service.reports.report import render_bin
 from service.runner.messages.onnx_models import serving
-from service.runner.messages.reading import COLUMN_RANGES, INPUT_RANGES, SCORE_RANGE
+from service.runner.messages.reading import COLUMN_RANGES, INPUT_RANGES, SCORE_RANGE, TEXTS
 from service.runner.model_description import ModelDescription
 from service.storage.fit_results import read_fitted
 from service.workspace import Workspace
@@ -224,6 +224,7 @@ def _data(data: Mapping[str, Any]) -> Data:
         samples=data["samples"],
         kind=data["kind"],
         score_range=score_range,
+        texts=data.get(TEXTS, {}),
         input_ranges=data.get(INPUT_RANGES, {}),
         column_ranges=data.get(COLUMN_RANGES, {}),
     )

@@ -30,7 +30,7 @@ from service.calibrations.config import CalibrationConfig, parse_config
 from service.calibrations.manage import library_versions
 from service.errors import InvalidConfig, InvalidInput
 from service.jobs.acceptance import CallContext, accepted
-from service.runner.messages.reading import COLUMN_RANGES, INPUT_RANGES, SCORE_RANGE
+from service.runner.messages.reading import COLUMN_RANGES, INPUT_RANGES, SCORE_RANGE, TEXTS
 from service.storage.calibrations import add_imported
 from service.storage.fit_results import bin_table_row, seal
 
@@ -120,7 +120,7 @@ def _data(document: BinsDocument) -> dict[str, Any]:
         "evaluation_samples": None,
         "imported": document.calibration.model_dump(mode="json")
         | {"content_sha256": document.content_sha256},
-    } | document.data.model_dump(include={SCORE_RANGE, INPUT_RANGES, COLUMN_RANGES})
+    } | document.data.model_dump(include={SCORE_RANGE, TEXTS, INPUT_RANGES, COLUMN_RANGES})
 
 
 def _warning(document: BinsDocument) -> str:

@@ -165,6 +165,12 @@ class Data(Part):
         exclude_if=_is_absent,
         description="Smallest and largest score, of pairs; otherwise omitted.",
     )
+    texts: dict[str, list[str]] = Field(
+        {},
+        max_length=MAX_INPUTS,
+        exclude_if=_is_absent,
+        description="The few texts of each column that is not read; omitted if there are none.",
+    )
     input_ranges: dict[str, NumbersOfInput] = Field(
         {},
         max_length=MAX_INPUTS,

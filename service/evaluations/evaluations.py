@@ -39,6 +39,7 @@ from service.runner.messages.reading import (
     NAMED_BY_MODEL,
     SCORE_RANGE,
     TAKES_OTHER_COLUMNS,
+    TEXTS,
 )
 from service.runner.messages.set_messages import SetToRead
 from service.runner.model_description import ModelDescription
@@ -91,6 +92,7 @@ def start_evaluation(
                 kind=row.data["kind"],
                 takes_other_columns=row.data.get(TAKES_OTHER_COLUMNS, True),
                 score_range=row.data.get(SCORE_RANGE),
+                known_texts=row.data.get(TEXTS, {}),
             ),
             labels_required=False,
         )

@@ -39,6 +39,7 @@ from service.runner.messages.reading import (
     LABEL,
     SCORE_RANGE,
     TAKES_OTHER_COLUMNS,
+    TEXTS,
 )
 from service.runner.messages.scores_model import ScoredEvent, ScoresModelSpec
 from service.runner.model_files import open_files
@@ -109,6 +110,7 @@ def _load(workspace: Workspace, tenant_id: uuid.UUID, ref: CalibrationRef) -> Se
             has_classes=row.data["kind"] != PAIRS,
             takes_other_columns=row.data.get(TAKES_OTHER_COLUMNS, True),
             score_range=row.data.get(SCORE_RANGE),
+            texts=row.data.get(TEXTS, {}),
             input_ranges=input_ranges(row),
             column_ranges=column_ranges(row),
         )

@@ -238,7 +238,8 @@ class ServedCalibration:
     answering it would break that risk. None where there is none. ``operating_point`` alone may
     change; a change makes another copy. ``has_classes`` is false if requests hold scores of pairs.
     ``takes_other_columns`` tells whether tables may have columns that it does not know.
-    ``score_range`` has the smallest and the largest score of a calibration set of pairs.
+    ``score_range`` has the smallest and the largest score of a calibration set of pairs, and
+    ``texts`` the few texts of each column of it that is not read.
     ``input_ranges`` has the ranges of the model's inputs in the calibration set, and
     ``column_ranges`` those of their columns.
     """
@@ -254,6 +255,7 @@ class ServedCalibration:
     has_classes: bool = True
     takes_other_columns: bool = True
     score_range: ScoreRange | None = None
+    texts: Mapping[str, Sequence[str]] = field(default_factory=dict)
     input_ranges: Mapping[str, InputRange] = field(default_factory=dict)
     column_ranges: Mapping[str, ColumnRanges] = field(default_factory=dict)
     # Types of the output tensors by name, filled by the first answers.

@@ -69,8 +69,13 @@ def read_set_rows(
 def _reading(served: ServedCalibration) -> Reading:
     if served.onnx_model is None:
         if served.has_classes:
-            return Reading(classes=served.class_names)
-        return Reading(kind=PAIRS, score_range=served.score_range, wants_labels=False)
+            return Reading(classes=served.class_names, known_texts=served.texts)
+        return Reading(
+            kind=PAIRS,
+            score_range=served.score_range,
+            known_texts=served.texts,
+            wants_labels=False,
+        )
     resolved = served.onnx_model.resolved
     return Reading(
         preprocessing=read_resolved(resolved).preprocessing,

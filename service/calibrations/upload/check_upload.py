@@ -48,6 +48,7 @@ from service.runner.messages.reading import (
     NAMED_BY_MODEL,
     SCORE_RANGE,
     TAKES_OTHER_COLUMNS,
+    TEXTS,
 )
 from service.runner.model_description import ModelDescription
 from service.runner.set_reader import UploadedSet
@@ -222,6 +223,7 @@ def _data(
     }
     of_scores = {
         SCORE_RANGE: info.score_range,
+        TEXTS: info.texts or None,
         LABELS_OF_NAMED_COLUMNS: info.labels_of_named_columns,
     }
     return {

@@ -31,6 +31,7 @@ def reading_options(
     kind: DatasetKind | None,
     takes_other_columns: bool = True,
     score_range: ScoreRange | None = None,
+    known_texts: Mapping[str, Sequence[str]] = {},
 ) -> Reading:
     """Return how to read a set; ``kind`` is its content, where it is known."""
     asked = config.preprocessing
@@ -43,6 +44,7 @@ def reading_options(
         labels=None if labels is None else labels.path,
         kind=kind,
         score_range=score_range,
+        known_texts=known_texts,
     )
 
 

@@ -34,6 +34,7 @@ from service.child.reading.tables import (
     TableSet,
     guarded,
 )
+from service.child.reading.unread_texts import add_texts
 from service.errors import InvalidDataset, TooLarge
 from service.runner.messages.reading import LABEL, SetContext
 
@@ -87,9 +88,10 @@ def open_csv(file: SetFile, ctx: SetContext) -> TableSet | PairSet:
         cells: dict[str, CellType] = dict.fromkeys(
             (CORRECT_COLUMN, GROUP, PREDICTED, LABEL), "string"
         )
-        return read_pairs(
-            header, partial(_read_columns, file, header, ctx, cells), ctx, file_format=FORMAT
-        )
+        read_pairs_of = partial(_read_columns, file, header, ctx, cells)
+        pairs = read_pairs(header, read_pairs_of, ctx, file_format=FORMAT)
+        _add_texts(pairs, file, header, ctx)
+        return pairs
     found = _columns(file, header, ctx)
     booleans = {column.name for column in found if column.type_name == BOOLEANS}
     columns = table_columns(found, ctx)
@@ -106,7 +108,17 @@ def open_csv(file: SetFile, ctx: SetContext) -> TableSet | PairSet:
         labels = count_rows(next(iter(sources.values())).columns[0], partial(read, {}), ctx)
     else:
         labels = _labels(columns.label.name, columns, read, ctx)
-    return TableSet(columns, sources, labels, partial(read, texts), ctx, file_format=FORMAT)
+    dataset = TableSet(columns, sources, labels, partial(read, texts), ctx, file_format=FORMAT)
+    _add_texts(dataset, file, header, ctx)
+    return dataset
+
+
+def _add_texts(
+    dataset: TableSet | PairSet, file: SetFile, header: Sequence[str], ctx: SetContext
+) -> None:
+    cells: dict[str, CellType] = dict.fromkeys(header, "string")
+    columns = [_table_column(*cell) for cell in _first_row(file, header, ctx).items()]
+    add_texts(dataset, columns, partial(_read_columns, file, header, ctx, cells), ctx)
 
 
 def _labels(

@@ -32,6 +32,7 @@ from service.child.reading.tables import (
     TableSet,
     guarded,
 )
+from service.child.reading.unread_texts import add_texts
 from service.errors import TooLarge
 from service.runner.messages.limits import MEBIBYTE
 from service.runner.messages.reading import SetContext
@@ -59,11 +60,14 @@ def open_parquet(file: SetFile, ctx: SetContext) -> TableSet | PairSet:
     check_n_samples(metadata.num_rows, place=ctx.location, limits=ctx.limits)
     _check_inflated(metadata, ctx)
     names = [field.name for field in schema]
+    typed = [table_column(field.name, field.type) for field in schema]
     if reads_pairs(names, ctx):
         refuse_duplicates(names, ctx)
         read = partial(_read_columns, file, ctx, [])
-        return read_pairs(names, read, ctx, file_format=FORMAT)
-    columns = table_columns([table_column(field.name, field.type) for field in schema], ctx)
+        pairs = read_pairs(names, read, ctx, file_format=FORMAT)
+        add_texts(pairs, typed, read, ctx)
+        return pairs
+    columns = table_columns(typed, ctx)
     _check_types(schema, columns, ctx)
     label = columns.label
     encoded = [label.name] if label is not None and label.kind == "text" else []
@@ -78,7 +82,9 @@ def open_parquet(file: SetFile, ctx: SetContext) -> TableSet | PairSet:
     labels: ClassLabels | int = metadata.num_rows
     if label is not None:
         labels = _labels(label, columns, read, schema.metadata, ctx)
-    return TableSet(columns, sources, labels, read, ctx, file_format=FORMAT)
+    dataset = TableSet(columns, sources, labels, read, ctx, file_format=FORMAT)
+    add_texts(dataset, typed, read, ctx)
+    return dataset
 
 
 def _labels(

@@ -104,14 +104,13 @@ class SetReading:
         if not self._datasets:
             return reading
         first = self._datasets[0].info
+        reading = replace(reading, score_range=first.score_range, known_texts=first.texts)
         if first.columns:
             return replace(
                 reading,
                 columns={**first.columns, **(reading.columns or {})},
                 takes_other_columns=bool(reading.input_columns),
             )
-        if first.score_range is not None:
-            return replace(reading, score_range=first.score_range)
         if first.kind != "inputs" and first.class_map:
             return replace(reading, class_map=first.class_map)
         return reading

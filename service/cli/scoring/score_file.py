@@ -38,7 +38,7 @@ from service.errors import ServiceError
 from service.runner.messages.dataset import PAIRS, Batch, Dataset
 from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.preprocessing import Preprocessing
-from service.runner.messages.reading import SCORE_RANGE, TAKES_OTHER_COLUMNS, Reading
+from service.runner.messages.reading import SCORE_RANGE, TAKES_OTHER_COLUMNS, TEXTS, Reading
 
 # The model runs this many rows at a time, or a multiple: few requests end in the middle of a run.
 BLOCK_ROWS = 128
@@ -230,6 +230,7 @@ def _reading(calibration: Calibration) -> Reading:
         wants_labels=kind != PAIRS,
         kind=kind if kind in {"inputs", "logits", "probabilities", "pairs"} else None,
         score_range=data.get(SCORE_RANGE),
+        known_texts=data.get(TEXTS, {}),
     )
 
 

@@ -65,6 +65,7 @@ class DatasetInfo:
     the name alone gives one of them another use.
     ``score_range`` has the smallest and the largest score of pairs. ``labels_of_named_columns`` is
     known where columns of outputs have the names of classes: labels are these, or their positions.
+    ``texts`` has those of each column of text that is not read, where they are few.
     """
 
     kind: DatasetKind
@@ -82,6 +83,7 @@ class DatasetInfo:
     possible_features: tuple[str, ...] = ()
     score_range: ScoreRange | None = None
     labels_of_named_columns: ColumnLabels | None = None
+    texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def row_bytes(self) -> int:

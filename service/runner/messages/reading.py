@@ -1,7 +1,7 @@
 """The caller's options for reading a set: its pictures, classes and columns."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from service.errors import InvalidDataset
@@ -20,6 +20,8 @@ EVALUATION_NAMED_BY_MODEL = f"evaluation_{NAMED_BY_MODEL}"
 LABELS_ARE_NAMES = "labels_are_names"
 # The key of the range of scores in it.
 SCORE_RANGE = "score_range"
+# The key of the texts in columns that are not read.
+TEXTS = "texts"
 # The key of the ranges of the inputs of a model.
 INPUT_RANGES = "input_ranges"
 # The key of the ranges of the columns of inputs, where they have names.
@@ -54,6 +56,8 @@ class Reading:
         the model's input by default.
     score_range
         For a further set of pairs: the smallest and the largest score of the calibration set.
+    known_texts
+        For a further set: the few texts that each column held which is not read.
     """
 
     preprocessing: Preprocessing | None = None
@@ -65,6 +69,7 @@ class Reading:
     wants_labels: bool = True
     kind: DatasetKind | None = None
     score_range: ScoreRange | None = None
+    known_texts: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def input_columns(self) -> Mapping[str, Sequence[str]]:

@@ -108,7 +108,7 @@ def _check_texts(info: DatasetInfo, asked: SetToRead, limits: DatasetLimits) -> 
     most = max(limits.max_classes, len(asked.reading.class_map or {}))
     _require("the number of notes", len(info.notes) <= MAX_NOTES)
     _require("the class map", len(classes) <= most, min(classes.values(), default=0) >= 0)
-    check_bounds([*info.notes, classes])
+    check_bounds([*info.notes, classes, info.texts])
 
 
 def _check_labels(labels: Array | None, info: DatasetInfo, limits: DatasetLimits) -> None:

@@ -1,0 +1,70 @@
+"""Columns of text that are not read, but tell where samples come from, such as `source`."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from service.child.reading.columns import CORRECT_COLUMN, TableColumn, listed, shown
+from service.child.reading.pairs import PREDICTED, READ_ROWS, PairSet
+from service.child.reading.sampling_design import GROUP
+from service.child.reading.set_file import refuse_damage
+from service.child.reading.tables import ReadColumns, TableSet
+from service.runner.messages.dataset import MAX_NAME_LENGTH
+from service.runner.messages.reading import LABEL, SetContext
+
+# A column with more texts, or with fewer samples of each, says nothing of kinds of samples.
+MOST_TEXTS, LEAST_SAMPLES = 5, 10
+_READ = {LABEL, PREDICTED, CORRECT_COLUMN, GROUP}
+
+
+def add_texts(
+    dataset: TableSet | PairSet,
+    columns: Iterable[TableColumn],
+    read_columns: ReadColumns,
+    ctx: SetContext,
+) -> None:
+    """Add to the description of outputs or pairs the texts of each column that holds few.
+
+    Raises
+    ------
+    InvalidDataset
+        If a column holds another text than in the calibration set: what was measured on samples of
+        one source promises nothing of another's.
+    """
+    if dataset.info.kind == "inputs":
+        return
+    names = [c.name for c in columns if c.kind == "text" and c.name not in _READ]
+    texts = _unread_texts(names, read_columns, ctx) if names else {}
+    dataset.info = replace(dataset.info, texts=texts)
+
+
+def _unread_texts(
+    names: Sequence[str], read_columns: ReadColumns, ctx: SetContext
+) -> dict[str, tuple[str, ...]]:
+    known = ctx.reading.known_texts
+    texts: dict[str, set[str]] = {name: set() for name in names if not known or name in known}
+    if not texts:
+        return {}
+    start = 0
+    for record_batch in read_columns(list(texts), READ_ROWS):
+        for name in list(texts):
+            column = record_batch.column(name)
+            with refuse_damage(ctx.place(name)):
+                column.validate(full=True)
+                own = {text for text in column.unique().to_pylist() if text}
+            if known and (others := sorted(own.difference(known[name]))):
+                raise ctx.invalid(
+                    f"expected {listed(known[name])}, as in the calibration set, got "
+                    f"`{shown(others[0])}`; rates measured on the one promise nothing of the "
+                    "other: calibrate with samples of both, or leave the column out",
+                    name,
+                    start + column.to_pylist().index(others[0]),
+                )
+            texts[name] |= own
+            if len(texts[name]) > MOST_TEXTS or max(map(len, own), default=0) > MAX_NAME_LENGTH:
+                del texts[name]
+        start += record_batch.num_rows
+    return {
+        name: tuple(sorted(own))
+        for name, own in texts.items()
+        if own and start >= LEAST_SAMPLES * len(own)
+    }
