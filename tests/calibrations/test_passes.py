@@ -102,7 +102,6 @@ def of(*measures: str) -> dict[str, Any]:
 REFUSED = [
     ("plain", of("entropy", "dropout_variance"), MEASURES, "last_layer_dropout_variance"),
     ("several", of("entropy", "dropout_variance"), MEASURES, "one model"),
-    ("several", of("entropy", "last_layer_dropout_variance"), MEASURES, "one model"),
     ("several", of("entropy", "gradient_norm"), MEASURES, "one model"),
     ("several", of("entropy", "output:other"), MEASURES, "one model"),
     ("several", of("entropy", "energy"), MEASURES, "logits"),

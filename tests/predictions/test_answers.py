@@ -22,7 +22,7 @@ from model_services import (
     quick,
     uncertainties,
 )
-from plain_answers import arrays_of
+from plain_answers import arrays_of, assert_says
 from request_formats import (
     as_json,
     as_npz,
@@ -100,18 +100,9 @@ def test_requests_of_any_size_get_the_same_answers(client, case) -> None:
         parts = [rows[start : start + size] for start in starts]
         answers = [row for part in parts for row in predicted(client, reference, kind, part)]
         if kind == "inputs":
-            assert_near(answers, expected[: len(answers)])
+            assert_says(arrays_of(answers), expected[: len(answers)])
         else:
             assert answers == expected[: len(answers)], size
-
-
-def assert_near(answers: list[dict], expected: list[dict]) -> None:
-    ours, theirs = arrays_of(answers), arrays_of(expected)
-    assert ours.keys() == theirs.keys()
-    for name, values in theirs.items():
-        is_real = values.dtype.kind == "f"
-        tolerance = (1e-4 if name.endswith("uncertainty") else 1e-6) if is_real else 0
-        np.testing.assert_allclose(ours[name], values, rtol=1e-6 * is_real, atol=tolerance)
 
 
 @pytest.mark.parametrize("form", [as_npz, as_tensors_in_json, as_tensors_with_bytes_back])

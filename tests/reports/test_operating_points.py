@@ -8,7 +8,7 @@ import pytest
 from bins_documents import answers, digits_set
 from keyed_service import logits_of
 from report_scenarios import of_outputs, outputs
-from running_service import DIGITS_PARTS, NPY, calibrated, digits, npy, refit, send, service_on
+from running_service import NPY, calibrated, digits, npy, refit, send
 
 from service.reports.numbers import rough_count
 
@@ -167,23 +167,6 @@ def test_without_records_only_a_threshold_can_be_chosen(client, shelf) -> None:
     assert "records" in answer.json()["detail"]
     made = save(client, address, threshold=0.5)
     assert (made["threshold"], made["consequences"]) == (0.5, None)
-
-
-@pytest.mark.process
-def test_decisions_outlive_the_process_and_go_with_the_calibration(database_url, tmp_path) -> None:
-    with service_on(tmp_path, database_url=database_url) as client:
-        made = f"/calibrations/{calibrated(client, **DIGITS_PARTS)['id']}"
-        address = f"{made}/operating-points"
-        saved = save(client, address, coverage=0.5)
-    with service_on(tmp_path, database_url=database_url) as client:
-        assert client.get(address).json() == {"operating_points": [saved]}
-        again = predictions(client, address)
-        above = [p["top1"]["uncertainty"] > saved["threshold"] for p in again]
-        assert [p["abstain"]["automatic"] for p in again] == above
-        assert client.delete(made).is_success
-        assert client.get(address).status_code == httpx.codes.NOT_FOUND
-        late = client.post(address, json=SIGNED | {"name": "a", "coverage": 0.5})
-        assert late.status_code == httpx.codes.NOT_FOUND
 
 
 def test_a_threshold_is_judged_on_the_evaluation_set(client, address) -> None:

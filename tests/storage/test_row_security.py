@@ -44,7 +44,6 @@ OURS = twin_of(TENANT_ID)
 THEIRS = HEAD_ROWS["calibration"][0]["id"]
 THEIRS_OTHER = HEAD_ROWS["calibration"][1]["id"]
 THEIRS_QUEUED = HEAD_ROWS["calibration"][3]["id"]
-THEIR_FILE = HEAD_ROWS["artifact"][0]["key"]
 THEIR_REQUEST = KeyedRequest(HEAD_ROWS["idempotency_key"][0]["key"], "0" * 64)
 
 

@@ -1,6 +1,5 @@
 """The file that the service gives out answers in ONNX Runtime Web as the service does."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 from running_service import DIGITS, DIGITS_PARTS, JSON, calibrated, digits, service_on
-from web_files import predict_under_node, require_browser, require_node, use_page
+from web_files import predict_under_node, require_node
 
 CONFIG = {"name": "digits", "selective": [{"max_risk": 0.05}, {"max_risk": 0.001}]}
 
@@ -60,14 +59,3 @@ def test_node_answers_as_the_service(model: Path, predictions: list[dict[str, An
     require_node()
 
     check(predict_under_node(DIGITS / "request.json", [model]), predictions)
-
-
-@pytest.mark.slow
-def test_the_page_answers_as_the_service(model: Path, predictions, page_address: str) -> None:
-    require_browser()
-
-    shown = use_page(page_address, DIGITS / "request.json", [model])
-
-    assert shown["complaints"] == []
-    assert shown["caption"] == "digits, version 1; intervals at 95 %"
-    check(json.loads(shown["json"]), predictions)

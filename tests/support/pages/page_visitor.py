@@ -55,6 +55,16 @@ def elements(text: str) -> list[tuple[str, Attributes]]:
     return parser.elements
 
 
+def assert_nothing_inline(page: httpx.Response) -> None:
+    """A page has no style and no script but those of files, which its policy demands as well."""
+    assert page.headers["content-type"].startswith("text/html")
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert "unsafe" not in page.headers["content-security-policy"]
+    for tag, attributes in elements(page.text):
+        assert not any(name == "style" or name.startswith("on") for name in attributes)
+        assert tag != "script" or (attributes["src"] or "").startswith("/pages/static/")
+
+
 def numbers_of(text: str, default: str = "") -> list[tuple[str, str, str]]:
     """Return source, JSON pointer and value of each number; ``data-source`` holds within."""
     parser = _Page(default)
