@@ -52,10 +52,6 @@ def predictions(client: httpx.Client, name: str, columns: Mapping[str, Any]) -> 
 def test_columns_name_the_classes(client, intents) -> None:
     assert intents["config"]["classes"] == NAMES
     assert intents["accuracy"]["1"] == ACCURACY
-    # Labels that are whole numbers in another type.
-    table = csv(by_index(label=LABELS.astype(float)))
-    assert b"2.0" in table
-    assert calibrated(client, calibration=table)["accuracy"]["1"] == ACCURACY
 
 
 def test_later_tables_are_read_by_the_names_of_classes(client, intents) -> None:

@@ -32,15 +32,20 @@ OUTPUTS = {
 }
 
 
-def model(kind: str) -> bytes:
-    n_columns, text = OUTPUTS[kind]
-    numbers = {"zero": [0], "one": [1], "signs": [[-1, 1]], "b": BIAS}
+def of_logit(text: str, *outputs, **numbers) -> bytes:
+    """Return a model that computes its outputs from the logit z of class 1."""
+    numbers = {"w": WEIGHTS, "b": BIAS} | numbers
     return make_model(
         steps(f"m = MatMul(x, w); z = Add(m, b); {text}"),
         inputs=[value("x", ("N", 3))],
-        outputs=[value("y", ("N", n_columns))],
-        initializers=[constant("w", WEIGHTS), *(constant(*pair) for pair in numbers.items())],
+        outputs=outputs,
+        initializers=[constant(*pair) for pair in numbers.items()],
     ).SerializeToString()
+
+
+def model(kind: str) -> bytes:
+    n_columns, text = OUTPUTS[kind]
+    return of_logit(text, value("y", ("N", n_columns)), zero=[0], one=[1], signs=[[-1, 1]])
 
 
 def classes(found: list[dict]) -> list[int]:
@@ -135,23 +140,12 @@ def test_a_document_needs_a_model_that_decides_alike(client) -> None:
     assert_refused(answer, "document.decision_threshold", "another")
 
 
-def labelled(text: str, *outputs, **numbers) -> bytes:
-    """Return a model with the logit z of class 1, and further outputs."""
-    numbers = {"w": WEIGHTS, "b": BIAS} | numbers
-    return make_model(
-        steps(f"m = MatMul(x, w); z = Add(m, b); {text}"),
-        inputs=[value("x", ("N", 3))],
-        outputs=outputs,
-        initializers=[constant(*pair) for pair in numbers.items()],
-    ).SerializeToString()
-
-
 @pytest.mark.parametrize("tuned", [0.25, 0.03])
 def test_a_tuned_threshold_of_the_label_output_is_found(client, tuned) -> None:
     """Also where most labels differ from the more probable class."""
     text = "y = Sigmoid(z); t = GreaterOrEqual(y, tuned); label = Cast<to=7>(t)"
     outputs = value("y", ("N", 1)), value("label", ("N", 1), TensorProto.INT64)
-    part = {"model": labelled(text, *outputs, tuned=[tuned]), "calibration": SET}
+    part = {"model": of_logit(text, *outputs, tuned=[tuned]), "calibration": SET}
     config = {"name": f"labelled-{tuned}"}
     (notice,) = calibrated(client, config, **part)["findings"]
     assert (notice["code"], notice["level"]) == ("label-output-differs", "notice")

@@ -16,6 +16,7 @@ from running_service import (
     DIGITS,
     calibrate,
     calibrated,
+    codes,
     digits,
     dry_run,
     kept_files,
@@ -39,10 +40,6 @@ def with_shifted_labels(client, **config):
     return calibrate(client, calibration=logits_set(added=1), config=text).json()
 
 
-def codes(resource):
-    return [finding["code"] for finding in resource["findings"]]
-
-
 def test_findings_are_told_in_resource_report_and_markdown(client):
     resource = with_shifted_labels(client, strict=["duplicate-samples", "softmax-twice"])
     assert resource["status"] == "succeeded", "other findings are not strict"
@@ -63,6 +60,8 @@ def test_what_records_show_fails_a_strict_calibration(client):
     error = resource["error"]
     assert error["type"] == "urn:howsure:problem:finding-refused"
     assert error["errors"][0]["location"] == "findings.labels-shifted"
+    body = {"calibration": resource["id"], "logits": [[0.0] * 10]}
+    assert client.post("/predict", json=body).status_code == httpx.codes.CONFLICT
 
 
 def test_what_the_labels_show_is_refused_at_once(service):

@@ -187,10 +187,8 @@ WRONG = [
     ("rows", CSV, b"a,b\n1,2\n", 422, "[rows, 64]"),
     ("rows", CSV, b"x\n" + b"0\n" * 10_001, 413, "10000"),
     ("rows", "application/zip", zipped(PIXELS[:2], None), 422, "preprocessing"),
-    ("rows", PARQUET, b"PAR1" + bytes(40), 422, "Parquet"),
     ("rows", "application/x-tar", bytes(2000), 415, "body"),
     ("pixels", "application/zip", zipped(PIXELS[:2], None)[:-9], 422, "body"),
-    ("pixels", "application/x-tar", tarred(PIXELS[:1], None)[:700], 422, "body"),
 ]
 
 

@@ -11,11 +11,13 @@ from bins_documents import answers, digits_set
 from running_service import (
     DIGITS_PARTS,
     calibrated,
+    codes,
     digits,
     evaluate,
     kept_files,
     npz,
     refit,
+    report_of,
     swept_files,
 )
 
@@ -51,16 +53,6 @@ def clean(client, judged) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def noisy(client, judged) -> dict[str, Any]:
     return further(client, "noisy", NOISY)
-
-
-def report_of(client, *references: str) -> dict[str, Any]:
-    response = client.get("/report", params={"calibration": references})
-    assert response.status_code == httpx.codes.OK, response.text
-    return response.json()
-
-
-def codes(resource) -> list[str]:
-    return [finding["code"] for finding in resource["findings"]]
 
 
 def test_a_clean_set_is_scored_as_the_evaluation_was(client, clean) -> None:

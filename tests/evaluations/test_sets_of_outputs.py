@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy
-from running_service import calibrate, calibrated, evaluate, npz, refit
+from running_service import calibrate, calibrated, codes, evaluate, npz, refit
 
 RNG = np.random.default_rng(12)
 LOGITS = RNG.normal(size=(300, 4)).astype(np.float32) * 2
@@ -42,10 +42,6 @@ def test_class_map_numbers_the_labels_of_outputs(client, form) -> None:
     assert made["data"]["class_counts"] == np.bincount(LABELS % 2).tolist()
     result = evaluate(client, made["id"], "later", content).json()["result"]
     assert result["events"]["1"]["accuracy"] == made["accuracy"]["1"]
-
-
-def codes(resource) -> list[str]:
-    return [finding["code"] for finding in resource["findings"]]
 
 
 TWICE = "samples-in-both-sets"

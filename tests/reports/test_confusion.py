@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from report_scenarios import activate, rare_class, send_set, withdraw
-from running_service import calibrated, npz
+from running_service import calibrated, npz, report_of
 from scipy.stats import binomtest
 
 from service.reports.confusion import confusion_matrix, count_confusion
@@ -50,10 +50,6 @@ def test_of_many_classes_those_with_the_most_errors_are_shown() -> None:
     pair = matrix["pairs"][0]
     is_pair = (part.label == pair["label"]) & (part.top_classes[:, 0] == pair["predicted"])
     assert is_pair.sum() == pair["count"]
-
-
-def report_of(client, name: str) -> dict[str, Any]:
-    return client.get("/report", params={"calibration": name}).json()
 
 
 def told(report: dict[str, Any], name: str) -> list[str]:

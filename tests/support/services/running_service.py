@@ -184,6 +184,19 @@ def calibrated(
     return resource
 
 
+def report_of(client: httpx.Client, *references: str) -> dict[str, Any]:
+    """Return the report about calibrations."""
+    response = client.get("/report", params={"calibration": references})
+    assert response.status_code == httpx.codes.OK, response.text
+    report: dict[str, Any] = response.json()
+    return report
+
+
+def codes(resource: Mapping[str, Any]) -> list[str]:
+    """Return the codes of the findings of a calibration, an evaluation or a report."""
+    return [finding["code"] for finding in resource["findings"]]
+
+
 def refit(client: httpx.Client, reference: str, **changes: Any) -> httpx.Response:
     """Refit a calibration and wait."""
     return client.post(f"/calibrations/{reference}/refit", json=changes, headers=WAIT)

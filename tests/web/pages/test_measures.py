@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from model_services import HOSTILE
 from page_visitor import HTML, numbers_of, pointed_to
-from running_service import WAIT, calibrated, npz, refit
+from running_service import WAIT, calibrated, npz, refit, report_of
 
 from howsure.statistics.measures import MEASURE_NAMES
 from service.reports.report import COMPARED
@@ -32,10 +32,6 @@ def refitted(client: httpx.Client, **changes: Any) -> Iterator[str]:
     assert made["status"] == "succeeded", made
     yield f"pictures@{made['version']}"
     client.delete(f"/calibrations/{made['id']}").raise_for_status()
-
-
-def report_of(client: httpx.Client, name: str) -> dict[str, Any]:
-    return client.get("/report", params={"calibration": name}).json()
 
 
 def page_of(client: httpx.Client, name: str) -> str:
