@@ -38,7 +38,7 @@ class OperatingPointMethods:
         coverage
             Instead: accept at least this share of the calibration set, in (0, 1].
         threshold
-            Instead: accept answers up to this uncertainty of Top-1.
+            Instead: accept answers up to this uncertainty of Top-1, of pairs from this score on.
         volume
             Return the expected counts for this number of answers, too.
 

@@ -137,8 +137,8 @@ class OperatingPointPreview:
     Attributes
     ----------
     threshold
-        Answers up to this uncertainty of Top-1 would be accepted; None if no threshold meets the
-        error rate.
+        Answers up to this uncertainty of Top-1, of pairs from this score on, would be accepted;
+        None if no threshold meets the error rate.
     measure
         The uncertainty measure that has the threshold.
     design
@@ -179,18 +179,13 @@ class OperatingPointPreview:
     @classmethod
     def of(cls, resource: Mapping[str, Any]) -> Self:
         """Read the JSON of the service."""
-        expected = resource["expected"]
+        expected, names = resource["expected"], ("threshold", "measure", "certified", "assurance")
         return cls(
-            threshold=resource["threshold"],
-            measure=resource["measure"],
+            **{name: resource[name] for name in names},
+            **{name: resource[name] for name in ("max_risk", "delta")},
+            **{name: resource[name] for name in ("labels_missing", "out_of_reach")},
             design=tuple(resource["design"]),
-            certified=resource["certified"],
-            assurance=resource["assurance"],
-            max_risk=resource["max_risk"],
-            delta=resource["delta"],
             consequences=_consequences(resource),
-            labels_missing=resource["labels_missing"],
-            out_of_reach=resource["out_of_reach"],
             expected=None if expected is None else ExpectedVolume.of(expected),
             resource=resource,
         )
@@ -207,8 +202,8 @@ class OperatingPoint:
     active
         Whether answers follow it now.
     name, threshold, chosen_by, consequences
-        Its name in ``abstain``, the largest accepted uncertainty of Top-1, what it was chosen by,
-        and its effect; None for a withdrawal.
+        Its name in ``abstain``, the largest accepted uncertainty of Top-1 or, of pairs, the least
+        accepted score, what it was chosen by, and its effect; None for a withdrawal.
     author, reason, created_at
         Who decided, why, and when, in UTC.
     warnings
@@ -231,14 +226,10 @@ class OperatingPoint:
     def of(cls, resource: Mapping[str, Any]) -> Self:
         """Read the JSON of the service."""
         return cls(
-            number=resource["number"],
+            **{name: resource[name] for name in ("number", "name", "threshold", "chosen_by")},
+            **{name: resource[name] for name in ("author", "reason")},
             active=resource["in_force"],
-            name=resource["name"],
-            threshold=resource["threshold"],
-            chosen_by=resource["chosen_by"],
             consequences=_consequences(resource),
-            author=resource["author"],
-            reason=resource["reason"],
             created_at=datetime.fromisoformat(resource["created_at"]),
             warnings=tuple(resource["warnings"]),
             resource=resource,

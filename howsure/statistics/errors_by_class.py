@@ -130,7 +130,7 @@ class LabelledSamples:
     answers: BinIndex | None = None
 
     @classmethod
-    def of(cls, parts: Iterable[Records], column: str, *, has_classes: bool) -> Self:
+    def of(cls, parts: Iterable[Records], column: str) -> Self:
         """Read the parts of a set one after the other; of Top-1, by the uncertainty of a column."""
         found = [
             (
@@ -138,6 +138,7 @@ class LabelledSamples:
                 part.hits(1),
                 part.label.astype(np.int32, copy=False),
                 part.top_classes[:, 0].astype(np.int32),
+                part.has_classes,
                 part.design,
             )
             for part in parts
@@ -148,6 +149,7 @@ class LabelledSamples:
         order = np.argsort(values, kind="stable")
         design = joined([part[-1] for part in found])
         ranked = rank_samples(values[order], hits[order], design.take(order))
+        has_classes = found[0][-2]
         return cls(ranked, labels[order], answers[order]) if has_classes else cls(ranked)
 
     @property

@@ -60,7 +60,7 @@ COMMANDS = {
         ),
         "operating-point": (
             "operating_point:app",
-            "Preview, activate or withdraw the uncertainty up to which answers are accepted.",
+            "Preview, activate or withdraw the threshold up to which answers are accepted.",
         ),
         "import": (
             "calibrations:import_bins",

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from howsure.client import Calibration, Client, OperatingPoint
 from howsure.client.operating_point_methods import DELTA, NAME
+from howsure.statistics.measures.scale import scale_of
 from service.cli.connection import service_client
 from service.cli.console import STYLES, UrlOption, add_row, print_table, say
 from service.cli.failure import CommandFailed
@@ -63,7 +64,10 @@ def operating_point(  # noqa: PLR0913, PLR0917 - an option each
     ] = None,
     threshold: Annotated[
         float | None,
-        typer.Option(metavar="NUMBER", help="Instead: accept up to this uncertainty of Top-1."),
+        typer.Option(
+            metavar="NUMBER",
+            help="Instead: accept up to this uncertainty of Top-1; of pairs, from this score on.",
+        ),
     ] = None,
     delta: Annotated[
         float | None,
@@ -90,7 +94,7 @@ def operating_point(  # noqa: PLR0913, PLR0917 - an option each
     reason: Annotated[str | None, typer.Option(metavar="TEXT", help="Why, on one line.")] = None,
     url: UrlOption = None,
 ) -> None:
-    """Preview, activate or withdraw the uncertainty up to which answers are accepted.
+    """Preview, activate or withdraw the threshold up to which answers are accepted.
 
     Without options, show the active operating point and all decisions.
     """
@@ -156,8 +160,8 @@ NONE_ACTIVE = (
 
 def _print_active(calibration: Calibration, point: OperatingPoint) -> None:
     say(
-        f"{calibration.reference}: {point.name} is active: answers with "
-        f"{accepted((calibration.serve or {}).get(1, ''), point.threshold)} are accepted"
+        f"{calibration.reference}: {point.name} is active: it accepts answers with "
+        f"{accepted(_measure(calibration), point.threshold)}"
     )
     if point.consequences is not None:
         print_effects(calibration, point.consequences)
@@ -188,18 +192,22 @@ def _print_decisions(calibration: Calibration, points: Sequence[OperatingPoint])
     else:
         _print_active(calibration, active)
     if points:
-        print_table(_decisions(points))
+        print_table(_decisions(points, scale_of(_measure(calibration)).up_to))
     _warn(() if active is None else active.warnings)
 
 
-def _decisions(points: Sequence[OperatingPoint]) -> Table:
+def _measure(calibration: Calibration) -> str:
+    return (calibration.serve or {}).get(1, "")
+
+
+def _decisions(points: Sequence[OperatingPoint], up_to: str) -> Table:
     table = Table(box=SIMPLE_HEAD)
     table.add_column("no.", justify="right", no_wrap=True)
     table.add_column("date", no_wrap=True)
     for column in ("decision", "chosen by", "author", "reason"):
         table.add_column(column)
     for point in points:
-        decision = f"{point.name}: up to {exact(point.threshold)}" if point.name else "withdrawn"
+        decision = f"{point.name}: {up_to} {exact(point.threshold)}" if point.name else "withdrawn"
         add_row(
             table,
             str(point.number),

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from howsure.client import Calibration, OperatingPointPreview
 from howsure.client.operating_points import Consequences, ExpectedVolume
+from howsure.statistics.measures.scale import scale_of
 from service.cli.console import add_row, print_table, say
 from service.reports.numbers import amount, confidence, count, missing_labels, percent, share
 
@@ -107,10 +108,9 @@ def _errors_by_class(calibration: Calibration, seen: Consequences) -> Table:
 
 
 def accepted(measure: str, threshold: float | None) -> str:
-    """Return what a threshold accepts; the uncertainty of pairs is their score times -1."""
-    if measure == "score":
-        return f"a score of at least {exact(-(threshold or 0.0))}"
-    return f"an uncertainty ({measure}) of up to {exact(threshold)}"
+    """Return what a threshold accepts."""
+    scale = scale_of(measure)
+    return f"{scale.within} {exact(threshold)}" + f" ({measure})" * (measure != scale.name)
 
 
 def exact(threshold: float | None) -> str:

@@ -73,7 +73,7 @@ def _fitness(row: FitnessRow) -> Fitness:
         "measures": {row.measure: {"selective": selective}},
         "figures": {"risk": first_risk(selective)},
     }
-    active = None if row.point is None else operating_point(row.point)
+    active = None if row.point is None else operating_point(row.point, row.measure)
     report = {
         "findings": row.findings,
         "provenance": {"data": row.data},
@@ -85,10 +85,7 @@ def _fitness(row: FitnessRow) -> Fitness:
         ],
     }
     status, headline = decide(report)
-    promised = promised_rate(report, k) if status == "fit" else None
+    promised = (promised_rate(report, k) if status == "fit" else None) or {}
     warnings = tuple(found["message"] for found in row.findings if found["level"] == "warning")
-    if promised is None:
-        return Fitness(status, headline, warnings, row.point)
-    return Fitness(
-        status, headline, warnings, row.point, promised["coverage"], promised["max_risk"]
-    )
+    rates = promised.get("coverage"), promised.get("max_risk")
+    return Fitness(status, headline, warnings, row.point, *rates)

@@ -6,8 +6,9 @@ from typing import Any
 
 from markupsafe import Markup
 
+from howsure.statistics.measures.scale import Scale
 from howsure.statistics.plain import measured_percents
-from service.reports.numbers import FILTERS, moment, percent
+from service.reports.numbers import FILTERS, edge, moment, percent
 
 
 def pointer(*parts: object) -> str:
@@ -116,6 +117,11 @@ def with_interval(value: Any, interval: Any, *, weighted: object = False) -> str
     return Markup("{} ({}{})").format(rate(value, interval), bounds(interval, value), more)
 
 
+def told(value: Any, scale: Scale) -> str:  # noqa: ANN401 -- any JSON
+    """Return a value of a measure as people are told it."""
+    return _marked(value, edge(scale.of(_values(value))))
+
+
 def _values(found: Any) -> Any:  # noqa: ANN401 -- any JSON
     return value_of(found) if isinstance(found, Located) else found
 
@@ -129,5 +135,6 @@ LOCATED_FILTERS: Mapping[str, Callable[..., str]] = {
     "rate": rate,
     "bounds": bounds,
     "with_interval": with_interval,
+    "told": told,
     **{form: _filter(form) for form in FILTERS},
 }

@@ -12,6 +12,7 @@ from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
 from howsure.remedies import remedy_of
+from howsure.statistics.measures.scale import scale_of
 from service.reports.further_sets import accepted_in_words
 from service.reports.learned import classes_sentence, learned_sentence
 from service.reports.numbers import confidence, share
@@ -161,6 +162,7 @@ _TEMPLATES.globals |= {
     "compared_scores": COMPARED,
     "card_scores": CARD_SCORES,
     "most_classes": 50,
+    "scale_of": scale_of,
 }
 _TEMPLATES.filters |= {
     "number": number,

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 import models
+from howsure.statistics.measures.scale import scale_of
 from howsure.statistics.operating_point import ThresholdChoice
 from service.calibrations.fit_config import TINY
 from service.http.dependencies import CalibrationRef, CallDep, TenantDep, WorkspaceDep
@@ -21,6 +22,7 @@ from service.workspace import Workspace
 
 DELTA = 0.05
 MOST_VOLUME = 10**12
+THRESHOLD = "Largest accepted uncertainty of Top-1; of pairs, the least accepted score."
 Share = Annotated[float, Field(gt=0.0, le=1.0, allow_inf_nan=False)]
 Risk = Annotated[float, Field(ge=TINY, lt=1.0, allow_inf_nan=False)]
 Number = Annotated[float, Field(ge=-3e38, le=3e38, allow_inf_nan=False)]
@@ -31,7 +33,7 @@ class Choice(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    threshold: Number | None = Field(None, description="Largest accepted uncertainty of Top-1.")
+    threshold: Number | None = Field(None, description=THRESHOLD)
     coverage: Share | None = Field(None, description="Least accepted share of calibration samples.")
     max_risk: Risk | None = Field(
         None, description="Largest error rate of accepted answers, with confidence 1 - delta."
@@ -145,7 +147,7 @@ class Expected(BaseModel):
 class Preview(BaseModel):
     """The threshold of a choice, and its effect."""
 
-    threshold: float | None = Field(description="Null if no threshold meets the risk.")
+    threshold: float | None = Field(description=f"{THRESHOLD} Null if none meets the risk.")
     measure: str = Field(description="The measure that serves Top-1, which has the threshold.")
     design: list[str] = Field(
         description="`weight`, `group` or both, if the calibration samples have them. The test of "
@@ -211,7 +213,7 @@ class OperatingPoint(BaseModel):
     number: int = Field(description="Number of the decision, from 1.")
     in_force: bool = Field(description="Whether it is active.")
     name: str | None = Field(description="Its name in answers; null for a withdrawal.")
-    threshold: float | None = Field(description="Uncertainty of Top-1, as float32.")
+    threshold: float | None = Field(description=f"{THRESHOLD} A float32; null: withdrawn.")
     chosen_by: Mapping[str, Any] | None = Field(description="The criterion of the choice.")
     consequences: Consequences | None = Field(description="On the calibration set.")
     author: str = Field(description="Who decided.")
@@ -230,10 +232,13 @@ class OperatingPoints(BaseModel):
     operating_points: list[OperatingPoint] = Field(description="Newest first.")
 
 
-def resource(row: models.OperatingPoint, *, workspace: Workspace | None = None) -> OperatingPoint:
+def resource(
+    row: models.OperatingPoint, measure: str = "", *, workspace: Workspace | None = None
+) -> OperatingPoint:
     """Return the resource of a row; ``workspace`` is given for the last decision."""
     names = OperatingPoint.model_fields.keys() - {"in_force", "warnings"}
     values = {name: getattr(row, name) for name in names}
+    values["threshold"] = scale_of(measure).of(row.threshold)
     in_force = workspace is not None and row.threshold is not None
     warnings: list[str] = []
     if workspace is not None and in_force:
@@ -250,12 +255,9 @@ def list_operating_points(
     workspace: WorkspaceDep, tenant_id: TenantDep, calibration_id: CalibrationRef
 ) -> OperatingPoints:
     """List the decisions of a calibration, newest first; only the first can be active."""
-    rows = operations.operating_points(workspace, tenant_id, calibration_id)
-    return OperatingPoints(
-        operating_points=[
-            resource(row, workspace=workspace if row is rows[0] else None) for row in rows
-        ]
-    )
+    measure, rows = operations.operating_points(workspace, tenant_id, calibration_id)
+    made = [resource(row, measure, workspace=workspace if row is rows[0] else None) for row in rows]
+    return OperatingPoints(operating_points=made)
 
 
 @router.get(
@@ -293,7 +295,7 @@ def post_operating_point(
     ctx: CallDep, calibration_id: CalibrationRef, asked: NewOperatingPoint
 ) -> OperatingPoint:
     """From now on `abstain` in answers tells under this name what exceeds the threshold."""
-    row = operations.save_operating_point(
+    measure, row = operations.save_operating_point(
         ctx,
         calibration_id,
         name=asked.name,
@@ -301,7 +303,7 @@ def post_operating_point(
         author=asked.author,
         reason=asked.reason,
     )
-    return resource(row, workspace=ctx.workspace)
+    return resource(row, measure, workspace=ctx.workspace)
 
 
 @router.post(

@@ -3,12 +3,14 @@
 import re
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 import models
 from howsure.statistics.errors_by_class import LabelledSamples
+from howsure.statistics.measures.scale import scale_of
 from howsure.statistics.operating_point import (
     ChosenThreshold,
     ThresholdChoice,
@@ -30,11 +32,10 @@ from service.reports.error_samples import record_parts
 from service.reports.fitness import reasons_against
 from service.reports.learned import assurance
 from service.reports.numbers import confidence, missing_labels, share
-from service.runner.messages.dataset import PAIRS
 from service.storage.calibrations import CalibrationRepository
 from service.storage.evaluations import EvaluationRepository
 from service.storage.fit_results import read_fitted
-from service.storage.operating_points import OperatingPointRepository
+from service.storage.operating_points import FIRST, OperatingPointRepository
 from service.workspace import Workspace
 
 # Unlike the risks of the configuration, it is no number. It is part of a tensor's name.
@@ -54,7 +55,8 @@ def preview_operating_point(
 ) -> tuple[str, list[str], str | None, ChosenThreshold]:
     """Return the measure, the set's design, how a test is known, and what a choice accepts.
 
-    With ``volume``, also return the expected counts for this number of answers.
+    Thresholds, of the choice as well, are on the scale of the measure. With ``volume``, also return
+    the expected counts for this number of answers.
 
     Raises
     ------
@@ -75,20 +77,22 @@ def preview_operating_point(
             require_records(row)
         return table.measure, [], None, ChosenThreshold(choice.threshold, None, is_tested=False)
     column, level = table.column, row.config["interval"]["level"]
+    scale = scale_of(table.measure)
     samples = labelled_samples(workspace, row, column)
     judging = _judging(workspace, row, table)
     found = choose_threshold(
-        choice,
+        replace(choice, threshold=scale.of(choice.threshold)),
         samples.ranked,
         level=level,
         volume=volume,
         evaluation=None if judging is None else judging.ranked,
     )
+    found = with_errors_by_class(found, samples, judging, level=level)
     return (
         table.measure,
         list(row.data.get("design") or ()),
         assurance(table.measure, "1", row.config) if found.is_tested else None,
-        with_errors_by_class(found, samples, judging, level=level),
+        replace(found, threshold=scale.of(found.threshold)),
     )
 
 
@@ -100,8 +104,10 @@ def save_operating_point(
     choice: ThresholdChoice,
     author: str,
     reason: str,
-) -> models.OperatingPoint:
+) -> tuple[str, models.OperatingPoint]:
     """Activate a threshold: from now on answers say whether they exceed it.
+
+    Return the measure that has the threshold, and the decision.
 
     Raises
     ------
@@ -114,7 +120,7 @@ def save_operating_point(
     # A name may mean another version a moment later: all steps below are of this one.
     with ctx.workspace.database.reading(ctx.tenant_id) as session:
         reference = str(CalibrationRepository(session, ctx.tenant_id).resolve(reference).id)
-    *_, found = preview_operating_point(ctx.workspace, ctx.tenant_id, reference, choice)
+    measure, *_, found = preview_operating_point(ctx.workspace, ctx.tenant_id, reference, choice)
     if found.threshold is None and choice.max_risk is not None:
         missing = missing_labels(
             {choice.max_risk: found.labels_missing}, out_of_reach=found.out_of_reach
@@ -124,7 +130,8 @@ def save_operating_point(
             f"with {confidence(choice.delta)} confidence on this calibration set. {missing}"
         )
         raise InvalidInput.at("max_risk", message)
-    threshold, seen = float(np.float32(found.threshold)), found.consequences
+    threshold = float(np.float32(scale_of(measure).of(found.threshold)))
+    seen = found.consequences
     despite = reasons_against(ctx.workspace, ctx.tenant_id, uuid.UUID(reference))
     while True:
         further = _on_further_sets(ctx.workspace, ctx.tenant_id, reference, threshold)
@@ -138,7 +145,7 @@ def save_operating_point(
             reason=reason,
         )
         if _keep(ctx, reference, row, counted=list(further)):
-            return row
+            return measure, row
 
 
 def withdraw_operating_point(
@@ -161,8 +168,8 @@ def withdraw_operating_point(
 
 def operating_points(
     workspace: Workspace, tenant_id: uuid.UUID, reference: str
-) -> Sequence[models.OperatingPoint]:
-    """Return the decisions of a calibration, newest first.
+) -> tuple[str, Sequence[models.OperatingPoint]]:
+    """Return the measure that has the thresholds, and the decisions, newest first.
 
     Raises
     ------
@@ -171,7 +178,8 @@ def operating_points(
     """
     with workspace.database.reading(tenant_id) as session:
         row = CalibrationRepository(session, tenant_id).find(reference, with_files=False)
-        return OperatingPointRepository(session, tenant_id).history(row.id)
+        points = OperatingPointRepository(session, tenant_id).history(row.id)
+        return (row.serve or {}).get(FIRST, ""), points
 
 
 def _keep(
@@ -210,11 +218,7 @@ def labelled_samples(workspace: Workspace, row: models.Calibration, column: str)
     """
     return workspace.labelled.get_or_load(
         (row.id, "records"),
-        lambda: LabelledSamples.of(
-            record_parts(workspace.artifacts, row),
-            column,
-            has_classes=row.data.get("kind") != PAIRS,
-        ),
+        lambda: LabelledSamples.of(record_parts(workspace.artifacts, row), column),
     )
 
 
@@ -227,8 +231,7 @@ def _judging(
 
     def load() -> LabelledSamples:
         records = load_evaluation_records(workspace, row, [table])
-        has_classes = row.data.get("kind") != PAIRS
-        return LabelledSamples.of([records], table.column, has_classes=has_classes)
+        return LabelledSamples.of([records], table.column)
 
     return workspace.labelled.get_or_load((row.id, EVALUATION), load)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import models
 from howsure.statistics.fit.verdict import ERROR
+from howsure.statistics.measures.scale import scale_of
 from service.calibrations.findings import with_docs
 from service.reports.further_sets import LEVEL, error_rate, further_set, share_of
 from service.reports.learned import assurance, learned_part
@@ -15,7 +16,7 @@ from service.runner.model_description import OnnxModel, runs_of
 from service.storage.artifact_rows import ExportRepository, KeptExport
 from service.storage.evaluations import EvaluationRepository
 from service.storage.fit_results import read_fitted, scores_of
-from service.storage.operating_points import OperatingPointRepository
+from service.storage.operating_points import FIRST, OperatingPointRepository
 from service.workspace import Workspace
 
 DETECTION, RAW = "auroc", "raw_softmax"
@@ -176,7 +177,7 @@ def collect_report(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -
         points = OperatingPointRepository(session, tenant_id)
         point = points.active([row.id]).get(row.id)
         earlier = None if point is not None else points.of_earlier_version(row)
-    accuracy = row.accuracy or {}
+    accuracy, first = row.accuracy or {}, (row.serve or {}).get(FIRST, "")
     report = {
         "calibration": {
             "id": str(row.id),
@@ -187,7 +188,7 @@ def collect_report(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -
         },
         "events": {k: _event(k, row, tables, scores) for k in sorted(accuracy, key=int)},
         "model_scores": row.model_scores or {},
-        "operating_point": None if point is None else operating_point(point),
+        "operating_point": None if point is None else operating_point(point, first),
         "earlier_operating_point": None if earlier is None else earlier_operating_point(*earlier),
         "export": None if export is None else _export(export),
         "evaluations": [further_set(found, point) for found in further if found.result is not None],
@@ -242,10 +243,12 @@ def _event(
     return event | {"comparison": compared, "figures": figures}
 
 
-def operating_point(found: models.OperatingPoint) -> dict[str, Any]:
-    """Return the active operating point of a report."""
-    names = ("name", "threshold", "chosen_by", "consequences", "author", "reason")
-    return {name: getattr(found, name) for name in names} | {"created_at": _time(found.created_at)}
+def operating_point(found: models.OperatingPoint, measure: str) -> dict[str, Any]:
+    """Return the active operating point of a report, with the measure that serves Top-1."""
+    names = ("name", "chosen_by", "consequences", "author", "reason")
+    shown = {name: getattr(found, name) for name in names}
+    threshold = scale_of(measure).of(found.threshold)
+    return shown | {"threshold": threshold, "created_at": _time(found.created_at)}
 
 
 def earlier_operating_point(version: int, found: models.OperatingPoint) -> dict[str, Any]:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-import models
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.error_samples import posterior_of_others
 from howsure.statistics.measures import SCORE
+from howsure.statistics.measures.scale import scale_of
 from howsure.statistics.plain import to_plain
 from service.errors import InvalidInput
 from service.jobs.record_set import require_records
@@ -24,13 +24,10 @@ from service.workspace import Workspace
 SHOWN_NUMBERS = 8
 WHY: Mapping[Kind, str] = {
     "mislabelled": (
-        "The prediction disagrees with the label. Samples from the most reliable bins come first: "
-        "where the model is rarely wrong, the label may be."
+        "The label says that the answer is wrong. Samples from the most reliable bins come first: "
+        "where answers are rarely wrong, the label may be."
     ),
-    "surest_errors": (
-        "The prediction disagrees with the label. The samples with the lowest uncertainty come "
-        "first."
-    ),
+    "surest_errors": "The label says that the answer is wrong. The most certain come first.",
 }
 
 
@@ -78,7 +75,6 @@ def list_samples(
     found = missed.take(np.arange(min(limit, len(missed.numbers))))
     stored = KeptSamples.of(workspace.artifacts, row)
     kept = {} if stored is None else stored.pick(found.numbers.tolist())
-    data = row.data
     document = {
         "calibration": {"id": str(row.id), "name": row.name, "version": row.version},
         "kind": kind,
@@ -86,9 +82,9 @@ def list_samples(
         "top_k": list(tables),
         "k": event,
         "measure": tables[event].measure,
-        "n_samples": data["samples"],
+        "n_samples": row.data["samples"],
         "n_errors": found.n_errors,
-        "samples": _entries(found, column, table, _class_names(row), kept),
+        "samples": _entries(found, column, table, row.config["classes"], kept),
     }
     return ListedSamples(document, kept)
 
@@ -137,32 +133,19 @@ def _shown(sample: PickedSample | None) -> dict[str, Any] | None:
     }
 
 
-def _class_names(row: models.Calibration) -> Sequence[str]:
-    names: Sequence[str] = row.config["classes"]
-    return names
-
-
-COLUMNS = (
-    "row",
-    "label",
-    "label_name",
-    "predicted",
-    "predicted_name",
-    "probability",
-    "lower",
-    "upper",
-    "bin",
-    "uncertainty",
-    "expected",
-    "kept",
-)
+CLASSES = ("label", "label_name", "predicted", "predicted_name")
+STATED = ("probability", "lower", "upper", "bin")
 
 
 def samples_csv(document: dict[str, Any]) -> str:
-    """Return one sample per line."""
-    rows = []
+    """Return one sample per line; pairs without classes."""
+    rows, measure = [], document["measure"]
+    scale = scale_of(measure)
+    classes = () if measure == scale.name else CLASSES
+    columns = ("row", *classes, *STATED, scale.name, "expected", "kept")
     for sample in document["samples"]:
         lower, upper = sample["interval"]
         found = sample | {"lower": lower, "upper": upper, "kept": sample["inputs"] is not None}
-        rows.append([found[name] for name in COLUMNS])
-    return csv_text(COLUMNS, rows)
+        found[scale.name] = scale.of(sample["uncertainty"])
+        rows.append([found[name] for name in columns])
+    return csv_text(columns, rows)

@@ -28,6 +28,7 @@ NEEDS: Mapping[str, str] = {
     "last_layer_dropout_variance": "an ONNX model, and runs of its last layer with dropout",
     "ensemble_variance": "several models, or runs of a random one",
     "gradient_norm": "the model's gradient, by runs near each row",
+    SCORE: "",  # the only measure of pairs
 }
 SUPPLIED_NEEDS = "a column {} with the samples; it serves only if the configuration names it"
 OUTPUT_NEEDS = "the output {} of the model"
@@ -42,8 +43,7 @@ def needs_of(measure: str) -> str:
     except ValueError:
         return ""
     if parsed.kind == "supplied":
-        column = SCORE if measure == SCORE else f"uncertainty_{parsed.name}"
-        return SUPPLIED_NEEDS.format(column)
+        return SUPPLIED_NEEDS.format(f"uncertainty_{parsed.name}")
     return OUTPUT_NEEDS.format(parsed.name)
 
 
@@ -153,10 +153,10 @@ def _why(k: str, event: Json, provenance: Json) -> str:
     """Return the reason why this measure serves."""
     if "imported" in provenance["data"]:
         return "the imported tables name it"
-    if provenance["config"]["serve"].get(k) == event["served"]:
+    if provenance["config"]["serve"].get(k) == event["served"] != SCORE:
         return "the configuration names it in serve"
     ranked = [row["measure"] for row in event["comparison"]]
-    others = [name for name in ranked if parse_measure(name).kind != "supplied"]
+    others = [name for name in ranked if parse_measure(name).kind != "supplied"] or ranked
     if len(others) == 1:
         return "it is the only one that can serve by default"
     if event["served"] == others[0]:

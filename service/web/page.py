@@ -12,6 +12,7 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from howsure.statistics.measures.scale import scale_of
 from service.access.page_session import SESSION, PageSession, session_cookie
 from service.errors import Conflict, NotFound
 from service.http.services import services_of
@@ -49,7 +50,7 @@ TEMPLATES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-TEMPLATES.globals |= {"asset": asset, "version": version("howsure")}
+TEMPLATES.globals |= {"asset": asset, "version": version("howsure"), "scale_of": scale_of}
 TEMPLATES.filters |= {**LOCATED_FILTERS, "code": code}
 TEMPLATES.tests["present"] = present
 # In text that is shown. What is copied, sent or drawn stays as it is.

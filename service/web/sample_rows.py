@@ -30,16 +30,16 @@ from service.workspace import Workspace
 _MOST_DIGITS = 12
 
 
-def row_number(text: str) -> int:
-    """Return the row number in an address.
+def whole_number(name: str, text: str) -> int:
+    """Return the number that a part of an address has, such as that of a row.
 
     Raises
     ------
     InvalidInput
-        If the text is no row number.
+        If the text is no such number.
     """
     if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
-        raise InvalidInput.at("row", "expected the number of a sample, from 0")
+        raise InvalidInput.at(name, "expected a whole number from 0")
     return int(text)
 
 

@@ -12,14 +12,14 @@ from service.reports.located import Located
 from service.reports.samples import list_samples
 from service.web.page import calibration_page
 from service.web.page_route import may_predict, subject_of
-from service.web.sample_rows import draw_sample, row_number, sample_picture
+from service.web.sample_rows import draw_sample, sample_picture, whole_number
 
 MOST_SIDE = 512
 
 
 def sample_file(request: Request) -> Response:
     """Send the picture of a sample."""
-    drawn = draw_sample(*subject_of(request), row_number(request.path_params["row"]))
+    drawn = draw_sample(*subject_of(request), whole_number("row", request.path_params["row"]))
     png = sample_picture(drawn.sample, most=MOST_SIDE)
     if png is None:
         raise NotFound("This sample is no picture.")
@@ -30,7 +30,6 @@ SHOWN = 24
 # The displayed size: the page embeds these pictures, which are all stored in one file.
 SIDE = 96
 KINDS: dict[Kind, str] = {"mislabelled": "Likely mislabelled", "surest_errors": "Surest errors"}
-_MOST_DIGITS = 9
 
 
 def samples(request: Request) -> Response:
@@ -58,9 +57,7 @@ def _asked(request: Request) -> tuple[Kind, int | None]:
     if kind not in get_args(Kind):
         raise InvalidInput.at("kind", f"expected one of {', '.join(get_args(Kind))}")
     k = request.query_params.get("k")
-    if k is not None and not (k.isascii() and k.isdigit() and len(k) <= _MOST_DIGITS):
-        raise InvalidInput.at("k", "expected the number of an event")
-    return cast("Kind", kind), None if k is None else int(k)
+    return cast("Kind", kind), None if k is None else whole_number("k", k)
 
 
 def _address(png: bytes | None) -> str | None:

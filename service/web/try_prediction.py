@@ -34,8 +34,8 @@ from service.web.sample_rows import (
     any_row,
     draw_sample,
     ready_calibration,
-    row_number,
     sample_picture,
+    whole_number,
 )
 
 MOST_CHARACTERS = 1024**2
@@ -189,7 +189,7 @@ async def show(request: Request) -> Response:
             number = await run_in_threadpool(any_row, *stored)
             address = tab_address(str(row.id), "try")
             return RedirectResponse(f"{address}?row={number}", status_code=303)
-        drawn = await run_in_threadpool(draw_sample, *stored, row_number(query["row"]))
+        drawn = await run_in_threadpool(draw_sample, *stored, whole_number("row", query["row"]))
     except (InvalidInput, NotFound) as error:
         return await _page(request, row, _refused(error))
     sent = Sent(drawn.media_type, drawn.body)

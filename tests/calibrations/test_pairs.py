@@ -12,10 +12,9 @@ import pytest
 from bins_documents import answers, exported
 from dataset_files import check_refused
 from refusals import assert_refused
+from report_scenarios import activate
 from request_formats import in_json, infer
 from running_service import JSON, NPZ, calibrate, calibrated, dry_run, evaluate, npz, send
-
-from service.cli.operating_point_preview import accepted
 
 rng = np.random.default_rng(33)
 ROWS = 400
@@ -312,17 +311,13 @@ def test_an_empty_cell_of_a_log_is_named(tmp_path) -> None:
     check_refused(path, ".predicted[1]", "empty cell")
 
 
-def test_a_threshold_of_pairs_is_told_as_a_score(client) -> None:
-    reference = made(client, pairs(), name="score-gate")["id"]
-    point = {"name": "auto", "threshold": -0.75, "author": "A", "reason": "B"}
-    activated = client.post(f"/calibrations/{reference}/operating-points", json=point)
-    assert activated.status_code == httpx.codes.CREATED
-    asked = {"calibration": reference, "format": "markdown"}
-    assert "`auto`, score at least 0.75," in client.get("/report", params=asked).text
-    page = client.get(f"/pages/calibrations/{reference}/measures").text
-    assert "a column score with the samples" in page
-    assert "uncertainty_score" not in page
-    preview = client.get(
-        f"/calibrations/{reference}/operating-points/preview", params={"threshold": -0.75}
-    ).json()
-    assert accepted(preview["measure"], preview["threshold"]) == "a score of at least 0.75"
+def test_a_threshold_of_pairs_is_the_least_accepted_score(client) -> None:
+    made(client, pairs(), name="score-gate")
+    point = activate(client, "score-gate", threshold=0.75, name="auto")
+    listed = client.get("/calibrations/score-gate/operating-points").json()["operating_points"]
+    report = client.get("/report", params={"calibration": "score-gate"}).json()
+    for told in (point, *listed, report["operating_point"]):
+        assert (told["threshold"], told["chosen_by"]) == (0.75, {"threshold": 0.75})
+    assert point["consequences"]["n_accepted"] == sum(SCORES >= 0.75)
+    rows = predictions(client, "score-gate", [0.76, 0.75, 0.74])
+    assert [row["abstain"]["auto"] for row in rows] == [False, False, True]

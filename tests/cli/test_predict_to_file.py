@@ -108,7 +108,8 @@ def test_pairs_are_predicted_to_files_with_what_was_correct(client, tmp_path) ->
     expected = [row["top1"]["probability"] for row in answer.json()["predictions"]]
     score(client, "file-of-pairs", source, out)
     columns = pa_parquet.read_table(out).to_pydict()
-    assert {"label", "class", "true_label"}.isdisjoint(columns)
+    assert {"label", "class", "true_label", "top1_uncertainty"}.isdisjoint(columns)
+    np.testing.assert_allclose(columns["score"], scores, rtol=1e-6)
     np.testing.assert_allclose(columns["top1_probability"], expected, rtol=1e-6)
     assert columns["correct"] == (correct > 0).tolist()
 

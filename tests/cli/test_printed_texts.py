@@ -88,7 +88,8 @@ def printed_by(line: str, **settings: object) -> str:
 )
 def test_commands_print(text: str, sets: Path, service, shelf, digits_calibration, golden) -> None:
     """Lines of a text that begin with ``$ `` are run, and what they print is compared."""
-    shelf("logits")
+    for name in ("logits", "pairs"):
+        shelf(name)
     on_a_service = text.startswith("on-a-service/")
     place = {"HOWSURE_URL": service.url} if on_a_service else {"folder": sets}
     lines = [line for line in (TEXTS / text).read_text().splitlines() if line.startswith("$ ")]

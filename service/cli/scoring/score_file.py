@@ -25,6 +25,7 @@ from rich.text import Text
 from howsure.client import AsyncClient, HowsureError
 from howsure.client.predictions import Predictions
 from howsure.client.resources import Calibration
+from howsure.statistics.measures import SCORE
 from howsure.statistics.records.pairs import CORRECT
 from service.child.reading.checks import SUPPLIED_PREFIX
 from service.child.reading.columns import CORRECT_COLUMN
@@ -190,6 +191,8 @@ def _arrays(
     if "class" in answer.arrays:
         index = answer.arrays["class"]
         arrays |= {"class": index, "label": names[index]}
+    if dataset.info.kind == PAIRS:
+        arrays[SCORE] = -answer.arrays.pop("top1_uncertainty")
     return arrays | answer.arrays
 
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from howsure.statistics.measures import SCORE
 from service.reports.charts import text
 from service.reports.charts.figure import Column, Figure, Report, Row, Table, served_events
 from service.reports.located import Located
@@ -77,13 +78,16 @@ LOSS_SCATTER_COLUMNS = (
 
 
 def scatter_figures(report: Report) -> list[Figure]:
-    """Return one figure an event, of the measure that is served."""
+    """Return one figure an event, of the measure that is served.
+
+    The loss of pairs is a function of the score: two curves, which say nothing.
+    """
     return [
         _scatter_figure(
             k, event, table["curves"]["scatter"], at["curves"]["scatter"], _outcomes(report)
         )
         for k, event, table, at in served_events(report)
-        if "scatter" in table["curves"]
+        if "scatter" in table["curves"] and event["served"] != SCORE
     ]
 
 

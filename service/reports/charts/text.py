@@ -7,8 +7,8 @@ from typing import Any
 from service.reports import numbers
 
 MOST_OF_A_NAME = 40
-NONE, MINUS = "\u2013", "\u2212"
-count = numbers.count
+NONE = "\u2013"
+count, signed = numbers.count, numbers.signed
 PLAIN = (1e-6, 1e6)  # other numbers are shown with powers of ten
 # Direction marks would change the order of the text after the name.
 TURNS = frozenset("\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -48,13 +48,6 @@ def figures(value: float | None, most: int) -> str:
 def number(value: float | None) -> str:
     """Return a number with four figures."""
     return figures(value, 4)
-
-
-def signed(value: float | None) -> str:
-    """Return a difference with three figures and its sign."""
-    if value is None:
-        return NONE
-    return f"{MINUS if value < 0 else '+'}{figures(abs(value), 3)}"
 
 
 def event(k: str) -> str:

@@ -1,5 +1,6 @@
 """The chart of thresholds: the risk-coverage curve, its band and its operating points."""
 
+from howsure.statistics.measures.scale import scale_of
 from service.reports.charts import text
 from service.reports.charts.figure import Column, Figure, Report, Row, Table, served_events
 from service.reports.located import Located
@@ -14,7 +15,6 @@ COLUMNS = (
     Column("error rate among them", text.percent),
     Column("from", text.percent),
     Column("to", text.percent),
-    Column("threshold", text.number),
 )
 
 
@@ -39,7 +39,8 @@ def _figure(k: str, event: Row, found: Row, shown: Located, point: Row | None) -
     places = sorted({*range(0, len(drawn), step), len(drawn) - 1})
     points = [target for target in found["selective"] if target["threshold"] is not None]
     marks = [(target, f"≤ {text.asked(target['target']['max_risk'])}") for target in points]
-    tested = {target["threshold"] for target in points}
+    scale = scale_of(event["served"])
+    tested = {scale.of(target["threshold"]) for target in points}
     diamonds = f"error rates {event['assurance']}"
     if point is not None and point["threshold"] not in tested:
         diamonds += ", and the active operating point"
@@ -58,7 +59,10 @@ def _figure(k: str, event: Row, found: Row, shown: Located, point: Row | None) -
                 for mark, said in marks
             ],
         },
-        table=Table(COLUMNS, [_cells(shown, at) for at in places]),
+        table=Table(
+            (*COLUMNS, Column("threshold", lambda end: text.number(scale.of(end)))),
+            [_cells(shown, at) for at in places],
+        ),
         parameters={"most": _most(drawn, found["selective"])},
     )
 

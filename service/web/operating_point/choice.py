@@ -13,7 +13,7 @@ PERCENT = ("risk", "coverage")
 LABELS: Mapping[str, str] = {
     "risk": "largest error rate",
     "coverage": "share to accept",
-    "threshold": "largest uncertainty",
+    "threshold": "largest uncertainty or smallest score",
     "delta": "Fails for at most",
     "volume": "Answers a day",
     "name": "Name",

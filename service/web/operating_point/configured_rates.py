@@ -23,7 +23,7 @@ def abstain_without_point(
     now = " then" if then else ""
     if not selective:
         return f"`abstain` is{now} empty: no error rate is configured."
-    if not any(_is_met(found) for found in selective):
+    if all(found["threshold"] is None for found in selective):
         rates = " or ".join(share(found["target"]["max_risk"]) for found in selective)
         return (
             f"`abstain`{now} follows the configured error rates. No threshold passes the test for "
@@ -36,12 +36,8 @@ def abstain_without_point(
     return f"`abstain`{now} follows the configured error rates. It accepts {', '.join(accepted)}."
 
 
-def _is_met(found: Mapping[str, Any]) -> bool:
-    return found["threshold"] is not None
-
-
 def _accepted(found: Mapping[str, Any]) -> str:
-    if not _is_met(found):
+    if found["threshold"] is None:
         return "none"
     return (
         "answers" if found.get("coverage") is None else f"{percent(found['coverage'])} of answers"

@@ -8,6 +8,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
+from howsure.statistics.measures.scale import Scale, scale_of
 from service.reports.charts.drawing import Renderer, add_marker
 from service.reports.charts.figure import figure_html
 from service.reports.charts.thresholds import risk_coverage_figures
@@ -53,9 +54,9 @@ def operating_point_page(
     served = "" if event is None else event["served"]
     grounds = assurance("", "1", {}) if event is None else event["assurance"]
     table = {} if event is None else event["measures"].get(served, {})
-    by = request.query_params.get("by", "")
+    scale, by = scale_of(served), request.query_params.get("by", "")
     if chosen is None:
-        chosen = _first(table, active)
+        chosen = _first(table, scale, active)
     found = outcome_of(request, about["id"], chosen)
     everything = Chosen("coverage", "100", chosen.failing)
     whole = outcome_of(request, about["id"], everything)
@@ -67,8 +68,9 @@ def operating_point_page(
         status=found.status if refused is None else refused.status,
         outcome=found,
         served=served,
+        scale=scale,
         assurance=grounds.capitalize(),
-        ranges=_ranges(table, whole.preview.get("max_risk")),
+        ranges=_ranges(table, scale, whole.preview.get("max_risk")),
         chart=_chart(charts_of(request), report, found),
         history=Located(history)["operating_points"],
         is_active=active is not None,
@@ -89,14 +91,14 @@ def operating_point_page(
     )
 
 
-def _first(table: Row, active: Row | None) -> Chosen:
+def _first(table: Row, scale: Scale, active: Row | None) -> Chosen:
     """Return the first choice: the active operating point, or the risk of the configuration."""
     if active is not None:
         return Chosen.again(active["chosen_by"])
     if _curve(table) is None:
         # Imported tables have no samples, so only a threshold can be chosen.
         edges = [found["upper"] for found in table.get("bins", []) if found["upper"] is not None]
-        return Chosen("threshold", typed("threshold", edges[0] if edges else 0.0))
+        return Chosen("threshold", typed("threshold", scale.sign * edges[0] if edges else 0.0))
     if table["selective"]:
         return Chosen.again(table["selective"][0]["target"])
     return Chosen("coverage", "80")
@@ -107,7 +109,7 @@ def _curve(table: Row) -> Row | None:
     return found
 
 
-def _ranges(table: Row, max_risk: float | None) -> dict[str, Range]:
+def _ranges(table: Row, scale: Scale, max_risk: float | None) -> dict[str, Range]:
     """Return minimum, maximum and step of each slider; rates and shares in percent.
 
     Beyond ``max_risk`` everything is accepted.
@@ -117,7 +119,7 @@ def _ranges(table: Row, max_risk: float | None) -> dict[str, Range]:
         return {}
     most = 100.0 if max_risk is None else 100.0 * max_risk
     step = min(10.0 ** math.floor(math.log10(most / 50)), 0.1)
-    least, greatest = curve["threshold"][0], curve["threshold"][-1]
+    least, greatest = sorted(scale.of(curve["threshold"][end]) or 0.0 for end in (0, -1))
     return {
         "risk": (step, round(math.ceil(round(most / step, 6)) * step, 6), step),
         "coverage": (0.1, 100.0, 0.1),

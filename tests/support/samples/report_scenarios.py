@@ -110,10 +110,12 @@ def imported(client: httpx.Client, name: str) -> Resource:
 
 
 def pairs(client: httpx.Client, name: str) -> Resource:
-    """Scores of another model, and whether it was right."""
+    """Scores of another model, and whether it was right; an operating point by its score."""
     rows = [f"{0.5 + row / 800},{int(row % 7 > 0 or row % 3 == 0)}" for row in range(400)]
     content = "\n".join(["score,correct", *rows]).encode()
-    return calibrated(client, {"name": name, "folds": 2}, full=True, calibration=content)
+    made = calibrated(client, {"name": name, "folds": 2}, full=True, calibration=content)
+    activate(client, made["id"], threshold=0.75)
+    return made
 
 
 def rare_class(n: int, wrong: float) -> Arrays:

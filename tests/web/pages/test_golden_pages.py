@@ -1,5 +1,7 @@
 """What people read on pages beside the report. Other tests check decisions and structure."""
 
+import re
+
 from page_text import document, visible_text
 
 from service.web.operating_point.configured_rates import abstain_without_point
@@ -17,9 +19,10 @@ OUTCOMES = {
     "contradicted": ("by=risk&risk=5",),
     "mostly-wrong": ("by=risk&risk=10",),
     "imported": ("by=threshold&threshold=0.4",),
+    "pairs": ("by=threshold&threshold=0.8",),
 }
-TABS = {"measures": ("rare-errors", "imported"), "samples": ("pairs", "imported")}
-TABS |= {"try": ("pictures@1?row=0", "scores"), "integrate": ("scores",)}
+TABS = {"measures": ("rare-errors", "imported", "pairs"), "samples": ("pairs", "imported")}
+TABS |= {"try": ("pictures@1?row=0", "scores", "pairs?row=385"), "integrate": ("scores",)}
 
 
 def of_page(name: str, tab: str) -> str:
@@ -35,8 +38,9 @@ def test_operating_points(visitor, shelf, digits_calibration, golden) -> None:
         for query in queries:
             path = of_page(f"{name}?{query}", "operating-point/outcome")
             texts[f"{name}: {query}"] = visible_text(visitor.open(path).text)
-    page = visitor.open(of_page("operating-point", "operating-point")).text
-    texts["the page of operating-point"] = visible_text(page)
+    for name in ("operating-point", "pairs"):
+        page = visitor.open(of_page(name, "operating-point")).text
+        texts[f"the page of {name}"] = visible_text(page)
     met, unmet = (
         {"target": {"max_risk": rate}, "threshold": threshold, "coverage": 0.4}
         for rate, threshold in ((0.125, 1.0), (0.0005, None))
@@ -53,7 +57,7 @@ def test_tabs(visitor, shelf, golden) -> None:
     texts = {}
     for tab, names in TABS.items():
         for name in names:
-            shelf(name.partition("@")[0])
+            shelf(re.split("[@?]", name)[0])
             text = visible_text(visitor.open(of_page(name, tab)).text)
             # The first sample of a list is enough.
             head, *rows = text.split("\nRow ")
