@@ -26,7 +26,7 @@ def calibration(workspace):
 
 
 def activate(workspace, calibration, points):
-    point = save_operating_point(
+    _, point = save_operating_point(
         CallContext(workspace, calibration.tenant_id),
         str(calibration.id),
         name="auto",

@@ -117,11 +117,6 @@ def test_one_file_sent_twice_is_told_where_equal_samples_are_no_copies(client) -
     assert TWICE in codes(made)
     assert TWICE in codes(evaluate(client, made["id"], "same", content).json()["result"])
     assert TWICE not in codes(evaluate(client, made["id"], "other", other).json()["result"])
-    # Its labels have names in the report.
-    params = {"calibration": made["id"]}
-    first = client.get("/report", params=params).json()["events"]["1"]["mislabelled"][0]["index"]
-    text = client.get("/report", params=params | {"format": "markdown"}).text
-    assert f"| {first} | wrong | correct |" in text
 
 
 def test_a_further_set_of_reversed_scores_does_not_disprove_a_calibration(client) -> None:

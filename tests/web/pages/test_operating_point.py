@@ -169,7 +169,7 @@ INVALID_CHOICES = [
     ("by=risk&risk=0", "largest error rate"),
     ("by=risk&risk=NaN", "largest error rate"),
     ("by=risk&risk=5&failing=1e999", "Fails for at most"),
-    ("by=threshold&threshold=1e39", "largest uncertainty"),
+    ("by=threshold&threshold=1e39", "largest uncertainty or smallest score"),
     ("by=coverage&coverage=8&volume=0.5", "Answers a day"),
 ]
 
