@@ -1,7 +1,5 @@
 """A refusal names the row of what the caller gave, in however many requests it was sent."""
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +10,6 @@ from runner_models import of_rows
 from running_service import QUICK
 
 from howsure.client import Client, HowsureError
-from service.cli.connection import Address
-from service.cli.scoring.score_file import Scoring, score_file
 
 NAMES = ["age", "income", "depth"]
 ROW, N_ROWS, N_SENT = 37, 50, 10
@@ -79,23 +75,3 @@ def test_a_column_with_brackets_in_its_name_is_no_row(client) -> None:
         with pytest.raises(HowsureError) as refused:
             client.predict("brackets", rows, rows_per_request=size)
         assert refused.value.errors[0]["location"] == f"body.x[1][{ROW}]"
-
-
-WRITERS: dict[str, Callable[[pd.DataFrame, Path], None]] = {
-    ".csv": lambda rows, path: rows.to_csv(path, index=False),
-    ".parquet": lambda rows, path: rows.to_parquet(path, index=False),
-    ".npz": lambda rows, path: np.savez(path, x=rows.to_numpy()),
-}
-
-
-@pytest.mark.parametrize("ending", WRITERS)
-def test_a_refused_file_names_its_row_and_can_be_mended(client, url, tmp_path, ending) -> None:
-    source = tmp_path / f"rows{ending}"
-    WRITERS[ending](lacking(), source)
-    scoring = Scoring("rows", source, tmp_path / "answers.csv", rows=N_SENT)
-    with pytest.raises(HowsureError) as refused:
-        score_file(Address(url), scoring)
-    assert refused.value.errors[0]["location"] == f"inputs[{ROW}][1]"
-    assert [path.name for path in tmp_path.iterdir()] == [source.name]
-    WRITERS[ending](lacking().fillna(0.5), source)
-    assert score_file(Address(url), scoring).n_rows == N_ROWS
