@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.filesize import decimal
 
 from howsure.calibrate_command import TypedWords, path_word
 from howsure.client import Calibration, Client
@@ -33,6 +34,7 @@ from service.cli.connection import service_client
 from service.cli.console import UrlOption, job_progress, print_findings, say
 from service.cli.failure import CommandFailed
 from service.cli.report import print_calibration
+from service.reports import numbers
 
 
 @contextmanager
@@ -67,9 +69,6 @@ def packed_folder(folder: Path) -> Iterator[Path]:
         yield Path(packed.name)
 
 
-KIBI = 1024.0
-
-
 def print_dry_run(tried: dict[str, Any], typed: TypedWords | None = None) -> None:
     """Print the estimated cost and the accuracy of a dry run, then notes and findings."""
     cost = tried["cost"]
@@ -79,13 +78,13 @@ def print_dry_run(tried: dict[str, Any], typed: TypedWords | None = None) -> Non
         said = f"{samples}, {often} through the model: {cost['rows']:,} rows"
         if cost["seconds"] is not None:
             said += (
-                f", about {_duration(cost['seconds'])} on {cost['device']}"
+                f", about {numbers.seconds(cost['seconds'])} on {cost['device']}"
                 f" at {cost['ms_per_row']:.3g} ms a sample"
             )
     else:
         said = f"{samples}; no model is run"
     say(said)
-    stored = ", ".join(f"{name} {_bytes(n)}" for name, n in cost["stored_bytes"].items() if n)
+    stored = ", ".join(f"{name} {decimal(n)}" for name, n in cost["stored_bytes"].items() if n)
     say(f"A calibration would store {stored}; this dry run stored nothing.")
     found = tried["accuracy"]
     rate = percent_with_interval(found["value"], found["interval"])
@@ -98,21 +97,6 @@ def print_dry_run(tried: dict[str, Any], typed: TypedWords | None = None) -> Non
             f"No known mistake was found{rest}. Is {percent(found['value'])} the accuracy that "
             "your own tests gave?"
         )
-
-
-def _duration(seconds: float) -> str:
-    for unit, name in ((3600.0, "hours"), (60.0, "minutes")):
-        if seconds >= 2 * unit:
-            return f"{seconds / unit:.1f} {name}"
-    return f"{seconds:.2g} seconds"
-
-
-def _bytes(number: float) -> str:
-    for name in ("B", "KiB", "MiB", "GiB"):
-        if number < KIBI:
-            return f"{number:.3g} {name}" if number < KIBI - 24 else f"{number:.0f} {name}"
-        number /= KIBI
-    return f"{number:.3g} TiB"
 
 
 def _file(metavar: str, text: str, *, dir_okay: bool = False) -> Any:  # noqa: ANN401 - as typer.Option

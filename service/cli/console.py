@@ -17,6 +17,7 @@ from howsure.client import JobFailed, Progress
 from howsure.remedies import remedy_of
 from howsure.remedy_texts import Remedy
 from service.cli.failure import CommandFailed
+from service.reports import numbers
 
 
 def require_version(calibration: str) -> None:
@@ -144,14 +145,7 @@ def pace(progress: Progress) -> str:
     """Return the speed of the current stage and the time it will take, as far as known."""
     rate, left = progress.rows_per_second, progress.eta_seconds
     said = [] if rate is None else [f"{rate:,.0f}/s" if rate >= SLOW else f"{rate:.3g}/s"]
-    return ", ".join(said if left is None else [*said, f"{_duration(left)} left"])
-
-
-def _duration(seconds: float) -> str:
-    for unit, name in ((3600.0, "h"), (60.0, "min")):
-        if seconds >= 2 * unit:
-            return f"{seconds / unit:.0f} {name}"
-    return f"{seconds:.0f} s"
+    return ", ".join(said if left is None else [*said, f"{numbers.seconds(left)} left"])
 
 
 STYLES = {"warning": "bold yellow", "notice": "cyan"}

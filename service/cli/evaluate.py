@@ -12,9 +12,6 @@ from rich.table import Table
 from rich.text import Text
 
 from howsure.remedies import remedy_for_further_set
-from howsure.statistics.bins.intervals import proportion_interval
-from howsure.statistics.effective import EffectiveShare
-from howsure.statistics.plain import excess_in_words, measured_percents, requested_percent
 from service.cli.connection import service_client
 from service.cli.console import (
     UrlOption,
@@ -26,9 +23,6 @@ from service.cli.console import (
     say,
 )
 from service.cli.report import SHOWN
-
-# Level of the exact interval of an error rate: above a promised rate if all of the interval is.
-LEVEL = 0.95
 
 
 def evaluate(
@@ -59,11 +53,14 @@ def evaluate(
                 cancel_on_interrupt=True,
             ).resource
     print_table(_table(resource, found.reference))
+    # Later than the wait: it takes long.
+    from service.reports.further_sets import accepted_in_words
+
     for k, event in resource["result"]["events"].items():
         say(event["sentence"])
         own = event.get("unpromised")
         for one in [*event.get("accepted", ()), *([] if own is None else [own])]:
-            say(f"  Top-{k}, {accepted_in_words(one)}")
+            say(f"  Top-{k}: {accepted_in_words(one)}")
     is_off = resource["result"].get("outcome") in ("shifted", "worse", "miscalibrated")
     if is_off and not resource["result"].get("findings"):
         model = "" if found.resource["model"] is None else "MODEL "
@@ -77,24 +74,6 @@ def evaluate(
         words += [] if labels is None else ["--labels", str(labels)]
         again = ("Then evaluate the set again:", f"  {shlex.join(words)}")
         print_finding(Console(stderr=True), finding, fix, *again)
-
-
-def accepted_in_words(found: Mapping[str, Any]) -> str:
-    """Return how many answers a requested error rate accepts, and how many of them are wrong."""
-    n_accepted, n_errors = found["n_accepted"], found["n_errors"]
-    promised = found["target"].get("max_risk")
-    by = f"by “{found.get('operating_point')}”"
-    if promised is not None:
-        by = f"for an error rate of at most {requested_percent(promised)}"
-    said = f"accepted {by}: {n_accepted:,} of {found['n_samples']:,} answers"
-    if not n_accepted:
-        return said
-    known = found.get("effective")  # results of earlier releases have none
-    effective = None if known is None else EffectiveShare(**known)
-    rate = n_errors / n_accepted if effective is None else effective.share
-    interval = proportion_interval(n_errors, n_accepted, LEVEL, effective)
-    more = "" if promised is None else excess_in_words(rate, interval, promised)
-    return f"{said}, {n_errors:,} of them wrong ({measured_percents(rate, interval)[0]}{more})"
 
 
 def _table(resource: Mapping[str, Any], calibration: str) -> Table:

@@ -7,7 +7,7 @@ import pytest
 from remedy_lines import followed
 from running_service import DIGITS, DIGITS_PARTS, calibrated
 
-from service.cli.evaluate import accepted_in_words
+from service.reports.further_sets import accepted_in_words
 
 FEW_BINS = "few-samples-for-bins"
 FEW = (DIGITS / "calibration_logits.csv", "--bins", "50")
@@ -43,7 +43,7 @@ def test_a_broken_promise_is_told(n_errors, excess):
     target = {"max_risk": 0.05, "delta": 0.05}
     counts = {"n_samples": 300, "n_accepted": 100, "n_errors": n_errors}
     text = accepted_in_words({"target": target, **counts})
-    assert f"({n_errors}.0 %" in text
+    assert f" {n_errors}.0 % (" in text
     assert [word for word in ("chance", "clearly") if word in text] == [excess] * bool(excess)
 
 

@@ -36,7 +36,7 @@ def test_the_pace_of_a_stage_is_printed_as_far_as_it_is_known() -> None:
         (None, None, ""),
         (1234.5, 8.4, "1,234/s, 8 s left"),
         (0.25, 600.0, "0.25/s, 10 min left"),
-        (12.0, 9000.0, "12/s, 2 h left"),
+        (12.0, 9000.0, "12/s, 2.5 h left"),
         (0.0, None, "0/s"),
     ):
         progress = Progress("running", "fit", 1, 2, rows_per_second=rate, eta_seconds=eta)
