@@ -22,7 +22,8 @@ from howsure.client.frames import (
 )
 from howsure.client.labels import is_missing
 from howsure.client.request import FilePart, Request, json_bytes
-from howsure.client.uploads import Arrays, npz_bytes
+from howsure.client.uploads import Arrays
+from howsure.npz import npz_bytes
 
 JSON = "application/json"
 NPZ = "application/x-npz"

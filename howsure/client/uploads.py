@@ -9,7 +9,6 @@ import shutil
 import stat
 import tarfile
 import tempfile
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -32,35 +31,9 @@ from howsure.client.frames import (
 )
 from howsure.client.labels import label_array
 from howsure.client.request import FilePart
+from howsure.npz import write_npz
 
 Arrays = dict[str, NDArray[Any]]
-
-
-def write_npz(target: IO[bytes], arrays: Mapping[str, ArrayLike]) -> None:
-    """Write arrays slice by slice; unlike `numpy.savez`, under any name.
-
-    Raises
-    ------
-    ValueError
-        If an array contains objects.
-    """
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
-        for name, given in arrays.items():
-            array = np.asarray(given)
-            if array.dtype.hasobject:
-                raise ValueError(
-                    f"{name}: expected a rectangular array of numbers, got one of objects"
-                )
-            # No date, so that equal arrays give equal bytes.
-            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, array, allow_pickle=False)
-
-
-def npz_bytes(arrays: Mapping[str, ArrayLike]) -> bytes:
-    """Return arrays as the bytes of an .npz archive."""
-    packed = io.BytesIO()
-    write_npz(packed, arrays)
-    return packed.getvalue()
 
 
 def read_npz(content: bytes) -> Arrays:

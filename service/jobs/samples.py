@@ -12,6 +12,7 @@ from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
 import models
+from howsure.npz import write_npz
 from howsure.statistics.learned.model import LearnedModel
 from howsure.statistics.learned.recorded import with_learned
 from howsure.statistics.records.records import Records
@@ -20,7 +21,7 @@ from service.predictions.provider_parity import RecordedRows
 from service.runner.messages.frames import Array
 from service.storage.artifact_rows import NewArtifact
 from service.storage.artifact_store import ArtifactStore, file_failures
-from service.storage.shards import read_shard, write_npz
+from service.storage.shards import read_shard
 
 KeepInputs: TypeAlias = Literal["none", "some", "all"]
 

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 import structlog
 
+from howsure.npz import npz_bytes
 from service.child.requests.predict_request import Array, PredictRequest, supplied_columns
 from service.errors import InferenceFailed, ServiceError
 from service.metrics.answers import AnswerCounts
@@ -22,7 +23,6 @@ from service.predictions.tensor_answers import (
     Arrays,
     TensorAnswers,
     prediction_arrays,
-    predictions_npz,
 )
 from service.runner.messages.frames import DTYPES
 from service.runner.messages.open_inference import RequestedOutputs
@@ -66,7 +66,7 @@ class BatchAnswers:
             return PredictionAnswer(ref, body)
         if form == "npz":
             own = {name: array[start:stop] for name, array in self._arrays.items()}
-            return PredictionAnswer(ref, predictions_npz(own), by_position=answer.by_position)
+            return PredictionAnswer(ref, npz_bytes(own), by_position=answer.by_position)
         body, header_length = self._tensors.encode(start, stop, answer.wanted or ALL_OUTPUTS)
         return PredictionAnswer(ref, body, header_length)
 

@@ -1,6 +1,5 @@
 """Predictions as arrays, named as the outputs of an exported file."""
 
-from io import BytesIO
 from math import prod
 from typing import Any, TypeAlias
 
@@ -54,13 +53,6 @@ def _class_arrays(batch: PredictionBatch) -> Arrays:
         shares = class_probability_array(first, batch.scores, len(served.class_names))
         arrays["topk_probability"] = shares.astype(np.float32)
     return arrays
-
-
-def predictions_npz(arrays: Arrays) -> bytes:
-    """Return arrays as an .npz archive, stored without compression."""
-    packed = BytesIO()
-    np.savez(packed, allow_pickle=False, **arrays)
-    return packed.getvalue()
 
 
 def _add_flags(batch: PredictionBatch, arrays: Arrays) -> None:

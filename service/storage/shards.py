@@ -1,33 +1,27 @@
 """Shards, each some thousand samples of a set, and their records."""
 
-import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 import structlog
-from numpy.lib import format as npy_format
 
 import models
+from howsure.npz import npz_bytes
 from howsure.statistics.arrays import Uncertainty
 from howsure.statistics.records.records import Records, concatenate
-from service.child.reading.checks import SUPPLIED_PREFIX
 from service.errors import ArtifactDamaged
 from service.runner.messages.dataset import (
-    LABELS,
-    AnyArray,
     Batch,
     batch_of,
     batch_tensors,
-    with_prefix,
 )
 from service.runner.messages.frames import (
     HEADER,
-    Array,
     Buffer,
     Frame,
     Kind,
@@ -41,8 +35,6 @@ from service.storage.artifact_store import ArtifactStore
 
 log = structlog.get_logger(__name__)
 
-ZIP = b"PK"
-
 
 def shard_buffers(batch: Batch, *, labelled: bool) -> list[Buffer]:
     """Return the content of a shard as consecutive buffers, without copies of arrays."""
@@ -53,9 +45,7 @@ def shard_buffers(batch: Batch, *, labelled: bool) -> list[Buffer]:
 def read_shard(path: Path) -> Batch:
     """Return the samples of a shard that this service wrote, numbered from 0."""
     with path.open("rb") as file:
-        is_npz = file.read(len(ZIP)) == ZIP
-        file.seek(0)
-        return _read_npz(file) if is_npz else batch_of(_read_frame(file).tensors)
+        return batch_of(_read_frame(file).tensors)
 
 
 def _read_frame(file: BinaryIO) -> Frame:
@@ -64,39 +54,6 @@ def _read_frame(file: BinaryIO) -> Frame:
     # Memory of its own, so that numbers are aligned.
     tensors = np.fromfile(file, np.uint8, header.tensor_bytes)
     return parse_body(header, fields, tensors.data)
-
-
-def _read_npz(file: BinaryIO) -> Batch:
-    """Read a shard of releases that stored shards as .npz files."""
-    with np.load(file, allow_pickle=False) as archive:
-        found: dict[str, Array] = {name: archive[name] for name in archive.files}
-    labels = found.pop(LABELS, None)
-    supplied = with_prefix(SUPPLIED_PREFIX, found)
-    arrays = {name: a for name, a in found.items() if not name.startswith(SUPPLIED_PREFIX)}
-    n_rows = len(next(iter(arrays.values())))
-    return Batch(
-        start=0,
-        arrays=arrays,
-        labels=np.zeros(n_rows, np.int64) if labels is None else labels.astype(np.int64),
-        supplied={name: values.astype(np.float64) for name, values in supplied.items()},
-    )
-
-
-def npz_content(arrays: Mapping[str, AnyArray]) -> bytes:
-    """Return arrays as a .npz file; equal arrays give equal bytes."""
-    packed = BytesIO()
-    write_npz(packed, arrays)
-    return packed.getvalue()
-
-
-def write_npz(file: IO[bytes], arrays: Mapping[str, AnyArray]) -> None:
-    """Write the same to a file, without another copy of it in memory."""
-    with zipfile.ZipFile(file, "w") as archive:
-        for name, array in arrays.items():
-            entry = zipfile.ZipInfo(f"{name}.npy")  # dated 1980
-            with archive.open(entry, "w", force_zip64=True) as member:
-                rows_first = np.asarray(array, order="C")  # the only supported order
-                npy_format.write_array(member, rows_first, allow_pickle=False)
 
 
 # A name beside the arrays of the records.
@@ -138,7 +95,7 @@ def store_records(
     StorageFull
         If no space is left.
     """
-    content = npz_content({**records.to_arrays(), PROVIDER: np.array(provider)})
+    content = npz_bytes({**records.to_arrays(), PROVIDER: np.array(provider)})
     key = files.records(role, start, sha256(content).hexdigest())
     stored = artifacts.put_bytes(key, content)
     return StoredRecords(start, key, stored.sha256, stored.size, provider)
@@ -204,7 +161,7 @@ def keep_learned(
     if not found:
         return []
     key = files.learned()
-    stored = artifacts.put_bytes(key, npz_content(found))
+    stored = artifacts.put_bytes(key, npz_bytes(found))
     return [NewArtifact("learned", 0, "learned.npz", key, stored.sha256, stored.size)]
 
 

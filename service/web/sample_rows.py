@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 import models
+from howsure.npz import npz_bytes
 from howsure.statistics.measures import SCORE, supplied_names
 from service.child.reading.checks import SUPPLIED_PREFIX
 from service.child.requests.media_types import JSON, NPZ
@@ -24,7 +25,6 @@ from service.runner.messages.dataset import PAIRS
 from service.runner.messages.onnx_models import ANY_INPUT
 from service.runner.messages.preprocessing import PIXELS
 from service.storage.calibrations import CalibrationRepository
-from service.storage.shards import npz_content
 from service.workspace import Workspace
 
 _MOST_DIGITS = 12
@@ -189,7 +189,7 @@ def _asked(sample: PickedSample, taken: TakenSample, calibration: str) -> tuple[
         )
         return JSON, json.dumps(asked | ({"supplied": supplied} if supplied else {})).encode()
     columns = {f"{SUPPLIED_PREFIX}{name}": np.array(found) for name, found in supplied.items()}
-    return NPZ, npz_content(arrays | columns)
+    return NPZ, npz_bytes(arrays | columns)
 
 
 def any_row(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> int:

@@ -17,12 +17,13 @@ from service.errors import ArtifactDamaged
 from service.jobs.recording import RecordingContext, ShardTask
 from service.jobs.shards import THREADS_PER_DEVICE, ThreadShards
 from service.runner.devices import Device
+from service.runner.messages.dataset import Batch
 from service.runner.messages.limits import DatasetLimits
 from service.runner.model_files import OpenModels
 from service.storage.artifact_keys import JobFiles
 from service.storage.artifact_rows import NewArtifact
 from service.storage.artifact_store import ArtifactStore, open_artifact_store
-from service.storage.shards import npz_content
+from service.storage.shards import shard_buffers
 
 CPU = "CPUExecutionProvider"
 DEVICES = tuple(Device(f"device {i}", CPU, "a test names it") for i in range(2))
@@ -86,7 +87,8 @@ def tasks_of(store, n: int, *, kind="logits", bad: int | None = None) -> list[Sh
     tasks = []
     for i in range(n):
         scores = np.random.default_rng(i).normal(size=(ROWS, CLASSES))
-        content = npz_content({kind: scores, "labels": np.arange(ROWS) % CLASSES})
+        batch = Batch(0, {kind: scores}, np.arange(ROWS) % CLASSES, {})
+        content = b"".join(shard_buffers(batch, labelled=True))
         key = FILES.shard("calibration", i * ROWS)
         put = store.put_bytes(key, content)
         if i == bad:

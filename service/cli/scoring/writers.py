@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from howsure.client.uploads import write_npz
+from howsure.npz import write_npz
 from service.cli.failure import CommandFailed
 from service.reports.csv_table import csv_cell
 
