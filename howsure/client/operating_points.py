@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Self, TypeAlias
 
+from howsure.client.records import record_of
+
 Interval: TypeAlias = tuple[float, float]
 
 
@@ -23,8 +25,7 @@ class ClassShare:
     @classmethod
     def of(cls, told: Mapping[str, Any]) -> Self:
         """Read the JSON of the service."""
-        interval = told["interval"]
-        return cls(**{**told, "interval": None if interval is None else tuple(interval)})
+        return record_of(cls, told)
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class ClassErrors:
     def of(cls, told: Mapping[str, Any]) -> Self:
         """Read the JSON of the service."""
         shares = {name: ClassShare.of(told[name]) for name in ("named", "labelled")}
-        return cls(told["index"], **shares)
+        return record_of(cls, told, **shares)
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class Effect:
     @classmethod
     def of(cls, told: Mapping[str, Any]) -> Self:
         """Read the JSON of the service."""
-        return cls(**_effect(told))
+        return record_of(cls, told, **_derived(told))
 
 
 @dataclass(frozen=True)
@@ -93,20 +94,17 @@ class Consequences(Effect):
     def of(cls, told: Mapping[str, Any]) -> Self:
         """Read the JSON of the service."""
         judged = told.get("evaluation")
-        return cls(
-            **_effect(told),
+        return record_of(
+            cls,
+            told,
+            **_derived(told),
             evaluation=None if judged is None else Effect.of(judged),
             further={name: Effect.of(one) for name, one in (told.get("further") or {}).items()},
         )
 
 
-def _effect(told: Mapping[str, Any]) -> dict[str, Any]:
-    risk_interval = told["risk_interval"]
+def _derived(told: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        **{name: told[name] for name in ("n_samples", "n_accepted", "n_errors")},
-        **{name: told[name] for name in ("coverage", "risk", "errors")},
-        **{name: tuple(told[name]) for name in ("coverage_interval", "errors_interval")},
-        "risk_interval": None if risk_interval is None else tuple(risk_interval),
         "weighted": bool((told.get("effective") or {}).get("weighted")),
         "by_class": tuple(ClassErrors.of(one) for one in told.get("by_class") or ()),
     }
@@ -126,8 +124,7 @@ class ExpectedVolume:
     @classmethod
     def of(cls, told: Mapping[str, Any]) -> Self:
         """Read the JSON of the service."""
-        intervals = {name: tuple(told[name]) for name in ("accepted_interval", "errors_interval")}
-        return cls(**{**told, **intervals})
+        return record_of(cls, told)
 
 
 @dataclass(frozen=True)
@@ -179,12 +176,10 @@ class OperatingPointPreview:
     @classmethod
     def of(cls, resource: Mapping[str, Any]) -> Self:
         """Read the JSON of the service."""
-        expected, names = resource["expected"], ("threshold", "measure", "certified", "assurance")
-        return cls(
-            **{name: resource[name] for name in names},
-            **{name: resource[name] for name in ("max_risk", "delta")},
-            **{name: resource[name] for name in ("labels_missing", "out_of_reach")},
-            design=tuple(resource["design"]),
+        expected = resource["expected"]
+        return record_of(
+            cls,
+            resource,
             consequences=_consequences(resource),
             expected=None if expected is None else ExpectedVolume.of(expected),
             resource=resource,
@@ -225,13 +220,12 @@ class OperatingPoint:
     @classmethod
     def of(cls, resource: Mapping[str, Any]) -> Self:
         """Read the JSON of the service."""
-        return cls(
-            **{name: resource[name] for name in ("number", "name", "threshold", "chosen_by")},
-            **{name: resource[name] for name in ("author", "reason")},
+        return record_of(
+            cls,
+            resource,
             active=resource["in_force"],
             consequences=_consequences(resource),
             created_at=datetime.fromisoformat(resource["created_at"]),
-            warnings=tuple(resource["warnings"]),
             resource=resource,
         )
 

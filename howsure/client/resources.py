@@ -6,6 +6,7 @@ from html import escape
 from typing import Any, Self, TypeAlias
 
 from howsure.client.frames import Frame, data_frame, html_table
+from howsure.client.records import record_of
 from howsure.remedies import remedy_for_further_set, remedy_of
 from howsure.remedy_texts import Remedy
 
@@ -51,13 +52,12 @@ class Finding:
     def of(cls, found: Mapping[str, Any], resource: Mapping[str, Any]) -> Self:
         """Read a finding of the service, about a calibration."""
         remedy = remedy_of(found, resource, f"{resource['name']}@{resource['version']}")
-        return cls(found["code"], found["level"], found["message"], found["figures"], remedy)
+        return record_of(cls, found, remedy=remedy)
 
     @classmethod
     def of_further_set(cls, found: Mapping[str, Any]) -> Self:
         """Read a finding of the service, about a further set."""
-        remedy = remedy_for_further_set(found, {})
-        return cls(found["code"], found["level"], found["message"], found["figures"], remedy)
+        return record_of(cls, found, remedy=remedy_for_further_set(found, {}))
 
 
 @dataclass(frozen=True, repr=False)
@@ -91,15 +91,11 @@ class Calibration:
     @classmethod
     def of(cls, resource: Mapping[str, Any]) -> Self:
         """Read the JSON of the service."""
-        return cls(
-            id=resource["id"],
-            name=resource["name"],
-            version=resource["version"],
-            status=resource["status"],
-            promoted=resource["promoted"],
+        return record_of(
+            cls,
+            resource,
             accuracy=_by_event(resource["accuracy"]),
             serve=_by_event(resource["serve"]),
-            warnings=tuple(resource["warnings"]),
             findings=tuple(Finding.of(found, resource) for found in resource.get("findings", ())),
             classes=tuple(resource["config"].get("classes") or ()),
             resource=resource,
@@ -196,14 +192,7 @@ class Evaluation:
     @classmethod
     def of(cls, resource: Mapping[str, Any]) -> Self:
         """Read the JSON of the service."""
-        return cls(
-            id=resource["id"],
-            name=resource["name"],
-            status=resource["status"],
-            labelled=resource["labelled"],
-            result=resource["result"],
-            resource=resource,
-        )
+        return record_of(cls, resource, resource=resource)
 
     @property
     def shifted(self) -> bool | None:
