@@ -4,8 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.responses import StreamingResponse
 
 _dumps = partial(json.dumps, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 # Deep enough for the single bins of several reports.
@@ -71,7 +70,7 @@ def json_chunks(value: object) -> Iterator[bytes]:
     yield "".join(pieces).encode()
 
 
-class LargeJSONResponse(Response):
+class LargeJSONResponse(StreamingResponse):
     """A JSON response of any size, written in chunks; make it in a thread.
 
     To join the chunks of 60 MB in one call would stop all threads for long.
@@ -80,14 +79,6 @@ class LargeJSONResponse(Response):
     media_type = "application/json"
 
     def __init__(self, content: object, headers: Mapping[str, str] | None = None) -> None:
-        self._chunks = list(json_chunks(content))
-        length = sum(len(chunk) for chunk in self._chunks)
-        super().__init__(headers={**(headers or {}), "content-length": str(length)})
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - as in ASGI
-        """Send the chunks, one after the other."""
-        start = {"type": "http.response.start", "status": self.status_code}
-        await send({**start, "headers": self.raw_headers})
-        for chunk in self._chunks:
-            await send({"type": "http.response.body", "body": chunk, "more_body": True})
-        await send({"type": "http.response.body", "body": b""})
+        chunks = list(json_chunks(content))
+        length = str(sum(map(len, chunks)))
+        super().__init__(chunks, headers={**(headers or {}), "content-length": length})

@@ -1,7 +1,6 @@
 """Rows as JSON lines that do not depend on the database."""
 
 import json
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import islice
@@ -68,19 +67,6 @@ def kind_of(column: Column[Any]) -> ColumnKind:
     raise TypeError(f"{column}: backups know no {column.type!r}")
 
 
-def encoded(kind: ColumnKind, value: Any) -> Any:  # noqa: ANN401 - whatever the kind says
-    """Return a column's value as JSON."""
-    if value is None:
-        return None
-    if kind == "uuid":
-        return str(value)
-    if kind == "time":
-        return value.isoformat()
-    if kind == "real" and not math.isfinite(value):
-        return repr(value)  # of an older schema; JSON has no number for it
-    return value
-
-
 _DECODERS: Mapping[ColumnKind, Callable[[Any], Any]] = {
     "uuid": UUID,
     "time": datetime.fromisoformat,
@@ -88,8 +74,8 @@ _DECODERS: Mapping[ColumnKind, Callable[[Any], Any]] = {
 }
 
 
-def decoded(kind: ColumnKind, value: Any) -> Any:  # noqa: ANN401 - as above
-    """Return the value that was encoded."""
+def decoded(kind: ColumnKind, value: Any) -> Any:  # noqa: ANN401 - whatever the kind says
+    """Return a column's value from its JSON."""
     decode = _DECODERS.get(kind)
     return value if value is None or decode is None else decode(value)
 
@@ -109,12 +95,13 @@ def read_lines(connection: Connection, source: Table) -> Iterator[bytes]:
 
     A running job is written as queued, since its owner does not exist after a restore.
     """
-    kinds = kinds_of(source)
+    names = kinds_of(source)
     query = select(source).order_by(*source.primary_key)
     for row in connection.execute(query, execution_options=STREAMED).mappings():
         values = _let_go(dict(row))
-        line = [encoded(kind, values[name]) for name, kind in kinds.items()]
-        yield json.dumps(line, separators=(",", ":"), allow_nan=False).encode()
+        line = [values[name] for name in names]
+        # Ids and times are text.
+        yield json.dumps(line, separators=(",", ":"), default=str).encode()
 
 
 def write_lines(

@@ -69,7 +69,12 @@ async def received(scope: Scope, receive: Receive, *, most: int) -> Receive:
     """
     scope.setdefault("state", {})[IS_SMALL_BODY] = True
     whole = await read_body(Request(scope, receive), max_bytes=most)
-    left: list[Message] = [{"type": "http.request", "body": whole, "more_body": False}]
+    return replayed(whole, receive)
+
+
+def replayed(body: bytes, receive: Receive) -> Receive:
+    """Return a function that yields the body first, then later events, such as a disconnect."""
+    left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def again() -> Message:
         return left.pop() if left else await receive()

@@ -6,7 +6,9 @@ from typing import Any, Literal
 from urllib.parse import unquote
 
 from starlette.requests import Request
-from starlette.types import Message, Receive
+from starlette.types import Message
+
+from service.http.bodies import replayed
 
 _LEFT_OUT = (b"cookie", b"accept", b"prefer", b"idempotency-key")
 _OF_BODY = (b"content-type", b"content-length", b"transfer-encoding")
@@ -55,7 +57,7 @@ async def handed_on(
         kept = [pair for pair in kept if pair[0] not in _OF_BODY]
         kept += [(b"content-type", sent.content_type.encode())]
         kept += [(b"content-length", b"%d" % len(sent.body))]
-        receive = _first(sent.body, receive)
+        receive = replayed(sent.body, receive)
     scope |= {
         "method": method,
         "path": unquote(path),
@@ -74,13 +76,3 @@ async def handed_on(
 
     await request.app.router(scope, receive, take)
     return Answer(status, json.loads(body) if body else None)
-
-
-def _first(body: bytes, receive: Receive) -> Receive:
-    """Return a channel with the body first, then the rest of the request, such as a disconnect."""
-    left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def following() -> Message:
-        return left.pop() if left else await receive()
-
-    return following

@@ -156,13 +156,6 @@ class JsonBody(msgspec.Struct, forbid_unknown_fields=True):
     supplied: msgspec.Raw = msgspec.Raw()
 
 
-class PlainBody(msgspec.Struct, forbid_unknown_fields=True):
-    """The same where the rows are lists of numbers."""
-
-    calibration: str
-    inputs: list[list[float]]
-
-
 # Up to 400 characters without an escape; anything else is left to the decoder.
 _NAMED_FIRST = re.compile(
     rb'\s{0,64}\{\s{0,64}"calibration"\s{0,64}:\s{0,64}"([^"\\\x00-\x1f]{1,400})"'
@@ -170,13 +163,11 @@ _NAMED_FIRST = re.compile(
 _NAMED = re.compile(rb'"calibration"\s{0,64}:\s{0,64}"([^"\\\x00-\x1f]{1,400})"')
 MOST_SCANNED_BYTES = 2**20
 NEAR_BYTES = 2**12
-_PLAIN = re.compile(rb'\s{0,64}\{\s{0,64}"(?:calibration|inputs)"\s{0,64}:\s{0,64}["\[]')
 # A name that may stand before it, and what Python writes for numbers that JSON does not have.
 _NO_NUMBER = re.compile(
     rb'(?:"([^"\\\x00-\x1f]{1,60})"\s{0,8}:|[\[,])\s{0,64}(NaN|-?Infinity)\s{0,64}[\],}]'
 )
 _NAMED_ROWS = re.compile(rb"\s*\[\s*\{")
-_plain_decoder = msgspec.json.Decoder(PlainBody)
 _body_decoder = msgspec.json.Decoder(JsonBody)
 _by_name = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
@@ -221,9 +212,6 @@ def read_json_body(body: bytes, limits: BodyLimits) -> PredictRequest:
         If there are more rows than is allowed.
     """
     limits.check_json(body)
-    plain = _plain(body, limits.max_rows)
-    if plain is not None:
-        return plain
     found = _outer(body)
     max_rows = limits.max_rows
     kind = _only_kind(found)
@@ -244,24 +232,6 @@ def read_json_body(body: bytes, limits: BodyLimits) -> PredictRequest:
         named_kind=kind,
         calibration=found.calibration,
     )
-
-
-def _plain(body: bytes, max_rows: int) -> PredictRequest | None:
-    """Read rows of numbers for one input, the most common body, in one pass.
-
-    Return None for all other bodies, invalid ones included.
-    """
-    # The lists are counted before any is made.
-    if _PLAIN.match(body) is None or body.count(b"[") > max_rows + 1:
-        return None
-    try:
-        found = _plain_decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    if len(set(map(len, found.inputs))) != 1 or not found.inputs[0]:
-        return None
-    inputs = np.array(found.inputs, np.float64)
-    return PredictRequest({ANY_INPUT: inputs}, calibration=found.calibration)
 
 
 def _outer(body: bytes) -> JsonBody:
