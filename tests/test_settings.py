@@ -7,7 +7,6 @@ import sys
 import pytest
 from pydantic import ValidationError
 
-from service.runner.devices import requested_devices
 from service.settings import Settings, read_settings
 
 REFUSED = ["", "gpu", "CPU", "auto,cuda:0", "cpu\n", "cuda:0,cuda:0", "cuda:1,cuda:0,cuda:1"]
@@ -20,15 +19,12 @@ TAKEN += ["cuda:0,cuda:1", "cuda:3,cuda:0,cuda:12"]
 @pytest.mark.parametrize("device", TAKEN)
 def test_devices_that_may_be_asked_for(device):
     assert Settings(_env_file=None, device=device).device == device
-    requested_devices(device)
 
 
 @pytest.mark.parametrize("device", REFUSED)
 def test_devices_that_may_not(device):
     with pytest.raises(ValidationError, match="device"):
         Settings(_env_file=None, device=device)
-    with pytest.raises(ValueError, match="device"):
-        requested_devices(device)
 
 
 def test_lines_of_the_file_are_variables_too(tmp_path, monkeypatch):

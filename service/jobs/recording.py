@@ -1,12 +1,10 @@
 """Recording of shards: the uncertainties and outcomes of their samples."""
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ParamSpec, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
-import structlog
 
 import models
 from howsure.statistics.arrays import as_scores, as_uncertainty
@@ -15,7 +13,6 @@ from howsure.statistics.records.build import build_records
 from howsure.statistics.records.order import tie_keys
 from howsure.statistics.records.pairs import CORRECT, build_pair_records
 from howsure.statistics.records.records import Records, concatenate
-from service.errors import Overloaded, StorageFull
 from service.runner.devices import Device
 from service.runner.messages.dataset import PAIRS, Batch
 from service.runner.messages.limits import DatasetLimits
@@ -25,48 +22,6 @@ from service.storage.artifact_keys import JobFiles
 from service.storage.artifact_rows import NewArtifact
 from service.storage.artifact_store import ArtifactStore
 from service.storage.shards import StoredRecords, read_shard, store_records
-
-FIRST_PAUSE_SECONDS = 0.25
-LAST_PAUSE_SECONDS = 5.0
-BEAT_SECONDS = 0.5
-
-Given = ParamSpec("Given")
-Result = TypeVar("Result")
-
-log = structlog.get_logger(__name__)
-
-
-def retry_while_overloaded(
-    call: Callable[Given, Result], while_waiting: Callable[[], None]
-) -> Callable[Given, Result]:
-    """Return ``call`` with retries while it raises `Overloaded`.
-
-    ``while_waiting`` is called before each attempt but the first and during the pauses; it raises
-    to give up. A full disk is not retried.
-    """
-
-    def patient(*args: Given.args, **kwargs: Given.kwargs) -> Result:
-        pause = FIRST_PAUSE_SECONDS
-        while True:
-            try:
-                return call(*args, **kwargs)
-            except StorageFull:
-                raise
-            except Overloaded as error:
-                log.info("tried_again_later", reason=error.message, pause=pause)
-            _pause(pause, while_waiting)
-            pause = min(2 * pause, LAST_PAUSE_SECONDS)
-
-    return patient
-
-
-def _pause(seconds: float, while_waiting: Callable[[], None]) -> None:
-    until = time.monotonic() + seconds
-    while_waiting()
-    while (left := until - time.monotonic()) > 0:
-        time.sleep(min(left, BEAT_SECONDS))
-        while_waiting()
-
 
 BATCH_SAMPLES = 2048
 
@@ -130,7 +85,7 @@ def record_shard(
     ServiceError
         If a row breaks a rule, the ONNX model does not answer, or there is no space.
     """
-    record = retry_while_overloaded(_recorder(tools, task, device, check), check)
+    record = _recorder(tools, task, device, check)
     parts = []
     with tools.artifacts.local_path(task.shard.key, task.shard.sha256) as path:
         shard = replace(read_shard(path), start=task.start)

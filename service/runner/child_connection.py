@@ -8,6 +8,7 @@ from concurrent.futures import Executor
 from dataclasses import KW_ONLY, dataclass
 
 from service.errors import DeadlineExceeded, InvalidInput, OnnxModelCrashed, ServiceError
+from service.runner.messages.channel import BUFFERS_PER_CALL, forget
 from service.runner.messages.convert import FieldError
 from service.runner.messages.failures import raise_failure
 from service.runner.messages.frames import (
@@ -26,7 +27,6 @@ from service.runner.model_output import OutputSpec
 from service.runner.predict_requests import BatchResponse
 from service.runner.process import GRACE_SECONDS, RunnerProcess, describe_exit
 
-BUFFERS_PER_CALL = 64
 FIRST_BYTES = 2**16
 
 Received = Callable[[Header, bytes, bytes], None]
@@ -95,7 +95,7 @@ class Link:
     def _write(self) -> None:
         try:
             while self._outbox:
-                self._forget(self.sock.sendmsg(self._outbox[:BUFFERS_PER_CALL]))
+                forget(self._outbox, self.sock.sendmsg(self._outbox[:BUFFERS_PER_CALL]))
         except BlockingIOError:
             if not self._is_writing:
                 self.loop.add_writer(self.sock, self._write)
@@ -107,17 +107,6 @@ class Link:
             if self._is_writing:
                 self.loop.remove_writer(self.sock)
                 self._is_writing = False
-
-    def _forget(self, sent: int) -> None:
-        done = 0
-        for buffer in self._outbox:
-            if sent < len(buffer):
-                break
-            sent -= len(buffer)
-            done += 1
-        del self._outbox[:done]
-        if sent:
-            self._outbox[0] = memoryview(self._outbox[0])[sent:]
 
     def _read(self) -> None:
         try:

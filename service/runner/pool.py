@@ -113,10 +113,6 @@ class RunnerPool:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def prepare(self) -> None:
-        """Start a spare child without waiting for it: the first request is then faster."""
-        self._spawner.prepare()
-
     def close(self) -> None:
         """Kill all children; running and later requests fail with `Overloaded`."""
         self._loaded.close()

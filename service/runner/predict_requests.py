@@ -240,7 +240,7 @@ class BatchResponse:
         try:
             self._assign_rows(sent, spec, max_rows, answers)
             for failed in self.result.failures:
-                error = error_of(failed.code, failed.message, failed.violations)
+                error = error_of(msgspec.structs.asdict(failed))
                 refused.append((_of(sent, failed.number), error))
                 del sent[failed.number]
             self._check_rest(sent)

@@ -13,7 +13,6 @@ from service.runner.devices import (
     DeviceFinder,
     Placement,
     cgroup_quota,
-    requested_devices,
     usable_cpus,
 )
 from service.runner.spawner import Spawner
@@ -31,18 +30,6 @@ def test_the_smallest_quota_of_a_group_and_those_above_it_counts(tmp_path):
     for text, quota in QUOTAS.items():  # of a container, at the root; None: unreadable
         (tmp_path / "cpu.max").write_text(text)
         assert cgroup_quota(tmp_path, "/") == quota
-
-
-WRONG = ["", "gpu", "cuda:00", "cuda:0 ", "cuda:0,", "cuda:0,cpu", "cuda,cuda:1"]
-WRONG += ["cuda:1,cuda:0,cuda:1"]  # each only once
-
-
-def test_devices_may_be_requested_by_name():
-    for requested in ("auto", "cpu", "cuda:7", "cuda:0,cuda:10,cuda:2"):
-        assert requested_devices(requested) == tuple(requested.split(","))
-    for requested in WRONG:
-        with pytest.raises(ValueError, match=r"cuda:N|once"):
-            requested_devices(requested)
 
 
 @pytest.fixture

@@ -158,7 +158,6 @@ def test_an_endless_trial_or_load_is_ended(own_pool, tmp_path, model):
 def test_an_endless_run_is_ended_and_its_child_goes_on(own_pool, started, tmp_path):
     files = save(tmp_path, endless_above(1000.0))
     model = load(own_pool, files)
-    own_pool.prepare()
     assert wait_until(lambda: len(started.pids()) == 2)  # its own, and a spare one
     before = started.pids()
     with pytest.raises(DeadlineExceeded, match=r"0\.5 s"):

@@ -71,10 +71,7 @@ class Channel:
                 raise
             except OSError as error:
                 raise ChannelClosed("the other side closed the socket") from error
-            while waiting and sent >= len(waiting[0]):
-                sent -= len(waiting.pop(0))
-            if sent:
-                waiting[0] = memoryview(waiting[0])[sent:]
+            forget(waiting, sent)
 
     def receive(
         self,
@@ -196,3 +193,16 @@ class Channel:
 def to_keep(payload: Buffer) -> Buffer:
     """Return the bytes of a frame's arrays, aligned, and safe from the next frame."""
     return bytes(payload) if len(payload) <= INBOX_BYTES else payload
+
+
+def forget(buffers: list[Buffer], sent: int) -> None:
+    """Remove so many bytes, which were sent, from the beginning of buffers."""
+    done = 0
+    for buffer in buffers:
+        if sent < len(buffer):
+            break
+        sent -= len(buffer)
+        done += 1
+    del buffers[:done]
+    if sent:
+        buffers[0] = memoryview(buffers[0])[sent:]

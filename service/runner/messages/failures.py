@@ -43,14 +43,13 @@ def raise_failure(answer: Frame, *, invalid: type[InvalidInput]) -> NoReturn:
     FieldError
         If a child may not report such a failure.
     """
-    failure = convert(answer.fields, Failure)
-    error = error_of(failure.code, failure.message, failure.violations)
+    error = error_of(answer.fields)
     if type(error) is InvalidInput:
         raise invalid(error.message, error.violations)
     raise error
 
 
-def error_of(code: str, message: str, violations: list[tuple[str, str, str]]) -> ServiceError:
+def error_of(fields: object) -> ServiceError:
     """Return the error that a child reports.
 
     Raises
@@ -58,7 +57,7 @@ def error_of(code: str, message: str, violations: list[tuple[str, str, str]]) ->
     FieldError
         If a child may not report such a failure.
     """
-    failure = convert({"code": code, "message": message, "violations": violations}, Failure)
+    failure = convert(fields, Failure)
     try:
         return FAILURES[failure.code](
             failure.message,
