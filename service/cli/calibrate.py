@@ -39,31 +39,24 @@ from service.reports import numbers
 
 @contextmanager
 def one_file(path: Path) -> Iterator[Path]:
-    """Yield a file unchanged, or a folder packed as one file."""
-    if path.is_dir():
-        with packed_folder(path) as packed:
-            yield packed
-    else:
-        yield path
-
-
-@contextmanager
-def packed_folder(folder: Path) -> Iterator[Path]:
-    """Yield a temporary tar file with the files of a folder.
+    """Yield a file unchanged, or a temporary tar file with the files of a folder.
 
     Raises
     ------
     CommandFailed
         If there are no files, an entry is neither file nor folder, or a file cannot be read.
     """
+    if not path.is_dir():
+        yield path
+        return
     with tempfile.NamedTemporaryFile(prefix="howsure-", suffix=".tar") as packed:
         try:
-            pack_folder(packed.file, folder)
+            pack_folder(packed.file, path)
         except ValueError as error:
             raise CommandFailed(str(error)) from error
         except OSError as error:
             raise CommandFailed(
-                f"{folder} cannot be packed: {error.strerror or error}"
+                f"{path} cannot be packed: {error.strerror or error}"
                 + (f": {error.filename}" if error.filename else "")
             ) from error
         yield Path(packed.name)

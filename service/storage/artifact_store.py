@@ -104,8 +104,8 @@ class ArtifactStore(ABC):
             If it is missing, or not what was stored.
         """
 
-    @abstractmethod
-    def local_path(self, key: str, sha256: str) -> AbstractContextManager[Path]:
+    @contextmanager
+    def local_path(self, key: str, sha256: str) -> Iterator[Path]:
         """Yield the path of a file with the content, valid until the block ends.
 
         Raises
@@ -115,6 +115,11 @@ class ArtifactStore(ABC):
         StorageFull
             If no space is left for a copy.
         """
+        with self.unverified_path(key) as path:
+            with file_failures(key), path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            verify(key, digest, sha256)
+            yield path
 
     @abstractmethod
     def unverified_path(self, key: str) -> AbstractContextManager[Path]:
@@ -179,15 +184,6 @@ class FolderStore(ArtifactStore):
             content = (self._root / key).read_bytes()
         verify(key, hashlib.sha256(content).hexdigest(), sha256)
         return content
-
-    @contextmanager
-    def local_path(self, key: str, sha256: str) -> Iterator[Path]:
-        """Yield the store's own file after verifying its checksum."""
-        path = self._root / checked_key(key)
-        with file_failures(key), path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        verify(key, digest, sha256)
-        yield path
 
     @contextmanager
     def unverified_path(self, key: str) -> Iterator[Path]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, func, select, update
+from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from models import BinTable, Calibration, Evaluation, OperatingPoint
@@ -86,7 +86,14 @@ class OperatingPointRepository:
 
     def history(self, calibration_id: UUID) -> Sequence[OperatingPoint]:
         """Return all decisions of a calibration, newest first."""
-        return self._session.scalars(self._newest_first(calibration_id)).all()
+        return self._session.scalars(
+            select(OperatingPoint)
+            .where(
+                OperatingPoint.tenant_id == self._tenant_id,
+                OperatingPoint.calibration_id == calibration_id,
+            )
+            .order_by(OperatingPoint.number.desc())
+        ).all()
 
     def add(self, row: OperatingPoint) -> OperatingPoint:
         """Add the next decision of a calibration, whose row the caller has locked."""
@@ -102,16 +109,6 @@ class OperatingPointRepository:
             .values(decision_digest=_digest(row))
         )
         return row
-
-    def _newest_first(self, calibration_id: UUID) -> Select[OperatingPoint]:
-        return (
-            select(OperatingPoint)
-            .where(
-                OperatingPoint.tenant_id == self._tenant_id,
-                OperatingPoint.calibration_id == calibration_id,
-            )
-            .order_by(OperatingPoint.number.desc())
-        )
 
 
 def _digest(row: OperatingPoint) -> str:

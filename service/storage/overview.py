@@ -73,13 +73,6 @@ class JobView:
 _COLUMNS = tuple(field.name for field in fields(JobView))
 
 
-def job_views(session: Session, table: type[Job], ids: Collection[UUID]) -> Mapping[UUID, JobView]:
-    """Return the jobs of these ids; deleted ones are missing."""
-    columns = (getattr(table, name) for name in _COLUMNS)
-    found = session.execute(select(table.id, *columns).where(table.id.in_(ids)))
-    return {row.id: JobView(*row[1:]) for row in found}
-
-
 def view_of(row: Job) -> JobView:
     """Return the status and progress of a whole row."""
     return JobView(*(getattr(row, name) for name in _COLUMNS))
@@ -280,6 +273,7 @@ def look_at(database: Database, jobs: Collection[FollowedJob]) -> Mapping[Follow
     with database.reading(ALL_TENANTS) as session:
         for table in {job.table for job in jobs}:
             ids = [job.id for job in jobs if job.table is table]
-            views = job_views(session, table, ids)
-            found |= {FollowedJob(table, job_id): view for job_id, view in views.items()}
+            columns = (getattr(table, name) for name in _COLUMNS)
+            rows = session.execute(select(table.id, *columns).where(table.id.in_(ids)))
+            found |= {FollowedJob(table, row.id): JobView(*row[1:]) for row in rows}
     return found

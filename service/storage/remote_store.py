@@ -112,16 +112,13 @@ class RemoteStore(ArtifactStore):
         return content
 
     @contextmanager
-    def local_path(self, key: str, sha256: str) -> Iterator[Path]:
-        """Yield a copy after verifying its checksum."""
-        with self._copy(checked_key(key)) as (copy, digest):
-            verify(key, digest, sha256)
-            yield copy
-
-    @contextmanager
     def unverified_path(self, key: str) -> Iterator[Path]:
-        """Yield a copy."""
-        with self._copy(checked_key(key)) as (copy, _):
+        """Yield a temporary copy."""
+        with tempfile.TemporaryDirectory(prefix="howsure-", dir=self._copies) as folder:
+            copy = Path(folder) / "artifact"
+            with remote_failures(checked_key(key)), copy.open("wb") as file:
+                for chunk in obstore.get(self._store, key).stream(min_chunk_size=CHUNK_BYTES):
+                    file.write(chunk)
             yield copy
 
     def delete(self, keys: Iterable[str]) -> None:
@@ -166,17 +163,6 @@ class RemoteStore(ArtifactStore):
             for key in keys:
                 with suppress(FileNotFoundError):
                     obstore.delete(self._store, key)
-
-    @contextmanager
-    def _copy(self, key: str) -> Iterator[tuple[Path, str]]:
-        """Yield a temporary copy and its SHA-256."""
-        with tempfile.TemporaryDirectory(prefix="howsure-", dir=self._copies) as folder:
-            copy, digest = Path(folder) / "artifact", hashlib.sha256()
-            with remote_failures(key), copy.open("wb") as file:
-                for chunk in obstore.get(self._store, key).stream(min_chunk_size=CHUNK_BYTES):
-                    digest.update(chunk)
-                    file.write(chunk)
-            yield copy, digest.hexdigest()
 
 
 def _part_bytes(size: int) -> int:

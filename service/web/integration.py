@@ -11,7 +11,7 @@ import numpy as np
 import models
 from howsure.statistics.measures import supplied_names
 from service.child.requests.predict_request import SCORES
-from service.errors import Conflict, NotFound
+from service.errors import Conflict
 from service.exports.export import exportable_model
 from service.jobs.samples import KeptSamples
 from service.predictions.load_calibration import load_served, row_columns, row_inputs
@@ -19,6 +19,7 @@ from service.predictions.served_calibration import ServedCalibration
 from service.runner.messages.dataset import PAIRS
 from service.runner.messages.open_inference import datatype_of
 from service.storage.calibrations import CalibrationRepository
+from service.web.page_route import meant_version
 from service.workspace import Workspace
 
 NO_SAMPLES = "No samples of this calibration are stored, so a file cannot be compared with it."
@@ -102,9 +103,8 @@ def describe_integration(workspace: Workspace, tenant_id: uuid.UUID, reference: 
     """
     served = load_served(workspace, tenant_id, reference)
     with workspace.database.reading(tenant_id) as session:
-        repository = CalibrationRepository(session, tenant_id)
-        row = repository.find_ready(str(served.ref.id))
-        is_meant = _meant(repository, row.name) == row.id
+        row = CalibrationRepository(session, tenant_id).find_ready(str(served.ref.id))
+    is_meant = meant_version(workspace, tenant_id, row.name) == row.version
     onnx_model = row.onnx_model
     inputs = tuple(_inputs(workspace, row))
     return Integration(
@@ -135,13 +135,6 @@ def _kind(row: models.Calibration) -> str:
 
 def _supplied(served: ServedCalibration) -> tuple[str, ...]:
     return supplied_names(event.measure for event in served.events)
-
-
-def _meant(repository: CalibrationRepository, name: str) -> uuid.UUID | None:
-    try:
-        return repository.resolve(name).id
-    except (NotFound, Conflict):
-        return None
 
 
 def _inputs(workspace: Workspace, row: models.Calibration) -> Iterator[RowInput]:

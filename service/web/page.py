@@ -14,12 +14,10 @@ from starlette.responses import HTMLResponse, Response
 
 from howsure.statistics.measures.scale import scale_of
 from service.access.page_session import SESSION, PageSession, session_cookie
-from service.errors import Conflict, NotFound
 from service.http.services import services_of
 from service.reports.fitness import fitness_of
 from service.reports.located import LOCATED_FILTERS, present
-from service.storage.calibrations import CalibrationRepository
-from service.web.page_route import may_read, tenant_of, workspace_of
+from service.web.page_route import may_read, meant_version, tenant_of, workspace_of
 from service.web.static_files import asset
 
 # Scripts and styles come from this service only.
@@ -143,18 +141,8 @@ def calibration_page(
         fitness = fitness_of(workspace_of(request), tenant_of(request), [found]).get(found)
     tabs = [(name == tab, tab_address(about["id"], name), label) for name, label in TABS.items()]
     given = context | {"about": about, "tabs": tabs, "fitness": fitness}
-    given["meant"] = _meant_version(request, about["name"])
+    given["meant"] = meant_version(workspace_of(request), tenant_of(request), about["name"])
     return page(request, template, status=status, **given, may_see=may_read(request))
-
-
-def _meant_version(request: Request, name: str) -> int | None:
-    """Return the version that a name stands for; None if none has succeeded."""
-    tenant_id = tenant_of(request)
-    with workspace_of(request).database.reading(tenant_id) as session:
-        try:
-            return CalibrationRepository(session, tenant_id).resolve(name).version
-        except (NotFound, Conflict):
-            return None
 
 
 def tab_address(calibration_id: str, tab: str) -> str:

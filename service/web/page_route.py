@@ -10,10 +10,12 @@ from starlette.routing import Match, Route
 from starlette.types import Scope
 
 from service.access.api_keys import CALLER, PREDICT, READ, WRITE, Caller
+from service.errors import Conflict, NotFound
 from service.http.negotiation import prefers_html
 from service.http.services import services_of
 from service.http.worker_threads import Lane
 from service.reports.charts.drawing import Renderer
+from service.storage.calibrations import CalibrationRepository
 from service.workspace import Workspace
 
 Page: TypeAlias = Callable[[Request], Response]
@@ -34,6 +36,15 @@ def tenant_of(request: Request) -> uuid.UUID:
 def subject_of(request: Request) -> tuple[Workspace, uuid.UUID, str]:
     """Return the workspace, the tenant and the calibration that the path names."""
     return workspace_of(request), tenant_of(request), request.path_params["calibration_id"]
+
+
+def meant_version(workspace: Workspace, tenant_id: uuid.UUID, name: str) -> int | None:
+    """Return the version that a name stands for; None if none has succeeded."""
+    with workspace.database.reading(tenant_id) as session:
+        try:
+            return CalibrationRepository(session, tenant_id).resolve(name).version
+        except (NotFound, Conflict):
+            return None
 
 
 def origin_of(request: Request) -> str:

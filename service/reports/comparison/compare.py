@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from itertools import islice
 from typing import Any
@@ -86,8 +87,8 @@ def _compare(
     first: Report, second: Report, common: Pair | None, stored: StoredSets
 ) -> dict[str, Any]:
     """Compare two reports, on the set that they have in common."""
-    names = reference(first), reference(second)
-    basis, judged, on = _basis(first, second, common, names, stored)
+    decided = _decided_on(first, second, common, stored)
+    basis, judged = decided.basis, decided.judged
     ks = [k for k in first["events"] if k in second["events"]]
     if basis in ("further", "evaluation"):
         served = [stored.served(one) for one in judged]
@@ -96,19 +97,12 @@ def _compare(
         comparisons = [_on_folds(k, first, second) for k in ks]
     else:
         comparisons = [Comparison(k=int(k), paired=False, differences={}) for k in ks]
-    decided = Decision(
-        basis=basis,
-        on=on,
-        names=names,
-        judged=judged,
-        warned=_warned(first, second),
-        same_model=_is_same_model(first, second, comparisons),
-    )
+    decided = replace(decided, same_model=_is_same_model(first, second, comparisons))
     return {
-        "first": names[0],
-        "second": names[1],
+        "first": decided.names[0],
+        "second": decided.names[1],
         "basis": basis,
-        "on": on,
+        "on": decided.on,
         "same_model": decided.same_model,
         "judged": [one.to_plain() for one in judged],
         "events": {
@@ -134,29 +128,23 @@ def _elsewhere(
     k = next((k for k in first["events"] if k in second["events"]), None)
     if k is None:
         return
-    names = reference(first), reference(second)
     for pair in pairs_of_sets(labelled_sets(first), labelled_sets(second), stored.are_same):
         if pair == common:
             continue
-        basis, judged, on = _basis(first, second, pair, names, stored)
-        decided = Decision(
-            basis=basis,
-            on=on,
-            names=names,
-            judged=judged,
-            warned=_warned(first, second),
-            same_model=False,
-        )
+        decided = _decided_on(first, second, pair, stored)
         found = compare_on_samples(int(k), *(stored.served(one)[k] for one in pair))
         undecided = _undecided(found, decided)
         if undecided not in ("doubtful-set", "warnings"):
             yield f"Also: {event_sentence(found, undecided, decided)}"
 
 
-def _warned(first: Report, second: Report) -> list[str]:
-    """Return the names of those that have warnings."""
-    found = [reference(one) for one in (first, second) if one["summary"]["status"] == "warned"]
-    return list(dict.fromkeys(found))
+def _decided_on(first: Report, second: Report, common: Pair | None, stored: StoredSets) -> Decision:
+    """Return what two calibrations are compared on, before their models are."""
+    names = reference(first), reference(second)
+    basis, judged, on = _basis(first, second, common, names, stored)
+    both = zip(names, (first, second), strict=True)
+    warned = [name for name, one in both if one["summary"]["status"] == "warned"]
+    return Decision(basis, on, names, judged, list(dict.fromkeys(warned)))
 
 
 def _basis(

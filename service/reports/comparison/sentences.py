@@ -35,7 +35,7 @@ class Decision:
     names: Sequence[str]
     judged: Pair
     warned: Sequence[str]
-    same_model: bool
+    same_model: bool = False
 
     @property
     def doubt(self) -> str | None:
