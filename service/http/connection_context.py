@@ -36,11 +36,6 @@ class Peers:
         scheme = "https" if is_ssl(transport) else "http"
         return cls(get_local_addr(transport), get_remote_addr(transport), scheme)
 
-    @property
-    def address(self) -> str:
-        """The client's address; empty on Unix sockets."""
-        return self.client[0] if self.client else ""
-
 
 def app_cycle(connection: "Connection", version: str, headers: Headers) -> RequestResponseCycle:
     """Return the ASGI cycle for the head that the connection has just received.
