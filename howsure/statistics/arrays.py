@@ -31,6 +31,20 @@ def mean_over(values: NDArray[np.floating] | Hits, weights: Floats) -> Floats:
     return np.asarray((weights / weights.sum()) @ values.astype(np.float64, copy=False))
 
 
+# Of a range. Only where one sample has nearly all weight a standard deviation is less.
+LEAST_WIDTH = 1e-4
+
+
+def centre_and_width(values: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Return what standardises values over the first axis: weighted mean and standard deviation.
+
+    The deviation is at least 1e-4 of the range, so that no value lies more than 10,000 away.
+    """
+    centre = mean_over(values, weights)
+    width = np.sqrt(mean_over(np.square(values - centre), weights))
+    return centre, np.maximum(width, LEAST_WIDTH * np.ptp(values, axis=0))
+
+
 def mean_of(values: ArrayLike, weights: Floats) -> float:
     """Return the weighted mean.
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from howsure.statistics.arrays import Floats, Hits, mean_over
+from howsure.statistics.arrays import Floats, Hits, centre_and_width
 
 PENALTY = 1e-3
 MOST_STEPS = 100
@@ -55,8 +55,7 @@ def fit_logistic(features: Floats, hits: Hits, weights: Floats) -> LogisticFit:
     start = float(np.log((n_hits + 0.5) / (n_samples - n_hits + 0.5)))
     if n_hits in (0.0, n_samples):
         return LogisticFit(start, np.zeros(n_features))
-    centre = mean_over(features, counts)
-    scale = np.sqrt(mean_over(np.square(features - centre), counts))
+    centre, scale = centre_and_width(features, counts)
     # Not by the scale: rounding of the mean can give equal values a tiny standard deviation.
     varies = np.ptp(features, axis=0) > 0.0
     design = np.ones((n_samples, 1 + int(varies.sum())))

@@ -16,7 +16,7 @@ import numpy as np
 import scipy  # its parts are imported when first used: half a second at the start of a command
 from scipy.special import expit, logit, ndtri
 
-from howsure.statistics.arrays import Floats, Hits, Rates
+from howsure.statistics.arrays import LEAST_WIDTH, Floats, Hits, Rates
 
 N_SPLINES = 10
 POLYNOMIAL_SCALES = (0.025, 0.15, 0.75, 5.0)
@@ -110,9 +110,10 @@ def fit_spline(x: Floats, hits: Hits, counts: Floats, *, prior: bool) -> SplineF
     """
     points, n_hits, counts = _joined(x, hits, counts)
     total = counts.sum()
-    ranks = (np.cumsum(counts) - counts / 2.0) / total
+    ranks = np.minimum((np.cumsum(counts) - counts / 2.0) / total, 1.0)  # but for rounding
     centre = float(points @ counts / total)
-    scale = float(np.sqrt(np.square(points - centre) @ counts / total)) or 1.0
+    width = float(np.sqrt(np.square(points - centre) @ counts / total))
+    scale = max(width, LEAST_WIDTH * float(points[-1] - points[0])) or 1.0
     design = _design(points, points, ranks, centre, scale)
     precisions = _precisions(prior=prior)
     offset = points if prior else np.zeros_like(points)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from howsure.statistics.arrays import Floats, mean_over
+from howsure.statistics.arrays import Floats, centre_and_width, mean_over
 from howsure.statistics.fit.event_samples import EventSamples
 from howsure.statistics.learned.model import SATURATED_BELOW
 from howsure.statistics.learned.recorded import recorded_inputs
@@ -74,8 +74,7 @@ def standard_scale(samples: EventSamples, temperature: int) -> Scale:
     ordinary = inputs[~saturated] if n_saturated < len(inputs) else inputs
     lower, upper = ordinary.min(axis=0), ordinary.max(axis=0)
     held = np.clip(inputs, lower, upper)
-    centre = mean_over(held, samples.weights)
-    width = np.sqrt(mean_over(np.square(held - centre), samples.weights))
+    centre, width = centre_and_width(held, samples.weights)
     # Not by the width: rounding of the mean can give equal values a tiny one.
     varies = np.ptp(held, axis=0) > 1e-6 * (1.0 + np.abs(held).max(axis=0))
     has_saturated = LEAST_SATURATED <= n_saturated <= len(inputs) - LEAST_SATURATED

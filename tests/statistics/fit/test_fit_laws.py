@@ -1,11 +1,13 @@
 """Laws of the fit as a whole: what may be renamed or reordered, and the hardest sets."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from sample_strategies import calibrated, fit_of, records_of, records_with_ranks, simulated_records
 
+from howsure.statistics.effective import TooFewEffectiveSamples
 from howsure.statistics.measures import DEFAULT_MEASURES
 from howsure.statistics.plain import to_plain
 from howsure.statistics.records.records import concatenate
@@ -99,6 +101,43 @@ def test_small_and_one_sided_sets_give_numbers_or_none(ranks, lookup, bins):
         assert ((measure.table.probability > 0) & (measure.table.probability < 1)).all()
     assert set(event.baselines["raw_softmax"].scores) == set(applicable(has_bins=False))
     assert fit.warnings
+
+
+def drawn_design(seed):
+    """Return records whose weights may differ by 18 orders of magnitude, and options of a fit."""
+    rng = np.random.default_rng(seed)
+    n, n_classes = rng.choice([20, 25, 40, 80, 200]), rng.choice([2, 5, 12])
+    logits = rng.normal(size=(n, n_classes)) * rng.choice([0.1, 1, 5, 50])
+    is_hit = rng.random(n) < rng.choice([0, 0.5, 0.9, 0.99, 1])
+    labels = np.where(is_hit, logits.argmax(axis=1), rng.integers(0, n_classes, n))
+    weights = [
+        10.0 ** rng.uniform(-9, 9, n),
+        np.where(rng.random(n) < 0.05, 1e9, 1e-9),
+        rng.choice([1 / 3, 0.1, 1e-3], n),
+    ]
+    records = replace(records_of(logits, labels), weight=weights[rng.integers(3)])
+    if rng.random() < 0.5:
+        records = replace(records, group=rng.integers(0, n // 3, n))
+    lookup = rng.choice(["smooth", "step", "interpolated"])
+    return records, {
+        "lookup": str(lookup),
+        "bins": int(rng.choice([1, 3])),
+        "measures": ("learned",),
+    }
+
+
+@pytest.mark.parametrize("seeds", [range(20), pytest.param(range(20, 520), marks=pytest.mark.slow)])
+def test_any_weights_give_finite_numbers_or_a_refusal(seeds):
+    fitted = 0
+    for seed in seeds:
+        records, options = drawn_design(seed)
+        try:
+            fit = fit_of(records, evaluation=records, **options)
+        except TooFewEffectiveSamples:
+            continue
+        fitted += 1
+        json.dumps(to_plain(fit), allow_nan=False)
+    assert fitted > len(seeds) // 5
 
 
 def test_the_seed_moves_bands_and_nothing_else():
