@@ -1,7 +1,6 @@
 """ASGI middleware that authorises requests before their bodies are received."""
 
 import time
-from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -35,6 +34,7 @@ from service.http.prediction_exchange import Headers
 from service.http.problems import FAILURE, error_response
 from service.http.response_head import REQUEST_ID
 from service.http.services import Services
+from service.lru_cache import LruCache
 from service.workspace import Workspace
 
 ACTION = "howsure.action"
@@ -108,17 +108,15 @@ class MinuteCounts:
     """
 
     def __init__(self) -> None:
-        self._counts: OrderedDict[Hashable, tuple[float, int]] = OrderedDict()
+        self._counts: LruCache[Hashable, tuple[float, int]] = LruCache(MOST_REMEMBERED)
 
     def add(self, key: Hashable) -> int:
         """Count one event; return the count of its minute."""
         now = time.monotonic()
-        since, count = self._counts.pop(key, (now, 0))
+        since, count = self._counts.get(key) or (now, 0)
         if now - since >= WINDOW_SECONDS:
             since, count = now, 0
-        self._counts[key] = since, count + 1
-        while len(self._counts) > MOST_REMEMBERED:
-            self._counts.popitem(last=False)
+        self._counts.put(key, (since, count + 1))
         return count + 1
 
 

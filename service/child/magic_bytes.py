@@ -5,12 +5,13 @@ _MEDIA_TYPES = {
     b"\x89PNG": "image/png",
     b"RIFF": "image/webp",
     b"\x93NUMPY": "application/x-npy",
+    b"PAR1": "application/vnd.apache.parquet",
     b"PK\x03\x04": "application/x-npz",
 }
 
 
 def media_type_of(content: bytes) -> str | None:
-    """Return the media type of a picture or an array file, or None for any other content."""
+    """Return the media type of a picture, an array file or Parquet; None for any other content."""
     found = (kind for magic, kind in _MEDIA_TYPES.items() if content.startswith(magic))
     return next(found, None)
 

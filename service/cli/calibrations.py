@@ -14,7 +14,6 @@ from service.cli.console import (
     mark,
     print_findings,
     print_table,
-    reason,
     require_version,
     say,
 )
@@ -49,7 +48,8 @@ def list_calibrations(
     print_table(table)
     for row in page["calibrations"]:
         if row["status"] == "failed":
-            say(f"{row['name']}@{row['version']} failed: {reason(row)}", style="red")
+            why = "{title}: {detail}".format_map(row["error"])
+            say(f"{row['name']}@{row['version']} failed: {why}", style="red")
     if page["next_cursor"] is not None:
         say("there are more: raise --limit", style="dim")
 

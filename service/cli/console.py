@@ -190,9 +190,3 @@ def mark(resource: Mapping[str, Any]) -> str:
     levels = [finding["level"] for finding in resource["findings"]]
     counts = ((level, levels.count(level)) for level in STYLES)
     return ", ".join(f"{n} {level}{'s' * (n > 1)}" for level, n in counts if n)
-
-
-def reason(resource: Mapping[str, Any]) -> str:
-    """Return why a calibration failed; empty if it did not."""
-    error = resource["error"]
-    return "" if error is None else f"{error['title']}: {error['detail']}"

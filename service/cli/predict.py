@@ -16,16 +16,6 @@ from service.cli.console import UrlOption, add_row, print_table
 from service.cli.failure import CommandFailed, read_json
 
 DEFAULT_REQUESTS = 3
-# Files that are sent as they are. Others are recognised by their content, or JSON.
-MEDIA_TYPES = {
-    ".csv": "text/csv",
-    ".parquet": "application/vnd.apache.parquet",
-    ".npy": "application/x-npy",
-    ".jpg": "image/jpeg",
-    ".jpeg": "image/jpeg",
-    ".png": "image/png",
-    ".webp": "image/webp",
-}
 READABLE = "expected rows as JSON, .csv, .parquet or .npy, or a JPEG, PNG or WebP picture"
 # Files that may hold labels or many pictures.
 SETS = (".npz", ".zip", ".tar")
@@ -153,7 +143,7 @@ def _request(calibration: str, path: Path) -> Request:
     if path.is_dir() or path.suffix.lower() in SETS:
         raise CommandFailed(f"{path} is a set: write its predictions to a file: -o answers.parquet")
     content = path.read_bytes()
-    media_type = MEDIA_TYPES.get(path.suffix.lower()) or media_type_of(content)
+    media_type = "text/csv" if path.suffix.lower() == ".csv" else media_type_of(content)
     if media_type is None:
         body = _body(path, content) | {"calibration": calibration}
         return json_request("/predict", body, headers={})

@@ -45,10 +45,6 @@ class PartRule:
     repeatable: bool
     is_file: bool
 
-    def __post_init__(self) -> None:
-        if self.repeatable and not self.is_file:
-            raise ValueError("a text part cannot be repeatable")
-
 
 @dataclass(frozen=True)
 class SpooledFile:

@@ -12,7 +12,7 @@ from service.errors import Conflict
 from service.jobs.progress import Progress
 from service.jobs.recording import ShardTask
 from service.storage.artifact_keys import JobFiles, first_row, recorded
-from service.storage.artifact_rows import NewArtifact
+from service.storage.artifact_rows import NewArtifact, parts_of
 from service.storage.fit_results import learned_models
 from service.storage.shards import StoredRecords, join_records, read_records, usable
 from service.workspace import Workspace
@@ -147,10 +147,9 @@ def load_records(
     ArtifactDamaged
         If they are not what was stored.
     """
-    parts = [found for found in row.artifacts if found.role == role]
+    parts = parts_of(row.artifacts, role)
     if not parts:
         return None
-    parts.sort(key=lambda part: part.position)
     n_samples = row.data[SAMPLES[role]]
     return join_records(workspace.artifacts, parts, n_samples=n_samples)
 
@@ -167,7 +166,7 @@ def load_labels(
     ArtifactDamaged
         As `load_records`.
     """
-    parts = sorted((part for part in stored if part.role == role), key=lambda part: part.position)
+    parts = parts_of(stored, role)
     found = [read_records(workspace.artifacts, part.key, part.sha256).label for part in parts]
     return np.concatenate([np.empty(0, np.int32), *found])
 
@@ -192,8 +191,7 @@ def load_further_records(
     workspace: Workspace, found: models.Evaluation, tables: Iterable[models.BinTable]
 ) -> Records:
     """Return the records of a finished further set, as `load_evaluation_records`."""
-    parts = [part for part in found.artifacts if part.role == "evaluation_records"]
-    parts.sort(key=lambda part: part.position)
+    parts = parts_of(found.artifacts, "evaluation_records")
     records = join_records(workspace.artifacts, parts, n_samples=found.data["samples"])
     return with_learned(records, learned_models(tables))
 

@@ -15,6 +15,7 @@ import models
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.error_samples import mislabelled_candidates, most_confident_errors
 from howsure.statistics.records.records import Records, concatenate
+from service.storage.artifact_rows import parts_of
 from service.storage.artifact_store import ArtifactStore
 from service.storage.shards import learned_columns, read_records
 
@@ -82,11 +83,7 @@ def find_errors(
 def record_parts(artifacts: ArtifactStore, row: models.Calibration) -> Iterator[Records]:
     """Yield the records of the calibration set with the learned measure, shard by shard."""
     learned, start = learned_columns(artifacts, row), 0
-    parts = sorted(
-        (found for found in row.artifacts if found.role == "records"),
-        key=lambda part: part.position,
-    )
-    for part in parts:
+    for part in parts_of(row.artifacts, "records"):
         records = read_records(artifacts, part.key, part.sha256)
         end = start + records.n_samples
         yield records.with_uncertainty({name: found[start:end] for name, found in learned.items()})

@@ -2,7 +2,6 @@
 
 import json
 import re
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,6 +12,7 @@ from markupsafe import Markup
 
 from howsure.remedies import remedy_of
 from howsure.statistics.measures.scale import scale_of
+from service.reports.charts.text import visible
 from service.reports.further_sets import accepted_in_words
 from service.reports.learned import classes_sentence, learned_sentence
 from service.reports.numbers import confidence, share
@@ -43,10 +43,6 @@ def escape(text: str) -> str:
     return _MARKUP_BUT_NAMES.sub(r"\\\1", text)
 
 
-# They turn round what follows them, or cannot be seen at all.
-_TURNS = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
-_UNSHOWN = frozenset({"Cc", "Cs", "Cn", "Co"})
-_UNKNOWN = "\ufffd"
 _SHORT = 0xFFFF
 
 
@@ -57,14 +53,7 @@ def yaml_text(text: str) -> str:
 
 def one_line(text: str) -> str:
     """Return text on one line with Markdown markup and entities escaped."""
-    shown = "".join(
-        _UNKNOWN if _is_unshown(letter) else letter for letter in " ".join(text.split())
-    )
-    return plain(shown).replace("&", r"\&")
-
-
-def _is_unshown(letter: str) -> bool:
-    return unicodedata.bidirectional(letter) in _TURNS or unicodedata.category(letter) in _UNSHOWN
+    return plain(visible(" ".join(text.split()))).replace("&", r"\&")
 
 
 def _escaped(letter: str) -> str:

@@ -1,6 +1,6 @@
 """Rows of artifacts, which assign files to calibrations and evaluations."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Self, get_args
@@ -59,6 +59,11 @@ class NewArtifact:
             evaluation_id=evaluation_id,
             **asdict(self),
         )
+
+
+def parts_of(stored: Iterable[Artifact], role: ArtifactRole) -> list[Artifact]:
+    """Return the files of a role, in order."""
+    return sorted((found for found in stored if found.role == role), key=lambda one: one.position)
 
 
 def shared_copies(

@@ -15,12 +15,12 @@ from service.access.page_session import (
 )
 from service.errors import Forbidden, Unauthenticated
 from service.http.bodies import form_fields
+from service.http.problems import status_of
 from service.http.services import services_of
 from service.web.page import page, set_session
 from service.web.page_route import workspace_of
 
 HOME = "/"
-_REFUSED = {Unauthenticated: 401, Forbidden: 403}
 
 
 def show(request: Request) -> Response:
@@ -39,7 +39,7 @@ async def sign_in(request: Request) -> Response:
     try:
         caller = _caller(request, fields.get("key", "").strip())
     except (Unauthenticated, Forbidden) as error:
-        status = _REFUSED[type(error)]
+        status = status_of(error)
         return page(request, "sign_in.html", status=status, target=target, refused=error.message)
     if caller.key_id is None:
         return RedirectResponse(target, status_code=303)

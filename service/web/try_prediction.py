@@ -17,6 +17,7 @@ from service.bins.export import served_bins
 from service.child.magic_bytes import media_type_of
 from service.child.requests.media_types import JSON
 from service.errors import InvalidInput, MalformedRequest, NotFound, problem_of
+from service.http.problems import status_of
 from service.reports.located import Located, value_of
 from service.web.api_calls import Answer, Sent, handed_on
 from service.web.page import calibration_page, tab_address
@@ -165,9 +166,6 @@ def _request(sent: Sent | None) -> str | None:
     return sent.body.decode()
 
 
-_STATUS = {MalformedRequest: 400, NotFound: 404, InvalidInput: 422}
-
-
 @dataclass(frozen=True)
 class _Tried:
     """An answer, its request and the stored sample that it is about."""
@@ -216,8 +214,7 @@ async def _asked(request: Request, row: models.Calibration, sent: Sent) -> Answe
 
 
 def _refused(error: InvalidInput | NotFound) -> _Tried:
-    status = next(code for kind, code in _STATUS.items() if isinstance(error, kind))
-    return _Tried(Answer(status, problem_of(error)))
+    return _Tried(Answer(status_of(error), problem_of(error)))
 
 
 async def _page(

@@ -338,7 +338,7 @@ def _json_before_tensors(sent: SentBodies, body: Buffer) -> bytes | None:
     length = sent.header_length
     if length is None or not length.isascii() or not length.isdigit():
         return None
-    if sent.media_type != OIP or sent.encoding != "identity":
+    if sent.media_type != OIP:
         return None
     if len(length) > MOST_DIGITS or not 0 < int(length) <= min(LONGEST_LAYOUT_BYTES, len(body)):
         return None

@@ -12,7 +12,7 @@ from service.child.reading.checks import SUPPLIED_PREFIX
 from service.child.requests.limits import BodyLimits
 from service.child.requests.predict_request import Array, PredictRequest
 from service.child.requests.tensors import check_shape, read_list
-from service.errors import InvalidInput, MalformedRequest, TooLarge, UnsupportedFormat, shown
+from service.errors import InvalidInput, MalformedRequest, TooLarge, shown
 from service.runner.messages.open_inference import (
     BF16,
     BINARY_ONLY,
@@ -61,22 +61,15 @@ _WINDOW_BITS = {"gzip": 31, "deflate": 15}
 
 
 def inflate(body: bytes, encoding: str, *, max_bytes: int) -> bytes:
-    """Return the body without its ``Content-Encoding``, inflating at most ``max_bytes``.
+    """Return the body without its ``Content-Encoding``, gzip or deflate, of at most ``max_bytes``.
 
     Raises
     ------
-    UnsupportedFormat
-        If the encoding is not supported.
     TooLarge
         If the result has more than ``max_bytes``.
     MalformedRequest
         If the encoding is invalid or cut off.
     """
-    if encoding == "identity":
-        return body
-    if encoding not in _WINDOW_BITS:
-        known = ", ".join(ENCODINGS)
-        raise UnsupportedFormat.at("Content-Encoding", f"expected {known}, got {shown(encoding)}")
     engine = zlib.decompressobj(_WINDOW_BITS[encoding])
     inflated = untouched_memory(max_bytes)
     size = 0
@@ -257,10 +250,9 @@ def read_infer(
 
     Raises
     ------
-    MalformedRequest, InvalidInput, TooLarge, UnsupportedFormat
+    MalformedRequest, InvalidInput, TooLarge
         If the body breaks a rule.
     """
-    body = inflate(body, sent.encoding, max_bytes=limits.max_bytes)
     text, raw = divide(body, sent.header_length)
     if not raw:
         limits.check_json(body)

@@ -17,11 +17,16 @@ UNSHOWN = frozenset({"Cc", "Cs", "Cn", "Co", "Zl", "Zp"})
 
 def name(text: Any) -> str:  # noqa: ANN401 -- class names may be numbers
     """Return a name as one short line of visible characters that are valid in XML."""
-    shown = "".join(
-        "\ufffd" if letter in TURNS or unicodedata.category(letter) in UNSHOWN else letter
-        for letter in str(text)
-    )
+    shown = visible(str(text))
     return shown if len(shown) <= MOST_OF_A_NAME else f"{shown[: MOST_OF_A_NAME - 1]}…"
+
+
+def visible(text: str) -> str:
+    """Return text with a replacement for each character that is not shown, or turns others."""
+    return "".join(
+        "\ufffd" if letter in TURNS or unicodedata.category(letter) in UNSHOWN else letter
+        for letter in text
+    )
 
 
 def percent(value: float | None) -> str:

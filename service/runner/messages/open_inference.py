@@ -91,11 +91,6 @@ class InferRequest(msgspec.Struct):
             )
         return timeout * 1000
 
-    @property
-    def all_binary(self) -> bool:
-        """Whether outputs are raw tensors by default."""
-        return flag(self.parameters, "binary_data_output", "parameters", default=False)
-
 
 _decoder = msgspec.json.Decoder(InferRequest)
 
@@ -190,7 +185,7 @@ def requested_outputs(request: InferRequest) -> RequestedOutputs:
     InvalidInput
         If a parameter that is true or false is neither.
     """
-    all_binary = request.all_binary
+    all_binary = flag(request.parameters, "binary_data_output", "parameters", default=False)
     outputs = [
         (
             output.name,

@@ -28,7 +28,6 @@ class SentBodies(msgspec.Struct, array_like=True, frozen=True):
     media_type: str
     length: int
     reference: str
-    encoding: str = "identity"
     header_length: str | None = None
     count: int = 1
 
