@@ -1,7 +1,6 @@
 """Prediction requests and responses between a connection and its handler."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeAlias
 from urllib.parse import unquote
@@ -99,8 +98,6 @@ INFER_VERSION = "/v2/models/{model_name}/versions/{model_version}/infer"
 
 _MODELS = "/v2/models/"
 _INFER = "/infer"
-# Longer targets are not cached, which bounds the size of the cache.
-_REMEMBERED_LENGTH = 512
 
 
 class HotRoute(NamedTuple):
@@ -135,9 +132,13 @@ def hot_route(path: str) -> HotRoute | None:
 def hot_target(target: bytes) -> HotRoute | None:
     """Return the prediction route of the target of a POST request, if it is one."""
     path, _, _ = target.partition(b"?")
-    if len(path) <= _REMEMBERED_LENGTH:
-        return _remembered(path)
-    return _of_raw_path(path)
+    if not path.startswith(b"/") or b"#" in path:
+        try:
+            path = httptools.parse_url(path).path or b""
+        except httptools.HttpParserInvalidURLError:
+            return None
+    # Paths with non-ASCII bytes are refused later.
+    return hot_route(unquote(path.decode("ascii"))) if path.isascii() else None
 
 
 def prediction_head(target: bytes, headers: Headers) -> RequestHead | None:
@@ -151,16 +152,3 @@ def prediction_head(target: bytes, headers: Headers) -> RequestHead | None:
 def query_of(target: bytes) -> bytes:
     """Return the query of a target."""
     return target.partition(b"#")[0].partition(b"?")[2]
-
-
-def _of_raw_path(path: bytes) -> HotRoute | None:
-    if not path.startswith(b"/") or b"#" in path:
-        try:
-            path = httptools.parse_url(path).path or b""
-        except httptools.HttpParserInvalidURLError:
-            return None
-    # Paths with non-ASCII bytes are refused later.
-    return hot_route(unquote(path.decode("ascii"))) if path.isascii() else None
-
-
-_remembered = lru_cache(maxsize=1024)(_of_raw_path)

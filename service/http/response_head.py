@@ -49,17 +49,12 @@ def new_id() -> bytes:
     return b"%b%08x" % (_PREFIX, next(_count))
 
 
-# Number of cached heads; the cache lasts until the date changes.
-MOST_KEPT = 64
-
-
 class ResponseHead:
     """Renders response heads with the headers of all responses."""
 
     def __init__(self) -> None:
         self._headers: Headers | None = None
         self._joined = b""
-        self._kept: dict[tuple[int, Headers], bytes] = {}
 
     def head(self, answer: HttpResponse, state: ServerState, *, close: bool) -> bytes:
         """Return the head of a response; with ``close`` it is the connection's last."""
@@ -68,17 +63,10 @@ class ResponseHead:
             self._headers = state.default_headers
             always = (*self._headers, *STANDING)
             self._joined = b"".join([b"%b: %b\r\n" % header for header in always])
-            self._kept.clear()
-        key = (answer.status, answer.headers)
-        beginning = self._kept.get(key) if isinstance(answer.headers, tuple) else None
-        if beginning is None:
-            beginning = self._written(answer)
-            if isinstance(answer.headers, tuple) and len(self._kept) < MOST_KEPT:
-                self._kept[key] = beginning
         end = b"connection: close\r\n\r\n" if close else b"\r\n"
         request_id = answer.request_id or new_id()
         return b"%bx-request-id: %b\r\ncontent-length: %d\r\n%b" % (
-            beginning,
+            self._written(answer),
             request_id,
             len(answer.body),
             end,
