@@ -59,11 +59,6 @@ class KeptSamples:
         kept = next((found for found in row.artifacts if found.role == ROLE), None)
         return None if kept is None else cls(artifacts, kept)
 
-    @property
-    def sha256(self) -> str:
-        """The digest of the file."""
-        return self.artifact.sha256
-
     def inputs(self, n_rows: int) -> dict[str, Array]:
         """Return the first rows of each input.
 

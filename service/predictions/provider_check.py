@@ -56,7 +56,7 @@ class ProviderCheck:
         except ServiceError as error:
             # The provider is determined again when the model is loaded.
             log.debug("no_device", error=error.message)
-        return f"{self._provider}/{'' if self._rows is None else self._rows.sha256}"
+        return f"{self._provider}/{'' if self._rows is None else self._rows.artifact.sha256}"
 
     def __call__(self, run: RunRows, provider: str) -> ProviderParity:
         """Run stored rows through a loaded model.

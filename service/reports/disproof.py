@@ -27,8 +27,11 @@ def disproving_sets(evaluations: Sequence[Set], k: str) -> list[Set]:
 
 
 def _broken(event: Event) -> Counts | None:
-    """Return the first counts of accepted answers that break their promised rate."""
-    accepted = _signed_first(event)
+    """Return the first counts of accepted answers that break their promised rate.
+
+    Those of the active operating point come first.
+    """
+    accepted = sorted(event["accepted"], key=lambda one: "operating_point" not in one)
     return next((one for one in accepted if contradicts(one, one["target"]["max_risk"])), None)
 
 
@@ -57,11 +60,6 @@ def _reason(event: Event, accuracy: float, on: str) -> str:
     stated = event.get("stated")
     said = "" if stated is None else f", and {percent(stated)} are stated"
     return f"{percent(event['accuracy'])} of answers are right{on}{said}."
-
-
-def _signed_first(event: Event) -> list[Counts]:
-    """Return the counts at tested thresholds, those of the active operating point first."""
-    return sorted(event["accepted"], key=lambda one: "operating_point" not in one)
 
 
 def details(found: Set, k: str) -> str:

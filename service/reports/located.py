@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from markupsafe import Markup
@@ -126,15 +127,11 @@ def _values(found: Any) -> Any:  # noqa: ANN401 -- any JSON
     return value_of(found) if isinstance(found, Located) else found
 
 
-def _filter(form: str) -> Callable[[Any], str]:
-    return lambda value: shown(value, form)
-
-
 LOCATED_FILTERS: Mapping[str, Callable[..., str]] = {
     "shown": shown,
     "rate": rate,
     "bounds": bounds,
     "with_interval": with_interval,
     "told": told,
-    **{form: _filter(form) for form in FILTERS},
+    **{form: partial(shown, form=form) for form in FILTERS},
 }

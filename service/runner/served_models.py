@@ -158,7 +158,7 @@ class ServedModels:
             open_child=partial(self._request_load, model),
             idle=partial(self._became_idle, model),
             ended=partial(self._ended, model),
-            ran=self._ran,
+            ran=partial(self._answered, "predict"),
         )
         self._served[model.key] = _Served(model, batcher, self._loop.time())
         return self._served[model.key]
@@ -171,9 +171,6 @@ class ServedModels:
             log.warning("%s is quarantined: %s", served.model.name, reason)
             served.error, served.not_before = reason, self._loop.time() + COOL_DOWN_SECONDS
         return reason
-
-    def _ran(self, n_rows: int, seconds: float) -> None:
-        self._answered("predict", n_rows, seconds)
 
     def _request_load(self, model: ModelToServe, batcher: Batcher) -> None:
         """Load a model when there is room for it."""

@@ -196,7 +196,7 @@ class EvaluationRepository:
     def _one(self, query: Select[Evaluation], name: str) -> Evaluation:
         row = self._session.scalars(query).one_or_none()
         if row is None:
-            raise _not_found(name)
+            raise NotFound.at("evaluation", f"there is no evaluation {shown(name)}")
         return row
 
     def _of(self, calibration_id: UUID, name: str | None = None) -> Select[Evaluation]:
@@ -243,7 +243,3 @@ def _is_name(name: str) -> bool:
 
 def _title(name: str) -> str:
     return f"Evaluation {shown(name)}"
-
-
-def _not_found(name: str) -> NotFound:
-    return NotFound.at("evaluation", f"there is no evaluation {shown(name)}")

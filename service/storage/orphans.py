@@ -92,7 +92,8 @@ class _Sweep:
         files = list(self.artifacts.files(keys_of(calibration_id)))
         if any(file.modified > self.latest for file in files):
             return 0
-        orphans = [key for page in _pages(files) for key in self._without_row(_keys(page))]
+        pages = ([file.key for file in page] for page in _pages(files))
+        orphans = [key for keys in pages for key in self._without_row(keys)]
         self.artifacts.delete(orphans)
         return len(orphans)
 
@@ -135,10 +136,6 @@ class _Sweep:
 def _time(database: Database) -> datetime:
     with database.reading(ALL_TENANTS) as session:
         return session.scalars(select(database_now())).one()
-
-
-def _keys(files: Iterable[StoredFile]) -> list[str]:
-    return [file.key for file in files]
 
 
 def _pages(files: Iterable[StoredFile]) -> Iterator[list[StoredFile]]:

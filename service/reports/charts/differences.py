@@ -1,5 +1,7 @@
 """Charts of differences: measures against the served one, calibrations against the first."""
 
+from functools import partial
+
 from howsure.statistics.comparison import PairedDifference
 from service.reports.charts import text
 from service.reports.charts.figure import Column, Figure, Report, Row, Table
@@ -10,15 +12,11 @@ MEASURES = "measures"
 SERVED, TIED, DIFFERS = "served", "tied with it", "differs clearly"
 
 
-def _two_digits(value: float | None) -> str:
-    return text.figures(value, 2)
-
-
 MEASURES_COLUMNS = (
     Column("measure", str),
     Column("", str),
     Column("NLL minus that of the served", text.signed),
-    Column("± standard error", _two_digits),
+    Column("± standard error", partial(text.figures, most=2)),
     Column("NLL", text.number),
     Column("AUROC", text.number),
     Column("runs of the model", text.count),
