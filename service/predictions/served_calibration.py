@@ -260,6 +260,10 @@ class ServedCalibration:
     column_ranges: Mapping[str, ColumnRanges] = field(default_factory=dict)
     # Types of the output tensors by name, filled by the first answers.
     output_types: dict[str, OutputType] = field(init=False, repr=False, default_factory=dict)
+    # JSON of responses with raw tensors only, by the number of rows and the names of the outputs.
+    output_heads: dict[tuple[int | str, ...], bytes] = field(
+        init=False, repr=False, default_factory=dict
+    )
 
     @property
     def onnx_model(self) -> ServedOnnxModel | None:
