@@ -3,7 +3,6 @@
 import json
 from contextlib import suppress
 
-import msgspec
 import numpy as np
 import pytest
 from request_formats import in_bytes, in_json
@@ -12,7 +11,7 @@ from served_requests import infer_body
 from service.child.onnx.model_inputs import ModelInputs
 from service.child.requests.body_decoder import MOST_LAYOUTS, BodyDecoder
 from service.child.requests.limits import BodyLimits
-from service.errors import InvalidInput, MalformedRequest, ServiceError, TooLarge
+from service.errors import InvalidInput, ServiceError, TooLarge
 from service.graph.description import TensorSpec
 from service.runner.messages.predict_batches import SentBodies
 
@@ -76,17 +75,6 @@ def test_numbers_in_the_json_are_not_read_from_the_bytes_after_it(decoder):
         np.testing.assert_array_equal(decoded.rows["n"], [5, 6])
         with pytest.raises(InvalidInput, match="left over"):
             read(decoder, body + ROWS.tobytes(), str(len(head)))
-
-
-def test_a_compressed_body_is_not_read_by_a_layout(decoder):
-    body, header_length = body_of()
-    read(decoder, body, header_length)
-    plain = sent(body, header_length)
-    zipped = msgspec.structs.replace(plain, encoding="gzip")
-    with pytest.raises(MalformedRequest):
-        decoder.decode(zipped, memoryview(body), LIMITS)
-    assert decoder.decode_alike(zipped, body, max_rows=10, run_rows=100) is None
-    assert decoder.decode_alike(plain, body, max_rows=10, run_rows=100) is not None
 
 
 def test_only_the_latest_layouts_are_kept(decoder):
