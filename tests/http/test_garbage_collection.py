@@ -24,9 +24,9 @@ def _postponed() -> Iterator[None]:
     threshold, interval = gc.get_threshold(), sys.getswitchinterval()
     postpone_full_collections()
     yield
+    # What is frozen stays so: services of other tests would scan all of it again and again.
     gc.set_threshold(*threshold)
     sys.setswitchinterval(interval)
-    gc.unfreeze()
 
 
 def old_garbage(young_collections: int) -> "weakref.ref[threading.Event]":
