@@ -19,6 +19,8 @@ from service.runner.fitter import KILLED, Fitter
 from service.runner.messages.sandbox_rules import SandboxRules
 from service.runner.spawner import Spawner
 
+pytestmark = pytest.mark.process
+
 OPTIONS = FitOptions(top_k=(1,), measures=("entropy", "learned"), folds=2, bins=5)
 SMALL = simulated_records(100, seed=1, top_k=(1,))
 
