@@ -14,7 +14,11 @@ SIZES = [(2, 20, 3.0), (2, 100, 1.0), (2, 600, 3.0), (10, 20, 1.0), (10, 100, 3.
          (10, 600, 3.0), (100, 20, 3.0), (100, 600, 1.0)]  # fmt: skip
 
 
-@pytest.mark.parametrize(("n_classes", "n_samples", "spread"), SIZES)
+@pytest.mark.parametrize(
+    ("n_classes", "n_samples", "spread"),
+    [size if at % 3 == 0 else pytest.param(*size, marks=pytest.mark.slow)
+     for at, size in enumerate(SIZES)],
+)  # fmt: skip
 def test_few_alarms_on_many_calibrated_sets(n_classes, n_samples, spread):
     """Twelve looks of a level of 0.1 % or less: in 40 sets at most one alarm, one time in 12."""
     alarms = []
