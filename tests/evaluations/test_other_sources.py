@@ -71,6 +71,23 @@ def test_an_evaluation_set_of_another_source(client, gate) -> None:
     assert_refused(dry_run(client, sets[0], evaluation=other, **DEFAULTS), "evaluation.source[0]")
 
 
+@pytest.mark.parametrize("first", ["", "3", "2026-01-01"])
+def test_the_first_row_hides_no_source(client, gate, first) -> None:
+    """It decides what a column of a calibration set holds; later sets are read by its texts."""
+    reference, columns = gate
+    texts = [first, *["phone"] * (ROWS - 1)]
+    response = evaluate(client, reference, "first", written("csv", columns | {"source": texts}))
+    assert response.status_code == httpx.codes.UNPROCESSABLE_ENTITY
+    assert "source" in response.json()["detail"]
+
+
+def test_texts_that_cannot_be_stored_are_no_sources(client) -> None:
+    for source in ("a\0b", "x" * 201, "a\u202eb"):
+        content = written("parquet", OF_PAIRS | {"source": source, f"{source[:3]}own": "a"})
+        made = calibrated(client, CONFIG, full=True, calibration=content)
+        assert set(made["data"].get("texts", ())) <= {"xxxown"}
+
+
 OTHERS = {"ids": [f"answer {row}" for row in range(ROWS)], "numbers": np.arange(ROWS) % 3}
 
 

@@ -31,7 +31,7 @@ def reading_options(
     kind: DatasetKind | None,
     takes_other_columns: bool = True,
     score_range: ScoreRange | None = None,
-    known_texts: Mapping[str, Sequence[str]] = {},
+    known_texts: Mapping[str, Sequence[str]] | None = None,
 ) -> Reading:
     """Return how to read a set; ``kind`` is its content, where it is known."""
     asked = config.preprocessing

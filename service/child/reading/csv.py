@@ -90,7 +90,8 @@ def open_csv(file: SetFile, ctx: SetContext) -> TableSet | PairSet:
         )
         read_pairs_of = partial(_read_columns, file, header, ctx, cells)
         pairs = read_pairs(header, read_pairs_of, ctx, file_format=FORMAT)
-        _add_texts(pairs, file, header, ctx)
+        first_row = _first_row(file, header, ctx)
+        _add_texts(pairs, [_table_column(*cell) for cell in first_row.items()], file, header, ctx)
         return pairs
     found = _columns(file, header, ctx)
     booleans = {column.name for column in found if column.type_name == BOOLEANS}
@@ -109,15 +110,18 @@ def open_csv(file: SetFile, ctx: SetContext) -> TableSet | PairSet:
     else:
         labels = _labels(columns.label.name, columns, read, ctx)
     dataset = TableSet(columns, sources, labels, partial(read, texts), ctx, file_format=FORMAT)
-    _add_texts(dataset, file, header, ctx)
+    _add_texts(dataset, found, file, header, ctx)
     return dataset
 
 
 def _add_texts(
-    dataset: TableSet | PairSet, file: SetFile, header: Sequence[str], ctx: SetContext
+    dataset: TableSet | PairSet,
+    columns: Sequence[TableColumn],
+    file: SetFile,
+    header: Sequence[str],
+    ctx: SetContext,
 ) -> None:
     cells: dict[str, CellType] = dict.fromkeys(header, "string")
-    columns = [_table_column(*cell) for cell in _first_row(file, header, ctx).items()]
     add_texts(dataset, columns, partial(_read_columns, file, header, ctx, cells), ctx)
 
 

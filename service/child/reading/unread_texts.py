@@ -8,12 +8,12 @@ from service.child.reading.pairs import PREDICTED, READ_ROWS, PairSet
 from service.child.reading.sampling_design import GROUP
 from service.child.reading.set_file import refuse_damage
 from service.child.reading.tables import ReadColumns, TableSet
-from service.runner.messages.dataset import MAX_NAME_LENGTH
+from service.runner.messages.dataset import MOST_TEXTS, is_word
 from service.runner.messages.reading import LABEL, SetContext
 
-# A column with more texts, or with fewer samples of each, says nothing of kinds of samples.
-MOST_TEXTS, LEAST_SAMPLES = 5, 10
-_READ = {LABEL, PREDICTED, CORRECT_COLUMN, GROUP}
+# A column with fewer samples of each text says nothing of kinds of samples.
+LEAST_SAMPLES = 10
+_WITH_TEXTS = ("text", "numbers", "dates")
 
 
 def add_texts(
@@ -32,7 +32,20 @@ def add_texts(
     """
     if dataset.info.kind == "inputs":
         return
-    names = [c.name for c in columns if c.kind == "text" and c.name not in _READ]
+    known = ctx.reading.known_texts
+    if known is None:
+        used = {
+            LABEL,
+            PREDICTED,
+            CORRECT_COLUMN,
+            GROUP,
+            *(ctx.reading.columns or {}).get(LABEL, ()),
+        }
+        names = [c.name for c in columns if c.kind == "text" and is_word(c.name)]
+        names = [name for name in names if name not in used]
+    else:
+        # Whatever they hold now: the first row of CSV may lack a text.
+        names = [c.name for c in columns if c.kind in _WITH_TEXTS and c.name in known]
     texts = _unread_texts(names, read_columns, ctx) if names else {}
     dataset.info = replace(dataset.info, texts=texts)
 
@@ -40,27 +53,26 @@ def add_texts(
 def _unread_texts(
     names: Sequence[str], read_columns: ReadColumns, ctx: SetContext
 ) -> dict[str, tuple[str, ...]]:
-    known = ctx.reading.known_texts
-    texts: dict[str, set[str]] = {name: set() for name in names if not known or name in known}
-    if not texts:
-        return {}
+    known = ctx.reading.known_texts or {}
+    texts: dict[str, set[str]] = {name: set() for name in names}
     start = 0
-    for record_batch in read_columns(list(texts), READ_ROWS):
+    for record_batch in read_columns(names, READ_ROWS):
         for name in list(texts):
             column = record_batch.column(name)
             with refuse_damage(ctx.place(name)):
                 column.validate(full=True)
-                own = {text for text in column.unique().to_pylist() if text}
+                own = {str(value) for value in column.unique().to_pylist() if value is not None}
+            own.discard("")
             if known and (others := sorted(own.difference(known[name]))):
                 raise ctx.invalid(
                     f"expected {listed(known[name])}, as in the calibration set, got "
                     f"`{shown(others[0])}`; rates measured on the one promise nothing of the "
                     "other: calibrate with samples of both, or leave the column out",
                     name,
-                    start + column.to_pylist().index(others[0]),
+                    start + [str(value) for value in column.to_pylist()].index(others[0]),
                 )
             texts[name] |= own
-            if len(texts[name]) > MOST_TEXTS or max(map(len, own), default=0) > MAX_NAME_LENGTH:
+            if len(texts[name]) > MOST_TEXTS or not all(map(is_word, own)):
                 del texts[name]
         start += record_batch.num_rows
     return {

@@ -23,6 +23,8 @@ ColumnLabels: TypeAlias = Literal["names", "positions"]
 MAX_ARRAYS = 900
 MAX_RANK = 16
 MAX_NAME_LENGTH = 200
+# A column with more texts says nothing of kinds of samples.
+MOST_TEXTS = 5
 # Of the labels, in sets and in shards.
 LABELS = "labels"
 # In shards, inputs may have any name, also that of the labels.
@@ -89,6 +91,11 @@ class DatasetInfo:
     def row_bytes(self) -> int:
         """Bytes of one sample over all arrays."""
         return sum(array.row_bytes for array in self.arrays.values())
+
+
+def is_word(text: str) -> bool:
+    """Tell whether a text of a table can be stored and shown: the name of a column, or a cell."""
+    return 0 < len(text) <= MAX_NAME_LENGTH and text.isprintable()
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The caller's options for reading a set: its pictures, classes and columns."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from service.errors import InvalidDataset
@@ -57,7 +57,7 @@ class Reading:
     score_range
         For a further set of pairs: the smallest and the largest score of the calibration set.
     known_texts
-        For a further set: the few texts that each column held which is not read.
+        For a later set: the few texts of each column of the calibration set that is not read.
     """
 
     preprocessing: Preprocessing | None = None
@@ -69,7 +69,7 @@ class Reading:
     wants_labels: bool = True
     kind: DatasetKind | None = None
     score_range: ScoreRange | None = None
-    known_texts: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    known_texts: Mapping[str, Sequence[str]] | None = None
 
     @property
     def input_columns(self) -> Mapping[str, Sequence[str]]:

@@ -15,11 +15,14 @@ from service.runner.messages.dataset import (
     DESIGN_DTYPES,
     MAX_ARRAYS,
     MAX_NAME_LENGTH,
+    MOST_TEXTS,
     Batch,
     DatasetInfo,
+    is_word,
 )
 from service.runner.messages.frames import DTYPES, MAX_RANK, Array
 from service.runner.messages.limits import DatasetLimits
+from service.runner.messages.onnx_models import ANY_INPUT
 from service.runner.messages.set_messages import OpenedSet, SetToRead, trial_rows
 
 MAX_NOTES = 20
@@ -108,7 +111,12 @@ def _check_texts(info: DatasetInfo, asked: SetToRead, limits: DatasetLimits) -> 
     most = max(limits.max_classes, len(asked.reading.class_map or {}))
     _require("the number of notes", len(info.notes) <= MAX_NOTES)
     _require("the class map", len(classes) <= most, min(classes.values(), default=0) >= 0)
-    check_bounds([*info.notes, classes, info.texts])
+    check_bounds([*info.notes, classes])
+    for name, texts in info.texts.items():
+        _require("texts", all(map(is_word, [name, *texts])), 0 < len(texts) <= MOST_TEXTS)
+    features = set(info.columns.get(ANY_INPUT, ()))
+    is_more = ANY_INPUT in info.columns and features < {*info.possible_features}
+    _require("possible features", is_more or not info.possible_features)
 
 
 def _check_labels(labels: Array | None, info: DatasetInfo, limits: DatasetLimits) -> None:
