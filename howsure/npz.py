@@ -18,8 +18,8 @@ def write_npz(target: IO[bytes], arrays: Mapping[str, ArrayLike]) -> None:
         If an array contains objects.
     """
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
-        for name, given in arrays.items():
-            array = np.asarray(given, order="C")  # the only order of files of the service
+        for name, values in arrays.items():
+            array = np.asarray(values, order="C")  # equal bytes, whatever the order in memory
             if array.dtype.hasobject:
                 raise ValueError(
                     f"{name}: expected a rectangular array of numbers, got one of objects"

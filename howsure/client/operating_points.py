@@ -23,9 +23,9 @@ class ClassShare:
     interval: Interval | None
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> Self:
+    def of(cls, document: Mapping[str, Any]) -> Self:
         """Read the JSON of the service."""
-        return record_of(cls, told)
+        return record_of(cls, document)
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,10 @@ class ClassErrors:
     labelled: ClassShare
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> Self:
+    def of(cls, document: Mapping[str, Any]) -> Self:
         """Read the JSON of the service."""
-        shares = {name: ClassShare.of(told[name]) for name in ("named", "labelled")}
-        return record_of(cls, told, **shares)
+        shares = {name: ClassShare.of(document[name]) for name in ("named", "labelled")}
+        return record_of(cls, document, **shares)
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,9 @@ class Effect:
     by_class: tuple[ClassErrors, ...]
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> Self:
+    def of(cls, document: Mapping[str, Any]) -> Self:
         """Read the JSON of the service."""
-        return record_of(cls, told, **_derived(told))
+        return record_of(cls, document, **_derived(document))
 
 
 @dataclass(frozen=True)
@@ -91,22 +91,22 @@ class Consequences(Effect):
     further: Mapping[str, Effect]
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> Self:
+    def of(cls, document: Mapping[str, Any]) -> Self:
         """Read the JSON of the service."""
-        judged = told.get("evaluation")
+        judged = document.get("evaluation")
         return record_of(
             cls,
-            told,
-            **_derived(told),
+            document,
+            **_derived(document),
             evaluation=None if judged is None else Effect.of(judged),
-            further={name: Effect.of(one) for name, one in (told.get("further") or {}).items()},
+            further={name: Effect.of(one) for name, one in (document.get("further") or {}).items()},
         )
 
 
-def _derived(told: Mapping[str, Any]) -> dict[str, Any]:
+def _derived(document: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "weighted": bool((told.get("effective") or {}).get("weighted")),
-        "by_class": tuple(ClassErrors.of(one) for one in told.get("by_class") or ()),
+        "weighted": bool((document.get("effective") or {}).get("weighted")),
+        "by_class": tuple(ClassErrors.of(one) for one in document.get("by_class") or ()),
     }
 
 
@@ -122,9 +122,9 @@ class ExpectedVolume:
     reviewed: float
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> Self:
+    def of(cls, document: Mapping[str, Any]) -> Self:
         """Read the JSON of the service."""
-        return record_of(cls, told)
+        return record_of(cls, document)
 
 
 @dataclass(frozen=True)
@@ -134,8 +134,8 @@ class OperatingPointPreview:
     Attributes
     ----------
     threshold
-        Answers up to this uncertainty of Top-1, of pairs from this score on, would be accepted;
-        None if no threshold meets the error rate.
+        The largest uncertainty of Top-1 that would be accepted, or the smallest score of pairs;
+        None if no threshold keeps the error rate.
     measure
         The uncertainty measure that has the threshold.
     design
@@ -197,8 +197,8 @@ class OperatingPoint:
     active
         Whether answers follow it now.
     name, threshold, chosen_by, consequences
-        Its name in ``abstain``, the largest accepted uncertainty of Top-1 or, of pairs, the least
-        accepted score, what it was chosen by, and its effect; None for a withdrawal.
+        Its name in ``abstain``; the largest accepted uncertainty of Top-1, or the smallest
+        accepted score of pairs; what it was chosen by; and its effect. None if it was withdrawn.
     author, reason, created_at
         Who decided, why, and when, in UTC.
     warnings

@@ -2,17 +2,20 @@
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Record = TypeVar("Record", bound="DataclassInstance")
 
 
-def record_of(kind: type[T], told: Mapping[str, Any], **own: Any) -> T:  # noqa: ANN401 - any field
+def record_of(kind: type[Record], document: Mapping[str, Any], **others: object) -> Record:
     """Return a dataclass with the values of the JSON by name, lists as tuples.
 
-    Fields in ``own`` have other names or types in the JSON.
+    ``others`` are fields that have other names or types in the JSON.
     """
-    names = [field.name for field in fields(kind) if field.name not in own]  # type: ignore[arg-type]  # a dataclass
-    values = {name: told[name] for name in names}
+    names = [field.name for field in fields(kind) if field.name not in others]
+    values = {name: document[name] for name in names}
     plain = {name: tuple(of) if isinstance(of, list) else of for name, of in values.items()}
-    return kind(**plain, **own)
+    return kind(**plain, **others)

@@ -31,7 +31,8 @@ def mean_over(values: NDArray[np.floating] | Hits, weights: Floats) -> Floats:
     return np.asarray((weights / weights.sum()) @ values.astype(np.float64, copy=False))
 
 
-# Of a range. Only where one sample has nearly all weight a standard deviation is less.
+# The smallest standard deviation, as a share of the range. It is smaller only where one sample has
+# nearly all of the weight.
 LEAST_WIDTH = 1e-4
 
 

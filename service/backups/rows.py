@@ -74,7 +74,7 @@ _DECODERS: Mapping[ColumnKind, Callable[[Any], Any]] = {
 }
 
 
-def decoded(kind: ColumnKind, value: Any) -> Any:  # noqa: ANN401 - whatever the kind says
+def decoded(kind: ColumnKind, value: object) -> object:
     """Return a column's value from its JSON."""
     decode = _DECODERS.get(kind)
     return value if value is None or decode is None else decode(value)
@@ -101,7 +101,7 @@ def read_lines(connection: Connection, source: Table) -> Iterator[bytes]:
         values = _let_go(dict(row))
         line = [values[name] for name in names]
         # Ids and times are text.
-        yield json.dumps(line, separators=(",", ":"), default=str).encode()
+        yield json.dumps(line, separators=(",", ":"), allow_nan=False, default=str).encode()
 
 
 def write_lines(

@@ -12,7 +12,6 @@ from service.bins.digest import content_sha256
 from service.bins.schemas import (
     Bin,
     BinsDocument,
-    Data,
     ModelRun,
     Origin,
     OutOfDistribution,
@@ -22,6 +21,7 @@ from service.bins.schemas import (
     Table,
     schema_of,
 )
+from service.bins.set_schemas import Data
 from service.calibrations.fit_config import IntervalConfig
 from service.calibrations.preprocessing_config import PreprocessingConfig
 from service.graph.description import OutputChoice

@@ -5,24 +5,22 @@ It is written by ``GET /calibrations/{id}/bins`` and read by ``POST /calibration
 
 import uuid
 from collections.abc import Sequence
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal
 
 import numpy as np
 from pydantic import (
     AfterValidator,
-    ConfigDict,
     FailFast,
     Field,
     PlainSerializer,
-    model_validator,
 )
 
 from howsure.statistics.bins.curve import MAX_KNOTS, Curve
 from howsure.statistics.bins.document import BinColumns, Column
 from howsure.statistics.bins.lookup import Lookup
-from howsure.statistics.input_ranges import MOST_COLUMNS
 from howsure.statistics.learned.model import N_INPUTS, LearnedModel
 from howsure.statistics.records.records import TEMPERATURES
+from service.bins.set_schemas import MAX_COUNT, Data, Part, is_absent
 from service.calibrations.config import Name
 from service.calibrations.fit_config import (
     MAX_BINS,
@@ -30,7 +28,6 @@ from service.calibrations.fit_config import (
     MeasureName,
     OodConfig,
     SelectiveConfig,
-    Strict,
 )
 from service.calibrations.preprocessing_config import PreprocessingConfig
 from service.graph.description import Kind, Precision
@@ -40,8 +37,6 @@ from service.runner.messages.passes import read_pass_plans
 # Documents of smooth tables, learned measures or weighted sets have the second schema.
 SCHEMAS: Final = ("howsure.bins/1", "howsure.bins/2")
 FURTHER_PARTS: Final = ("curve", "learned", "effective_counts")
-MAX_COUNT = 2**63 - 1
-MAX_INPUTS = 1000
 MAX_TABLES = 5_000
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -54,17 +49,6 @@ def _plain_plans(plans: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 Plans = Annotated[list[dict[str, Any]], AfterValidator(_plain_plans)]
-
-
-def _is_absent(value: object) -> bool:
-    """Return whether to omit a key that older documents lack: their digests must stay valid."""
-    return not value
-
-
-class Part(Strict):
-    """Base of the document's parts: refuses unknown keys and numbers that are not finite."""
-
-    model_config = ConfigDict(allow_inf_nan=False)
 
 
 class Origin(Part):
@@ -107,81 +91,8 @@ class ModelRun(Part):
         | None
     ) = Field(
         None,
-        exclude_if=_is_absent,
+        exclude_if=is_absent,
         description="Preprocessing of pictures; omitted if there is none.",
-    )
-
-
-class NumbersOfInput(Part):
-    """The numbers of an input of the model in the calibration set."""
-
-    least: float = Field(description="The least number.")
-    most: float = Field(description="The largest number.")
-    least_spread: float = Field(
-        ge=0.0, description="Least difference between the largest and least number of one row."
-    )
-
-    @model_validator(mode="after")
-    def _has_width(self) -> Self:
-        if not self.least < self.most:
-            raise ValueError("most must be above least")
-        return self
-
-
-class NumbersOfColumns(Part):
-    """The numbers of each column of an input in the calibration set, in the order of columns."""
-
-    least: list[float] = Field(
-        min_length=1, max_length=MOST_COLUMNS, description="The least number of each column."
-    )
-    most: list[float] = Field(
-        min_length=1, max_length=MOST_COLUMNS, description="The largest number of each column."
-    )
-    missing: list[Annotated[float, Field(ge=0.0, le=1.0)]] = Field(
-        [],
-        max_length=MOST_COLUMNS,
-        exclude_if=_is_absent,
-        description="Share of rows without a value in each column; omitted if all have one.",
-    )
-
-    @model_validator(mode="after")
-    def _are_ranges(self) -> Self:
-        if len(self.least) != len(self.most) or len(self.missing) not in (0, len(self.least)):
-            raise ValueError("least, most and missing must have a number for each column")
-        if any(least > most for least, most in zip(self.least, self.most, strict=True)):
-            raise ValueError("most must not be below least")
-        return self
-
-
-class Data(Part):
-    """The calibration set."""
-
-    samples: int = Field(ge=1, le=MAX_COUNT, description="Number of samples.")
-    kind: Literal["inputs", "logits", "probabilities", "pairs"] = Field(
-        description="Content of the set."
-    )
-    score_range: tuple[float, float] | None = Field(
-        None,
-        exclude_if=_is_absent,
-        description="Smallest and largest score, of pairs; otherwise omitted.",
-    )
-    texts: dict[str, list[str]] = Field(
-        {},
-        max_length=MAX_INPUTS,
-        exclude_if=_is_absent,
-        description="The few texts of each column that is not read; omitted if there are none.",
-    )
-    input_ranges: dict[str, NumbersOfInput] = Field(
-        {},
-        max_length=MAX_INPUTS,
-        exclude_if=_is_absent,
-        description="By input of the model; omitted if unknown.",
-    )
-    column_ranges: dict[str, NumbersOfColumns] = Field(
-        {},
-        max_length=MAX_INPUTS,
-        exclude_if=_is_absent,
-        description="By input; omitted for inputs that are no table of features.",
     )
 
 
@@ -292,15 +203,15 @@ class Table(Part):
         min_length=1, max_length=MAX_BINS, description="From the most certain to the least."
     )
     curve: CurveKnots | None = Field(
-        None, exclude_if=_is_absent, description="Of a smooth lookup; otherwise omitted."
+        None, exclude_if=is_absent, description="Of a smooth lookup; otherwise omitted."
     )
     learned: LearnedFormula | None = Field(
-        None, exclude_if=_is_absent, description="Of the measure `learned`; otherwise omitted."
+        None, exclude_if=is_absent, description="Of the measure `learned`; otherwise omitted."
     )
     effective_counts: list[Annotated[float, Field(gt=0)]] | None = Field(
         None,
         max_length=MAX_BINS,
-        exclude_if=_is_absent,
+        exclude_if=is_absent,
         description="Effective samples by bin, of a set with weights or groups; otherwise omitted. "
         "No answer depends on them.",
     )
@@ -337,7 +248,7 @@ class DocumentHead(Part):
         None,
         gt=0,
         lt=1,
-        exclude_if=_is_absent,
+        exclude_if=is_absent,
         description="Of two classes, as in the configuration; omitted if none was set.",
     )
     serve: dict[str, MeasureName] = Field(description="The served measure, by event.")

@@ -11,7 +11,7 @@ _MEDIA_TYPES = {
 
 
 def media_type_of(content: bytes) -> str | None:
-    """Return the media type of a picture, an array file or Parquet; None for any other content."""
+    """Return the media type of a picture, of arrays or of Parquet; None if it is none of these."""
     found = (kind for magic, kind in _MEDIA_TYPES.items() if content.startswith(magic))
     return next(found, None)
 

@@ -118,8 +118,8 @@ def with_interval(value: Any, interval: Any, *, weighted: object = False) -> str
     return Markup("{} ({}{})").format(rate(value, interval), bounds(interval, value), more)
 
 
-def told(value: Any, scale: Scale) -> str:  # noqa: ANN401 -- any JSON
-    """Return a value of a measure as people are told it."""
+def on_scale(value: Located | float | None, scale: Scale) -> str:
+    """Return a value of a measure on the scale on which people read it."""
     return _marked(value, edge(scale.of(_values(value))))
 
 
@@ -132,6 +132,6 @@ LOCATED_FILTERS: Mapping[str, Callable[..., str]] = {
     "rate": rate,
     "bounds": bounds,
     "with_interval": with_interval,
-    "told": told,
+    "on_scale": on_scale,
     **{form: partial(shown, form=form) for form in FILTERS},
 }

@@ -243,12 +243,12 @@ def _event(
     return event | {"comparison": compared, "figures": figures}
 
 
-def operating_point(found: models.OperatingPoint, measure: str) -> dict[str, Any]:
+def operating_point(point: models.OperatingPoint, measure: str) -> dict[str, Any]:
     """Return the active operating point of a report, with the measure that serves Top-1."""
     names = ("name", "chosen_by", "consequences", "author", "reason")
-    shown = {name: getattr(found, name) for name in names}
-    threshold = scale_of(measure).of(found.threshold)
-    return shown | {"threshold": threshold, "created_at": _time(found.created_at)}
+    values = {name: getattr(point, name) for name in names}
+    threshold = scale_of(measure).of(point.threshold)
+    return values | {"threshold": threshold, "created_at": _time(point.created_at)}
 
 
 def earlier_operating_point(version: int, found: models.OperatingPoint) -> dict[str, Any]:

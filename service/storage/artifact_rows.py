@@ -63,7 +63,7 @@ class NewArtifact:
 
 def parts_of(stored: Iterable[Artifact], role: ArtifactRole) -> list[Artifact]:
     """Return the files of a role, in order."""
-    return sorted((found for found in stored if found.role == role), key=lambda one: one.position)
+    return sorted((file for file in stored if file.role == role), key=lambda file: file.position)
 
 
 def shared_copies(

@@ -1,5 +1,8 @@
 """A backup that an older version of the service made is restored and brought up to date."""
 
+import json
+import math
+
 import sqlalchemy as sa
 from databases import BOTH_DIALECTS
 from schema_rows import connected, go_to, held
@@ -18,7 +21,7 @@ from service.backups.format import (
     write_part,
 )
 from service.backups.restore import restore
-from service.backups.rows import kinds_of, read_lines
+from service.backups.rows import kinds_of
 
 FIRST = "0001"
 
@@ -37,6 +40,13 @@ def tables_of(connection):
             yield sa.Table(table.name, sa.MetaData(), *columns)
 
 
+def lines_of(connection, table):
+    """Yield rows as programs of that revision wrote them: numbers that JSON lacks as text."""
+    for row in connection.execute(sa.select(table).order_by(*table.primary_key)):
+        values = [repr(v) if isinstance(v, float) and not math.isfinite(v) else v for v in row]
+        yield json.dumps(values, allow_nan=False, default=str).encode()
+
+
 def write_older(url, folder):
     """Write the rows of a database to a backup, as the program of its revision would."""
     with connected(url) as connection:
@@ -45,7 +55,7 @@ def write_older(url, folder):
             TablePart(
                 name,
                 kinds_of(table),
-                write_part(folder, f"rows/{name}.jsonl", read_lines(connection, table)),
+                write_part(folder, f"rows/{name}.jsonl", lines_of(connection, table)),
             )
             for name, table in tables.items()
         )

@@ -31,15 +31,27 @@ class Scale(NamedTuple):
     sign: int = 1
 
     def of(self, value: float | None) -> float | None:
-        """Return a value of the measure on this scale, or the reverse; None without a value."""
+        """Convert a value of the measure to this scale, or back; None stays None."""
         return None if value is None else self.sign * value + 0.0  # 0 is never shown as -0
 
 
 UNCERTAINTY = Scale(
-    *("uncertainty", "largest", "uncertainty of Top-1 at most", "uncertainty of Top-1 is above"),
-    *("above", "up to"),
+    name="uncertainty",
+    most="largest",
+    within="uncertainty of Top-1 at most",
+    beyond="uncertainty of Top-1 is above",
+    above="above",
+    up_to="up to",
 )
-SCORES = Scale(SCORE, "smallest", "score at least", "score is below", "below", "down to", sign=-1)
+SCORES = Scale(
+    name=SCORE,
+    most="smallest",
+    within="score at least",
+    beyond="score is below",
+    above="below",
+    up_to="down to",
+    sign=-1,
+)
 
 
 def scale_of(measure: str) -> Scale:

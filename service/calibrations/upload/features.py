@@ -34,9 +34,9 @@ def reading_options(
     known_texts: Mapping[str, Sequence[str]] | None = None,
 ) -> Reading:
     """Return how to read a set; ``kind`` is its content, where it is known."""
-    asked = config.preprocessing
+    preprocessing = config.preprocessing
     return Reading(
-        preprocessing=None if asked is None else asked.resolved(),
+        preprocessing=None if preprocessing is None else preprocessing.resolved(),
         class_map=config.class_map,
         classes=config.classes,
         columns=config.columns,
@@ -49,12 +49,15 @@ def reading_options(
 
 
 def table_columns(config: CalibrationConfig, info: DatasetInfo) -> dict[str, list[str]] | None:
-    """Return the table columns of each input, by which later tables are read; None without any."""
-    found = {name: list(columns) for name, columns in info.columns.items()}
-    names = [*found, *(column for columns in found.values() for column in columns)]
+    """Return the table columns of each input, by which later tables are read.
+
+    None if there are none, or one cannot be a name in the configuration.
+    """
+    of_inputs = {name: list(columns) for name, columns in info.columns.items()}
+    names = [*of_inputs, *(column for columns in of_inputs.values() for column in columns)]
     if any(not 0 < len(name) <= MAX_COLUMN_NAME for name in names):
-        found = {}
-    return {**found, **(config.columns or {})} or None
+        of_inputs = {}
+    return {**of_inputs, **(config.columns or {})} or None
 
 
 def open_sets(
@@ -62,7 +65,7 @@ def open_sets(
 ) -> dict[models.ArtifactRole, UploadedSet]:
     """Open the sets of an upload; they are closed with ``stack``."""
     kind: DatasetKind | None = "inputs" if upload.onnx_models else config.output.kind
-    asked = [
+    to_read = [
         SetToRead(
             file.path,
             location,
@@ -71,7 +74,7 @@ def open_sets(
         )
         for location, (file, labels) in upload.sets.items()
     ]
-    opened = stack.enter_context(workspace.runners.read_sets(asked, workspace.limits.datasets))
+    opened = stack.enter_context(workspace.runners.read_sets(to_read, workspace.limits.datasets))
     sets = dict(zip(upload.sets, opened, strict=True))
     if "evaluation" in sets:
         check_same_layout(sets["calibration"].info, sets["evaluation"].info)
@@ -92,36 +95,37 @@ def read_features(
 
     Return the configuration and the sets by these columns, the model and notes.
     """
-    asked, notes = config.columns or {}, list[str]()
-    possible = () if ANY_INPUT in asked else sets["calibration"].info.possible_features
-    words = [name for name in possible if name not in sets["calibration"].info.columns[ANY_INPUT]]
+    chosen, notes = config.columns or {}, list[str]()
+    info = sets["calibration"].info
+    possible = () if ANY_INPUT in chosen else info.possible_features
+    words = [name for name in possible if name not in info.columns[ANY_INPUT]]
     try:
-        found = _inspect(workspace, tenant_id, upload, config, sets)
+        model = _inspect(workspace, tenant_id, upload, config, sets)
     except InvalidInput as error:
         if not possible:
             raise
-        asked = {**asked, ANY_INPUT: list(possible)}
-        config = config.model_copy(update={"columns": asked})
+        chosen = {**chosen, ANY_INPUT: list(possible)}
+        config = config.model_copy(update={"columns": chosen})
         try:
             sets = open_sets(workspace, upload, config, stack)
-            found = _inspect(workspace, tenant_id, upload, config, sets)
+            model = _inspect(workspace, tenant_id, upload, config, sets)
         except InvalidInput:
             raise error from None
         notes.append(f"Read as features, for the model needs them: {listed(words)}.")
     else:
-        _refuse_two_readings(words, found)
-    columns, names = sets["calibration"].info.columns, found.input_names
-    if asked.keys() <= {LABEL, ANY_INPUT} and names_each_input(columns, names):
+        _refuse_two_readings(words, model)
+    columns, names = sets["calibration"].info.columns, model.input_names
+    if chosen.keys() <= {LABEL, ANY_INPUT} and names_each_input(columns, names):
         by_name = {name: [name] for name in names}
-        by_name |= {name: of for name, of in asked.items() if name == LABEL}
+        by_name |= {name: of for name, of in chosen.items() if name == LABEL}
         config = config.model_copy(update={"columns": by_name})
         sets = open_sets(workspace, upload, config, stack)
-        found = found.with_columns(by_name)
+        model = model.with_columns(by_name)
         if left_out := [name for name in columns[ANY_INPUT] if name not in names]:
             notes.append(
                 f"Columns that are no input of the model are not read: {listed(left_out)}."
             )
-    return config, sets, found, notes
+    return config, sets, model, notes
 
 
 def _inspect(
@@ -134,7 +138,7 @@ def _inspect(
     """Return the model as it takes the first rows; without one, what is known of its outputs."""
     own = sets["calibration"]
     columns = table_columns(config, own.info)
-    found = inspect_onnx_model(
+    model = inspect_onnx_model(
         workspace,
         tenant_id,
         upload,
@@ -143,11 +147,11 @@ def _inspect(
         columns=columns,
         n_samples=own.info.n_samples,
     )
-    return found or classes_of_outputs(own.info)
+    return model or classes_of_outputs(own.info)
 
 
 def _refuse_two_readings(words: Sequence[str], model: InspectedOnnxModel) -> None:
-    """Ask what a column is where the model would take it as a feature as well."""
+    """Ask what a column is where the model could also take it as a feature."""
     shapes = [tensor["shape"] for tensor in (model.description or {}).get("inputs", ())]
     is_free = len(shapes) == 1 and (shapes[0] is None or None in shapes[0][1:])
     for name in words:

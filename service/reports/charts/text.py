@@ -17,8 +17,8 @@ UNSHOWN = frozenset({"Cc", "Cs", "Cn", "Co", "Zl", "Zp"})
 
 def name(text: Any) -> str:  # noqa: ANN401 -- class names may be numbers
     """Return a name as one short line of visible characters that are valid in XML."""
-    shown = visible(str(text))
-    return shown if len(shown) <= MOST_OF_A_NAME else f"{shown[: MOST_OF_A_NAME - 1]}…"
+    name = visible(str(text))
+    return name if len(name) <= MOST_OF_A_NAME else f"{name[: MOST_OF_A_NAME - 1]}…"
 
 
 def visible(text: str) -> str:
