@@ -84,7 +84,12 @@ def calibrate(
     if evaluation is not None:
         parts.append(("evaluation", ("evaluation.npz", evaluation)))
     parts.append(("config", (None, config)))
-    return client.post("/calibrate", files=parts, headers={"Prefer": f"wait={wait}", **headers})
+    return client.post(
+        "/calibrate",
+        files=parts,
+        headers={"Prefer": f"wait={wait}", **headers},
+        timeout=wait + 60,
+    )
 
 
 def digits(name: str) -> bytes:

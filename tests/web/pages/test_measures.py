@@ -18,7 +18,7 @@ from running_service import WAIT, calibrated, npz, refit, report_of
 
 from howsure.statistics.measures import MEASURE_NAMES
 from service.reports.report import COMPARED
-from service.reports.verdict import verdict
+from service.reports.verdict import TIES, verdict
 from service.web.measures import NEEDS, SCORES, VERDICTS, needs_of
 
 OUTPUT = f"output:{HOSTILE}"
@@ -106,13 +106,21 @@ def test_a_measure_that_is_configured_serves_and_another_costs_less(client, show
         comparison = report_of(client, name)["events"]["5"]["comparison"]
     for part, is_configured in ((second, True), (shown.partition('<h2 id="top-1">')[2], False)):
         assert ("in serve." in part.partition("</p>")[0]) == is_configured
-    # Its passes of the last layer take longer than what ties with it.
-    cheaper = re.search(r"Of these <code><bdi>(.*?)</bdi></code> costs less: (.*)", second)
-    assert cheaper
-    values = [json.loads(value) for value in re.findall(r'data-value="([^"]+)"', cheaper[2])]
     costs = {row["measure"]: row["ms_per_row"] for row in comparison}
-    assert values == [costs[html.unescape(cheaper[1])], costs[LAST_LAYER]]
-    assert values[0] < values[1]
+    ties = [
+        row["measure"]
+        for row in comparison
+        if row["difference"] and verdict(row["difference"]) in TIES
+    ]
+    cheapest = min(ties, key=costs.__getitem__)
+    # As a rule its passes of the last layer take longer; a busy machine may measure otherwise.
+    cheaper = re.findall(r"Of these <code><bdi>(.*?)</bdi></code> costs less: (.*)", second)
+    assert [html.unescape(name) for name, _ in cheaper] == (
+        [cheapest] if costs[cheapest] < costs[LAST_LAYER] else []
+    )
+    for _, sentence in cheaper:
+        values = [json.loads(value) for value in re.findall(r'data-value="([^"]+)"', sentence)]
+        assert values == [costs[cheapest], costs[LAST_LAYER]]
 
 
 def test_a_preferred_measure_is_not_said_to_have_the_lowest_score(client) -> None:
