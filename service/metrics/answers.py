@@ -5,14 +5,12 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import NDArray
 from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-MOST_CALIBRATIONS = 50
+from service.storage.calibration_queries import CalibrationRef
 
-Counts = NDArray[np.int64]
+MOST_CALIBRATIONS = 50
 
 
 @dataclass
@@ -36,12 +34,11 @@ class AnswerCounts(Collector):
         self._most = most
         self._lock = threading.Lock()
         self._rows = 0
-        self._kept: OrderedDict[tuple[str, str], _Answered] = OrderedDict()
+        self._kept: OrderedDict[CalibrationRef, _Answered] = OrderedDict()
 
     def count(
         self,
-        name: str,
-        version: int,
+        ref: CalibrationRef,
         *,
         rows: int,
         bins: Mapping[int, tuple[Sequence[int], int]],
@@ -61,20 +58,25 @@ class AnswerCounts(Collector):
         """
         with self._lock:
             self._rows += rows
-            found = self._of(name, str(version))
-            found.rows += rows
+            answered = self._kept.setdefault(ref, _Answered())
+            self._kept.move_to_end(ref)
+            while len(self._kept) > self._most:
+                self._kept.popitem(last=False)
+            answered.rows += rows
             for k, (of_rows, n_bins) in bins.items():
-                counts = found.bins.setdefault(k, [0] * n_bins)
+                counts = answered.bins.setdefault(k, [0] * n_bins)
                 for index in of_rows:
                     counts[index] += 1
             if out_of_distribution is not None:
-                found.out_of_distribution = (found.out_of_distribution or 0) + out_of_distribution
+                answered.out_of_distribution = (
+                    answered.out_of_distribution or 0
+                ) + out_of_distribution
             for risk, flagged in abstained.items():
-                found.abstained[risk] = found.abstained.get(risk, 0) + flagged
+                answered.abstained[risk] = answered.abstained.get(risk, 0) + flagged
 
     def collect(self) -> Iterable[Metric]:
         """Return the current counters."""
-        by = ["calibration", "version"]
+        by = ["calibration", "version", "id"]
         total = CounterMetricFamily("howsure_predict_rows", "Answered rows.")
         rows = CounterMetricFamily(
             "howsure_calibration_rows", "Answered rows by calibration.", labels=by
@@ -96,20 +98,14 @@ class AnswerCounts(Collector):
         )
         with self._lock:
             total.add_metric([], self._rows)
-            for labels, found in self._kept.items():
-                rows.add_metric(labels, found.rows)
-                for k, counts in found.bins.items():
+            for ref, answered in self._kept.items():
+                labels = [ref.name, str(ref.version), str(ref.id)]
+                rows.add_metric(labels, answered.rows)
+                for k, counts in answered.bins.items():
                     for index, count in enumerate(counts):
                         answers.add_metric([*labels, f"top{k}", str(index)], count)
-                if found.out_of_distribution is not None:
-                    unlike.add_metric(labels, found.out_of_distribution)
-                for risk, count in found.abstained.items():
+                if answered.out_of_distribution is not None:
+                    unlike.add_metric(labels, answered.out_of_distribution)
+                for risk, count in answered.abstained.items():
                     abstain.add_metric([*labels, risk], count)
         return [total, rows, answers, unlike, abstain]
-
-    def _of(self, *labels: str) -> _Answered:
-        found = self._kept.setdefault((labels[0], labels[1]), _Answered())
-        self._kept.move_to_end((labels[0], labels[1]))
-        while len(self._kept) > self._most:
-            self._kept.popitem(last=False)
-        return found

@@ -29,7 +29,8 @@ router = APIRouter(tags=["health"])
 EXAMPLE = """\
 # HELP howsure_calibration_rows_total Answered rows by calibration.
 # TYPE howsure_calibration_rows_total counter
-howsure_calibration_rows_total{calibration="digits",version="1"} 1204.0
+howsure_calibration_rows_total{calibration="digits",version="1",\
+id="bb8369aa-adb3-4d71-85c5-45fa28050ea4"} 1204.0
 """
 
 

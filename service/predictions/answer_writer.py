@@ -116,6 +116,7 @@ class AnswerWriter:
     def __post_init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="answers")
+        self._counts_all = True
 
     def write(self, answers: Sequence[Answer]) -> None:
         """Answer each request, at once or from a thread."""
@@ -192,12 +193,21 @@ class AnswerWriter:
                 written.append(body)
                 n_answered += answer.stop - answer.start
         if n_answered == rows.n_rows:
-            rows.record_metrics(self.counts, 0, rows.n_rows)
+            self._count(rows, 0, rows.n_rows)
         else:
-            for answer, found in zip(answers, written, strict=True):
-                if not isinstance(found, ServiceError):
-                    rows.record_metrics(self.counts, answer.start, answer.stop)
+            for answer, outcome in zip(answers, written, strict=True):
+                if not isinstance(outcome, ServiceError):
+                    self._count(rows, answer.start, answer.stop)
         return written
+
+    def _count(self, rows: BatchAnswers, start: int, stop: int) -> None:
+        """Count answered rows; a failure is logged the first time, and no response fails by it."""
+        try:
+            rows.record_metrics(self.counts, start, stop)
+        except Exception:
+            if self._counts_all:
+                log.exception("answers_not_counted")
+            self._counts_all = False
 
     def _tell(self, answers: Sequence[Answer], written: Written) -> None:
         for answer, found in zip(answers, written, strict=True):

@@ -96,10 +96,9 @@ class JsonAnswers:
 
     def record_metrics(self, counts: AnswerCounts, rows: slice) -> None:
         """Count some of the rows by bin and flag."""
-        ref, flagged = self.served.ref, self.out_of_distribution
+        flagged = self.out_of_distribution
         counts.count(
-            ref.name,
-            ref.version,
+            self.served.ref,
             rows=len(self.classes[rows]),
             bins={
                 event.k: ([answer.bin for answer in answers[rows]], event.table.n_bins)

@@ -64,10 +64,9 @@ class PredictionBatch:
 
     def record_metrics(self, counts: AnswerCounts, rows: slice) -> None:
         """Count some of the rows by bin and flag."""
-        ref, flagged = self.calibration.ref, self.out_of_distribution
+        flagged = self.out_of_distribution
         counts.count(
-            ref.name,
-            ref.version,
+            self.calibration.ref,
             rows=len(self.classes[rows]),
             bins={
                 answer.event.k: (answer.bins[rows].tolist(), answer.event.table.n_bins)

@@ -1,5 +1,6 @@
 """Predictions are counted by calibration, for a limited number of calibrations."""
 
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -7,12 +8,22 @@ from prometheus_client import CollectorRegistry, generate_latest
 from running_service import Scraped
 
 from service.metrics.answers import AnswerCounts
+from service.storage.calibration_queries import CalibrationRef
 
 BINS = {1: (np.repeat([0, 2], [1, 2]).tolist(), 3)}
 
 
 def count(counts, name="digits", *, unlike=1, **abstained):
-    counts.count(name, 1, rows=3, bins=BINS, out_of_distribution=unlike, abstained=abstained)
+    ref = CalibrationRef(uuid.uuid5(uuid.NAMESPACE_OID, name), name, 1)
+    counts.count(ref, rows=3, bins=BINS, out_of_distribution=unlike, abstained=abstained)
+
+
+def labels_of(name="digits"):
+    return {
+        "calibration": name,
+        "version": "1",
+        "id": str(uuid.uuid5(uuid.NAMESPACE_OID, name)),
+    }
 
 
 def read(counts) -> Scraped:
@@ -26,7 +37,7 @@ def test_answers_add_up_from_many_threads():
     with ThreadPoolExecutor(8) as threads:
         for _ in range(400):
             threads.submit(count, counts, risk=2)
-    value, of = read(counts), {"calibration": "digits", "version": "1"}
+    value, of = read(counts), labels_of()
     bins = [value("answers_total", **of, event="top1", bin=str(i)) for i in range(3)]
     assert bins == [400, 0, 800]
     assert value("calibration_rows_total", **of) == value("predict_rows_total") == 1200
@@ -44,4 +55,4 @@ def test_the_longest_unused_calibration_is_dropped_but_stays_in_the_total():
     assert (kept, value("predict_rows_total")) == ({odd, "c"}, 12)
     assert [of["calibration"] for of in value.labels("out_of_distribution_total")] == ["c"]
     count(counts, "b")
-    assert read(counts)("calibration_rows_total", calibration="b", version="1") == 3
+    assert read(counts)("calibration_rows_total", **labels_of("b")) == 3

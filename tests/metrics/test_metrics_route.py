@@ -10,6 +10,8 @@ from job_workspaces import logits_set
 from runner_children import wait_until
 from running_service import DIGITS, Growth, Scraped, calibrate, scrape, service_on
 
+from service.metrics.answers import AnswerCounts
+
 N_ROWS = 300
 DOCUMENT = Path(__file__).parents[2] / "docs" / "metrics.md"
 PREDICT = {"method": "POST", "route": "/predict"}
@@ -27,10 +29,10 @@ def ask(client, digits_calibration):
     return post
 
 
-def test_predictions_are_counted_by_bin_and_flag(client, ask) -> None:
+def test_predictions_are_counted_by_bin_and_flag(client, ask, digits_calibration) -> None:
     grown = Growth(client)
     predictions = ask().json()["predictions"]
-    of = {"calibration": "digits", "version": "1"}
+    of = {"calibration": "digits", "version": "1", "id": digits_calibration["id"]}
     for event in ("top1", "top5"):
         bins = np.bincount([found[event]["bin"] for found in predictions], minlength=10)
         counted = [grown("answers_total", **of, event=event, bin=str(i)) for i in range(len(bins))]
@@ -42,6 +44,18 @@ def test_predictions_are_counted_by_bin_and_flag(client, ask) -> None:
         assert grown("abstain_total", **of, max_risk=risk) == left > 0
     assert grown("predict_rows_total") == grown("calibration_rows_total", **of) == N_ROWS
     assert scrape(client)("models_loaded") >= 1
+
+
+def test_a_failure_of_the_counts_fails_no_prediction(client, ask, monkeypatch, caplog) -> None:
+    """It is logged the first time."""
+    expected = ask().content
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr(AnswerCounts, "count", fail)
+    assert [ask().content for _ in range(2)] == [expected] * 2
+    assert caplog.text.count("answers_not_counted") == 1
 
 
 def test_every_row_is_in_one_batch_that_took_its_time(client, ask) -> None:
