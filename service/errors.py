@@ -79,6 +79,7 @@ class ModelRule(StrEnum):
     EXTERNAL_TOO_LARGE = "external-too-large"
     # Inputs.
     NAMES_TOO_LONG = "names-too-long"
+    NAMES_UNPRINTABLE = "names-unprintable"
     NO_INPUT = "no-input"
     INPUT_TYPE = "input-type"
     INPUT_SHAPE = "input-shape"

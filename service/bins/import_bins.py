@@ -7,6 +7,7 @@ import json
 import math
 import uuid
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from service.calibrations.config import CalibrationConfig, parse_config
 from service.calibrations.manage import library_versions
 from service.errors import InvalidConfig, InvalidInput
 from service.jobs.acceptance import CallContext, accepted
+from service.printable import check_printable
 from service.runner.messages.reading import COLUMN_RANGES, INPUT_RANGES, SCORE_RANGE, TEXTS
 from service.storage.calibrations import add_imported
 from service.storage.fit_results import bin_table_row, seal
@@ -50,6 +52,10 @@ def import_bins(ctx: CallContext, body: bytes, name: str | None) -> uuid.UUID:
         If its model is not stored here.
     """
     document = read_bins_document(body)
+    check_printable(document.classes, "document.classes")
+    data = document.data
+    words = chain(data.texts, *data.texts.values(), data.input_ranges, data.column_ranges)
+    check_printable(words, "document.data")
     config = _config(document, document.calibration.name if name is None else _checked(name))
     calibration_id = uuid.uuid4()
     row = models.Calibration(

@@ -166,9 +166,10 @@ def main() -> None:
     except Exception as error:
         # Only now: neither `howsure --help` nor `howsure --version` needs the client.
         from service.cli.failure import sentence_of
+        from service.printable import escaped
 
         sentence = sentence_of(error)
         if sentence is None:
             raise
-        typer.secho(sentence, fg="red", err=True)
+        typer.secho(escaped(sentence), fg="red", err=True)
         sys.exit(1)

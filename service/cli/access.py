@@ -217,7 +217,7 @@ def audit(
     found = [{"tenant": name} | _values(row) for name, row in rows]
     if as_json:
         for line in found:
-            typer.echo(json.dumps(line, ensure_ascii=False))
+            typer.echo(json.dumps(line))
         return
     table = Table("time", "tenant", "by", "action", "about", "result", "request", box=None)
     for line in found:

@@ -19,6 +19,7 @@ from service.cli.console import (
 )
 from service.cli.failure import CommandFailed
 from service.cli.report import write_file
+from service.printable import escaped
 
 
 def list_calibrations(
@@ -136,7 +137,7 @@ def bins(
         params = {"format": output_format}
         answer = client.send(Request("GET", address_of(calibration, "bins"), params))
     if output is None:
-        typer.echo(answer.content.decode(), nl=output_format == "json")
+        typer.echo(escaped(answer.content.decode()), nl=output_format == "json")
     else:
         write_file(output, answer.content)
 

@@ -17,6 +17,7 @@ from howsure.client import JobFailed, Progress
 from howsure.remedies import remedy_of
 from howsure.remedy_texts import Remedy
 from service.cli.failure import CommandFailed
+from service.printable import escaped
 from service.reports import numbers
 
 
@@ -51,9 +52,9 @@ UrlOption = Annotated[
 
 
 def say(text: str, console: Console | None = None, *, style: str | None = None) -> None:
-    """Print a text as it is, to standard output by default: names may look like markup."""
+    """Print a text, to standard output by default: names may look like markup, or hold escapes."""
     console = console or Console()
-    console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+    console.print(escaped(text), style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 # A column of text is not made narrower than this; the last columns are left out instead.
@@ -94,8 +95,8 @@ def _least_width(table: Table, console: Console) -> int:
 
 
 def add_row(table: Table, *cells: str, style: str | None = None) -> None:
-    """Add a row of plain text: names may look like markup."""
-    table.add_row(*map(Text, cells), style=style)
+    """Add a row of plain text: names may look like markup, or hold escapes."""
+    table.add_row(*(Text(escaped(cell)) for cell in cells), style=style)
 
 
 def number(value: float | None) -> str:

@@ -19,6 +19,7 @@ from howsure.client.request import Request
 from service.cli.connection import service_client
 from service.cli.console import UrlOption, add_row, number, print_findings, print_table, say
 from service.cli.failure import CommandFailed
+from service.printable import escaped
 
 # If there is a screen, one of these is set. BROWSER may name a browser without a screen.
 _SCREENS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
@@ -80,7 +81,7 @@ def print_scores(report: dict[str, Any], typed: TypedWords | None = None) -> Non
             said.add(verdict["sentence"])
             footnotes.append(verdict.get("fitted_on", ""))
     notes = "\n".join(filter(None, dict.fromkeys(footnotes)))
-    Console().print(notes, style="dim", highlight=False, soft_wrap=True)
+    say(notes, style="dim")
     found = report["calibration"]
     reference, summary = f"{found['name']}@{found['version']}", report["summary"]
     lines = [summary["headline"], *summary["sentences"]]
@@ -192,4 +193,4 @@ def report(
         typer.echo("{name}@{version}".format_map(found["calibration"]))
         print_scores(found)
     else:
-        typer.echo(answer.content.decode())
+        typer.echo(escaped(answer.content.decode()))

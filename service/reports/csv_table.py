@@ -5,6 +5,8 @@ import io
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
+from service.printable import escaped
+
 Value = TypeVar("Value")
 
 # First characters of a formula; spreadsheets skip a tab or a return before one.
@@ -25,13 +27,13 @@ SCORE_COLUMNS = (
 
 
 def csv_cell(value: Value) -> Value | str:
-    """Return a value as a cell; a text that begins like a formula gets an apostrophe in front.
+    """Return a value as a cell: printable, with an apostrophe before what begins like a formula.
 
     Numbers such as ``-1.5`` stay as they are. Programs that read the file remove one apostrophe
     before a character of `FORMULA`.
     """
-    if isinstance(value, str) and value.startswith(FORMULA):
-        return QUOTE + value
+    if isinstance(value, str):
+        return QUOTE + escaped(value) if value.startswith(FORMULA) else escaped(value)
     return value
 
 

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from howsure.remedies import remedy_of
 from howsure.statistics.measures.scale import scale_of
-from service.reports.charts.text import visible
+from service.printable import escaped
 from service.reports.further_sets import accepted_in_words
 from service.reports.learned import classes_sentence, learned_sentence
 from service.reports.numbers import confidence, share
@@ -53,7 +53,7 @@ def yaml_text(text: str) -> str:
 
 def one_line(text: str) -> str:
     """Return text on one line with Markdown markup and entities escaped."""
-    return plain(visible(" ".join(text.split()))).replace("&", r"\&")
+    return plain(escaped(" ".join(text.split()))).replace("&", r"\&")
 
 
 def _escaped(letter: str) -> str:
@@ -95,7 +95,7 @@ def _escape_untrusted(value: object) -> object:
     if value is None:
         return ""
     if isinstance(value, str) and not isinstance(value, Markup):
-        return Markup(escape(value))  # noqa: S704 - Markdown, not HTML
+        return Markup(escape(escaped(value)))  # noqa: S704 - Markdown, not HTML
     return value
 
 

@@ -15,6 +15,7 @@ from starlette.responses import HTMLResponse, Response
 from howsure.statistics.measures.scale import scale_of
 from service.access.page_session import SESSION, PageSession, session_cookie
 from service.http.services import services_of
+from service.printable import escaped_text
 from service.reports.fitness import fitness_of
 from service.reports.located import LOCATED_FILTERS, present
 from service.web.page_route import may_read, meant_version, tenant_of, workspace_of
@@ -44,6 +45,7 @@ def code(text: str) -> Markup:
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
     autoescape=True,
+    finalize=escaped_text,
     undefined=StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,

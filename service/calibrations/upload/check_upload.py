@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 from uuid import UUID
 
@@ -42,6 +43,7 @@ from service.calibrations.upload.set_checks import (
 from service.calibrations.upload.upload_form import CalibrationUpload
 from service.child.reading.output_checks import are_distributions
 from service.errors import InvalidConfig, InvalidInput, InvalidOnnxModel, ModelRule, ServiceError
+from service.printable import check_printable
 from service.runner.messages.dataset import PAIRS, Batch, DatasetInfo
 from service.runner.messages.reading import (
     EVALUATION_NAMED_BY_MODEL,
@@ -142,6 +144,7 @@ def check_upload(
         warnings=[*notes_of(info), *found.warnings, *notes, *notes_of_columns],
     )
     model = checked.model
+    _check_names(checked, config)
     checked_options(config, top_k, kind=info.kind, supplied=info.supplied, model=model)
     if model is not None:
         check_rows(model, checked.n_samples, limit=workspace.limits.max_row_passes)
@@ -161,6 +164,20 @@ def _check_scores(sets: Mapping[models.ArtifactRole, UploadedSet]) -> None:
     if ours.info.kind == "logits":
         is_known = are_distributions(ours.trial.arrays["logits"])
         check_same_scores(further.trial, place="evaluation", may_be_probabilities=is_known)
+
+
+def _check_names(checked: CheckedUpload, config: CalibrationConfig) -> None:
+    """Refuse unprintable names of classes, columns, inputs and outputs."""
+    chosen, model = checked.config, checked.onnx_model
+    if model is not None:
+        tensors = [tensor["name"] for tensor in (*model["inputs"], *model["outputs"])]
+        check_printable(tensors, "model", InvalidOnnxModel, ModelRule.NAMES_UNPRINTABLE)
+    columns = chosen["columns"] or {}
+    names = [*columns, *chain.from_iterable(columns.values())]
+    check_printable(names, "config.columns" if config.columns else "calibration")
+    place = "config.class_map" if config.class_map else "calibration"
+    check_printable(chosen["class_map"] or (), place)
+    check_printable(chosen["classes"], "config.classes" if config.classes else "model")
 
 
 def _refuse_text_model(

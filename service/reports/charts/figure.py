@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
+from service.printable import escaped_text
 from service.reports.located import Located, path_of, value_of
 
 Report = Mapping[str, Any]
@@ -107,6 +108,7 @@ def served_events(report: Report) -> Iterator[Served]:
 _TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent.parent / "templates"),
     autoescape=True,
+    finalize=escaped_text,
     trim_blocks=True,
 )
 

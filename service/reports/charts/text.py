@@ -1,32 +1,21 @@
 """Numbers and untrusted names as the text of a picture."""
 
 import math
-import unicodedata
 from typing import Any
 
+from service.printable import escaped
 from service.reports import numbers
 
 MOST_OF_A_NAME = 40
 NONE = "\u2013"
 count, signed = numbers.count, numbers.signed
 PLAIN = (1e-6, 1e6)  # other numbers are shown with powers of ten
-# Direction marks would change the order of the text after the name.
-TURNS = frozenset("\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-UNSHOWN = frozenset({"Cc", "Cs", "Cn", "Co", "Zl", "Zp"})
 
 
 def name(text: Any) -> str:  # noqa: ANN401 -- class names may be numbers
     """Return a name as one short line of visible characters that are valid in XML."""
-    name = visible(str(text))
+    name = escaped(str(text))
     return name if len(name) <= MOST_OF_A_NAME else f"{name[: MOST_OF_A_NAME - 1]}…"
-
-
-def visible(text: str) -> str:
-    """Return text with a replacement for each character that is not shown, or turns others."""
-    return "".join(
-        "\ufffd" if letter in TURNS or unicodedata.category(letter) in UNSHOWN else letter
-        for letter in text
-    )
 
 
 def percent(value: float | None) -> str:

@@ -23,7 +23,6 @@ _VARYING = (
     (re.compile(r"(?<![-\w])[0-9a-f]{12}(?![-\w])"), "<digest>"),
     (re.compile(r"(https?://)?127\.0\.0\.1:\d+"), "<address>"),
     (re.compile(r"request [0-9a-f]{20}"), "request <id>"),
-    (re.compile("\u202e"), "<right to left>"),
     (re.compile(r"(?<![:\d.])(\d+(\.\d+)?e[-+]\d+|\d+(\.\d+)+(?!\d| %))"), "#"),
     (re.compile(r"\S+ ± #"), "# ± #"),
 )

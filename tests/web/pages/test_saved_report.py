@@ -70,7 +70,6 @@ def test_the_file_forbids_browsers_to_fetch(file) -> None:
 
 def test_names_of_strangers_are_text_in_the_card(card) -> None:
     assert r"\<script\>alert(1)\</script\>" in card
-    assert "\u202e" not in card
     assert r"abc \&amp;" in card
 
 
