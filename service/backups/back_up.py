@@ -63,6 +63,7 @@ def unfinished(target: Path) -> Iterator[Path]:
     lock = _lock(folder, target)
     try:
         _empty(folder)
+        folder.chmod(0o700)  # an older one may be open to others
         try:
             yield folder
         except BaseException:

@@ -2,8 +2,10 @@
 
 import hashlib
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -87,12 +89,10 @@ def read_manifest(folder: Path) -> Manifest:
     InvalidInput
         If there is none, it is damaged, or of a format that this version does not read.
     """
-    try:
-        content = (folder / NAME).read_bytes()
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise InvalidInput.at(
-            str(folder), f"expected the folder of a whole backup, with a {NAME}"
-        ) from error
+    if not (folder / NAME).exists():
+        raise InvalidInput.at(str(folder), f"expected the folder of a whole backup, with a {NAME}")
+    with open_part(folder, NAME) as file:
+        content = file.read()
     try:
         found = msgspec.json.decode(content, type=_Sealed)
         body = bytes(found.manifest)
@@ -157,13 +157,10 @@ def read_part(folder: Path, part: Part) -> Iterator[bytes]:
         After the last line, if the part is missing or damaged.
     """
     digest = hashlib.sha256()
-    try:
-        with (folder / part.path).open("rb") as file:
-            for line in file:
-                digest.update(line)
-                yield line.rstrip(b"\n")
-    except FileNotFoundError as error:
-        raise missing(part.path) from error
+    with open_part(folder, part.path) as file:
+        for line in file:
+            digest.update(line)
+            yield line.rstrip(b"\n")
     if digest.hexdigest() != part.sha256:
         raise damaged(part.path)
 
@@ -181,6 +178,21 @@ def read_files(folder: Path, manifest: Manifest) -> Iterator[KeptFile]:
         raise damaged(path) from error
 
 
-def missing(path: str) -> InvalidInput:
-    """Return the error of a part that is not there."""
-    return InvalidInput.at(path, "this part of the backup is missing")
+def open_part(folder: Path, path: str) -> BufferedReader:
+    """Open a part, which must be a file: no link to another one, and nothing that waits.
+
+    Raises
+    ------
+    InvalidInput
+        If it is missing or something else.
+    """
+    try:
+        opened = os.open(folder / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError as error:
+        raise InvalidInput.at(path, "this part of the backup is missing") from error
+    except OSError as error:
+        raise InvalidInput.at(path, f"this part of the backup: {error.strerror}") from error
+    if not stat.S_ISREG(os.fstat(opened).st_mode):
+        os.close(opened)
+        raise damaged(path)
+    return os.fdopen(opened, "rb")

@@ -9,10 +9,11 @@ from sqlalchemy.exc import DataError, IntegrityError, ProgrammingError
 from models import DEFAULT_TENANT, Base
 from service.backups.back_up import Tell, silent
 from service.backups.format import (
+    NAME,
     KeptFile,
     Manifest,
     damaged,
-    missing,
+    open_part,
     read_files,
     read_manifest,
     read_part,
@@ -24,6 +25,8 @@ from service.storage.database import database_failures, make_engine
 from service.storage.schema import begin_at, is_known, upgrade_within
 from service.storage.tenants import ALL_TENANTS, set_tenant
 
+# Alembic's own.
+REVISION_TABLE = "alembic_version"
 # Somebody sealed a part whose lines are no rows of its table.
 _NO_ROWS: tuple[type[Exception], ...] = (
     ValueError,
@@ -55,11 +58,8 @@ def verify(folder: Path, manifest: Manifest, tell: Tell) -> None:
 
 
 def _verify_file(folder: Path, file: KeptFile) -> None:
-    try:
-        with (folder / file.path).open("rb") as content:
-            digest = hashlib.file_digest(content, "sha256").hexdigest()
-    except FileNotFoundError as error:
-        raise missing(file.path) from error
+    with open_part(folder, file.path) as content:
+        digest = hashlib.file_digest(content, "sha256").hexdigest()
     if digest != file.sha256:
         raise damaged(file.path)
 
@@ -106,8 +106,9 @@ def restore(
 
 def _require_no_rows(connection: Connection, manifest: Manifest) -> None:
     set_tenant(connection, ALL_TENANTS)
-    known = {part.name for part in manifest.tables} | set(Base.metadata.tables)
-    for name in sorted(known & set(inspect(connection).get_table_names())):
+    own = {part.name for part in manifest.tables} | set(Base.metadata.tables)
+    own -= {REVISION_TABLE}
+    for name in sorted(own & set(inspect(connection).get_table_names())):
         rows = select(literal(1)).select_from(table(name)).limit(1)
         if name == "tenant":  # each database begins with one
             rows = rows.where(column("name") != DEFAULT_TENANT)
@@ -139,6 +140,7 @@ def _store_files(artifacts: ArtifactStore, source: Path, manifest: Manifest, tel
 def _insert_rows(connection: Connection, source: Path, manifest: Manifest, tell: Tell) -> None:
     tell("rows", 0, 0)
     begin_at(connection, manifest.revision)
+    _require_own_tables(connection, manifest)
     for found in reversed(manifest.tables):  # the tenant that the migrations made
         connection.execute(delete(table(found.name)))
     for found in manifest.tables:
@@ -147,6 +149,17 @@ def _insert_rows(connection: Connection, source: Path, manifest: Manifest, tell:
         except _NO_ROWS as error:
             raise damaged(found.part.path) from error
     upgrade_within(connection)
+
+
+def _require_own_tables(connection: Connection, manifest: Manifest) -> None:
+    """Refuse tables and columns that the schema of the backup's revision lacks."""
+    schema = inspect(connection)
+    tables = set(schema.get_table_names()) - {REVISION_TABLE}
+    for part in manifest.tables:
+        if part.name not in tables or not part.columns.keys() <= {
+            found["name"] for found in schema.get_columns(part.name)
+        }:
+            raise damaged(NAME)
 
 
 def _not_empty(why: str) -> Conflict:

@@ -73,6 +73,8 @@ def opened_stores(settings: Settings, *, must_exist: bool = False) -> Iterator[S
     from service.storage.artifact_store import open_artifact_store
     from service.storage.database import open_database, sqlite_path
 
+    # New files hold digests of keys, samples and models: only this user may read them.
+    os.umask(0o077)
     url = settings.resolved_database_url()
     try:
         path = sqlite_path(make_url(url))
@@ -155,8 +157,6 @@ def prepare(settings: Settings) -> None:
     from service.storage.database import require_usable
     from service.storage.schema import upgrade
 
-    # New files hold digests of keys, samples and models: only this user may read them.
-    os.umask(0o077)
     _make_data_folder(settings.data_dir)
     with one_sentence(), opened_stores(settings) as stores:
         try:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import shutil
 from functools import partial
 from pathlib import Path
@@ -87,3 +88,32 @@ def test_what_is_no_backup_is_refused(empty_place, tmp_path):
     for source in (tmp_path, tmp_path / "file", tmp_path / "nowhere"):
         with pytest.raises(InvalidInput, match=str(source)):
             restore(into.url, into.artifacts, source)
+
+
+def test_parts_that_are_no_files_are_refused(stored_backup, empty_place, tmp_path):
+    """Neither is another file read, nor is a pipe waited for."""
+    into = empty_place("sqlite")
+    for harm in (lambda part: part.symlink_to("/etc/passwd"), os.mkfifo, Path.mkdir):
+        for name in (NAME, "files.jsonl", "rows/calibration.jsonl", "files/*"):
+            backup = shutil.copytree(stored_backup, tmp_path / "backup")
+            part = next(backup.glob(name))
+            part.unlink()
+            harm(part)
+            with pytest.raises(InvalidInput, match=str(part.relative_to(backup))):
+                restore(into.url, into.artifacts, backup)
+            shutil.rmtree(backup)
+    assert into.artifacts.keys() == []
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgresql"])
+def test_only_tables_of_the_models_are_restored(stored_backup, dialect, empty_place, tmp_path):
+    into = empty_place(dialect, migrated=True)
+    before = held(into.url)
+    for case, change in enumerate(({"name": "alembic_version"}, {"columns": {"x": "text"}})):
+        backup = shutil.copytree(stored_backup, tmp_path / f"{case}")
+        content = json.loads(msgspec.json.encode(read_manifest(backup)))
+        content["tables"][-1] |= change
+        (backup / NAME).write_bytes(sealed(msgspec.convert(content, Manifest)))
+        with pytest.raises(InvalidInput, match=NAME):
+            restore(into.url, into.artifacts, backup)
+        assert held(into.url) == before

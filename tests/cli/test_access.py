@@ -1,6 +1,7 @@
 """`howsure keys`, `tenants` and `audit`, and clients that send a key."""
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -111,9 +112,11 @@ def test_the_command_without_an_address_needs_no_key(tmp_path) -> None:
     assert "labs" in run(tmp_path, "list", HOWSURE_API_KEY=key)
     assert "labs" not in run(tmp_path, "list")
     # The key, the samples and the digests: only their user may read them.
+    os.umask(0o022)
+    run(tmp_path, "db backup data/backup")
     stored = [tmp_path / "data", *(tmp_path / "data").rglob("*")]
     modes = {path.name: path.stat().st_mode & 0o077 for path in stored}
-    assert {"howsure.sqlite3", "key-pepper", "artifacts"} <= modes.keys()
+    assert {"howsure.sqlite3", "key-pepper", "artifacts", "manifest.json"} <= modes.keys()
     assert set(modes.values()) == {0}, modes
 
 
