@@ -22,8 +22,8 @@ _SAFE = frozenset({"GET", "HEAD"})
 def signed_in(scope: Scope, path: str, ring: ActiveKeys) -> Caller | None:
     """Return the signed-in caller; None without a valid session, or where cookies do not count.
 
-    Cookies authenticate reads and the forms of pages, which carry a token of the session. All
-    other changes need a key in the header, which no other site can make a browser send.
+    Cookies authenticate reads and the forms of pages, which only pages of the service can send.
+    All other changes need a key in the header, which no other site can make a browser send.
     """
     if scope["method"] not in _SAFE and not path.startswith(PAGES):
         return None

@@ -1,5 +1,7 @@
 """``/sign-in`` and ``/sign-out``: a page session in exchange for an API key."""
 
+from datetime import UTC, datetime, timedelta
+
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -17,6 +19,7 @@ from service.errors import Forbidden, Unauthenticated
 from service.http.bodies import form_fields
 from service.http.problems import status_of
 from service.http.services import services_of
+from service.storage.audit_log import audit_page
 from service.web.page import page, set_session
 from service.web.page_route import workspace_of
 
@@ -52,18 +55,27 @@ async def sign_in(request: Request) -> Response:
 def _caller(request: Request, key: str) -> Caller:
     ring = services_of(request.scope).authenticator.ring
     caller = ring.caller([b"Bearer " + key.encode("utf-8", "replace")])
+    if caller.meter.requests is not None:
+        caller.meter.requests.take()
     require_scope(caller, {READ})
     caller.is_used = True
     return caller
 
 
+RECORDED_EVERY = timedelta(hours=1)
+
+
 def _record(request: Request, action: str, caller: Caller) -> None:
+    """Record it, once per key and hour: any number of requests may repeat it."""
+    database, key_id = workspace_of(request).database, str(caller.key_id)
+    since, only = datetime.now(UTC) - RECORDED_EVERY, {"action": action, "key_id": key_id}
+    with database.reading(caller.tenant_id) as session:
+        if audit_page(session, caller.tenant_id, limit=1, since=since, only=only)[0]:
+            return
     request_id = getattr(request.state, "request_id", None)
     act = AuditEvent(caller.tenant_id, action, "page", caller.key_id, request_id)
-    with workspace_of(request).database.session(
-        caller.tenant_id, invalidates_cache=False
-    ) as session:
-        act.accepted(session, str(caller.key_id))
+    with database.session(caller.tenant_id, invalidates_cache=False) as session:
+        act.accepted(session, key_id)
 
 
 def _local(target: str | None) -> str:

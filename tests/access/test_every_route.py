@@ -26,8 +26,7 @@ pytestmark = pytest.mark.process
 
 CREATED, NO_CONTENT, NOT_FOUND = httpx.codes.CREATED, httpx.codes.NO_CONTENT, httpx.codes.NOT_FOUND
 MALFORMED = "no%00such%ff@x"
-# Forms of who is not known yet, which ask for a token of the page they are on.
-# Forms of pages say that they are.
+# Forms of pages, which say that they are.
 FORMS = dict.fromkeys([("POST", "/sign-in"), ("POST", "/sign-out")], httpx.codes.FORBIDDEN)
 ROUTE_SCOPES = {key: rule.scopes for key, rule in ROUTES.items()}
 ACTIONS = {key: rule.action for key, rule in ROUTES.items() if rule.action is not None}

@@ -1,4 +1,4 @@
-"""Signing in: a key once, then a cookie that reads, and forms with a token of their page."""
+"""Signing in: a key once, then a cookie that reads, and forms from its own pages."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -150,6 +150,18 @@ def test_signing_out_ends_the_session_and_both_are_audited(service, signed, key)
     rows = service.client(key).get("/audit", params=asked).json()["entries"]
     said = [(row["action"], row["via"], row["result"]) for row in rows]
     assert said == [("sign-out", "page", "accepted"), ("sign-in", "page", "accepted")]
+
+
+def test_sign_ins_are_limited_and_audited_once_an_hour(service, visitor) -> None:
+    key = service.make_known("limited").text
+    client = service.client(key)
+    for _ in range(3):
+        assert visitor.sign_in(key).status_code == SEE_OTHER
+    rows = client.get("/audit", params={"action": "sign-in"}).json()["entries"]
+    assert len(rows) == 1
+    service.limit(client, "limited", requests_per_second=1)
+    for status in (SEE_OTHER, httpx.codes.TOO_MANY_REQUESTS):
+        assert wait_until(lambda: visitor.sign_in(key).status_code == status)  # noqa: B023
 
 
 def test_the_sign_in_and_errors_have_nothing_inline(visitor, key) -> None:
