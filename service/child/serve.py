@@ -9,6 +9,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
 from service.child.failure import describe
@@ -24,7 +25,7 @@ from service.child.requests.body_decoder import BodyDecoder
 from service.errors import InferenceFailed, InvalidOnnxModel, ModelRule, ServiceError
 from service.graph.export_spec import ExportSpec
 from service.runner.messages.channel import Channel, ChannelClosed, to_keep
-from service.runner.messages.convert import FieldError, convert, to_fields
+from service.runner.messages.convert import FieldError, convert
 from service.runner.messages.frames import (
     LABELS,
     Array,
@@ -37,7 +38,7 @@ from service.runner.messages.frames import (
     encode,
     parse_body,
 )
-from service.runner.messages.onnx_models import LoadedOnnxModel
+from service.runner.messages.onnx_models import packed_model, unpacked_model
 from service.runner.messages.packed import unpacked
 from service.runner.messages.predict_batches import decode_batch, encode_result
 from service.runner.messages.requests import (
@@ -154,7 +155,8 @@ class Requests:
         model = self._loaded()
         inputs = replace(model.inputs, table_columns=self._table_columns)
         may_lack = {name for name, own in model.found.column_ranges.items() if own.missing}
-        return BatchQueue(model, BodyDecoder(inputs, may_lack))
+        supplied = model.spec.supplied
+        return BatchQueue(model, BodyDecoder(inputs, may_lack, supplied=supplied))
 
     def _read(self, request: LoadRequest) -> Bytes:
         if request.preprocessing is not None:
@@ -180,20 +182,20 @@ class Requests:
         files = self._read(message)
         self._model = load(files, message, request.tensors, self._watchdog)
         self._table_columns = message.table_columns
-        fields = to_fields(self._model.found)
+        loaded = packed_model(self._model.found)
         try:
-            convert(fields, LoadedOnnxModel)
+            unpacked_model(loaded)
         except FieldError as error:
             # The parent would treat it as a protocol error and kill this process.
             raise InvalidOnnxModel.because(ModelRule.NAMES_TOO_LONG, NAMES_TOO_LONG) from error
-        return fields, {}
+        return {}, loaded
 
     def load_scores(self, request: Frame) -> Answer:
         """Sandbox this process; it has no file to open."""
         message = convert(request.fields, LoadScoresRequest)
         lock_down(message.sandbox, uses_cuda=False)
         self._scores = ScoresModel(message.spec)
-        return to_fields(self._scores.found), {}
+        return {}, packed_model(self._scores.found)
 
     def predict(self, request: Frame) -> Answer:
         """Run the model on rows."""
@@ -273,6 +275,5 @@ def _told(error: Exception, kind: Kind) -> ServiceError:
 
 
 def _failure(header: Header, error: ServiceError) -> list[Buffer]:
-    code, message, violations = describe(error)
-    fields = {"code": code, "message": message, "violations": violations}
+    fields = msgspec.structs.asdict(describe(error))
     return encode(Frame(header.kind, header.sequence, fields, status=Status.FAILED))

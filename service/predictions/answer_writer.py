@@ -1,19 +1,17 @@
 """Writing of responses from the answers of a model's run."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property, partial
 from typing import TypeAlias
 
 import msgspec
-import numpy as np
 import structlog
 
 from howsure.npz import npz_bytes
-from service.child.requests.predict_request import Array, PredictRequest, supplied_columns
-from service.errors import InferenceFailed, ServiceError
+from service.errors import ServiceError
 from service.metrics.answers import AnswerCounts
 from service.predictions.json_answers import JsonAnswers
 from service.predictions.lookup import PredictionBatch, answers_of
@@ -24,9 +22,7 @@ from service.predictions.tensor_answers import (
     TensorAnswers,
     prediction_arrays,
 )
-from service.runner.messages.frames import DTYPES
 from service.runner.messages.open_inference import RequestedOutputs
-from service.runner.messages.predict_batches import SuppliedColumn
 from service.runner.model_output import OutputMatrix
 from service.runner.predict_requests import Answer
 
@@ -38,16 +34,10 @@ class BatchAnswers:
     """The answers of one run, written in the format that each request asks for.
 
     All rows are prepared in a format when the first request asks for it.
-
-    Parameters
-    ----------
-    supplied : mapping of str to ndarray, optional
-        Uncertainties that came with the request, by column.
     """
 
     served: ServedCalibration
     matrix: OutputMatrix
-    supplied: Mapping[str, Array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.n_rows = self.matrix.n_rows
@@ -77,8 +67,7 @@ class BatchAnswers:
 
     @cached_property
     def _batch(self) -> PredictionBatch:
-        outputs = self.matrix.outputs
-        return answers_of(self.served, outputs, {**outputs.uncertainty, **self.supplied})
+        return answers_of(self.served, self.matrix.outputs)
 
     @cached_property
     def _json(self) -> JsonAnswers:
@@ -139,17 +128,11 @@ class AnswerWriter:
         served: ServedCalibration = answers[0].request.served
         n_rows = 0
         for answer in answers:
-            if (
-                answer.matrix is not matrix
-                or answer.request.served is not served
-                or answer.supplied
-            ):
+            if answer.matrix is not matrix or answer.request.served is not served:
                 return False
             n_rows += answer.stop - answer.start
         # Rows of requests that were dropped must not be counted.
         if n_rows != matrix.n_rows:
-            return False
-        if served.supplied:
             return False
         self._write(answers, BatchAnswers(served, matrix))
         return True
@@ -157,13 +140,8 @@ class AnswerWriter:
     def _write_alone(self, answer: Answer) -> None:
         served: ServedCalibration = answer.request.served
         own = answer.matrix.rows(answer.start, answer.stop)
-        try:
-            supplied = _supplied(served, answer)
-        except ServiceError as error:
-            self.fail(answer.request, error)
-            return
         alone = msgspec.structs.replace(answer, matrix=own, start=0, stop=own.n_rows)
-        self._write([alone], BatchAnswers(served, own, supplied))
+        self._write([alone], BatchAnswers(served, own))
 
     def _write(self, answers: Sequence[Answer], rows: BatchAnswers) -> None:
         if rows.n_rows <= MOST_ROWS_AT_ONCE:
@@ -222,27 +200,3 @@ class AnswerWriter:
     def _fail_all(self, answers: Sequence[Answer], error: Exception) -> None:
         for answer in answers:
             self.fail(answer.request, error)
-
-
-def _supplied(served: ServedCalibration, answer: Answer) -> dict[str, Array]:
-    """Return the uncertainties that came with a request, by column.
-
-    Raises
-    ------
-    ServiceError
-        If they are not the required ones.
-    """
-    columns = served.supplied
-    sent = {name: _array(column) for name, column in answer.supplied.items()}
-    request = PredictRequest({}, sent)
-    found = supplied_columns(request, columns, n_rows=answer.stop - answer.start)
-    return {columns[name]: values for name, values in found.items()}
-
-
-def _array(column: SuppliedColumn) -> Array:
-    try:
-        return np.frombuffer(column.data, DTYPES[column.dtype]).reshape(column.shape)
-    except (KeyError, ValueError) as error:
-        raise InferenceFailed(
-            "The process that ran the ONNX model returned an invalid response."
-        ) from error

@@ -111,13 +111,9 @@ def class_probability_array(
     return found
 
 
-def answers_of(
-    served: ServedCalibration,
-    outputs: HeadOutputs,
-    columns: Mapping[str, NDArray[np.float32]],
-) -> PredictionBatch:
-    """Look up a head's outputs in the tables; ``columns`` holds all uncertainties."""
-    classes = outputs.top_classes
+def answers_of(served: ServedCalibration, outputs: HeadOutputs) -> PredictionBatch:
+    """Look up a head's outputs in the tables."""
+    classes, columns = outputs.top_classes, outputs.uncertainty
     events = [_answer(event, event.uncertainty(columns, classes)) for event in served.events]
     uncertainty = np.zeros(len(classes), np.float32)
     if served.top1 is not None:

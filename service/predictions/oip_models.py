@@ -110,7 +110,7 @@ def _outputs(served: ServedCalibration) -> list[OipTensor]:
         top_scores=np.empty((0, n_top), np.float32),
         uncertainty={name: np.empty(0, np.float32) for name in served.columns},
     )
-    arrays = prediction_arrays(answers_of(served, nothing, nothing.uncertainty))
+    arrays = prediction_arrays(answers_of(served, nothing))
     return [_tensor(name, array.dtype, array.shape[1:]) for name, array in arrays.items()]
 
 

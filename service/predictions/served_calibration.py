@@ -306,7 +306,7 @@ class ServedCalibration:
     @cached_property
     def is_scalar(self) -> bool:
         """Whether a few rows can be answered without arrays."""
-        return not self.supplied and all(event.at is not None for event in self.events)
+        return all(event.at is not None for event in self.events)
 
     @cached_property
     def supplied(self) -> Mapping[str, str]:

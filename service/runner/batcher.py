@@ -8,7 +8,6 @@ from dataclasses import KW_ONLY, dataclass
 from service.errors import DeadlineExceeded, ServiceError
 from service.runner.child_connection import LoadedChild
 from service.runner.messages.convert import FieldError
-from service.runner.messages.frames import FrameError
 from service.runner.model_output import OutputSpec
 from service.runner.predict_requests import (
     Answer,
@@ -202,7 +201,9 @@ class Batcher:
                 requests, dropped, self.spec, self.limits, sequence=child.next_sequence()
             ),
             seconds=batch_seconds(self.spec, self.limits),
-            max_result_bytes=most_result_bytes(self._sent.values()),
+            max_result_bytes=most_result_bytes(
+                len(self._sent), len(requests), self.limits.run_rows
+            ),
             max_rows=self.limits.run_rows,
         )
 
@@ -236,14 +237,15 @@ class Batcher:
         """Take a result of the child; send the next batch before passing on the answers."""
         self._is_busy, self._asked = False, []
         try:
-            answers, refused = response.assign(self._sent, self.spec, max_rows=self.limits.max_rows)
-        except (FieldError, FrameError) as error:
+            answers, refused = response.assign(self._sent, max_rows=self.limits.max_rows)
+        except FieldError as error:
             self._protocol_error(error)
             return
         self._left_in_child = response.rows_left
         now = self._loop.time()
-        self.bounds.served(response.n_rows, now)
-        self.ran(response.n_rows, now - self._asked_at)
+        n_rows = response.matrix.n_rows
+        self.bounds.served(n_rows, now)
+        self.ran(n_rows, now - self._asked_at)
         self._flush()
         self._tell(answers)
         for request, failure in refused:

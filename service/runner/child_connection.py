@@ -1,35 +1,32 @@
 """A child's socket on an event loop: frames out and frames in, without blocking."""
 
 import asyncio
-import signal
 import socket
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 
-from service.errors import DeadlineExceeded, InvalidInput, OnnxModelCrashed, ServiceError
+from service.errors import DeadlineExceeded, OnnxModelCrashed, ServiceError
 from service.runner.messages.channel import BUFFERS_PER_CALL, forget
 from service.runner.messages.convert import FieldError
-from service.runner.messages.failures import raise_failure
 from service.runner.messages.frames import (
     HEADER,
     Buffer,
     FrameError,
     Header,
     Kind,
-    Status,
-    parse_body,
     parse_header,
 )
 from service.runner.messages.onnx_models import LoadedOnnxModel
-from service.runner.messages.predict_batches import decode_result
 from service.runner.model_output import OutputSpec
-from service.runner.predict_requests import BatchResponse
-from service.runner.process import GRACE_SECONDS, RunnerProcess, describe_exit
+from service.runner.predict_requests import BatchResponse, read_response
+from service.runner.process import GRACE_SECONDS, RunnerProcess
 
+# Larger answers are read in a thread.
 FIRST_BYTES = 2**16
 
-Received = Callable[[Header, bytes, bytes], None]
+Received = Callable[[Header, memoryview, memoryview], None]
 
 
 @dataclass(eq=False, repr=False)
@@ -142,17 +139,18 @@ class Link:
         if self._outbox:
             raise FrameError("the answer came before the end of the request")
         if self._have == end:
-            fields, payload = (
-                bytes(self._inbox[HEADER.size : arrays]),
-                bytes(self._inbox[arrays:end]),
-            )
+            frame = self._inbox
+            if len(frame) > FIRST_BYTES:
+                self._inbox = memoryview(bytearray(FIRST_BYTES))
+            else:
+                frame = memoryview(bytes(frame[:end]))
             self._have = 0
             self._max_fields_bytes = self._max_tensor_bytes = 0
-            if len(self._inbox) > FIRST_BYTES:
-                self._inbox = memoryview(bytearray(FIRST_BYTES))
-            self.received(header, fields, payload)
-        elif len(self._inbox) <= end:
-            self._grow(end + 1)  # one byte more shows whether the child sends too much
+            self.received(header, frame[HEADER.size : arrays], frame[arrays:end])
+        elif self._have == len(self._inbox):
+            # As bytes arrive, not as the child announces them; one byte more than those shows
+            # whether it sends too much.
+            self._grow(min(2 * self._have, end + 1))
 
     def _grow(self, size: int) -> None:
         try:
@@ -172,7 +170,8 @@ Lost = Callable[[ServiceError, bool], None]
 class LoadedChild:
     """Sends batches to a child and reads its results; kills it if they are invalid or late.
 
-    Everything runs on the event loop, except calls that may block, which run on ``threads``.
+    Everything runs on the event loop, except calls that may block, which run on ``threads``, and
+    the reading of large answers, on ``readers``.
     """
 
     process: RunnerProcess
@@ -182,6 +181,7 @@ class LoadedChild:
     device: str
     memory_bytes: int
     threads: Executor
+    readers: Executor
 
     def __post_init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -249,31 +249,33 @@ class LoadedChild:
         self.threads.submit(self.close)
         return error
 
-    def _received(self, header: Header, fields: bytes, payload: bytes) -> None:
+    def _received(self, header: Header, fields: memoryview, payload: memoryview) -> None:
         self._stop_clock()
         asked, self._asked = self._asked, None
         if header.kind is not Kind.BATCH or header.sequence != asked:
             self._end(self.process.kill_for_protocol_error("its answer belongs to another request"))
             return
+        read = partial(read_response, header, fields, payload, self.spec)
+        if len(fields) + len(payload) <= FIRST_BYTES:
+            self._take(read)
+        else:
+            reading = self._loop.run_in_executor(self.readers, read)
+            reading.add_done_callback(lambda done: self._take(done.result))
+
+    def _take(self, read: Callable[[], BatchResponse]) -> None:
         try:
-            if header.status is Status.FAILED:
-                self._whole_batch_failed(header, fields, payload)
-                return
-            result, words = decode_result(header, fields, payload, self.spec.n_words)
+            response = read()
+        except ServiceError as error:
+            # The state of the child's queue is unknown: the child cannot be asked again.
+            self.process.kill()
+            self._end(error)
+            return
         except (FrameError, FieldError) as error:
             self._end(self.process.kill_for_protocol_error(str(error)))
             return
         self._has_answered = True
         if self._respond is not None:
-            self._respond(BatchResponse(result, words))
-
-    def _whole_batch_failed(self, header: Header, fields: bytes, payload: bytes) -> None:
-        # The state of the child's queue is unknown: the child cannot be asked again.
-        try:
-            raise_failure(parse_body(header, fields, payload), invalid=InvalidInput)
-        except ServiceError as error:
-            self.process.kill()
-            self._end(error)
+            self._respond(response)
 
     def _too_late(self) -> None:
         self.process.kill()
@@ -288,18 +290,12 @@ class LoadedChild:
             self._end(self.process.kill_for_protocol_error(str(error)))
             return
         # The exit status is known a moment later.
-        looking = self._loop.run_in_executor(self.threads, self.process.cause_of_death)
-        looking.add_done_callback(self._died)
+        looking = self._loop.run_in_executor(self.threads, self.process.crashed)
+        looking.add_done_callback(lambda done: self._died(done.result()))
 
-    def _died(self, looking: "asyncio.Future[str]") -> None:
-        cause = "it closed its socket" if looking.cancelled() else looking.result()
+    def _died(self, error: OnnxModelCrashed) -> None:
         # If the child never answered, another child would die of the same batch.
         is_unread = self._has_answered and self._link is not None and self._link.is_unread
-        # The operator killed it, or the kernel, which ran out of memory.
-        is_from_outside = cause == describe_exit(-signal.SIGKILL)
-        error = OnnxModelCrashed(
-            f"The process that ran the ONNX model died: {cause}.", is_from_outside=is_from_outside
-        )
         self._end(error, is_unread=is_unread)
 
     def _end(self, error: ServiceError, *, is_unread: bool = False) -> None:

@@ -26,8 +26,9 @@ from service.runner.messages.onnx_models import (
     OnnxModelFiles,
     read_resolved,
     read_table_columns,
+    unpacked_model,
 )
-from service.runner.messages.packed import packed
+from service.runner.messages.packed import MAX_NAMES_BYTES, packed
 from service.runner.messages.passes import ENSEMBLE, GRADIENT, LAST_LAYER, PLAIN, PassPlan
 from service.runner.messages.preprocessing import Preprocessing
 from service.runner.messages.requests import (
@@ -114,17 +115,6 @@ def ask(process: RunnerProcess, request: ChildRequest[T]) -> T:
         raise process.kill_for_protocol_error(str(error)) from error
 
 
-def read_loaded(answer: Frame) -> LoadedOnnxModel:
-    """Return the model that a child has loaded.
-
-    Raises
-    ------
-    FieldError
-        If the description breaks a rule.
-    """
-    return convert(answer.fields, LoadedOnnxModel)
-
-
 @dataclass(frozen=True)
 class ChildRequests:
     """Makes the requests of one pool; times in seconds."""
@@ -159,7 +149,7 @@ class ChildRequests:
         """
 
         def read(answer: Frame) -> LoadedOnnxModel:
-            loaded = read_loaded(answer)
+            loaded = unpacked_model(answer.tensors)
             check_loaded_model(
                 loaded,
                 message.passes,
@@ -174,9 +164,8 @@ class ChildRequests:
         seconds = n_bytes / LOADED_BYTES_PER_SECOND
         each = min(self.trial_timeout + seconds, self.load_timeout)
         return replace(
-            self._loading(message),
+            self._loading(message, timeout=each * len(message.paths)),
             read=read,
-            timeout=each * len(message.paths),
             tensors=trial,
             location=message.location,
         )
@@ -185,15 +174,14 @@ class ChildRequests:
         self, files: OnnxModelFiles, resolved: Mapping[str, Any], *, device: str
     ) -> ChildRequest[LoadedOnnxModel]:
         """Load a model whose output was chosen before."""
-        return self._loading(self._resolved_message(files, resolved, device))
+        message = self._resolved_message(files, resolved, device)
+        return self._loading(message, timeout=self.load_timeout * len(message.paths))
 
     def load_scores(self, resolved: Mapping[str, Any]) -> ChildRequest[LoadedOnnxModel]:
         """Prepare the answers for a calibration without a model."""
         spec = convert(resolved["scores"], ScoresModelSpec)
         message = LoadScoresRequest(spec, self.sandbox)
-        return ChildRequest(
-            Kind.LOAD_SCORES, message, read_loaded, timeout=self.load_timeout, tensors={}
-        )
+        return self._loading(message, Kind.LOAD_SCORES, timeout=self.load_timeout)
 
     def export(
         self,
@@ -263,9 +251,17 @@ class ChildRequests:
             max_answer_bytes=spec.most_record_bytes(len(labels)),
         )
 
-    def _loading(self, message: LoadRequest) -> ChildRequest[LoadedOnnxModel]:
-        timeout = self.load_timeout * len(message.paths)
-        return ChildRequest(Kind.LOAD, message, read_loaded, timeout=timeout, tensors={})
+    def _loading(
+        self, message: object, kind: Kind = Kind.LOAD, *, timeout: float
+    ) -> ChildRequest[LoadedOnnxModel]:
+        return ChildRequest(
+            kind,
+            message,
+            lambda answer: unpacked_model(answer.tensors),
+            timeout,
+            tensors={},
+            max_answer_bytes=2 * MAX_NAMES_BYTES,
+        )
 
     def _resolved_message(
         self, files: OnnxModelFiles, resolved: Mapping[str, Any], device: str

@@ -84,7 +84,7 @@ class Fitter:
         except OnnxModelCrashed as error:
             if error.is_from_outside:
                 raise InferenceFailed(KILLED) from error
-            raise RuntimeError(f"the fit: {error.message}") from error
+            raise RuntimeError(error.message) from error
         finally:
             process.close()
         if answer.status is Status.FAILED:

@@ -4,7 +4,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar
 
-from service.errors import DeadlineExceeded, OnnxModelCrashed, OnnxModelQuarantined, ServiceError
+from service.errors import OnnxModelCrashed, OnnxModelQuarantined, ServiceError
 from service.runner.batcher import Batcher
 from service.runner.model_to_serve import ModelToServe
 
@@ -14,26 +14,34 @@ COOL_DOWN_SECONDS = 120.0
 
 
 class CrashHistory:
-    """The times at which a model's processes crashed, broke the protocol or took too long."""
+    """The times at which a model's processes crashed, broke the protocol, failed or took too long.
+
+    Attributes
+    ----------
+    quarantine, until
+        The reason of the last quarantine, if there was one, and its end.
+    """
 
     def __init__(self) -> None:
         self._times: deque[float] = deque(maxlen=MOST_CRASHES)
+        self.quarantine: OnnxModelQuarantined | None = None
+        self.until = 0.0
 
     def add(self, error: ServiceError, now: float) -> OnnxModelQuarantined | None:
         """Add the end of a process; return the reason to quarantine the model, if there is one."""
-        if not isinstance(error, OnnxModelCrashed | DeadlineExceeded):
-            return None
         if isinstance(error, OnnxModelCrashed) and error.is_from_outside:
             return None
         self._times.append(now)
         if len(self._times) < MOST_CRASHES or now - self._times[0] > WITHIN_SECONDS:
             return None
         self._times.clear()
-        return OnnxModelQuarantined(
+        self.until = now + COOL_DOWN_SECONDS
+        self.quarantine = OnnxModelQuarantined(
             f"The model crashed {MOST_CRASHES} times within {WITHIN_SECONDS:g} s. Retry after "
             f"{COOL_DOWN_SECONDS:g} s. The last crash: {error.message}",
             retry_after=int(COOL_DOWN_SECONDS),
         )
+        return self.quarantine
 
 
 class Placed(Protocol):

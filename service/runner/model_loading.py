@@ -20,6 +20,7 @@ from service.runner.spawner import CLOSED, Spawner
 
 OPENING_THREADS = 4
 CLOSING_THREADS = 2
+READING_THREADS = 2
 CPU = "cpu"
 
 
@@ -42,8 +43,8 @@ class ModelOpener:
     ----------
     placement
         The devices of the models.
-    closing
-        Threads that wait for children to end, apart from those that load models.
+    closing, reading
+        Threads that wait for children to end, and that read their large answers.
     """
 
     spawner: Spawner
@@ -54,6 +55,7 @@ class ModelOpener:
 
     def __post_init__(self) -> None:
         self.closing = ThreadPoolExecutor(CLOSING_THREADS, thread_name_prefix="model-closing")
+        self.reading = ThreadPoolExecutor(READING_THREADS, thread_name_prefix="model-answers")
         self._loop = asyncio.get_running_loop()
         self._threads = ThreadPoolExecutor(OPENING_THREADS, thread_name_prefix="model-opening")
         self._openings: set[asyncio.Future[OpenedModel]] = set()
@@ -80,6 +82,7 @@ class ModelOpener:
             await asyncio.wait(self._openings)
         await asyncio.to_thread(self._threads.shutdown)
         await asyncio.to_thread(self.closing.shutdown)
+        await asyncio.to_thread(self.reading.shutdown)
 
     def _open(self, model: ModelToServe) -> OpenedModel:
         started = time.perf_counter()

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from howsure.statistics.measures.measure import output_column
+from howsure.statistics.measures.measure import SUPPLIED_COLUMN, output_column
 from howsure.statistics.measures.passes import column_names
 from howsure.statistics.records.records import TEMPERATURES, Records
 from howsure.statistics.softmax import n_recorded_classes
@@ -130,10 +130,20 @@ class OutputSpec:
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """Names of the uncertainties of each row, then of the extents of inputs and of marks."""
+        """Names of the uncertainties of each row, of extents of inputs, of marks, supplied ones."""
         ends = (least_and_most(name) for name in self.inputs)
         marks = (outside(name) for name in self.marked)
-        return (*self.uncertainties, *chain.from_iterable(ends), *marks)
+        supplied = (f"{SUPPLIED_COLUMN}{name}" for name in self.supplied)
+        return (*self.uncertainties, *chain.from_iterable(ends), *marks, *supplied)
+
+    @cached_property
+    def supplied(self) -> tuple[str, ...]:
+        """Names of the uncertainties that each request brings."""
+        return tuple(
+            column.removeprefix(SUPPLIED_COLUMN)
+            for column in sorted(self.model.columns or ())
+            if column.startswith(SUPPLIED_COLUMN)
+        )
 
     @cached_property
     def marked(self) -> tuple[str, ...]:

@@ -2,26 +2,31 @@
 
 import asyncio
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol
 
 import msgspec
 
-from service.errors import ServiceError
+from service.errors import InvalidInput, ServiceError
 from service.runner.messages.convert import FieldError
-from service.runner.messages.failures import error_of
-from service.runner.messages.frames import DTYPES, Buffer
+from service.runner.messages.failures import error_of, raise_failure
+from service.runner.messages.frames import (
+    SMALL_FIELDS_BYTES,
+    Buffer,
+    FrameError,
+    Header,
+    Status,
+    parse_body,
+)
 from service.runner.messages.open_inference import RequestedOutputs
 from service.runner.messages.predict_batches import (
     Batch,
-    BatchResult,
     ResponseHead,
     RowRange,
     SentBodies,
-    SuppliedColumn,
-    Words,
+    decode_result,
     encode_batch,
 )
 from service.runner.model_output import OutputMatrix, OutputSpec
@@ -119,15 +124,13 @@ class Answer(msgspec.Struct, eq=False):
     start: int
     stop: int
     wanted: RequestedOutputs | None
-    supplied: Mapping[str, SuppliedColumn]
     by_position: bool = False
 
 
-# The size of a result beside its matrix: a fixed part, one failure or response head for each
-# request, and the bytes of supplied numbers, which the body may write in two characters each.
+# The size of a result beside its matrix: a fixed part, and one failure or response head for each
+# request that is new or has rows in the run.
 RESULT_BYTES = 2**16
 RESULT_REQUEST_BYTES = 24 * 2**10
-RESULT_FACTOR = 4
 
 
 @dataclass(frozen=True)
@@ -170,12 +173,9 @@ def encode_requests(
     return encode_batch(batch, bodies, sequence=sequence, budget_ms=budget_ms)
 
 
-def most_result_bytes(sent: Iterable[BatchRequest]) -> int:
-    """Return the largest valid size of these requests' result, beside its matrix."""
-    most = RESULT_BYTES
-    for request in sent:
-        most += RESULT_REQUEST_BYTES + RESULT_FACTOR * len(request.body)
-    return most
+def most_result_bytes(n_sent: int, n_new: int, run_rows: int) -> int:
+    """Return the largest valid size of a result, beside its matrix, by numbers of requests."""
+    return RESULT_BYTES + RESULT_REQUEST_BYTES * min(n_sent, n_new + run_rows)
 
 
 def _alike_together(requests: Sequence[BatchRequest]) -> list[SentBodies]:
@@ -209,40 +209,34 @@ def _alike_together(requests: Sequence[BatchRequest]) -> list[SentBodies]:
 
 @dataclass(frozen=True, eq=False)
 class BatchResponse:
-    """A child's result and its matrix; only their sizes have been checked."""
+    """A child's result, whose values have been checked, but not the requests it is for.
 
-    result: BatchResult
-    words: Words
+    ``rows_left`` is the number of rows that the child still has.
+    """
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows of the run."""
-        return len(self.words)
-
-    @property
-    def rows_left(self) -> int:
-        """Number of rows that the child still has."""
-        return self.result.waiting
+    ranges: Sequence[RowRange]
+    failures: Sequence[tuple[int, ServiceError]]
+    rows_left: int
+    matrix: OutputMatrix
 
     def assign(
-        self, sent: dict[int, BatchRequest], spec: OutputSpec, *, max_rows: int
+        self, sent: dict[int, BatchRequest], *, max_rows: int
     ) -> tuple[list[Answer], list[tuple[BatchRequest, ServiceError]]]:
         """Return complete answers and failures; both are removed from ``sent``.
 
         Raises
         ------
         FieldError
-            If a number belongs to no request, there are too many or too few rows, or a value of
-            the matrix breaks a rule. All requests are still in ``sent`` then.
+            If a number belongs to no request, or there are too many or too few rows. All requests
+            are still in ``sent`` then.
         """
         answers: list[Answer] = []
         refused: list[tuple[BatchRequest, ServiceError]] = []
         try:
-            self._assign_rows(sent, spec, max_rows, answers)
-            for failed in self.result.failures:
-                error = error_of(msgspec.structs.asdict(failed))
-                refused.append((_of(sent, failed.number), error))
-                del sent[failed.number]
+            self._assign_rows(sent, max_rows, answers)
+            for number, error in self.failures:
+                refused.append((_of(sent, number), error))
+                del sent[number]
             self._check_rest(sent)
         except FieldError:
             sent.update((answer.request.number, answer.request) for answer in answers)
@@ -253,26 +247,19 @@ class BatchResponse:
     def _assign_rows(
         self,
         sent: dict[int, BatchRequest],
-        spec: OutputSpec,
         max_rows: int,
         answers: list[Answer],
     ) -> None:
-        if not self.result.ranges:
-            return
-        matrix = spec.read_words(self.words)
-        start = 0
-        for part in self.result.ranges:
+        matrix, start = self.matrix, 0
+        for part in self.ranges:
             begun, rows = part.head, part.rows
-            if begun is not None and begun.supplied:
-                _check_supplied(begun)
             is_whole = begun is not None and begun.rows == rows <= max_rows
             for number in range(part.number, part.number + part.count):
                 request = _of(sent, number)
                 answer: Answer | None
                 if begun is not None and is_whole and request.head is None:
                     stop = start + rows
-                    wanted, supplied, by_position = begun.wanted, begun.supplied, begun.by_position
-                    answer = Answer(request, matrix, start, stop, wanted, supplied, by_position)
+                    answer = Answer(request, matrix, start, stop, begun.wanted, begun.by_position)
                 else:
                     answer = _take(request, part, matrix, start, max_rows)
                 if answer is not None:
@@ -284,7 +271,7 @@ class BatchResponse:
         """Refuse a result that omits requests, or makes no progress with them."""
         if self.rows_left < 0 or bool(sent) != bool(self.rows_left):
             raise FieldError("the result omits a request")
-        if sent and not self.result.ranges and not self.result.failures:
+        if sent and not self.ranges and not self.failures:
             raise FieldError("the child makes no progress")
 
 
@@ -310,13 +297,25 @@ def _take(
     if request.rows_had != begun.rows:
         return None
     joined = OutputMatrix.joined(request.parts)
-    return Answer(request, joined, 0, begun.rows, begun.wanted, begun.supplied, begun.by_position)
+    return Answer(request, joined, 0, begun.rows, begun.wanted, begun.by_position)
 
 
-def _check_supplied(begun: ResponseHead) -> None:
-    for column in begun.supplied.values():
-        dtype = DTYPES.get(column.dtype)
-        if dtype is None or column.shape != [begun.rows]:
-            raise FieldError("the type or shape of a supplied uncertainty")
-        if len(column.data) != begun.rows * dtype.itemsize:
-            raise FieldError("the size of a supplied uncertainty")
+def read_response(
+    header: Header, fields: Buffer, payload: Buffer, spec: OutputSpec
+) -> BatchResponse:
+    """Return the response of a frame; calls may run on any thread.
+
+    Raises
+    ------
+    ServiceError
+        The failure of the whole batch that the child reports.
+    FrameError, FieldError
+        If the bytes are no result, or a value breaks a rule.
+    """
+    if header.status is Status.FAILED:
+        if len(fields) + len(payload) > SMALL_FIELDS_BYTES:
+            raise FrameError("a failure of too many bytes")
+        raise_failure(parse_body(header, fields, payload), invalid=InvalidInput)
+    result, words = decode_result(header, fields, payload, spec.n_words)
+    failures = [(failed.number, error_of(failed.failure)) for failed in result.failures]
+    return BatchResponse(result.ranges, failures, result.waiting, spec.read_words(words))

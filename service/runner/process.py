@@ -1,5 +1,6 @@
 """The parent's side of a child process."""
 
+import io
 import logging
 import os
 import signal
@@ -8,17 +9,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from service.errors import DeadlineExceeded, OnnxModelCrashed
 from service.runner.launch import launch
 from service.runner.messages.channel import Channel, ChannelClosed
 from service.runner.messages.frames import (
-    MAX_FIELDS_BYTES,
     MAX_TENSOR_BYTES,
     SMALL_FIELDS_BYTES,
     Array,
@@ -82,8 +81,14 @@ def describe_exit(code: int) -> str:
 GRACE_SECONDS = 2.0
 REAP_SECONDS = 10.0
 LAST_WORDS_SECONDS = 1.0
-LAST_WORDS_LINES = 20
-LOG_LINE_BYTES = 2000
+LAST_WORDS_BYTES = 2000
+# A child that prints more in a minute is killed.
+MOST_PRINTED_BYTES = 2**20
+PRINTED_SECONDS = 60.0
+# Between two reads: what is printed meanwhile is read at once.
+DRAIN_SECONDS = 0.01
+# What a process does, by its first request, for messages; others run a model.
+WORK = {Kind.FIT: "fitted the calibration", Kind.READ: "read the set"}
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +111,9 @@ class RunnerProcess:
         self._lock = threading.Lock()
         self._sequence = 0
         self._killed = False
-        self._last_words: deque[str] = deque(maxlen=LAST_WORDS_LINES)
+        self._work = "ran the ONNX model"
+        self._reason = ""
+        self._last_words = b""
         self._ready: Mapping[str, Any] | None = None
         self._reader = threading.Thread(
             target=self._drain, name=f"runner-log-{process.pid}", daemon=True
@@ -208,6 +215,7 @@ class RunnerProcess:
         with self._lock:
             self.extend_cpu_time(timeout)
             self._sequence += 1
+            self._work = WORK.get(kind, self._work)
             request = Frame(
                 kind, self._sequence, fields, tensors or {}, budget_ms=int(timeout * 1000)
             )
@@ -231,7 +239,7 @@ class RunnerProcess:
         receive = partial(
             self._channel.receive,
             deadline=deadline,
-            max_fields_bytes=MAX_FIELDS_BYTES if request.kind is Kind.LOAD else SMALL_FIELDS_BYTES,
+            max_fields_bytes=SMALL_FIELDS_BYTES,
             max_tensor_bytes=max_tensor_bytes,
         )
         try:
@@ -243,11 +251,7 @@ class RunnerProcess:
                 f"The ONNX model did not answer within {timeout:g} s and was stopped."
             ) from error
         except ChannelClosed as error:
-            cause = self.cause_of_death()
-            raise OnnxModelCrashed(
-                f"The process that ran the ONNX model died: {cause}.",
-                is_from_outside=cause == describe_exit(-signal.SIGKILL) and not self._killed,
-            ) from error
+            raise self.crashed() from error
         except FrameError as error:
             raise self.kill_for_protocol_error(str(error)) from error
         if (answer.kind, answer.sequence) != (request.kind, request.sequence):
@@ -268,7 +272,16 @@ class RunnerProcess:
         log.warning("child process %d sent an invalid response: %s", self.pid, reason)
         self.kill()
         return OnnxModelCrashed(
-            "The process that ran the ONNX model sent an invalid response and was stopped."
+            f"The process that {self._work} sent an invalid response and was stopped."
+        )
+
+    def crashed(self) -> OnnxModelCrashed:
+        """Return the error of a child that closed its socket; this may take a second."""
+        cause = self.cause_of_death()
+        return OnnxModelCrashed(
+            f"The process that {self._work} died: {cause}.",
+            # The operator killed it, or the kernel, which ran out of memory.
+            is_from_outside=cause == describe_exit(-signal.SIGKILL) and not self._killed,
         )
 
     def detach_socket(self) -> socket.socket:
@@ -311,19 +324,29 @@ class RunnerProcess:
         else:
             cause = describe_exit(code)
         if not self._killed:
-            words = " | ".join(self._last_words)
-            log.warning("child process %d died: %s; last words: %s", self.pid, cause, words)
-        return cause
+            log.warning("child process %d died: %s; last words: %s", self.pid, cause, self._words)
+        return self._reason or cause
+
+    @property
+    def _words(self) -> str:
+        return ascii(self._last_words.decode(errors="replace"))[1:-1]
 
     def _drain(self) -> None:
-        """Log what the child prints, so that it never waits for a reader."""
-        stream = self._process.stdout
+        """Log the end of what the child prints, so that it never waits for a reader."""
+        stream = cast("io.BufferedReader | None", self._process.stdout)
         if stream is None:
             return
-        while line := stream.readline(LOG_LINE_BYTES):
-            text = line.decode(errors="replace").rstrip()
-            self._last_words.append(ascii(text)[1:-1])
-            log.debug("child process %d: %s", self.pid, self._last_words[-1])
+        n_bytes, since = 0, time.monotonic()
+        while printed := stream.read1(2**16):
+            self._last_words = (self._last_words + printed)[-LAST_WORDS_BYTES:]
+            log.debug("child process %d: %s", self.pid, self._words)
+            if time.monotonic() - since > PRINTED_SECONDS:
+                n_bytes, since = 0, time.monotonic()
+            n_bytes += len(printed)
+            if n_bytes > MOST_PRINTED_BYTES and not self._killed:
+                self._reason = f"it printed more than {MOST_PRINTED_BYTES} bytes in a minute"
+                self.kill_for_protocol_error(self._reason)
+            time.sleep(DRAIN_SECONDS)
         # One that dies idle is reaped at once, not at its next use. With a timeout, for a wait
         # without one would lock everybody else out of the process's status.
         with suppress(subprocess.TimeoutExpired):

@@ -4,17 +4,17 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 from service.errors import InferenceFailed, Overloaded, ServiceError
+from service.lru_cache import LruCache
 from service.runner.batcher import Batcher
 from service.runner.child_connection import LoadedChild
 from service.runner.child_requests import ChildRequests
 from service.runner.devices import Placement
 from service.runner.loaded_models import ALL_BUSY
 from service.runner.model_admission import (
-    COOL_DOWN_SECONDS,
     CrashHistory,
     model_to_evict,
     next_to_load,
@@ -32,6 +32,8 @@ LONGEST_BACK_OFF_SECONDS = 60.0
 ROOM_WAIT_SECONDS = 10.0
 # The number of models that are not loaded whose state is kept.
 MOST_UNLOADED = 64
+# The number of models whose crashes are known.
+MOST_CRASHED = 1000
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +48,6 @@ class _Served:
     failures: int = 0
     not_before: float = 0.0
     error: ServiceError | None = None
-    crashes: CrashHistory = field(default_factory=CrashHistory)
     parity: ProviderParity | None = None
     room_wait: asyncio.TimerHandle | None = None
 
@@ -87,6 +88,8 @@ class ServedModels:
         self._answered = answered
         self._loop = asyncio.get_running_loop()
         self._served: OrderedDict[Hashable, _Served] = OrderedDict()
+        # They outlive the models, which may be forgotten.
+        self._crashes: LruCache[Hashable, CrashHistory] = LruCache(MOST_CRASHED)
         self._waiting: list[_Served] = []
         self._is_too_large = False
         self._closed = False
@@ -160,16 +163,20 @@ class ServedModels:
             ended=partial(self._ended, model),
             ran=partial(self._answered, "predict"),
         )
-        self._served[model.key] = _Served(model, batcher, self._loop.time())
-        return self._served[model.key]
+        self._served[model.key] = served = _Served(model, batcher, self._loop.time())
+        history = self._crashes.get(model.key)
+        if history is not None:
+            served.error, served.not_before = history.quarantine, history.until
+        return served
 
     def _ended(self, model: ModelToServe, error: ServiceError) -> ServiceError | None:
         """Quarantine a model whose processes crash repeatedly."""
-        served = self._served[model.key]
-        reason = served.crashes.add(error, self._loop.time())
+        history = self._crashes.get_or_load(model.key, CrashHistory)
+        reason = history.add(error, self._loop.time())
         if reason is not None:
-            log.warning("%s is quarantined: %s", served.model.name, reason)
-            served.error, served.not_before = reason, self._loop.time() + COOL_DOWN_SECONDS
+            log.warning("%s is quarantined: %s", model.name, reason)
+            served = self._served[model.key]
+            served.error, served.not_before = reason, history.until
         return reason
 
     def _request_load(self, model: ModelToServe, batcher: Batcher) -> None:
@@ -281,6 +288,7 @@ class ServedModels:
                 device=opened.device,
                 memory_bytes=opened.memory_bytes,
                 threads=self._opener.closing,
+                readers=self._opener.reading,
             )
         )
         self._fit_memory()

@@ -29,10 +29,10 @@ from service.runner.messages.frames import (
     Status,
 )
 from service.runner.messages.limits import GIBIBYTE, DatasetLimits
+from service.runner.messages.packed import MAX_NAMES_BYTES
 from service.runner.messages.sandbox_rules import SandboxRules
 from service.runner.messages.set_checks import check_opened, check_rows
 from service.runner.messages.set_messages import (
-    MAX_INFO_BYTES,
     MOST_TRIAL_BYTES,
     OpenedSet,
     ReadRequest,
@@ -156,7 +156,7 @@ class _Reader:
         self._timeout = timeout
 
     def open(self, request: ReadRequest) -> list[UploadedSet]:
-        a_set = LABEL_BYTES * request.limits.max_samples + MOST_TRIAL_BYTES + MAX_INFO_BYTES
+        a_set = LABEL_BYTES * request.limits.max_samples + MOST_TRIAL_BYTES + 2 * MAX_NAMES_BYTES
         location = request.sets[0].location
         answer = self.ask(
             Kind.READ,

@@ -13,6 +13,7 @@ from scripted_child import loaded_model
 from served_requests import frame_parts
 
 from service.runner.messages.convert import FieldError
+from service.runner.messages.failures import Failure
 from service.runner.messages.frames import FrameError
 from service.runner.messages.open_inference import RequestedOutputs
 from service.runner.messages.predict_batches import (
@@ -20,12 +21,11 @@ from service.runner.messages.predict_batches import (
     RequestError,
     ResponseHead,
     RowRange,
-    SuppliedColumn,
     decode_result,
     encode_result,
 )
 from service.runner.model_output import output_spec
-from service.runner.predict_requests import BatchRequest, BatchResponse, body_kind
+from service.runner.predict_requests import BatchRequest, body_kind, read_response
 
 SPEC = output_spec(loaded_model().resolved)
 NUMBERS_SENT = (1, 2, 3)
@@ -39,20 +39,20 @@ def unanswered(ranges, failures=(), waiting=0, n_rows=None):
     words[:, : SPEC.n_top] = 1
     message = BatchResult(list(ranges), list(failures), waiting)
     kind = body_kind("oip", "demo", "0")
-    result = decode_result(*frame_parts(encode_result(message, words, sequence=1)), SPEC.n_words)
+    response = read_response(*frame_parts(encode_result(message, words, sequence=1)), SPEC)
     request = partial(BatchRequest, asker=None, kind=kind, body=b"", arrived=0.0)
     sent = {number: request(number=number) for number in NUMBERS_SENT}
     try:
-        BatchResponse(*result).assign(sent, SPEC, max_rows=MAX_ROWS)
+        response.assign(sent, max_rows=MAX_ROWS)
     except FieldError:
         assert sent.keys() == set(NUMBERS_SENT)  # they can still be failed
         raise
     return sent.keys()
 
 
-def rows_of(number, rows=1, *, of=None, count=1, supplied=None):
+def rows_of(number, rows=1, *, of=None, count=1, wanted=None):
     """Return the first rows of a request, which has ``of`` rows in all."""
-    return RowRange(number, rows, ResponseHead(of or rows, None, supplied or {}), count)
+    return RowRange(number, rows, ResponseHead(of or rows, wanted), count)
 
 
 def more_of(number, rows=1):
@@ -60,12 +60,8 @@ def more_of(number, rows=1):
     return RowRange(number, rows, None)
 
 
-def failed(number, *, code="invalid-input", message="m"):
-    return RequestError(number, code, message, [])
-
-
-def column(dtype, shape, data=bytes(4)):
-    return {"own": SuppliedColumn(dtype, shape, data)}
+def failed(number, *, code="invalid-input", message="m", violations=()):
+    return RequestError(number, Failure(code, message, list(violations)))
 
 
 ALL = [rows_of(number) for number in NUMBERS_SENT]
@@ -76,7 +72,7 @@ VALID = [
     (REST, {"failures": [failed(1)]}, set()),
     ([*REST, rows_of(1, 2, of=5)], {"waiting": 3}, {1}),
     ([*REST, rows_of(1, 2, of=5), more_of(1, 3)], {}, set()),
-    ([*REST, rows_of(1, supplied=column("float32", [1]))], {}, set()),
+    ([*REST, rows_of(1, wanted=RequestedOutputs("a", True, [("class", True)]))], {}, set()),
 ]
 
 
@@ -88,9 +84,8 @@ def test_valid_results_are_taken(ranges, fields, left):
 WRONG_RANGES = [
     *(rows_of(1, 0), rows_of(1, count=0), rows_of(10**9), rows_of(-1), more_of(1)),
     rows_of(1, 2, of=1),
-    rows_of(1, supplied=column("O", [1])),
-    rows_of(1, supplied=column("float64", [1])),
-    rows_of(1, supplied=column("float32", [2**64 - 1, 0], b"")),
+    rows_of(1, wanted=RequestedOutputs("a" * 1001)),
+    rows_of(1, wanted=RequestedOutputs("", False, [(f"{n}", True) for n in range(201)])),
 ]
 INVALID = [
     (ALL, {"n_rows": 4}),
@@ -104,6 +99,8 @@ INVALID = [
     (REST, {"waiting": -1}),
     (REST, {"failures": [failed(1)] * 2}),
     (REST, {"failures": [failed(1, code="no-such-code")]}),
+    (REST, {"failures": [failed(1, violations=[("", "", "")] * 21)]}),
+    (REST, {"failures": [failed(1, message="m" * 2001)]}),
     ([*REST, rows_of(1, of=3), rows_of(1, of=3)], {"waiting": 1}),
     *(([*REST, part], {}) for part in WRONG_RANGES),
 ]
@@ -117,7 +114,7 @@ def test_invalid_results_are_refused(ranges, fields):
 
 @given(cut=st.integers(0, 10**6))
 def test_a_result_that_ends_early_is_refused(cut):
-    head = ResponseHead(2, RequestedOutputs("a", False, [("class", True)]), column("f4", [2]))
+    head = ResponseHead(2, RequestedOutputs("a", False, [("class", True)]))
     result = BatchResult([RowRange(1, 2, head)], [failed(2)], 3)
     parts = encode_result(result, np.zeros((2, 4), np.float32), sequence=3)
     header, fields, payload = frame_parts(parts)

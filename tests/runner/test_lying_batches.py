@@ -9,7 +9,12 @@ from runner_models import rows, save
 from scripted_child import loaded_model, start_scripted
 from served_requests import LIMITS, outcome, outcomes, until, with_children
 
-from service.errors import DeadlineExceeded, InferenceFailed, OnnxModelCrashed
+from service.errors import (
+    DeadlineExceeded,
+    InferenceFailed,
+    OnnxModelCrashed,
+    OnnxModelQuarantined,
+)
 from service.runner.model_to_serve import ModelToServe
 
 pytestmark = pytest.mark.process
@@ -40,12 +45,14 @@ async def served(*scripts):
 
 
 LIES = ["another sequence", "another kind", "enormous fields", "enormous arrays", "two answers"]
-LIES += ["an unknown request", "an unknown failure"]
+LIES += ["an unknown request", "an unknown failure", "many violations", "an output many times"]
+LIES += ["a failure of many lists", "many failures"]
 
 
 FAILURES = [
     *((lie, OnnxModelCrashed, "invalid response") for lie in LIES),
     ("die when asked", OnnxModelCrashed, "exit status 3"),
+    ("many bytes printed", OnnxModelCrashed, "printed more than"),
     ("close the socket when asked", OnnxModelCrashed, "closed its socket"),
     ("fail", InferenceFailed, "m"),
 ]
@@ -60,6 +67,15 @@ async def test_the_requests_of_a_batch_fail_and_end_the_child(model, script, kin
         assert work.state(model).status == "unloaded"
         assert (await outcome(work.ask(model))).order == 4
         assert work.n_started() == 2
+
+
+@pytest.mark.parametrize("script", [*LIES, "many bytes printed", "fail"])
+async def test_a_model_whose_children_lie_three_times_is_quarantined(model, script):
+    async with served(*[script] * 3) as work:
+        for _ in range(3):
+            assert isinstance(await outcome(work.ask(model)), InferenceFailed)
+        with pytest.raises(OnnxModelQuarantined):
+            work.ask(model)
 
 
 async def test_waiting_requests_go_to_the_next_child_and_each_opens_one_at_most(model):

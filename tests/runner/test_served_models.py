@@ -33,6 +33,7 @@ from service.errors import (
     Overloaded,
     TooManyRequests,
 )
+from service.runner import model_admission
 from service.runner import served_models as module
 from service.runner.devices import Device, Placement
 from service.runner.model_to_serve import NOT_NEEDED
@@ -206,8 +207,8 @@ async def end_process(work, model, number):
     await until(lambda: work.state(model).pid != pid)
 
 
-async def test_a_model_that_crashes_three_times_is_quarantined_for_a_while(pool, make):
-    """A process that is killed from outside does not count."""
+async def test_a_model_that_crashes_three_times_is_quarantined_for_a_while(pool, make, monkeypatch):
+    """A process that is killed from outside does not count; to be forgotten does not help."""
     async with at_work(pool.serve) as work:
         for number in (signal.SIGSEGV, signal.SIGKILL, signal.SIGSEGV):
             await end_process(work, make(0), number)
@@ -223,8 +224,12 @@ async def test_a_model_that_crashes_three_times_is_quarantined_for_a_while(pool,
             work.ask(make(0))
         assert refused.value.retry_after > 0
         assert work.state(make(0)).status == "failed"
+        monkeypatch.setattr(module, "MOST_UNLOADED", -(10**6))  # forget all at once
         assert (await outcome(work.ask(make(1)))).order
-        advance(module.COOL_DOWN_SECONDS)
+        assert work.state(make(0)) is None
+        with pytest.raises(OnnxModelQuarantined):
+            work.ask(make(0))
+        advance(model_admission.COOL_DOWN_SECONDS)
         assert (await outcome(work.ask(make(0)))).order
 
 

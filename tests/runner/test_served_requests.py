@@ -16,14 +16,12 @@ from runner_models import (
 from served_requests import (
     Resolving,
     at_work,
-    json_body,
     outcome,
     outcomes,
     until,
 )
 
-from service.child.requests.media_types import JSON
-from service.errors import DeadlineExceeded, InvalidInput, OnnxModelCrashed
+from service.errors import DeadlineExceeded, OnnxModelCrashed
 
 
 @pytest.fixture(scope="module")
@@ -112,22 +110,3 @@ async def test_requests_may_be_dropped_in_any_state(pool, model):
         await until(lambda: not work.models.running)
         assert work.models.pending == 0
         assert work.held() == (0, 0)
-
-
-async def test_supplied_values_may_take_more_bytes_than_their_text(pool, model):
-    async with at_work(pool.serve) as work:
-        await work.load(model)
-        pid = work.state(model).pid
-        supplied = {str(n): [1] * 900 for n in range(200)}
-        data = json_body(rows(900), supplied=supplied).replace(b" ", b"")
-        requests = [work.asker.request(data, JSON, n_rows=900) for _ in range(8)]
-        for request in requests:
-            work.put(model, request)
-        wrong = work.asker.request(json_body(rows(1), calibration="other"), JSON)
-        work.put(model, wrong)
-        assert isinstance(await outcome(wrong), InvalidInput)
-        for answer in await outcomes(requests):
-            assert len(answer.supplied) == 200
-            own = answer.supplied["7"]
-            assert np.frombuffer(own.data, own.dtype).tolist() == [1] * 900
-        assert work.state(model).pid == pid

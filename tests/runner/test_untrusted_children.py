@@ -21,7 +21,11 @@ from service.runner.child_requests import check_loaded_model
 from service.runner.messages.convert import FieldError, convert, to_fields
 from service.runner.messages.failures import raise_failure
 from service.runner.messages.frames import HEADER, Frame, Kind, Status, encode, parse_header
-from service.runner.messages.onnx_models import LoadedOnnxModel
+from service.runner.messages.onnx_models import (
+    LoadedOnnxModel,
+    packed_model,
+    unpacked_model,
+)
 from service.runner.messages.passes import PassPlan
 from service.runner.messages.preprocessing import PRESETS
 from service.runner.model_output import output_spec
@@ -233,3 +237,14 @@ def test_another_plan_than_requested_is_refused(position, change):
     plans[position] = replace(plans[position], **change)
     with pytest.raises(FieldError):
         check_loaded_model(planned(*plans), ASKED, n_models=1)
+
+
+LONG = [{"class_labels": ("a",) * (2**17 + 1)}, {"external_files": ("a" * 3000,) * 100}]
+
+
+@pytest.mark.parametrize("change", LONG)
+def test_a_description_of_too_many_names_is_refused(change):
+    assert unpacked_model(packed_model(LOADED)) == LOADED
+    description = replace(LOADED.description, **change)
+    with pytest.raises(FieldError):
+        unpacked_model(packed_model(replace(LOADED, description=description)))

@@ -91,12 +91,14 @@ class Measure:
         `output_column` for ``output:<name>``.
         """
         if self.kind == "supplied":
-            return f"supplied_{self.name}"
+            return f"{SUPPLIED_COLUMN}{self.name}"
         if self.kind == "output":
             return output_column(self.name)
         return f"{self.name}_{k}" if self.per_event else self.name
 
 
+# Begins the names of columns of supplied measures, and of no others.
+SUPPLIED_COLUMN = "supplied_"
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_]{1,50}")
 
 

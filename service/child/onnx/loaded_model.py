@@ -95,12 +95,18 @@ class LoadedModel:
         return join_parts([self.answering.finish(part) for _, part in batches])
 
     def matrix(self, rows: dict[str, Array], *, location: str, start: int) -> Array:
-        """Return the matrix of `OutputSpec` for fitted rows; a row may be not finite."""
+        """Return the matrix of `OutputSpec` for fitted rows; a row may be not finite.
+
+        Supplied columns are zeros, which the caller replaces.
+        """
         spec = self.spec
         beside = [end for name in spec.inputs for end in row_extents(rows[name])]
         for name in spec.marked:
             found = self.found.column_ranges[name].outside(rows[name])
             beside.append(np.asarray(found.any(axis=1), dtype=np.float32))
+        if spec.supplied:
+            n_rows = len(next(iter(rows.values())))
+            beside += [np.zeros(n_rows, np.float32)] * len(spec.supplied)
         words = self._words(rows, location, start)
         if words is None or words.shape[1:] != (spec.n_words - len(beside),):
             words = self._columns(self.answer(rows, location=location, start=start))

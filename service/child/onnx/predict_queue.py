@@ -15,6 +15,7 @@ from service.child.requests.limits import BodyLimits
 from service.errors import DeadlineExceeded, InferenceFailed, InvalidInput, ServiceError
 from service.runner.messages.frames import Array, Buffer
 from service.runner.messages.predict_batches import (
+    MOST_PARTS,
     Batch,
     BatchResult,
     RequestError,
@@ -63,6 +64,10 @@ class RequestSlice(msgspec.Struct, eq=False):
             return whole
         return {name: array[self.start : self.stop] for name, array in whole.items()}
 
+    def supplied(self, name: str) -> Array:
+        """Return a supplied uncertainty of the rows."""
+        return self.of.decoded.supplied[name][self.start : self.stop]
+
 
 def next_turns(waiting: dict[int, PendingRequest], run_rows: int) -> Iterator[RequestSlice]:
     """Divide a run among the requests with the signature of the first one.
@@ -73,7 +78,8 @@ def next_turns(waiting: dict[int, PendingRequest], run_rows: int) -> Iterator[Re
     if not waiting:
         return
     first = next(iter(waiting.values())).signature
-    together = [one for one in waiting.values() if one.signature == first][:run_rows]
+    together = [one for one in waiting.values() if one.signature == first]
+    together = together[: min(run_rows, MOST_PARTS // 2)]
     share = max(run_rows // len(together), 1)
     room = run_rows - sum(min(one.left, share) for one in together)
     for one in together:
@@ -152,7 +158,7 @@ class BatchQueue:
         except Exception as error:  # noqa: BLE001 - an uploaded model; each request is then run again
             note(error)
             return None
-        head = ResponseHead(decoded.n_rows, decoded.wanted, {})
+        head = ResponseHead(decoded.n_rows, decoded.wanted)
         return BatchResult([RowRange(sent.number, decoded.n_rows, head, sent.count)], [], 0), words
 
     def _accept(self, batch: Batch, bodies: memoryview) -> None:
@@ -180,8 +186,7 @@ class BatchQueue:
         return PendingRequest(sent.number, decoded, decoded.n_rows, is_checked, signature)
 
     def _refuse(self, request: "SentBodies | PendingRequest", error: ServiceError) -> None:
-        code, message, violations = describe(error)
-        self._refused.append(RequestError(request.number, code, message, violations))
+        self._refused.append(RequestError(request.number, describe(error)))
 
     def _answer(self, turns: list[RequestSlice]) -> tuple[list[RowRange], Words]:
         """Run rows together; if that fails, run each half of the requests by itself."""
@@ -190,6 +195,8 @@ class BatchQueue:
             if not turns:
                 return [], self._words(0)
             words = self._run(joined(turns), turns[0].start)
+            for place, name in enumerate(self._spec.supplied, -len(self._spec.supplied)):
+                words[:, place] = np.concatenate([turn.supplied(name) for turn in turns])
         except DeadlineExceeded as error:
             # There is no time left to find the slow request.
             for turn in turns:
@@ -254,8 +261,7 @@ class BatchQueue:
         head = None
         if turn.start == 0:
             decoded = turn.of.decoded
-            supplied = dict(decoded.supplied)
-            head = ResponseHead(turn.of.n_rows, decoded.wanted, supplied, decoded.by_position)
+            head = ResponseHead(turn.of.n_rows, decoded.wanted, decoded.by_position)
         return RowRange(turn.of.number, turn.stop - turn.start, head)
 
     def _run(self, rows: dict[str, Array], start: int) -> Words:

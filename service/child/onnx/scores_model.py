@@ -12,7 +12,7 @@ from service.child.onnx.session import CPU, VERSIONS
 from service.child.reading.checks import SUPPLIED_PREFIX
 from service.child.reading.output_checks import AS_LOGITS, are_distributions, are_percentages
 from service.child.reading.pairs import check_score_range, pair_rows
-from service.child.requests.body_decoder import Decoded, read_request, supplied_column
+from service.child.requests.body_decoder import Decoded, read_request
 from service.child.requests.limits import BodyLimits
 from service.child.requests.media_types import NPY, SET_ROWS
 from service.child.requests.named_rows import CLASSES, NamedRows
@@ -69,7 +69,8 @@ class ScoresModel:
             logits=kind == "logits",
             threshold=self.spec.decision_threshold,
         )
-        columns = [measured[name][:, None] for name in self._output.columns]
+        nothing = np.zeros(len(classes), np.float32)
+        columns = [measured.get(name, nothing)[:, None] for name in self._output.columns]
         return np.hstack([classes, probabilities, *columns], dtype=np.float32)
 
 
@@ -81,7 +82,7 @@ def _decoded_pairs(scores: Floats, wanted: RequestedOutputs | None) -> Decoded:
         n_rows=len(scores),
         is_checked=True,
         wanted=wanted,
-        supplied={SCORE: supplied_column(SCORE, uncertainty, len(scores))},
+        supplied={SCORE: uncertainty},
     )
 
 
@@ -133,10 +134,7 @@ class ScoresDecoder:
             n_rows=len(scores),
             is_checked=True,
             wanted=wanted,
-            supplied={
-                name: supplied_column(name, values, len(scores))
-                for name, values in supplied.items()
-            },
+            supplied=supplied,
             by_position=spec.has_named_columns
             and not request.named_rows
             and sent.media_type != SET_ROWS,

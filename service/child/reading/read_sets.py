@@ -9,9 +9,11 @@ from service.child.lockdown.lock_down import lock_down
 from service.child.reading.open_set import read_set
 from service.child.reading.set_file import SetFile
 from service.errors import InferenceFailed, InvalidDataset, ServiceError, TooLarge
+from service.runner.messages.convert import FieldError
 from service.runner.messages.dataset import Batch, Dataset, batch_tensors, shard_rows
 from service.runner.messages.frames import Array
-from service.runner.messages.limits import GIBIBYTE
+from service.runner.messages.limits import GIBIBYTE, MEBIBYTE
+from service.runner.messages.packed import MAX_NAMES_BYTES
 from service.runner.messages.reading import Reading, SetContext
 from service.runner.messages.set_messages import (
     OpenedSet,
@@ -24,6 +26,10 @@ from service.runner.messages.set_messages import (
 NICE = 10
 NOTHING = -1
 READING_THE_FILE = "Reading the file"
+NAMES_TOO_LONG = (
+    f"expected names of columns and classes of at most {MAX_NAMES_BYTES // MEBIBYTE} MiB in all; "
+    "send fewer, or shorten them"
+)
 
 Answer = tuple[Mapping[str, Any], Mapping[str, Array]]
 
@@ -57,6 +63,11 @@ class SetReading:
         tensors: dict[str, Array] = {}
         for position, (asked, file, labels) in enumerate(self._files):
             tensors |= self._open(asked, file, labels).as_tensors(position)
+            try:
+                OpenedSet.of(tensors, position)
+            except FieldError as error:
+                # The parent would treat it as a protocol error and kill this process.
+                raise TooLarge.at(asked.location, NAMES_TOO_LONG) from error
         return {}, tensors
 
     def rows(self, position: int, start: int) -> Answer:

@@ -18,6 +18,7 @@ from service.child.requests.predict_request import (
     SentPicture,
     check_finite,
     model_inputs,
+    supplied_columns,
 )
 from service.child.requests.tensors import check_shape, is_surely_finite
 from service.errors import InvalidInput
@@ -30,7 +31,7 @@ from service.runner.messages.open_inference import (
     datatype_of,
     requested_outputs,
 )
-from service.runner.messages.predict_batches import SentBodies, SuppliedColumn
+from service.runner.messages.predict_batches import SentBodies
 from service.runner.messages.preprocessing import PIXELS
 
 
@@ -124,23 +125,31 @@ class Decoded(msgspec.Struct, frozen=True, eq=False):
     n_rows: int
     is_checked: bool
     wanted: RequestedOutputs | None
-    supplied: Mapping[str, SuppliedColumn]
+    supplied: Mapping[str, Array]
     by_position: bool = False
 
 
 class BodyDecoder:
     """Reads bodies and checks them against a model's inputs.
 
-    Those that ``may_lack`` values may have NaN.
+    Those that ``may_lack`` values may have NaN. ``supplied`` are the names of the uncertainties
+    that each body brings.
     """
 
-    def __init__(self, inputs: ModelInputs, may_lack: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        inputs: ModelInputs,
+        may_lack: Collection[str] = (),
+        *,
+        supplied: Sequence[str] = (),
+    ) -> None:
         self._inputs = inputs
         self._may_lack = may_lack
+        self._supplied = supplied
         self._specs = specs = inputs.specs
         self._names = inputs.names
         self._json_rows = None
-        if len(specs) == 1:
+        if len(specs) == 1 and not supplied:
             self._json_rows = JsonRows.of(specs[0].dtype, specs[0].shape)
         self._named_rows = NamedRows(inputs.columns, may_lack=may_lack)
         self._has_names = bool(inputs.columns)
@@ -227,9 +236,6 @@ class BodyDecoder:
         check_finite(arrays, self._names, self._may_lack, self._inputs.columns)
         rows = self._inputs.fitted(arrays, location=LOCATION, start=0)
         n_rows = len(next(iter(rows.values())))
-        supplied = {
-            name: supplied_column(name, array, n_rows) for name, array in request.supplied.items()
-        }
         of = self._inputs.columns
         has_named_inputs = len(of) > 1 and all(len(columns) == 1 for columns in of.values())
         is_named = bool(request.named_rows) or sent.media_type == SET_ROWS or has_named_inputs
@@ -238,7 +244,7 @@ class BodyDecoder:
             n_rows,
             is_checked=True,
             wanted=wanted,
-            supplied=supplied,
+            supplied=supplied_columns(request, self._supplied, n_rows=n_rows),
             by_position=self._has_names and not is_named,
         )
         return decoded, request
@@ -354,18 +360,3 @@ def _by_layout(layout: RawBodyLayout, bodies: Buffer) -> Decoded:
         wanted=layout.wanted,
         supplied={},
     )
-
-
-def supplied_column(name: str, array: Array, n_rows: int) -> SuppliedColumn:
-    """Return an uncertainty of a request, encoded for the parent.
-
-    Raises
-    ------
-    InvalidInput
-        If it is not one number a row.
-    """
-    if array.shape != (n_rows,):
-        raise InvalidInput.at(f"supplied.{name}", f"expected {n_rows} numbers, one a row")
-    code = array.dtype.name
-    data = array.astype(DTYPES[code], copy=False).tobytes()
-    return SuppliedColumn(dtype=code, shape=list(array.shape), data=data)

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import is_dataclass
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 import msgspec
@@ -51,7 +52,7 @@ def convert(fields: object, kind: type[T], *, name: str = "") -> T:
 
 
 def check_bounds(value: object) -> None:
-    """Check the length of texts and lists, and the range of numbers, at any depth.
+    """Check the length of texts and lists, and the range of numbers, at any depth of a message.
 
     Raises
     ------
@@ -59,9 +60,11 @@ def check_bounds(value: object) -> None:
         If a text is too long or cannot be encoded, a list is too long, an integer exceeds 64 bits,
         or a float is not finite.
     """
+    if is_dataclass(value):
+        value = list(vars(value).values())
     if isinstance(value, dict):
         value = [*value, *value.values()]
-    if not isinstance(value, list | tuple):
+    if not isinstance(value, list | tuple | frozenset):
         _check_scalar(value)
         return
     if len(value) > MAX_ITEMS:

@@ -1,8 +1,9 @@
 """Failures that a child process reports."""
 
-from typing import NoReturn
+from typing import Annotated, NoReturn, TypeAlias
 
 import msgspec
+from msgspec import Meta
 
 from service import errors
 from service.errors import InvalidInput, ModelRule, ServiceError, Violation
@@ -25,14 +26,19 @@ FAILURES: dict[str, type[ServiceError]] = {
     )
 }
 MAX_VIOLATIONS = 20
+MAX_TEXT_BYTES = 2000
+# Of a message and all violations together; the first violation always fits.
+MAX_FAILURE_BYTES = 10_000
+
+Text: TypeAlias = Annotated[str, Meta(max_length=MAX_TEXT_BYTES)]
 
 
 class Failure(msgspec.Struct, frozen=True):
     """Code, message, and violations as location, message and rule."""
 
-    code: str
-    message: str
-    violations: list[tuple[str, str, str]]
+    code: Text
+    message: Text
+    violations: Annotated[list[tuple[Text, Text, Text]], Meta(max_length=MAX_VIOLATIONS)]
 
 
 def raise_failure(answer: Frame, *, invalid: type[InvalidInput]) -> NoReturn:
@@ -43,13 +49,13 @@ def raise_failure(answer: Frame, *, invalid: type[InvalidInput]) -> NoReturn:
     FieldError
         If a child may not report such a failure.
     """
-    error = error_of(answer.fields)
+    error = error_of(convert(answer.fields, Failure))
     if type(error) is InvalidInput:
         raise invalid(error.message, error.violations)
     raise error
 
 
-def error_of(fields: object) -> ServiceError:
+def error_of(failure: Failure) -> ServiceError:
     """Return the error that a child reports.
 
     Raises
@@ -57,13 +63,12 @@ def error_of(fields: object) -> ServiceError:
     FieldError
         If a child may not report such a failure.
     """
-    failure = convert(fields, Failure)
     try:
         return FAILURES[failure.code](
             failure.message,
             [
                 Violation(location, sentence, ModelRule(rule) if rule else None)
-                for location, sentence, rule in failure.violations[:MAX_VIOLATIONS]
+                for location, sentence, rule in failure.violations
             ],
         )
     except (KeyError, ValueError) as error:

@@ -24,7 +24,7 @@ Buffer: TypeAlias = bytes | memoryview
 MAGIC = b"HSR1"
 HEADER = struct.Struct("<4sHHQIIQ")
 MAX_FIELDS_BYTES = 8 * 2**20
-# For answers that do not describe a model: a little JSON makes large objects.
+# Of answers: a little JSON makes large objects.
 SMALL_FIELDS_BYTES = 2**16
 MAX_TENSOR_BYTES = 2**31
 MAX_TENSORS = 1024

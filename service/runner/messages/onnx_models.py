@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from howsure.statistics.findings.outputs import LabelDifference
 from howsure.statistics.input_ranges import ColumnRanges
@@ -12,6 +12,8 @@ from howsure.statistics.learned.inputs import is_input
 from howsure.statistics.measures import columns
 from service.graph.description import OnnxModelDescription, OutputChoice
 from service.runner.messages.convert import NotNegativeFloat, Positive, convert, to_json
+from service.runner.messages.frames import Array
+from service.runner.messages.packed import MANY, MAX_NAMES_BYTES, checked, packed
 from service.runner.messages.passes import ENSEMBLE, PassPlan
 from service.runner.messages.preprocessing import Preprocessing
 from service.runner.messages.reading import LABEL
@@ -162,6 +164,36 @@ class LoadedOnnxModel(ModelSetup):
         if self.column_ranges:
             found["column_ranges"] = fields["column_ranges"]
         return found
+
+
+_LOADED, _CLASS_LABELS = "loaded", "class_labels"
+
+
+@dataclass(frozen=True)
+class _ClassLabels:
+    class_labels: Annotated[tuple[int | str, ...], MANY] | None
+
+
+def packed_model(loaded: LoadedOnnxModel) -> dict[str, Array]:
+    """Return the arrays that answer LOAD and LOAD_SCORES."""
+    labels, own = loaded.description.class_labels, replace(loaded.description, class_labels=None)
+    return {
+        _LOADED: packed(replace(loaded, description=own)),
+        _CLASS_LABELS: packed(_ClassLabels(labels)),
+    }
+
+
+def unpacked_model(tensors: Mapping[str, Array]) -> LoadedOnnxModel:
+    """Return the model that a child has loaded.
+
+    Raises
+    ------
+    FieldError
+        If the description breaks a rule.
+    """
+    labels = checked(tensors, _CLASS_LABELS, _ClassLabels, most_bytes=MAX_NAMES_BYTES)
+    found = checked(tensors, _LOADED, LoadedOnnxModel)
+    return replace(found, description=replace(found.description, **vars(labels)))
 
 
 def read_resolved(resolved: Mapping[str, Any]) -> ResolvedModel:

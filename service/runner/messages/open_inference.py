@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 import numpy as np
+from msgspec import Meta
 
 from service.errors import InvalidInput, MalformedRequest, shown
 
@@ -17,6 +18,10 @@ DATATYPES: dict[str, np.dtype[Any]] = {
 }
 # The upper half of a float32; numpy has no such type, so it is read as float32.
 BF16 = "BF16"
+# A request that names more outputs, or has a longer id, is refused.
+MOST_OUTPUTS, MOST_NAME_BYTES, LONGEST_ID = 200, 2**14, 1000
+OutputName: TypeAlias = Annotated[str, Meta(max_length=MOST_NAME_BYTES)]
+RequestId: TypeAlias = Annotated[str, Meta(max_length=LONGEST_ID)]
 # The protocol has no JSON for them.
 BINARY_ONLY = ("FP16", BF16)
 
@@ -76,9 +81,9 @@ class InferRequest(msgspec.Struct):
     """One request. Unknown fields are ignored, as other servers do."""
 
     inputs: list[InputTensor]
-    id: str | None = None
+    id: RequestId | None = None
     parameters: Parameters | None = None
-    outputs: list[RequestedOutput] | None = None
+    outputs: Annotated[list[RequestedOutput], Meta(max_length=MOST_OUTPUTS)] | None = None
 
     @property
     def timeout_ns(self) -> int:
@@ -172,9 +177,13 @@ class RequestedOutputs(msgspec.Struct):
         Names in the requested order, and whether each is a raw tensor; None for all.
     """
 
-    id: str | None = None
+    id: RequestId | None = None
     all_binary: bool = False
-    outputs: list[tuple[str, bool]] | None = None
+    outputs: Annotated[list[tuple[OutputName, bool]], Meta(max_length=MOST_OUTPUTS)] | None = None
+
+    def __post_init__(self) -> None:
+        if self.outputs and len(dict(self.outputs)) < len(self.outputs):
+            raise ValueError("an output stands twice")
 
 
 def requested_outputs(request: InferRequest) -> RequestedOutputs:
@@ -183,8 +192,11 @@ def requested_outputs(request: InferRequest) -> RequestedOutputs:
     Raises
     ------
     InvalidInput
-        If a parameter that is true or false is neither.
+        If the names are too long, or a parameter that is true or false is neither.
     """
+    if sum(len(output.name.encode()) for output in request.outputs or ()) > MOST_NAME_BYTES:
+        message = f"expected names of at most {MOST_NAME_BYTES} bytes in all"
+        raise InvalidInput.at("outputs", message)
     all_binary = flag(request.parameters, "binary_data_output", "parameters", default=False)
     outputs = [
         (

@@ -5,17 +5,22 @@ each row of the run, and assigns ranges of these rows to requests.
 """
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
+from service.runner.messages.failures import Failure
 from service.runner.messages.frames import HEADER, MAGIC, Buffer, FrameError, Header, Kind, Status
 from service.runner.messages.open_inference import RequestedOutputs
 
 # Rows of top classes, their scores and uncertainties; see `service.runner.model_output`.
 Words: TypeAlias = NDArray[np.float32]
+
+# Of a result, which is read in one piece; a run has rows of half as many requests.
+MOST_PARTS = 2**12
 
 
 class SentBodies(msgspec.Struct, array_like=True, frozen=True):
@@ -47,14 +52,6 @@ class Batch(msgspec.Struct, array_like=True, frozen=True):
     each_run: float
 
 
-class SuppliedColumn(msgspec.Struct, array_like=True, frozen=True):
-    """An uncertainty that the caller sent with a request."""
-
-    dtype: str
-    shape: list[int]
-    data: bytes
-
-
 class ResponseHead(msgspec.Struct, array_like=True, frozen=True):
     """The number of rows of a request, and what else the answer needs of it.
 
@@ -63,7 +60,6 @@ class ResponseHead(msgspec.Struct, array_like=True, frozen=True):
 
     rows: int
     wanted: RequestedOutputs | None
-    supplied: dict[str, SuppliedColumn]
     by_position: bool = False
 
 
@@ -83,16 +79,14 @@ class RequestError(msgspec.Struct, array_like=True, frozen=True):
     """The failure of a request."""
 
     number: int
-    code: str
-    message: str
-    violations: list[tuple[str, str, str]]
+    failure: Failure
 
 
 class BatchResult(msgspec.Struct, array_like=True, frozen=True):
     """The result of a run. ``waiting`` is the number of rows that the child still has."""
 
-    ranges: list[RowRange]
-    failures: list[RequestError]
+    ranges: Annotated[list[RowRange], Meta(max_length=MOST_PARTS)]
+    failures: Annotated[list[RequestError], Meta(max_length=MOST_PARTS)]
     waiting: int
 
 

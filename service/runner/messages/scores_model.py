@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from howsure.statistics.measures import columns
+from howsure.statistics.measures.measure import SUPPLIED_COLUMN
 from service.graph.description import DecisionThreshold, OutputChoice
 from service.runner.messages.convert import to_fields
 from service.runner.messages.dataset import ScoreRange
@@ -64,10 +65,11 @@ class ScoresModelSpec:
 
     @property
     def columns(self) -> frozenset[str]:
-        """The uncertainties of the events that logits give."""
+        """The uncertainties of the events that logits give, and those that requests bring."""
         given = self.given_by("logits")
         own = {event.column for event in self.events if event.column in given}
-        return frozenset(own | {name for event in self.events for name in event.inputs})
+        supplied = (f"{SUPPLIED_COLUMN}{name}" for name in self.supplied)
+        return frozenset(own.union(supplied, *(event.inputs for event in self.events)))
 
     def given_by(self, kind: str) -> frozenset[str]:
         """Return the uncertainties that logits, or probabilities, give."""

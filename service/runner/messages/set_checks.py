@@ -10,7 +10,7 @@ from howsure.statistics.arrays import Labels
 from service.child.reading.checks import MIN_CLASSES, is_finite, supplied_names
 from service.child.reading.open_set import FORMATS
 from service.errors import InvalidInput
-from service.runner.messages.convert import FieldError, check_bounds
+from service.runner.messages.convert import FieldError
 from service.runner.messages.dataset import (
     DESIGN_DTYPES,
     MAX_ARRAYS,
@@ -111,7 +111,6 @@ def _check_texts(info: DatasetInfo, asked: SetToRead, limits: DatasetLimits) -> 
     most = max(limits.max_classes, len(asked.reading.class_map or {}))
     _require("the number of notes", len(info.notes) <= MAX_NOTES)
     _require("the class map", len(classes) <= most, min(classes.values(), default=0) >= 0)
-    check_bounds([*info.notes, classes])
     for name, texts in info.texts.items():
         _require("texts", all(map(is_word, [name, *texts])), 0 < len(texts) <= MOST_TEXTS)
     features = set(info.columns.get(ANY_INPUT, ()))

@@ -5,17 +5,17 @@ ROWS asks for the next rows of one of them; its answer is a shard.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import msgspec
-import numpy as np
 
 from howsure.statistics.arrays import Labels
 from service.runner.messages.dataset import Batch, DatasetInfo, batch_of, batch_tensors, with_prefix
 from service.runner.messages.frames import Array
 from service.runner.messages.limits import MEBIBYTE, DatasetLimits
+from service.runner.messages.packed import MANY, MAX_NAMES_BYTES, checked, packed
 from service.runner.messages.reading import AS_IT_IS, Reading
 from service.runner.messages.sandbox_rules import SandboxRules
 
@@ -24,10 +24,9 @@ TRIAL_ROWS = 256
 TRIAL_BYTES = 16 * MEBIBYTE
 LEAST_TRIAL_ROWS = 32
 MOST_TRIAL_BYTES = 256 * MEBIBYTE
-# Of the description of one set: the names of 100,000 classes take 20 MB.
-MAX_INFO_BYTES = 32 * MEBIBYTE
 
 _INFO = "info"
+_NAMES = "names"
 _LABELS = "all_labels"
 
 
@@ -71,6 +70,17 @@ class ReadRequest:
 
 
 @dataclass(frozen=True)
+class _Names:
+    """The fields of `DatasetInfo` with names of all classes or columns."""
+
+    class_map: Annotated[Mapping[str, int], MANY] | None = None
+    columns: Annotated[Mapping[str, Annotated[tuple[str, ...], MANY]], MANY] = field(
+        default_factory=dict
+    )
+    possible_features: Annotated[tuple[str, ...], MANY] = ()
+
+
+@dataclass(frozen=True)
 class OpenedSet:
     """An opened set as the reader describes it; ``labels`` is None for an unlabelled set."""
 
@@ -84,7 +94,9 @@ class OpenedSet:
             f"trial/{name}": array
             for name, array in batch_tensors(self.trial, labelled=self.info.labelled).items()
         }
-        tensors[_INFO] = np.frombuffer(msgspec.json.encode(self.info), np.uint8)
+        info = self.info
+        tensors[_INFO] = packed(replace(info, **vars(_Names())))
+        tensors[_NAMES] = packed(_Names(info.class_map, info.columns, info.possible_features))
         if self.labels is not None:
             tensors[_LABELS] = self.labels
         return {f"{position}/{name}": array for name, array in tensors.items()}
@@ -98,18 +110,13 @@ class OpenedSet:
         ValueError
             If it is malformed; `service.runner.messages.set_checks` checks its content.
         """
-        prefix = f"{position}/"
-        try:
-            written = tensors[f"{prefix}{_INFO}"]
-            if written.nbytes > MAX_INFO_BYTES:
-                raise ValueError("a description of too many bytes")
-            return cls(
-                info=msgspec.json.decode(written.tobytes(), type=DatasetInfo),
-                labels=tensors.get(f"{prefix}{_LABELS}"),
-                trial=batch_of(with_prefix(f"{prefix}trial/", tensors)),
-            )
-        except (KeyError, msgspec.DecodeError) as error:
-            raise ValueError(f"a description of a set: {error}") from error
+        own = with_prefix(f"{position}/", tensors)
+        names = checked(own, _NAMES, _Names, most_bytes=MAX_NAMES_BYTES)
+        return cls(
+            info=replace(checked(own, _INFO, DatasetInfo), **vars(names)),
+            labels=own.get(_LABELS),
+            trial=batch_of(with_prefix("trial/", own)),
+        )
 
 
 def trial_rows(info: DatasetInfo) -> int:

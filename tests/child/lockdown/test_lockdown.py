@@ -27,7 +27,6 @@ OTHERWISE = dict.fromkeys(
     [
         *("read a library", "open a file in memory", "start a thread", "signal itself"),
         *("read its own limits", "bind itself to processors", "have no capability"),
-        "have a limit of threads",
     ],
     DONE,
 ) | {

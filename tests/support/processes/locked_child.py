@@ -90,11 +90,6 @@ def no_capability():
         raise OSError(0, found.raw.hex())
 
 
-def limited_threads():
-    if resource.getrlimit(resource.RLIMIT_NPROC)[1] == resource.RLIM_INFINITY:
-        raise OSError(0, "no limit")
-
-
 def outcome(attempt):
     try:
         attempt()
@@ -169,7 +164,6 @@ def attempts(secret):
         "read its own limits": lambda: resource.getrlimit(resource.RLIMIT_CPU),
         "bind itself to processors": lambda: os.sched_setaffinity(0, os.sched_getaffinity(0)),
         "have no capability": no_capability,
-        "have a limit of threads": limited_threads,
     }
 
 

@@ -63,8 +63,10 @@ def main(fd, how):
     if how in INSTEAD:
         read_sets.read_set = INSTEAD[how]
     if how == "another format":
-        honest = read_sets.OpenedSet
-        read_sets.OpenedSet = lambda info, *rest: honest(replace(info, format="pickle"), *rest)
+        honest = read_sets.OpenedSet.as_tensors
+        read_sets.OpenedSet.as_tensors = lambda opened, position: honest(
+            replace(opened, info=replace(opened.info, format="pickle")), position
+        )
     if how == "fewer rows":
         reads = read_sets.SetReading._next
         read_sets.SetReading._next = lambda self: reads(self).rows(slice(0, 3))

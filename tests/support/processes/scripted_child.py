@@ -19,7 +19,7 @@ from forked_children import SERVER
 from service.graph.description import OnnxModelDescription, OutputChoice, TensorSpec
 from service.runner.launch import environment
 from service.runner.messages.channel import Channel, ChannelClosed
-from service.runner.messages.convert import to_fields
+from service.runner.messages.failures import Failure
 from service.runner.messages.frames import (
     HEADER,
     MAGIC,
@@ -30,10 +30,12 @@ from service.runner.messages.frames import (
     encode,
     parse_header,
 )
-from service.runner.messages.onnx_models import LoadedOnnxModel
+from service.runner.messages.onnx_models import LoadedOnnxModel, packed_model
+from service.runner.messages.open_inference import RequestedOutputs
 from service.runner.messages.predict_batches import (
     Batch,
     BatchResult,
+    RequestError,
     ResponseHead,
     RowRange,
     SentBodies,
@@ -104,15 +106,28 @@ class Asked:
         """Return the honest answer to a batch: one row for each request."""
         words = np.full((len(self.numbers), 2 * N_TOP + N_COLUMNS), 0.1, np.float32)
         words[:, :N_TOP] = np.arange(N_TOP)
-        head = ResponseHead(1, None, {})
+        head = ResponseHead(1, None)
         return self.result([RowRange(number, 1, head) for number in self.numbers], words)
 
-    def result(self, ranges, words):
-        return encode_result(BatchResult(ranges, [], 0), words, sequence=self.header.sequence)
+    def result(self, ranges, words, failures=()):
+        result = BatchResult(ranges, list(failures), 0)
+        return encode_result(result, words, sequence=self.header.sequence)
 
-    def frame(self, fields=None, *, later=0, kind=None, status=Status.OK):
+    def refused(self, *violations, times=1):
+        """Return an answer that refuses the first request."""
+        failed = RequestError(self.numbers[0], Failure("invalid-input", "m", violations))
+        return self.result([], np.zeros((0, 2 * N_TOP + N_COLUMNS), "f4"), [failed] * times)
+
+    def with_outputs(self, *outputs):
+        """Return one row for the first request, which seems to want these outputs."""
+        wanted = RequestedOutputs()
+        wanted.outputs = [(name, True) for name in outputs]
+        words = np.zeros((1, 2 * N_TOP + N_COLUMNS), "f4")
+        return self.result([RowRange(self.numbers[0], 1, ResponseHead(1, wanted))], words)
+
+    def frame(self, fields=None, *, tensors=None, later=0, kind=None, status=Status.OK):
         kind, sequence = kind or self.header.kind, self.header.sequence + later
-        return encode(Frame(kind, sequence, fields or {}, status=status))
+        return encode(Frame(kind, sequence, fields or {}, tensors or {}, status=status))
 
     def failure(self, **fields):
         return self.frame(fields, status=Status.FAILED)
@@ -133,8 +148,12 @@ LIES = {
     "enormous arrays": lambda asked: asked.announced(2, MAX_TENSOR_BYTES),
     "two answers": lambda asked: [*asked.rows(), *asked.rows()],
     "an unknown request": lambda asked: asked.result(
-        [RowRange(10**9, 1, ResponseHead(1, None, {}))], np.zeros((1, 2 * N_TOP + N_COLUMNS), "f4")
+        [RowRange(10**9, 1, ResponseHead(1, None))], np.zeros((1, 2 * N_TOP + N_COLUMNS), "f4")
     ),
+    "many violations": lambda asked: asked.refused(*[("", "", "")] * 5000),
+    "many failures": lambda asked: asked.refused(times=5000),
+    "an output many times": lambda asked: asked.with_outputs(*["class"] * 2),
+    "a failure of many lists": lambda asked: asked.failure(**FAILED | {"code": [[]] * 20_000}),
     "an unknown failure": lambda asked: asked.failure(**FAILED | {"code": "no-such-code"}),
 }
 
@@ -154,6 +173,11 @@ def answer_half(channel, asked):
     time.sleep(FOR_EVER)
 
 
+def print_much(channel, asked):
+    sys.stdout.write("\n" * 2**21)
+    channel.send(asked.rows())
+
+
 def answer_twice(channel, asked):
     channel.send(asked.rows())
     time.sleep(0.1)
@@ -168,6 +192,7 @@ SCRIPTS = {
     "half an answer": answer_half,
     "answer and die": answer_and_die,
     "speak unasked": answer_twice,
+    "many bytes printed": print_much,
     "fail": lambda channel, asked: channel.send(asked.failure(**FAILED)),
 }
 
@@ -207,7 +232,7 @@ def start(channel, script):
 
 def answer(sock, channel, script, asked, n_answered):
     if asked.header.kind is Kind.LOAD:
-        found = asked.frame(to_fields(loaded_model()))
+        found = asked.frame(tensors=packed_model(loaded_model()))
         channel.send([*found, b"more"] if script == "talk on after loading" else found)
         if script == "answer unread":
             answer_unread(sock, channel)

@@ -27,15 +27,13 @@ from service.runner.messages.onnx_models import serving
 from service.runner.messages.predict_batches import (
     Batch,
     SentBodies,
-    SuppliedColumn,
     decode_batch,
-    decode_result,
     encode_batch,
     encode_result,
 )
 from service.runner.model_output import HeadOutputs, output_spec
 from service.runner.model_to_serve import ModelToServe
-from service.runner.predict_requests import BatchLimits, BatchRequest, BatchResponse, body_kind
+from service.runner.predict_requests import BatchLimits, BatchRequest, body_kind, read_response
 from service.runner.queue_bounds import QueueBounds
 from service.runner.served_models import ServedModels, ServingRoom
 from service.runner.spawner import Spawner
@@ -58,7 +56,6 @@ def json_body(array, *, calibration=REFERENCE, **more):
 @dataclass(frozen=True)
 class Answered:
     outputs: HeadOutputs
-    supplied: dict[str, SuppliedColumn]
     order: int
 
 
@@ -76,7 +73,7 @@ class Futures:
         for answer in answers:
             self.count += 1
             outputs = answer.matrix.rows(answer.start, answer.stop).outputs
-            answered = Answered(outputs, dict(answer.supplied), self.count)
+            answered = Answered(outputs, self.count)
             answer.request.answered.set_result(answered)
 
     def failed(self, request, error):
@@ -310,9 +307,8 @@ class AskedQueue:
         report, words = self.queue.exchange(decode_batch(fields), body)
         self.runs.append(len(words))
         parts = frame_parts(encode_result(report, words, sequence=1))
-        result = BatchResponse(*decode_result(*parts, self.expected.n_words))
-        options = {"max_rows": self.limits["max_rows"]}
-        answers, refused = result.assign(self.sent, self.expected, **options)
+        result = read_response(*parts, self.expected)
+        answers, refused = result.assign(self.sent, max_rows=self.limits["max_rows"])
         done = {
             answer.request.number: answer.matrix.rows(answer.start, answer.stop).outputs
             for answer in answers
