@@ -55,12 +55,16 @@ class AuditPage(BaseModel):
     next_cursor: str | None = Field(description="`cursor` of the next page; null at the end.")
 
 
+PageLimit = Annotated[int, Query(ge=1, le=200, description="Most of a page.")]
+PageCursor = Annotated[str | None, Query(description="`next_cursor` of the page before.")]
+
+
 @router.get("/audit", tags=["audit"], summary="Read the audit log", responses=problems(422))
 def get_audit(  # noqa: PLR0913, PLR0917 - as many filters
     workspace: WorkspaceDep,
     tenant_id: TenantDep,
     limit: Annotated[int, Query(ge=1, le=1000, description="Entries per page.")] = 100,
-    cursor: Annotated[str | None, Query(description="`next_cursor` of the previous page.")] = None,
+    cursor: PageCursor = None,
     since: Annotated[Moment | None, Query(description="Only from this time on.")] = None,
     action: Annotated[str | None, Query(description="Only this action.")] = None,
     key_id: Annotated[str | None, Query(description="Only by this key.")] = None,

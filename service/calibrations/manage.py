@@ -87,7 +87,12 @@ def cancel_calibration(ctx: CallContext, reference: str) -> models.Calibration:
 
 
 def promote_calibration(ctx: CallContext, reference: str) -> models.Calibration:
-    """Let the name of a calibration mean this version."""
+    """Let the name of a calibration mean this version; nothing is written if it does."""
+    with ctx.workspace.database.reading(ctx.tenant_id) as session:
+        calibrations = CalibrationRepository(session, ctx.tenant_id)
+        row = calibrations.find(reference, with_files=False)
+        if calibrations.promoted_versions([row.name]).get(row.name) == row.version:
+            return row
     return _change(ctx, reference, CalibrationRepository.promote)[1]
 
 

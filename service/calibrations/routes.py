@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 
 import models
+from service.access.routes import PageCursor, PageLimit
 from service.calibrations import manage
 from service.calibrations.schemas import Calibration, CalibrationPage, rendered_findings
 from service.http.dependencies import (
@@ -100,8 +101,8 @@ async def calibration_response(
 @router.get("/calibrations", summary="List calibrations", responses=problems(422))
 def list_calibrations(
     ctx: CallDep,
-    limit: Annotated[int, Query(ge=1, le=200, description="Most of a page.")] = 50,
-    cursor: Annotated[str | None, Query(description="`next_cursor` of the page before.")] = None,
+    limit: PageLimit = 50,
+    cursor: PageCursor = None,
     name: Annotated[str | None, Query(description="Only versions of this name.")] = None,
     status: Annotated[
         models.JobStatus | None, Query(description="Only those with this status.")

@@ -189,11 +189,13 @@ def get_evaluation(ctx: CallContext, reference: str, name: str) -> models.Evalua
         return EvaluationRepository(session, ctx.tenant_id).get(row.id, name)
 
 
-def list_evaluations(ctx: CallContext, reference: str) -> Sequence[models.Evaluation]:
-    """Return the evaluations of a calibration, oldest first."""
+def list_evaluations(
+    ctx: CallContext, reference: str, *, cursor: str | None, limit: int
+) -> tuple[Sequence[models.Evaluation], str | None]:
+    """Return a page of a calibration's evaluations, oldest first, and the cursor of the next."""
     with ctx.workspace.database.reading(ctx.tenant_id) as session:
         row = CalibrationRepository(session, ctx.tenant_id).find(reference, with_files=False)
-        return EvaluationRepository(session, ctx.tenant_id).of_calibration(row.id)
+        return EvaluationRepository(session, ctx.tenant_id).page(row.id, cursor=cursor, limit=limit)
 
 
 def cancel_evaluation(ctx: CallContext, reference: str, name: str) -> models.Evaluation:

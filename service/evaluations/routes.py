@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
 import models
+from service.access.routes import PageCursor, PageLimit
 from service.calibrations.routes import EVENT_ROUTE, event_stream
 from service.calibrations.upload.upload_form import form_body, part_rules
 from service.errors import InvalidInput
@@ -73,9 +74,10 @@ class Evaluation(BaseModel):
 
 
 class Evaluations(BaseModel):
-    """All further sets of a calibration, oldest first."""
+    """A page of the further sets of a calibration, oldest first."""
 
     evaluations: list[Evaluation] = Field(description="Oldest first.")
+    next_cursor: str | None = Field(description="`cursor` of the next page; null at the end.")
 
 
 def resource(row: models.Evaluation) -> Evaluation:
@@ -134,12 +136,14 @@ async def post_evaluation(
 @router.get(
     "/calibrations/{calibration_id}/evaluations",
     summary="List further sets",
-    responses=problems(404),
+    responses=problems(404, 422),
 )
-def list_evaluations(ctx: CallDep, calibration_id: CalibrationRef) -> Evaluations:
+def list_evaluations(
+    ctx: CallDep, calibration_id: CalibrationRef, limit: PageLimit = 50, cursor: PageCursor = None
+) -> Evaluations:
     """List the further sets of a calibration, oldest first."""
-    rows = evaluations.list_evaluations(ctx, calibration_id)
-    return Evaluations(evaluations=[resource(row) for row in rows])
+    rows, cursor = evaluations.list_evaluations(ctx, calibration_id, cursor=cursor, limit=limit)
+    return Evaluations(evaluations=[resource(row) for row in rows], next_cursor=cursor)
 
 
 # Registered before the route of an evaluation, whose name may contain a slash.

@@ -1,5 +1,6 @@
 """Routes of operating points: thresholds on the uncertainty of Top-1."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
@@ -12,7 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 import models
 from howsure.statistics.measures.scale import scale_of
 from howsure.statistics.operating_point import ThresholdChoice
+from service.access.routes import PageCursor, PageLimit
 from service.calibrations.fit_config import TINY
+from service.errors import InvalidInput
 from service.http.dependencies import CalibrationRef, CallDep, TenantDep, WorkspaceDep
 from service.http.problems import problems
 from service.reports import operating_points as operations
@@ -227,9 +230,13 @@ class OperatingPoint(BaseModel):
 
 
 class OperatingPoints(BaseModel):
-    """The decisions of a calibration."""
+    """A page of the decisions of a calibration, newest first."""
 
     operating_points: list[OperatingPoint] = Field(description="Newest first.")
+    next_cursor: str | None = Field(description="`cursor` of the next page; null at the end.")
+
+
+_NUMBER = re.compile(r"[0-9]{1,6}")
 
 
 def resource(
@@ -249,15 +256,28 @@ def resource(
 @router.get(
     "/calibrations/{calibration_id}/operating-points",
     summary="List the operating points",
-    responses=problems(404),
+    responses=problems(404, 422),
 )
 def list_operating_points(
-    workspace: WorkspaceDep, tenant_id: TenantDep, calibration_id: CalibrationRef
+    workspace: WorkspaceDep,
+    tenant_id: TenantDep,
+    calibration_id: CalibrationRef,
+    limit: PageLimit = 50,
+    cursor: PageCursor = None,
 ) -> OperatingPoints:
-    """List the decisions of a calibration, newest first; only the first can be active."""
-    measure, rows = operations.operating_points(workspace, tenant_id, calibration_id)
-    made = [resource(row, measure, workspace=workspace if row is rows[0] else None) for row in rows]
-    return OperatingPoints(operating_points=made)
+    """List the decisions of a calibration, newest first; only the first of all can be active."""
+    if cursor is not None and _NUMBER.fullmatch(cursor) is None:
+        raise InvalidInput.at("cursor", "expected the next_cursor of a page")
+    before = None if cursor is None else int(cursor)
+    measure, rows = operations.operating_points(
+        workspace, tenant_id, calibration_id, before=before, limit=limit + 1
+    )
+    last = workspace if cursor is None else None
+    shown = [
+        resource(row, measure, workspace=last if row is rows[0] else None) for row in rows[:limit]
+    ]
+    next_cursor = None if len(rows) <= limit else str(shown[-1].number)
+    return OperatingPoints(operating_points=shown, next_cursor=next_cursor)
 
 
 @router.get(

@@ -167,9 +167,9 @@ def withdraw_operating_point(
 
 
 def operating_points(
-    workspace: Workspace, tenant_id: uuid.UUID, reference: str
+    workspace: Workspace, tenant_id: uuid.UUID, reference: str, *, before: int | None, limit: int
 ) -> tuple[str, Sequence[models.OperatingPoint]]:
-    """Return the measure that has the thresholds, and the decisions, newest first.
+    """Return the measure that has the thresholds, and decisions as of `history`.
 
     Raises
     ------
@@ -178,7 +178,9 @@ def operating_points(
     """
     with workspace.database.reading(tenant_id) as session:
         row = CalibrationRepository(session, tenant_id).find(reference, with_files=False)
-        points = OperatingPointRepository(session, tenant_id).history(row.id)
+        points = OperatingPointRepository(session, tenant_id).history(
+            row.id, before=before, limit=limit
+        )
         return (row.serve or {}).get(FIRST, ""), points
 
 

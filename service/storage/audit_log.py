@@ -1,4 +1,4 @@
-"""The audit log; pages of a list, newest first, and their opaque cursors."""
+"""The audit log; pages of a list, by time, and their opaque cursors."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -10,15 +10,15 @@ from uuid import UUID, uuid4
 from sqlalchemy import Select, select, tuple_
 from sqlalchemy.orm import Session
 
-from models import AuditEntry, Calibration, Tenant
+from models import AuditEntry, Calibration, Evaluation, Tenant
 from service.errors import InvalidInput
 
-T = TypeVar("T", AuditEntry, Calibration)
+T = TypeVar("T", AuditEntry, Calibration, Evaluation)
 
 
 @dataclass(frozen=True)
 class Cursor:
-    """The last row of a page; the next page holds older ones."""
+    """The last row of a page; the next page begins behind it."""
 
     created_at: datetime
     id: UUID
@@ -49,8 +49,14 @@ def decode_cursor(text: str) -> Cursor:
     return cursor
 
 
-def newest_first(
-    session: Session, query: Select[T], table: type[T], *, cursor: str | None, limit: int
+def rows_of_page(
+    session: Session,
+    query: Select[T],
+    table: type[T],
+    *,
+    cursor: str | None,
+    limit: int,
+    oldest_first: bool = False,
 ) -> tuple[Sequence[T], str | None]:
     """Return up to ``limit`` rows of a query, newest first, and the cursor of the next page.
 
@@ -60,12 +66,12 @@ def newest_first(
         If the cursor is invalid.
     """
     keys = (table.created_at, table.id)
-    query = query.order_by(*(key.desc() for key in keys)).limit(limit + 1)
+    order = keys if oldest_first else [key.desc() for key in keys]
+    query = query.order_by(*order).limit(limit + 1)
     if cursor is not None:
         start = decode_cursor(cursor)
-        query = query.where(
-            tuple_(*keys) < tuple_(start.created_at, start.id, types=[key.type for key in keys])
-        )
+        reached = tuple_(start.created_at, start.id, types=[key.type for key in keys])
+        query = query.where(tuple_(*keys) > reached if oldest_first else tuple_(*keys) < reached)
     rows = session.scalars(query).all()
     if len(rows) <= limit:
         return rows, None
@@ -104,7 +110,7 @@ def audit_page(
         If the cursor is invalid.
     """
     query = _narrowed(since, only).where(AuditEntry.tenant_id == tenant_id)
-    return newest_first(session, query, AuditEntry, cursor=cursor, limit=limit)
+    return rows_of_page(session, query, AuditEntry, cursor=cursor, limit=limit)
 
 
 def audit_of_all(
@@ -120,7 +126,7 @@ def audit_of_all(
     query = _narrowed(since, only)
     if tenant is not None:
         query = query.where(AuditEntry.tenant_id.in_([i for i in names if names[i] == tenant]))
-    rows, _ = newest_first(session, query, AuditEntry, cursor=None, limit=limit)
+    rows, _ = rows_of_page(session, query, AuditEntry, cursor=None, limit=limit)
     return [(names[row.tenant_id], row) for row in rows]
 
 

@@ -16,7 +16,7 @@ from models import (
     database_now,
 )
 from service.storage.artifact_rows import NewArtifact, delete_input_rows, shared_copies
-from service.storage.audit_log import newest_first
+from service.storage.audit_log import rows_of_page
 from service.storage.calibration_queries import (
     REFS,
     CalibrationRef,
@@ -158,7 +158,7 @@ class CalibrationRepository:
             If the cursor is invalid.
         """
         query = listed(self._tenant_id, name=name, status=status)
-        return newest_first(self._session, query, Calibration, cursor=cursor, limit=limit)
+        return rows_of_page(self._session, query, Calibration, cursor=cursor, limit=limit)
 
     def request_cancel(self, calibration_id: UUID) -> Calibration:
         """Cancel a queued calibration, or request a running one to stop.

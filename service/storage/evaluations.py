@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session, selectinload
 from models import UNFINISHED, Calibration, Evaluation
 from service.errors import Conflict, InvalidInput, NotFound, shown
 from service.storage.artifact_rows import NewArtifact, delete_input_rows
+from service.storage.audit_log import rows_of_page
 from service.storage.calibration_queries import Reference
 from service.storage.job_states import request_end, require_finished, require_succeeded
 
@@ -114,6 +115,21 @@ class EvaluationRepository:
         return self._session.scalars(
             self._of(calibration_id).order_by(Evaluation.created_at, Evaluation.id)
         ).all()
+
+    def page(
+        self, calibration_id: UUID, *, cursor: str | None, limit: int
+    ) -> tuple[Sequence[Evaluation], str | None]:
+        """Return a page of the same, and the cursor of the next one.
+
+        Raises
+        ------
+        InvalidInput
+            If the cursor is invalid.
+        """
+        query = self._of(calibration_id)
+        return rows_of_page(
+            self._session, query, Evaluation, cursor=cursor, limit=limit, oldest_first=True
+        )
 
     def judged_ids(self, calibration_id: UUID) -> Sequence[UUID]:
         """Return the ids of the labelled evaluations that have succeeded, oldest first."""

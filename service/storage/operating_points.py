@@ -9,8 +9,10 @@ from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from models import BinTable, Calibration, Evaluation, OperatingPoint
+from service.errors import Conflict
 from service.storage.fit_results import digest_of, undamaged
 
+MOST_DECISIONS = 1_000
 FIRST = "1"  # Top-1, the event of operating points
 
 
@@ -84,20 +86,34 @@ class OperatingPointRepository:
         # The last of a name is its newest.
         return {one.name: (one.version, active[one.id]) for one in versions if one.id in active}
 
-    def history(self, calibration_id: UUID) -> Sequence[OperatingPoint]:
-        """Return all decisions of a calibration, newest first."""
+    def history(
+        self, calibration_id: UUID, *, before: int | None, limit: int
+    ) -> Sequence[OperatingPoint]:
+        """Return up to ``limit`` decisions with numbers under ``before``, newest first."""
+        query = select(OperatingPoint).where(
+            OperatingPoint.tenant_id == self._tenant_id,
+            OperatingPoint.calibration_id == calibration_id,
+        )
+        if before is not None:
+            query = query.where(OperatingPoint.number < before)
         return self._session.scalars(
-            select(OperatingPoint)
-            .where(
-                OperatingPoint.tenant_id == self._tenant_id,
-                OperatingPoint.calibration_id == calibration_id,
-            )
-            .order_by(OperatingPoint.number.desc())
+            query.order_by(OperatingPoint.number.desc()).limit(limit)
         ).all()
 
     def add(self, row: OperatingPoint) -> OperatingPoint:
-        """Add the next decision of a calibration, whose row the caller has locked."""
+        """Add the next decision of a calibration, whose row the caller has locked.
+
+        Raises
+        ------
+        Conflict
+            If there are too many to activate another point; the active one can be withdrawn.
+        """
         last = self.last(row.calibration_id)
+        if row.threshold is not None and last is not None and last.number >= MOST_DECISIONS:
+            raise Conflict(
+                f"There are {MOST_DECISIONS:,} decisions about this calibration, the most that are "
+                "kept: refit it, and decide about the new version."
+            )
         row.tenant_id = self._tenant_id
         row.number = 1 if last is None else last.number + 1
         self._session.add(row)

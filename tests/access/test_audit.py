@@ -59,6 +59,10 @@ def test_reads_predictions_dry_runs_and_repeats_leave_no_entry(audited) -> None:
     made = client.post("/calibrate", files=parts, headers=headers).json()["id"]
     reader = audited.service.client(audited.service.make_known("lab", "read").text)
     new = audited.since_now()
+    for _ in range(2):
+        client.post(f"/calibrations/{made}/promote").raise_for_status()
+    assert [entry["action"] for entry in new()] == ["promote"]
+    new = audited.since_now()
     repeated = client.post("/calibrate", files=parts, headers=headers)
     assert repeated.headers["Idempotency-Replayed"] == "true"
     client.post("/calibrate", files=parts, params={"dry_run": "true"}).raise_for_status()
@@ -67,7 +71,7 @@ def test_reads_predictions_dry_runs_and_repeats_leave_no_entry(audited) -> None:
             sender.get(path)
             sender.post("/predict", json={"calibration": made, "logits": [[3, 0, 0]]})
     assert new() == []
-    (entry,) = audited.entries(subject=made)
+    entry = audited.entries(subject=made)[-1]
     assert (entry["action"], entry["key_id"]) == ("calibrate", audited.key.id)
 
 

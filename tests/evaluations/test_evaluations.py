@@ -128,8 +128,12 @@ def test_report_tells_of_further_sets(client, clean, noisy) -> None:
         for k, event in row["events"].items():
             served = result["events"][k]["measures"][report["events"][k]["served"]]
             assert (event["scores"], event["discarded"]) == (served["scores"], served["discarded"])
-    listed = client.get("/calibrations/judged@1/evaluations").json()["evaluations"]
-    assert [one["name"] for one in listed] == [*rows]
+    address, listed, query = "/calibrations/judged@1/evaluations", [], {"limit": 1}
+    while not listed or "cursor" in query:
+        page = client.get(address, params=query).json()
+        listed += [one["name"] for one in page["evaluations"]]
+        query = {"limit": 1} | ({"cursor": page["next_cursor"]} if page["next_cursor"] else {})
+    assert listed == [*rows]
 
 
 def test_a_labelled_set_that_is_clearly_worse_turns_the_verdict(client) -> None:

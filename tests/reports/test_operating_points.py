@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 from bins_documents import answers, digits_set
 from keyed_service import logits_of
+from refusals import assert_refused
 from report_scenarios import of_outputs, outputs
 from running_service import NPY, calibrated, digits, npy, refit, send
 
 from service.reports.numbers import rough_count
+from service.storage import operating_points
 
 CREATED, OK, CONFLICT = httpx.codes.CREATED, httpx.codes.OK, httpx.codes.CONFLICT
 UNPROCESSABLE = httpx.codes.UNPROCESSABLE_ENTITY
@@ -99,7 +101,7 @@ def test_the_risk_that_a_preview_names_accepts_as_much(client, address) -> None:
 
 
 def test_the_history_says_who_decided_what_and_why(client, address) -> None:
-    assert client.get(address).json() == {"operating_points": []}
+    assert client.get(address).json()["operating_points"] == []
     first = save(client, address, coverage=0.5)
     second = save(client, address, name="fast-lane", coverage=0.9, reason="<b>more</b>")
     history = client.get(address).json()["operating_points"]
@@ -119,6 +121,28 @@ def test_the_history_says_who_decided_what_and_why(client, address) -> None:
     assert again.status_code == CONFLICT
 
 
+def test_decisions_come_in_pages_and_there_are_so_many(client, address, monkeypatch) -> None:
+    monkeypatch.setattr(operating_points, "MOST_DECISIONS", 3)
+    for coverage in (0.5, 0.6, 0.7):
+        save(client, address, coverage=coverage)
+    first = client.get(address, params={"limit": 2}).json()
+    rest = client.get(address, params={"limit": 2, "cursor": first["next_cursor"]}).json()
+    pages = [
+        [(point["number"], point["in_force"]) for point in page["operating_points"]]
+        for page in (first, rest)
+    ]
+    assert pages == [[(3, True), (2, False)], [(1, False)]]
+    assert rest["next_cursor"] is None
+    refused = client.get(address, params={"cursor": "x"})
+    assert_refused(refused, "cursor", "next_cursor")
+    page = f"/pages{address.removesuffix('s')}?decisions={first['next_cursor']}"
+    assert client.get(page).text.count('data-label="Author"') == 1
+
+    refused = client.post(address, json=SIGNED | {"name": "more", "coverage": 0.5})
+    assert (refused.status_code, "3 decisions" in refused.text) == (CONFLICT, True)
+    assert client.post(f"{address}/withdraw", json=SIGNED).status_code == OK
+
+
 def test_a_risk_that_cannot_be_kept_says_how_many_labels_are_missing(client, address) -> None:
     seen = client.get(f"{address}/preview", params={"max_risk": 0.0005}).json()
     assert seen["threshold"] is seen["consequences"] is None
@@ -128,7 +152,7 @@ def test_a_risk_that_cannot_be_kept_says_how_many_labels_are_missing(client, add
     assert error["location"] == "max_risk"
     if seen["labels_missing"] is not None:
         assert f" {rough_count(seen['labels_missing'])} " in error["message"]
-    assert client.get(address).json() == {"operating_points": []}
+    assert client.get(address).json()["operating_points"] == []
 
 
 HALF = {"coverage": 0.5}
@@ -146,7 +170,7 @@ def test_what_breaks_a_rule_is_refused_and_not_kept(client, shelf, choice) -> No
     answer = client.post(address, json=SIGNED | {"name": "automatic"} | choice)
     assert answer.status_code == UNPROCESSABLE, answer.text
     assert answer.json()["errors"]
-    assert client.get(address).json() == {"operating_points": []}
+    assert client.get(address).json()["operating_points"] == []
 
 
 def test_without_a_top_1_table_nothing_can_be_previewed(client) -> None:

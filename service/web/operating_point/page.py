@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from markupsafe import Markup
@@ -48,8 +49,11 @@ def operating_point_page(
     workspace, tenant_id, reference = subject_of(request)
     report = collect_report(workspace, tenant_id, reference)
     about = report["calibration"]
-    history = list_operating_points(workspace, tenant_id, about["id"]).model_dump(mode="json")
-    active = next((p for p in history["operating_points"] if p["in_force"]), None)
+    cursor = request.query_params.get("decisions")
+    decisions = partial(list_operating_points, workspace, tenant_id, about["id"])
+    newest = decisions().model_dump(mode="json")
+    history = newest if cursor is None else decisions(cursor=cursor).model_dump(mode="json")
+    active = next((p for p in newest["operating_points"] if p["in_force"]), None)
     event = report["events"].get("1")
     served = "" if event is None else event["served"]
     grounds = assurance("", "1", {}) if event is None else event["assurance"]
@@ -73,7 +77,9 @@ def operating_point_page(
         ranges=_ranges(table, scale, whole.preview.get("max_risk")),
         chart=_chart(charts_of(request), report, found),
         history=Located(history)["operating_points"],
-        is_active=active is not None,
+        older=history["next_cursor"],
+        cursor=cursor,
+        point=Located(newest)["operating_points"][0] if active else None,
         earlier=""
         if report["earlier_operating_point"] is None
         else earlier_point(about["name"], report["earlier_operating_point"]),
