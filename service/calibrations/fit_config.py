@@ -104,13 +104,17 @@ class OodConfig(Strict):
     )
 
 
+# Of a calibration's records: each sample has so many classes at most.
+MOST_K = 1000
+
+
 class FitConfig(Strict):
     """The options of the fit; every key is optional.
 
     ``serve`` is checked where all options are known: a refit holds only the changed ones.
     """
 
-    top_k: list[Annotated[int, Field(ge=1)]] | None = Field(
+    top_k: list[Annotated[int, Field(ge=1, le=MOST_K)]] | None = Field(
         None,
         min_length=1,
         max_length=20,

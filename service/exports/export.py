@@ -16,10 +16,11 @@ from service.graph.export_spec import ExportEvent, ExportSpec
 from service.jobs.acceptance import CallContext, deleted_on_failure
 from service.jobs.samples import KeptSamples
 from service.predictions.load_calibration import load_served
-from service.predictions.lookup import SHOWN_CLASSES, answers_of
+from service.predictions.lookup import answers_of
 from service.predictions.served_calibration import ServedCalibration, ServedOnnxModel
 from service.runner.messages.onnx_models import read_table_columns
 from service.runner.messages.passes import LAST_LAYER
+from service.runner.model_output import SERVED_CLASSES
 from service.storage.artifact_keys import keys_of
 from service.storage.artifact_rows import ExportRepository, KeptExport, NewArtifact
 from service.storage.calibrations import CalibrationRepository
@@ -179,7 +180,7 @@ def export_spec(
             ExportEvent(event.k, event.column, event.table, event.learned)
             for event in served.events
         ),
-        n_top=min(SHOWN_CLASSES, len(served.class_names)),
+        n_top=min(SERVED_CLASSES, len(served.class_names)),
         n_classes=len(served.class_names),
         ood_threshold=served.ood_threshold,
         accept_thresholds=tuple(served.accept_thresholds.items()),

@@ -100,7 +100,7 @@ def build_packed_graph(
 ) -> ModelProto:
     """Put the head on the model, in place, as its only output: ``howsure_words``.
 
-    It is float32 (n, 2 m + columns): the top classes, their scores, and ``columns`` in their order,
+    It is float32 (n, 2 m + columns): the first m classes, their scores, and ``columns`` in order,
     measures before inputs of the learned measure. float32 is exact for class indices up to 2**24.
 
     Raises
@@ -113,10 +113,10 @@ def build_packed_graph(
     measures = [head.measures[name] for name in columns if not is_input(name)]
     if head.inputs is not None:
         measures.append(head.inputs)
-    parts = [
-        build.add("Cast", part, to=TensorProto.FLOAT)
-        for part in (head.top_classes, head.top_scores, *measures)
-    ]
+    top = (head.top_classes, head.top_scores)
+    if head.n_top > LEAST_TOP:
+        top = (build.columns(top[0], 0, LEAST_TOP), build.columns(top[1], 0, LEAST_TOP))
+    parts = [build.add("Cast", part, to=TensorProto.FLOAT) for part in (*top, *measures)]
     build.add("Concat", *parts, axis=1, output=PACKED_OUTPUT)
     keep_outputs(model.graph, [_output(PACKED_OUTPUT, TensorProto.FLOAT, 2)])
     return model

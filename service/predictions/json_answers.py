@@ -10,7 +10,6 @@ import msgspec
 
 from service.metrics.answers import AnswerCounts
 from service.predictions.lookup import (
-    SHOWN_CLASSES,
     PredictionBatch,
     class_probabilities,
 )
@@ -53,7 +52,6 @@ class JsonAnswers:
         rows, n_top = matrix.numbers, matrix.n_top
         if rows is None or not served.is_scalar:
             return None
-        shown = min(n_top, SHOWN_CLASSES)
         events = [
             [event.at(value) for value in _uncertainties(event, rows, matrix)]
             for event in served.events
@@ -65,8 +63,8 @@ class JsonAnswers:
         flags, unlike = served.flags, _unlike(rows, matrix.places, served)
         return cls(
             served,
-            [[int(index) for index in row[:shown]] for row in rows],
-            [row[n_top : n_top + shown] for row in rows],
+            [[int(index) for index in row[:n_top]] for row in rows],
+            [row[n_top : 2 * n_top] for row in rows],
             events,
             None if (beyond := _beyond(top1, flags)) is None else _or(beyond, unlike),
             {name: _or(_above(top1, limit), unlike) for name, limit in flags.abstain.items()},

@@ -14,8 +14,6 @@ from service.metrics.answers import AnswerCounts
 from service.predictions.served_calibration import Flags, ServedCalibration, ServedEvent
 from service.runner.model_output import HeadOutputs
 
-SHOWN_CLASSES = 5
-
 FlaggedRows: TypeAlias = NDArray[np.bool_]
 
 
@@ -122,8 +120,8 @@ def answers_of(served: ServedCalibration, outputs: HeadOutputs) -> PredictionBat
     flags, unlike = served.flags, _unlike(columns, served)
     return PredictionBatch(
         calibration=served,
-        classes=outputs.top_classes[:, :SHOWN_CLASSES],
-        scores=outputs.top_scores[:, :SHOWN_CLASSES],
+        classes=outputs.top_classes,
+        scores=outputs.top_scores,
         events=events,
         out_of_distribution=None if beyond is None else _or(beyond, unlike),
         abstain={name: _or(uncertainty > limit, unlike) for name, limit in flags.abstain.items()},

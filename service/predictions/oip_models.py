@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from howsure.statistics.softmax import n_recorded_classes
 from service.calibrations.manage import get_calibration
 from service.child.reading.checks import SUPPLIED_PREFIX
 from service.jobs.acceptance import CallContext
@@ -19,7 +18,7 @@ from service.predictions.oip_schemas import (
 from service.predictions.served_calibration import ServedCalibration
 from service.predictions.tensor_answers import prediction_arrays
 from service.runner.messages.open_inference import datatype_of
-from service.runner.model_output import HeadOutputs
+from service.runner.model_output import SERVED_CLASSES, HeadOutputs
 from service.storage.calibration_queries import CalibrationRef, Reference, parse_reference
 from service.storage.calibrations import CalibrationRepository
 
@@ -104,7 +103,7 @@ def model_metadata(ctx: CallContext, reference: str) -> OipModel:
 
 def _outputs(served: ServedCalibration) -> list[OipTensor]:
     """Return the tensors of an answer to no rows."""
-    n_top = n_recorded_classes(len(served.class_names), served.top_k)
+    n_top = min(len(served.class_names), SERVED_CLASSES)
     nothing = HeadOutputs(
         top_classes=np.empty((0, n_top), np.int64),
         top_scores=np.empty((0, n_top), np.float32),

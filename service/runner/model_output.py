@@ -27,8 +27,10 @@ from service.runner.messages.onnx_models import (
     write_resolved,
 )
 
-# Up to this many rows are read as Python numbers: calling numpy takes longer.
-FEW_ROWS = 24
+# Up to this many rows and numbers are read as Python numbers: calling numpy takes longer.
+FEW_ROWS, FEW_NUMBERS = 24, 2000
+# The most probable classes that are answered for each row.
+SERVED_CLASSES = 5
 # The name of the matrix in the answer to PREDICT.
 OUTPUT_ROWS = "rows"
 
@@ -74,7 +76,7 @@ class OutputMatrix:
     Attributes
     ----------
     numbers : list of list of float, or None
-        The same as Python numbers, for at most `FEW_ROWS` rows.
+        The same as Python numbers, for at most `FEW_ROWS` rows and `FEW_NUMBERS` numbers.
     """
 
     __slots__ = ("_outputs", "n_rows", "n_top", "numbers", "places", "words")
@@ -84,7 +86,8 @@ class OutputMatrix:
         self.n_top = n_top
         self.places = places
         self.n_rows = len(words)
-        self.numbers: list[list[float]] | None = words.tolist() if self.n_rows <= FEW_ROWS else None
+        is_small = self.n_rows <= FEW_ROWS and words.size <= FEW_NUMBERS
+        self.numbers: list[list[float]] | None = words.tolist() if is_small else None
         self._outputs: HeadOutputs | None = None
 
     @property
@@ -125,7 +128,12 @@ class OutputSpec:
 
     @cached_property
     def n_top(self) -> int:
-        """Number of top classes of each row."""
+        """Number of top classes of each row that is served."""
+        return min(self.n_classes, SERVED_CLASSES)
+
+    @cached_property
+    def n_recorded(self) -> int:
+        """Number of top classes of each record."""
         return n_recorded_classes(self.n_classes, self.model.top_k)
 
     @cached_property
@@ -207,7 +215,7 @@ class OutputSpec:
         """Return the largest size of valid records."""
         uncertainties, means = self._of_prefixes
         n_columns = len(self.columns) + len(uncertainties) + 3 * len(means)
-        numbers = 3 * self.n_top + n_columns + len(TEMPERATURES)
+        numbers = 3 * self.n_recorded + n_columns + len(TEMPERATURES)
         n_arrays = n_columns + 16
         return n_rows * (4 * numbers + RECORD_FIXED_BYTES) + n_arrays * ALIGNMENT
 
@@ -283,7 +291,7 @@ class OutputSpec:
             raise FieldError("the uncertainties of records")
         if not (records.mean_log_probability.keys() == records.mean_label_rank.keys() == means):
             raise FieldError("the means of records")
-        if records.top_classes.shape != (len(labels), self.n_top):
+        if records.top_classes.shape != (len(labels), self.n_recorded):
             raise FieldError("the shape of records")
         if not np.array_equal(records.label, labels):
             raise FieldError("the labels of records")

@@ -16,7 +16,7 @@ OUTPUTS = digits("calibration_logits.csv")
 # The text of the configuration, the place, and what the message names: the range, or the fix.
 CASES = [
     ('{"bins": "10"}', "config.bins", '"auto" or an integer from 1 to 10000'),
-    ('{"top_k": [1, 0]}', "config.top_k[1]", "at least 1"),
+    ('{"top_k": [1, 1001]}', "config.top_k[1]", "an integer from 1 to 1000"),
     ('{"classes": ["a", 1]}', "config.classes[1]", "1 to 200 characters"),
     ('{"output": {"kind": 1}}', "config.output.kind", '"logits" or "probabilities"'),
     ('{"monotone": 1}', "config.monotone", "true or false"),

@@ -117,8 +117,8 @@ class LoadedModel:
         spec = self.spec
         n_top, names = spec.n_top, spec.uncertainties
         words = np.empty((len(answer[TOP_CLASSES]), 2 * n_top + len(names)), np.float32)
-        words[:, :n_top] = answer[TOP_CLASSES]
-        words[:, n_top : 2 * n_top] = answer[TOP_SCORES]
+        words[:, :n_top] = answer[TOP_CLASSES][:, :n_top]
+        words[:, n_top : 2 * n_top] = answer[TOP_SCORES][:, :n_top]
         for place, name in enumerate(names, 2 * n_top):
             words[:, place] = answer[PREFIX + name]
         return words

@@ -71,7 +71,9 @@ class ScoresModel:
         )
         nothing = np.zeros(len(classes), np.float32)
         columns = [measured.get(name, nothing)[:, None] for name in self._output.columns]
-        return np.hstack([classes, probabilities, *columns], dtype=np.float32)
+        n_top = self._output.n_top
+        top = classes[:, :n_top], probabilities[:, :n_top]
+        return np.hstack([*top, *columns], dtype=np.float32)
 
 
 def _decoded_pairs(scores: Floats, wanted: RequestedOutputs | None) -> Decoded:

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 
 from howsure.statistics.measures.measure import output_column
-from howsure.statistics.softmax import n_recorded_classes
 from service.child.onnx.gradient import check_gradient_inputs, plan_gradient
 from service.child.onnx.loaded_model import LoadedModel
 from service.child.onnx.noise import USUAL_RATE, NoiseFeeds, check_masks, last_layer_masks
@@ -35,6 +34,7 @@ from service.runner.messages.frames import Array
 from service.runner.messages.onnx_models import score_columns
 from service.runner.messages.passes import DROPOUT, GRADIENT, LAST_LAYER, PassPlan
 from service.runner.messages.requests import LoadRequest
+from service.runner.model_output import SERVED_CLASSES
 
 
 class SingleLoader:
@@ -113,7 +113,7 @@ class SingleLoader:
             noise=noise,
             last_layer=last_layer,
             gradient=by_measure.get(GRADIENT),
-            n_top=n_recorded_classes(choice.n_classes, top_k) if in_one else None,
+            n_top=min(choice.n_classes, SERVED_CLASSES) if in_one else None,
         )
         found = file.describe(choices, session.provider, plans)
         return LoadedModel(model, found, numbers=_numbers(choice.n_classes, plans))
