@@ -24,6 +24,8 @@ from howsure.client.request import Answer, Request
 DEFAULT_URL = "http://127.0.0.1:8000"
 TIMEOUT_SECONDS = 60.0
 RETRIES = 5
+WITHHELD = "howsure-withheld"
+NOT_READ = "the service made {}; this API key lacks the scope `read`, which shows more"
 
 
 def refuse_both(url: str | None, api_key: str | None, http: object | None) -> None:
@@ -170,7 +172,7 @@ class Sender:
         Raises
         ------
         HowsureError
-            If the service refuses.
+            If the service refuses, or did it and the key may not read what it made.
         ServiceUnreachable
             If no response came.
         """
@@ -184,6 +186,9 @@ class Sender:
                 await self.transport.sleep(_pause(attempt))
                 continue
             if answer.status < HTTPStatus.BAD_REQUEST:
+                if WITHHELD in answer.headers:
+                    made = ", ".join(f"{name} {value}" for name, value in answer.json().items())
+                    raise HowsureError("Done", NOT_READ.format(made), status=answer.status)
                 return answer
             refusal = error_of(answer)
             after = _retry_after(answer)

@@ -13,13 +13,14 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from models import AuditVia
-from service.access.api_keys import CALLER, Caller
+from service.access.api_keys import CALLER, READ, Caller
 from service.access.audit_log import AuditEvent, evaluation_subject
 from service.access.authenticator import require_scope
 from service.access.credentials import PAGES, authorization, signed_in
 from service.access.origins import AllowedOrigins
 from service.access.page_session import without_foreign_cookies
 from service.access.route_table import OPEN, SMALL, DeclaredRoute, declared_methods, declared_route
+from service.access.write_only import without_content
 from service.errors import (
     ForeignSite,
     MethodNotAllowed,
@@ -156,7 +157,8 @@ class Guard:
             await send(message)
 
         try:
-            await self._pass_on(scope, receive, watch, route, path)
+            whole_or_cut = without_content(scope, watch, path)
+            await self._pass_on(scope, receive, whole_or_cut, route, path)
         finally:
             if status >= HTTPStatus.BAD_REQUEST and CALLER in scope:
                 await self._record(scope, asked)
@@ -238,6 +240,8 @@ def _caller(
         if caller.meter.requests is not None:
             caller.meter.requests.take()
         require_scope(caller, found.rule.scopes)
+        if path.startswith(PAGES):  # forms, too, are answered with pages that show what is stored
+            require_scope(caller, {READ})
         caller.is_used = True
         return caller
     allowed = declared_methods(path)

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import httpx
 import pytest
@@ -12,7 +13,7 @@ from databases import scratch_schema
 from fastapi.routing import APIRoute, iter_route_contexts
 from keyed_service import address_of, keyed_service, logits_of, whole_request
 from runner_children import wait_until
-from running_service import WAIT, calibrated, evaluate
+from running_service import WAIT, calibrated, dry_run, evaluate
 from starlette.routing import Mount, Route
 from tenant_separation import forgotten_tenants
 
@@ -49,6 +50,13 @@ REFUSED_FOR_ANOTHER_REASON = {
 
 def alone(scope: str) -> frozenset[str]:
     return frozenset({scope})
+
+
+SINGLE = [alone(scope) for scope in SCOPES]
+
+
+def and_read(scopes: frozenset[str]) -> frozenset[str]:
+    return scopes | {"read"}
 
 
 def all_but(scopes: frozenset[str]) -> frozenset[str]:
@@ -123,7 +131,11 @@ def two_tenants(folder: Path, *, whole: bool = True, **settings: str) -> Iterato
         def tenant(name: str) -> Tenant:
             clients = {
                 scopes: service.client(service.make(name, *scopes).text)
-                for scopes in {*map(alone, SCOPES), *map(all_but, ROUTE_SCOPES.values())}
+                for scopes in {
+                    *SINGLE,
+                    *map(and_read, SINGLE),
+                    *map(all_but, ROUTE_SCOPES.values()),
+                }
             }
             made = Tenant(name, clients, service.client(service.make_known(name).text))
             made.own = calibrated(made.everything, {"name": name}, calibration=logits_of())["id"]
@@ -155,6 +167,7 @@ def ask(client: httpx.Client, method: str, path: str, calibration: str) -> httpx
 def test_each_route_takes_the_right_key_and_no_other(two: Two, method: str, path: str) -> None:
     """Without a key 401, with a key of other scopes 403, with that of another tenant 404.
 
+    Keys that only write read nothing, and pages need a key that reads.
     Each change, and each refused attempt at one, leaves an entry in the audit log.
     """
     needed, ours = ROUTE_SCOPES[method, path], two.ours
@@ -174,13 +187,24 @@ def test_each_route_takes_the_right_key_and_no_other(two: Two, method: str, path
         is_deletion = method == "DELETE" or (method, path[-7:]) == ("POST", "/delete")
         if is_deletion and "evaluation_name" not in path:
             own = ours.copy()
-        answer = ask(ours.clients[alone(scope)], method, path, own)
+        client = ours.clients[alone(scope)]
+        if path.startswith("/pages/"):
+            if scope != "read":
+                assert ask(client, method, path, own).status_code == httpx.codes.FORBIDDEN
+            client = ours.clients[and_read(alone(scope))]
+        answer = ask(client, method, path, own)
+        if scope == "write" and answer.is_success and answer.content:
+            assert answer.json().keys() <= {"id", "status", "location"}
         others = [code for end, code in REFUSED_FOR_ANOTHER_REASON.items() if path.endswith(end)]
         assert answer.status_code in (others or DONE)
         if (method, path) in ACTIONS:
             check_entry(ours, method, path, own, answer)
         if is_deletion and own == ours.own:
             ours.evaluate()
+
+
+def test_a_dry_run_tells_a_writer_of_its_own_upload(two: Two) -> None:
+    assert "findings" in dry_run(two.ours.clients[alone("write")], logits_of()).json()
 
 
 def check_entry(
@@ -204,14 +228,15 @@ def check_entry(
     subject = f"{subject}/evaluations/again" if "{evaluation_name" in path else subject
     made = answer.json() if answer.status_code in (CREATED, httpx.codes.ACCEPTED) else {}
     if action == "evaluate" and made:
-        subject = f"{calibration}/evaluations/{made['name']}"
+        subject = f"{calibration}/evaluations/{unquote(made['location'].rpartition('/')[2])}"
     elif action in ("calibrate", "refit") and is_done:
         subject = made["id"] if made else answer.headers["location"].rpartition("=")[2]
     assert entry["subject"] == subject
 
 
 def client_for(tenant: Tenant, method: str, path: str) -> httpx.Client:
-    return tenant.clients[alone(min(ROUTE_SCOPES[method, path]))]
+    scopes = alone(min(ROUTE_SCOPES[method, path]))
+    return tenant.clients[and_read(scopes) if path.startswith("/pages/") else scopes]
 
 
 def assert_theirs_is_nothing(two: Two, method: str, path: str) -> None:

@@ -98,6 +98,9 @@ def test_clients_send_the_key_of_the_environment(tmp_path, monkeypatch) -> None:
         assert caught.value.status == httpx.codes.UNAUTHORIZED
         with client.Client(url, api_key=key) as with_key:
             assert with_key.get("of-lab").id == made["id"]
+        writer = {"HOWSURE_API_KEY": service.make_known("default", "write").text}
+        told = run(tmp_path, "promote of-lab@1", status=1, HOWSURE_URL=url, **writer)
+        assert f"made id {made['id']}" in told
         monkeypatch.setenv("HOWSURE_API_KEY", key)
         with client.Client(url) as with_key:
             assert with_key.get("of-lab").id == made["id"]
