@@ -1,5 +1,6 @@
 """How a child divides its runs among requests, and what one request may cost the others."""
 
+import time
 from itertools import pairwise
 
 import numpy as np
@@ -225,3 +226,28 @@ def test_rows_are_answered_with_passes_as_all_together_and_bad_ones_fail_alone(o
         for column, values in outputs.uncertainty.items():
             expected = whole[f"howsure_{column}"][part]
             np.testing.assert_allclose(values, expected, rtol=2e-3, atol=1e-6, err_msg=column)
+
+
+def test_a_body_that_takes_long_to_read_fails_alone_and_the_next_ones_wait(loaded, monkeypatch):
+    queue, clock = AskedQueue(loaded(linear)), [0.0]
+    seconds = {queue.put_rows(x=rows(n)): taken for n, taken in ((1, 0.0), (2, 16.0), (3, 0.0))}
+    decode = queue.queue._decoder.decode
+
+    def slow(sent, body, limits):
+        clock[0] += seconds[sent.number]
+        return decode(sent, body, limits)
+
+    monkeypatch.setattr(queue.queue._decoder, "decode", slow)
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    quick, late, last = seconds
+    assert queue.exchange() == {quick, late}  # half of the 30 seconds of a run are over
+    assert type(queue.refusals[late]) is TooLarge
+    assert queue.exchange() == {last}
+
+
+def test_bodies_wait_while_others_have_as_many_bytes_as_one_may(loaded):
+    queue = AskedQueue(loaded(linear), max_bytes=3000)
+    sent = {queue.put_rows(x=rows(n)) for n in (101, 102, 103)}
+    assert queue.exchange() == set()
+    assert len(queue.queue._unread) == 1
+    assert queue.all().keys() == sent

@@ -1,5 +1,7 @@
 """The queue of requests in the child, and the rows of each that go into a run."""
 
+import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
@@ -37,6 +39,11 @@ class PendingRequest(msgspec.Struct, eq=False):
     # Rows with the same signature can go through the model together.
     signature: tuple[tuple[str, tuple[int, ...]], ...]
     next_row: int = 0
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of its rows."""
+        return sum(array.nbytes for array in self.decoded.rows.values())
 
     @property
     def left(self) -> int:
@@ -102,6 +109,8 @@ def joined(turns: Sequence[RequestSlice]) -> dict[str, Array]:
     return join_parts([turn.rows() for turn in turns])
 
 
+# No further body is read in an exchange after so long.
+READING_SECONDS = 0.5
 # Requests with more rows are checked for finite numbers when they arrive, others with their run.
 CHECKED_TOGETHER = 32
 
@@ -110,7 +119,8 @@ class BatchQueue:
     """Runs some rows of every request, so that a long request does not delay the others.
 
     If a request makes a run fail, the others are run again without it: each half of the run by
-    itself, recursively.
+    itself, recursively. A body that takes long to read does not delay the others either: they are
+    read in a later exchange.
     """
 
     def __init__(
@@ -119,6 +129,7 @@ class BatchQueue:
         self._model = model
         self._spec: OutputSpec = output_spec(model.found.resolved)
         self._decoder = decoder
+        self._unread: deque[tuple[SentBodies, Buffer]] = deque()
         self._waiting: dict[int, PendingRequest] = {}
         self._refused: list[RequestError] = []
 
@@ -126,8 +137,10 @@ class BatchQueue:
         """Add new requests, forget dropped ones, run once, and return the result."""
         for number in batch.dropped:
             self._waiting.pop(number, None)
+        if batch.dropped:
+            self._unread = deque(one for one in self._unread if one[0].number not in batch.dropped)
         self._refused = []
-        if len(batch.sent) == 1 and not self._waiting:
+        if len(batch.sent) == 1 and not self._waiting and not self._unread:
             answered = self._answer_alike(batch, batch.sent[0], bodies)
             if answered is not None:
                 return answered
@@ -135,7 +148,7 @@ class BatchQueue:
         turns = list(next_turns(self._waiting, batch.run_rows))
         parts, words = self._answer(turns)
         left = sum(waiting.left for waiting in self._waiting.values())
-        return BatchResult(parts, self._refused, left), words
+        return BatchResult(parts, self._refused, left + len(self._unread)), words
 
     def _answer_alike(
         self, batch: Batch, sent: SentBodies, bodies: Buffer
@@ -162,19 +175,32 @@ class BatchQueue:
         return BatchResult([RowRange(sent.number, decoded.n_rows, head, sent.count)], [], 0), words
 
     def _accept(self, batch: Batch, bodies: memoryview) -> None:
-        limits = BodyLimits(max_bytes=batch.max_bytes, max_rows=batch.max_rows)
+        """Read some bodies: until it takes long, or those that wait have as many bytes as one may.
+
+        They may take half the time of a run, so that time is left for the run.
+        """
         start = 0
         for sent in _one_by_one(batch.sent):
-            body = bodies[start : start + sent.length]
+            self._unread.append((sent, bodies[start : start + sent.length]))
             start += sent.length
+        begun = now = time.monotonic()
+        limits = BodyLimits(batch.max_bytes, batch.max_rows, until=begun + batch.each_run / 2)
+        n_bytes = sum([one.n_bytes for one in self._waiting.values()])
+        while self._unread and now - begun < READING_SECONDS and n_bytes <= batch.max_bytes:
+            sent, body = self._unread.popleft()
             try:
                 waiting = self._decoded(sent, body, limits)
+                limits.check_time("body")
             except ServiceError as error:
                 self._refuse(sent, error)
             except Exception as error:  # noqa: BLE001 - uploaded bytes
                 self._refuse(sent, _unknown(error))
             else:
                 self._waiting[sent.number] = waiting
+                n_bytes += waiting.n_bytes
+            now = time.monotonic()
+        if self._unread:  # the next frame overwrites the bodies of this one
+            self._unread = deque((sent, bytes(body)) for sent, body in self._unread)
 
     def _decoded(self, sent: SentBodies, body: Buffer, limits: BodyLimits) -> PendingRequest:
         decoded = self._decoder.decode(sent, body, limits)

@@ -277,7 +277,7 @@ class BodyDecoder:
         # Imported on use: few models take pictures.
         from service.child.requests.picture_rows import picture_rows  # noqa: PLC0415 - see above
 
-        return picture_rows(pictures, preprocessing, most_bytes=limits.max_bytes)
+        return picture_rows(pictures, preprocessing, limits)
 
     def _metadata(self) -> list[TensorMetadata]:
         """Return the model's inputs as the protocol describes them; -1 is a free size."""

@@ -1,5 +1,7 @@
 """Limits of a prediction request, and its `calibration` parameter."""
 
+import math
+import time
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -15,18 +17,32 @@ class BodyLimits:
     """The maximum bytes of a body, also when decompressed, and the maximum rows.
 
     ``max_numbers`` is the most numbers in JSON, if the length of a row is known: parsing millions
-    takes seconds and a gigabyte, counting them takes no time.
+    takes seconds and a gigabyte, counting them takes no time. ``until`` is the end of the time for
+    reading the body, of `time.monotonic`.
     """
 
     max_bytes: int
     max_rows: int
     max_numbers: int | None = None
+    until: float = math.inf
 
     def of_rows_of(self, n_numbers: int | None) -> Self:
         """Return the limits for rows of ``n_numbers`` numbers; None means any number."""
         if n_numbers is None:
             return self
         return replace(self, max_numbers=self.max_rows * (n_numbers + _BESIDE_A_ROW) + _BESIDE)
+
+    def check_time(self, place: str) -> None:
+        """Refuse a body that is not read in time, before the part at this place.
+
+        Raises
+        ------
+        TooLarge
+        """
+        if time.monotonic() > self.until:
+            raise TooLarge.at(
+                place, "it takes too long to read the body up to here; send fewer rows at once"
+            )
 
     def check_json(self, body: bytes) -> None:
         """Refuse JSON with more numbers.

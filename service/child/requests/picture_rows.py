@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from service.child.pictures.claims import MOST_PIXELS
 from service.child.pictures.decode import claimed_pixels, read_picture
+from service.child.requests.limits import BodyLimits
 from service.child.requests.predict_request import SentPicture
 from service.errors import InvalidInput, TooLarge
 from service.runner.messages.preprocessing import Preprocessing
@@ -16,7 +17,7 @@ MOST_REQUEST_PIXELS = 4 * MOST_PIXELS
 
 
 def picture_rows(
-    pictures: Sequence[SentPicture], preprocessing: Preprocessing, *, most_bytes: int
+    pictures: Sequence[SentPicture], preprocessing: Preprocessing, limits: BodyLimits
 ) -> NDArray[np.uint8]:
     """Return the pixels of all pictures, uint8 of shape (n, height, width, channels).
 
@@ -27,20 +28,22 @@ def picture_rows(
     InvalidInput
         If one is not a picture, or they differ in size; the violation names the part.
     TooLarge
-        If one picture is too large, or all of them together, before or after resizing.
+        If one picture is too large, or all of them together, before or after resizing, or they
+        take too long.
     """
     left = MOST_REQUEST_PIXELS - _cost(pictures[0])
     first = read_picture(pictures[0].content, preprocessing, place=pictures[0].place)
-    if first.nbytes * len(pictures) > most_bytes:
+    if first.nbytes * len(pictures) > limits.max_bytes:
         height, width, _ = first.shape
         raise TooLarge.at(
             "body",
-            f"expected pictures of at most {most_bytes} bytes in all once they are decoded, got "
-            f"{len(pictures)} of {width} x {height}; send fewer at once",
+            f"expected pictures of at most {limits.max_bytes} bytes in all once they are decoded, "
+            f"got {len(pictures)} of {width} x {height}; send fewer at once",
         )
     pixels = np.empty((len(pictures), *first.shape), np.uint8)
     pixels[0] = first
     for row, picture in enumerate(pictures[1:], start=1):
+        limits.check_time(picture.place)
         left -= _cost(picture)
         if left < 0:
             raise TooLarge.at(

@@ -12,6 +12,9 @@ from picture_files import encoded, jpeg, png, scene
 from PIL import Image, ImageOps
 
 from service.child.pictures.decode import read_picture
+from service.child.requests.limits import BodyLimits
+from service.child.requests.picture_rows import picture_rows
+from service.child.requests.predict_request import SentPicture
 from service.errors import InvalidInput, TooLarge
 from service.runner.messages.preprocessing import PRESETS, Preprocessing
 
@@ -196,3 +199,10 @@ def test_a_picture_smaller_than_the_crop_is_refused():
     assert read(jpeg(48, 32), cropped).shape == (32, 48, 3)
     for width, height in ((47, 32), (48, 31)):
         assert f"48 x 32 to crop, got {width} x {height};" in refused(jpeg(width, height), cropped)
+
+
+def test_pictures_that_take_too_long_are_refused_at_the_next_one():
+    sent = [SentPicture(f"pictures[{at}]", encoded(scene(8, 8), "PNG")) for at in range(2)]
+    assert len(picture_rows(sent, AS_IT_IS, BodyLimits(2**20, 10))) == 2
+    with pytest.raises(TooLarge, match=r"pictures\[1\]: it takes too long"):
+        picture_rows(sent, AS_IT_IS, BodyLimits(2**20, 10, until=0.0))
