@@ -23,6 +23,7 @@ from service.access.route_table import OPEN, SMALL, DeclaredRoute, declared_meth
 from service.access.write_only import without_content
 from service.errors import (
     ForeignSite,
+    InvalidInput,
     MethodNotAllowed,
     NotFound,
     Overloaded,
@@ -186,6 +187,8 @@ class Guard:
                 self._allowed_origins.check(scope["method"], headers, is_open=is_open)
             if scope["method"] == "POST" and path.startswith(FORMS):
                 self._allowed_origins.check_form(headers)
+            if b"%00" in scope["query_string"]:  # PostgreSQL stores no such text
+                raise InvalidInput.at("query", "expected texts without NUL, got %00; leave it out")
             receive = await _bounded(scope, receive, route, dict(headers))
         except ServiceError as error:
             await error_response(scope, error)(scope, receive, send)

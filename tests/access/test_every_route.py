@@ -12,6 +12,7 @@ import pytest
 from databases import scratch_schema
 from fastapi.routing import APIRoute, iter_route_contexts
 from keyed_service import address_of, keyed_service, logits_of, whole_request
+from refusals import assert_refused
 from runner_children import wait_until
 from running_service import WAIT, calibrated, dry_run, evaluate
 from starlette.routing import Mount, Route
@@ -317,6 +318,11 @@ ALLOWED = {
     ("PATCH", "/calibrations/digits/evaluations/a/b/cancel"): "POST",
     ("TRACE", "/healthz"): "GET",
 }
+
+
+def test_no_query_has_a_nul(two: Two) -> None:
+    for address in ("/?q=%00", "/calibrations?name=a%00b", "/audit?subject=%00", "/healthz?x=%00"):
+        assert_refused(two.ours.everything.get(address), "query", "NUL")
 
 
 def test_unknown_paths_are_404_and_methods_405_with_a_key_and_401_without(two: Two) -> None:
