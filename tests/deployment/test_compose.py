@@ -66,6 +66,8 @@ def test_the_first_start_makes_random_passwords(tmp_path) -> None:
         folder.mkdir()
     first, other = map(made_secrets, folders)
     assert first.keys() == {"HOWSURE_DATABASE_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}
+    of_store = (folders[0] / "store" / ".env").read_text(encoding="utf-8").splitlines()
+    assert [line.partition("=")[0] for line in of_store] == [*first][1:]
     password = (folders[0] / "POSTGRES_PASSWORD").read_text(encoding="utf-8")
     assert re.fullmatch("[0-9a-f]{48}", password)
     assert f":{password}@postgres:" in first["HOWSURE_DATABASE_URL"]
@@ -75,6 +77,23 @@ def test_the_first_start_makes_random_passwords(tmp_path) -> None:
     own = made_secrets(folders[0], POSTGRES_PASSWORD="own", S3_SECRET_KEY="too")  # noqa: S106 - nobody's
     assert ":own@" in own["HOWSURE_DATABASE_URL"]
     assert own | {"AWS_SECRET_ACCESS_KEY": "too"} == own
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_containers_have_no_rights_and_networks_that_they_need(name: str) -> None:
+    """The filer of the store asks for no key: who shares its network has the key anyway."""
+    found = SERVICES[name]
+    assert found["security_opt"] == ["no-new-privileges:true"]
+    assert (found.get("cap_drop") == ["ALL"]) == (name in OURS or name == "proxy")
+    shards = name == "scheduler" or name.endswith("dask-worker")
+    assert found.get("read_only", False) == (name in OURS and not shards)
+    networks, volumes = set(found.get("networks", [])), " ".join(found.get("volumes", []))
+    has_key = "secrets:/secrets" in volumes or "store-key:/secrets" in volumes
+    assert "store" not in networks or has_key
+    if shards:
+        assert networks == ({"dask"} if name == "scheduler" else {"dask", "store"})
+        assert "secrets:/secrets" not in volumes
+        assert "HOWSURE_KEY_PEPPER" not in found["environment"]
 
 
 def test_no_password_is_published() -> None:

@@ -39,6 +39,7 @@ def test_a_deployment_fits_together(deployment: dict[str, Any]) -> None:
     assert pod["securityContext"]["runAsNonRoot"] is True
     # A Service called howsure would be HOWSURE_PORT=tcp://10.0.0.1:80.
     assert pod["enableServiceLinks"] is False
+    assert pod["automountServiceAccountToken"] is False
     check_gpu(deployment)
 
 
@@ -48,6 +49,33 @@ def check_gpu(deployment: dict[str, Any]) -> None:
     has_gpu = "nvidia.com/gpu" in runs["resources"]["limits"]
     assert has_gpu == (runs["image"] == "howsure:cuda")
     assert has_gpu == ({"name": "HOWSURE_DEVICE", "value": "cuda"} in runs.get("env", []))
+
+
+def test_only_the_api_can_be_reached_and_dask_by_the_service() -> None:
+    policies = {
+        tuple(found["spec"]["podSelector"]["matchLabels"].items()): found["spec"].get("ingress")
+        for found in MANIFESTS.values()
+        if found["kind"] == "NetworkPolicy"
+    }
+    ours = ("app", "howsure")
+    assert policies.pop((ours,)) is None, "all others are denied"
+    assert policies.pop((ours, ("part", "api"))) == [{"ports": [{"port": 8000}]}]
+    for part, ports in (("scheduler", [8786]), ("dask-worker", [8790, 8791])):
+        (rule,) = policies.pop((ours, ("part", part)))
+        (source,) = rule["from"]
+        admitted = {
+            one["key"]: set(one["values"]) for one in source["podSelector"]["matchExpressions"]
+        }
+        assert admitted["app"] == {"howsure"}
+        assert admitted["part"] - {"scheduler"} == {"api", "worker", "dask-worker"}
+        assert [one["port"] for one in rule["ports"]] == ports
+    assert policies == {}
+    runs = container(DEPLOYMENTS["dask.yaml:Deployment:howsure-dask-worker"])
+    command = dict(zip(runs["command"], runs["command"][1:], strict=False))
+    assert (command["--worker-port"], command["--nanny-port"]) == ("8790", "8791")
+    assert runs["envFrom"] == [{"configMapRef": {"name": "howsure"}}]
+    secrets = [one["valueFrom"]["secretKeyRef"]["key"] for one in runs["env"] if "valueFrom" in one]
+    assert secrets == ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"]
 
 
 def test_kustomize_applies_existing_files() -> None:
