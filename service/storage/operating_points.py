@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import func, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy import and_, func, select, update
+from sqlalchemy.orm import Session, aliased
 
 from models import BinTable, Calibration, Evaluation, OperatingPoint
 from service.errors import Conflict
@@ -72,19 +72,30 @@ class OperatingPointRepository:
         self, names: Mapping[str, int]
     ) -> Mapping[str, tuple[int, OperatingPoint]]:
         """Return the same by name; ``names`` has the version before which to look for each."""
-        found = self._session.execute(
-            select(Calibration.id, Calibration.name, Calibration.version)
+        later = aliased(OperatingPoint)
+        rows = self._session.execute(
+            select(Calibration.name, Calibration.version, OperatingPoint)
+            .join(OperatingPoint, OperatingPoint.calibration_id == Calibration.id)
+            .outerjoin(
+                later,
+                and_(
+                    later.tenant_id == OperatingPoint.tenant_id,
+                    later.calibration_id == OperatingPoint.calibration_id,
+                    later.number == OperatingPoint.number + 1,
+                ),
+            )
             .where(
+                OperatingPoint.tenant_id == self._tenant_id,
+                OperatingPoint.threshold.is_not(None),
+                later.number.is_(None),
                 Calibration.tenant_id == self._tenant_id,
                 Calibration.name.in_(names),
                 Calibration.status == "succeeded",
             )
             .order_by(Calibration.version)
-        ).all()
-        versions = [one for one in found if one.version < names[one.name]]
-        active = self.active([one.id for one in versions])
+        )
         # The last of a name is its newest.
-        return {one.name: (one.version, active[one.id]) for one in versions if one.id in active}
+        return {name: (version, point) for name, version, point in rows if version < names[name]}
 
     def history(
         self, calibration_id: UUID, *, before: int | None, limit: int

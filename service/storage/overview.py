@@ -6,8 +6,17 @@ from datetime import datetime
 from typing import Any, get_args
 from uuid import UUID
 
-from sqlalchemy import SQLColumnExpression, and_, case, func, literal, null, select, union_all
-from sqlalchemy.orm import Session
+from sqlalchemy import (
+    SQLColumnExpression,
+    and_,
+    func,
+    literal,
+    literal_column,
+    null,
+    select,
+    union_all,
+)
+from sqlalchemy.orm import Session, aliased
 
 from models import (
     UNFINISHED,
@@ -133,37 +142,45 @@ class JobRow:
 
 def name_rows(session: Session, tenant_id: UUID, *, limit: int, search: str = "") -> list[NameRow]:
     """Return up to ``limit`` names that contain a text, those with the newest version first."""
-    preference = case(
-        (Calibration.version == CalibrationName.promoted_version, 0),
-        (Calibration.status == "succeeded", 1),
-        else_=2,
-    )
-    ranked = (
+    # Each part reads an index or few rows: a tenant may have tens of thousands of versions.
+    counted = (
         select(
-            Calibration.id,
-            CalibrationName.promoted_version,
-            func.count().over(partition_by=Calibration.name).label("n_versions"),
-            func.max(Calibration.created_at).over(partition_by=Calibration.name).label("newest"),
-            func.row_number()
-            .over(partition_by=Calibration.name, order_by=(preference, Calibration.version.desc()))
-            .label("rank"),
-            func.max(case((Calibration.status == "failed", Calibration.version)))
-            .over(partition_by=Calibration.name)
-            .label("failed_version"),
-        )
-        .join(
-            CalibrationName,
-            and_(
-                CalibrationName.tenant_id == Calibration.tenant_id,
-                CalibrationName.name == Calibration.name,
-            ),
+            Calibration.name,
+            func.count().label("n_versions"),
+            func.max(Calibration.version).label("last"),
         )
         .where(
             Calibration.tenant_id == tenant_id,
             Calibration.name.icontains(search, autoescape=True),
         )
+        .group_by(Calibration.name)
         .subquery()
     )
+    other = aliased(Calibration)
+    newest = select(other.created_at).where(
+        other.tenant_id == tenant_id,
+        other.name == counted.c.name,
+        other.version == counted.c.last,
+    )
+    named = (
+        select(
+            counted, CalibrationName.promoted_version, newest.scalar_subquery().label("created_at")
+        )
+        .join(CalibrationName, CalibrationName.name == counted.c.name)
+        .where(CalibrationName.tenant_id == tenant_id)
+        .order_by(literal_column("created_at").desc(), counted.c.name)
+        .limit(limit)
+        .subquery()
+    )
+    versions = (
+        select(other.version)
+        .where(other.tenant_id == tenant_id, other.name == named.c.name)
+        .order_by(other.version.desc())
+        .limit(1)
+    )
+    succeeded = versions.where(other.status == "succeeded").scalar_subquery()
+    failed = versions.where(other.status == "failed", other.version > Calibration.version)
+    version = func.coalesce(named.c.promoted_version, succeeded, named.c.last)
     meant = session.execute(
         select(
             Calibration.id,
@@ -175,20 +192,17 @@ def name_rows(session: Session, tenant_id: UUID, *, limit: int, search: str = ""
             Calibration.error,
             Calibration.data["samples"].as_integer().label("n_samples"),
             Calibration.created_at,
-            ranked.c.n_versions,
-            ranked.c.promoted_version,
-            case((ranked.c.failed_version > Calibration.version, ranked.c.failed_version)).label(
-                "failed_version"
-            ),
+            named.c.n_versions,
+            named.c.promoted_version,
+            failed.scalar_subquery().label("failed_version"),
             func.coalesce(
                 Calibration.model_scores["evaluation", "accuracy", "1"].as_float(),
                 Calibration.accuracy["1"].as_float(),
             ).label("accuracy"),
         )
-        .join(ranked, ranked.c.id == Calibration.id)
-        .where(Calibration.tenant_id == tenant_id, ranked.c.rank == 1)
-        .order_by(ranked.c.newest.desc(), Calibration.name)
-        .limit(limit)
+        .join(named, and_(Calibration.name == named.c.name, Calibration.version == version))
+        .where(Calibration.tenant_id == tenant_id)
+        .order_by(named.c.created_at.desc(), Calibration.name)
     ).all()
     ids = [row.id for row in meant]
     errors = _errors(session, tenant_id, ids)
@@ -237,8 +251,9 @@ def job_rows(session: Session, tenant_id: UUID, *, limit: int) -> list[JobRow]:
     found = [
         JobRow(*row)
         for query, table in ((calibrations, Calibration), (evaluations, Evaluation))
+        for status in UNFINISHED  # one by one, as the index of the queue has them
         for row in session.execute(
-            query.where(table.tenant_id == tenant_id, table.status.in_(UNFINISHED))
+            query.where(table.tenant_id == tenant_id, table.status == status)
             .order_by(table.created_at, table.id)
             .limit(limit)
         )

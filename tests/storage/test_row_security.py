@@ -179,7 +179,9 @@ WORKS: dict[str, Callable[[Session], object]] = {
     "delete evaluation": lambda s: evaluations(s).delete(THEIRS, "rotated"),
     "tables": lambda s: [row.id for row in tables_of(s, OURS, THEIRS)],
     "scores": lambda s: len(scores_of(s, OURS, THEIRS)),
-    "operating points": lambda s: len(OperatingPointRepository(s, OURS).history(THEIRS)),
+    "operating points": lambda s: len(
+        OperatingPointRepository(s, OURS).history(THEIRS, before=None, limit=9)
+    ),
     "export": lambda s: ExportRepository(s, OURS).find(THEIRS),
     "shared files": lambda s: len(shared_copies(s, OURS, THEIRS, uuid.uuid4())),
     "request": lambda s: made_before(s, OURS, THEIR_REQUEST),
