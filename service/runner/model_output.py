@@ -36,6 +36,9 @@ OUTPUT_ROWS = "rows"
 
 RECORD_FIXED_BYTES = 64
 ROUNDING = 1e-3
+TOPK_MASS = "neg_log_topk_mass"
+# Of sums and ratios of probabilities. Decision thresholds give more than the number of classes.
+MOST_LOG = 600.0
 NO_CLASS = "a class that does not exist"
 NO_PROBABILITY = "a probability outside [0, 1]"
 NOT_FINITE = "an uncertainty that is not finite"
@@ -299,7 +302,26 @@ class OutputSpec:
         for classes in (records.top_classes, *ranks):
             if (classes < 0).any() or (classes >= self.n_classes).any():
                 raise FieldError(NO_CLASS)
+        is_first = records.top_classes == records.label[:, np.newaxis]
+        ranked = records.label_rank[:, np.newaxis] == np.arange(self.n_recorded)
+        if not np.array_equal(is_first, ranked):
+            raise FieldError("the rank of a label")
+        self._check_logs(records)
         return records
+
+    def _check_logs(self, records: Records) -> None:
+        """Refuse logarithms that no scores have: a fit would fail on them as if by our fault."""
+        logs = (records.label_log_probability, *records.mean_log_probability.values())
+        masses = (v for name, v in records.uncertainty.items() if name.startswith(TOPK_MASS))
+        for least, most, arrays in (
+            (-math.inf, ROUNDING, logs),
+            (-math.inf, MOST_LOG, (records.top_logits, records.label_logit)),
+            (-ROUNDING, MOST_LOG, (records.log_sum_exp, *masses)),
+            (0.0, 0.0, (records.top_logits[:, 0],)),
+            (0.0, 1.0 + ROUNDING, (records.sum_squares,)),
+        ):
+            if not all(((array >= least) & (array <= most)).all() for array in arrays):
+                raise FieldError("a logarithm or a sum that no scores have")
 
 
 def output_spec(resolved: Mapping[str, Any]) -> OutputSpec:

@@ -199,11 +199,12 @@ def test_a_closed_socket_is_noticed_beside_unread_bytes(ends):
 
 
 def corrupts_memory(hint):
-    """Tell of a type with a bounded integer beside a tuple of fixed length: as of msgspec 0.22."""
+    """Tell of a type with a bounded number or text beside a tuple of fixed length: msgspec 0.22."""
     parts = get_args(hint)
-    is_bounded = any(get_origin(part) is Annotated and get_args(part)[0] is int for part in parts)
+    bounded = [get_args(part)[0] for part in parts if get_origin(part) is Annotated]
     has_tuple = any(get_origin(part) is tuple for part in parts)
-    return (is_bounded and has_tuple) or any(map(corrupts_memory, parts))
+    has_bounded = not {int, float, str}.isdisjoint(bounded)
+    return (has_bounded and has_tuple) or any(map(corrupts_memory, parts))
 
 
 def test_no_message_has_a_type_that_corrupts_memory():

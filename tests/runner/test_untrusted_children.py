@@ -3,6 +3,7 @@
 import json
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -85,6 +86,16 @@ OTHER_RECORDS = [
     ("uncertainty_entropy", None),
     ("uncertainty_more", lambda _: np.zeros(3, dtype=np.float32)),
     ("sum_squares", None),
+]
+LARGE, MASS = 3e38, "uncertainty_neg_log_topk_mass_1"
+# A fit fails on these, or tells nonsense.
+FILLED = [("top_classes", 0), ("label_rank", 0), ("top_logits", np.inf), ("top_logits", -LARGE)]
+FILLED += [("log_sum_exp", number) for number in (np.inf, LARGE, -1.0)]
+FILLED += [("label_log_probability", number) for number in (np.inf, 1.0)]
+FILLED += [(MASS, LARGE), (MASS, -LARGE), ("sum_squares", LARGE), ("label_logit", LARGE)]
+OTHER_RECORDS += [(name, partial(np.full_like, fill_value=number)) for name, number in FILLED]
+OTHER_RECORDS += [
+    (name, lambda array: array[::-1].copy()) for name in ("top_classes", "label_rank")
 ]
 
 
