@@ -157,11 +157,8 @@ def name_rows(session: Session, tenant_id: UUID, *, limit: int, search: str = ""
         .subquery()
     )
     other = aliased(Calibration)
-    newest = select(other.created_at).where(
-        other.tenant_id == tenant_id,
-        other.name == counted.c.name,
-        other.version == counted.c.last,
-    )
+    of_tenant = select(other.created_at).where(other.tenant_id == tenant_id).limit(1)
+    newest = of_tenant.where(other.name == counted.c.name, other.version == counted.c.last)
     named = (
         select(
             counted, CalibrationName.promoted_version, newest.scalar_subquery().label("created_at")
@@ -172,12 +169,8 @@ def name_rows(session: Session, tenant_id: UUID, *, limit: int, search: str = ""
         .limit(limit)
         .subquery()
     )
-    versions = (
-        select(other.version)
-        .where(other.tenant_id == tenant_id, other.name == named.c.name)
-        .order_by(other.version.desc())
-        .limit(1)
-    )
+    versions = of_tenant.with_only_columns(other.version).where(other.name == named.c.name)
+    versions = versions.order_by(other.version.desc())
     succeeded = versions.where(other.status == "succeeded").scalar_subquery()
     failed = versions.where(other.status == "failed", other.version > Calibration.version)
     version = func.coalesce(named.c.promoted_version, succeeded, named.c.last)
