@@ -16,7 +16,7 @@ from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from service.access.api_keys import Caller, KeyText, Pepper, anybody, parsed_key
 from service.access.rate_limits import UNLIMITED, TenantLimiter, TenantLimiters, TenantLimits
 from service.errors import Forbidden, Overloaded, ServiceError, Unauthenticated
-from service.storage.api_keys import ActiveKey, active_keys, any_keys, note_use
+from service.storage.api_keys import ActiveKey, KeyCounts, active_keys, key_counts, note_use
 from service.storage.database import Database
 from service.storage.tenants import ALL_TENANTS, OwnLimits, own_limits
 
@@ -200,7 +200,7 @@ class Authenticator:
         self._looking: asyncio.Future[bool] | None = None
         # Results of this object are valid until another object replaces it.
         self.ring: ActiveKeys = KeysUnavailable()
-        self._seen: tuple[list[ActiveKey], bool, dict[uuid.UUID, OwnLimits]] | None = None
+        self._seen: tuple[KeyCounts, dict[uuid.UUID, OwnLimits]] | None = None
 
     def admit(self, values: Sequence[bytes], any_of: Collection[str]) -> Caller:
         """Return the caller with these values of ``Authorization`` if it has one of these scopes.
@@ -218,15 +218,13 @@ class Authenticator:
         return caller
 
     def look(self) -> None:
-        """Read the keys and limits; `ring` is replaced only if they changed."""
+        """Count the keys, and read them and the limits if they changed, to replace `ring`."""
         with self._database.reading(ALL_TENANTS) as session:
+            seen = counts, own = key_counts(session), own_limits(session)
+            if self._seen == seen:
+                return
             found = active_keys(session)
-            was_any = bool(found) or any_keys(session)
-            own = own_limits(session)
-        is_free = self._keyless or (self._may_be_open and not was_any)
-        seen = (found, is_free, own)
-        if self._seen == seen:
-            return
+        is_free = self._keyless or (self._may_be_open and not counts.made)
         pepper = self._pepper()
         if any(key.pepper_id != pepper.id for key in found):
             log.error(

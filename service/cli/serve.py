@@ -25,11 +25,11 @@ def require_api_key(settings: Settings) -> None:
         If there is no key, or all keys were made with another pepper.
     """
     from service.access.api_keys import find_pepper
-    from service.storage.api_keys import active_keys, any_keys
+    from service.storage.api_keys import active_keys, key_counts
     from service.storage.tenants import ALL_TENANTS
 
     with opened_stores(settings) as stores, stores.database.reading(ALL_TENANTS) as session:
-        was_any, good = any_keys(session), active_keys(session)
+        was_any, good = key_counts(session).made, active_keys(session)
     if not was_any and not (settings.is_loopback() or settings.allow_anonymous):
         raise CommandFailed(
             f"{settings.host} is reachable from other machines and there is no API key. Create one "

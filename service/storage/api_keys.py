@@ -3,9 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 from uuid import UUID
 
-from sqlalchemy import exists, select, update
+from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from models import ApiKey, Tenant, database_now
@@ -32,9 +33,22 @@ class ListedKey:
     is_expired: bool
 
 
-def any_keys(session: Session) -> bool:
-    """Return whether any key was ever created; keys are never deleted."""
-    return bool(session.scalar(select(exists().select_from(ApiKey))))
+class KeyCounts(NamedTuple):
+    """Numbers of all keys, which are never deleted, of revoked and of unexpired ones.
+
+    A key that is made, rotated, revoked or expires changes one of them.
+    """
+
+    made: int
+    revoked: int
+    unexpired: int
+
+
+def key_counts(session: Session) -> KeyCounts:
+    """Return the numbers of keys."""
+    is_unexpired = ApiKey.expires_at > database_now()
+    counts = (func.count(), func.count(ApiKey.revoked_at), func.count().filter(is_unexpired))
+    return KeyCounts(*session.execute(select(*counts).select_from(ApiKey)).one())
 
 
 def active_keys(session: Session) -> list[ActiveKey]:
