@@ -100,13 +100,11 @@ def ask(process: RunnerProcess, request: ChildRequest[T]) -> T:
             to_fields(request.message),
             request.tensors,
             timeout=request.timeout,
-            max_tensor_bytes=request.max_answer_bytes,
+            max_tensor_bytes=min(request.max_answer_bytes, MAX_TENSOR_BYTES),
         )
     except FrameError as error:
-        raise TooLarge.at(
-            request.location,
-            f"expected at most {MAX_TENSOR_BYTES} bytes in a batch of rows",
-        ) from error
+        message = f"expected fewer or smaller rows at once, and shorter names: {error}"
+        raise TooLarge.at(request.location, message) from error
     try:
         if answer.status is Status.FAILED:
             raise_failure(answer, invalid=request.invalid)

@@ -1,10 +1,10 @@
 """The parent's side of the process that reads the sets of one upload."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import TypeVar
 
 import numpy as np
 
@@ -14,19 +14,14 @@ from service.errors import (
     InvalidDataset,
     OnnxModelCrashed,
     Overloaded,
-    ServiceError,
-    TooLarge,
 )
+from service.runner.child_requests import ChildRequest, ask
 from service.runner.messages.dataset import Batch, DatasetInfo, batch_of, shard_rows
-from service.runner.messages.failures import raise_failure
 from service.runner.messages.frames import (
     ALIGNMENT,
-    MAX_TENSOR_BYTES,
     MAX_TENSORS,
     Frame,
-    FrameError,
     Kind,
-    Status,
 )
 from service.runner.messages.limits import GIBIBYTE, DatasetLimits
 from service.runner.messages.packed import MAX_NAMES_BYTES
@@ -45,6 +40,8 @@ from service.runner.spawner import Spawner
 # Address space on top of the libraries; a table of 100,000 columns takes half of it.
 MEMORY_BYTES = 2 * GIBIBYTE
 LABEL_BYTES = 8
+
+T = TypeVar("T")
 
 CRASHED = (
     "The file crashed the process that reads it. Write it again with a current version of the "
@@ -137,16 +134,20 @@ class UploadedSet:
 
     def _rows(self, start: int, n_rows: int) -> Batch:
         columns = n_rows * (LABEL_BYTES * (1 + len(self.info.supplied) + len(self.info.design)))
-        answer = self._reader.ask(
+
+        def read(answer: Frame) -> Batch:
+            batch = batch_of(answer.tensors, start=start)
+            check_rows(batch, self.info, self._labels, start=start, n_rows=n_rows)
+            return batch
+
+        batch = self._reader.ask(
             Kind.ROWS,
             {"set": self._position, "start": start},
+            read,
             self._location,
             doing=reading_of(start, n_rows),
             most_bytes=n_rows * self.info.row_bytes + columns,
         )
-        with self._reader.killed_for_protocol_error(self._location):
-            batch = batch_of(answer.tensors, start=start)
-            check_rows(batch, self.info, self._labels, start=start, n_rows=n_rows)
         return batch if self._order is None else replace(batch, labels=self._order[batch.labels])
 
 
@@ -156,19 +157,21 @@ class _Reader:
         self._timeout = timeout
 
     def open(self, request: ReadRequest) -> list[UploadedSet]:
-        a_set = LABEL_BYTES * request.limits.max_samples + MOST_TRIAL_BYTES + 2 * MAX_NAMES_BYTES
-        location = request.sets[0].location
-        answer = self.ask(
-            Kind.READ,
-            request.as_fields(),
-            location,
-            doing="Reading the file",
-            most_bytes=a_set * len(request.sets),
-        )
-        with self.killed_for_protocol_error(location):
+        def read(answer: Frame) -> list[OpenedSet]:
             opened = [OpenedSet.of(answer.tensors, at) for at in range(len(request.sets))]
             for found, asked in zip(opened, request.sets, strict=True):
                 check_opened(found, asked, request.limits)
+            return opened
+
+        a_set = LABEL_BYTES * request.limits.max_samples + MOST_TRIAL_BYTES + 2 * MAX_NAMES_BYTES
+        opened = self.ask(
+            Kind.READ,
+            request,
+            read,
+            request.sets[0].location,
+            doing="Reading the file",
+            most_bytes=a_set * len(request.sets),
+        )
         return [
             UploadedSet(self, at, asked.location, found)
             for at, (asked, found) in enumerate(zip(request.sets, opened, strict=True))
@@ -177,47 +180,30 @@ class _Reader:
     def ask(
         self,
         kind: Kind,
-        fields: Mapping[str, Any],
+        message: object,
+        read: Callable[[Frame], T],
         location: str,
         *,
         doing: str,
         most_bytes: int,
-    ) -> Frame:
+    ) -> T:
         """Ask the process; ``doing`` is the operation, for messages."""
-        most_bytes += ALIGNMENT * MAX_TENSORS
+        request = ChildRequest(
+            kind,
+            message,
+            read,
+            self._timeout,
+            tensors={},
+            location=location,
+            max_answer_bytes=most_bytes + ALIGNMENT * MAX_TENSORS,
+        )
         try:
-            answer = self._process.call(
-                kind,
-                fields,
-                timeout=self._timeout,
-                max_tensor_bytes=min(most_bytes, MAX_TENSOR_BYTES),
-            )
+            return ask(self._process, request)
         except DeadlineExceeded as error:
             raise InvalidDataset.at(
                 location, f"{doing} took longer than {self._timeout:g} s."
             ) from error
         except OnnxModelCrashed as error:
-            raise _crashed(error, location) from error
-        except FrameError as error:
-            raise TooLarge.at("config", "expected shorter lists of names") from error
-        if answer.status is Status.FAILED:
-            self._fail(answer, location)
-        return answer
-
-    @contextmanager
-    def killed_for_protocol_error(self, location: str) -> Iterator[None]:
-        """Kill the process if the block refuses its answer."""
-        try:
-            yield
-        except ValueError as error:
-            raise _crashed(self._process.kill_for_protocol_error(str(error)), location) from error
-
-    def _fail(self, answer: Frame, location: str) -> NoReturn:
-        with self.killed_for_protocol_error(location):
-            raise_failure(answer, invalid=InvalidDataset)
-
-
-def _crashed(error: OnnxModelCrashed, location: str) -> ServiceError:
-    if error.is_from_outside:
-        return Overloaded(STOPPED)
-    return InvalidDataset.at(location, CRASHED)
+            if error.is_from_outside:
+                raise Overloaded(STOPPED) from error
+            raise InvalidDataset.at(location, CRASHED) from error

@@ -9,7 +9,7 @@ from service.child.lockdown.lock_down import lock_down
 from service.child.reading.open_set import read_set
 from service.child.reading.set_file import SetFile
 from service.errors import InferenceFailed, InvalidDataset, ServiceError, TooLarge
-from service.runner.messages.convert import FieldError
+from service.runner.messages.convert import FieldError, convert
 from service.runner.messages.dataset import Batch, Dataset, batch_tensors, shard_rows
 from service.runner.messages.frames import Array
 from service.runner.messages.limits import GIBIBYTE, MEBIBYTE
@@ -38,7 +38,7 @@ class SetReading:
     """The sets of one upload; a process reads one upload in its life."""
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
-        request = ReadRequest.of(fields)
+        request = convert(fields, ReadRequest)
         files = [SetFile(asked.path) for asked in request.sets]
         paths = [asked.reading.labels for asked in request.sets]
         labels = [None if path is None else SetFile(path) for path in paths]

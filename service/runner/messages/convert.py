@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from dataclasses import is_dataclass
 from typing import Annotated, Any, TypeAlias, TypeVar
 
@@ -23,8 +24,8 @@ class FieldError(ValueError):
 
 
 def to_fields(message: object) -> dict[str, Any]:
-    """Return a dataclass as plain JSON values; paths become text."""
-    fields: dict[str, Any] = msgspec.to_builtins(message, enc_hook=str)
+    """Return a dataclass as plain JSON values, paths as a child in another folder needs them."""
+    fields: dict[str, Any] = msgspec.to_builtins(message, enc_hook=os.path.abspath)
     return fields
 
 
@@ -46,7 +47,7 @@ def convert(fields: object, kind: type[T], *, name: str = "") -> T:
     """
     try:
         check_bounds(fields)
-        return msgspec.convert(fields, kind)
+        return msgspec.convert(fields, kind, dec_hook=lambda path, value: path(value))
     except (msgspec.ValidationError, ValueError, RecursionError) as error:
         raise FieldError(f"{name or kind.__name__}: {error}") from error
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howsure.statistics.arrays import Floats, Labels
+from service.runner.messages.convert import FieldError
 from service.runner.messages.frames import Array
 
 OutputKind: TypeAlias = Literal["logits", "probabilities"]
@@ -174,12 +175,12 @@ def batch_of(tensors: Mapping[str, Array], *, start: int = 0) -> Batch:
 
     Raises
     ------
-    ValueError
+    FieldError
         If there are none.
     """
     arrays = with_prefix(ARRAY, tensors)
     if not arrays or not all(array.ndim for array in tensors.values()):
-        raise ValueError("a set without rows")
+        raise FieldError("a set without rows")
     n_rows = len(next(iter(arrays.values())))
     return Batch(
         start=start,

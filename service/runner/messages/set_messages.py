@@ -7,9 +7,7 @@ ROWS asks for the next rows of one of them; its answer is a shard.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Self
-
-import msgspec
+from typing import Annotated, Self
 
 from howsure.statistics.arrays import Labels
 from service.runner.messages.dataset import Batch, DatasetInfo, batch_of, batch_tensors, with_prefix
@@ -30,11 +28,6 @@ _NAMES = "names"
 _LABELS = "all_labels"
 
 
-def _absolute(path: Path) -> str:
-    """Return a path as a child sees it: its working directory is another."""
-    return str(path.absolute())
-
-
 @dataclass(frozen=True)
 class SetToRead:
     """The file of a set, its name in errors, and its options."""
@@ -53,20 +46,6 @@ class ReadRequest:
     sets: tuple[SetToRead, ...]
     limits: DatasetLimits
     sandbox: SandboxRules
-
-    def as_fields(self) -> dict[str, Any]:
-        """Return the fields of a frame."""
-        fields: dict[str, Any] = msgspec.to_builtins(self, enc_hook=_absolute)
-        return fields
-
-    @classmethod
-    def of(cls, fields: Mapping[str, Any]) -> Self:
-        """Return the request of a frame's fields."""
-        return msgspec.convert(
-            {name: fields[name] for name in cls.__dataclass_fields__},
-            cls,
-            dec_hook=lambda kind, value: kind(value),
-        )
 
 
 @dataclass(frozen=True)
@@ -107,7 +86,7 @@ class OpenedSet:
 
         Raises
         ------
-        ValueError
+        FieldError
             If it is malformed; `service.runner.messages.set_checks` checks its content.
         """
         own = with_prefix(f"{position}/", tensors)
