@@ -7,7 +7,6 @@ from dataclasses import KW_ONLY, dataclass
 from functools import cached_property, partial
 from typing import TypeAlias
 
-import msgspec
 import structlog
 
 from howsure.npz import npz_bytes
@@ -110,9 +109,14 @@ class AnswerWriter:
     def write(self, answers: Sequence[Answer]) -> None:
         """Answer each request, at once or from a thread."""
         try:
-            if not self._write_together(answers):
-                for answer in answers:
-                    self._write_alone(answer)
+            # By calibration and matrix: a model may answer for several calibrations.
+            groups: dict[tuple[int, int], list[Answer]] = {}
+            for answer in answers:
+                key = id(answer.request.served), id(answer.matrix)
+                groups.setdefault(key, []).append(answer)
+            for group in groups.values():
+                first = group[0]
+                self._write(group, BatchAnswers(first.request.served, first.matrix))
         except Exception as error:
             # Unexpected error: still answer every waiting request.
             log.exception("unexpected_error")
@@ -121,27 +125,6 @@ class AnswerWriter:
     def close(self) -> None:
         """Wait for responses that are being written."""
         self._thread.shutdown()
-
-    def _write_together(self, answers: Sequence[Answer]) -> bool:
-        """Answer requests of one calibration together if they have all rows of one matrix."""
-        matrix = answers[0].matrix
-        served: ServedCalibration = answers[0].request.served
-        n_rows = 0
-        for answer in answers:
-            if answer.matrix is not matrix or answer.request.served is not served:
-                return False
-            n_rows += answer.stop - answer.start
-        # Rows of requests that were dropped must not be counted.
-        if n_rows != matrix.n_rows:
-            return False
-        self._write(answers, BatchAnswers(served, matrix))
-        return True
-
-    def _write_alone(self, answer: Answer) -> None:
-        served: ServedCalibration = answer.request.served
-        own = answer.matrix.rows(answer.start, answer.stop)
-        alone = msgspec.structs.replace(answer, matrix=own, start=0, stop=own.n_rows)
-        self._write([alone], BatchAnswers(served, own))
 
     def _write(self, answers: Sequence[Answer], rows: BatchAnswers) -> None:
         if rows.n_rows <= MOST_ROWS_AT_ONCE:

@@ -46,7 +46,7 @@ def test_a_request_ends_at_its_deadline(busy, path) -> None:
 
 
 PLAIN = json.dumps(request(timeout=BRIEFLY_US))
-LONG = request(timeout=BRIEFLY_US, id="x" * 2**17)
+LONG = request(timeout=BRIEFLY_US, note="x" * 2**17)
 BODIES = {
     "escaped": (PLAIN.replace('"timeout"', '"time\\u006fut"'), {}),
     "gzip": (PLAIN, {"Content-Encoding": "gzip"}),
@@ -77,7 +77,7 @@ def test_invalid_timeouts_are_refused(busy) -> None:
             assert sentence_of(answer).startswith("Timeout: ")
             assert sentence_of(answer).endswith(f"'{value}'")
     for value, size in ((-1, 0), (1.5, 0), (True, 0), ("1", 0), (-1, 2**17)):
-        answer = infer(busy.client, NAME, request(timeout=value, id="x" * size))
+        answer = infer(busy.client, NAME, request(timeout=value, note="x" * size))
         assert answer.status_code == httpx.codes.BAD_REQUEST
         assert sentence_of(answer).startswith("parameters.timeout: ")
 

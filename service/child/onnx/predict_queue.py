@@ -140,8 +140,9 @@ class BatchQueue:
         if batch.dropped:
             self._unread = deque(one for one in self._unread if one[0].number not in batch.dropped)
         self._refused = []
-        if len(batch.sent) == 1 and not self._waiting and not self._unread:
-            answered = self._answer_alike(batch, batch.sent[0], bodies)
+        is_first = not self._waiting and not self._unread
+        if len(batch.sent) == 1 and is_first and isinstance(self._decoder, BodyDecoder):
+            answered = self._answer_alike(self._decoder, batch, bodies)
             if answered is not None:
                 return answered
         self._accept(batch, memoryview(bodies))
@@ -151,16 +152,17 @@ class BatchQueue:
         return BatchResult(parts, self._refused, left + len(self._unread)), words
 
     def _answer_alike(
-        self, batch: Batch, sent: SentBodies, bodies: Buffer
+        self, decoder: BodyDecoder, batch: Batch, bodies: Buffer
     ) -> tuple[BatchResult, Words] | None:
         """Answer requests that are decoded and run as one; None if they need separate treatment."""
+        (sent,) = batch.sent
         try:
-            decoded = self._decoder.decode_alike(
+            decoded = decoder.decode_alike(
                 sent, bodies, max_rows=batch.max_rows, run_rows=batch.run_rows
             )
             if decoded is None:
                 return None
-            self._decoder.check(decoded.rows)
+            decoder.check(decoded.rows)
             words = self._run(decoded.rows, 0)
             if not is_sound(words, self._spec):
                 return None

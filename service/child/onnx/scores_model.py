@@ -142,17 +142,6 @@ class ScoresDecoder:
             and sent.media_type != SET_ROWS,
         )
 
-    def decode_alike(
-        self,
-        sent: SentBodies,  # noqa: ARG002 - as of a model's bodies
-        bodies: Buffer,  # noqa: ARG002 - as of a model's bodies
-        *,
-        max_rows: int,  # noqa: ARG002 - as of a model's bodies
-        run_rows: int,  # noqa: ARG002 - as of a model's bodies
-    ) -> Decoded | None:
-        """Return None: each body is decoded by itself."""
-        return None
-
     def check(self, rows: Mapping[str, Array]) -> None:
         """Accept rows, which `decode` has checked."""
 
