@@ -1,7 +1,6 @@
 """The composition root: builds the service from its settings."""
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -26,6 +25,7 @@ from service.http.worker_threads import Lane, Lanes
 from service.metrics.metrics import Metrics
 from service.predictions.prediction_app import PredictionApp
 from service.predictions.service import PredictionService
+from service.readiness import ReadinessChecks
 from service.reports.charts.drawing import Renderer
 from service.runner.predict_requests import BatchLimits
 from service.runner.process import RunnerProcess
@@ -33,6 +33,7 @@ from service.runner.queue_bounds import QueueBounds
 from service.runner.served_models import ServedModels, ServingRoom
 from service.runner.spawner import StartChild
 from service.settings import Settings
+from service.shared_amounts import Line, SharedAmount
 from service.startup import start, stop
 from service.storage.database import Database
 from service.storage.overview import look_at
@@ -143,6 +144,7 @@ def _connection_limits(settings: Settings) -> ConnectionLimits:
     return ConnectionLimits(
         # One body of the maximum size is always accepted, whatever is waiting.
         max_receiving_bytes=max(settings.predict_queue_bytes, settings.max_predict_bytes),
+        max_unread_bytes=settings.predict_queue_bytes,
         keep_alive_seconds=settings.keep_alive_seconds,
         header_seconds=settings.receive_seconds,
         window_seconds=settings.receive_seconds,
@@ -167,7 +169,7 @@ def _services(
         lanes=_lanes(workspace.metrics),
         job_watch=JobWatch(
             partial(look_at, workspace.database),
-            places=settings.max_event_streams,
+            waits=SharedAmount(Line.WAITS, max(settings.max_connections // 2, 1)),
             stopping=stopping,
             max_wait_seconds=settings.max_wait_seconds,
         ),
@@ -178,8 +180,9 @@ def _services(
             max_model_data_bytes=settings.max_model_data_bytes,
             max_dataset_bytes=settings.max_dataset_bytes,
         ),
-        uploading=Counter(),
-        dry_runs=Counter(),
+        uploading=SharedAmount(Line.UPLOADING_BYTES),
+        dry_runs=SharedAmount(Line.DRY_RUNS),
+        readiness=ReadinessChecks(workspace, stopping),
     )
 
 
@@ -204,14 +207,14 @@ def _models(settings: Settings, workspace: Workspace) -> ServedModels:
 
 def _lanes(metrics: Metrics) -> Lanes:
     return Lanes(
-        sets=Lane("sets to predict", threads=UPLOAD_THREADS, queue=SETS_QUEUE),
+        sets=Lane(Line.SETS, threads=UPLOAD_THREADS, queue=SETS_QUEUE),
         upload=Lane(
-            "uploads",
+            Line.UPLOADS,
             threads=UPLOAD_THREADS,
             queue=UPLOAD_QUEUE,
             waited=metrics.lanes.waited("upload"),
         ),
-        documents=Lane("documents", threads=DOCUMENT_THREADS, queue=DOCUMENT_QUEUE),
+        documents=Lane(Line.DOCUMENTS, threads=DOCUMENT_THREADS, queue=DOCUMENT_QUEUE),
     )
 
 

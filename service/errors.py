@@ -29,7 +29,7 @@ ServiceError
 │       ├── RequestLimitReached   a tenant has reached its limit of requests,
 │       ├── RowLimitReached       its limit of rows,
 │       ├── JobLimitReached       its limit of unfinished jobs,
-│       └── QueueShareTaken       or its share of the queue
+│       └── ShareTaken            or its share of what tenants share
 ├── ArtifactDamaged         a stored file or row is missing or changed
 └── InferenceFailed         the ONNX model returned no result
     ├── OnnxModelCrashed
@@ -303,8 +303,8 @@ class JobLimitReached(TooManyRequests):
     """A tenant has reached its limit of queued and running jobs."""
 
 
-class QueueShareTaken(TooManyRequests):
-    """A tenant has used its share of the queue; the rest is reserved for others."""
+class ShareTaken(TooManyRequests):
+    """A tenant holds its share of a limited amount; the rest is reserved for others."""
 
 
 class ArtifactDamaged(ServiceError):

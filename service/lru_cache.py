@@ -1,4 +1,4 @@
-"""A thread-safe cache of the most recently used values."""
+"""A thread-safe cache of the most recently used values, and locks by key."""
 
 import threading
 from collections import OrderedDict
@@ -10,6 +10,19 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 
+class KeyedLocks(Generic[Key]):
+    """A lock for each key, which lives as long as a thread holds it or waits for it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._locks: WeakValueDictionary[Key, threading.Lock] = WeakValueDictionary()
+
+    def of(self, key: Key) -> threading.Lock:
+        """Return the lock of a key, to be used as a context manager."""
+        with self._lock:
+            return self._locks.setdefault(key, threading.Lock())
+
+
 class LruCache(Generic[Key, Value]):
     """Caches values by key, at most ``most`` in number or in total ``size``."""
 
@@ -19,8 +32,7 @@ class LruCache(Generic[Key, Value]):
         self._lock = threading.Lock()
         self._values: OrderedDict[Key, Value] = OrderedDict()
         self._total = 0
-        # Each lock lives as long as a thread waits for it, also after a load that failed.
-        self._loading: WeakValueDictionary[Key, threading.Lock] = WeakValueDictionary()
+        self._loading = KeyedLocks[Key]()
 
     def get(self, key: Key) -> Value | None:
         """Return the value, or None if it is not cached."""
@@ -49,9 +61,7 @@ class LruCache(Generic[Key, Value]):
         value = self.get(key)
         if value is not None:
             return value
-        with self._lock:
-            loading = self._loading.setdefault(key, threading.Lock())
-        with loading:
+        with self._loading.of(key):
             value = self.get(key)
             if value is None:
                 value = load()

@@ -197,9 +197,6 @@ class Settings(BaseSettings):
         4096, ge=1, description="Connections per server process; beyond that idle ones are closed."
     )
     max_wait_seconds: float = Field(600.0, ge=0, description="Maximum wait for `Prefer: wait=N`.")
-    max_event_streams: int = Field(
-        256, ge=1, description="Open progress streams per server process; beyond that: 503."
-    )
     log_format: Literal["console", "json"] = Field("console", description="Format of log lines.")
     log_requests: Literal["none", "failures", "all"] = Field(
         "failures",

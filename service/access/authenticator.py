@@ -152,6 +152,8 @@ def require_scope(caller: Caller, any_of: Collection[str]) -> None:
 
 
 FRESH_SECONDS = 1.0
+# A stopping service waits so long for a read.
+CLOSE_SECONDS = 5.0
 # While the database is unavailable, known keys stay valid for this time.
 STALE_SECONDS = 300.0
 # Precision of the recorded time of last use.
@@ -247,7 +249,7 @@ class Authenticator:
             with suppress(asyncio.CancelledError):
                 await self._task
         if self._looking is not None:
-            await asyncio.wait([self._looking], timeout=FRESH_SECONDS)
+            await asyncio.wait([self._looking], timeout=CLOSE_SECONDS)
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def _keep_current(self) -> None:

@@ -31,12 +31,13 @@ from service.errors import (
     ServiceError,
     UnknownHost,
 )
-from service.http.bodies import encoding_refused, has_body, is_plain, received
+from service.http.bodies import BODY_HOLD, encoding_refused, has_body, is_plain, received
 from service.http.prediction_exchange import Headers
 from service.http.problems import FAILURE, error_response
 from service.http.response_head import REQUEST_ID
 from service.http.services import Services
 from service.lru_cache import LruCache
+from service.shared_amounts import Hold
 from service.workspace import Workspace
 
 ACTION = "howsure.action"
@@ -177,25 +178,28 @@ class Guard:
         self, scope: Scope, receive: Receive, send: Send, route: DeclaredRoute | None, path: str
     ) -> None:
         headers = scope["headers"]
-        try:
-            caller = _caller(scope, route, path, headers)
-            if caller is not None:
-                scope[CALLER] = caller
-            # Open routes reveal and change nothing, so any origin may use them.
-            if route is None or route.rule.scopes != OPEN:
-                is_open = caller is not None and caller.key_id is None
-                self._allowed_origins.check(scope["method"], headers, is_open=is_open)
-            if scope["method"] == "POST" and path.startswith(FORMS):
-                self._allowed_origins.check_form(headers)
-            if b"%00" in scope["query_string"]:  # PostgreSQL stores no such text
-                raise InvalidInput.at("query", "expected texts without NUL, got %00; leave it out")
-            receive = await _bounded(scope, receive, route, dict(headers))
-        except ServiceError as error:
-            await error_response(scope, error)(scope, receive, send)
-            return
-        except ClientDisconnect:
-            return
-        await self._app(scope, receive, send)
+        with Hold(scope["app"].state.front.receiving, None) as scope[BODY_HOLD]:
+            try:
+                caller = _caller(scope, route, path, headers)
+                if caller is not None:
+                    scope[CALLER] = caller
+                    scope[BODY_HOLD].move_to(caller.meter.holder)
+                # Open routes reveal and change nothing, so any origin may use them.
+                if route is None or route.rule.scopes != OPEN:
+                    is_open = caller is not None and caller.key_id is None
+                    self._allowed_origins.check(scope["method"], headers, is_open=is_open)
+                if scope["method"] == "POST" and path.startswith(FORMS):
+                    self._allowed_origins.check_form(headers)
+                if b"%00" in scope["query_string"]:  # PostgreSQL stores no such text
+                    message = "expected texts without NUL, got %00; leave it out"
+                    raise InvalidInput.at("query", message)
+                receive = await _bounded(scope, receive, route, dict(headers))
+            except ServiceError as error:
+                await error_response(scope, error)(scope, receive, send)
+                return
+            except ClientDisconnect:
+                return
+            await self._app(scope, receive, send)
 
 
 async def _bounded(

@@ -4,15 +4,10 @@ import math
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated
 from uuid import UUID
 
-from pydantic import Field
-
 from service.errors import Quota, RequestLimitReached, RowLimitReached, TooManyRequests
-from service.runner.predict_requests import QueueShare
-from service.storage.database import Database
-from service.storage.tenants import OwnLimits, stored_bytes, unfinished_jobs
+from service.storage.tenants import OwnLimits
 
 
 @dataclass(frozen=True)
@@ -154,13 +149,13 @@ ROWS = RateLimitKind("rows", 60, "minute", RowLimitReached)
 class TenantLimiter:
     """A tenant's limits and their current use; None if there is no limit.
 
-    ``share`` is the tenant's part of shared queues; None if there are no other tenants.
+    ``holder`` names the tenant in amounts that tenants share; None if there are no others.
     """
 
     limits: TenantLimits = NO_LIMITS
     requests: RateLimit | None = None
     rows: RateLimit | None = None
-    share: QueueShare | None = None
+    holder: UUID | None = None
 
 
 UNLIMITED = TenantLimiter()
@@ -189,12 +184,11 @@ class TenantLimiters:
             limits = self.defaults.but(own.get(tenant_id, {}))
             known = before.get(tenant_id)
             if known is None or known.limits != limits:
-                share = QueueShare() if known is None else known.share
                 known = TenantLimiter(
                     limits,
                     requests=_allowance(REQUESTS, limits.requests_per_second),
                     rows=_allowance(ROWS, limits.rows_per_minute),
-                    share=share,
+                    holder=tenant_id,
                 )
             self._meters[tenant_id] = known
         return self._meters
@@ -202,43 +196,3 @@ class TenantLimiters:
 
 def _allowance(kind: RateLimitKind, amount: int) -> RateLimit | None:
     return RateLimit(kind, amount) if amount else None
-
-
-@dataclass(frozen=True)
-class Used:
-    """A limit and its current use."""
-
-    limit: Annotated[int | None, Field(examples=[1000], description="The limit; null: no limit.")]
-    used: Annotated[int | None, Field(examples=[3], description="Current use; null: not counted.")]
-    seconds: Annotated[
-        int | None,
-        Field(examples=[1], description="Window in seconds; null for totals."),
-    ]
-
-
-@dataclass(frozen=True)
-class Usage:
-    """All limits of the API key's tenant."""
-
-    requests: Annotated[Used, Field(description="Requests per second, counted by this process.")]
-    rows: Annotated[Used, Field(description="Predicted rows per minute, counted by this process.")]
-    stored_bytes: Annotated[Used, Field(description="Bytes of models, data, records and exports.")]
-    jobs: Annotated[Used, Field(description="Queued or running calibrations and evaluations.")]
-
-
-def usage_of(database: Database, tenant_id: UUID, meter: TenantLimiter) -> Usage:
-    """Return a tenant's current use of its limits."""
-    with database.reading(tenant_id) as session:
-        n_bytes, n_jobs = stored_bytes(session, tenant_id), unfinished_jobs(session, tenant_id)
-    return Usage(
-        requests=_in_time(REQUESTS, meter.requests),
-        rows=_in_time(ROWS, meter.rows),
-        stored_bytes=Used(meter.limits.stored_bytes or None, n_bytes, None),
-        jobs=Used(meter.limits.jobs or None, n_jobs, None),
-    )
-
-
-def _in_time(kind: RateLimitKind, allowance: RateLimit | None) -> Used:
-    if allowance is None:
-        return Used(None, None, kind.seconds)
-    return Used(allowance.amount, allowance.amount - allowance.remaining(), kind.seconds)

@@ -4,12 +4,13 @@ import uuid
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
 import models
-from service.access.rate_limits import Usage, usage_of
-from service.http.dependencies import CallerDep, TenantDep, WorkspaceDep
+from service.access.usage import Usage, usage_of
+from service.http.connection_context import ConnectionContext
+from service.http.dependencies import CallerDep, ServicesDep, TenantDep, WorkspaceDep
 from service.http.problems import problems
 from service.storage.audit_log import audit_page
 
@@ -17,9 +18,13 @@ router = APIRouter()
 
 
 @router.get("/usage", tags=["usage"], summary="Show limits and their use", responses=problems())
-def get_usage(workspace: WorkspaceDep, caller: CallerDep) -> Usage:
+def get_usage(
+    request: Request, workspace: WorkspaceDep, caller: CallerDep, services: ServicesDep
+) -> Usage:
     """Return the limits of the key's tenant and their current use; see docs/limits.md."""
-    return usage_of(workspace.database, caller.tenant_id, caller.meter)
+    front: ConnectionContext = request.app.state.front
+    amounts = (*services.amounts(), front.receiving, front.unread)
+    return usage_of(workspace.database, caller, amounts)
 
 
 def _no_number(value: object) -> object:

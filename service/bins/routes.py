@@ -3,7 +3,6 @@
 from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Literal
-from uuid import UUID
 
 from fastapi import APIRouter, Query, Request, Response
 
@@ -17,13 +16,19 @@ from service.calibrations.routes import calibration_response, start_once
 from service.calibrations.schemas import Calibration
 from service.errors import UnsupportedFormat
 from service.http.bodies import json_body, read_body
-from service.http.dependencies import CalibrationRef, CallDep, ServicesDep, TenantDep, WorkspaceDep
+from service.http.dependencies import (
+    CalibrationRef,
+    CallDep,
+    ServicesDep,
+    TenantDep,
+    WorkspaceDep,
+    in_documents_lane,
+)
 from service.http.idempotency import IDEMPOTENCY_KEY_HEADER, digest_of
 from service.http.job_events import PREFER_HEADER
 from service.http.negotiation import chosen_format
 from service.http.problems import problems
 from service.json_pieces import LargeJSONResponse
-from service.workspace import Workspace
 
 MEDIA_TYPES = {
     "json": "application/json",
@@ -52,12 +57,12 @@ router = APIRouter(tags=["calibrations"])
         304: {"description": "`If-None-Match` names the digest."},
     },
 )
-async def get_bins(
+@in_documents_lane
+def get_bins(
     request: Request,
     workspace: WorkspaceDep,
     tenant_id: TenantDep,
     calibration_id: CalibrationRef,
-    services: ServicesDep,
     bins_format: Annotated[
         Literal["json", "csv", "parquet"] | None,
         Query(alias="format", description="Instead of the Accept header."),
@@ -69,15 +74,7 @@ async def get_bins(
     """
     chosen = bins_format or chosen_format(request.headers.get("accept"), MEDIA_TYPES)
     known = request.headers.get("if-none-match", "")
-    return await services.lanes.documents.run(
-        tenant_id, _bins, workspace, tenant_id, calibration_id, chosen, known
-    )
-
-
-def _bins(
-    workspace: Workspace, tenant_id: UUID, reference: str, chosen: str, known: str
-) -> Response:
-    document = export_bins(workspace, tenant_id, reference)
+    document = export_bins(workspace, tenant_id, calibration_id)
     # A weak validator, since the bytes differ between formats.
     headers = {"ETag": f'W/"{document.content_sha256}"', "Vary": "Accept"}
     if _is_known(known, document.content_sha256):

@@ -15,6 +15,7 @@ from service.exports.parity import Parity, compare_answers, require_parity
 from service.graph.export_spec import ExportEvent, ExportSpec
 from service.jobs.acceptance import CallContext, deleted_on_failure
 from service.jobs.samples import KeptSamples
+from service.lru_cache import KeyedLocks
 from service.predictions.load_calibration import load_served
 from service.predictions.lookup import answers_of
 from service.predictions.served_calibration import ServedCalibration, ServedOnnxModel
@@ -85,11 +86,15 @@ def exported_companion(ctx: CallContext, reference: str, name: str) -> Iterator[
         yield path
 
 
+_making = KeyedLocks[uuid.UUID]()
+
+
 def _find_or_make(ctx: CallContext, served: ServedCalibration) -> KeptExport:
-    kept = _find(ctx, served)
-    if kept is None:
-        _make(ctx, served)
+    with _making.of(served.ref.id):  # simultaneous callers share one file
         kept = _find(ctx, served)
+        if kept is None:
+            _make(ctx, served)
+            kept = _find(ctx, served)
     if kept is None:
         raise NotFound("The calibration was deleted.")
     return kept

@@ -8,7 +8,7 @@ from fastapi.responses import FileResponse
 from starlette.background import BackgroundTask
 
 from service.exports.export import exported_companion, exported_file
-from service.http.dependencies import CalibrationRef, CallDep
+from service.http.dependencies import CalibrationRef, CallDep, in_documents_lane
 from service.http.problems import problems
 
 MEDIA_TYPE = "application/octet-stream"
@@ -39,6 +39,7 @@ router = APIRouter(tags=["calibrations"])
         },
     },
 )
+@in_documents_lane
 def get_export(ctx: CallDep, calibration_id: CalibrationRef) -> FileResponse:
     """Return the uploaded model with its head, bins and thresholds as one file.
 

@@ -11,6 +11,8 @@ from service.errors import MalformedRequest, TooLarge, UnsupportedFormat
 from service.http.connection_limits import IS_SMALL_BODY
 
 IDENTITY = "identity"
+# Key in an ASGI scope: what its body holds of the bytes in transfer, until the response is sent.
+BODY_HOLD = "howsure.body_hold"
 
 
 def is_plain(content_encoding: bytes | None, known: Sequence[str] = (IDENTITY,)) -> bool:
@@ -39,6 +41,8 @@ async def read_body(request: Request, *, max_bytes: int) -> bytes:
     ------
     TooLarge
         If the body is longer than ``max_bytes``.
+    ShareTaken, TooManyRequests
+        If too many bytes of bodies are in transfer.
     ClientDisconnect
         If the client leaves before its end, or the connection refuses a slow body.
     """
@@ -51,6 +55,7 @@ async def read_body(request: Request, *, max_bytes: int) -> bytes:
         body += chunk
         if len(body) > max_bytes:
             raise too_large
+        request.scope[BODY_HOLD].change_to(len(body))
     return bytes(body)
 
 

@@ -16,13 +16,15 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from uvicorn.server import ServerState
 
-from service.errors import RequestTimeout, ServiceError, TooManyConnections
+from service.access.api_keys import CALLER, Caller
+from service.errors import RequestTimeout, ServiceError, TooManyConnections, TooManyRequests
 from service.http.connection_context import ConnectionContext, Peers
 from service.http.connection_limits import IS_SMALL_BODY
 from service.http.prediction_exchange import HttpResponse, PredictionHandler
 from service.http.problems import problem_response
 from service.http.request_reader import Prediction, RequestReader
 from service.http.response_head import accepted_id
+from service.shared_amounts import Hold
 
 # Longer bodies are written by themselves, not copied behind their headers.
 JOINED_BYTES = 2**16
@@ -61,8 +63,9 @@ class Connection(asyncio.Protocol):
         self.n_answered = 0
         # Start of the wait for the rest of a request, or for the next one.
         self.since = self.loop.time()
-        self.unread = 0  # bytes that the client has not read, and the time of the last change
-        self.unread_since = self.since
+        # What the client has not read, for the tenant of the last response, and at some time.
+        self.unread_hold = Hold(context.unread, None)
+        self.unread, self.unread_since = 0, self.since
         self.is_refused = False
         self.refused_at: float | None = None  # when the refusal was written
         self.reader = RequestReader(self)
@@ -81,10 +84,11 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - as in asyncio
         """Tell the reader and the handler of a request that the client has left."""
         self.server_state.connections.discard(self)
+        self.unread_hold.change_to(0)
         reader = self.reader
         if reader.head is not None:
             head, reader.head = reader.head, None
-            reader.release_budget()
+            reader.end_hold()
             self.handler.client_disconnected(
                 head, arrived=reader.arrived, request_id=reader.request_id
             )
@@ -97,6 +101,7 @@ class Connection(asyncio.Protocol):
             if give_up is not None:
                 give_up()
         self.queue.clear()
+        reader.forget()
         self.is_refused = True
         del reader.parser  # which refers to the reader
         self.flow.resume_writing()
@@ -112,12 +117,20 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse received bytes, and start the next response."""
-        if self.is_refused:
-            return
+        if not self.is_refused:
+            self.reader.receive(data)
+            self._parse()
+
+    def _parse(self) -> None:
+        """Parse received bytes until a request waits, and start the next response."""
         reader = self.reader
-        reader.feed(data)
-        if self.queue:
-            self._answer_next()
+        while reader.received and not self.queue and not self.is_refused:
+            reader.parse_some()
+            if self.queue:
+                self._answer_next()
+        if self.is_refused:
+            reader.forget()
+            return
         if reader.n_received or reader.is_receiving():
             reader.check_unfinished()
         is_behind = reader.head is not None and self.current is not None
@@ -146,7 +159,14 @@ class Connection(asyncio.Protocol):
             task = self.loop.create_task(first.run_asgi(self.config.loaded_app))
             task.add_done_callback(self.server_state.tasks.discard)
             self.server_state.tasks.add(task)
-        if self.flow.read_paused and not self.queue and self.reader.head is None:
+        if not self.queue and self.reader.head is None:
+            self._read_on()
+
+    def _read_on(self) -> None:
+        """Parse what has been received; if that is all parsed, receive more."""
+        if self.reader.received:
+            self.loop.call_soon(self._parse)
+        elif self.flow.read_paused:
             self.flow.resume_reading()
 
     def _begin_prediction(self, prediction: Prediction) -> None:
@@ -188,14 +208,17 @@ class Connection(asyncio.Protocol):
 
     def answered(self) -> None:
         """Continue with the next request."""
+        if isinstance(self.current, RequestResponseCycle):
+            caller = cast("Caller | None", self.current.scope.get(CALLER))
+            self.unread_hold.move_to(None if caller is None else caller.meter.holder)
         self.current = None
         self.n_answered += 1
         self.server_state.total_requests += 1
         self.since = self.loop.time()
         if self.queue:
             self.loop.call_soon(self._answer_next)
-        elif self.flow.read_paused:
-            self.flow.resume_reading()
+        else:
+            self._read_on()
             if self.reader.head is not None:
                 self.reader.check_unfinished()
 
@@ -227,7 +250,7 @@ class Connection(asyncio.Protocol):
             self.context.log_refused(error, answer, seconds=seconds)
             return answer
         head, reader.head = reader.head, None
-        reader.release_budget()
+        reader.end_hold()
         return self.handler.refuse(head, error, arrived=reader.arrived, request_id=request_id)
 
     def _write_refusal(self, answer: HttpResponse) -> None:
@@ -241,7 +264,7 @@ class Connection(asyncio.Protocol):
 
     def is_ending(self) -> bool:
         """Tell whether the server is stopping and no received request waits for a response."""
-        if not self.context.stopping.is_set() or self.queue:
+        if not self.context.stopping.is_set() or self.queue or self.reader.received:
             return False
         # The body of the current request may still be coming.
         return not self.reader.is_receiving() or self.reader.cycle is self.current is not None
@@ -270,7 +293,10 @@ class Connection(asyncio.Protocol):
 
     def waits_since(self) -> float | None:
         """Return the start of the idle time; None while a request is received or answered."""
-        is_idle = self.current is None and not self.queue and not self.reader.has_head()
+        cycle = self.reader.cycle
+        # The rest of a body whose request was answered serves nobody.
+        is_owed = self.reader.head is not None or not (cycle is None or cycle.response_complete)
+        is_idle = self.current is None and not self.queue and not is_owed
         return self.since if is_idle else None
 
     def has_asked(self) -> bool:
@@ -331,12 +357,18 @@ def _look(connection: Connection, now: float) -> None:
 
 
 def _is_stuck(connection: Connection, now: float) -> bool:
-    """Tell whether the client has not read for too long."""
-    unread = connection.transport.get_write_buffer_size()
-    if unread != connection.unread:
+    """Tell whether the client reads too slowly, or leaves too much unread."""
+    unread, limits = connection.transport.get_write_buffer_size(), connection.context.limits
+    seconds, read = now - connection.unread_since, connection.unread - unread
+    is_due = seconds > limits.stall_seconds
+    if not unread or read < 0 or is_due:
         connection.unread, connection.unread_since = unread, now
-    waited = now - connection.unread_since
-    return unread > 0 and waited > connection.context.limits.stall_seconds
+    if unread or connection.unread_hold.amount:
+        try:
+            connection.unread_hold.change_to(unread)
+        except TooManyRequests:
+            return True
+    return is_due and unread > 0 and read < limits.min_bytes_per_second * seconds
 
 
 def _look_at_idle(connection: Connection, now: float) -> None:

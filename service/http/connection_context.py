@@ -11,10 +11,11 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from uvicorn.protocols.utils import get_local_addr, get_remote_addr, is_ssl
 
 from service.errors import ServiceError
-from service.http.connection_limits import BodyBudget, ConnectionLimits, IdleEviction
+from service.http.connection_limits import ConnectionLimits, IdleEviction
 from service.http.prediction_exchange import Headers, HttpResponse, PredictionHandler
 from service.http.request_record import OTHER, RequestLog
 from service.http.response_head import ResponseHead
+from service.shared_amounts import Line, SharedAmount
 
 if TYPE_CHECKING:
     from service.http.connection import Connection
@@ -102,7 +103,8 @@ class ConnectionContext:
         self.max_body_bytes = 0 if self.predictions is None else self.predictions.max_body_bytes
         self.wire = ResponseHead()
         self.room = IdleEviction(self.limits.max_connections)
-        self.budget = BodyBudget(self.limits.max_receiving_bytes)
+        self.unread = SharedAmount(Line.UNREAD_BYTES, self.limits.max_unread_bytes)
+        self.receiving = SharedAmount(Line.RECEIVED_BYTES, self.limits.max_receiving_bytes)
 
     def log_refused(self, error: ServiceError, answer: HttpResponse, *, seconds: float) -> None:
         """Log a refused request."""

@@ -8,9 +8,8 @@ from typing import Protocol
 
 import structlog
 
-from service.errors import HeadersTooLarge, QueueShareTaken, TooManyRequests
+from service.errors import HeadersTooLarge
 from service.http.prediction_exchange import Headers
-from service.runner.predict_requests import QueueShare
 
 # Key in the state of an ASGI scope: the body must arrive as fast as a head.
 IS_SMALL_BODY = "is_small_body"
@@ -40,11 +39,12 @@ class ConnectionLimits:
     upload_bytes_per_second : int
         Minimum rate of any other body in each window, while the service reads it.
     stall_seconds : float
-        Time for which a client may stop reading a response.
+        In each window of this length a client must read responses at ``min_bytes_per_second``.
     max_connections : int
         Number of connections; beyond it the longest idle ones are closed.
-    max_receiving_bytes : int
-        Bytes of prediction bodies in transfer, over all connections.
+    max_receiving_bytes, max_unread_bytes : int
+        Bytes of bodies in transfer, but for uploads, and of responses that clients have not read;
+        over all connections.
     keep_alive_seconds : float
         Maximum idle time between two requests.
     """
@@ -58,6 +58,7 @@ class ConnectionLimits:
     upload_bytes_per_second: int = KIBIBYTE
     stall_seconds: float = 60.0
     max_receiving_bytes: int = 256 * MEBIBYTE
+    max_unread_bytes: int = 256 * MEBIBYTE
     keep_alive_seconds: float = 75.0
     max_connections: int = 4096
 
@@ -85,44 +86,6 @@ class ConnectionLimits:
         return HeadersTooLarge.at(
             "headers", f"expected at most {self.max_header_bytes} bytes with the request line"
         )
-
-
-class BodyBudget:
-    """Counts the bytes of prediction bodies in transfer."""
-
-    def __init__(self, max_bytes: int) -> None:
-        self._max_bytes = max_bytes
-        self.taken = 0
-
-    def take(self, n_bytes: int, share: QueueShare | None = None) -> None:
-        """Count expected or received bytes.
-
-        A tenant may take at most as much as it leaves free for others.
-
-        Raises
-        ------
-        TooManyRequests
-            If that would exceed the limit; nothing is counted then.
-        """
-        if self.taken + n_bytes > self._max_bytes:
-            raise TooManyRequests(
-                f"Too many request bodies are being received (limit {self._max_bytes} bytes). "
-                "Retry later, or send smaller requests."
-            )
-        if share is not None:
-            if share.receiving and share.receiving + n_bytes > self._max_bytes - self.taken:
-                raise QueueShareTaken(
-                    f"{share.receiving} bytes of this tenant's rows are being received, and the "
-                    "rest is reserved for others. Retry later, or send smaller requests."
-                )
-            share.receiving += n_bytes
-        self.taken += n_bytes
-
-    def give_back(self, n_bytes: int, share: QueueShare | None = None) -> None:
-        """Release counted bytes."""
-        self.taken -= n_bytes
-        if share is not None:
-            share.receiving -= n_bytes
 
 
 # No younger connection is closed: its request may not have been read yet.

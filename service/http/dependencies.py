@@ -1,7 +1,10 @@
 """FastAPI dependencies of routes, as annotated aliases."""
 
+import inspect
 import uuid
-from typing import Annotated
+from collections.abc import Awaitable, Callable
+from functools import partial, wraps
+from typing import Annotated, TypeVar
 
 from fastapi import Depends, Path, Request
 
@@ -10,6 +13,8 @@ from service.access.guard import ACTION, audit_event_of
 from service.http.services import Services, services_of
 from service.jobs.acceptance import CallContext
 from service.workspace import Workspace
+
+Result = TypeVar("Result")
 
 
 # They are asynchronous because FastAPI runs synchronous ones in a thread each.
@@ -49,3 +54,20 @@ TenantDep = Annotated[uuid.UUID, Depends(_tenant_id)]
 CallDep = Annotated[CallContext, Depends(_call)]
 CalibrationRef = Annotated[str, Path(description="An id, a name, or `name@version`.")]
 EvaluationName = Annotated[str, Path(description="Name of the further set.")]
+
+
+def in_documents_lane(route: Callable[..., Result]) -> Callable[..., Awaitable[Result]]:
+    """Run a route in the lane of documents: it takes long, and tenants take turns."""
+
+    async def run(*, of_lane: ServicesDep, by: TenantDep, **arguments: object) -> Result:
+        return await of_lane.lanes.documents.run(by, partial(route, **arguments))
+
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    own = [
+        inspect.Parameter("of_lane", keyword, annotation=ServicesDep),
+        inspect.Parameter("by", keyword, annotation=TenantDep),
+    ]
+    signature = inspect.signature(route)
+    parameters = [*signature.parameters.values(), *own]
+    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # read by FastAPI
+    return wraps(route, assigned=("__module__", "__name__", "__doc__"), updated=())(run)

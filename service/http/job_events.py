@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import KW_ONLY, InitVar, dataclass
+from dataclasses import KW_ONLY, dataclass
 from http import HTTPStatus
 from typing import TypeAlias, TypeVar
 from uuid import UUID
@@ -19,8 +19,9 @@ from starlette.types import Receive, Scope, Send
 
 import models
 from models import UNFINISHED
-from service.errors import NotFound, Overloaded
-from service.http.worker_threads import TenantPlaces
+from service.access.api_keys import CALLER, Caller
+from service.errors import NotFound, Overloaded, TooManyRequests
+from service.shared_amounts import SharedAmount
 from service.storage.overview import FollowedJob, JobView, view_of
 
 Job: TypeAlias = models.Calibration | models.Evaluation
@@ -128,8 +129,8 @@ class JobWatch:
     ----------
     look : callable
         Reads the jobs; those that it does not return are deleted.
-    places : int
-        Maximum number of open progress streams.
+    waits : SharedAmount
+        Connections that wait for jobs.
     stopping : asyncio.Event
         Set when the service stops: then all subscriptions end.
     max_wait_seconds : float
@@ -138,19 +139,13 @@ class JobWatch:
 
     look: Look
     _: KW_ONLY
-    places: InitVar[int]
+    waits: SharedAmount
     stopping: asyncio.Event
     max_wait_seconds: float = 600.0
 
-    def __post_init__(self, places: int) -> None:
-        self._places = TenantPlaces(places)
+    def __post_init__(self) -> None:
         self._subscriptions: set[JobSubscription] = set()
         self._polling: asyncio.Task[None] | None = None
-
-    @property
-    def open(self) -> int:
-        """Number of open progress streams."""
-        return self._places.taken
 
     @contextmanager
     def streaming(self, subscription: JobSubscription, tenant_id: UUID) -> Iterator[None]:
@@ -158,13 +153,10 @@ class JobWatch:
 
         Raises
         ------
-        Overloaded
-            If too many streams are open.
+        ShareTaken, TooManyRequests
+            If too many connections wait.
         """
-        with (
-            self._places.place(tenant_id, "Too many progress streams are open."),
-            self._polled(subscription),
-        ):
+        with self.waits.held(tenant_id), self._polled(subscription):
             yield
 
     def wait_seconds(self, request: Request) -> float:
@@ -176,17 +168,20 @@ class JobWatch:
     async def wait_until_finished(self, request: Request, read: Callable[[], Row]) -> Row:
         """Return a job's row; with `Prefer: wait`, once it has finished.
 
-        The wait ends early if its time is over, the client leaves or the service stops.
+        The wait ends early if its time is over, the client leaves or the service stops, and at once
+        if too many connections wait.
         """
         row = await run_in_threadpool(read)
         seconds = self.wait_seconds(request)
         if is_finished(row) or not seconds:
             return row
         subscription = JobSubscription(FollowedJob(type(row), row.id), view_of(row))
+        caller: Caller = request.scope[CALLER]
         with (
+            suppress(TimeoutError, TooManyRequests),
+            self.waits.held(caller.tenant_id),
             subscription.closed_by(request.receive),
             self._polled(subscription),
-            suppress(TimeoutError),
         ):
             async with asyncio.timeout(seconds):
                 while not subscription.closed and subscription.is_unfinished():

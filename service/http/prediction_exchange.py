@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeAlias
 from urllib.parse import unquote
+from uuid import UUID
 
 import httptools
 import msgspec
@@ -44,13 +45,15 @@ class HttpResponse(msgspec.Struct, eq=False):
 class ReceivedRequest(msgspec.Struct, eq=False):
     """A head and its body; ``arrived`` is the event loop's time at the first line.
 
-    ``request_id`` is the client's id of the request, or empty. Subclasses pass the response on.
+    ``request_id`` is the client's id of the request, or empty. Its handler sets ``holder``, the
+    tenant, if tenants share the service. Subclasses pass the response on.
     """
 
     head: RequestHead
     body: bytes
     arrived: float
     request_id: bytes
+    holder: UUID | None = None
 
     def reply(self, answer: HttpResponse) -> None:
         """Pass the answer on."""

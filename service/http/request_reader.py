@@ -25,6 +25,7 @@ from service.http.prediction_exchange import (
     prediction_head,
 )
 from service.http.response_head import accepted_id
+from service.shared_amounts import Hold
 from service.untouched_memory import first_bytes, untouched_memory
 
 if TYPE_CHECKING:
@@ -33,14 +34,17 @@ if TYPE_CHECKING:
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 # Longer values of the headers that are not compared with the last head are checked again.
 SHORT_BYTES = 128
+# Requests in so few received bytes are parsed together, at most some eighty.
+PIECE_BYTES = 2048
+END_OF_HEAD = b"\r\n\r\n"
 LARGE_BODY_BYTES = 1024**2
 
 
 class Prediction(ReceivedRequest, eq=False):
     """A complete prediction request; it passes its response to its connection, once."""
 
-    connection: "Connection | None"
-    keep_alive: bool
+    connection: "Connection | None" = None
+    keep_alive: bool = True
     give_up: GiveUp | None = None
 
     def reply(self, answer: HttpResponse) -> None:
@@ -48,6 +52,7 @@ class Prediction(ReceivedRequest, eq=False):
         connection = self.connection
         if connection is not None:
             self.connection = self.give_up = None
+            connection.unread_hold.move_to(self.holder)
             self.body = b""
             connection.write_answer(answer, keep_alive=self.keep_alive)
 
@@ -79,11 +84,14 @@ class RequestReader:
         # Bytes since the end of the last head or request, and bytes of the body among them.
         self.n_received = self.n_body = 0
         self.seen_body = 0  # bytes of the body at the last check of its rate
-        # Bytes charged to the budget, and the tenant's limiter.
-        self.charged = 0
+        # The tenant's limiter, and what the body holds of the bytes in transfer.
         self.meter: TenantLimiter | None = None
+        self.hold: Hold | None = None
         # Start of the request.
         self.arrived = self.loop.time()
+        # Received bytes from this position on are not parsed yet.
+        self.received = b""
+        self.position = 0
 
     def on_message_begin(self) -> None:
         """Start a request."""
@@ -177,10 +185,15 @@ class RequestReader:
             head, self.head = self.head, None
             body = self._whole_body()
             if self.meter is not None:
-                self.release_budget()
+                self.end_hold()
             self.connection.queue.append(
                 Prediction(
-                    head, body, self.arrived, self.request_id, self.connection, self.keep_alive
+                    head,
+                    body,
+                    self.arrived,
+                    self.request_id,
+                    connection=self.connection,
+                    keep_alive=self.keep_alive,
                 )
             )
         elif self.cycle is not None:
@@ -197,10 +210,44 @@ class RequestReader:
         """Tell whether a request with a complete head is incomplete."""
         return self.head is not None or self.cycle is not None
 
-    def feed(self, data: bytes) -> None:
-        """Parse received bytes."""
-        self.n_received += len(data)
-        rest: bytes | memoryview = data
+    def receive(self, data: bytes) -> None:
+        """Keep received bytes until they are parsed."""
+        self.received = self.received[self.position :] + data if self.received else data
+        self.position = 0
+
+    def forget(self) -> None:
+        """Forget bytes that are not parsed."""
+        self.received, self.position = b"", 0
+
+    def parse_some(self) -> None:
+        """Parse received bytes up to the end of a head or body, or a little beyond it.
+
+        A client may send ten thousand requests at once. They stay bytes until their turn, because
+        each parsed request takes thirty times as much memory.
+        """
+        data, start = self.received, self.position
+        end = len(data)
+        if end - start > PIECE_BYTES:
+            end = min(end, self._end_of_piece())
+        if end == len(data):
+            self.forget()
+        else:
+            self.position = end
+        self._feed(data if end - start == len(data) else memoryview(data)[start:end])
+
+    def _end_of_piece(self) -> int:
+        start, least = self.position, self.position + PIECE_BYTES
+        if not self.has_head():
+            found = self.received.find(END_OF_HEAD, start, least)
+            return least if found < 0 else found + len(END_OF_HEAD)
+        if self.length:
+            return start + int(self.length) - self.n_body
+        # The end of a chunked body looks like that of a head.
+        found = self.received.find(END_OF_HEAD, least)
+        return len(self.received) if found < 0 else found + len(END_OF_HEAD)
+
+    def _feed(self, rest: bytes | memoryview) -> None:
+        self.n_received += len(rest)
         while rest:
             try:
                 self.parser.feed_data(rest)
@@ -262,7 +309,7 @@ class RequestReader:
             connection.refuse(limits.head_too_large())
         elif self.head is not None:
             try:
-                self._charge_budget()
+                self._hold_bytes()
             except ServiceError as error:
                 connection.refuse(error)
                 return
@@ -278,21 +325,20 @@ class RequestReader:
             self.meter = self.handler.authenticate(self.head)
         return self.meter
 
-    def _charge_budget(self) -> None:
-        """Charge an incomplete body: its declared length, or its received bytes."""
-        meter = self._authenticate()
-        missing = max(int(self.length or 0), self.n_body) - self.charged
-        if missing > 0:
-            if not self.charged and meter.requests is not None:
+    def _hold_bytes(self) -> None:
+        """Hold the declared length of an incomplete body, or its received bytes."""
+        if self.hold is None:
+            meter = self._authenticate()
+            if meter.requests is not None:
                 meter.requests.check_available()
-            self.context.budget.take(missing, meter.share)
-            self.charged += missing
+            self.hold = Hold(self.context.receiving, meter.holder)
+        self.hold.change_to(max(int(self.length or 0), self.n_body))
 
-    def release_budget(self) -> None:
-        """Release the charge: the body is complete or abandoned."""
-        if self.meter is not None:
-            self.context.budget.give_back(self.charged, self.meter.share)
-            self.charged, self.meter = 0, None
+    def end_hold(self) -> None:
+        """End the hold: the body is complete or abandoned."""
+        if self.hold is not None:
+            self.hold.change_to(0)
+        self.meter = self.hold = None
 
 
 def _malformed() -> MalformedRequest:

@@ -1,10 +1,8 @@
 """The shared objects of a running service, as its routes receive them."""
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
 from fastapi import Response
 from starlette.types import Scope
@@ -14,8 +12,10 @@ from service.http.job_events import JobWatch
 from service.http.uploads import UploadLimits
 from service.http.worker_threads import Lanes
 from service.predictions.prediction_app import PredictionApp
+from service.readiness import ReadinessChecks
 from service.reports.charts.drawing import Renderer
 from service.runner.served_models import ServedModels
+from service.shared_amounts import SharedAmount
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,16 @@ class Services:
     charts: Renderer
     saved_report: Callable[[Mapping[str, Any]], Response]
     upload_limits: UploadLimits
-    uploading: Counter[UUID]
-    dry_runs: Counter[UUID]
+    uploading: SharedAmount
+    dry_runs: SharedAmount
+    readiness: ReadinessChecks
+
+    def amounts(self) -> tuple[SharedAmount, ...]:
+        """Return everything of which tenants hold shares in this process, besides connections."""
+        lanes, queue = self.lanes, self.models.bounds
+        places = (lanes.sets.places, lanes.upload.places, lanes.documents.places)
+        waits = self.job_watch.waits
+        return queue.rows, queue.bytes, waits, *places, self.uploading, self.dry_runs
 
 
 def services_of(scope: Scope) -> Services:

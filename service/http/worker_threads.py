@@ -1,9 +1,8 @@
 """Separate threads for long work, so that short requests do not wait behind it."""
 
 import time
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 from uuid import UUID
@@ -11,41 +10,10 @@ from weakref import WeakValueDictionary
 
 from anyio import CapacityLimiter, move_on_after, to_thread
 
-from service.errors import Overloaded
+from service.shared_amounts import Line, SharedAmount
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
-
-
-class TenantPlaces:
-    """A number of places; a tenant takes at most as many as are still free."""
-
-    def __init__(self, count: int) -> None:
-        self._count = count
-        self._taken_by: Counter[UUID] = Counter()
-        self.taken = 0
-
-    @contextmanager
-    def place(self, tenant_id: UUID, refusal: str) -> Iterator[None]:
-        """Hold a place of a tenant until the block ends.
-
-        Raises
-        ------
-        Overloaded
-            With the refusal, if the tenant may take none.
-        """
-        free, own = self._count - self.taken, self._taken_by[tenant_id]
-        if not free or (own and own >= free):
-            raise Overloaded(f"{refusal} Retry later.")
-        self.taken += 1
-        self._taken_by[tenant_id] += 1
-        try:
-            yield
-        finally:
-            self.taken -= 1
-            self._taken_by[tenant_id] -= 1
-            if not self._taken_by[tenant_id]:
-                del self._taken_by[tenant_id]
 
 
 class Lane:
@@ -58,16 +26,15 @@ class Lane:
 
     def __init__(
         self,
-        what: str,
+        line: Line,
         *,
         threads: int,
         queue: int,
         waited: Callable[[float], None] = lambda _: None,
     ) -> None:
         self._waited = waited
-        self._what = what
         self._limiter = CapacityLimiter(threads)
-        self._places = TenantPlaces(threads + queue)
+        self.places = SharedAmount(line, threads + queue)
         # One for each tenant that has calls.
         self._limiters: WeakValueDictionary[UUID, CapacityLimiter] = WeakValueDictionary()
         self._threads_of_one = max(threads - 1, 1)
@@ -97,7 +64,7 @@ class Lane:
     @property
     def pending(self) -> int:
         """Number of waiting calls."""
-        return max(self._places.taken - self.running, 0)
+        return max(self.places.taken - self.running, 0)
 
     async def run(
         self,
@@ -110,7 +77,7 @@ class Lane:
 
         Raises
         ------
-        Overloaded
+        ShareTaken, TooManyRequests
             If too many calls are waiting.
         """
         queued = time.perf_counter()
@@ -120,7 +87,7 @@ class Lane:
             return call(*args, **kwargs)
 
         limiter = self._limiters.setdefault(tenant_id, CapacityLimiter(self._threads_of_one))
-        with self._places.place(tenant_id, f"Too many {self._what} are waiting."):
+        with self.places.held(tenant_id):
             async with limiter:
                 return await to_thread.run_sync(begin, limiter=self._limiter)
 

@@ -54,7 +54,7 @@ async def answer_prediction(request: Request, app: PredictionApp, caller: Caller
         options=options,
         timeout=options.timeout,
         rows=caller.meter.rows,
-        share=caller.meter.share,
+        holder=caller.meter.holder,
         answered=loop.create_future(),
     )
     predicting.begin(prediction)

@@ -96,6 +96,7 @@ class PredictionApp:
         try:
             known, predicting = self._known(head), self.predicting
             meter = known.meter
+            request.holder = meter.holder
             if meter.requests is not None:
                 meter.requests.take()
             options = known.options
@@ -115,7 +116,7 @@ class PredictionApp:
             options=options,
             timeout=options.timeout,
             rows=meter.rows,
-            share=meter.share,
+            holder=meter.holder,
             app=self,
             request=request,
         )

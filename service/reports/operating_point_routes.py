@@ -6,6 +6,7 @@ from dataclasses import asdict
 from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any
+from uuid import UUID
 
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -16,7 +17,13 @@ from howsure.statistics.operating_point import ThresholdChoice
 from service.access.routes import PageCursor, PageLimit
 from service.calibrations.fit_config import TINY
 from service.errors import InvalidInput
-from service.http.dependencies import CalibrationRef, CallDep, TenantDep, WorkspaceDep
+from service.http.dependencies import (
+    CalibrationRef,
+    CallDep,
+    TenantDep,
+    WorkspaceDep,
+    in_documents_lane,
+)
 from service.http.problems import problems
 from service.reports import operating_points as operations
 from service.reports.fitness import reasons_against
@@ -285,6 +292,7 @@ def list_operating_points(
     summary="Preview a threshold",
     responses=problems(404, 409, 422),
 )
+@in_documents_lane
 def preview_operating_point(
     workspace: WorkspaceDep,
     tenant_id: TenantDep,
@@ -292,8 +300,15 @@ def preview_operating_point(
     asked: Annotated[PreviewQuery, Query()],
 ) -> Preview:
     """Return the threshold of a choice and its effect on the calibration set."""
+    return previewed(workspace, tenant_id, calibration_id, asked)
+
+
+def previewed(
+    workspace: Workspace, tenant_id: UUID, reference: str, asked: PreviewQuery
+) -> Preview:
+    """Return the threshold of a choice and its effect on the calibration set."""
     measure, design, grounds, found = operations.preview_operating_point(
-        workspace, tenant_id, calibration_id, asked.choice(), volume=asked.volume
+        workspace, tenant_id, reference, asked.choice(), volume=asked.volume
     )
     return Preview(
         **asdict(found),
@@ -311,6 +326,7 @@ def preview_operating_point(
     status_code=HTTPStatus.CREATED,
     responses=problems(400, 404, 409, 422),
 )
+@in_documents_lane
 def post_operating_point(
     ctx: CallDep, calibration_id: CalibrationRef, asked: NewOperatingPoint
 ) -> OperatingPoint:

@@ -1,9 +1,7 @@
 """``GET /report``: the scores of a calibration."""
 
-from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
-from uuid import UUID
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, Field
@@ -12,7 +10,7 @@ from howsure.statistics.bins.lookup import Lookup
 from service.calibrations.schemas import Finding
 from service.errors import InvalidInput
 from service.exports.parity import Parity
-from service.http.dependencies import ServicesDep, TenantDep, WorkspaceDep
+from service.http.dependencies import ServicesDep, TenantDep, WorkspaceDep, in_documents_lane
 from service.http.negotiation import chosen_format
 from service.http.problems import problems
 from service.json_pieces import LargeJSONResponse
@@ -21,7 +19,6 @@ from service.reports.confusion import collect_full_report
 from service.reports.csv_table import report_csv
 from service.reports.markdown import model_card, report_markdown
 from service.reports.schemas import ComparedMeasure, Difference
-from service.workspace import Workspace
 
 MEDIA_TYPES = {"json": "application/json", "csv": "text/csv", "markdown": "text/markdown"}
 
@@ -280,7 +277,8 @@ class Comparisons(BaseModel):
         200: {"content": {MEDIA_TYPES["csv"]: {}, MEDIA_TYPES["markdown"]: {}, "text/html": {}}},
     },
 )
-async def get_report(
+@in_documents_lane
+def get_report(
     request: Request,
     workspace: WorkspaceDep,
     tenant_id: TenantDep,
@@ -306,29 +304,11 @@ async def get_report(
     if len(calibration) > 1:
         if chosen != "json":
             raise InvalidInput.at("format", "several calibrations can only be compared as JSON")
-        return await services.lanes.documents.run(
-            tenant_id, _compared, workspace, tenant_id, calibration
-        )
-    return await services.lanes.documents.run(
-        tenant_id, _one_report, workspace, tenant_id, calibration[0], chosen, services.saved_report
-    )
-
-
-def _one_report(
-    workspace: Workspace,
-    tenant_id: UUID,
-    reference: str,
-    chosen: str,
-    as_html: Callable[[Mapping[str, Any]], Response],
-) -> Response:
-    report = collect_full_report(workspace, tenant_id, reference)
-    response = as_html(report) if chosen == "html" else _formatted(report, chosen)
+        return LargeJSONResponse(compare_calibrations(workspace, tenant_id, calibration))
+    report = collect_full_report(workspace, tenant_id, calibration[0])
+    response = services.saved_report(report) if chosen == "html" else _formatted(report, chosen)
     response.headers["Vary"] = "Accept"
     return response
-
-
-def _compared(workspace: Workspace, tenant_id: UUID, references: Sequence[str]) -> Response:
-    return LargeJSONResponse(compare_calibrations(workspace, tenant_id, references))
 
 
 def _formatted(report: dict[str, Any], chosen: str) -> Response:

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
-from service.http.dependencies import CalibrationRef, TenantDep, WorkspaceDep
+from service.http.dependencies import CalibrationRef, TenantDep, WorkspaceDep, in_documents_lane
 from service.http.negotiation import chosen_format
 from service.http.problems import problems
 from service.reports.error_samples import MOST, Kind
@@ -75,6 +75,7 @@ class Samples(BaseModel):
         200: {"content": {MEDIA_TYPES["csv"]: {}}},
     },
 )
+@in_documents_lane
 def get_samples(
     request: Request,
     workspace: WorkspaceDep,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol
+from uuid import UUID
 
 import msgspec
 
@@ -30,17 +31,6 @@ from service.runner.messages.predict_batches import (
     encode_batch,
 )
 from service.runner.model_output import OutputMatrix, OutputSpec
-
-
-class QueueShare:
-    """A tenant's share of the queue: rows that wait, bytes of requests, bytes being received."""
-
-    __slots__ = ("bytes", "receiving", "rows")
-
-    def __init__(self) -> None:
-        self.rows = 0
-        self.bytes = 0
-        self.receiving = 0
 
 
 class Asker(Protocol):
@@ -85,8 +75,8 @@ class BatchRequest(msgspec.Struct, eq=False, kw_only=True):
         The event loop's time.
     is_over
         Whether the request has a result, or was dropped.
-    share
-        The tenant's share of the queue, if tenants share it.
+    holder
+        The tenant, if tenants share the queue.
     """
 
     asker: Asker
@@ -101,7 +91,7 @@ class BatchRequest(msgspec.Struct, eq=False, kw_only=True):
     rows_had: int = 0
     deadline: asyncio.TimerHandle | None = None
     due: float = math.inf
-    share: QueueShare | None = None
+    holder: UUID | None = None
 
     def finish(self) -> bool:
         """Mark the request as over; return whether it was not before."""

@@ -84,7 +84,7 @@ class ServedModels:
         self._placement = self._opener.placement
         self._limits = limits
         self._room = room
-        self._bounds = bounds
+        self.bounds = bounds
         self._answered = answered
         self._loop = asyncio.get_running_loop()
         self._served: OrderedDict[Hashable, _Served] = OrderedDict()
@@ -157,7 +157,7 @@ class ServedModels:
         batcher = Batcher(
             model.spec,
             limits=self._limits,
-            bounds=self._bounds,
+            bounds=self.bounds,
             open_child=partial(self._request_load, model),
             idle=partial(self._became_idle, model),
             ended=partial(self._ended, model),

@@ -218,7 +218,7 @@ class Away:
 def test_keys_outlive_their_database_for_a_while(database, tmp_path, monkeypatch):
     """Then nobody is let in, until it is back; nor before the first read."""
     monkeypatch.setattr(module, "FRESH_SECONDS", 0.01)
-    monkeypatch.setattr(module, "STALE_SECONDS", 0.3)
+    monkeypatch.setattr(module, "STALE_SECONDS", 2.0)
     made, severed = make(database, tmp_path), Away(database)
     options = {"tenant_id": uuid.uuid4(), "pepper": partial(find_pepper, "", tmp_path)}
     with pytest.raises(Overloaded):

@@ -13,6 +13,7 @@ from service.app import create_app
 from service.cli import COMMANDS, load_command
 from service.errors import ModelRule
 from service.settings import Settings
+from service.shared_amounts import Line
 
 ROOT = Path(__file__).parents[2]
 
@@ -49,6 +50,7 @@ def existing(kind: str) -> set[str]:
         "command": commands,
         "rule": lambda: ModelRule,
         "finding": lambda: FINDINGS,
+        "limit": lambda: (f"`{line.title}` | {line.what}" for line in Line),
     }
     return set(of_kind[kind]())
 
@@ -59,6 +61,7 @@ DOCUMENTED = {
     "command": headings("cli.md", r"^## `howsure ([a-z -]+)"),
     "rule": re.findall(r"`([\w-]+)`", "".join(headings("model-gate.md", r"^\| (`.*?`) \|"))),
     "finding": headings("findings.md", r"^## ([a-z-]+)$"),
+    "limit": headings("limits.md", r"^\| (`[a-z-]+` \| [^|]+) \|"),
 }
 NAMES = [(kind, name) for kind, names in DOCUMENTED.items() for name in sorted({*names})]
 

@@ -12,6 +12,7 @@ from runner_children import wait_until
 import models
 from service.errors import NotFound, Overloaded
 from service.http.job_events import HEARTBEAT, EventStream, JobSubscription, JobWatch
+from service.shared_amounts import Line, SharedAmount
 from service.storage.overview import FollowedJob, JobView
 
 QUEUED = JobView("queued", None, 0, 0, None)
@@ -32,7 +33,9 @@ class Scene:
         self.view: JobView | None = QUEUED
         self.failure: Exception | None = None
         self.n_looks, self.sent = 0, b""
-        self.watch = JobWatch(self.look, places=places, stopping=asyncio.Event())
+        self.watch = JobWatch(
+            self.look, waits=SharedAmount(Line.WAITS, places), stopping=asyncio.Event()
+        )
         self._heartbeat_seconds = heartbeat_seconds
 
     def look(self, _jobs: object) -> dict[FollowedJob, JobView]:
@@ -98,7 +101,7 @@ async def test_a_failed_poll_ends_all_streams_and_the_next_polls_again() -> None
     await broken.sees(b"queued")
     broken.failure = RuntimeError("a bug")
     await task
-    assert broken.watch.open == 0
+    assert broken.watch.waits.taken == 0
     assert b"event: end" not in broken.sent
     broken.failure, broken.view = None, DONE
     await broken.begin()
@@ -110,9 +113,9 @@ async def test_a_tenant_leaves_streams_for_others() -> None:
     watch = Scene(places=6).watch
     with ExitStack() as streams:
         for tenant_id, n_places in ((TENANT, 3), (uuid.uuid4(), 2), (JOB.id, 1), (uuid.uuid4(), 0)):
-            before = watch.open
+            before = watch.waits.taken
             with suppress(Overloaded):
                 while True:
                     streams.enter_context(watch.streaming(JobSubscription(JOB, QUEUED), tenant_id))
-            assert watch.open == before + n_places
-    assert watch.open == 0
+            assert watch.waits.taken == before + n_places
+    assert watch.waits.taken == 0

@@ -51,7 +51,7 @@ def stream_of(client: httpx.Client, address: str) -> Iterator[tuple[httpx.Respon
 def idle(tmp_path_factory):
     """A client of a service that runs no jobs, and its database."""
     folder = tmp_path_factory.mktemp("idle")
-    with service_on(folder, workers=0, max_event_streams=2 * PLACES) as client:
+    with service_on(folder, workers=0, max_connections=4 * PLACES) as client:
         database = open_database(f"sqlite:///{folder / 'howsure.sqlite3'}")
         yield client, database
         database.dispose()
@@ -121,7 +121,7 @@ def test_the_number_of_streams_is_limited(idle) -> None:
         streams = [stack.enter_context(stream_of(client, address_of(row))) for _ in range(PLACES)]
         assert {next(events)[0] for _, events in streams} == {"progress"}
         with stream_of(client, address_of(row)) as (refused, _):
-            assert refused.status_code == httpx.codes.SERVICE_UNAVAILABLE
+            assert refused.status_code == httpx.codes.TOO_MANY_REQUESTS
             assert int(refused.headers["retry-after"]) > 0
         assert client.get(address_of(row)).status_code == OK
         with stream_of(client, address_of(ended)) as (_, events):

@@ -7,18 +7,19 @@ import uuid
 import pytest
 from served_requests import until
 
-from service.errors import Overloaded
+from service.errors import ShareTaken
 from service.http.worker_threads import Lane
+from service.shared_amounts import Line
 
 ONE, OTHER = uuid.uuid4(), uuid.uuid4()
 
 
 def test_a_tenant_leaves_a_thread_and_places_for_others() -> None:
     async def scene() -> None:
-        lane, hold = Lane("tests", threads=3, queue=5), threading.Event()
+        lane, hold = Lane(Line.DOCUMENTS, threads=3, queue=5), threading.Event()
         held = [asyncio.create_task(lane.run(ONE, hold.wait)) for _ in range(4)]
         await until(lambda: lane.running == 2)
-        with pytest.raises(Overloaded):
+        with pytest.raises(ShareTaken):
             await lane.run(ONE, hold.wait)
         assert (lane.running, lane.pending) == (2, 2)
         assert await asyncio.wait_for(lane.run(OTHER, lambda: "done"), 20) == "done"
@@ -32,7 +33,11 @@ def test_a_tenant_leaves_a_thread_and_places_for_others() -> None:
 
 def test_a_pause_waits_for_running_calls_and_holds_back_others() -> None:
     async def scene() -> None:
-        lane, hold, begun = Lane("tests", threads=2, queue=5), threading.Event(), threading.Event()
+        lane, hold, begun = (
+            Lane(Line.DOCUMENTS, threads=2, queue=5),
+            threading.Event(),
+            threading.Event(),
+        )
         statistics = lane._limiter.statistics
 
         async def pause() -> tuple[bool, bool]:

@@ -1,19 +1,22 @@
-"""How much may wait: rows until they run, bytes until they are answered, shared by callers."""
+"""How much may wait: rows until they run, bytes until they are answered, shared by tenants."""
 
 import asyncio
+import uuid
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from served_requests import Futures
 
-from service.errors import QueueShareTaken, TooManyRequests
-from service.http.connection_limits import BodyBudget
-from service.runner.predict_requests import QueueShare
+from service.errors import ShareTaken, TooManyRequests
 from service.runner.queue_bounds import QueueBounds
+from service.shared_amounts import Hold, Line, SharedAmount
+
+TENANTS = [uuid.uuid4() for _ in range(3)]
 
 
-def requests(*sizes, share=None):
+def requests(*sizes, tenant=None):
     """Return requests with so many rows and bytes."""
 
     async def made():
@@ -21,7 +24,7 @@ def requests(*sizes, share=None):
 
     made_requests = asyncio.run(made())
     for request in made_requests:
-        request.share = share
+        request.holder = tenant
     return made_requests
 
 
@@ -32,11 +35,11 @@ def refusal(bounds, n_rows=1, size=1):
     return refused.value
 
 
-def fill(bounds, share, *, n_rows=1, size=0):
+def fill(bounds, tenant, *, n_rows=1, size=0):
     """Put requests in the queue until one is refused; return those that are there."""
     there = []
     while True:
-        (request,) = requests((n_rows, size), share=share)
+        (request,) = requests((n_rows, size), tenant=tenant)
         try:
             bounds.enter(request)
         except TooManyRequests:
@@ -95,45 +98,68 @@ def test_retry_after_follows_from_how_fast_rows_are_answered():
 
 
 @pytest.mark.parametrize("of", ["rows", "bytes"])
-def test_each_caller_may_use_as_much_as_it_leaves_free(of):
+def test_each_tenant_may_use_as_much_as_it_leaves_free(of):
     costs = {"n_rows": 1, "size": 0} if of == "rows" else {"n_rows": 0, "size": 1}
     bounds = QueueBounds(max_rows=900, max_bytes=900)
-    shares = [QueueShare() for _ in range(3)]
-    counts = [len(fill(bounds, share, **costs)) for share in shares]
-    assert counts == [450, 225, 113]  # the last may exceed the half by its first request
-    assert [getattr(share, of) for share in shares] == counts
-    # A caller without a share may use all.
+    counts = [len(fill(bounds, tenant, **costs)) for tenant in TENANTS]
+    assert counts == [450, 225, 112]
+    assert [getattr(bounds, of).held_by(tenant) for tenant in TENANTS] == counts
+    # Where no tenants share the queue, all of it may be used.
     assert len(fill(QueueBounds(max_rows=100, max_bytes=100), None, **costs)) == 100
 
 
-def test_an_ended_request_makes_room_for_its_caller():
-    bounds, share = QueueBounds(max_rows=10, max_bytes=100), QueueShare()
-    there = fill(bounds, share, size=3)
+def test_an_ended_request_makes_room_for_its_tenant():
+    bounds, tenant = QueueBounds(max_rows=10, max_bytes=100), TENANTS[0]
+
+    def held():
+        return bounds.rows.held_by(tenant), bounds.bytes.held_by(tenant)
+
+    there = fill(bounds, tenant, size=3)
     assert len(there) == 5
     bounds.leave(there, 0.0)
-    assert (share.rows, share.bytes) == (0, 15)
+    assert held() == (0, 15)
     bounds.come_back(there[0])
-    assert share.rows == 1
+    assert held() == (1, 15)
     bounds.leave(there[:1], 0.0)
     for request in there:
         bounds.end(request)
-    # One request of a caller may wait, however large: its rows are a guess by its length.
-    (large,) = fill(bounds, share, n_rows=1_000_000, size=90)
-    assert fill(bounds, QueueShare())
+    # One request of a tenant may wait, however large: its rows are a guess by its length.
+    (large,) = fill(bounds, tenant, n_rows=1_000_000, size=90)
+    assert fill(bounds, TENANTS[1])
     end(bounds, large)
-    assert (share.rows, share.bytes) == (0, 0)
+    assert held() == (0, 0)
 
 
-def test_bodies_that_are_received_are_shared_alike():
-    budget, flooding, other = BodyBudget(100), QueueShare(), QueueShare()
-    for _ in range(5):
-        budget.take(10, flooding)
-    with pytest.raises(QueueShareTaken):
-        budget.take(10, flooding)
-    budget.take(50, other)
-    with pytest.raises(TooManyRequests):
-        budget.take(1, QueueShare())
-    budget.give_back(50, other)
-    budget.give_back(10, flooding)
-    budget.take(10, flooding)
-    assert (flooding.receiving, other.receiving, budget.taken) == (50, 0, 50)
+@given(
+    steps=st.lists(
+        st.tuples(st.sampled_from(TENANTS), st.integers(0, 3), st.integers(0, 120)), max_size=60
+    )
+)
+def test_what_is_held_follows_from_what_requests_hold(steps):
+    """Holds that change, end and are refused leave nothing behind, and nobody takes all."""
+    amount = SharedAmount(Line.RECEIVED_BYTES, 100)
+    holds = {(tenant, number): Hold(amount, tenant) for tenant in TENANTS for number in range(4)}
+    for tenant, number, size in steps:
+        with suppress(TooManyRequests):
+            holds[tenant, number].change_to(size)
+        for each in TENANTS:
+            assert amount.held_by(each) == sum(holds[each, which].amount for which in range(4))
+            assert amount.held_by(each) <= 50
+        assert amount.taken == sum(hold.amount for hold in holds.values()) <= 100
+    for hold in holds.values():
+        hold.change_to(0)
+    assert amount.taken == 0
+
+
+def test_a_share_that_is_taken_is_told_from_a_limit_that_is_reached():
+    amount = SharedAmount(Line.WAITS, 4)
+    for tenant, n_taken in ((TENANTS[0], 2), (TENANTS[1], 1)):
+        for _ in range(n_taken):
+            amount.take(tenant)
+        with pytest.raises(ShareTaken, match="`waits`"):
+            amount.take(tenant)
+    amount.take(TENANTS[2])
+    with pytest.raises(TooManyRequests, match=r"limit `waits` is reached: .* 4 of 4"):
+        amount.take(uuid.uuid4())
+    amount.give_back(TENANTS[0])
+    amount.take(uuid.uuid4())

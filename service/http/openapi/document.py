@@ -7,6 +7,7 @@ from typing import Any
 
 from fastapi import FastAPI
 from pydantic import BaseModel
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
@@ -16,7 +17,7 @@ from service.http.openapi.examples import add_examples
 from service.http.problems import MEDIA_TYPE, PREFIX
 from service.http.response_head import CACHE, CONTENT_SECURITY
 from service.http.services import Services
-from service.json_pieces import LargeJSONResponse
+from service.json_pieces import json_chunks
 
 FOLDER = Path(__file__).parent
 STATIC = FOLDER.parent / "static"
@@ -41,10 +42,16 @@ def add_documentation_page(app: FastAPI) -> None:
     """Serve Swagger UI from this process, because isolated networks cannot reach a CDN."""
     page = (FOLDER / "docs.html").read_text(encoding="utf-8")
     app.mount("/static", _Assets(directory=STATIC), name="static")
+    # The whole document, by whether the service needs no key.
+    encoded: dict[bool, bytes] = {}
 
     @app.api_route("/openapi.json", methods=["GET", "HEAD"], include_in_schema=False)
-    def get_document() -> Response:
-        return LargeJSONResponse(app.openapi())
+    async def get_document() -> Response:
+        services: Services = app.state.services
+        is_open = services.authenticator.ring.is_open
+        if is_open not in encoded:
+            encoded[is_open] = await run_in_threadpool(lambda: b"".join(json_chunks(app.openapi())))
+        return Response(encoded[is_open], media_type="application/json")
 
     @app.get("/docs", include_in_schema=False)
     async def get_docs() -> HTMLResponse:

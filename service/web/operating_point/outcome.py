@@ -16,7 +16,7 @@ from service.http.problems import problem_on_page
 from service.reports.further_sets import excess
 from service.reports.learned import is_exact_test
 from service.reports.located import Located, value_of
-from service.reports.operating_point_routes import PreviewQuery, preview_operating_point
+from service.reports.operating_point_routes import PreviewQuery, previewed
 from service.web.operating_point.choice import PERCENT, Chosen, typed
 from service.web.operating_point.field_errors import on_page
 from service.web.page import page
@@ -163,5 +163,5 @@ def _preview(request: Request, reference: str, asked: Mapping[str, str]) -> dict
             [{**found, "loc": ("query", *found["loc"])} for found in error.errors()]
         ) from error
     workspace, tenant_id = workspace_of(request), tenant_of(request)
-    found = preview_operating_point(workspace, tenant_id, reference, query)
+    found = previewed(workspace, tenant_id, reference, query)
     return found.model_dump(mode="json")

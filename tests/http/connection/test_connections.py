@@ -58,7 +58,7 @@ def test_trailers_are_no_headers(bounded) -> None:
 
 
 def test_bodies_beyond_what_may_be_received_at_once_are_refused(bounded) -> None:
-    begun, budget = post("/predict?x", b"x" * MAX_BODY_BYTES), bounded.front.budget
+    begun, budget = post("/predict?x", b"x" * MAX_BODY_BYTES), bounded.front.receiving
     with bounded.connect() as one, bounded.connect() as two, bounded.connect() as three:
         for connection in (one, two):
             connection.send(begun[:-1])

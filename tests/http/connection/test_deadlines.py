@@ -64,7 +64,7 @@ def test_a_body_below_the_minimum_rate_is_408(serve, target, n_bytes, status) ->
     connection.trickle(n_bytes, seconds=10)
     assert connection.answer().status == status
     assert connection.is_ended() == (status == 408)
-    assert server.context.budget.taken == 0
+    assert server.context.receiving.taken == 0
 
 
 def test_the_body_of_a_prediction_has_a_deadline(serve) -> None:
@@ -75,7 +75,7 @@ def test_the_body_of_a_prediction_has_a_deadline(serve) -> None:
     assert connection.transport.written == b""
     connection.trickle(20_000, seconds=2)
     assert connection.answer().json()["refused"] == "request-timeout"
-    assert server.context.budget.taken == 0
+    assert server.context.receiving.taken == 0
 
 
 def test_an_answered_client_has_limited_time_to_end_its_body(serve) -> None:
@@ -108,6 +108,48 @@ def test_a_client_that_reads_nothing_is_disconnected_and_one_that_waits_is_not(s
     assert not waiting.is_ended()
 
 
+@pytest.mark.parametrize(("rate", "is_ended"), [(900, True), (1100, False)])
+def test_a_client_that_reads_slowly_is_disconnected(serve, rate, is_ended) -> None:
+    server = serve(stall_seconds=2, min_bytes_per_second=1000)
+    connection = server.connect(is_read=False)
+    connection.send(post("/predict?big=20000"))
+    for _ in range(100):
+        connection.transport.n_taken += rate // 10
+        server.advance(0.1)
+    assert connection.is_ended() == is_ended
+
+
+def test_unread_responses_have_a_limit_together(serve) -> None:
+    server = serve(max_unread_bytes=250_000)
+    slow = [server.connect(is_read=False) for _ in range(3)]
+    for connection in slow:
+        connection.send(post("/predict?big=100000"))
+        server.advance(0.1)
+    assert [connection.is_ended() for connection in slow] == [False, False, True]
+    for connection in (slow[0], slow[2]):
+        server.run(connection.protocol.connection_lost, None)
+    fourth = server.connect(is_read=False)
+    fourth.send(post("/predict?big=100000"))
+    server.advance(0.1)
+    assert not fourth.is_ended()
+
+
+@pytest.mark.parametrize("target", ["/predict", "/ordinary/a"])
+def test_requests_that_come_at_once_are_parsed_when_their_turn_comes(serve, target) -> None:
+    """Parsed requests take thirty times the memory of their bytes."""
+    connection, n_sent = serve().connect(), 1000
+    connection.send(post(target) * n_sent + post(target, b"[1]"))
+    answered, longest = 0, 0
+    while answered <= n_sent:
+        longest = max(longest, len(connection.protocol.queue))
+        connection.server.advance(0.1)
+        before, answered = answered, connection.transport.written.count(b"HTTP/1.1 200")
+        assert answered > before
+    assert longest < 100
+    for n_bytes in (*[0] * n_sent, 3):
+        assert connection.answer().json()["bytes"] == n_bytes
+
+
 @pytest.mark.parametrize("target", ["/predict", "/ordinary/a"])
 def test_an_idle_connection_is_closed_and_a_used_one_is_not(serve, target) -> None:
     server = serve(keep_alive_seconds=2)
@@ -123,6 +165,11 @@ def test_an_idle_connection_is_closed_and_a_used_one_is_not(serve, target) -> No
 
 def test_the_longest_idle_connection_is_closed_for_a_new_one(serve) -> None:
     """Sooner one that has asked nothing; never one that is owed an answer."""
+    owing = serve(max_connections=1).connect()
+    owing.send(unfinished("/unread", 1000))
+    owing.server.advance(0.1)
+    owing.server.connect()
+    assert owing.is_ended()  # only the rest of its body was to come
     server = serve(max_connections=4)
     waiting, asked, late, silent = (server.connect() for _ in range(4))
     waiting.send(post("/predict?never"))

@@ -170,12 +170,12 @@ def test_a_disconnect_cancels_the_prediction(front, is_reset) -> None:
 
 
 def test_a_disconnect_within_the_body_starts_nothing_and_a_failure_is_a_500(front) -> None:
-    begun, taken = front.hot.n_begun, front.front.budget.taken
+    begun, taken = front.hot.n_begun, front.front.receiving.taken
     with front.connect() as connection:
         connection.send(post("/predict", b"x" * 5000)[:-1])
     assert front.hot.broken_off.get(timeout=10) == "/predict"
     assert front.answer_to(post("/predict?after")).json()["query"] == "after"
     assert front.hot.n_begun == begun + 1
-    assert front.front.budget.taken == taken
+    assert front.front.receiving.taken == taken
     assert front.answer_to(post("/predict?raise")).status == 500
     assert front.answer_to(post("/predict")).status == 200

@@ -60,13 +60,13 @@ class Recorder:
 
 
 class Transport(asyncio.Transport):
-    """Keeps what is written, as a client that reads all or nothing."""
+    """Keeps what is written, as a client that reads all of it or ``n_taken`` bytes."""
 
     def __init__(self, *, is_read: bool = True) -> None:
         super().__init__()
         self.written = b""
         self.is_over = False
-        self.is_read = is_read
+        self.is_read, self.n_taken = is_read, 0
 
     def get_extra_info(self, _name, default=None):
         return default
@@ -87,7 +87,7 @@ class Transport(asyncio.Transport):
     can_write_eof, write_eof, abort, resume_reading = lambda _: True, close, close, pause_reading
 
     def get_write_buffer_size(self) -> int:
-        return 0 if self.is_read else len(self.written)
+        return 0 if self.is_read else len(self.written) - self.n_taken
 
 
 class MovedLoop(asyncio.SelectorEventLoop):

@@ -40,6 +40,7 @@ from service.runner.pool import RunnerPool
 from service.runner.predict_requests import BatchLimits
 from service.runner.queue_bounds import QueueBounds
 from service.runner.served_models import ServedModels, ServingRoom
+from service.shared_amounts import Line
 from service.startup import JOB_KINDS
 from service.storage.artifact_keys import JobFiles
 from service.storage.artifact_rows import NewArtifact
@@ -294,7 +295,7 @@ def predictor_of(workspace: Workspace, *, max_models: int = 1) -> Iterator[Predi
             room=ServingRoom(max_models=max_models, max_memory_bytes=0),
             bounds=QueueBounds(max_rows=4096, max_bytes=2**20),
         )
-        lane = Lane("predictions", threads=2, queue=2)
+        lane = Lane(Line.SETS, threads=2, queue=2)
         predicting = PredictionService(workspace, models, in_thread=lane.run)
         return Predictor(loop, predicting, models, tenant_of(workspace.database))
 
