@@ -11,6 +11,7 @@ from models.export import Export
 from models.idempotency_key import IdempotencyKey
 from models.job import UNFINISHED, Job, JobStatus
 from models.operating_point import OperatingPoint
+from models.row_bytes import Weighed, bytes_of
 from models.score import Score, ScorePhase, SubjectKind
 from models.tenant import DEFAULT_TENANT, Tenant, TenantLimit
 
@@ -42,5 +43,7 @@ __all__ = [
     "Tenant",
     "TenantLimit",
     "UtcDateTime",
+    "Weighed",
+    "bytes_of",
     "database_now",
 ]

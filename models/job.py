@@ -9,12 +9,13 @@ from sqlalchemy.orm import Mapped, mapped_column
 from sqlalchemy.schema import SchemaItem
 
 from models.base import database_now, one_of
+from models.row_bytes import Weighed
 
 JobStatus: TypeAlias = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 UNFINISHED: tuple[JobStatus, ...] = ("queued", "running")
 
 
-class Job:
+class Job(Weighed):
     """The columns of a table whose rows are jobs; once finished such a row never changes.
 
     ``started_at`` is of the first attempt, ``claimed_at`` of the last.
@@ -45,6 +46,7 @@ def job_rules() -> tuple[SchemaItem, ...]:
     return (
         Index(None, "status", "tenant_id", "created_at", "id"),
         Index(None, "tenant_id", "claimed_at"),
+        Index(None, "tenant_id", "row_bytes"),
         CheckConstraint("attempt >= 0", name="attempt"),
         CheckConstraint("progress_done BETWEEN 0 AND progress_total", name="progress"),
         CheckConstraint(

@@ -4,13 +4,14 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import JSON, CheckConstraint, ForeignKeyConstraint, String, Text
+from sqlalchemy import JSON, CheckConstraint, ForeignKeyConstraint, Index, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models.base import Base, database_now
+from models.row_bytes import Weighed
 
 
-class OperatingPoint(Base):
+class OperatingPoint(Weighed, Base):
     """One decision of a calibration's history; the last one is in force.
 
     ``number`` counts a calibration's decisions from 1. Without a threshold it says that none is in
@@ -26,6 +27,7 @@ class OperatingPoint(Base):
             ondelete="CASCADE",
         ),
         CheckConstraint("number >= 1", name="number"),
+        Index(None, "tenant_id", "row_bytes"),
         CheckConstraint("(threshold IS NULL) = (name IS NULL)", name="name"),
     )
 

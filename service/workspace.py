@@ -24,6 +24,7 @@ from service.storage.file_locks import SpoolFolder
 # The confusion as plain data, and the errors by class.
 CountedErrors: TypeAlias = tuple[dict[str, Any], Sequence[ClassErrors]]
 LABELLED_BYTES = 64 * 2**20
+SERVED_BYTES = 128 * 2**20
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,9 @@ class Workspace:
     keep_inputs: KeepInputs
     lease_seconds: float
     limits: Limits
-    served: LruCache[UUID, ServedCalibration] = field(default_factory=lambda: LruCache(256))
+    served: LruCache[UUID, ServedCalibration] = field(
+        default_factory=lambda: LruCache(SERVED_BYTES, lambda served: served.n_bytes)
+    )
     labelled: LruCache[tuple[UUID, str], LabelledSamples] = field(
         default_factory=lambda: LruCache(LABELLED_BYTES, lambda found: found.nbytes)
     )

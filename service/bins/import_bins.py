@@ -65,6 +65,7 @@ def import_bins(ctx: CallContext, body: bytes, name: str | None) -> uuid.UUID:
         data=_data(document),
         versions=library_versions(),
         warnings=[_warning(document)],
+        findings=[],
         accuracy=_accuracy(document),
         serve=document.serve,
     )

@@ -26,6 +26,7 @@ from service.bins.schemas import (
     learned_model,
     schema_of,
 )
+from service.calibrations.config import MAX_CLASSES_BYTES
 from service.calibrations.config_errors import parsed_json
 from service.calibrations.fit_config import MAX_BINS
 from service.errors import InvalidInput, MalformedRequest, shown
@@ -50,7 +51,6 @@ MAX_EFFECTIVE_BYTES = 256 * 1024
 # The names of the keys of a bin have more.
 LEAST_ITEM_BYTES = 64
 FEWEST_ITEMS = 256
-MAX_CLASSES_BYTES = 4 * 1024**2
 
 
 def _struct(model: type[BaseModel], *further: str) -> type[msgspec.Struct]:

@@ -13,7 +13,7 @@ from uuid import UUID
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
-from models import Base, Calibration, Evaluation, JobStatus, database_now
+from models import Base, Calibration, Evaluation, JobStatus, bytes_of, database_now
 from service.jobs.turn_order import lock_next_job
 from service.storage.artifact_rows import NewArtifact, delete_input_rows
 from service.storage.database import Database
@@ -221,6 +221,8 @@ class JobQueue:
         self._set(session, job, finished_at=database_now(), **_NO_LEASE, **values)
 
     def _set(self, session: Session, job: ClaimedJob, **values: object) -> None:
+        if more := bytes_of(values, self.table):
+            values["row_bytes"] = self.table.row_bytes + more
         session.execute(update(self.table).where(self.table.id == job.id).values(**values))
 
 

@@ -52,6 +52,8 @@ from service.workspace import Workspace
 
 # Bytes of a score, a float32 in binary bodies.
 SCORE_BYTES = 4
+# In memory for each byte of a row's documents, and for each bin.
+OBJECT_BYTES, BIN_BYTES = 8, 1024
 
 
 def load_served(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> ServedCalibration:
@@ -113,6 +115,7 @@ def _load(workspace: Workspace, tenant_id: uuid.UUID, ref: CalibrationRef) -> Se
             texts=row.data.get(TEXTS, {}),
             input_ranges=input_ranges(row),
             column_ranges=column_ranges(row),
+            n_bytes=OBJECT_BYTES * row.row_bytes + BIN_BYTES * sum(len(one.bins) for one in tables),
         )
         if served.onnx_model is not None:
             # The files stay open as long as the model may still be loaded from them.

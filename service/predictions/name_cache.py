@@ -2,7 +2,6 @@
 
 import asyncio
 import uuid
-from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -10,9 +9,10 @@ from typing import TypeAlias
 from sqlalchemy.exc import OperationalError
 
 from service.errors import Conflict, NotFound, Overloaded
+from service.lru_cache import LruCache
 from service.predictions.load_calibration import load_served
 from service.predictions.served_calibration import ServedCalibration
-from service.workspace import Workspace
+from service.workspace import SERVED_BYTES, Workspace
 
 # A tenant and its reference to a calibration.
 _Key: TypeAlias = tuple[uuid.UUID, str]
@@ -25,7 +25,6 @@ AGEING_SECONDS = 0.5
 PATIENCE_SECONDS = 0.5
 # Cached answers serve this long while the database is unavailable.
 STALE_SECONDS = 300.0
-MOST_NAMES = 1024
 # Some may hang on the database while others read the files of large models.
 THREADS = 8
 
@@ -62,7 +61,7 @@ class NameCache:
         self._database = workspace.database
         self._loop = asyncio.get_running_loop()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="names")
-        self._entries: OrderedDict[_Key, _Entry] = OrderedDict()
+        self._entries: LruCache[_Key, _Entry] = LruCache(SERVED_BYTES, lambda e: e.served.n_bytes)
         self._lookups: dict[_Key, _Lookup] = {}
 
     def get(self, tenant_id: uuid.UUID, reference: str) -> ServedCalibration | None:
@@ -125,7 +124,7 @@ class NameCache:
                 self._threads, load_served, self._workspace, *key
             )
         except (NotFound, Conflict):
-            self._entries.pop(key, None)
+            self._entries.pop(key)
             raise
         except (Overloaded, OperationalError) as error:
             kept = self._keep_stale(key)
@@ -135,10 +134,7 @@ class NameCache:
                 raise
             raise Overloaded("The database does not answer; try again.") from error
         if generation == self._database.generation:
-            self._entries[key] = _Entry(served, generation, began, began)
-            self._entries.move_to_end(key)
-            while len(self._entries) > MOST_NAMES:
-                self._entries.popitem(last=False)
+            self._entries.put(key, _Entry(served, generation, began, began))
         return served
 
     def _keep_stale(self, key: _Key) -> ServedCalibration | None:

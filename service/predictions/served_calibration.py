@@ -241,7 +241,7 @@ class ServedCalibration:
     ``score_range`` has the smallest and the largest score of a calibration set of pairs, and
     ``texts`` the few texts of each column of it that is not read.
     ``input_ranges`` has the ranges of the model's inputs in the calibration set, and
-    ``column_ranges`` those of their columns.
+    ``column_ranges`` those of their columns. ``n_bytes`` estimates its memory.
     """
 
     ref: CalibrationRef
@@ -258,6 +258,7 @@ class ServedCalibration:
     texts: Mapping[str, Sequence[str]] = field(default_factory=dict)
     input_ranges: Mapping[str, InputRange] = field(default_factory=dict)
     column_ranges: Mapping[str, ColumnRanges] = field(default_factory=dict)
+    n_bytes: int = 0
     # Types of the output tensors by name, filled by the first answers.
     output_types: dict[str, OutputType] = field(init=False, repr=False, default_factory=dict)
     # JSON of responses with raw tensors only, by the number of rows and the names of the outputs.

@@ -4,13 +4,14 @@ import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import accumulate
 from typing import TypeVar
 from uuid import UUID, uuid4
 
 from sqlalchemy import Select, select, tuple_
 from sqlalchemy.orm import Session
 
-from models import AuditEntry, Calibration, Evaluation, Tenant
+from models import AuditEntry, Calibration, Evaluation, Tenant, Weighed
 from service.errors import InvalidInput
 
 T = TypeVar("T", AuditEntry, Calibration, Evaluation)
@@ -49,6 +50,10 @@ def decode_cursor(text: str) -> Cursor:
     return cursor
 
 
+# Of the documents in the rows of a page. In memory they take several times as much.
+MOST_PAGE_BYTES = 2 * 1024**2
+
+
 def rows_of_page(
     session: Session,
     query: Select[T],
@@ -60,6 +65,8 @@ def rows_of_page(
 ) -> tuple[Sequence[T], str | None]:
     """Return up to ``limit`` rows of a query, newest first, and the cursor of the next page.
 
+    A page of large rows ends sooner.
+
     Raises
     ------
     InvalidInput
@@ -67,12 +74,16 @@ def rows_of_page(
     """
     keys = (table.created_at, table.id)
     order = keys if oldest_first else [key.desc() for key in keys]
-    query = query.order_by(*order).limit(limit + 1)
+    query = query.order_by(*order)
     if cursor is not None:
         start = decode_cursor(cursor)
         reached = tuple_(start.created_at, start.id, types=[key.type for key in keys])
         query = query.where(tuple_(*keys) > reached if oldest_first else tuple_(*keys) < reached)
-    rows = session.scalars(query).all()
+    if issubclass(table, Weighed):
+        sizes = session.scalars(query.with_only_columns(table.row_bytes).limit(limit))
+        n_fitting = sum(total <= MOST_PAGE_BYTES for total in accumulate(sizes))
+        limit = min(limit, max(n_fitting, 1))
+    rows = session.scalars(query.limit(limit + 1)).all()
     if len(rows) <= limit:
         return rows, None
     last = rows[limit - 1]

@@ -16,6 +16,7 @@ from models import (
     BinTable,
     Calibration,
     Evaluation,
+    OperatingPoint,
     Tenant,
     TenantLimit,
 )
@@ -113,12 +114,16 @@ BIN_BYTES = 128
 
 
 def stored_bytes(session: Session, tenant_id: UUID) -> int:
-    """Return the bytes of all files and bins of a tenant; shared files count once."""
+    """Return the bytes of a tenant's files, bins and rows; shared files count once."""
     files = select(Artifact.key, Artifact.size).where(Artifact.tenant_id == tenant_id).distinct()
     stored = session.scalar(select(func.sum(files.subquery().c.size))) or 0
     of_tenant = BinTable.tenant_id == tenant_id
     bins = session.scalar(select(func.sum(BinTable.quantile_bins)).where(of_tenant)) or 0
-    return int(stored) + int(bins) * BIN_BYTES
+    rows = sum(
+        session.scalar(select(func.sum(table.row_bytes)).where(table.tenant_id == tenant_id)) or 0
+        for table in (Calibration, Evaluation, OperatingPoint)
+    )
+    return int(stored) + int(bins) * BIN_BYTES + int(rows)
 
 
 def unfinished_jobs(session: Session, tenant_id: UUID) -> int:

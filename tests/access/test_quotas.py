@@ -22,6 +22,10 @@ from running_service import (
     refit,
     swept_files,
 )
+from sqlalchemy import JSON, LargeBinary, Text, cast, func, select
+
+from models import Calibration, Evaluation, OperatingPoint
+from service.storage.tenants import ALL_TENANTS
 
 pytestmark = pytest.mark.process
 
@@ -65,7 +69,21 @@ class Limited:
     def assert_usage_is_what_lies_there(self) -> None:
         url = self.service.settings.resolved_database_url()
         files = [self.folder / path for path in swept_files(self.folder, url)]
-        assert self.usage("stored_bytes") == sum(path.stat().st_size for path in files)
+        stored = sum(path.stat().st_size for path in files)
+        assert self.usage("stored_bytes") == stored + self.row_bytes()
+
+    def row_bytes(self) -> int:
+        """Return the bytes of documents and texts in rows, as the database measures them."""
+        with self.service.database() as database, database.reading(ALL_TENANTS) as session:
+            is_sqlite = session.get_bind().dialect.name == "sqlite"
+            of, kind = (func.length, LargeBinary) if is_sqlite else (func.octet_length, Text)
+            lengths = (
+                session.scalar(select(func.sum(of(cast(column, kind)))))
+                for table in (Calibration, Evaluation, OperatingPoint)
+                for column in table.__table__.columns
+                if isinstance(column.type, JSON | Text) and column.name != "progress_stage"
+            )
+            return sum(length or 0 for length in lengths)
 
 
 @contextmanager
@@ -159,11 +177,12 @@ def test_further_sets_exports_and_imports_count_and_refits_do_not(database_url, 
     settings = {"workers": 1, "max_tenant_stored_bytes": 0}
     with limited_service(tmp_path, database_url, **settings) as limited:
         calibrated(limited.client, {"name": "digits"}, **DIGITS_PARTS)
-        before = limited.usage("stored_bytes")
+        before, rows = limited.usage("stored_bytes"), limited.row_bytes()
         document = limited.client.get("/calibrations/digits/bins").json()
         assert limited.client.post("/calibrations/import", json=document).status_code == CREATED
         added = limited.usage("stored_bytes") - before
-        assert added == 128 * sum(table["quantile_bins"] for table in document["tables"])
+        n_bins = sum(table["quantile_bins"] for table in document["tables"])
+        assert added == 128 * n_bins + limited.row_bytes() - rows
 
         limited.limit(stored_bytes=before + 2 * added - 1)
         further = {"evaluation": ("e.npz", digits("evaluation.npz")), "name": (None, "other")}

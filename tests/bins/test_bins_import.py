@@ -189,3 +189,27 @@ def test_it_outlives_the_calibration_whose_model_it_shares(database_url, tmp_pat
         assert client.delete(f"/calibrations/{second['id']}").is_success
         assert swept_files(tmp_path, database_url) == []
         assert client.post("/calibrations/import", json=document).status_code == NOT_FOUND
+
+
+def test_the_largest_names_of_classes_are_listed_a_few_at_a_time(other) -> None:
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(300, 3))
+    labels = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    config = {"name": "wide", "measures": PLAIN}
+    calibrated(other, config, calibration=npz(logits=logits, labels=labels))
+    document = exported(other, "wide@1")
+    names = [f"{i:0200}" for i in range(5140)]
+    wide = changed(document, put({"classes": names}))
+    made = [imported(other, wide)["id"] for _ in range(3)]
+    wider = changed(document, put({"classes": [*names, "x" * 200]}))
+    refused = other.post("/calibrations/import", content=json.dumps(wider), headers=JSON)
+    assert refused.json()["errors"][0]["location"] == "document.classes"
+    query, listed, lengths = {"name": "wide", "limit": 200}, [], []
+    while query.get("cursor", "first"):
+        answer = other.get("/calibrations", params=query)
+        listed += [row["id"] for row in answer.json()["calibrations"]]
+        lengths.append(len(answer.content))
+        query["cursor"] = answer.json()["next_cursor"]
+    assert listed[:3] == made[::-1]
+    assert len(listed) == 4
+    assert max(lengths) < 3 * 2**20

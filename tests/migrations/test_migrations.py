@@ -42,6 +42,21 @@ VALUES_BEFORE = {
     "0015": {"bin": {"odds_ratio": {None: math.inf}}},
 }
 
+WEIGHED = ("calibration", "evaluation", "operating_point")
+
+
+def bytes_of_row(row):
+    """Return the bytes of the documents in a row, and of a reason."""
+    names = {
+        column.name
+        for table in WEIGHED
+        for column in models.Base.metadata.tables[table].columns
+        if isinstance(column.type, sa.JSON) or column.name == "reason"
+    }
+    documents = [row[name] for name in names & row.keys() if row[name] is not None]
+    return sum(len(one if isinstance(one, str) else json.dumps(one)) for one in documents)
+
+
 # What a revision fills in for rows that were there: any other column begins as a null. How many
 # bins a table had before some were pooled is known if none were; else they were as many as asked
 # for at most.
@@ -58,6 +73,7 @@ FILLED_IN = {
         "evaluation": {"claimed_at": lambda row: row["started_at"]},
     },
     "0006": {"calibration": {"findings": lambda _: []}},
+    "0016": {table: {"row_bytes": bytes_of_row} for table in WEIGHED},
 }
 
 

@@ -1,5 +1,6 @@
 """Check of an upload: its files, its sets, its model and its configuration."""
 
+import json
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from howsure.calibrate_command import FILES, OPTIONS
 from howsure.remedies import LABELS_OF_NAMED_COLUMNS
 from howsure.statistics.arrays import Counts, Labels
 from howsure.statistics.softmax import BINARY
-from service.calibrations.config import CalibrationConfig, parse_config
+from service.calibrations.config import MAX_CLASSES_BYTES, CalibrationConfig, parse_config
 from service.calibrations.pass_limits import check_rows
 from service.calibrations.upload.class_indices import (
     check_class_names,
@@ -167,7 +168,7 @@ def _check_scores(sets: Mapping[models.ArtifactRole, UploadedSet]) -> None:
 
 
 def _check_names(checked: CheckedUpload, config: CalibrationConfig) -> None:
-    """Refuse unprintable names of classes, columns, inputs and outputs."""
+    """Refuse unprintable names of classes, columns, inputs and outputs, and too many of classes."""
     chosen, model = checked.config, checked.onnx_model
     if model is not None:
         tensors = [tensor["name"] for tensor in (*model["inputs"], *model["outputs"])]
@@ -178,6 +179,12 @@ def _check_names(checked: CheckedUpload, config: CalibrationConfig) -> None:
     place = "config.class_map" if config.class_map else "calibration"
     check_printable(chosen["class_map"] or (), place)
     check_printable(chosen["classes"], "config.classes" if config.classes else "model")
+    n_bytes = len(json.dumps(chosen["classes"]))
+    if n_bytes > MAX_CLASSES_BYTES:
+        message = f"the names of all classes take {n_bytes} bytes in JSON, and at most "
+        raise InvalidConfig.at(
+            "config.classes", f"{message}{MAX_CLASSES_BYTES} are stored; give shorter ones here"
+        )
 
 
 def _refuse_text_model(
