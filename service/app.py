@@ -94,6 +94,7 @@ def create_app(
             start, settings, metrics, start_child=start_child
         )
         app.state.workspace = workspace
+        app.state.readiness = ReadinessChecks(workspace, stopping)
         authenticator = await run_in_threadpool(
             _authenticator, settings, workspace.database, keyless=keyless
         )
@@ -182,7 +183,6 @@ def _services(
         ),
         uploading=SharedAmount(Line.UPLOADING_BYTES),
         dry_runs=SharedAmount(Line.DRY_RUNS),
-        readiness=ReadinessChecks(workspace, stopping),
     )
 
 

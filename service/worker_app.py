@@ -14,6 +14,7 @@ from service.http.connection_limits import ConnectionLimits
 from service.http.request_record import RequestLog
 from service.metrics import route
 from service.metrics.metrics import Metrics
+from service.readiness import ReadinessChecks
 from service.settings import Settings
 from service.startup import start, stop
 
@@ -35,6 +36,7 @@ def create_worker_app(settings: Settings, *, on_ready: Callable[[], None] | None
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         workspace, workers = await run_in_threadpool(start, settings, counted)
         app.state.workspace = workspace
+        app.state.readiness = ReadinessChecks(workspace, app.state.stopping)
         counted.runs.watch(workspace.runners.count_loaded)
         if on_ready is not None:
             on_ready()

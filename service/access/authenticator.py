@@ -199,7 +199,8 @@ class Authenticator:
         self._noted: dict[str, float] = {}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="keys")
         self._task: asyncio.Task[None] | None = None
-        self._looking: asyncio.Future[bool] | None = None
+        self._looking: asyncio.Future[None] | None = None
+        self._read_at = time.monotonic()
         # Results of this object are valid until another object replaces it.
         self.ring: ActiveKeys = KeysUnavailable()
         self._seen: tuple[KeyCounts, dict[uuid.UUID, OwnLimits]] | None = None
@@ -221,8 +222,10 @@ class Authenticator:
 
     def look(self) -> None:
         """Count the keys, and read them and the limits if they changed, to replace `ring`."""
+        begun = time.monotonic()
         with self._database.reading(ALL_TENANTS) as session:
             seen = counts, own = key_counts(session), own_limits(session)
+            self._read_at = begun
             if self._seen == seen:
                 return
             found = active_keys(session)
@@ -254,39 +257,31 @@ class Authenticator:
 
     async def _keep_current(self) -> None:
         loop = asyncio.get_running_loop()
-        seen = time.monotonic()
         while True:
             await asyncio.sleep(FRESH_SECONDS)
-            asked = time.monotonic()
             looking = self._looking = loop.run_in_executor(self._thread, self._look_and_note)
-            while True:
+            while not looking.done():
                 # The read may hang while the database is unavailable.
                 await asyncio.wait([looking], timeout=FRESH_SECONDS)
-                if looking.done():
-                    seen = asked if looking.result() else seen
-                    break
-                self._close_if_stale(seen)
-            self._close_if_stale(seen)
+                self._close_if_stale()
 
-    def _close_if_stale(self, seen: float) -> None:
-        if time.monotonic() - seen > STALE_SECONDS and not self.ring.is_open:
+    def _close_if_stale(self) -> None:
+        if time.monotonic() - self._read_at > STALE_SECONDS and not self.ring.is_open:
             self.ring, self._seen = KeysUnavailable(), None
 
-    def _look_and_note(self) -> bool:
-        """Tell whether the database answered."""
+    def _look_and_note(self) -> None:
         try:
             self.look()
         except (ServiceError, OperationalError):
-            return False
+            return
         except Exception:
             # A bug; the next read may succeed.
             log.exception("unexpected_error")
-            return False
+            return
         try:
             self._note_use()
         except (ServiceError, SQLAlchemyError) as error:
             log.warning("key_use_not_noted", error=type(error).__name__)
-        return True
 
     def _note_use(self) -> None:
         now = time.monotonic()

@@ -12,6 +12,7 @@ from service.access.api_keys import CALLER, Caller
 from service.access.guard import ACTION, audit_event_of
 from service.http.services import Services, services_of
 from service.jobs.acceptance import CallContext
+from service.readiness import ReadinessChecks
 from service.workspace import Workspace
 
 Result = TypeVar("Result")
@@ -21,6 +22,11 @@ Result = TypeVar("Result")
 async def _workspace(request: Request) -> Workspace:
     workspace: Workspace = request.app.state.workspace
     return workspace
+
+
+async def _readiness(request: Request) -> ReadinessChecks:
+    checks: ReadinessChecks = request.app.state.readiness
+    return checks
 
 
 async def _services(request: Request) -> Services:
@@ -47,6 +53,7 @@ async def _call(request: Request) -> CallContext:
 
 
 WorkspaceDep = Annotated[Workspace, Depends(_workspace)]
+ReadinessDep = Annotated[ReadinessChecks, Depends(_readiness)]
 ServicesDep = Annotated[Services, Depends(_services)]
 CallerDep = Annotated[Caller, Depends(_caller)]
 TenantDep = Annotated[uuid.UUID, Depends(_tenant_id)]

@@ -5,7 +5,7 @@ from http import HTTPStatus
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
-from service.http.dependencies import ServicesDep
+from service.http.dependencies import ReadinessDep
 from service.runner.messages.sandbox_rules import Level, find_sandbox
 
 router = APIRouter(tags=["health"])
@@ -49,9 +49,9 @@ async def get_health() -> Health:
 
 
 @router.get("/readyz", summary="Can it do its work?", responses={503: {"model": Readiness}})
-async def get_readiness(services: ServicesDep, response: Response) -> Readiness:
+async def get_readiness(readiness: ReadinessDep, response: Response) -> Readiness:
     """Check database, schema, artifact store, sandbox and device; never while it stops."""
-    ready, checks = await services.readiness.results()
+    ready, checks = await readiness.results()
     if not ready:
         response.status_code = HTTPStatus.SERVICE_UNAVAILABLE
         response.headers["Retry-After"] = "5"

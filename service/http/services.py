@@ -12,7 +12,6 @@ from service.http.job_events import JobWatch
 from service.http.uploads import UploadLimits
 from service.http.worker_threads import Lanes
 from service.predictions.prediction_app import PredictionApp
-from service.readiness import ReadinessChecks
 from service.reports.charts.drawing import Renderer
 from service.runner.served_models import ServedModels
 from service.shared_amounts import SharedAmount
@@ -37,7 +36,6 @@ class Services:
     upload_limits: UploadLimits
     uploading: SharedAmount
     dry_runs: SharedAmount
-    readiness: ReadinessChecks
 
     def amounts(self) -> tuple[SharedAmount, ...]:
         """Return everything of which tenants hold shares in this process, besides connections."""

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from service.calibrations.manage import library_versions
 from service.errors import InvalidInput
 from service.http.bodies import read_body
-from service.http.dependencies import CallDep, CallerDep, ServicesDep
+from service.http.dependencies import CallDep, CallerDep, ReadinessDep, ServicesDep
 from service.http.problems import PREFIX, protocol_failures
 from service.predictions.oip_models import (
     model_metadata,
@@ -117,9 +117,9 @@ async def get_live() -> OipLiveness:
 @router.get(
     "/health/ready", summary="OIP: can the server do its work?", responses=protocol_failures()
 )
-async def get_ready(services: ServicesDep) -> OipReadiness:
+async def get_ready(readiness: ReadinessDep) -> OipReadiness:
     """Check what `GET /readyz` does."""
-    ready, checks = await services.readiness.results()
+    ready, checks = await readiness.results()
     if not ready:
         found = "; ".join(f"{name}: {finding}" for name, finding in checks.items())
         raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, f"not ready ({found})")

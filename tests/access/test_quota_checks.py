@@ -16,7 +16,8 @@ from service.storage.calibrations import CalibrationRepository
 from service.storage.database import Database
 from service.storage.tenants import ALL_TENANTS, stored_bytes, unfinished_jobs
 
-SIZE = 100
+FILE_BYTES, ROW_BYTES = 90, len("{}{}{}[][]")
+SIZE = FILE_BYTES + ROW_BYTES
 
 
 def add(
@@ -26,7 +27,8 @@ def add(
     made = uuid.uuid4()
     key = key or f"calibrations/{made}/model-0"
     columns = {"config": {}, "data": {}, "onnx_model": None, "versions": {}, "warnings": []}
-    file = NewArtifact("model", 0, "m.onnx", key, "0" * 64, SIZE)
+    columns |= {"findings": []}
+    file = NewArtifact("model", 0, "m.onnx", key, "0" * 64, FILE_BYTES)
     row = models.Calibration(id=made, name=f"c{made}", **columns)
     CalibrationRepository(session, tenant_id).add(row, [file])
     enforce_quotas(session, tenant_id, limits)
@@ -64,5 +66,5 @@ def test_a_shared_file_counts_once(database: Database) -> None:
     with database.session(ALL_TENANTS) as session:
         key = add(session, ours, TenantLimits())
         add(session, ours, TenantLimits(), key=key)
-        assert stored_bytes(session, ours) == SIZE
+        assert stored_bytes(session, ours) == SIZE + ROW_BYTES
         assert unfinished_jobs(session, ours) == 2

@@ -54,7 +54,7 @@ LEARNED = {"measures": ["learned"], "top_k": [1, 5]}
 OF_TWO = LEARNED | {"top_k": [1]}
 # One risk has a threshold and one has none; labels that JSON escapes.
 STEPS = {"lookup": "step", "selective": [{"max_risk": 0.4}, {"max_risk": 1e-6}], "top_k": [1, 2]}
-STEPS["classes"] = ['"', "\\", "%b", "é\u2028"]
+STEPS["classes"] = ['"', "\\", "%b", "é☃"]
 # Classes, kind of scores, whether a model gives them, and the configuration.
 CASES = {
     "10 logits": (10, "logits", True, LEARNED),

@@ -163,7 +163,7 @@ class AtWork:
 
     def held(self):
         """Return the rows and bytes that count in the bounds of the queue."""
-        return self.bounds._rows, self.bounds._bytes
+        return self.bounds.rows.taken, self.bounds.bytes.taken
 
 
 @asynccontextmanager
