@@ -14,7 +14,7 @@ from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from models import Base, Calibration, Evaluation, JobStatus, bytes_of, database_now
-from service.jobs.turn_order import lock_next_job
+from service.jobs.turn_order import has_claimable_jobs, lock_next_job
 from service.storage.artifact_rows import NewArtifact, delete_input_rows
 from service.storage.database import Database
 from service.storage.fit_results import seal
@@ -66,6 +66,10 @@ class JobQueue:
 
     def claim(self) -> ClaimedJob | None:
         """Claim the next job: a queued one, or a running one whose lease has expired."""
+        # Idle workers ask often, and SQLite has one lock for all writers.
+        with self.database.reading(ALL_TENANTS) as session:
+            if not has_claimable_jobs(session, self.table):
+                return None
         with self.database.session(ALL_TENANTS, invalidates_cache=False) as session:
             while (row := self._lock_next(session)) is not None:
                 job = _next_attempt(row)

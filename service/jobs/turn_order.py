@@ -28,10 +28,7 @@ def lock_next_job(session: Session, table: type[J], columns: Sequence[str]) -> J
     """
     only = load_only(*(getattr(table, column) for column in columns), raiseload=True)
     skipped_tenants: list[UUID] = []
-    # Idle workers ask each second, and building this query takes longer than running it.
-    if table not in _QUERIES:
-        _QUERIES[table] = _next_tenant(table)
-    query = _QUERIES[table]
+    query = _first_tenant(table)
     while (tenant_id := session.scalar(query)) is not None:
         oldest = (
             select(table)
@@ -49,6 +46,18 @@ def lock_next_job(session: Session, table: type[J], columns: Sequence[str]) -> J
         skipped_tenants.append(tenant_id)
         query = _next_tenant(table, skipped_tenants)
     return None
+
+
+def has_claimable_jobs(session: Session, table: type[Job]) -> bool:
+    """Tell whether a job can be claimed, unless another transaction has locked it."""
+    return session.scalar(_first_tenant(table)) is not None
+
+
+def _first_tenant(table: type[Job]) -> Select[UUID]:
+    # Building this query takes longer than running it.
+    if table not in _QUERIES:
+        _QUERIES[table] = _next_tenant(table)
+    return _QUERIES[table]
 
 
 def _is_queued(table: type[Job]) -> ColumnElement[bool]:

@@ -130,7 +130,7 @@ def test_a_claim_reads_few_rows_of_thousands(database) -> None:
 
     with listening(database.engine, "before_cursor_execute", listen):
         claimed(queue)
-    assert len(statements) == 3
+    assert len(statements) == 4  # the first finds out whether there are any
     for statement, parameters in statements:
         with database.engine.connect() as connection:
             plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters).all()
