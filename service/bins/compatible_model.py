@@ -19,8 +19,8 @@ RECALIBRATE_HINT = "calibrate that model so once, then import again"
 
 def find_compatible_model(
     session: Session, tenant_id: uuid.UUID, document: BinsDocument
-) -> models.Calibration | None:
-    """Return a calibration with the document's model, run alike; None for documents without one.
+) -> uuid.UUID | None:
+    """Return the id of a calibration with the document's model, run alike; None without a model.
 
     Raises
     ------
@@ -36,7 +36,7 @@ def find_compatible_model(
     for row in calibrations_of_model(session, tenant_id, sha256):
         differences = list(_differences(row, document))
         if not differences:
-            return row
+            return row.id
         if nearest is None or len(differences) < len(nearest):
             nearest = differences
     if nearest is None:

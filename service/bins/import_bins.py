@@ -33,7 +33,7 @@ from service.errors import InvalidConfig, InvalidInput
 from service.jobs.acceptance import CallContext, accepted
 from service.printable import check_printable
 from service.runner.messages.reading import COLUMN_RANGES, INPUT_RANGES, SCORE_RANGE, TEXTS
-from service.storage.calibrations import add_imported
+from service.storage.calibrations import CalibrationRepository, add_imported
 from service.storage.fit_results import bin_table_row, seal
 
 
@@ -73,8 +73,12 @@ def import_bins(ctx: CallContext, body: bytes, name: str | None) -> uuid.UUID:
         _table_row(document, table, ctx.tenant_id, calibration_id) for table in document.tables
     ]
     without_jobs = replace(ctx, limits=replace(ctx.limits, jobs=0))
+    # Before the transaction, since there may be thousands; it locks the one that was found.
+    with ctx.workspace.database.reading(ctx.tenant_id) as session:
+        source_id = find_compatible_model(session, ctx.tenant_id, document)
     with accepted(without_jobs, calibration_id, invalidates_cache=True) as session:
-        source = find_compatible_model(session, ctx.tenant_id, document)
+        calibrations = CalibrationRepository(session, ctx.tenant_id)
+        source = None if source_id is None else calibrations.lock_ready(source_id)
         add_imported(session, ctx.tenant_id, row, source=source, tables=tables)
         seal(session, ctx.tenant_id, calibration_id)
     return calibration_id

@@ -261,10 +261,7 @@ MODEL_ROLES: tuple[ArtifactRole, ...] = ("model", "model_data")
 
 
 def calibrations_of_model(session: Session, tenant_id: UUID, sha256: str) -> Iterator[Calibration]:
-    """Yield the tenant's succeeded calibrations of an ONNX model, the newest first.
-
-    The yielded calibrations are locked until the transaction ends.
-    """
+    """Yield the tenant's succeeded calibrations of an ONNX model, the newest first."""
     of_model = (
         select(Artifact.calibration_id)
         .where(Artifact.tenant_id == tenant_id, Artifact.evaluation_id.is_(None))
@@ -278,9 +275,7 @@ def calibrations_of_model(session: Session, tenant_id: UUID, sha256: str) -> Ite
     ).all()
     for calibration_id in ids:
         query = select(Calibration).where(Calibration.id == calibration_id)
-        row = session.scalars(
-            query.options(selectinload(Calibration.artifacts)).with_for_update()
-        ).one_or_none()
+        row = session.scalars(query.options(selectinload(Calibration.artifacts))).one_or_none()
         # None: it was deleted between the two statements.
         if row is not None:
             yield row
