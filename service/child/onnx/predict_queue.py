@@ -35,7 +35,6 @@ class PendingRequest(msgspec.Struct, eq=False):
     number: int
     decoded: Decoded
     n_rows: int
-    is_checked: bool
     # Rows with the same signature can go through the model together.
     signature: tuple[tuple[str, tuple[int, ...]], ...]
     next_row: int = 0
@@ -111,8 +110,6 @@ def joined(turns: Sequence[RequestSlice]) -> dict[str, Array]:
 
 # No further body is read in an exchange after so long.
 READING_SECONDS = 0.5
-# Requests with more rows are checked for finite numbers when they arrive, others with their run.
-CHECKED_TOGETHER = 32
 
 
 class BatchQueue:
@@ -147,7 +144,7 @@ class BatchQueue:
                 return answered
         self._accept(batch, memoryview(bodies))
         turns = list(next_turns(self._waiting, batch.run_rows))
-        parts, words = self._answer(turns)
+        parts, words = self._answer(turns) if turns else ([], self._words(0))
         left = sum(waiting.left for waiting in self._waiting.values())
         return BatchResult(parts, self._refused, left + len(self._unread)), words
 
@@ -162,7 +159,6 @@ class BatchQueue:
             )
             if decoded is None:
                 return None
-            decoder.check(decoded.rows)
             words = self._run(decoded.rows, 0)
             if not is_sound(words, self._spec):
                 return None
@@ -206,12 +202,8 @@ class BatchQueue:
 
     def _decoded(self, sent: SentBodies, body: Buffer, limits: BodyLimits) -> PendingRequest:
         decoded = self._decoder.decode(sent, body, limits)
-        is_checked = decoded.is_checked
-        if not is_checked and decoded.n_rows > CHECKED_TOGETHER:
-            self._decoder.check(decoded.rows)
-            is_checked = True
         signature = tuple((name, array.shape[1:]) for name, array in decoded.rows.items())
-        return PendingRequest(sent.number, decoded, decoded.n_rows, is_checked, signature)
+        return PendingRequest(sent.number, decoded, decoded.n_rows, signature)
 
     def _refuse(self, request: "SentBodies | PendingRequest", error: ServiceError) -> None:
         self._refused.append(RequestError(request.number, describe(error)))
@@ -219,9 +211,6 @@ class BatchQueue:
     def _answer(self, turns: list[RequestSlice]) -> tuple[list[RowRange], Words]:
         """Run rows together; if that fails, run each half of the requests by itself."""
         try:
-            turns = self._finite(turns)
-            if not turns:
-                return [], self._words(0)
             words = self._run(joined(turns), turns[0].start)
             for place, name in enumerate(self._spec.supplied, -len(self._spec.supplied)):
                 words[:, place] = np.concatenate([turn.supplied(name) for turn in turns])
@@ -242,27 +231,6 @@ class BatchQueue:
         return [part for parts, _ in halves for part in parts], np.concatenate(
             [words for _, words in halves]
         )
-
-    def _finite(self, turns: list[RequestSlice]) -> list[RequestSlice]:
-        """Return the slices with finite numbers; refuse the others."""
-        unchecked = [turn for turn in turns if not turn.of.is_checked]
-        if not unchecked:
-            return turns
-        try:
-            self._decoder.check(joined(unchecked))
-        except InvalidInput:
-            return [turn for turn in turns if self._is_finite(turn)]
-        return turns
-
-    def _is_finite(self, turn: RequestSlice) -> bool:
-        if not turn.of.is_checked:
-            try:
-                self._decoder.check(turn.of.decoded.rows)
-            except InvalidInput as error:
-                self._fail(turn, error)
-                return False
-            turn.of.is_checked = True
-        return True
 
     def _sound(self, turns: list[RequestSlice], words: Words) -> tuple[list[RowRange], Words]:
         """Return valid answers; refuse requests with a row without one."""

@@ -1,6 +1,5 @@
 """Answers for calibrations without a model: requests hold the outputs of a model."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -82,7 +81,6 @@ def _decoded_pairs(scores: Floats, wanted: RequestedOutputs | None) -> Decoded:
     return Decoded(
         rows={PAIRS: pair_rows(scores, probabilities=False)},
         n_rows=len(scores),
-        is_checked=True,
         wanted=wanted,
         supplied={SCORE: uncertainty},
     )
@@ -134,16 +132,12 @@ class ScoresDecoder:
         return Decoded(
             rows={kind: scores},
             n_rows=len(scores),
-            is_checked=True,
             wanted=wanted,
             supplied=supplied,
             by_position=spec.has_named_columns
             and not request.named_rows
             and sent.media_type != SET_ROWS,
         )
-
-    def check(self, rows: Mapping[str, Array]) -> None:
-        """Accept rows, which `decode` has checked."""
 
     def _check_events(self, kind: ScoreKind) -> None:
         """Refuse probabilities where an event needs logits."""

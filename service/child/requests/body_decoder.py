@@ -117,13 +117,11 @@ LARGE_BYTES = 1024**2
 class Decoded(msgspec.Struct, frozen=True, eq=False):
     """The rows of a request, ready for the model, and the rest of the request.
 
-    Unless ``is_checked``, `BodyDecoder.check` must still refuse numbers that are not finite.
     ``by_position`` tells that rows came without the column names that the calibration has.
     """
 
     rows: dict[str, Array]
     n_rows: int
-    is_checked: bool
     wanted: RequestedOutputs | None
     supplied: Mapping[str, Array]
     by_position: bool = False
@@ -175,7 +173,7 @@ class BodyDecoder:
             return self._plain(sent, body, limits) or self._read(sent, body, limits)[0]
         layout = self._layouts.get((head, limits.max_rows))
         if layout is not None and layout.n_bytes == len(body):
-            return _by_layout(layout, body)
+            return self._by_layout(layout, body)
         decoded, request = self._read(sent, body, limits)
         self._remember((head, limits.max_rows), decoded, request, len(body))
         return decoded
@@ -194,20 +192,13 @@ class BodyDecoder:
             return None
         if layout.n_bytes != sent.length or len(bodies) != sent.length * sent.count:
             return None
-        return _by_layout(layout, bodies) if layout.begins_all(bodies) else None
+        return self._by_layout(layout, bodies) if layout.begins_all(bodies) else None
 
-    def check(self, rows: Mapping[str, Array]) -> None:
-        """Refuse rows with a number that is not finite, missing values aside.
-
-        Raises
-        ------
-        InvalidInput
-            The violation names the element.
-        """
-        for array in rows.values():
-            if not is_surely_finite(array):
-                check_finite(rows, self._names, self._may_lack, self._inputs.columns)
-                return
+    def _by_layout(self, layout: RawBodyLayout, bodies: Buffer) -> Decoded:
+        rows = layout.read(bodies)
+        if not all(map(is_surely_finite, rows.values())):
+            check_finite(rows, self._names, self._may_lack, self._inputs.columns)
+        return Decoded(rows, layout.n_rows, layout.wanted, supplied={})
 
     def _plain(self, sent: SentBodies, body: Buffer, limits: BodyLimits) -> Decoded | None:
         """Read JSON of plain rows; None for all other bodies, invalid ones included."""
@@ -219,14 +210,7 @@ class BodyDecoder:
         if found is None:
             return None
         rows = {self._names[0]: found}
-        return Decoded(
-            rows,
-            len(found),
-            is_checked=True,
-            wanted=None,
-            supplied={},
-            by_position=self._has_names,
-        )
+        return Decoded(rows, len(found), None, supplied={}, by_position=self._has_names)
 
     def _read(
         self, sent: SentBodies, body: Buffer, limits: BodyLimits
@@ -242,7 +226,6 @@ class BodyDecoder:
         decoded = Decoded(
             rows,
             n_rows,
-            is_checked=True,
             wanted=wanted,
             supplied=supplied_columns(request, self._supplied, n_rows=n_rows),
             by_position=self._has_names and not is_named,
@@ -350,13 +333,3 @@ def _json_before_tensors(sent: SentBodies, body: Buffer) -> bytes | None:
         return None
     n_bytes = int(length)
     return bytes(body[:n_bytes])
-
-
-def _by_layout(layout: RawBodyLayout, bodies: Buffer) -> Decoded:
-    return Decoded(
-        rows=layout.read(bodies),
-        n_rows=layout.n_rows,
-        is_checked=False,
-        wanted=layout.wanted,
-        supplied={},
-    )
