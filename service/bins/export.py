@@ -1,6 +1,5 @@
 """Export of a calibration's bin tables as a document, and of a document as CSV or Parquet."""
 
-import csv
 import io
 import json
 import uuid
@@ -26,6 +25,7 @@ from service.calibrations.fit_config import IntervalConfig
 from service.calibrations.preprocessing_config import PreprocessingConfig
 from service.graph.description import OutputChoice
 from service.predictions.served_calibration import accept_results, ood_threshold
+from service.reports.csv_table import csv_text
 from service.reports.report import render_bin
 from service.runner.messages.onnx_models import serving
 from service.runner.messages.reading import COLUMN_RANGES, INPUT_RANGES, SCORE_RANGE, TEXTS
@@ -91,11 +91,7 @@ def bin_rows(document: BinsDocument) -> Iterator[list[Any]]:
 
 def bins_csv(document: BinsDocument) -> str:
     """Return one bin per line; an edge without limit is empty."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows(bin_rows(document))
-    return text.getvalue()
+    return csv_text(COLUMNS, bin_rows(document))
 
 
 def bins_parquet(document: BinsDocument) -> bytes:

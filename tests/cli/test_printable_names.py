@@ -14,6 +14,7 @@ from runner_models import of_rows, rows, steps, weights
 from running_service import QUICK, calibrated, dry_run, npz, service_on
 
 import models
+from service.backups.format import FORMAT, NAME, FilesPart, Manifest, Part, sealed
 from service.storage.fit_results import seal
 from service.storage.tenants import ALL_TENANTS
 
@@ -70,6 +71,15 @@ def test_unprintable_names_are_refused(client, part) -> None:
         assert_refused(response, place, "printable characters", ascii(name))
     options = PARTS[part]("\u00e9\u5b57\U0001f600")
     dry_run(client, options.pop("content"), **options).raise_for_status()
+
+
+def test_what_a_backup_says_of_itself_is_printed_as_escapes(tmp_path: Path) -> None:
+    files = FilesPart(Part("files.jsonl", "0" * 64, 0), 0)
+    manifest = Manifest(FORMAT, "\x1b[31m", "", "\x9b", (), files)
+    (tmp_path / NAME).write_bytes(sealed(manifest))
+    done = howsure("db", "restore", tmp_path, folder=tmp_path)
+    assert done.returncode == 1
+    assert r"\u001b[31m" in done.stderr
 
 
 @pytest.mark.process
