@@ -51,12 +51,12 @@ class BatchAnswers:
         """
         ref, start, stop = self.served.ref, answer.start, answer.stop
         if form == "json":
-            body = self._json.encode(start, stop, by_position=answer.by_position)
+            body = self._json.encode(start, stop, by_position=answer.head.by_position)
             return PredictionAnswer(ref, body)
         if form == "npz":
             own = {name: array[start:stop] for name, array in self._arrays.items()}
-            return PredictionAnswer(ref, npz_bytes(own), by_position=answer.by_position)
-        body, header_length = self._tensors.encode(start, stop, answer.wanted or ALL_OUTPUTS)
+            return PredictionAnswer(ref, npz_bytes(own), by_position=answer.head.by_position)
+        body, header_length = self._tensors.encode(start, stop, answer.head.wanted or ALL_OUTPUTS)
         return PredictionAnswer(ref, body, header_length)
 
     def record_metrics(self, counts: AnswerCounts, start: int, stop: int) -> None:

@@ -17,7 +17,7 @@ from howsure.statistics.bins.curve import Curve
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.input_ranges import ColumnRanges, InputRange
 from howsure.statistics.learned.model import LearnedModel, ScalarMeasure
-from howsure.statistics.measures import SUPPLIED, column, supplied_names
+from howsure.statistics.measures import supplied_names
 from service.runner.messages.dataset import ScoreRange
 from service.runner.messages.onnx_models import OnnxModelFiles, least_and_most, outside
 from service.runner.model_to_serve import ModelToServe
@@ -310,10 +310,9 @@ class ServedCalibration:
         return all(event.at is not None for event in self.events)
 
     @cached_property
-    def supplied(self) -> Mapping[str, str]:
-        """Columns of supplied uncertainties by name; every request must hold them."""
-        names = supplied_names(event.measure for event in self.events)
-        return {name: column(f"{SUPPLIED}{name}", 1) for name in names}
+    def supplied(self) -> tuple[str, ...]:
+        """Names of the uncertainties that every request must hold."""
+        return supplied_names(event.measure for event in self.events)
 
     @cached_property
     def top1(self) -> int | None:

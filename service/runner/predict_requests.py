@@ -21,7 +21,6 @@ from service.runner.messages.frames import (
     Status,
     parse_body,
 )
-from service.runner.messages.open_inference import RequestedOutputs
 from service.runner.messages.predict_batches import (
     Batch,
     ResponseHead,
@@ -105,7 +104,6 @@ class BatchRequest(msgspec.Struct, eq=False, kw_only=True):
 class Answer(msgspec.Struct, eq=False):
     """Rows ``start`` to ``stop`` of ``matrix`` answer the request.
 
-    ``by_position`` tells that they came without the column names that the calibration has.
     The request is of the asker's own class of `BatchRequest`.
     """
 
@@ -113,8 +111,7 @@ class Answer(msgspec.Struct, eq=False):
     matrix: OutputMatrix
     start: int
     stop: int
-    wanted: RequestedOutputs | None
-    by_position: bool = False
+    head: ResponseHead
 
 
 # The size of a result beside its matrix: a fixed part, and one failure or response head for each
@@ -248,8 +245,7 @@ class BatchResponse:
                 request = _of(sent, number)
                 answer: Answer | None
                 if begun is not None and is_whole and request.head is None:
-                    stop = start + rows
-                    answer = Answer(request, matrix, start, stop, begun.wanted, begun.by_position)
+                    answer = Answer(request, matrix, start, start + rows, begun)
                 else:
                     answer = _take(request, part, matrix, start, max_rows)
                 if answer is not None:
@@ -287,7 +283,7 @@ def _take(
     if request.rows_had != begun.rows:
         return None
     joined = OutputMatrix.joined(request.parts)
-    return Answer(request, joined, 0, begun.rows, begun.wanted, begun.by_position)
+    return Answer(request, joined, 0, begun.rows, begun)
 
 
 def read_response(
