@@ -1,11 +1,13 @@
 """Responses to keys that may write and not read: what was made, and nothing of what it holds."""
 
+from functools import partial
 from http import HTTPStatus
 
 import msgspec
 from starlette.types import Message, Scope, Send
 
 from service.access.api_keys import CALLER, READ
+from service.access.held_response import held_back
 
 # Of changes whose response has a body, which is JSON.
 _SUCCESS = frozenset({HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.ACCEPTED})
@@ -18,29 +20,15 @@ _DRY_RUN = ("/calibrate", HTTPStatus.OK)
 
 def without_content(scope: Scope, send: Send, path: str) -> Send:
     """Return how to send the response to a change: whole only to callers that may read."""
-    head: Message | None = None
-    body = bytearray()
 
-    async def send_part(message: Message) -> None:
-        nonlocal head
-        if message["type"] == "http.response.start" and _is_withheld(scope, message, path):
-            head = message
-        elif head is None:
-            await send(message)
-        else:
-            body.extend(message.get("body", b""))
-            if not message.get("more_body"):
-                await _send_rest(head, bytes(body), send)
+    def is_withheld(head: Message) -> bool:
+        may_read = CALLER not in scope or READ in scope[CALLER].scopes
+        return not may_read and head["status"] in _SUCCESS and (path, head["status"]) != _DRY_RUN
 
-    return send_part
+    return held_back(send, is_withheld, partial(_send_reference, send))
 
 
-def _is_withheld(scope: Scope, head: Message, path: str) -> bool:
-    may_read = CALLER not in scope or READ in scope[CALLER].scopes
-    return not may_read and head["status"] in _SUCCESS and (path, head["status"]) != _DRY_RUN
-
-
-async def _send_rest(head: Message, body: bytes, send: Send) -> None:
+async def _send_reference(send: Send, head: Message, body: bytes) -> None:
     """Send id, status and location of what was made."""
     location = [value.decode() for name, value in head["headers"] if name == b"location"]
     resource = msgspec.json.decode(body) | dict(zip(["location"], location, strict=False))

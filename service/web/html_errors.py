@@ -7,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service.access.held_response import held_back
 from service.http.negotiation import prefers_html
 from service.web.page import page
 
@@ -31,26 +32,16 @@ class HtmlErrors:
         if scope["type"] != "http" or not prefers_html(scope):
             await self._app(scope, receive, send)
             return
-        begun: Message | None = None
-        body = bytearray()
 
-        async def watch(message: Message) -> None:
-            nonlocal begun
-            if message["type"] == "http.response.start" and _is_problem(message):
-                begun = message
-            elif begun is None:
-                await send(message)
-            else:
-                body.extend(message.get("body", b""))
-                if not message.get("more_body", False):
-                    # The metrics count the original status.
-                    scope["state"]["status"] = begun["status"]
-                    response = _readable(Request(scope), begun["status"], bytes(body))
-                    kept = [pair for pair in begun["headers"] if pair[0].lower() in _KEPT]
-                    response.raw_headers.extend(kept)
-                    await response(scope, receive, send)
+        async def show(head: Message, body: bytes) -> None:
+            # The metrics count the original status.
+            scope["state"]["status"] = head["status"]
+            response = _readable(Request(scope), head["status"], body)
+            kept = [pair for pair in head["headers"] if pair[0].lower() in _KEPT]
+            response.raw_headers.extend(kept)
+            await response(scope, receive, send)
 
-        await self._app(scope, receive, watch)
+        await self._app(scope, receive, held_back(send, _is_problem, show))
 
 
 def _is_problem(message: Message) -> bool:
