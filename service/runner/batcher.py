@@ -150,6 +150,10 @@ class Batcher:
         """Start no more requests, so that the child can be unloaded after its run."""
         self.is_evicted = True
 
+    def stop_run(self, error: ServiceError) -> None:
+        """Fail the requests that the child has; it must be unloaded afterwards."""
+        self._fail_sent(error)
+
     def resume(self) -> None:
         """Continue with the waiting requests, in a new child if this one was unloaded."""
         self.is_evicted = False

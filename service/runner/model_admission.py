@@ -80,6 +80,11 @@ def model_to_evict(waiting: Placed, all_models: Sequence[Found]) -> Found | None
     )
 
 
+def leaves_one_place(waiting: Placed, all_models: Iterable[Placed], max_models: int) -> bool:
+    """Tell whether the tenant of a waiting model has all places but one: others keep theirs."""
+    return 1 < max_models <= _loaded(all_models)[_tenant(waiting)] + 1
+
+
 def _loaded(all_models: Iterable[Placed]) -> Counter[str]:
     return Counter(_tenant(placed) for placed in all_models if placed.batcher.child is not None)
 

@@ -16,6 +16,7 @@ from service.runner.devices import Placement
 from service.runner.loaded_models import ALL_BUSY
 from service.runner.model_admission import (
     CrashHistory,
+    leaves_one_place,
     model_to_evict,
     next_to_load,
 )
@@ -30,6 +31,14 @@ FIRST_BACK_OFF_SECONDS = 1.0
 LONGEST_BACK_OFF_SECONDS = 60.0
 # How long a model waits for room.
 ROOM_WAIT_SECONDS = 10.0
+# A tenant that has all places but one evicts no model of another that was used in this time.
+KEPT_SECONDS = 600.0
+# After it the run of a model ends if a tenant waits that has fewer models loaded.
+LONGEST_TURN_SECONDS = 3.0
+TURN_OVER = (
+    f"The model's run was stopped after {LONGEST_TURN_SECONDS:g} s, because another tenant waits "
+    "for a place among the loaded models. Retry later, or send fewer rows."
+)
 # The number of models that are not loaded whose state is kept.
 MOST_UNLOADED = 64
 # The number of models whose crashes are known.
@@ -217,7 +226,9 @@ class ServedModels:
     def _make_room(self) -> bool:
         """Evict idle models, least recently used first, until there is room for one more."""
         while self._is_full(self.count_loaded() + self._opener.count() + 1, 0):
-            if not self._evict_one():
+            waiting = next_to_load(self._waiting, self._served.values())
+            is_alone = leaves_one_place(waiting, self._served.values(), self._room.max_models)
+            if not self._evict_one(only=waiting.model.files.tenant if is_alone else None):
                 self._evict_busy_one()
                 return False
         return True
@@ -229,6 +240,15 @@ class ServedModels:
         if found is not None:
             log.info("evicting %s for another tenant's model", found.model.name)
             found.batcher.evict()
+            self._loop.call_later(LONGEST_TURN_SECONDS, self._end_turn, found)
+
+    def _end_turn(self, served: _Served) -> None:
+        """Stop the run of a model that is still being evicted."""
+        batcher = served.batcher
+        if batcher.is_evicted and not batcher.can_be_unloaded and not self._closed:
+            log.info("stopping the run of %s for another tenant's model", served.model.name)
+            batcher.stop_run(Overloaded(TURN_OVER))
+            self._load_waiting(batcher)
 
     def _is_full(self, n_models: int, n_bytes: int) -> bool:
         room = self._room
@@ -236,9 +256,13 @@ class ServedModels:
             room.max_memory_bytes and n_bytes > room.max_memory_bytes
         )
 
-    def _evict_one(self) -> bool:
+    def _evict_one(self, only: str | None = None) -> bool:
+        """Evict an idle model: of one tenant, or of any tenant if it was not used for long."""
+        since = self._loop.time() - KEPT_SECONDS
         for key, served in self._served.items():
             batcher = served.batcher
+            if only not in (None, served.model.files.tenant) and served.used > since:
+                continue
             if batcher.child is not None and (batcher.is_idle or batcher.can_be_unloaded):
                 log.info("evicting %s for another model", served.model.name)
                 self._close_later(batcher.unload())

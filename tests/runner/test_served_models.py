@@ -269,6 +269,28 @@ async def test_tenants_with_equally_many_models_keep_them(pool, make):
         assert isinstance(await outcome(waiting), Overloaded)
 
 
+async def test_a_tenant_with_all_places_but_one_evicts_only_its_own_models(pool, make):
+    async with at_work(pool.serve, max_models=3) as work:
+        await work.load(make(0, tenant="quiet"))
+        for number in range(1, 5):
+            await work.load(make(number, tenant="flooding"))
+            assert "0" in work.loaded()
+        advance(module.KEPT_SECONDS)
+        await work.load(make(5, tenant="flooding"))
+        assert "0" not in work.loaded()
+
+
+async def test_a_long_run_ends_for_a_tenant_with_fewer_models(make):
+    async with own_children(max_models=2) as (work, _):
+        held = [await work.hold(make(number, tenant="slow")) for number in (0, 1)]
+        waiting = work.ask(make(2, tenant="quiet"))
+        advance(module.LONGEST_TURN_SECONDS)
+        assert (await outcome(waiting)).order
+        (stopped,) = [request for _, request in held if request.answered.done()]
+        assert "another tenant waits" in (await outcome(stopped)).message
+        assert len(work.loaded()) == 2
+
+
 class Devices(Placement):
     """Places models on two devices, and tells which of these is the emptiest."""
 
