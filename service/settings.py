@@ -162,6 +162,12 @@ class Settings(BaseSettings):
     max_row_passes: int = Field(
         20_000_000, gt=0, description="Maximum rows that measures send through a model per set."
     )
+    job_seconds: float = Field(
+        21600.0,
+        gt=0,
+        description="Maximum time for the rows of a set in a job. A job also ends ten minutes "
+        "after ten times what its model's trial lets expect.",
+    )
     max_predict_bytes: int = Field(32 * MEBIBYTE, gt=0, description="Largest /predict body.")
     max_predict_rows: int = Field(10_000, gt=0, description="Maximum rows in a /predict request.")
     predict_timeout_seconds: float = Field(

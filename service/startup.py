@@ -117,6 +117,7 @@ def start(
                 max_bytes=settings.max_predict_bytes, max_rows=settings.max_predict_rows
             ),
             max_row_passes=settings.max_row_passes,
+            job_seconds=settings.job_seconds,
         ),
         metrics=metrics,
     )

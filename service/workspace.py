@@ -31,12 +31,14 @@ SERVED_BYTES = 128 * 2**20
 class Limits:
     """The limits that operations enforce; sizes in bytes.
 
-    ``max_row_passes`` limits the rows of a set times the runs of its model.
+    ``max_row_passes`` limits the rows of a set times the runs of its model, ``job_seconds`` the
+    time that they take.
     """
 
     datasets: DatasetLimits
     bodies: BodyLimits
     max_row_passes: int = 20_000_000
+    job_seconds: float = 21600.0
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import json
 from dataclasses import astuple
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
+from uuid import UUID
 
 import typer
 from rich.console import Console
@@ -183,6 +184,33 @@ def limit(
     with local_stores() as stores:
         limit_tenant(stores.database, name, changes)
     typer.echo(f"changed {name}")
+
+
+@tenants.command("jobs")
+def show_jobs() -> None:
+    """Show the queued and running jobs of all tenants, oldest first."""
+    from service.jobs.operation import unfinished_of_all
+    from service.storage.tenants import ALL_TENANTS
+
+    table = Table(*("tenant", "job", "id", "status", "since"), box=None)
+    with local_stores() as stores, stores.database.reading(ALL_TENANTS) as session:
+        for tenant, row in unfinished_of_all(session):
+            since = row.created_at.isoformat()[:19]
+            add_row(table, tenant, row.name, str(row.id), row.status, since)
+    print_table(table)
+
+
+@tenants.command("cancel")
+def cancel(job_id: Annotated[UUID, typer.Argument(metavar="ID", help="Id of the job.")]) -> None:
+    """Cancel a queued or running job of any tenant."""
+    from service.access.audit_log import AuditEvent
+    from service.jobs.operation import cancel_of_any
+    from service.storage.tenants import ALL_TENANTS
+
+    with local_stores() as stores, stores.database.session(ALL_TENANTS) as session:
+        tenant_id = cancel_of_any(session, job_id)
+        AuditEvent(tenant_id, "cancel", via="command").accepted(session, str(job_id))
+    typer.echo(f"cancelled {job_id}")
 
 
 COLUMNS = ("created_at", "via", "key_id", "action", "subject", "result", "code", "request_id")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
-from service.errors import Overloaded
+from service.errors import DeadlineExceeded, Overloaded
 from service.jobs.queue import ClaimedJob, JobQueue, JobSignal, LeaseLost
 
 WINDOW_SECONDS = 30.0
@@ -17,6 +17,8 @@ STEP_SECONDS = 0.25
 # Over a shorter time a single batch would decide the rate.
 LEAST_SECONDS = 0.5
 PROGRESS_SECONDS = 0.5
+# After it a job gives way to waiting jobs of other tenants.
+TURN_SECONDS = 60.0
 
 log = structlog.get_logger(__name__)
 
@@ -68,6 +70,9 @@ class Progress:
     job: ClaimedJob
     check: Callable[[], None]
     rate: RecentRate = field(default_factory=RecentRate)
+    _begun: float = field(default_factory=time.monotonic, init=False)
+    _deadline: float = field(default=float("inf"), init=False)
+    _seconds: float = field(default=float("inf"), init=False)
     _reported: float = field(default=float("-inf"), init=False)
     _stage: str = field(default="start", init=False)
     _done: int = field(default=0, init=False)
@@ -86,6 +91,22 @@ class Progress:
             self._stage, self._done, self._total = stage, done, total
         self.report_again(now=now)
 
+    def limit(self, seconds: float) -> None:
+        """Let the stages up to the next limit take at most so long."""
+        self._seconds, self._deadline = seconds, time.monotonic() + seconds
+
+    def end_turn(self) -> None:
+        """Let jobs of other tenants go first if this one had its turn; what it stored stays.
+
+        Raises
+        ------
+        JobInterrupted
+            If the turn is over.
+        """
+        is_over = time.monotonic() - self._begun > TURN_SECONDS
+        if is_over and self.queue.others_wait(self.job):
+            raise JobInterrupted
+
     def add(self, rows: int) -> None:
         """Count rows of the stage, from any thread; a shard that ran twice counts no more."""
         with self._lock:
@@ -101,6 +122,11 @@ class Progress:
         """
         self.check()
         moment = time.monotonic()
+        if moment > self._deadline:
+            raise DeadlineExceeded(
+                f"The rows took longer than {self._seconds:.0f} s, and the job was stopped. A job "
+                "may take ten times what the first rows let expect, up to HOWSURE_JOB_SECONDS."
+            )
         stage, done, total = self._stage, self._done, self._total
         rate = self.rate.seen(stage, done, moment)
         if not now and moment - self._reported < PROGRESS_SECONDS:

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import TypeAlias
 from uuid import UUID
 
-from sqlalchemy import func, select, update
+from sqlalchemy import exists, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from models import Base, Calibration, Evaluation, JobStatus, bytes_of, database_now
@@ -93,6 +93,15 @@ class JobQueue:
             count = session.scalar(select(func.count()).where(running))
             session.execute(update(self.table).where(running).values(lease_until=database_now()))
         return count or 0
+
+    def others_wait(self, job: ClaimedJob) -> bool:
+        """Tell whether jobs of other tenants are queued, of any kind."""
+        with self.database.reading(ALL_TENANTS) as session:
+            waiting = (
+                exists().where(table.status == "queued", table.tenant_id != job.tenant_id)
+                for table in (Calibration, Evaluation)
+            )
+            return bool(session.scalar(select(or_(*waiting))))
 
     def renew(self, job: ClaimedJob) -> JobSignal:
         """Renew the lease."""

@@ -1,5 +1,6 @@
 """Records of the samples of a stored set: reused where stored already, otherwise made now."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -11,12 +12,15 @@ from howsure.statistics.records.records import Int32s, Records
 from service.errors import Conflict
 from service.jobs.progress import Progress
 from service.jobs.recording import ShardTask
+from service.runner.model_description import ModelDescription
 from service.storage.artifact_keys import JobFiles, first_row, recorded
 from service.storage.artifact_rows import NewArtifact, parts_of
 from service.storage.fit_results import learned_models
 from service.storage.shards import StoredRecords, join_records, read_records, usable
 from service.workspace import Workspace
 
+# A job may take so many times as long as its trial lets expect, and so much longer.
+SLOWER, SLACK_SECONDS = 10, 600.0
 MODEL_ROLES = ("model", "model_data")
 # For the records of each set: the role of its shards and the key of its size in a calibration.
 SHARDS: dict[models.ArtifactRole, models.ArtifactRole] = {
@@ -64,7 +68,9 @@ def record_set(
     if not shards:
         return None
     tasks = _tasks(calibration, shards, role, files=files, n_samples=n_samples)
+    progress.limit(_most_seconds(workspace, calibration, n_samples))
     made = _record(workspace, tasks, progress)
+    progress.limit(math.inf)
     artifacts = [found.artifact(role, position) for position, found in enumerate(made)]
     return RecordedSet(
         records=join_records(workspace.artifacts, artifacts, n_samples=n_samples),
@@ -72,6 +78,15 @@ def record_set(
         tasks=tasks,
         providers={found.provider for found in made} - {""},
     )
+
+
+def _most_seconds(workspace: Workspace, row: models.Calibration, n_samples: int) -> float:
+    """Return the longest time that the rows of a set may take."""
+    model, most = ModelDescription.of(row), workspace.limits.job_seconds
+    ms_per_row = None if model is None else model.all_runs.ms_per_row
+    if ms_per_row is None:
+        return most
+    return min(most, SLACK_SECONDS + SLOWER * n_samples * ms_per_row / 1e3)
 
 
 def _record(
@@ -87,6 +102,8 @@ def _record(
         missing, on_poll=progress.report_again, on_rows=progress.add
     ):
         found[stored.start] = stored
+        if len(found) < len(tasks):
+            progress.end_turn()
     return [found[task.start] for task in tasks]
 
 

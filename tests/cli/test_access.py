@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import httpx
 import pytest
 from howsure_command import howsure
 from keyed_service import keyed_service, logits_of
-from running_service import calibrated, quick_config
+from running_service import calibrate, calibrated, quick_config
 
 import howsure as client
 from howsure.client.errors import HowsureError
@@ -104,6 +105,20 @@ def test_clients_send_the_key_of_the_environment(tmp_path, monkeypatch) -> None:
         monkeypatch.setenv("HOWSURE_API_KEY", key)
         with client.Client(url) as with_key:
             assert with_key.get("of-lab").id == made["id"]
+
+
+@pytest.mark.process
+def test_an_operator_cancels_a_job_of_any_tenant(tmp_path) -> None:
+    with keyed_service(tmp_path / "data", workers=0) as service:
+        lab = service.client(service.make_known("lab").text)
+        queued = {"calibration": logits_of(), "config": quick_config(name="long"), "wait": 0}
+        job = calibrate(lab, **queued).json()["id"]
+        listed = run(tmp_path, "tenants jobs", **WIDE)
+        assert re.search(rf"lab +long +{job} +queued", listed)
+        assert run(tmp_path, f"tenants cancel {job}") == f"cancelled {job}\n"
+        assert lab.get(f"/calibrations/{job}").json()["status"] == "cancelled"
+        assert job not in run(tmp_path, "tenants jobs", **WIDE)
+        assert "there is no job" in run(tmp_path, f"tenants cancel {uuid.uuid4()}", status=1)
 
 
 @pytest.mark.process

@@ -20,8 +20,10 @@ from job_workspaces import (
     workspace_on,
 )
 from runner_models import linear, rows, undefined_below_zero, weights
+from stored_rows import add_tenant, queue_calibration
 
 from service.calibrations.manage import cancel_calibration
+from service.jobs import progress
 from service.jobs.acceptance import CallContext
 from service.jobs.recording import BATCH_SAMPLES
 from service.jobs.shards import THREADS_PER_DEVICE, ThreadShards
@@ -143,6 +145,32 @@ def test_cancelling_stops_within_a_batch_and_leaves_the_model_alone(workspace, a
     assert (row.status, row.error, row.accuracy) == ("cancelled", None, None)
     assert answers.rows - before <= THREADS_PER_DEVICE * BATCH_SAMPLES
     assert_the_model_alone_is_left(workspace, row)
+
+
+def test_a_job_gives_way_to_another_tenant_between_shards(workspace, answers, monkeypatch) -> None:
+    monkeypatch.setattr(progress, "TURN_SECONDS", 0.0)
+    job = calibrate(workspace, inputs_set(3 * SHARD), onnx_model=LINEAR, config=CONFIG)
+    answers.stop_at = SHARD // 2
+    with working(workspace):
+        assert answers.reached.wait(60)
+        others = add_tenant(workspace.database, "others")
+        other = queue_calibration(workspace.database, tenant_id=others)
+        answers.stop_at = float("inf")
+        answers.go_on.set()
+        row = wait_for(workspace, job, ended, seconds=120)
+    assert (row.status, row.error, row.attempt) == ("succeeded", None, 1)
+    assert reread(workspace, other).finished_at < row.finished_at
+    # The other thread had begun a shard.
+    assert 3 * SHARD <= answers.rows <= 4 * SHARD
+
+
+def test_a_job_that_takes_much_longer_than_its_trial_fails(workspace) -> None:
+    limits = dataclasses.replace(workspace.limits, job_seconds=0.0)
+    limited = dataclasses.replace(workspace, limits=limits)
+    row = finish(limited, calibrate(limited, inputs_set(SHARD), onnx_model=LINEAR, config=CONFIG))
+    assert row.status == "failed"
+    assert "HOWSURE_JOB_SECONDS" in row.error["detail"]
+    assert_the_model_alone_is_left(limited, row)
 
 
 def test_a_row_that_fails_is_named_as_one_of_its_set_and_leaves_no_shard(workspace) -> None:
