@@ -5,12 +5,23 @@ ROWS asks for the next rows of one of them; its answer is a shard.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Self
 
+from msgspec import Meta
+
 from howsure.statistics.arrays import Labels
-from service.runner.messages.dataset import Batch, DatasetInfo, batch_of, batch_tensors, with_prefix
+from service.runner.messages.convert import NotNegative
+from service.runner.messages.dataset import (
+    MAX_ARRAYS,
+    Batch,
+    DatasetInfo,
+    batch_of,
+    batch_tensors,
+    with_prefix,
+)
 from service.runner.messages.frames import Array
 from service.runner.messages.limits import MEBIBYTE, DatasetLimits
 from service.runner.messages.packed import MANY, MAX_NAMES_BYTES, checked, packed
@@ -50,13 +61,17 @@ class ReadRequest:
 
 @dataclass(frozen=True)
 class _Names:
-    """The fields of `DatasetInfo` with names of all classes or columns."""
+    """The fields of `DatasetInfo` with names of all classes or columns.
 
-    class_map: Annotated[Mapping[str, int], MANY] | None = None
-    columns: Annotated[Mapping[str, Annotated[tuple[str, ...], MANY]], MANY] = field(
-        default_factory=dict
-    )
-    possible_features: Annotated[tuple[str, ...], MANY] = ()
+    ``columns`` are those of all inputs, ``n_columns`` how many of them each input has: in lists by
+    input, their number would have no bound. Classes are lists, too: a large object takes long.
+    """
+
+    classes: Annotated[tuple[str, ...], MANY] | None
+    indices: Annotated[tuple[int, ...], MANY]
+    possible_features: Annotated[tuple[str, ...], MANY]
+    columns: Annotated[tuple[str, ...], MANY]
+    n_columns: Annotated[Mapping[str, NotNegative], Meta(max_length=MAX_ARRAYS)]
 
 
 @dataclass(frozen=True)
@@ -74,8 +89,13 @@ class OpenedSet:
             for name, array in batch_tensors(self.trial, labelled=self.info.labelled).items()
         }
         info = self.info
-        tensors[_INFO] = packed(replace(info, **vars(_Names())))
-        tensors[_NAMES] = packed(_Names(info.class_map, info.columns, info.possible_features))
+        tensors[_INFO] = packed(replace(info, class_map=None, columns={}, possible_features=()))
+        columns = tuple(chain.from_iterable(info.columns.values()))
+        n_columns = {name: len(of) for name, of in info.columns.items()}
+        classes = None if info.class_map is None else tuple(info.class_map)
+        indices = tuple((info.class_map or {}).values())
+        names = _Names(classes, indices, info.possible_features, columns, n_columns)
+        tensors[_NAMES] = packed(names)
         if self.labels is not None:
             tensors[_LABELS] = self.labels
         return {f"{position}/{name}": array for name, array in tensors.items()}
@@ -91,8 +111,15 @@ class OpenedSet:
         """
         own = with_prefix(f"{position}/", tensors)
         names = checked(own, _NAMES, _Names, most_bytes=MAX_NAMES_BYTES)
+        classes, columns = names.classes, iter(names.columns)
+        class_map = None if classes is None else dict(zip(classes, names.indices, strict=False))
         return cls(
-            info=replace(checked(own, _INFO, DatasetInfo), **vars(names)),
+            info=replace(
+                checked(own, _INFO, DatasetInfo),
+                class_map=class_map,
+                possible_features=names.possible_features,
+                columns={name: tuple(islice(columns, n)) for name, n in names.n_columns.items()},
+            ),
             labels=own.get(_LABELS),
             trial=batch_of(with_prefix("trial/", own)),
         )
