@@ -155,8 +155,7 @@ class Requests:
         model = self._loaded()
         inputs = replace(model.inputs, table_columns=self._table_columns)
         may_lack = {name for name, own in model.found.column_ranges.items() if own.missing}
-        supplied = model.spec.supplied
-        return BatchQueue(model, BodyDecoder(inputs, may_lack, supplied=supplied))
+        return BatchQueue(model, BodyDecoder(inputs, may_lack, model.spec.supplied))
 
     def _read(self, request: LoadRequest) -> Bytes:
         if request.preprocessing is not None:

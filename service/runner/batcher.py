@@ -199,16 +199,14 @@ class Batcher:
             self._sent.pop(number, None)
         self._is_busy = True
         self._asked_at = self._loop.time()
-        self._asked = requests
+        self._asked, run_rows = requests, self.limits.run_rows
         child.ask(
             encode_requests(
                 requests, dropped, self.spec, self.limits, sequence=child.next_sequence()
             ),
             seconds=batch_seconds(self.spec, self.limits),
-            max_result_bytes=most_result_bytes(
-                len(self._sent), len(requests), self.limits.run_rows
-            ),
-            max_rows=self.limits.run_rows,
+            max_result_bytes=most_result_bytes(len(self._sent), len(requests), run_rows),
+            max_rows=run_rows,
         )
 
     def _take_back(self) -> None:

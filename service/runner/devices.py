@@ -131,12 +131,6 @@ def _why_not(name: str, spawner: Spawner) -> str:
         process.close()
 
 
-@dataclass
-class _Placed:
-    device: int
-    n_bytes: int
-
-
 class Placement:
     """Spreads models over devices by the memory they take; safe to use from many threads.
 
@@ -149,7 +143,8 @@ class Placement:
     def __init__(self, devices: Callable[[], Sequence[Device]]) -> None:
         self._devices = devices
         self._lock = threading.Lock()
-        self._placed: dict[Hashable, _Placed] = {}
+        # The position of each model's device, and the model's bytes.
+        self._placed: dict[Hashable, tuple[int, int]] = {}
 
     def place(self, key: Hashable, n_bytes: int) -> Device:
         """Return the device for a model of this size, and count it there.
@@ -159,18 +154,15 @@ class Placement:
         """
         devices = self._devices()
         with self._lock:
-            placed = self._placed.get(key)
-            if placed is None:
-                placed = self._placed[key] = _Placed(self._emptiest(len(devices)), n_bytes)
-            placed.n_bytes = n_bytes
-            return devices[placed.device]
+            device, _ = self._placed.get(key) or (self._emptiest(len(devices)), 0)
+            self._placed[key] = device, n_bytes
+            return devices[device]
 
     def resize(self, key: Hashable, n_bytes: int) -> None:
         """Change the size of a model; nothing happens if the model has no device."""
         with self._lock:
-            placed = self._placed.get(key)
-            if placed is not None:
-                placed.n_bytes = n_bytes
+            if key in self._placed:
+                self._placed[key] = self._placed[key][0], n_bytes
 
     def remove(self, key: Hashable) -> None:
         """Forget an unloaded model; nothing happens if the model has no device."""
@@ -179,7 +171,7 @@ class Placement:
 
     def _emptiest(self, n_devices: int) -> int:
         taken = [[0, 0] for _ in range(n_devices)]
-        for placed in self._placed.values():
-            taken[placed.device][0] += placed.n_bytes
-            taken[placed.device][1] += 1
+        for device, n_bytes in self._placed.values():
+            taken[device][0] += n_bytes
+            taken[device][1] += 1
         return min(range(n_devices), key=taken.__getitem__)

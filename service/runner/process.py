@@ -81,7 +81,7 @@ def describe_exit(code: int) -> str:
 GRACE_SECONDS = 2.0
 REAP_SECONDS = 10.0
 LAST_WORDS_SECONDS = 1.0
-LAST_WORDS_BYTES = 2000
+LAST_WORDS_LENGTH = 2000
 # A child that prints more in a minute is killed.
 MOST_PRINTED_BYTES = 2**20
 PRINTED_SECONDS = 60.0
@@ -113,7 +113,7 @@ class RunnerProcess:
         self._killed = False
         self._work = "ran the ONNX model"
         self._reason = ""
-        self._last_words = b""
+        self._last_words = ""
         self._ready: Mapping[str, Any] | None = None
         self._reader = threading.Thread(
             target=self._drain, name=f"runner-log-{process.pid}", daemon=True
@@ -324,12 +324,10 @@ class RunnerProcess:
         else:
             cause = describe_exit(code)
         if not self._killed:
-            log.warning("child process %d died: %s; last words: %s", self.pid, cause, self._words)
+            log.warning(
+                "child process %d died: %s; last words: %s", self.pid, cause, self._last_words
+            )
         return self._reason or cause
-
-    @property
-    def _words(self) -> str:
-        return ascii(self._last_words.decode(errors="replace"))[1:-1]
 
     def _drain(self) -> None:
         """Log the end of what the child prints, so that it never waits for a reader."""
@@ -338,8 +336,9 @@ class RunnerProcess:
             return
         n_bytes, since = 0, time.monotonic()
         while printed := stream.read1(2**16):
-            self._last_words = (self._last_words + printed)[-LAST_WORDS_BYTES:]
-            log.debug("child process %d: %s", self.pid, self._words)
+            words = self._last_words + ascii(printed.decode(errors="replace"))[1:-1]
+            self._last_words = words[-LAST_WORDS_LENGTH:]
+            log.debug("child process %d: %s", self.pid, self._last_words)
             if time.monotonic() - since > PRINTED_SECONDS:
                 n_bytes, since = 0, time.monotonic()
             n_bytes += len(printed)

@@ -104,9 +104,7 @@ class LoadedModel:
         for name in spec.marked:
             found = self.found.column_ranges[name].outside(rows[name])
             beside.append(np.asarray(found.any(axis=1), dtype=np.float32))
-        if spec.supplied:
-            n_rows = len(next(iter(rows.values())))
-            beside += [np.zeros(n_rows, np.float32)] * len(spec.supplied)
+        beside += [np.zeros(len(next(iter(rows.values()))), np.float32) for _ in spec.supplied]
         words = self._words(rows, location, start)
         if words is None or words.shape[1:] != (spec.n_words - len(beside),):
             words = self._columns(self.answer(rows, location=location, start=start))

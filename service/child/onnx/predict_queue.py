@@ -34,7 +34,6 @@ class PendingRequest(msgspec.Struct, eq=False):
 
     number: int
     decoded: Decoded
-    n_rows: int
     # Rows with the same signature can go through the model together.
     signature: tuple[tuple[str, tuple[int, ...]], ...]
     next_row: int = 0
@@ -47,11 +46,11 @@ class PendingRequest(msgspec.Struct, eq=False):
     @property
     def left(self) -> int:
         """Number of rows that have not been run."""
-        return self.n_rows - self.next_row
+        return self.decoded.n_rows - self.next_row
 
     def take(self, n_rows: int) -> "RequestSlice":
         """Return the next rows, at most ``n_rows``."""
-        turn = RequestSlice(self, self.next_row, min(self.next_row + n_rows, self.n_rows))
+        turn = RequestSlice(self, self.next_row, min(self.next_row + n_rows, self.decoded.n_rows))
         self.next_row = turn.stop
         return turn
 
@@ -66,7 +65,7 @@ class RequestSlice(msgspec.Struct, eq=False):
     def rows(self) -> dict[str, Array]:
         """Return the arrays of the rows."""
         whole = self.of.decoded.rows
-        if self.stop - self.start == self.of.n_rows:
+        if self.stop - self.start == self.of.decoded.n_rows:
             return whole
         return {name: array[self.start : self.stop] for name, array in whole.items()}
 
@@ -203,7 +202,7 @@ class BatchQueue:
     def _decoded(self, sent: SentBodies, body: Buffer, limits: BodyLimits) -> PendingRequest:
         decoded = self._decoder.decode(sent, body, limits)
         signature = tuple((name, array.shape[1:]) for name, array in decoded.rows.items())
-        return PendingRequest(sent.number, decoded, decoded.n_rows, signature)
+        return PendingRequest(sent.number, decoded, signature)
 
     def _refuse(self, request: "SentBodies | PendingRequest", error: ServiceError) -> None:
         self._refused.append(RequestError(request.number, describe(error)))
@@ -257,7 +256,7 @@ class BatchQueue:
         head = None
         if turn.start == 0:
             decoded = turn.of.decoded
-            head = ResponseHead(turn.of.n_rows, decoded.wanted, decoded.by_position)
+            head = ResponseHead(decoded.n_rows, decoded.wanted, decoded.by_position)
         return RowRange(turn.of.number, turn.stop - turn.start, head)
 
     def _run(self, rows: dict[str, Array], start: int) -> Words:

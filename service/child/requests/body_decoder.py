@@ -135,11 +135,7 @@ class BodyDecoder:
     """
 
     def __init__(
-        self,
-        inputs: ModelInputs,
-        may_lack: Collection[str] = (),
-        *,
-        supplied: Sequence[str] = (),
+        self, inputs: ModelInputs, may_lack: Collection[str] = (), supplied: Sequence[str] = ()
     ) -> None:
         self._inputs = inputs
         self._may_lack = may_lack

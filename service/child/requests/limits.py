@@ -41,7 +41,7 @@ class BodyLimits:
         """
         if time.monotonic() > self.until:
             raise TooLarge.at(
-                place, "it takes too long to read the body up to here; send fewer rows at once"
+                place, "it takes too long to read up to here; send fewer rows at once"
             )
 
     def check_json(self, body: bytes) -> None:
