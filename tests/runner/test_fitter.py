@@ -85,13 +85,16 @@ def test_whoever_cancels_leaves_no_process(fit, started) -> None:
     assert fitting[0] not in started.pids()
 
 
-def test_a_killed_fit_says_so(fit, started) -> None:
-    def kill(_done: int, _total: int) -> None:
-        os.kill(started.pids()[0], signal.SIGKILL)
+DIED = "The process that fitted the calibration died: killed by SIGSEGV."
 
-    with pytest.raises(InferenceFailed) as failed:
-        fit(SMALL, tell=kill)
-    assert failed.value.message == KILLED
+
+@pytest.mark.parametrize(
+    ("number", "kind", "words"),
+    [(signal.SIGKILL, InferenceFailed, KILLED), (signal.SIGSEGV, RuntimeError, DIED)],
+)
+def test_a_killed_fit_says_so(fit, started, number, kind, words) -> None:
+    with pytest.raises(kind, match=words):
+        fit(SMALL, tell=lambda *_: os.kill(started.pids()[0], number))
 
 
 def test_what_the_records_lack_is_named(fit) -> None:
