@@ -1,6 +1,7 @@
 """The composition root: builds the service from its settings."""
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -47,6 +48,8 @@ UPLOAD_QUEUE = 256
 # Reports, charts, comparisons, bins documents.
 DOCUMENT_THREADS = 4
 DOCUMENT_QUEUE = 256
+# One tenant uses one of them.
+ANSWER_THREADS = 2
 # Smaller, because each waiting request holds its body in memory.
 SETS_QUEUE = 64
 DESCRIPTION = """\
@@ -214,6 +217,7 @@ def _lanes(metrics: Metrics) -> Lanes:
             queue=UPLOAD_QUEUE,
             waited=metrics.lanes.waited("upload"),
         ),
+        answers=Lane(Line.ANSWERS, threads=ANSWER_THREADS, queue=math.inf),
         documents=Lane(Line.DOCUMENTS, threads=DOCUMENT_THREADS, queue=DOCUMENT_QUEUE),
     )
 
@@ -224,7 +228,9 @@ def _open_predictions(services: Services, workspace: Workspace) -> PredictionSer
     metrics.runs.watch(lambda: workspace.runners.count_loaded() + models.count_loaded())
     metrics.lanes.watch("upload", lanes.upload)
     metrics.lanes.watch("predict", lanes.sets, models)
-    predicting = PredictionService(workspace, models, in_thread=lanes.sets.run)
+    predicting = PredictionService(
+        workspace, models, in_thread=lanes.sets.run, answers=lanes.answers
+    )
     services.predictions.open(predicting, services.authenticator)
     return predicting
 

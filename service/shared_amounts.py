@@ -25,6 +25,7 @@ class Line(Enum):
     DRY_RUNS = "dry-runs", "dry runs"
     WAITS = "waits", "uploads in transfer, waits for jobs and open progress streams"
     SETS = "sets", "sets to predict that are read or wait for it"
+    ANSWERS = "answers", "predictions of many rows that are written or wait for it"
     UPLOADS = "uploads", "uploads that are checked or wait for it"
     DOCUMENTS = "documents", "reports, exports and other documents that are made or wait for it"
 

@@ -40,7 +40,12 @@ class Services:
     def amounts(self) -> tuple[SharedAmount, ...]:
         """Return everything of which tenants hold shares in this process, besides connections."""
         lanes, queue = self.lanes, self.models.bounds
-        places = (lanes.sets.places, lanes.upload.places, lanes.documents.places)
+        places = (
+            lanes.sets.places,
+            lanes.answers.places,
+            lanes.upload.places,
+            lanes.documents.places,
+        )
         waits = self.job_watch.waits
         return queue.rows, queue.bytes, waits, *places, self.uploading, self.dry_runs
 

@@ -29,7 +29,7 @@ class Lane:
         line: Line,
         *,
         threads: int,
-        queue: int,
+        queue: float,
         waited: Callable[[float], None] = lambda _: None,
     ) -> None:
         self._waited = waited
@@ -96,10 +96,12 @@ class Lane:
 class Lanes:
     """The lanes of the service.
 
-    ``sets`` reads sets sent to /predict, ``upload`` checks uploads, ``documents`` collects,
+    ``sets`` reads sets sent to /predict, ``upload`` checks uploads, ``answers`` writes large
+    responses of predictions, ``documents`` collects,
     compares, draws, writes and imports results of calibrations.
     """
 
     sets: Lane
+    answers: Lane
     upload: Lane
     documents: Lane

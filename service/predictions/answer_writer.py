@@ -2,15 +2,15 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TypeAlias
 
 import structlog
 
 from howsure.npz import npz_bytes
 from service.errors import ServiceError
+from service.http.worker_threads import Lane
 from service.metrics.answers import AnswerCounts
 from service.predictions.json_answers import JsonAnswers
 from service.predictions.lookup import PredictionBatch, answers_of
@@ -94,16 +94,18 @@ log = structlog.get_logger(__name__)
 class AnswerWriter:
     """Looks up bins and writes responses, once for all requests of a run where possible.
 
-    ``fail`` is called for each request that cannot be answered.
+    ``fail`` is called for each request that cannot be answered. Many rows are written in ``lane``,
+    where tenants take turns.
     """
 
     counts: AnswerCounts
     _: KW_ONLY
+    lane: Lane
     fail: Callable[[PredictionRequest, Exception], None]
 
     def __post_init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="answers")
+        self._writing: set[asyncio.Task[None]] = set()
         self._counts_all = True
 
     def write(self, answers: Sequence[Answer]) -> None:
@@ -122,22 +124,22 @@ class AnswerWriter:
             log.exception("unexpected_error")
             self._fail_all(answers, error)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Wait for responses that are being written."""
-        self._thread.shutdown()
+        await asyncio.gather(*self._writing)
 
     def _write(self, answers: Sequence[Answer], rows: BatchAnswers) -> None:
         if rows.n_rows <= MOST_ROWS_AT_ONCE:
             self._tell(answers, self._written(rows, answers))
             return
-        writing = self._loop.run_in_executor(self._thread, self._written, rows, answers)
-        writing.add_done_callback(partial(self._written_in_thread, answers))
+        writing = self._loop.create_task(self._write_in_turn(answers, rows))
+        self._writing.add(writing)
+        writing.add_done_callback(self._writing.discard)
 
-    def _written_in_thread(
-        self, answers: Sequence[Answer], writing: "asyncio.Future[Written]"
-    ) -> None:
+    async def _write_in_turn(self, answers: Sequence[Answer], rows: BatchAnswers) -> None:
+        tenant_id = answers[0].request.tenant_id
         try:
-            self._tell(answers, writing.result())
+            self._tell(answers, await self.lane.run(tenant_id, self._written, rows, answers))
         except Exception as error:
             log.exception("unexpected_error")
             self._fail_all(answers, error)

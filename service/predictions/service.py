@@ -17,6 +17,7 @@ from service.errors import (
     DeadlineExceeded,
     ServiceError,
 )
+from service.http.worker_threads import Lane
 from service.predictions.answer_writer import AnswerWriter
 from service.predictions.name_cache import NameCache
 from service.predictions.prediction_request import PredictionRequest, estimate_rows, learn_rows
@@ -59,17 +60,19 @@ class PredictionService:
     """Puts requests into the queues of models and has their answers written.
 
     Sets are read in a child process first; ``in_thread`` runs the calls that wait for it, and
-    inflates bodies.
+    inflates bodies. ``answers`` writes large responses.
     """
 
     workspace: Workspace
     models: ServedModels
     _: KW_ONLY
     in_thread: InThread
+    answers: Lane
 
     def __post_init__(self) -> None:
         self._names = NameCache(self.workspace)
-        self._writer = AnswerWriter(self.workspace.metrics.answers, fail=self.failed)
+        metrics = self.workspace.metrics.answers
+        self._writer = AnswerWriter(metrics, lane=self.answers, fail=self.failed)
         self._loop = asyncio.get_running_loop()
 
     def begin(self, request: PredictionRequest) -> None:
@@ -110,7 +113,7 @@ class PredictionService:
         """End the models' processes; waiting requests fail."""
         await self.models.close()
         self._names.close()
-        self._writer.close()
+        await self._writer.close()
 
     def _begin_plain(self, request: PredictionRequest) -> None:
         options = request.options

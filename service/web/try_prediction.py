@@ -201,7 +201,7 @@ async def send(request: Request) -> Response:
     try:
         form = await read_form(request)
         written = form.numbers
-        sent = sent_by(form, TakenSample.by(row), str(row.id))
+        sent = await run_in_threadpool(sent_by, form, TakenSample.by(row), str(row.id))
     except InvalidInput as error:
         return await _page(request, row, _refused(error), written)
     return await _page(request, row, _Tried(await _asked(request, row, sent), sent), written)

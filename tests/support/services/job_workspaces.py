@@ -296,7 +296,7 @@ def predictor_of(workspace: Workspace, *, max_models: int = 1) -> Iterator[Predi
             bounds=QueueBounds(max_rows=4096, max_bytes=2**20),
         )
         lane = Lane(Line.SETS, threads=2, queue=2)
-        predicting = PredictionService(workspace, models, in_thread=lane.run)
+        predicting = PredictionService(workspace, models, in_thread=lane.run, answers=lane)
         return Predictor(loop, predicting, models, tenant_of(workspace.database))
 
     try:
