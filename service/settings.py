@@ -139,8 +139,8 @@ class Settings(BaseSettings):
     max_process_memory: int = Field(
         0,
         ge=0,
-        description="Bytes that a child process may use for an ONNX model on the CPU; 0: all "
-        "memory of the machine or of the cgroup.",
+        description="Bytes that a child process may use for an ONNX model on the CPU; 0: half "
+        "the memory of the machine or of the cgroup.",
     )
     max_model_bytes: int = Field(2 * GIBIBYTE, gt=0, description="Largest ONNX file.")
     max_model_data_bytes: int = Field(

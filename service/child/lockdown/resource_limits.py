@@ -16,7 +16,7 @@ def limit_resources(*, memory_bytes: int, file_bytes: int, uses_cuda: bool) -> N
     ----------
     memory_bytes
         Address space beyond that in use, which holds the libraries and the model's companion
-        files; 0 means the memory of the machine. Not set with CUDA, whose driver reserves far more
+        files; 0 means half the memory of the machine. Not set with CUDA, whose driver reserves far more
         addresses than it uses.
     file_bytes
         Largest file; a child can create files in memory only.
@@ -26,7 +26,7 @@ def limit_resources(*, memory_bytes: int, file_bytes: int, uses_cuda: bool) -> N
         return
     _limit(resource.RLIMIT_NOFILE, MOST_OPEN_FILES)
     _limit(resource.RLIMIT_FSIZE, file_bytes)
-    _limit(resource.RLIMIT_AS, address_space() + (memory_bytes or machine_memory()))
+    _limit(resource.RLIMIT_AS, address_space() + (memory_bytes or machine_memory() // 2))
 
 
 def address_space() -> int:
