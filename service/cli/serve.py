@@ -49,7 +49,8 @@ def settings_help() -> str:
     lines = ["Settings are environment variables, or lines of a `.env` file:", "", "\b"]
     for name, found in Settings.model_fields.items():
         default = "" if found.default in ("", None) else f" (default {found.default})"
-        lines += [f"HOWSURE_{name.upper()}{default}", f"  {found.description}"]
+        meaning = " ".join(str(found.description).split())
+        lines += [f"HOWSURE_{name.upper()}{default}", f"  {meaning}"]
     return "\n".join(lines)
 
 
