@@ -1,89 +1,42 @@
 """The ``howsure`` command: subcommands in three groups, imported when they run."""
 
+import ast
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from service.cli.plain_help import Command, Commands
 
-# By group and name: the function or `typer.Typer` of the command, as module:attribute, and the
-# first line of its help. With them `howsure --help` imports none of the modules.
+# By group and name: the function or `typer.Typer` of the command, as module:attribute.
 COMMANDS = {
     "Run": {
-        "demo": (
-            "demo:demo",
-            "Calibrate a digit classifier, predict with it, and print its scores and the address.",
-        ),
-        "serve": ("serve:serve", "Run the service: HTTP, workers and model processes."),
-        "calibrate": (
-            "calibrate:calibrate",
-            "Calibrate an ONNX classifier or an ensemble, and print its scores.",
-        ),
-        "predict": (
-            "predict:predict",
-            "Print the class of each row and the calibrated probability that it is right.",
-        ),
-        "evaluate": (
-            "evaluate:evaluate",
-            "Judge a further set by the calibration's tables, and say whether it shifted.",
-        ),
+        "demo": "demo:demo",
+        "serve": "serve:serve",
+        "calibrate": "calibrate:calibrate",
+        "predict": "predict:predict",
+        "evaluate": "evaluate:evaluate",
     },
     "Look": {
-        "list": ("calibrations:list_calibrations", "List calibrations, newest first."),
-        "report": (
-            "report:report",
-            "Print the scores of a calibration, write them to a file, or show them in a browser.",
-        ),
-        "compare": (
-            "compare:compare",
-            "Compare the served scores of calibrations with those of the first.",
-        ),
-        "bins": (
-            "calibrations:bins",
-            "Print the bin tables of a calibration, or write them to a file.",
-        ),
-        "export": (
-            "calibrations:export",
-            "Write the model with its bins to one ONNX file, which works without the service.",
-        ),
+        "list": "calibrations:list_calibrations",
+        "report": "report:report",
+        "compare": "compare:compare",
+        "bins": "calibrations:bins",
+        "export": "calibrations:export",
     },
     "Manage": {
-        "refit": (
-            "calibrate:refit",
-            "Refit a calibration from its records, as the next version of its name.",
-        ),
-        "promote": (
-            "calibrations:promote",
-            "Make this version the one that its name means, until another is promoted.",
-        ),
-        "operating-point": (
-            "operating_point:app",
-            "Preview, activate or withdraw the threshold up to which answers are accepted.",
-        ),
-        "import": (
-            "calibrations:import_bins",
-            "Create a calibration from exported bin tables; its model must be stored here.",
-        ),
-        "delete": (
-            "calibrations:delete",
-            "Delete a calibration with its tables and files, or one of its evaluations.",
-        ),
-        "worker": (
-            "serve:worker",
-            "Run queued calibrations and evaluations, beside `howsure serve --no-worker`.",
-        ),
-        "db": (
-            "backup:app",
-            "The database and the files: schema upgrade, backup, restore and sweep.",
-        ),
-        "keys": ("access:app", "API keys: access to the service, and scopes."),
-        "tenants": ("access:tenants", "Tenants and their limits."),
-        "audit": (
-            "access:audit",
-            "Show the audit log: changes and refused requests of all tenants, newest first.",
-        ),
+        "refit": "calibrate:refit",
+        "promote": "calibrations:promote",
+        "operating-point": "operating_point:operating_point",
+        "import": "calibrations:import_bins",
+        "delete": "calibrations:delete",
+        "worker": "serve:worker",
+        "db": "backup:app",
+        "keys": "access:app",
+        "tenants": "access:tenants",
+        "audit": "access:audit",
     },
 }
 # \b keeps the lines of a paragraph as they are.
@@ -105,8 +58,15 @@ class LazyCommands(Commands):
     def __init__(self, **attributes: Any) -> None:  # noqa: ANN401 - typer's own
         super().__init__(**attributes)
         for group, commands in COMMANDS.items():
-            for name, (_, summary) in commands.items():
-                self.add_command(Command(name, short_help=summary, rich_help_panel=group))
+            for name in commands:
+                self.add_command(Command(name, rich_help_panel=group))
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer exports neither
+        """Write the help, with the first line of the help of each subcommand."""
+        for commands in COMMANDS.values():
+            for name, target in commands.items():
+                self.commands[name].short_help = summary_of(target)
+        super().format_help(ctx, formatter)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:  # noqa: ANN401 - typer's context
         """Return the name of a subcommand, the subcommand, and its arguments."""
@@ -114,14 +74,29 @@ class LazyCommands(Commands):
         return name, found and load_command(found.name or ""), rest
 
 
+def summary_of(target: str) -> str:
+    """Return the first line of the help of a command from its source, which is not imported."""
+    module, _, attribute = target.partition(":")
+    source = Path(__file__).with_name(f"{module}.py").read_text(encoding="utf-8")
+    for node in ast.parse(source).body:
+        match node:
+            case ast.FunctionDef(name=name) if name == attribute:
+                return (ast.get_docstring(node) or "").partition("\n")[0]
+            case ast.Assign([ast.Name(name)], ast.Call(keywords=options)) if name == attribute:
+                (found,) = (option.value for option in options if option.arg == "help")
+                return str(ast.literal_eval(found))
+    raise LookupError(target)
+
+
 def load_command(name: str) -> Any:  # noqa: ANN401 - typer exports no type of its commands
     """Return a subcommand, or a group of them, with all options."""
-    target = next(commands[name][0] for commands in COMMANDS.values() if name in commands)
-    module, _, attribute = target.partition(":")
-    found = getattr(import_module(f"{__name__}.{module}"), attribute)
+    target = next(commands[name] for commands in COMMANDS.values() if name in commands)
+    place, _, attribute = target.partition(":")
+    module = import_module(f"{__name__}.{place}")
+    found = getattr(module, attribute)
     if not isinstance(found, typer.Typer):
         single = typer.Typer(add_completion=False)
-        single.command(name)(found)
+        single.command(name, epilog=getattr(module, "EXAMPLES", None))(found)
         found = single
     found.info.cls = Commands
     for registered in found.registered_commands:

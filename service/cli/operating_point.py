@@ -43,10 +43,8 @@ howsure operating-point digits --max-risk 0.02 --activate \\
     --author "A. Reviewer" --reason "agreed with the clinic"
 howsure operating-point digits --withdraw --author Ada --reason "new camera"
 """
-app = typer.Typer(add_completion=False)
 
 
-@app.command("operating-point", epilog=EXAMPLES)
 def operating_point(  # noqa: PLR0913, PLR0917 - an option each
     calibration: Annotated[str, typer.Argument(help="An id, a name, or name@version.")],
     max_risk: Annotated[

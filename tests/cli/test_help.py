@@ -8,7 +8,7 @@ from howsure_command import howsure
 from own_process import run_apart
 from running_service import DIGITS
 
-from service.cli import COMMANDS, load_command
+from service.cli import COMMANDS, load_command, summary_of
 
 HEAVY = {"onnx", "onnxruntime", "sqlalchemy", "fastapi", "starlette", "scipy", "uvicorn"}
 WITH_SETTINGS = {"pydantic_settings", "structlog"}
@@ -49,9 +49,9 @@ def test_a_command_with_an_address_imports_no_service(service, tmp_path) -> None
 
 def test_help_and_version() -> None:
     for commands in COMMANDS.values():
-        for name, (_, summary) in commands.items():
+        for name, target in commands.items():
             paragraph = load_command(name).help.split("\n\n")[0]
-            assert " ".join(paragraph.split()) == summary, name
+            assert " ".join(paragraph.split()) == summary_of(target), name
     assert re.fullmatch(r"howsure \d+\.\d+\.\d+\n", howsure("--version").stdout)
     text = howsure("--help").stdout
     places = [text.index(word) for word in ("Run", "calibrate", "Look", "list", "Manage", "keys")]
