@@ -16,8 +16,8 @@ def limit_resources(*, memory_bytes: int, file_bytes: int, uses_cuda: bool) -> N
     ----------
     memory_bytes
         Address space beyond that in use, which holds the libraries and the model's companion
-        files; 0 means half the memory of the machine. Not set with CUDA, whose driver reserves far more
-        addresses than it uses.
+        files; 0 means half the memory of the machine. Not set with CUDA, whose driver reserves far
+        more addresses than it uses.
     file_bytes
         Largest file; a child can create files in memory only.
     """
