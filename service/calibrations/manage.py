@@ -32,7 +32,7 @@ def library_versions() -> dict[str, str]:
     return found
 
 
-MOST_NAMES = 500
+MOST_NAMES = 100
 MOST_JOBS = 100
 
 
