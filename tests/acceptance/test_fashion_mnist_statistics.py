@@ -9,23 +9,18 @@ import fashion_mnist
 import numpy as np
 import pytest
 from fashion_mnist import REQUIRES_DATA, images_and_labels, logits_of
-from scipy.ndimage import rotate, shift
 from scipy.special import log_softmax
 
-from howsure.statistics.bins.fit import fit_bin_table
 from howsure.statistics.fit.calibration import fit_calibration
 from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.fit.result import EventFit
-from howsure.statistics.measures import column
 from howsure.statistics.ranking import ranking_of
-from howsure.statistics.records.records import Records, concatenate
+from howsure.statistics.records.records import Records
 from howsure.statistics.scores import Predictions, compute_scores
 from howsure.statistics.scores.binned_error import adaptive_cuts
 from howsure.statistics.selective import SelectiveTarget, fit_selective
-from howsure.statistics.shift.evaluation import evaluate_set
 
 pytestmark = REQUIRES_DATA
-SERVED = {1: "neg_log_pmax", 5: "neg_log_topk_mass"}
 # Ding et al.'s tool gives these adaptive errors on the raw softmax, but for its slip in the last
 # bin; scipy gives these temperatures on the logits.
 MODELS = {"model": (0.00679, 0.04480, 1.0813), "model_overconfident": (0.06227, 0.20994, 1.8014)}
@@ -67,15 +62,6 @@ def test_errors_and_temperatures_are_those_of_other_tools(model):
     assert event.measures[event.served].evaluation["nll"] <= 1.015 * best
 
 
-@pytest.mark.parametrize("bins", [10, 12, 15, 18, 20])
-def test_served_bins_are_calibrated_as_well_as_chance_allows(bins):
-    event = top_1("model", bins)
-    served = event.measures[event.served]
-    assert served.evaluation["ece"] < 0.010
-    assert served.evaluation_ece_band.consistent
-    assert served.ece_band.consistent
-
-
 def test_the_overconfident_model_is_outside_its_band_until_it_is_mended():
     event = top_1("model_overconfident", 15)
     raw, served = event.baselines["raw_softmax"], event.measures[event.served]
@@ -112,40 +98,3 @@ def test_selective_prediction_is_useful_and_holds_on_the_other_half(measure, max
         assert chosen.coverage >= least
         accepted = theirs.uncertainty[measure] <= np.float32(chosen.threshold)
         assert (~theirs.hits(1)[accepted]).mean() <= max_risk
-
-
-def is_shifted(calibration: Records, further: Records, *, labelled: bool, seed: int = 0) -> bool:
-    tables = {
-        k: {
-            name: fit_bin_table(
-                calibration.uncertainty[column(name, k)], calibration.hits(k), n_bins=15
-            )
-            for name in {measure, "entropy"}
-        }
-        for k, measure in SERVED.items()
-    }
-    options = {"served": SERVED, "labelled": labelled, "n_classes": 10, "seed": seed}
-    return evaluate_set(tables, calibration, further, **options).shifted
-
-
-@pytest.fixture(scope="module")
-def moved() -> list[Records]:
-    """Records of the evaluation half, rotated and shifted."""
-    images, labels = images_and_labels("evaluation")
-    turned = [rotate(images, angle, axes=(2, 3), reshape=False, order=1) for angle in (15, 30, 60)]
-    turned += [shift(images, (0, 0, 0, pixels), order=1) for pixels in (2, 4)]
-    logits = [logits_of("model", one.clip(0.0, 1.0)) for one in turned]
-    return [fashion_mnist.records_of(one, labels, of=one) for one in logits]
-
-
-@pytest.mark.parametrize("labelled", [True, False])
-def test_moved_images_are_called_shifted_and_others_rarely(moved, labelled):
-    ours = records_of("calibration")
-    assert all(is_shifted(ours, further, labelled=labelled) for further in moved)
-    pool = concatenate([ours, records_of("evaluation")])
-    calls = 0
-    for seed in range(100):
-        order = np.random.default_rng(seed).permutation(pool.n_samples)
-        halves = pool.take(order[:5000]), pool.take(order[5000:])
-        calls += is_shifted(*halves, labelled=labelled, seed=seed)
-    assert calls <= 5

@@ -60,53 +60,6 @@ def test_outputs_give_the_tables_of_the_model(client, shelf) -> None:
             assert [row[key] for row in one["bins"]] == [row[key] for row in other["bins"]]
 
 
-def test_versions_are_never_reused_and_listed_newest_first(client) -> None:
-    def make() -> dict:
-        return calibrated(client, {"name": "again"}, calibration=logits_set())
-
-    first, second = make(), make()
-    assert (first["version"], second["version"]) == (1, 2)
-    assert client.delete(f"/calibrations/{second['id']}").status_code == httpx.codes.NO_CONTENT
-    assert make()["version"] == 3
-    assert client.get("/calibrations/again@1").json()["id"] == first["id"]
-    assert client.get("/calibrations/again@2").status_code == httpx.codes.NOT_FOUND
-    params = {"name": "again", "limit": 1}
-    page = client.get("/calibrations", params=params).json()
-    assert [row["version"] for row in page["calibrations"]] == [3]
-    rest = client.get("/calibrations", params=params | {"cursor": page["next_cursor"]}).json()
-    assert [row["version"] for row in rest["calibrations"]] == [1]
-    assert rest["next_cursor"] is None
-    failed = client.get("/calibrations", params={"status": "failed", "name": "again"}).json()
-    assert failed["calibrations"] == []
-
-
-def test_config_reaches_the_tables(client) -> None:
-    config = {
-        "name": "options",
-        "top_k": [1, 3],
-        "measures": ["margin", "entropy"],
-        "serve": {"1": "margin", "3": "entropy"},
-        "bins": 6,
-        "lookup": "interpolated",
-        "interval": {"method": "hoeffding", "level": 0.9},
-        "classes": [f"digit {i}" for i in range(10)],
-    }
-    made = calibrated(client, config, calibration=LOGITS)
-    assert made["serve"] == {"1": "margin", "3": "entropy"}
-    tables = client.get("/calibrations/options/bins").json()["tables"]
-    assert {(table["event"], table["measure"]) for table in tables} == {
-        (k, measure) for k in (1, 3) for measure in ("margin", "entropy")
-    }
-    for table in tables:
-        assert (table["lookup"], table["requested_bins"]) == ("interpolated", 6)
-        probabilities = [row["probability"] for row in table["bins"]]
-        assert probabilities == sorted(probabilities, reverse=True)
-    body = {"calibration": "options", "logits": [[0.0] * 9 + [1.0]]}
-    (prediction,) = client.post("/predict", json=body).json()["predictions"]
-    assert prediction["label"] == "digit 9"
-    assert prediction.keys() >= {"top1", "top3"}
-
-
 def test_two_classes_leave_out_top5(client) -> None:
     config = {"measures": ["margin"], "folds": 2}
     made = calibrated(client, config, full=True, calibration=logits_set(n_classes=2))

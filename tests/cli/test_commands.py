@@ -54,10 +54,6 @@ def test_rows_of_a_table_are_read_by_name(tmp_path, command, quick) -> None:
     assert lists.stdout == objects.stdout
     assert "no column names" in lists.stderr
     assert objects.stderr == ""
-    beside = path.read_text().replace("label\n", "label,row\n", 1).replace("\n", ",0\n")
-    path.write_text(beside.replace("row,0", "row", 1))
-    refused = command("predict", "pixels", path, "-o", tmp_path / "out.csv", status=1)
-    assert "`row`" in refused.stderr
 
 
 def test_reports_and_bins_are_written(tmp_path, command, shelf) -> None:

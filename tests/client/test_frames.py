@@ -6,8 +6,6 @@ import pyarrow as pa
 import pytest
 from running_service import DIGITS, QUICK
 
-from howsure.client import HowsureError
-
 MODEL = DIGITS / "model.onnx"
 COLUMNS = [f"pixel{k}" for k in range(64)]
 
@@ -101,20 +99,6 @@ def test_notebooks_and_consoles(client, framed) -> None:
     assert f"{predictions.top1.probability[0]:.3f} (" in page
     assert client.predict(framed, frame_of("evaluation")[0])._repr_html_().count("<tr>") == 11
     assert "shown@1" in client.calibrations()._repr_html_()
-
-
-def test_outputs_in_a_frame_are_found_by_the_names_of_classes(client) -> None:
-    rng = np.random.default_rng(3)
-    frame = pd.DataFrame(rng.dirichlet([0.3] * 3, 300), columns=["billing", "sales", "other"])
-    drawn = (frame.to_numpy().cumsum(axis=1) < rng.random((300, 1))).sum(axis=1)
-    labels = pd.Series(frame.columns[drawn])
-    made = client.calibrate(probabilities=frame, labels=labels, name="teams", **QUICK)
-    assert made.classes == ("billing", "sales", "other")
-    expected = client.predict(made, probabilities=frame.to_numpy())
-    for rows in (frame, frame[frame.columns[::-1]], frame.add_prefix("p_")):
-        assert np.array_equal(client.predict(made, probabilities=rows).class_, expected.class_)
-    with pytest.raises(HowsureError, match="prob_sales"):
-        client.predict(made, probabilities=frame.drop(columns="sales"))
 
 
 def test_ids_beside_outputs_in_a_frame_are_not_read(client) -> None:

@@ -117,13 +117,3 @@ def test_an_archive_is_scored_picture_by_picture(client, score, folder, tmp_path
     assert [int(line["true_class"]) for line in lines] == [n % N_CLASSES for n in range(60)]
     assert [line["true_label"] for line in lines] == [CLASSES[n % N_CLASSES] for n in range(60)]
     assert [int(line["top1_bin"]) for line in lines] == expected.top1.bin.tolist()
-
-
-def test_a_folder_is_scored_without_hidden_files(client, score, folder, tmp_path) -> None:
-    (folder / ".hidden").write_text("left out")
-    out = tmp_path / "answers.csv"
-    score(Scoring("sent-pictures", folder, out))
-    paths = [folder / line["file"] for line in lines_of(out)]
-    assert sorted(paths) == sorted(folder.rglob("*.png"))
-    expected = client.predict("sent-pictures", pictures=paths)
-    assert [line["label"] for line in lines_of(out)] == expected.label

@@ -107,14 +107,6 @@ def test_predictions_are_those_of_the_service(client, url, digits) -> None:
     assert all(flags is found[f"abstain_{risk}"] for risk, flags in found.abstain.items())
 
 
-def test_a_dry_run_tells_what_would_be_and_keeps_nothing(client, url) -> None:
-    parts = DIGITS / "model.onnx", arrays("calibration")
-    tried = client.dry_run(*parts, name="dry", **QUICK)
-    assert (tried["config"]["name"], tried["cost"]["samples"]) == ("dry", 600)
-    assert tried["findings"] == []
-    assert httpx.get(f"{url}/calibrations", params={"name": "dry"}).json()["calibrations"] == []
-
-
 FORMS = ["bytes", "file", "memory", "names", "ensemble", "labels beside", "external weights"]
 
 

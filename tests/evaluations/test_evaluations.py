@@ -158,13 +158,6 @@ def test_a_labelled_set_that_is_clearly_worse_turns_the_verdict(client) -> None:
     assert "“clean half”" not in json.dumps(summary, ensure_ascii=False)
 
 
-def test_without_labels_nothing_is_judged(client, judged) -> None:
-    resource = further(client, "unlabelled", UNLABELLED)
-    assert (resource["labelled"], resource["result"]["shifted"]) == (False, False)
-    assert resource["result"]["events"]["1"]["accuracy"] is None
-    assert "mislabelled" not in resource["result"]
-
-
 def test_flipped_labels_come_first_among_suspects(client, judged) -> None:
     flipped = np.random.default_rng(6).choice(600, 12, replace=False)
     labels = np.where(np.isin(np.arange(600), flipped), (LABELS + 3) % 10, LABELS)
@@ -240,18 +233,6 @@ def test_bad_refits(client, digits_calibration, changes, location: str) -> None:
     response = client.post("/calibrations/digits@1/refit", json=changes)
     assert response.status_code == httpx.codes.UNPROCESSABLE_ENTITY, response.text
     assert any(error["location"].startswith(location) for error in response.json()["errors"])
-
-
-def test_comparison_is_paired_on_a_shared_evaluation_set(client, judged, shelf) -> None:
-    second, alone = refit(client, "judged@1", bins=2).json(), shelf("quick-digits")
-    report = report_of(client, "judged@1", second["id"], alone["id"])
-    first, other = (comparison["events"]["1"] for comparison in report["comparisons"])
-    assert (first["paired"], other["paired"]) == (True, False)
-    assert first["differences"]["nll"]["pairs"] == 600
-    reports = [one["events"]["1"] for one in report["calibrations"]]
-    nll = [one["measures"][one["served"]]["evaluation"]["nll"] for one in reports[:2]]
-    assert first["differences"]["nll"]["mean"] == pytest.approx(nll[1] - nll[0])
-    assert first["differences"]["accuracy"]["mean"] == 0
 
 
 @pytest.mark.parametrize("is_same", [True, False])

@@ -59,12 +59,6 @@ def findings_of_dry_run(client: httpx.Client, parts: dict[str, bytes], name: str
 
 
 @EACH_SET
-def test_each_finding_has_a_faulty_upload(pictures) -> None:
-    assert faulty_uploads(**pictures).keys() == FINDINGS.keys()
-    assert clean_uploads(**pictures).keys() == set(CLEAN)
-
-
-@EACH_SET
 @pytest.mark.parametrize("code", FINDINGS)
 def test_each_fault_is_reported(client, pictures, code: str) -> None:
     parts = faulty_uploads(**pictures)[code]

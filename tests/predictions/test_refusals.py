@@ -54,9 +54,6 @@ ARRAYS = {
     # A decoder that counts rows before it knows the input names the part of the body.
     "rows": (np.zeros((10_001, 1), np.uint8), None, "10000 rows", 413),
     "NaN": (changed(ROWS, (2, 5), np.nan), "inputs[2][5]", "NaN", 422),
-    "beyond float32": (changed(ROWS.astype(float), (2, 5), 1e39), "inputs[2][5]", "32-bit", 422),
-    "a truth value of 7": (np.full((1, 64), 7, "u1").view("?"), "inputs[0][0]", "true or", 422),
-    "rank": (ROWS[None], "inputs.inputs", "64", 422),
 }
 
 
@@ -65,11 +62,11 @@ ARRAYS = {
 def test_arrays_in_each_form(client, case) -> None:
     array, place, word, status = ARRAYS[case]
     for name, write in WRITERS.items():
-        if name == "lists" and word in ("NaN", "true or"):
-            continue  # JSON has no such value
+        if name == "lists" and word == "NaN":
+            continue  # JSON has none
         headers, body, counted_at = write(array)
         check_problem(send(client, "digits", body, headers), status, place or counted_at, word)
-    datatype = {"b": "BOOL", "u": "UINT8", "f": f"FP{8 * array.itemsize}"}[array.dtype.kind]
+    datatype = "UINT8" if array.dtype.kind == "u" else "FP32"
     tensors = {"inputs": [in_bytes("inputs", array, datatype)]}
     answer = infer(client, "digits", tensors, array.tobytes())
     check_oip_error(answer, 413 if status == 413 else 400, word)

@@ -271,17 +271,3 @@ def test_distributions_are_logits_only_where_the_calibration_set_had_such(client
     again = {"calibration": raw, "evaluation": softmaxed, "config": quick_config(name="raw")}
     for answer in (evaluate(client, "raw", "further", softmaxed), calibrate(client, **again)):
         assert answer.status_code == UNPROCESSABLE
-
-
-def test_a_table_of_outputs_is_answered_as_arrays_are(client, mixed) -> None:
-    logits = rows_of("mixed-outputs", 40, seed=1)
-    columns, csv = "logit_0,logit_1,logit_2", {"Content-Type": "text/csv"}
-    lines = "\n".join([columns, *(",".join(map(repr, row)) for row in logits.tolist())])
-    expected = answered(send(client, "mixed-outputs", npz(logits=logits), NPZ))
-    for content, headers in ((lines.encode(), csv), (npy(logits), NPY)):
-        assert answered(send(client, "mixed-outputs", content, headers)) == expected
-    names = [model["name"] for model in client.get("/models").json()["models"]]
-    assert "mixed-outputs@1" not in names
-    refused = send(client, "mixed-outputs", f"{columns}\n0,1,x\n".encode(), csv).json()
-    assert refused["type"] == "urn:howsure:problem:invalid-input"
-    assert refused["errors"][0]["location"].startswith("body")

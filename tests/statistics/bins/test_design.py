@@ -47,12 +47,17 @@ def test_weights_are_repeated_rows():
 
 
 def test_the_posterior_follows_the_effective_samples():
-    table = weighted(interval=IntervalOptions(method="beta"))
+    """These are as many as an operating point of the bin's samples is worth."""
+    groups = np.random.default_rng(6).integers(0, 90, N)
+    design = SampleDesign(WEIGHTS.astype(np.float64), groups)
+    options = {"n_bins": 4, "interval": IntervalOptions(method="beta")}
+    table = fitted(weights=design.weight, groups=design.group, **options)
     bins = np.searchsorted(table.edges[1:-1], U)
     for place in range(table.n_bins):
         rows = bins == place
-        own = effective_share(HITS[rows], SampleDesign(WEIGHTS[rows]))
+        own = effective_share(HITS[rows], design.take(rows))
         n, rate = own.n_effective, own.share
+        assert table.effective.counts[place] == pytest.approx(n)
         expected = (n * rate + table.prior.accuracy) / (n + 1.0)
         assert table.probability[place] == pytest.approx(expected)
 
@@ -238,13 +243,3 @@ def test_differences_of_repeated_rows_in_groups_are_as_certain_as_of_one_row_eac
         assert grouped.mean == pytest.approx(once.mean)
         assert grouped.standard_error == pytest.approx(once.standard_error)
         assert alone.standard_error < once.standard_error / 3
-
-
-def test_a_bin_is_worth_what_an_operating_point_of_its_samples_is():
-    groups = rng.integers(0, 90, N)
-    table = fitted(weights=WEIGHTS.astype(float), groups=groups, n_bins=4)
-    bins = np.searchsorted(table.edges[1:-1], U)
-    design = SampleDesign(WEIGHTS.astype(float), groups)
-    for place, worth in enumerate(table.effective.counts):
-        rows = bins == place
-        assert worth == pytest.approx(effective_share(HITS[rows], design.take(rows)).n_effective)

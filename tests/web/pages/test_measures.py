@@ -19,7 +19,7 @@ from running_service import WAIT, calibrated, npz, refit, report_of
 from howsure.statistics.measures import MEASURE_NAMES
 from service.reports.report import COMPARED
 from service.reports.verdict import TIES, verdict
-from service.web.measures import NEEDS, SCORES, VERDICTS, needs_of
+from service.web.measures import NEEDS, SCORES, needs_of
 
 OUTPUT = f"output:{HOSTILE}"
 LAST_LAYER = "last_layer_dropout_variance"
@@ -63,41 +63,6 @@ def test_scores_are_those_of_the_comparison(shown, report) -> None:
                 assert pointed_to(report, f"{scores}/{score}/{kind}") == row[score]["value"]
                 pooled += row[score]["pooled"]
     assert pooled > 0
-
-
-def test_measures_baselines_and_the_oracle_are_apart(shown, report) -> None:
-    table = re.search(r"<table.*?</table>", shown.partition("Cross-validated</h3>")[2], re.DOTALL)
-    bodies = re.findall(r"<tbody>(.*?)</tbody>", table[0], re.DOTALL)
-    event = report["events"]["1"]
-    assert [
-        [html.unescape(name) for name in re.findall(r'scope="row"><code><bdi>(.*?)</bdi>', body)]
-        for body in bodies
-    ] == [[row["measure"] for row in event["comparison"]], list(event["baselines"]), ["loss"]]
-    assert table[0].count('class="badge">serves') == 1
-    served = bodies[0].partition('class="badge">serves')[0]
-    assert html.unescape(served).rpartition("<bdi>")[2].startswith(event["served"])
-
-
-def test_each_difference_has_its_verdict(shown, report) -> None:
-    words = dict(
-        re.findall(
-            r'data-path="(/events/[^"]*)/mean"[^<]*</span>'
-            r'(?:<span class="hint">± <span[^>]*>[^<]*</span></span>)?'
-            r'<span class="hint verdict-word">([^<]+)<',
-            shown,
-        )
-    )
-    expected = {}
-    for k, event in report["events"].items():
-        for at, row in enumerate(event["comparison"]):
-            if row["difference"]:
-                expected[f"/events/{k}/comparison/{at}/difference"] = row["difference"]
-        for name, found in event["baselines"].items():
-            for phase, differences in found["difference"].items():
-                path = f"/events/{k}/baselines/{name}/difference/{phase}/nll"
-                expected[path] = differences["nll"]
-    assert words == {path: VERDICTS[verdict(difference)] for path, difference in expected.items()}
-    assert {"clearly worse", "tie: may be chance"} <= set(words.values())
 
 
 def test_a_measure_that_is_configured_serves_and_another_costs_less(client, shown) -> None:
@@ -148,12 +113,6 @@ def test_the_command_makes_another_measure_serve(client, report) -> None:
         before = report_of(client, name)["events"]["1"]["comparison"]
     other = next(row["measure"] for row in before if not row["served"])
     assert sent.json()["serve"] == {"1": other, "5": OUTPUT}
-
-
-def test_imported_tables_have_no_scores(client, shelf) -> None:
-    text = page_of(client, shelf("imported")["id"])
-    assert "curl" not in text
-    assert "/scores/" not in text
 
 
 def test_each_measure_has_its_needs() -> None:

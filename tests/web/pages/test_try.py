@@ -14,7 +14,6 @@ from model_services import calibrate_pictures, picture_set
 from onnx import TensorProto
 from page_visitor import Visitor, numbers_of, pointed_to, text_of
 from picture_files import encoded
-from report_scenarios import activate, withdraw
 from running_service import calibrated, npy, npz
 
 from service.predictions.load_calibration import RowInput
@@ -148,16 +147,6 @@ def test_a_supplied_uncertainty_comes_with_the_sample(client, visitor) -> None:
     refused = sent(visitor, "scores", numbers="[3, 0, 0]")
     assert refused.status_code == UNPROCESSABLE
     assert "supplied.own" in refused.text
-
-
-def test_the_operating_point_is_part_of_the_answer(client, visitor) -> None:
-    activate(client, "pictures@1", coverage=0.5)
-    page = sent(visitor, numbers=json.dumps(np.full((1, 8, 8), 7).tolist()))
-    [first] = answer_on(page)["predictions"]
-    left = "Operating point <code>automatic</code>: <strong>abstain" in page.text
-    assert left == first["abstain"]["automatic"]
-    assert "<code>automatic</code>" in page.text
-    withdraw(client, "pictures@1")
 
 
 def test_numbers_of_inputs_without_column_names_are_inputs() -> None:
