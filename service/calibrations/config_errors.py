@@ -1,7 +1,7 @@
-"""The JSON schema of a configuration in words: its violations, and a table of its keys."""
+"""The JSON schema of a configuration in words: what its violations say."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -182,30 +182,3 @@ def _count(schema: Schema, of: str, thing: str) -> str:
     if least == most:
         return f" of {least} {thing}{'s' * (least != 1)}"
     return f" of {least or 0} to {most} {thing}s"
-
-
-HEAD = "| key | value | default | meaning |\n|---|---|---|---|\n"
-
-
-def keys_table(kind: type[BaseModel]) -> str:
-    """Return a table in Markdown, a line per key, also of objects within the configuration."""
-    root = kind.model_json_schema()
-    return HEAD + "\n".join(_lines(root, root, ""))
-
-
-def _lines(schema: Schema, root: Schema, above: str) -> Iterator[str]:
-    for key, found in schema["properties"].items():
-        below = _object(found, root)
-        default = found.get("default")
-        # The defaults of an object are those of its keys.
-        shown = "" if default is None or below else f"`{json.dumps(default)}`"
-        cells = (f"`{above}{key}`", expected(found, root), shown, found.get("description", ""))
-        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-        if below:
-            yield from _lines(below, root, f"{above}{key}.")
-
-
-def _object(schema: Schema, root: Schema) -> Schema | None:
-    """Return the object that a value may be; None if it has no known keys."""
-    options = [resolved(option, root) for option in schema.get("anyOf", [schema])]
-    return next((option for option in options if "properties" in option), None)

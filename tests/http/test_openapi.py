@@ -145,13 +145,6 @@ def test_the_request_examples_are_accepted(client, document, plain) -> None:
             assert same_layout(expected, answer.json()) == []
 
 
-def test_the_configuration_is_described_key_by_key(document) -> None:
-    described = document["paths"]["/calibrate"]["post"]["description"]
-    for schema, prefix in (("CalibrationConfig", ""), ("OutputConfig", "output.")):
-        for key in document["components"]["schemas"][schema]["properties"]:
-            assert f"| `{prefix}{key}` |" in described, key
-
-
 AN_IMAGE = {"params": {"calibration": "plain"}, "headers": {"Accept": "image/png"}}
 LISTS = [{"limit": 0}, {"cursor": "\0garbage"}, {"status": "unknown"}]
 SAMPLES = [{"k": 0}, {"k": 3}, {"kind": "others"}, {"limit": 201}]

@@ -9,8 +9,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 
 from models import ArtifactRole
-from service.calibrations.config import MAX_CONFIG_BYTES, CalibrationConfig
-from service.calibrations.config_errors import keys_table
+from service.calibrations.config import MAX_CONFIG_BYTES
 from service.calibrations.routes import calibration_response, start_once
 from service.calibrations.schemas import Calibration, DryRun
 from service.calibrations.start import dry_run as try_upload
@@ -54,14 +53,12 @@ REQUEST_BODY = form_body(
 REQUEST_BODY["content"]["multipart/form-data"]["encoding"] = {
     "config": {"contentType": "application/json"}
 }
-DESCRIPTION = f"""\
+DESCRIPTION = """\
 Check the upload, queue the calibration and respond with its state. The upload streams to disk. A
 problem with the upload gets a response at once, and nothing is stored. A problem that only a full
 run over the data shows ends the calibration as `failed`.
 
-The part `config` is JSON. Every key is optional:
-
-{keys_table(CalibrationConfig)}
+The part `config` is JSON; every key of its schema, `CalibrationConfig`, is optional.
 """
 
 
