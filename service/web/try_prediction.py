@@ -7,8 +7,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import UploadFile
-from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
@@ -16,8 +14,10 @@ import models
 from service.bins.export import served_bins
 from service.child.magic_bytes import media_type_of
 from service.child.requests.media_types import JSON
-from service.errors import InvalidInput, MalformedRequest, NotFound, problem_of
+from service.errors import InvalidInput, NotFound, problem_of
 from service.http.problems import status_of
+from service.http.services import services_of
+from service.http.uploads import PartRule, SpooledUpload, spool_multipart
 from service.reports.located import Located, value_of
 from service.web.api_calls import Answer, Sent, handed_on
 from service.web.page import calibration_page, tab_address
@@ -39,58 +39,14 @@ from service.web.sample_rows import (
     whole_number,
 )
 
-MOST_CHARACTERS = 1024**2
+# The guard bounds the whole form.
+PARTS = {
+    "file": PartRule(16 * 1024**2, repeatable=False, is_file=True),
+    "numbers": PartRule(1024**2, repeatable=False, is_file=False),
+}
 
 
-class _InMemory(MultiPartParser):
-    """Keeps the form in memory, where the guard has received it."""
-
-    spool_max_size = 2**62
-    max_part_size = MOST_CHARACTERS
-
-
-@dataclass(frozen=True)
-class TryForm:
-    """The fields of the form."""
-
-    file_name: str
-    content: bytes
-    numbers: str
-
-
-async def read_form(request: Request) -> TryForm:
-    """Return the form of a request.
-
-    Raises
-    ------
-    MalformedRequest
-        If the form cannot be read.
-    """
-    if not request.headers.get("content-type", "").startswith("multipart/form-data"):
-        raise MalformedRequest.at("body", "expected multipart/form-data")
-    parser = _InMemory(
-        request.headers,
-        request.stream(),
-        max_files=1,
-        max_fields=2,
-        max_part_size=MOST_CHARACTERS,
-    )
-    try:
-        form = await parser.parse()
-    except MultiPartException as error:
-        raise MalformedRequest.at("body", "expected a form of one file and its numbers") from error
-    file, numbers = form.get("file"), form.get("numbers")
-    try:
-        return TryForm(
-            file_name=(file.filename or "") if isinstance(file, UploadFile) else "",
-            content=await file.read() if isinstance(file, UploadFile) else b"",
-            numbers=numbers if isinstance(numbers, str) else "",
-        )
-    finally:
-        await form.close()
-
-
-def sent_by(form: TryForm, taken: TakenSample, calibration: str) -> Sent:
+def sent_by(form: SpooledUpload, taken: TakenSample, calibration: str) -> Sent:
     """Return the request for a prediction by a calibration, which is given by its id.
 
     Raises
@@ -98,10 +54,11 @@ def sent_by(form: TryForm, taken: TakenSample, calibration: str) -> Sent:
     InvalidInput
         If there is no sample in the form.
     """
-    if form.file_name:
-        return _of_file(form.content, form.file_name, taken, calibration)
-    if form.numbers.strip():
-        return Sent(JSON, taken.json_body(calibration, form.numbers))
+    file, numbers = next(iter(form.files("file")), None), form.text("numbers") or ""
+    if file is not None:
+        return _of_file(file.path.read_bytes(), file.label, taken, calibration)
+    if numbers.strip():
+        return Sent(JSON, taken.json_body(calibration, numbers))
     raise InvalidInput.at("file", "expected a file, or numbers beside it")
 
 
@@ -199,9 +156,18 @@ async def send(request: Request) -> Response:
     row = await run_in_threadpool(ready_calibration, *subject_of(request))
     written = ""
     try:
-        form = await read_form(request)
-        written = form.numbers
-        sent = await run_in_threadpool(sent_by, form, TakenSample.by(row), str(row.id))
+        form = await spool_multipart(
+            request.headers.get("content-type", ""),
+            request.stream(),
+            folder=workspace_of(request).spool.path,
+            limits=services_of(request.scope).upload_limits,
+            parts=PARTS,
+        )
+        try:
+            written = form.text("numbers") or ""
+            sent = await run_in_threadpool(sent_by, form, TakenSample.by(row), str(row.id))
+        finally:
+            await run_in_threadpool(form.discard)
     except InvalidInput as error:
         return await _page(request, row, _refused(error), written)
     return await _page(request, row, _Tried(await _asked(request, row, sent), sent), written)

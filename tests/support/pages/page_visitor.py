@@ -110,11 +110,13 @@ class Visitor:
         """Send a form."""
         return self.client.post(path, data=fields)
 
-    def upload(self, files: list[tuple[str, Any]]) -> httpx.Response:
+    def upload(
+        self, files: list[tuple[str, Any]], path: str = "/pages/calibrate"
+    ) -> httpx.Response:
         """Send the form as browsers do: a field without a file has a file without a name."""
         parts = [_part(name, *value) for name, value in files]
         headers = {"Content-Type": CONTENT_TYPE}
-        return self.client.post("/pages/calibrate", content=body(*parts), headers=headers)
+        return self.client.post(path, content=body(*parts), headers=headers)
 
 
 def _part(name: str, filename: str | None, value: str | bytes, *_: str) -> bytes:

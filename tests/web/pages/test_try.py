@@ -33,11 +33,9 @@ def calibrations(shelf) -> None:
 def sent(
     visitor: Visitor, name: str = "pictures@1", *, file: Any = EMPTY, numbers: str = ""
 ) -> httpx.Response:
-    """Send the form as browsers do."""
     address = f"/pages/calibrations/{name}/try"
     visitor.open(address)
-    parts = {"file": file, "numbers": (None, numbers)}
-    return visitor.client.post(f"{address}", files=parts)
+    return visitor.upload([("file", file), ("numbers", (None, numbers))], address)
 
 
 def answer_on(page: httpx.Response) -> dict[str, Any]:
@@ -61,7 +59,7 @@ ROW = digit(3)
 WAYS: dict[str, dict[str, Any]] = {
     "numbers": {"numbers": json.dumps(ROW.tolist())},
     "whole": {"numbers": json.dumps({"inputs": [ROW.tolist()]})},
-    "json": {"file": ("row.json", json.dumps(ROW.tolist()))},
+    "json": {"file": ("row.json", json.dumps(ROW.tolist()).encode())},
     "npy": {"file": ("row.npy", npy(ROW[np.newaxis]))},
     "npz": {"file": ("row.npz", npz(image=ROW[np.newaxis]))},
 }
@@ -208,7 +206,7 @@ ERRORS = [
     ({"file": ("x.exe", b"MZ")}, 422, ".npy"),
     ({"file": ("x.npy", b"\x93NUMPY")}, 422, "npy"),
     ({"file": ("x.json", b"\xff\xfe")}, 422, "UTF-8"),
-    ({"numbers": "[" + "0," * 600_000 + "0]"}, 400, ""),
+    ({"numbers": "[" + "0," * 600_000 + "0]"}, 413, "numbers"),
 ]
 
 
