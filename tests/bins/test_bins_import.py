@@ -9,6 +9,7 @@ import pytest
 from bins_documents import EARLIER, answers, changed, digits_set, exported, put
 from job_workspaces import inputs_set
 from model_services import MEMBERS, as_file, labelled_sets, model_file, quick
+from report_scenarios import outputs
 from runner_models import linear, rows, weights
 from running_service import (
     DIGITS_PARTS,
@@ -95,10 +96,8 @@ def test_a_document_of_the_first_schema_answers_as_it_did(other, case) -> None:
 
 
 def test_outputs_alone_need_no_model(client, other) -> None:
-    rng = np.random.default_rng(3)
-    logits = rng.normal(size=(400, 6)) * 2
-    labels = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
-    own = rng.random(400) + (logits.argmax(axis=1) != labels)
+    logits, labels = outputs(400, seed=3, n_classes=6, scale=2.0).values()
+    own = np.random.default_rng(3).random(400) + (logits.argmax(axis=1) != labels)
     config = {"name": "own", "measures": ["supplied:own"], "serve": {"1": "supplied:own"}}
     archive = npz(logits=logits, labels=labels, uncertainty_own=own)
     made = calibrated(client, config, calibration=archive)
@@ -192,11 +191,8 @@ def test_it_outlives_the_calibration_whose_model_it_shares(database_url, tmp_pat
 
 
 def test_the_largest_names_of_classes_are_listed_a_few_at_a_time(other) -> None:
-    rng = np.random.default_rng(0)
-    logits = rng.normal(size=(300, 3))
-    labels = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
     config = {"name": "wide", "measures": PLAIN}
-    calibrated(other, config, calibration=npz(logits=logits, labels=labels))
+    calibrated(other, config, calibration=npz(**outputs(300, seed=0)))
     document = exported(other, "wide@1")
     names = [f"{i:0200}" for i in range(5140)]
     wide = changed(document, put({"classes": names}))

@@ -9,49 +9,12 @@ import httpx
 import numpy as np
 import pytest
 from running_service import QUICK, Service, calibrate, evaluate, npz, refit
+from sample_strategies import drawn_set
 
 from howsure import Client
 
 LONG = [pytest.param(range(at, at + 25), marks=pytest.mark.slow) for at in range(2, 502, 25)]
 FORMATS = ("csv", "markdown", "model-card", "html")
-
-
-def weights_of(rng: np.random.Generator, labels: np.ndarray) -> np.ndarray:
-    """Return weights: equal, few values, of the classes, of any size, or one above all."""
-    n = labels.size
-    return [
-        np.full(n, rng.choice([1e-9, 0.3, 1.0, 1e9])),
-        rng.choice([1.0, 2.0, 20.0], n),
-        rng.uniform(0.01, 5.0, labels.max() + 1)[labels],
-        10.0 ** rng.uniform(-9, 9, n),
-        np.where(np.arange(n) == rng.integers(n), 1e6, 1.0),
-    ][rng.integers(5)]
-
-
-def groups_of(rng: np.random.Generator, n: int) -> np.ndarray:
-    """Return groups: of one, all in one, pairs, a few, or one large one."""
-    return [
-        np.arange(n) - 7,
-        np.full(n, -1),
-        np.arange(n) // 2,
-        rng.integers(0, 9, n) * 2**40,
-        np.maximum(np.arange(n) - n // 2, 0),
-    ][rng.integers(5)]
-
-
-def drawn_set(rng: np.random.Generator, n_classes: int) -> dict[str, np.ndarray]:
-    """Return outputs with labels that may be all right, all wrong or tied, and a design."""
-    n = int(rng.choice([1, 9, 60, 150, 300]))
-    logits = np.round(rng.normal(size=(n, n_classes)) * rng.choice([0.0, 1.0, 4.0, 60.0]), 2)
-    answers = logits.argmax(axis=1)
-    wrong = rng.random(n) < rng.choice([0.0, 0.02, 0.3, 1.0])
-    arrays = {"logits": logits, "labels": np.where(wrong, (answers + 1) % n_classes, answers)}
-    kind = rng.integers(1, 4)
-    if kind & 1:
-        arrays["weight"] = weights_of(rng, arrays["labels"])
-    if kind & 2:
-        arrays["group"] = groups_of(rng, n)
-    return arrays
 
 
 def written(arrays: dict[str, np.ndarray], *, as_csv: bool) -> bytes:

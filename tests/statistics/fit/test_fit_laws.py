@@ -5,7 +5,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sample_strategies import calibrated, fit_of, records_of, records_with_ranks, simulated_records
+from sample_strategies import (
+    calibrated,
+    drawn_set,
+    fit_of,
+    records_of,
+    records_with_ranks,
+    simulated_records,
+)
 
 from howsure.statistics.effective import TooFewEffectiveSamples
 from howsure.statistics.measures import DEFAULT_MEASURES
@@ -106,24 +113,11 @@ def test_small_and_one_sided_sets_give_numbers_or_none(ranks, lookup, bins):
 def drawn_design(seed):
     """Return records whose weights may differ by 18 orders of magnitude, and options of a fit."""
     rng = np.random.default_rng(seed)
-    n, n_classes = rng.choice([20, 25, 40, 80, 200]), rng.choice([2, 5, 12])
-    logits = rng.normal(size=(n, n_classes)) * rng.choice([0.1, 1, 5, 50])
-    is_hit = rng.random(n) < rng.choice([0, 0.5, 0.9, 0.99, 1])
-    labels = np.where(is_hit, logits.argmax(axis=1), rng.integers(0, n_classes, n))
-    weights = [
-        10.0 ** rng.uniform(-9, 9, n),
-        np.where(rng.random(n) < 0.05, 1e9, 1e-9),
-        rng.choice([1 / 3, 0.1, 1e-3], n),
-    ]
-    records = replace(records_of(logits, labels), weight=weights[rng.integers(3)])
-    if rng.random() < 0.5:
-        records = replace(records, group=rng.integers(0, n // 3, n))
-    lookup = rng.choice(["smooth", "step", "interpolated"])
-    return records, {
-        "lookup": str(lookup),
-        "bins": int(rng.choice([1, 3])),
-        "measures": ("learned",),
-    }
+    arrays = drawn_set(rng, rng.choice([2, 5, 12]))
+    records = records_of(arrays.pop("logits"), arrays.pop("labels"))
+    lookup = str(rng.choice(["smooth", "step", "interpolated"]))
+    options = {"lookup": lookup, "bins": int(rng.choice([1, 3])), "measures": ("learned",)}
+    return replace(records, **arrays), options
 
 
 @pytest.mark.parametrize("seeds", [range(20), pytest.param(range(20, 520), marks=pytest.mark.slow)])

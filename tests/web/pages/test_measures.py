@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import numpy as np
 import pytest
 from model_services import HOSTILE
 from page_visitor import HTML, numbers_of, pointed_to
+from report_scenarios import outputs
 from running_service import WAIT, calibrated, npz, refit, report_of
 
 from howsure.statistics.measures import MEASURE_NAMES
@@ -89,11 +89,9 @@ def test_a_measure_that_is_configured_serves_and_another_costs_less(client, show
 
 
 def test_a_preferred_measure_is_not_said_to_have_the_lowest_score(client) -> None:
-    rng = np.random.default_rng(8)
-    logits = rng.normal(size=(400, 3)) * 2
-    labels = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
     config = {"name": "preferred", "top_k": [1], "bins": 5}
-    calibrated(client, config, full=True, calibration=npz(logits=logits, labels=labels))
+    content = npz(**outputs(400, seed=8, scale=2.0))
+    calibrated(client, config, full=True, calibration=content)
     event = report_of(client, "preferred")["events"]["1"]
     assert event["served"] == "learned" != event["comparison"][0]["measure"]
     assert "it is preferred" in page_of(client, "preferred")
