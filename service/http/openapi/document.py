@@ -1,5 +1,6 @@
 """The OpenAPI document: FastAPI's own, completed with examples, errors and API keys."""
 
+import asyncio
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -43,15 +44,16 @@ def add_documentation_page(app: FastAPI) -> None:
     page = (FOLDER / "docs.html").read_text(encoding="utf-8")
     app.mount("/static", _Assets(directory=STATIC), name="static")
     # The whole document, by whether the service needs no key.
-    encoded: dict[bool, bytes] = {}
+    encoded: dict[bool, asyncio.Future[bytes]] = {}
 
     @app.api_route("/openapi.json", methods=["GET", "HEAD"], include_in_schema=False)
     async def get_document() -> Response:
         services: Services = app.state.services
         is_open = services.authenticator.ring.is_open
-        if is_open not in encoded:
-            encoded[is_open] = await run_in_threadpool(lambda: b"".join(json_chunks(app.openapi())))
-        return Response(encoded[is_open], media_type="application/json")
+        if is_open not in encoded:  # simultaneous callers share it
+            made = run_in_threadpool(lambda: b"".join(json_chunks(app.openapi())))
+            encoded[is_open] = asyncio.ensure_future(made)
+        return Response(await asyncio.shield(encoded[is_open]), media_type="application/json")
 
     @app.get("/docs", include_in_schema=False)
     async def get_docs() -> HTMLResponse:
