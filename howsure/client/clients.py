@@ -12,10 +12,8 @@ from howsure.client.transport import (
     TIMEOUT_SECONDS,
     AsyncTransport,
     BlockingTransport,
-    headers_of,
-    refuse_both,
+    opened,
     run_blocking,
-    url_of,
 )
 
 P = ParamSpec("P")
@@ -45,12 +43,7 @@ class AsyncClient(Methods):
         retries: int = RETRIES,
         http: httpx.AsyncClient | None = None,
     ) -> None:
-        self._owned = None
-        refuse_both(url, api_key, http)
-        if http is None:
-            http = self._owned = httpx.AsyncClient(
-                base_url=url_of(url), headers=headers_of(api_key)
-            )
+        http, self._owned = opened(httpx.AsyncClient, http, url, api_key)
         super().__init__(AsyncTransport(http), timeout, retries)
 
     async def close(self) -> None:
@@ -104,10 +97,7 @@ class Client:
         retries: int = RETRIES,
         http: httpx.Client | None = None,
     ) -> None:
-        self._owned = None
-        refuse_both(url, api_key, http)
-        if http is None:
-            http = self._owned = httpx.Client(base_url=url_of(url), headers=headers_of(api_key))
+        http, self._owned = opened(httpx.Client, http, url, api_key)
         self._methods = Methods(BlockingTransport(http), timeout, retries)
 
     calibrate = _waits(Methods.calibrate)

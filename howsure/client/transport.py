@@ -28,18 +28,6 @@ WITHHELD = "howsure-withheld"
 NOT_READ = "the service made {}; this API key lacks the scope `read`, which shows more"
 
 
-def refuse_both(url: str | None, api_key: str | None, http: object | None) -> None:
-    """Refuse an address or a key beside a client of httpx, which has its own.
-
-    Raises
-    ------
-    ValueError
-        If both are given.
-    """
-    if http is not None and (url is not None or api_key is not None):
-        raise ValueError("http: it has its own address and headers; leave out url and api_key")
-
-
 def url_of(given: str | None) -> str:
     """Return the service's address: the argument, ``HOWSURE_URL``, or this machine's.
 
@@ -61,6 +49,25 @@ def headers_of(api_key: str | None) -> dict[str, str]:
 
 
 T = TypeVar("T")
+Http = TypeVar("Http", httpx.Client, httpx.AsyncClient)
+
+
+def opened(
+    kind: type[Http], given: Http | None, url: str | None, api_key: str | None
+) -> tuple[Http, Http | None]:
+    """Return the caller's client of httpx, or a new one, and the one to close, if it is new.
+
+    Raises
+    ------
+    ValueError
+        If there is an address or a key beside the caller's client, which has its own.
+    """
+    if given is None:
+        new = kind(base_url=url_of(url), headers=headers_of(api_key))
+        return new, new
+    if url is not None or api_key is not None:
+        raise ValueError("http: it has its own address and headers; leave out url and api_key")
+    return given, None
 
 
 class AsyncTransport:

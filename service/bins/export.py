@@ -28,7 +28,6 @@ from service.predictions.served_calibration import accept_results, ood_threshold
 from service.reports.csv_table import csv_text
 from service.reports.report import render_bin
 from service.runner.messages.onnx_models import serving
-from service.runner.messages.reading import COLUMN_RANGES, INPUT_RANGES, SCORE_RANGE, TEXTS
 from service.runner.model_description import ModelDescription
 from service.storage.fit_results import read_fitted
 from service.workspace import Workspace
@@ -214,16 +213,8 @@ def _document(row: models.Calibration, tables: Sequence[models.BinTable]) -> Bin
 
 
 def _data(data: Mapping[str, Any]) -> Data:
-    known = data.get(SCORE_RANGE)
-    score_range = None if known is None else (known[0], known[1])
-    return Data(
-        samples=data["samples"],
-        kind=data["kind"],
-        score_range=score_range,
-        texts=data.get(TEXTS, {}),
-        input_ranges=data.get(INPUT_RANGES, {}),
-        column_ranges=data.get(COLUMN_RANGES, {}),
-    )
+    known = {name: data[name] for name in Data.model_fields if data.get(name) is not None}
+    return Data.model_validate_json(json.dumps(known))
 
 
 def _selective(target: Mapping[str, float], found: dict[str, Any] | None) -> Selective:

@@ -28,11 +28,6 @@ TENANT = "default"
 KeyId = Annotated[str, typer.Argument(help="Id of the key: see `howsure keys list`.")]
 
 
-@app.callback()
-def _root() -> None:
-    """Work on API keys."""
-
-
 @app.command("create")
 def create(
     name: Annotated[str, typer.Argument(help="Name of the key, such as its purpose.")],
@@ -129,11 +124,6 @@ def _status(key: "ListedKey") -> str:
 tenants = typer.Typer(no_args_is_help=True, add_completion=False, help="Tenants and their limits.")
 DEFAULT = "default"
 NONE = "none"
-
-
-@tenants.callback()
-def _tenants_group() -> None:
-    """Work on tenants."""
 
 
 @tenants.command("list")

@@ -31,11 +31,6 @@ app = typer.Typer(
 )
 
 
-@app.callback()
-def _root() -> None:
-    """Work on the database."""
-
-
 @app.command("upgrade")
 def upgrade_schema() -> None:
     """Upgrade the schema; `howsure serve` does so at start."""
