@@ -5,7 +5,7 @@ committed. To make them again::
 
     python -m venv /tmp/histogram && /tmp/histogram/bin/pip install "numpy<2" \
         scikit-learn==1.5.2 skl2onnx==1.17.0 onnx==1.16.2 protobuf==4.25.3
-    /tmp/histogram/bin/python tests/data/onnx/make_histogram_models.py
+    /tmp/histogram/bin/python examples/model_files/make_histogram_models.py
 
 The data are scikit-learn's irises; the binary models tell the first kind from the others.
 """
@@ -17,7 +17,7 @@ from skl2onnx import to_onnx
 from sklearn.datasets import load_iris
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parents[2] / "tests/data/onnx"
 
 if __name__ == "__main__":
     irises, kinds = load_iris(return_X_y=True)

@@ -3,7 +3,7 @@
 Not run by the tests, which need no Keras: the files are committed. To make them again::
 
     python -m venv /tmp/keras && /tmp/keras/bin/pip install keras==3.15.1 torch==2.13.0 onnxscript
-    KERAS_BACKEND=torch /tmp/keras/bin/python tests/data/onnx/make_keras_models.py
+    KERAS_BACKEND=torch /tmp/keras/bin/python examples/model_files/make_keras_models.py
 
 Weights are random from a fixed seed.
 """
@@ -15,7 +15,7 @@ import numpy as np
 from keras import layers
 from make_torch_models import forget_paths
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parents[2] / "tests/data/onnx"
 # The last layer: its number of units and its function.
 LAST = {"softmax": (3, "softmax"), "sigmoid": (1, "sigmoid"), "logits": (3, None)}
 

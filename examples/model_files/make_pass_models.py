@@ -1,10 +1,10 @@
-"""Train and export the models of this folder, with exact gradient norms of one of them.
+"""Train and export the models of `tests/data/passes`, with exact gradient norms of one of them.
 
 Not run by the tests, which need no PyTorch: the files are committed. To make them again::
 
     python -m venv /tmp/torch
     /tmp/torch/bin/pip install torch==2.13.0 onnx==1.23.2 onnxscript==0.7.2 scikit-learn==1.9.1
-    /tmp/torch/bin/python tests/data/passes/make_models.py
+    /tmp/torch/bin/python examples/model_files/make_pass_models.py
 
 Seeds are fixed and one thread is used, so the same versions on the same kind of machine write the
 same weights again.
@@ -32,7 +32,7 @@ from onnx import numpy_helper
 from sklearn.datasets import load_digits
 from torch import nn
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parents[2] / "tests/data/passes"
 SEED = 20240607
 N_TRAINING = 597
 N_CALIBRATION = 600

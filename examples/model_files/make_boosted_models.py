@@ -5,7 +5,7 @@ again::
 
     python -m venv /tmp/boosted && /tmp/boosted/bin/pip install \
         lightgbm==4.7.0 xgboost==3.2.0 catboost==1.2.10 onnxmltools==1.16.0 skl2onnx==1.20.0
-    /tmp/boosted/bin/python tests/data/onnx/make_boosted_models.py
+    /tmp/boosted/bin/python examples/model_files/make_boosted_models.py
 
 The data are scikit-learn's irises; the binary models tell the first kind from the others.
 """
@@ -22,7 +22,7 @@ import xgboost
 from onnxmltools.convert.common.data_types import FloatTensorType
 from sklearn.datasets import load_iris
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parents[2] / "tests/data/onnx"
 INPUTS = [("rows", FloatTensorType([None, 4]))]
 
 

@@ -3,7 +3,7 @@
 Not run by the tests, which need no PyTorch: the files are committed. To make them again::
 
     python -m venv /tmp/torch && /tmp/torch/bin/pip install torch==2.13.0 onnxscript
-    /tmp/torch/bin/python tests/data/onnx/make_torch_models.py
+    /tmp/torch/bin/python examples/model_files/make_torch_models.py
 
 Weights are random from a fixed seed; the references are the module's own logits in float64.
 """
@@ -17,7 +17,7 @@ import onnx
 import torch
 from torch import nn
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parents[2] / "tests/data/onnx"
 N_CLASSES = 7
 
 
