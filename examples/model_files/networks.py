@@ -1,4 +1,4 @@
-"""The networks `make_pass_models.py` trains and exports: all small, each with a noise of its own."""
+"""The networks `make_pass_models.py` trains and exports: small, each with a noise of its own."""
 
 import math
 
