@@ -107,7 +107,7 @@ BROKEN_RULES = [
     ("step", {"selective.1.max_risk": 0.05}, "selective", "max_risk"),
     ("step", {"tables": []}, "", "1 to 5000"),
     ("step", {f"{BIN}.interval": ["x" * 3000]}, BIN, "2048"),
-    ("step", {"classes": HUGE}, "", "4194304"),
+    ("step", {"classes": HUGE}, "", "1048576"),
     ("step", {"serve": {str(k): "entropy" for k in range(30_000)}}, "document", "at most"),
     ("outputs", {"tables.0.measure": "gradient_norm"}, "", "ONNX"),
     ("outputs", {**serving("energy"), **OF_SHARES}, "tables.0.measure", "logits"),

@@ -13,6 +13,7 @@ from service.child.onnx.session import CPU, bound_run, session_options
 from service.child.onnx.watchdog import Watchdog
 from service.child.serve import FIRST_KINDS, USED, Requests
 from service.errors import DeadlineExceeded, InferenceFailed, InvalidInput
+from service.runner.messages.convert import FieldError
 from service.runner.messages.frames import Frame, Kind
 from service.runner.pool import RunnerPool
 
@@ -36,7 +37,7 @@ def test_an_unusable_gpu_is_not_replaced_by_the_cpu(capfd):
 @pytest.mark.parametrize("kind", FIRST_KINDS)
 def test_a_child_that_was_used_takes_no_other_upload(kind):
     requests = Requests(send=None)
-    with pytest.raises(KeyError):  # it names no sets
+    with pytest.raises(FieldError):  # it names no sets
         requests.answer(Frame(Kind.READ, 0, {}, {}, budget_ms=60_000))
     with pytest.raises(InferenceFailed, match=USED):
         requests.answer(Frame(kind, 1, {}, {}, budget_ms=60_000))
