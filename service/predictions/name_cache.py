@@ -23,6 +23,8 @@ FRESH_SECONDS = 1.0
 AGEING_SECONDS = 0.5
 # A database that does not answer within this time counts as unavailable.
 PATIENCE_SECONDS = 0.5
+# A stopping service waits so long for queries.
+CLOSE_SECONDS = 5.0
 # Cached answers serve this long while the database is unavailable.
 STALE_SECONDS = 300.0
 # Some may hang on the database while others read the files of large models.
@@ -97,8 +99,11 @@ class NameCache:
             # Another query may have cached it in the meantime.
             return self._keep_stale(key) or await self._look_up(key)
 
-    def close(self) -> None:
-        """Stop without waiting for queries that hang."""
+    async def close(self) -> None:
+        """Stop, without waiting long for queries that hang."""
+        if self._lookups:
+            tasks = [lookup.task for lookup in self._lookups.values()]
+            await asyncio.wait(tasks, timeout=CLOSE_SECONDS)
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _look_up(self, key: _Key) -> "asyncio.Task[ServedCalibration]":

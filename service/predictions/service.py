@@ -112,7 +112,7 @@ class PredictionService:
     async def close(self) -> None:
         """End the models' processes; waiting requests fail."""
         await self.models.close()
-        self._names.close()
+        await self._names.close()
         await self._writer.close()
 
     def _begin_plain(self, request: PredictionRequest) -> None:

@@ -24,7 +24,11 @@ LOGITS = "label,logit_0,logit_1,logit_2\n" + "\n".join(
 
 # Operation, where the rule was broken, and why a schema cannot say so.
 RIGHT_REFUSALS = [
-    ("GET /(calibrations|audit)", r"cursor", "a cursor is what a page gave, and nothing else"),
+    (
+        "GET /(calibrations|audit)(/.*/(evaluations|operating-points))?",
+        r"cursor",
+        "a cursor is what a page gave, and nothing else",
+    ),
     ("POST /calibrate", r"(calibration|evaluation)(_labels|\..*)?", "which files are sets, labels"),
     ("POST /calibrate", r"model|model_data", "which files are models"),
     ("POST /calibrate|.*/refit", r"config(\..*)?", "keys that do not go together, or with the set"),
