@@ -1,9 +1,9 @@
-"""How much a row holds of what its caller or a model decides the size of."""
+"""The bytes of documents and texts in a row: callers and models decide how long they are."""
 
 import json
 from collections.abc import Mapping
 
-from sqlalchemy import JSON, Connection, event
+from sqlalchemy import JSON, Connection, event, inspect
 from sqlalchemy.orm import Mapped, Mapper, mapped_column
 
 
@@ -15,7 +15,7 @@ class Weighed:
 
 def bytes_of(values: Mapping[str, object], row: type[Weighed]) -> int:
     """Return the bytes of the JSON columns among the values of a row."""
-    columns = row.__table__.columns  # type: ignore[attr-defined]  # all are tables
+    columns = inspect(row).columns
     return sum(
         len(json.dumps(value))
         for name, value in values.items()
@@ -24,7 +24,6 @@ def bytes_of(values: Mapping[str, object], row: type[Weighed]) -> int:
 
 
 @event.listens_for(Weighed, "before_insert", propagate=True)
-def _weigh(_mapper: Mapper[Weighed], _connection: Connection, row: Weighed) -> None:
-    stored = {column.name: getattr(row, column.name) for column in row.__table__.columns}  # type: ignore[attr-defined]
-    reason = stored.get("reason", "")
-    row.row_bytes = bytes_of(stored, type(row)) + len(reason.encode())
+def _weigh(mapper: Mapper[Weighed], _connection: Connection, row: Weighed) -> None:
+    values = {name: getattr(row, name) for name in mapper.columns.keys()}  # noqa: SIM118 - SQLAlchemy's own collection
+    row.row_bytes = bytes_of(values, type(row)) + len(values.get("reason", "").encode())

@@ -13,6 +13,9 @@ from uuid import UUID
 
 from service.errors import ShareTaken, TooManyRequests
 
+# Holds for callers that are not known yet, so that all strangers together have one share.
+NOBODY = UUID(int=0)
+
 
 class Line(Enum):
     """What is held, by the name of its limit."""

@@ -135,7 +135,7 @@ class OperatingPointPreview:
     ----------
     threshold
         The largest uncertainty of Top-1 that would be accepted, or the smallest score of pairs;
-        None if no threshold keeps the error rate.
+        None if no threshold keeps the error rate low enough.
     measure
         The uncertainty measure that has the threshold.
     design
@@ -197,8 +197,8 @@ class OperatingPoint:
     active
         Whether answers follow it now.
     name, threshold, chosen_by, consequences
-        Its name in ``abstain``; the largest accepted uncertainty of Top-1, or the smallest
-        accepted score of pairs; what it was chosen by; and its effect. None if it was withdrawn.
+        Its name in ``abstain``, the largest accepted uncertainty of Top-1 (of pairs, the smallest
+        accepted score), how it was chosen, and its effect. All are None for a withdrawal.
     author, reason, created_at
         Who decided, why, and when, in UTC.
     warnings

@@ -37,7 +37,7 @@ from service.http.problems import FAILURE, error_response
 from service.http.response_head import REQUEST_ID
 from service.http.services import Services
 from service.lru_cache import LruCache
-from service.shared_amounts import Hold
+from service.shared_amounts import NOBODY, Hold
 from service.workspace import Workspace
 
 ACTION = "howsure.action"
@@ -178,7 +178,7 @@ class Guard:
         self, scope: Scope, receive: Receive, send: Send, route: DeclaredRoute | None, path: str
     ) -> None:
         headers = scope["headers"]
-        with Hold(scope["app"].state.front.receiving, None) as scope[BODY_HOLD]:
+        with Hold(scope["app"].state.front.receiving, NOBODY) as scope[BODY_HOLD]:
             try:
                 caller = _caller(scope, route, path, headers)
                 if caller is not None:

@@ -149,7 +149,7 @@ ROWS = RateLimitKind("rows", 60, "minute", RowLimitReached)
 class TenantLimiter:
     """A tenant's limits and their current use; None if there is no limit.
 
-    ``holder`` names the tenant in amounts that tenants share; None if there are no others.
+    ``holder`` is the tenant in each `SharedAmount`; None where no tenants share the service.
     """
 
     limits: TenantLimits = NO_LIMITS

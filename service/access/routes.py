@@ -10,7 +10,13 @@ from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Fiel
 import models
 from service.access.usage import Usage, usage_of
 from service.http.connection_context import ConnectionContext
-from service.http.dependencies import CallerDep, ServicesDep, TenantDep, WorkspaceDep
+from service.http.dependencies import (
+    CallerDep,
+    PageCursor,
+    ServicesDep,
+    TenantDep,
+    WorkspaceDep,
+)
 from service.http.problems import problems
 from service.storage.audit_log import audit_page
 
@@ -58,10 +64,6 @@ class AuditPage(BaseModel):
 
     entries: list[AuditEntry] = Field(description="Entries, newest first.")
     next_cursor: str | None = Field(description="`cursor` of the next page; null at the end.")
-
-
-PageLimit = Annotated[int, Query(ge=1, le=200, description="Most of a page.")]
-PageCursor = Annotated[str | None, Query(description="`next_cursor` of the page before.")]
 
 
 @router.get("/audit", tags=["audit"], summary="Read the audit log", responses=problems(422))

@@ -7,9 +7,9 @@ import msgspec
 from starlette.types import Message, Scope, Send
 
 from service.access.api_keys import CALLER, READ
-from service.access.held_response import held_back
+from service.http.bodies import held_back
 
-# Of changes whose response has a body, which is JSON.
+# The statuses of changes that are answered with JSON.
 _SUCCESS = frozenset({HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.ACCEPTED})
 CONTENT_LENGTH = b"content-length"
 # Tells clients which scope would show the rest.

@@ -51,7 +51,7 @@ class GradientConfig(Strict):
 
 # The largest number of classes of a model.
 MAX_MAPPED = 100_000
-# Of the names of all classes, in JSON: every calibration stores them.
+# The longest JSON of all class names: every calibration stores it.
 MAX_CLASSES_BYTES = 1024**2
 MAX_INPUTS = 1_000
 # Names of 1,000 classes with 200 characters each, and everything else. Validation of more would

@@ -104,7 +104,7 @@ class OodConfig(Strict):
     )
 
 
-# Of a calibration's records: each sample has so many classes at most.
+# The records keep at most so many classes of each sample.
 MOST_K = 1000
 
 

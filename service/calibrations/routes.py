@@ -12,12 +12,13 @@ from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 
 import models
-from service.access.routes import PageCursor, PageLimit
 from service.calibrations import manage
 from service.calibrations.schemas import Calibration, CalibrationPage, rendered_findings
 from service.http.dependencies import (
     CalibrationRef,
     CallDep,
+    PageCursor,
+    PageLimit,
     ServicesDep,
 )
 from service.http.idempotency import (

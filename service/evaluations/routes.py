@@ -11,7 +11,6 @@ from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
 import models
-from service.access.routes import PageCursor, PageLimit
 from service.calibrations.routes import EVENT_ROUTE, event_stream
 from service.calibrations.upload.upload_form import form_body, part_rules
 from service.errors import InvalidInput
@@ -20,6 +19,8 @@ from service.http.dependencies import (
     CalibrationRef,
     CallDep,
     EvaluationName,
+    PageCursor,
+    PageLimit,
     ServicesDep,
 )
 from service.http.job_events import (

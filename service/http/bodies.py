@@ -1,11 +1,11 @@
-"""Bodies read whole, up to a limit."""
+"""Bodies of requests that are read whole, up to a limit, and of responses that are replaced."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qsl
 
 from fastapi import Request
-from starlette.types import Message, Receive, Scope
+from starlette.types import Message, Receive, Scope, Send
 
 from service.errors import MalformedRequest, TooLarge, UnsupportedFormat
 from service.http.connection_limits import IS_SMALL_BODY
@@ -104,3 +104,29 @@ async def form_fields(request: Request, *, most_bytes: int = MOST_BYTES) -> dict
     except ValueError as error:
         raise MalformedRequest.at("body", "expected application/x-www-form-urlencoded") from error
     return dict(pairs)
+
+
+def held_back(
+    send: Send,
+    is_held: Callable[[Message], bool],
+    replace: Callable[[Message, bytes], Awaitable[None]],
+) -> Send:
+    """Return how to send a response: if ``is_held`` tells so of its head, ``replace`` sends it.
+
+    ``replace`` gets the head and the whole body.
+    """
+    head: Message | None = None
+    body = bytearray()
+
+    async def send_part(message: Message) -> None:
+        nonlocal head
+        if message["type"] == "http.response.start" and is_held(message):
+            head = message
+        elif head is None:
+            await send(message)
+        else:
+            body.extend(message.get("body", b""))
+            if not message.get("more_body", False):
+                await replace(head, bytes(body))
+
+    return send_part

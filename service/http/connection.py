@@ -24,7 +24,7 @@ from service.http.prediction_exchange import HttpResponse, PredictionHandler
 from service.http.problems import problem_response
 from service.http.request_reader import Prediction, RequestReader
 from service.http.response_head import accepted_id
-from service.shared_amounts import Hold
+from service.shared_amounts import NOBODY, Hold
 
 # Longer bodies are written by themselves, not copied behind their headers.
 JOINED_BYTES = 2**16
@@ -64,7 +64,7 @@ class Connection(asyncio.Protocol):
         # Start of the wait for the rest of a request, or for the next one.
         self.since = self.loop.time()
         # What the client has not read, for the tenant of the last response, and at some time.
-        self.unread_hold = Hold(context.unread, None)
+        self.unread_hold = Hold(context.unread, NOBODY)
         self.unread, self.unread_since = 0, self.since
         self.is_refused = False
         self.refused_at: float | None = None  # when the refusal was written
@@ -111,7 +111,8 @@ class Connection(asyncio.Protocol):
         self.flow.pause_writing()
 
     def resume_writing(self) -> None:
-        """Continue with the next response."""
+        """Continue with the next response: the client has read nearly all."""
+        self.unread, self.unread_since = self.transport.get_write_buffer_size(), self.loop.time()
         self.flow.resume_writing()
         self._answer_next()
 
@@ -210,7 +211,7 @@ class Connection(asyncio.Protocol):
         """Continue with the next request."""
         if isinstance(self.current, RequestResponseCycle):
             caller = cast("Caller | None", self.current.scope.get(CALLER))
-            self.unread_hold.move_to(None if caller is None else caller.meter.holder)
+            self.unread_hold.move_to(NOBODY if caller is None else caller.meter.holder)
         self.current = None
         self.n_answered += 1
         self.server_state.total_requests += 1

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial, wraps
 from typing import Annotated, TypeVar
 
-from fastapi import Depends, Path, Request
+from fastapi import Depends, Path, Query, Request
 
 from service.access.api_keys import CALLER, Caller
 from service.access.guard import ACTION, audit_event_of
@@ -60,6 +60,8 @@ TenantDep = Annotated[uuid.UUID, Depends(_tenant_id)]
 # Workspace, tenant and limits together; the audit event of a route that has one.
 CallDep = Annotated[CallContext, Depends(_call)]
 CalibrationRef = Annotated[str, Path(description="An id, a name, or `name@version`.")]
+PageLimit = Annotated[int, Query(ge=1, le=200, description="Most of a page.")]
+PageCursor = Annotated[str | None, Query(description="`next_cursor` of the page before.")]
 EvaluationName = Annotated[str, Path(description="Name of the further set.")]
 
 

@@ -165,8 +165,10 @@ class JobWatch:
         found = re.search(r'(?:^|[\s,;])wait\s*=\s*"?(\d{1,6})', prefer, re.IGNORECASE)
         return min(float(found[1]) if found else 0.0, self.max_wait_seconds)
 
-    async def wait_until_finished(self, request: Request, read: Callable[[], Row]) -> Row:
-        """Return a job's row; with `Prefer: wait`, once it has finished.
+    async def wait_until_finished(
+        self, request: Request, read: Callable[[], Row]
+    ) -> tuple[Row, float]:
+        """Return a job's row, with `Prefer: wait` once it has finished, and the seconds applied.
 
         The wait ends early if its time is over, the client leaves or the service stops, and at once
         if too many connections wait.
@@ -174,19 +176,22 @@ class JobWatch:
         row = await run_in_threadpool(read)
         seconds = self.wait_seconds(request)
         if is_finished(row) or not seconds:
-            return row
+            return row, seconds
         subscription = JobSubscription(FollowedJob(type(row), row.id), view_of(row))
         caller: Caller = request.scope[CALLER]
-        with (
-            suppress(TimeoutError, TooManyRequests),
-            self.waits.held(caller.tenant_id),
-            subscription.closed_by(request.receive),
-            self._polled(subscription),
-        ):
-            async with asyncio.timeout(seconds):
-                while not subscription.closed and subscription.is_unfinished():
-                    await subscription.wait(seconds)
-        return await run_in_threadpool(read)
+        try:
+            with (
+                self.waits.held(caller.tenant_id),
+                subscription.closed_by(request.receive),
+                self._polled(subscription),
+                suppress(TimeoutError),
+            ):
+                async with asyncio.timeout(seconds):
+                    while not subscription.closed and subscription.is_unfinished():
+                        await subscription.wait(seconds)
+        except TooManyRequests:
+            seconds = 0.0
+        return await run_in_threadpool(read), seconds
 
     @contextmanager
     def _polled(self, subscription: JobSubscription) -> Iterator[None]:
@@ -371,9 +376,9 @@ async def answer_job(
 
     With `Prefer: wait` it waits for the end of the job.
     """
-    row = await watch.wait_until_finished(request, read)
+    row, seconds = await watch.wait_until_finished(request, read)
     response.headers["Location"] = location
-    if seconds := watch.wait_seconds(request):
+    if seconds:
         response.headers["Preference-Applied"] = f"wait={seconds:g}"
     if is_finished(row):
         response.status_code = HTTPStatus.CREATED

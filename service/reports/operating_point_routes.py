@@ -14,12 +14,13 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 import models
 from howsure.statistics.measures.scale import scale_of
 from howsure.statistics.operating_point import ThresholdChoice
-from service.access.routes import PageCursor, PageLimit
 from service.calibrations.fit_config import TINY
 from service.errors import InvalidInput
 from service.http.dependencies import (
     CalibrationRef,
     CallDep,
+    PageCursor,
+    PageLimit,
     TenantDep,
     WorkspaceDep,
     in_documents_lane,

@@ -150,9 +150,10 @@ class Batcher:
         """Start no more requests, so that the child can be unloaded after its run."""
         self.is_evicted = True
 
-    def stop_run(self, error: ServiceError) -> None:
-        """Fail the requests that the child has; it must be unloaded afterwards."""
+    def stop_run(self, error: ServiceError) -> LoadedChild | None:
+        """Fail the requests that the child has, and detach it; waiting requests stay."""
         self._fail_sent(error)
+        return self.unload()
 
     def resume(self) -> None:
         """Continue with the waiting requests, in a new child if this one was unloaded."""

@@ -59,6 +59,7 @@ class _Served:
     error: ServiceError | None = None
     parity: ProviderParity | None = None
     room_wait: asyncio.TimerHandle | None = None
+    evicted_at: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -240,14 +241,17 @@ class ServedModels:
         if found is not None:
             log.info("evicting %s for another tenant's model", found.model.name)
             found.batcher.evict()
-            self._loop.call_later(LONGEST_TURN_SECONDS, self._end_turn, found)
+            found.evicted_at = self._loop.time()
+            self._loop.call_later(LONGEST_TURN_SECONDS, self._end_turn, found, found.evicted_at)
 
-    def _end_turn(self, served: _Served) -> None:
-        """Stop the run of a model that is still being evicted."""
+    def _end_turn(self, served: _Served, evicted_at: float) -> None:
+        """Stop the run of a model that is still being evicted since then."""
         batcher = served.batcher
-        if batcher.is_evicted and not batcher.can_be_unloaded and not self._closed:
+        if batcher.is_evicted and served.evicted_at == evicted_at and not self._closed:
             log.info("stopping the run of %s for another tenant's model", served.model.name)
-            batcher.stop_run(Overloaded(TURN_OVER))
+            self._close_later(batcher.stop_run(Overloaded(TURN_OVER)))
+            self._placement.remove(served.model.key)
+            batcher.resume()
             self._load_waiting(batcher)
 
     def _is_full(self, n_models: int, n_bytes: int) -> bool:

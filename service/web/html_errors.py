@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.access.held_response import held_back
+from service.http.bodies import held_back
 from service.http.negotiation import prefers_html
 from service.web.page import page
 

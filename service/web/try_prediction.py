@@ -39,9 +39,9 @@ from service.web.sample_rows import (
     whole_number,
 )
 
-# The guard bounds the whole form.
+# The guard bounds the whole form by the same.
 PARTS = {
-    "file": PartRule(16 * 1024**2, repeatable=False, is_file=True),
+    "file": PartRule(8 * 1024**2, repeatable=False, is_file=True),
     "numbers": PartRule(1024**2, repeatable=False, is_file=False),
 }
 

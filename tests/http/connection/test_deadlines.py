@@ -119,6 +119,20 @@ def test_a_client_that_reads_slowly_is_disconnected(serve, rate, is_ended) -> No
     assert connection.is_ended() == is_ended
 
 
+def test_a_long_download_is_not_slow_reading(serve) -> None:
+    """What a client reads of it is written anew, so that as much as before is unread."""
+    server = serve(stall_seconds=2, min_bytes_per_second=1000)
+    connection = server.connect(is_read=False)
+    connection.send(post("/predict?big=70000"))
+    for _ in range(10):
+        server.run(connection.protocol.pause_writing)
+        server.advance(1)
+        server.run(connection.protocol.resume_writing)
+    assert not connection.is_ended()
+    server.advance(2.2)
+    assert connection.is_ended()
+
+
 def test_unread_responses_have_a_limit_together(serve) -> None:
     server = serve(max_unread_bytes=250_000)
     slow = [server.connect(is_read=False) for _ in range(3)]
