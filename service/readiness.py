@@ -50,7 +50,7 @@ def _check(workspace: Workspace) -> tuple[bool, dict[str, str]]:
         checks["database"] = f"does not respond ({type(error).__name__})"
         checks["schema"] = "unknown"
     checks["artifacts"] = _artifacts(workspace)
-    ready = all(found == "ok" for found in checks.values())
+    ready = all(result == "ok" for result in checks.values())
     is_fine, checks["sandbox"] = _sandbox(workspace)
     ready = ready and is_fine
     try:

@@ -93,12 +93,12 @@ class Consequences(Effect):
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Self:
         """Read the JSON of the service."""
-        judged = document.get("evaluation")
+        evaluation = document.get("evaluation")
         return record_of(
             cls,
             document,
             **_derived(document),
-            evaluation=None if judged is None else Effect.of(judged),
+            evaluation=None if evaluation is None else Effect.of(evaluation),
             further={name: Effect.of(one) for name, one in (document.get("further") or {}).items()},
         )
 

@@ -53,7 +53,7 @@ Http = TypeVar("Http", httpx.Client, httpx.AsyncClient)
 
 
 def opened(
-    kind: type[Http], given: Http | None, url: str | None, api_key: str | None
+    kind: type[Http], own: Http | None, url: str | None, api_key: str | None
 ) -> tuple[Http, Http | None]:
     """Return the caller's client of httpx, or a new one, and the one to close, if it is new.
 
@@ -62,12 +62,12 @@ def opened(
     ValueError
         If there is an address or a key beside the caller's client, which has its own.
     """
-    if given is None:
+    if own is None:
         new = kind(base_url=url_of(url), headers=headers_of(api_key))
         return new, new
     if url is not None or api_key is not None:
         raise ValueError("http: it has its own address and headers; leave out url and api_key")
-    return given, None
+    return own, None
 
 
 class AsyncTransport:

@@ -157,7 +157,7 @@ def _require_own_tables(connection: Connection, manifest: Manifest) -> None:
     tables = set(schema.get_table_names()) - {REVISION_TABLE}
     for part in manifest.tables:
         if part.name not in tables or not part.columns.keys() <= {
-            found["name"] for found in schema.get_columns(part.name)
+            column["name"] for column in schema.get_columns(part.name)
         }:
             raise damaged(NAME)
 

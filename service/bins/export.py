@@ -213,8 +213,8 @@ def _document(row: models.Calibration, tables: Sequence[models.BinTable]) -> Bin
 
 
 def _data(data: Mapping[str, Any]) -> Data:
-    known = {name: data[name] for name in Data.model_fields if data.get(name) is not None}
-    return Data.model_validate_json(json.dumps(known))
+    stored = {name: data[name] for name in Data.model_fields if data.get(name) is not None}
+    return Data.model_validate_json(json.dumps(stored))
 
 
 def _selective(target: Mapping[str, float], found: dict[str, Any] | None) -> Selective:

@@ -83,8 +83,8 @@ def summary_of(target: str) -> str:
             case ast.FunctionDef(name=name) if name == attribute:
                 return (ast.get_docstring(node) or "").partition("\n")[0]
             case ast.Assign([ast.Name(name)], ast.Call(keywords=options)) if name == attribute:
-                (found,) = (option.value for option in options if option.arg == "help")
-                return str(ast.literal_eval(found))
+                (summary,) = (option.value for option in options if option.arg == "help")
+                return str(ast.literal_eval(summary))
     raise LookupError(target)
 
 
@@ -93,17 +93,17 @@ def load_command(name: str) -> Any:  # noqa: ANN401 - typer exports no type of i
     target = next(commands[name] for commands in COMMANDS.values() if name in commands)
     place, _, attribute = target.partition(":")
     module = import_module(f"{__name__}.{place}")
-    found = getattr(module, attribute)
-    if not isinstance(found, typer.Typer):
+    command = getattr(module, attribute)
+    if not isinstance(command, typer.Typer):
         single = typer.Typer(add_completion=False)
-        single.command(name, epilog=getattr(module, "EXAMPLES", None))(found)
-        found = single
-    found.info.cls = Commands
-    for registered in found.registered_commands:
+        single.command(name, epilog=getattr(module, "EXAMPLES", None))(command)
+        command = single
+    command.info.cls = Commands
+    for registered in command.registered_commands:
         registered.cls = Command
-    command = typer.main.get_command(found)
-    command.name = name
-    return command
+    loaded = typer.main.get_command(command)
+    loaded.name = name
+    return loaded
 
 
 app = typer.Typer(

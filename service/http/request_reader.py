@@ -238,13 +238,13 @@ class RequestReader:
     def _end_of_piece(self) -> int:
         start, least = self.position, self.position + PIECE_BYTES
         if not self.has_head():
-            found = self.received.find(END_OF_HEAD, start, least)
-            return least if found < 0 else found + len(END_OF_HEAD)
+            end = self.received.find(END_OF_HEAD, start, least)
+            return least if end < 0 else end + len(END_OF_HEAD)
         if self.length:
             return start + int(self.length) - self.n_body
         # The end of a chunked body looks like that of a head.
-        found = self.received.find(END_OF_HEAD, least)
-        return len(self.received) if found < 0 else found + len(END_OF_HEAD)
+        end = self.received.find(END_OF_HEAD, least)
+        return len(self.received) if end < 0 else end + len(END_OF_HEAD)
 
     def _feed(self, rest: bytes | memoryview) -> None:
         self.n_received += len(rest)

@@ -93,18 +93,18 @@ def _record(
     workspace: Workspace, tasks: Sequence[ShardTask], progress: Progress
 ) -> list[StoredRecords]:
     """Return the records of all shards of a set in order; make the missing ones."""
-    found = _found(workspace, tasks)
-    missing = [task for task in tasks if task.start not in found]
+    records = _found(workspace, tasks)
+    missing = [task for task in tasks if task.start not in records]
     n_samples = sum(task.n_rows for task in tasks)
     done = n_samples - sum(task.n_rows for task in missing)
     progress.report(tasks[0].location, done, n_samples, now=True)
     for stored in workspace.shards.run(
         missing, on_poll=progress.report_again, on_rows=progress.add
     ):
-        found[stored.start] = stored
-        if len(found) < len(tasks):
+        records[stored.start] = stored
+        if len(records) < len(tasks):
             progress.end_turn()
-    return [found[task.start] for task in tasks]
+    return [records[task.start] for task in tasks]
 
 
 def _found(workspace: Workspace, tasks: Sequence[ShardTask]) -> dict[int, StoredRecords]:

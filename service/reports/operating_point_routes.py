@@ -281,11 +281,11 @@ def list_operating_points(
         workspace, tenant_id, calibration_id, before=before, limit=limit + 1
     )
     last = workspace if cursor is None else None
-    shown = [
+    page = [
         resource(row, measure, workspace=last if row is rows[0] else None) for row in rows[:limit]
     ]
-    next_cursor = None if len(rows) <= limit else str(shown[-1].number)
-    return OperatingPoints(operating_points=shown, next_cursor=next_cursor)
+    next_cursor = None if len(rows) <= limit else str(page[-1].number)
+    return OperatingPoints(operating_points=page, next_cursor=next_cursor)
 
 
 @router.get(

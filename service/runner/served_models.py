@@ -237,12 +237,12 @@ class ServedModels:
     def _evict_busy_one(self) -> None:
         """Evict a busy model after its run, for a tenant that has fewer models."""
         models = list(self._served.values())
-        found = model_to_evict(next_to_load(self._waiting, models), models)
-        if found is not None:
-            log.info("evicting %s for another tenant's model", found.model.name)
-            found.batcher.evict()
-            found.evicted_at = self._loop.time()
-            self._loop.call_later(LONGEST_TURN_SECONDS, self._end_turn, found, found.evicted_at)
+        evicted = model_to_evict(next_to_load(self._waiting, models), models)
+        if evicted is not None:
+            log.info("evicting %s for another tenant's model", evicted.model.name)
+            evicted.batcher.evict()
+            evicted.evicted_at = self._loop.time()
+            self._loop.call_later(LONGEST_TURN_SECONDS, self._end_turn, evicted, evicted.evicted_at)
 
     def _end_turn(self, served: _Served, evicted_at: float) -> None:
         """Stop the run of a model that is still being evicted since then."""

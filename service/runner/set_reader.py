@@ -159,8 +159,8 @@ class _Reader:
     def open(self, request: ReadRequest) -> list[UploadedSet]:
         def read(answer: Frame) -> list[OpenedSet]:
             opened = [OpenedSet.of(answer.tensors, at) for at in range(len(request.sets))]
-            for found, asked in zip(opened, request.sets, strict=True):
-                check_opened(found, asked, request.limits)
+            for opened_set, to_read in zip(opened, request.sets, strict=True):
+                check_opened(opened_set, to_read, request.limits)
             return opened
 
         a_set = LABEL_BYTES * request.limits.max_samples + MOST_TRIAL_BYTES + 2 * MAX_NAMES_BYTES

@@ -192,8 +192,8 @@ def unpacked_model(tensors: Mapping[str, Array]) -> LoadedOnnxModel:
         If the description breaks a rule.
     """
     labels = checked(tensors, _CLASS_LABELS, _ClassLabels, most_bytes=MAX_NAMES_BYTES)
-    found = checked(tensors, _LOADED, LoadedOnnxModel)
-    return replace(found, description=replace(found.description, **vars(labels)))
+    loaded = checked(tensors, _LOADED, LoadedOnnxModel)
+    return replace(loaded, description=replace(loaded.description, **vars(labels)))
 
 
 def read_resolved(resolved: Mapping[str, Any]) -> ResolvedModel:
