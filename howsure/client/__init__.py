@@ -3,18 +3,32 @@
 It uses the HTTP interface and needs only httpx and numpy.
 """
 
-from howsure.client.clients import AsyncClient as AsyncClient
-from howsure.client.clients import Client as Client
-from howsure.client.errors import CalibrationFailed as CalibrationFailed
-from howsure.client.errors import EvaluationFailed as EvaluationFailed
-from howsure.client.errors import HowsureError as HowsureError
-from howsure.client.errors import JobFailed as JobFailed
-from howsure.client.errors import ServiceUnreachable as ServiceUnreachable
-from howsure.client.operating_points import OperatingPoint as OperatingPoint
-from howsure.client.operating_points import OperatingPointPreview as OperatingPointPreview
-from howsure.client.predictions import EventPredictions as EventPredictions
-from howsure.client.predictions import Predictions as Predictions
-from howsure.client.resources import Calibration as Calibration
-from howsure.client.resources import Evaluation as Evaluation
-from howsure.client.resources import Finding as Finding
-from howsure.client.resources import Progress as Progress
+from howsure.client.clients import AsyncClient, Client
+from howsure.client.errors import (
+    CalibrationFailed,
+    EvaluationFailed,
+    HowsureError,
+    JobFailed,
+    ServiceUnreachable,
+)
+from howsure.client.operating_points import OperatingPoint, OperatingPointPreview
+from howsure.client.predictions import EventPredictions, Predictions
+from howsure.client.resources import Calibration, Evaluation, Finding, Progress
+
+__all__ = [
+    "AsyncClient",
+    "Calibration",
+    "CalibrationFailed",
+    "Client",
+    "Evaluation",
+    "EvaluationFailed",
+    "EventPredictions",
+    "Finding",
+    "HowsureError",
+    "JobFailed",
+    "OperatingPoint",
+    "OperatingPointPreview",
+    "Predictions",
+    "Progress",
+    "ServiceUnreachable",
+]

@@ -238,8 +238,9 @@ class Authenticator:
         anonymous = self._anybody if is_free else None
         tenants = {key.tenant_id for key in found}
         meters = {} if self._meters is None else self._meters.of(tenants, own)
-        self.ring = ActiveKeys(found, pepper=pepper, anonymous=anonymous, meters=meters)
+        # In this order: what `_close_if_stale` forgets in between is read again.
         self._seen = seen
+        self.ring = ActiveKeys(found, pepper=pepper, anonymous=anonymous, meters=meters)
 
     def start(self) -> None:
         """Start to read the keys periodically on the running event loop, after the first read."""
@@ -266,7 +267,8 @@ class Authenticator:
                 self._close_if_stale()
 
     def _close_if_stale(self) -> None:
-        if time.monotonic() - self._read_at > STALE_SECONDS and not self.ring.is_open:
+        is_stale = time.monotonic() - self._read_at > STALE_SECONDS
+        if is_stale and not self.ring.is_open and not isinstance(self.ring, KeysUnavailable):
             self.ring, self._seen = KeysUnavailable(), None
 
     def _look_and_note(self) -> None:
