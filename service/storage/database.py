@@ -14,6 +14,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, 
 from sqlalchemy.exc import DataError, DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import Session, sessionmaker
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from service.errors import (
     ArtifactDamaged,
@@ -267,8 +268,13 @@ class Database:
         return self.engine.dialect.name
 
     def dispose(self) -> None:
-        """Close every connection."""
+        """Close every connection; those in use when they are returned."""
+        event.listen(self.engine.pool, "checkin", _close)
         self.engine.dispose()
+
+
+def _close(_connection: object, record: ConnectionPoolEntry) -> None:
+    record.invalidate()
 
 
 def open_database(url: str) -> Database:

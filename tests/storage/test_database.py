@@ -4,6 +4,7 @@ from contextlib import suppress
 import pytest
 from databases import listening, put_sqlite_file
 from own_process import file_size_limit
+from runner_children import wait_until
 from sqlalchemy import Engine, func, insert, select, text
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from stored_rows import add_tenant, at_once
@@ -140,6 +141,24 @@ def test_a_connection_that_the_server_closed_is_replaced(postgresql_database_url
     with database.session(ALL_TENANTS) as session:
         assert session.scalar(text("SELECT pg_backend_pid()")) != mine
     database.dispose()
+    other.dispose()
+
+
+def test_a_connection_that_is_in_use_when_all_are_closed_is_closed_when_returned(
+    postgresql_database_url,
+):
+    database, other = open_database(postgresql_database_url), open_database(postgresql_database_url)
+    connected = text("SELECT count(*) FROM pg_stat_activity WHERE pid = :pid")
+    with database.reading(ALL_TENANTS) as session:
+        pid = {"pid": session.scalar(text("SELECT pg_backend_pid()"))}
+        database.dispose()
+        assert session.scalar(connected, pid) == 1
+
+    def is_gone():
+        with other.reading(ALL_TENANTS) as session:
+            return session.scalar(connected, pid) == 0
+
+    assert wait_until(is_gone)
     other.dispose()
 
 

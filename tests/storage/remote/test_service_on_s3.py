@@ -5,6 +5,7 @@ from datetime import timedelta
 import httpx
 from databases import opened_database
 from object_stores import BUCKET, Answer, FaultyS3
+from runner_children import wait_until
 from running_service import DIGITS_PARTS, calibrate, calibrated, service_on
 
 from service.storage.artifact_store import open_artifact_store
@@ -30,7 +31,7 @@ def test_a_store_that_is_away_stops_no_model(s3_server, s3_folder, tmp_path, lea
             assert predict(client).status_code == httpx.codes.OK
 
             faulty.fault = lambda _: None
-            assert client.get("/readyz").status_code == httpx.codes.OK
+            assert wait_until(lambda: client.get("/readyz").status_code == httpx.codes.OK)
             assert client.delete(f"/calibrations/{made['id']}").is_success
         with opened_database(f"sqlite:///{tmp_path / 'howsure.sqlite3'}") as database:
             remove_orphans(database, open_artifact_store(url), older_than=timedelta(hours=-1))
