@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Self, TypeAlias
 
-from howsure.client.records import record_of
+from howsure.client.records import NAME, Record, record_of
 
 Interval: TypeAlias = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class ClassShare:
+class ClassShare(Record):
     """Accepted samples of some kind, the errors among them, and their share with its interval.
 
     Without samples, ``share`` and ``interval`` are None.
@@ -22,29 +22,18 @@ class ClassShare:
     share: float | None
     interval: Interval | None
 
-    @classmethod
-    def of(cls, document: Mapping[str, Any]) -> Self:
-        """Read the JSON of the service."""
-        return record_of(cls, document)
-
 
 @dataclass(frozen=True)
-class ClassErrors:
+class ClassErrors(Record):
     """Errors that concern the class with an index: of answers that name it, and of its samples."""
 
     index: int
     named: ClassShare
     labelled: ClassShare
 
-    @classmethod
-    def of(cls, document: Mapping[str, Any]) -> Self:
-        """Read the JSON of the service."""
-        shares = {name: ClassShare.of(document[name]) for name in ("named", "labelled")}
-        return record_of(cls, document, **shares)
-
 
 @dataclass(frozen=True)
-class Effect:
+class Effect(Record):
     """What a threshold accepts on a labelled set.
 
     Attributes
@@ -76,7 +65,8 @@ class Effect:
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Self:
         """Read the JSON of the service."""
-        return record_of(cls, document, **_derived(document))
+        weighted = (document.get("effective") or {}).get("weighted")
+        return record_of(cls, document, weighted=bool(weighted))
 
 
 @dataclass(frozen=True)
@@ -90,28 +80,9 @@ class Consequences(Effect):
     evaluation: Effect | None
     further: Mapping[str, Effect]
 
-    @classmethod
-    def of(cls, document: Mapping[str, Any]) -> Self:
-        """Read the JSON of the service."""
-        evaluation = document.get("evaluation")
-        return record_of(
-            cls,
-            document,
-            **_derived(document),
-            evaluation=None if evaluation is None else Effect.of(evaluation),
-            further={name: Effect.of(one) for name, one in (document.get("further") or {}).items()},
-        )
-
-
-def _derived(document: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "weighted": bool((document.get("effective") or {}).get("weighted")),
-        "by_class": tuple(ClassErrors.of(one) for one in document.get("by_class") or ()),
-    }
-
 
 @dataclass(frozen=True)
-class ExpectedVolume:
+class ExpectedVolume(Record):
     """Of ``volume`` answers, how many are accepted, wrong among these, and left for review."""
 
     volume: int
@@ -121,14 +92,9 @@ class ExpectedVolume:
     errors_interval: Interval
     reviewed: float
 
-    @classmethod
-    def of(cls, document: Mapping[str, Any]) -> Self:
-        """Read the JSON of the service."""
-        return record_of(cls, document)
-
 
 @dataclass(frozen=True)
-class OperatingPointPreview:
+class OperatingPointPreview(Record):
     """The threshold of a choice and its effect; ``resource`` is the JSON of the service.
 
     Attributes
@@ -173,21 +139,9 @@ class OperatingPointPreview:
     expected: ExpectedVolume | None
     resource: Mapping[str, Any] = field(repr=False, compare=False)
 
-    @classmethod
-    def of(cls, resource: Mapping[str, Any]) -> Self:
-        """Read the JSON of the service."""
-        expected = resource["expected"]
-        return record_of(
-            cls,
-            resource,
-            consequences=_consequences(resource),
-            expected=None if expected is None else ExpectedVolume.of(expected),
-            resource=resource,
-        )
-
 
 @dataclass(frozen=True)
-class OperatingPoint:
+class OperatingPoint(Record):
     """One decision about a calibration; ``resource`` is the JSON of the service.
 
     Attributes
@@ -206,7 +160,7 @@ class OperatingPoint:
     """
 
     number: int
-    active: bool
+    active: bool = field(metadata={NAME: "in_force"})
     name: str | None
     threshold: float | None
     chosen_by: Mapping[str, float] | None
@@ -216,20 +170,3 @@ class OperatingPoint:
     created_at: datetime
     warnings: tuple[str, ...]
     resource: Mapping[str, Any] = field(repr=False, compare=False)
-
-    @classmethod
-    def of(cls, resource: Mapping[str, Any]) -> Self:
-        """Read the JSON of the service."""
-        return record_of(
-            cls,
-            resource,
-            active=resource["in_force"],
-            consequences=_consequences(resource),
-            created_at=datetime.fromisoformat(resource["created_at"]),
-            resource=resource,
-        )
-
-
-def _consequences(resource: Mapping[str, Any]) -> Consequences | None:
-    found = resource["consequences"]
-    return None if found is None else Consequences.of(found)

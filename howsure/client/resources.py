@@ -6,7 +6,7 @@ from html import escape
 from typing import Any, Self, TypeAlias
 
 from howsure.client.frames import Frame, data_frame, html_table
-from howsure.client.records import record_of
+from howsure.client.records import Record, record_of
 from howsure.remedies import remedy_for_further_set, remedy_of
 from howsure.remedy_texts import Remedy
 
@@ -14,7 +14,7 @@ FINISHED = frozenset({"succeeded", "failed", "cancelled"})
 
 
 @dataclass(frozen=True)
-class Progress:
+class Progress(Record):
     """The progress of a job; rate and remaining time are of the current stage, None if unknown."""
 
     status: str
@@ -25,21 +25,13 @@ class Progress:
     eta_seconds: float | None = None
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> Self:
+    def of(cls, document: Mapping[str, Any]) -> Self:
         """Read ``status`` and ``progress`` of a job or of an event."""
-        found = told.get("progress") or {}
-        return cls(
-            str(told["status"]),
-            found.get("stage"),
-            found.get("done") or 0,
-            found.get("total") or 0,
-            found.get("rows_per_second"),
-            found.get("eta_seconds"),
-        )
+        return record_of(cls, document.get("progress") or {}, status=document["status"])
 
 
 @dataclass(frozen=True)
-class Finding:
+class Finding(Record):
     """A finding with its figures and what fixes it; docs/findings.md explains its code."""
 
     code: str
@@ -48,20 +40,9 @@ class Finding:
     figures: Mapping[str, float | list[int] | list[float]]
     remedy: Remedy
 
-    @classmethod
-    def of(cls, found: Mapping[str, Any], resource: Mapping[str, Any]) -> Self:
-        """Read a finding of the service, about a calibration."""
-        remedy = remedy_of(found, resource, f"{resource['name']}@{resource['version']}")
-        return record_of(cls, found, remedy=remedy)
-
-    @classmethod
-    def of_further_set(cls, found: Mapping[str, Any]) -> Self:
-        """Read a finding of the service, about a further set."""
-        return record_of(cls, found, remedy=remedy_for_further_set(found, {}))
-
 
 @dataclass(frozen=True, repr=False)
-class Calibration:
+class Calibration(Record):
     """A calibration: the job and its results. ``resource`` is the JSON of the service.
 
     Attributes
@@ -89,17 +70,15 @@ class Calibration:
     resource: Mapping[str, Any] = field(repr=False, compare=False)
 
     @classmethod
-    def of(cls, resource: Mapping[str, Any]) -> Self:
+    def of(cls, document: Mapping[str, Any]) -> Self:
         """Read the JSON of the service."""
-        return record_of(
-            cls,
-            resource,
-            accuracy=_by_event(resource["accuracy"]),
-            serve=_by_event(resource["serve"]),
-            findings=tuple(Finding.of(found, resource) for found in resource.get("findings", ())),
-            classes=tuple(resource["config"].get("classes") or ()),
-            resource=resource,
-        )
+        reference = f"{document['name']}@{document['version']}"
+        findings = [
+            record_of(Finding, found, remedy=remedy_of(found, document, reference))
+            for found in document.get("findings", ())
+        ]
+        classes = tuple(document["config"].get("classes") or ())
+        return record_of(cls, document, findings=tuple(findings), classes=classes)
 
     @property
     def reference(self) -> str:
@@ -176,7 +155,7 @@ def _cell(value: object) -> str:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(Record):
     """An evaluation of a further set; ``resource`` is the JSON of the service.
 
     ``result`` contains scores and shift, see docs/http.md; None until it succeeded.
@@ -188,11 +167,6 @@ class Evaluation:
     labelled: bool
     result: Mapping[str, Any] | None = field(repr=False)
     resource: Mapping[str, Any] = field(repr=False, compare=False)
-
-    @classmethod
-    def of(cls, resource: Mapping[str, Any]) -> Self:
-        """Read the JSON of the service."""
-        return record_of(cls, resource, resource=resource)
 
     @property
     def shifted(self) -> bool | None:
@@ -206,7 +180,9 @@ class Evaluation:
         A set that was prepared in another way need not be `shifted`: look at both.
         """
         found = () if self.result is None else self.result.get("findings", ())
-        return tuple(Finding.of_further_set(one) for one in found)
+        return tuple(
+            record_of(Finding, one, remedy=remedy_for_further_set(one, {})) for one in found
+        )
 
     @property
     def sentence(self) -> str | None:
@@ -220,7 +196,3 @@ Reference: TypeAlias = Calibration | str
 def reference_of(calibration: Reference) -> str:
     """Return the id or the reference of a calibration."""
     return calibration.id if isinstance(calibration, Calibration) else calibration
-
-
-def _by_event(found: Mapping[str, Any] | None) -> dict[int, Any] | None:
-    return None if found is None else {int(k): value for k, value in found.items()}
