@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from service.cli.console import add_row, print_table
+from service.cli.console import add_row, optional, print_table, with_options
 from service.cli.failure import CommandFailed
 from service.cli.local import local_stores, pepper_of
 
@@ -150,13 +150,19 @@ def _limit(text: str) -> int | None:
     return int(text)
 
 
+LIMITS = {
+    "requests_per_second": optional("N", "Requests."),
+    "rows_per_minute": optional("N", "Rows of predictions."),
+    "stored_bytes": optional("N", "Bytes of all files."),
+    "jobs": optional("N", "Jobs queued or running."),
+}
+
+
 @tenants.command("limit")
+@with_options(LIMITS)
 def limit(
     name: Annotated[str, typer.Argument(help="Name of the tenant: see `howsure tenants list`.")],
-    requests_per_second: Annotated[str, typer.Option(metavar="N", help="Requests.")] = "",
-    rows_per_minute: Annotated[str, typer.Option(metavar="N", help="Rows of predictions.")] = "",
-    stored_bytes: Annotated[str, typer.Option(metavar="N", help="Bytes of all files.")] = "",
-    jobs: Annotated[str, typer.Option(metavar="N", help="Jobs queued or running.")] = "",
+    **limits: str | None,
 ) -> None:
     """Change the limits of a tenant: a number, `none` for unlimited, or `default`.
 
@@ -164,13 +170,7 @@ def limit(
     """
     from service.access.api_keys import limit_tenant
 
-    given = {
-        "requests_per_second": requests_per_second,
-        "rows_per_minute": rows_per_minute,
-        "stored_bytes": stored_bytes,
-        "jobs": jobs,
-    }
-    changes = {what: _limit(text) for what, text in given.items() if text}
+    changes = {what: _limit(text) for what, text in limits.items() if text}
     with local_stores() as stores:
         limit_tenant(stores.database, name, changes)
     typer.echo(f"changed {name}")

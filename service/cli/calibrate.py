@@ -14,24 +14,15 @@ from howsure.calibrate_command import TypedWords, path_word
 from howsure.client import Calibration, Client
 from howsure.client.uploads import pack_folder
 from howsure.statistics.plain import percent, percent_with_interval
-from service.cli.config_options import (
-    BinsOption,
-    ClassesOption,
-    ClassMapOption,
-    ColumnsOption,
-    ConfigOption,
-    DecisionThresholdOption,
-    LookupOption,
-    MaxRiskOption,
-    MeasuresOption,
-    OutputKindOption,
-    OutputOption,
-    PreprocessingOption,
-    TopKOption,
-    config_option,
-)
+from service.cli.config_options import ALL_OPTIONS, FIT_OPTIONS, ConfigOption, config_option
 from service.cli.connection import service_client
-from service.cli.console import UrlOption, job_progress, print_findings, say
+from service.cli.console import (
+    UrlOption,
+    job_progress,
+    print_findings,
+    say,
+    with_options,
+)
 from service.cli.failure import CommandFailed
 from service.cli.report import print_calibration
 from service.reports import numbers
@@ -96,6 +87,7 @@ def _file(metavar: str, text: str, *, dir_okay: bool = False) -> Any:  # noqa: A
     return typer.Option(metavar=metavar, help=text, exists=True, dir_okay=dir_okay)
 
 
+@with_options(ALL_OPTIONS)
 def calibrate(  # noqa: PLR0913, PLR0917 - an option each
     context: typer.Context,
     files: Annotated[
@@ -139,38 +131,11 @@ def calibrate(  # noqa: PLR0913, PLR0917 - an option each
     name: Annotated[
         str | None, typer.Option(metavar="NAME", help="Name; versions are counted per name.")
     ] = None,
-    bins: BinsOption = None,
-    lookup: LookupOption = None,
-    measures: MeasuresOption = None,
-    top_k: TopKOption = None,
-    max_risk: MaxRiskOption = None,
-    output: OutputOption = None,
-    output_kind: OutputKindOption = None,
-    decision_threshold: DecisionThresholdOption = None,
-    classes: ClassesOption = None,
-    columns: ColumnsOption = None,
-    preprocessing: PreprocessingOption = None,
-    class_map: ClassMapOption = None,
+    **options: Any,  # noqa: ANN401 - one type each
 ) -> None:
     """Calibrate an ONNX classifier or an ensemble, and print its scores."""
     members, calibration = _split(files)
-    settings = config_option(
-        config,
-        name=name,
-        bins=bins,
-        lookup=lookup,
-        measures=measures,
-        top_k=top_k,
-        max_risk=max_risk,
-        output=output,
-        output_kind=output_kind,
-        decision_threshold=decision_threshold,
-        classes=classes,
-        columns=columns,
-        preprocessing=preprocessing,
-        class_map=class_map,
-        strict=(strict or strict_about) or None,
-    )
+    settings = config_option(config, **options, name=name, strict=(strict or strict_about) or None)
     upload: dict[str, Any] = {
         "model": [*members, *(model or [])],
         "calibration": calibration,
@@ -235,20 +200,16 @@ def _split(files: list[Path]) -> tuple[list[Path], Path]:
     )
 
 
+@with_options(FIT_OPTIONS)
 def refit(
     calibration: Annotated[str, typer.Argument(help="An id, a name, or name@version.")],
-    bins: BinsOption = None,
-    lookup: LookupOption = None,
-    measures: MeasuresOption = None,
-    top_k: TopKOption = None,
-    max_risk: MaxRiskOption = None,
+    *,
     config: ConfigOption = None,
     url: UrlOption = None,
+    **options: Any,  # noqa: ANN401 - one type each
 ) -> None:
     """Refit a calibration from its records, as the next version of its name."""
-    changes = config_option(
-        config, bins=bins, lookup=lookup, measures=measures, top_k=top_k, max_risk=max_risk
-    )
+    changes = config_option(config, **options)
     with service_client(url) as client:
         queued = client.refit(calibration, config=changes, wait=False)
         with job_progress() as show:

@@ -1,13 +1,12 @@
 """Options for the keys of a configuration, and their values as JSON."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin
-
-import typer
+from typing import Any, Literal, get_args, get_origin
 
 from service.calibrations.config import OutputConfig
 from service.calibrations.fit_config import FitConfig
+from service.cli.console import optional
 from service.cli.failure import CommandFailed, read_json
 
 
@@ -22,55 +21,41 @@ LOOKUPS = _values(FitConfig.model_fields["lookup"].annotation)
 OUTPUT_KINDS = _values(OutputConfig.model_fields["kind"].annotation)
 
 
-def _option(metavar: str, text: str) -> Any:  # noqa: ANN401 - as typer.Option
-    return typer.Option(metavar=metavar, help=text, rich_help_panel="Configuration")
+def _option(metavar: str, text: str, kind: Any = str) -> Any:  # noqa: ANN401 - any type
+    return optional(metavar, text, kind, panel="Configuration")
 
 
-ConfigOption = Annotated[
-    str | None,
-    _option(
-        "JSON", "The whole configuration: JSON or a JSON file. Options for single keys override it."
+ConfigOption = _option(
+    "JSON", "The whole configuration: JSON or a JSON file. Options for single keys override it."
+)
+# By key: those that a refit may change, and all.
+FIT_OPTIONS: Mapping[str, Any] = {
+    "bins": _option("N", "Number of bins, or auto."),
+    "lookup": _option("|".join(LOOKUPS), "How a probability is read from the bins."),
+    "measures": _option("A,B", "Uncertainty measures, such as entropy,margin."),
+    "top_k": _option("K,K", "Events to calibrate, such as 1,5."),
+    "max_risk": _option(
+        "RATE,RATE", "Error rates of answers that are accepted; default: 0.05,0.01."
     ),
-]
-BinsOption = Annotated[str | None, _option("N", "Number of bins, or auto.")]
-LookupOption = Annotated[
-    str | None, _option("|".join(LOOKUPS), "How a probability is read from the bins.")
-]
-MeasuresOption = Annotated[
-    str | None, _option("A,B", "Uncertainty measures, such as entropy,margin.")
-]
-TopKOption = Annotated[str | None, _option("K,K", "Events to calibrate, such as 1,5.")]
-MaxRiskOption = Annotated[
-    str | None,
-    _option("RATE,RATE", "Error rates of answers that are accepted; default: 0.05,0.01."),
-]
-OutputOption = Annotated[str | None, _option("NAME", "Output of the model to read.")]
-OutputKindOption = Annotated[
-    str | None, _option("|".join(OUTPUT_KINDS), "What that output holds; default: inferred.")
-]
-DecisionThresholdOption = Annotated[
-    float | None, _option("P", "P(class 1) from which class 1 of two is predicted; default: 0.5.")
-]
-ClassesOption = Annotated[
-    str | None,
-    _option("A,B", "Class names by index; or a file with one name per line, or JSON."),
-]
-ColumnsOption = Annotated[
-    list[str] | None,
-    _option(
+}
+ALL_OPTIONS: Mapping[str, Any] = {
+    **FIT_OPTIONS,
+    "output": _option("NAME", "Output of the model to read."),
+    "output_kind": _option("|".join(OUTPUT_KINDS), "What that output holds; default: inferred."),
+    "decision_threshold": _option(
+        "P", "P(class 1) from which class 1 of two is predicted; default: 0.5.", float
+    ),
+    "classes": _option("A,B", "Class names by index; or a file with one name per line, or JSON."),
+    "columns": _option(
         "[NAME=]A,B",
         "Table columns of the model's input NAME, or label=COLUMN; repeat it, or give JSON.",
+        list[str],
     ),
-]
-PreprocessingOption = Annotated[
-    str | None,
-    _option(
+    "preprocessing": _option(
         "PRESET", "Preprocessing of pictures: imagenet, clip, unit, none, JSON or a JSON file."
     ),
-]
-ClassMapOption = Annotated[
-    str | None, _option("JSON", "Class index by folder or label name: JSON or a JSON file.")
-]
+    "class_map": _option("JSON", "Class index by folder or label name: JSON or a JSON file."),
+}
 # The key of `config.columns` for a model with one input, whatever its name.
 ONLY_INPUT = "inputs"
 

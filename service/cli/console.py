@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Annotated, Any
+from inspect import Parameter, Signature, signature
+from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
 import typer
@@ -49,6 +50,34 @@ UrlOption = Annotated[
         help="Address of a running service; without it, the command runs one itself.",
     ),
 ]
+
+
+Command = TypeVar("Command", bound=Callable[..., None])
+
+
+def optional(metavar: str, text: str, kind: Any = str, *, panel: str | None = None) -> Any:  # noqa: ANN401 - any type
+    """Return the annotation of an option that may be left out, for `with_options`."""
+    return Annotated[kind | None, typer.Option(metavar=metavar, help=text, rich_help_panel=panel)]
+
+
+def with_options(options: Mapping[str, Any]) -> Callable[[Command], Command]:
+    """Give a command options, which it takes as ``**options``: each is None if it is left out.
+
+    The help shows them before the keyword-only parameters of the command.
+    """
+    added = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+        for name, kind in options.items()
+    ]
+
+    def decorate(command: Command) -> Command:
+        *own, _ = signature(command).parameters.values()
+        before = [one for one in own if one.kind is not Parameter.KEYWORD_ONLY]
+        parameters = [*before, *added, *own[len(before) :]]
+        vars(command)["__signature__"] = Signature(parameters)
+        return command
+
+    return decorate
 
 
 def say(text: str, console: Console | None = None, *, style: str | None = None) -> None:

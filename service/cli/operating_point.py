@@ -12,7 +12,15 @@ from howsure.client import Calibration, Client, OperatingPoint
 from howsure.client.operating_point_methods import DELTA, NAME
 from howsure.statistics.measures.scale import scale_of
 from service.cli.connection import service_client
-from service.cli.console import STYLES, UrlOption, add_row, print_table, say
+from service.cli.console import (
+    STYLES,
+    UrlOption,
+    add_row,
+    optional,
+    print_table,
+    say,
+    with_options,
+)
 from service.cli.failure import CommandFailed
 from service.cli.operating_point_preview import (
     accepted,
@@ -45,69 +53,49 @@ howsure operating-point digits --withdraw --author Ada --reason "new camera"
 """
 
 
-def operating_point(  # noqa: PLR0913, PLR0917 - an option each
+OPTIONS = {
+    "max_risk": optional(
+        "RATE",
+        "Accept as many answers as keep this error rate, which is tested; 0.02 is 2 %.",
+        float,
+    ),
+    "coverage": optional(
+        "SHARE", "Instead: accept this share of the calibration set; 0.8 is 80 %.", float
+    ),
+    "threshold": optional(
+        "NUMBER",
+        "Instead: accept up to this uncertainty of Top-1; of pairs, from this score on.",
+        float,
+    ),
+    "delta": optional(
+        "SHARE", f"Probability that the tested error rate fails; default: {DELTA:g}.", float
+    ),
+    "volume": optional("N", "Preview the expected counts for this number of answers.", int),
+    "activate": Annotated[
+        bool | None, typer.Option("--activate", help="Activate the choice, instead of a preview.")
+    ],
+    "withdraw": Annotated[
+        bool | None, typer.Option("--withdraw", help="Deactivate the active operating point.")
+    ],
+    "name": optional("NAME", f"Its name in `abstain` of answers; default: {NAME}."),
+    "author": optional("NAME", "Who decides."),
+    "reason": optional("TEXT", "Why, on one line."),
+}
+
+
+@with_options(OPTIONS)
+def operating_point(
     calibration: Annotated[str, typer.Argument(help="An id, a name, or name@version.")],
-    max_risk: Annotated[
-        float | None,
-        typer.Option(
-            metavar="RATE",
-            help="Accept as many answers as keep this error rate, which is tested; 0.02 is 2 %.",
-        ),
-    ] = None,
-    coverage: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SHARE", help="Instead: accept this share of the calibration set; 0.8 is 80 %."
-        ),
-    ] = None,
-    threshold: Annotated[
-        float | None,
-        typer.Option(
-            metavar="NUMBER",
-            help="Instead: accept up to this uncertainty of Top-1; of pairs, from this score on.",
-        ),
-    ] = None,
-    delta: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SHARE",
-            help=f"Probability that the tested error rate fails; default: {DELTA:g}.",
-        ),
-    ] = None,
-    volume: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Preview the expected counts for this number of answers."),
-    ] = None,
-    activate: Annotated[
-        bool, typer.Option("--activate", help="Activate the choice, instead of a preview.")
-    ] = False,
-    withdraw: Annotated[
-        bool, typer.Option("--withdraw", help="Deactivate the active operating point.")
-    ] = False,
-    name: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help=f"Its name in `abstain` of answers; default: {NAME}."),
-    ] = None,
-    author: Annotated[str | None, typer.Option(metavar="NAME", help="Who decides.")] = None,
-    reason: Annotated[str | None, typer.Option(metavar="TEXT", help="Why, on one line.")] = None,
+    *,
     url: UrlOption = None,
+    **options: Any,  # noqa: ANN401 - one type each
 ) -> None:
     """Preview, activate or withdraw the threshold up to which answers are accepted.
 
     Without options, show the active operating point and all decisions.
     """
-    options = {
-        "max_risk": max_risk,
-        "coverage": coverage,
-        "threshold": threshold,
-        "delta": delta,
-        "volume": volume,
-        "name": name,
-        "author": author,
-        "reason": reason,
-    }
-    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    use = _use(given, activate=activate, withdraw=withdraw)
+    given = {name: value for name, value in options.items() if value is not None}
+    use = _use(given, activate=given.pop("activate", False), withdraw=given.pop("withdraw", False))
     with service_client(url) as client:
         found = client.get(calibration)
         if use == ACTIVATE:
