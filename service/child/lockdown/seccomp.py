@@ -11,7 +11,6 @@ from service.child.lockdown.system_calls import (
     CALLS,
     FIRST_UNKNOWN,
     MACHINES,
-    WITH_ARGUMENTS,
     X86_64,
 )
 
@@ -163,12 +162,13 @@ def rules(name: str, *, own_pid: int, allowed: Collection[str] = ()) -> list[byt
     ]
     if name == X86_64:
         program += [skip_if_below(X32, 1), answer(KILL_PROCESS)]
+    blocks = _by_arguments(own_pid)
     for call in CALLS:
         number = found.number(call)
-        if number is not None and call not in WITH_ARGUMENTS and call not in allowed:
+        if number is not None and call not in blocks and call not in allowed:
             program += [skip_unless_equal(number, 1), REFUSED]
     program += [skip_if_below(FIRST_UNKNOWN, 1), UNKNOWN]
-    for call, block in _by_arguments(own_pid).items():
+    for call, block in blocks.items():
         number = found.number(call)
         if number is None:  # a rule that is left out would allow the call
             raise LookupError(call)

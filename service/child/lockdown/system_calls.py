@@ -177,14 +177,3 @@ CALLS: Mapping[str, tuple[int | None, int | None]] = {
     "sethostname": (170, 161),
     "setdomainname": (171, 162),
 }
-WITH_ARGUMENTS = (
-    "clone",
-    "clone3",
-    "kill",
-    "tgkill",
-    "prctl",
-    "prlimit64",
-    "sched_setaffinity",
-    "fcntl",
-    "ioctl",
-)

@@ -117,27 +117,15 @@ class Batch:
     def rows(self, index: "slice | NDArray[np.int64]") -> "Batch":
         """Return some of the samples; a slice of them as views, numbered on from ``start``."""
         first = (index.start or 0) if isinstance(index, slice) else 0
-        return Batch(
-            start=self.start + first,
-            arrays={name: array[index] for name, array in self.arrays.items()},
-            labels=self.labels[index],
-            supplied={name: values[index] for name, values in self.supplied.items()},
-            design={name: values[index] for name, values in self.design.items()},
-        )
+        tensors = batch_tensors(self, labelled=True)
+        some = {name: array[index] for name, array in tensors.items()}
+        return batch_of(some, start=self.start + first)
 
 
 def join_batches(parts: Sequence[Batch]) -> Batch:
     """Return the samples of all parts as one batch, numbered from 0."""
-    first = parts[0]
-    return Batch(
-        start=0,
-        arrays={name: np.concatenate([p.arrays[name] for p in parts]) for name in first.arrays},
-        labels=np.concatenate([part.labels for part in parts]),
-        supplied={
-            name: np.concatenate([p.supplied[name] for p in parts]) for name in first.supplied
-        },
-        design={name: np.concatenate([p.design[name] for p in parts]) for name in first.design},
-    )
+    tensors = [batch_tensors(part, labelled=True) for part in parts]
+    return batch_of({name: np.concatenate([t[name] for t in tensors]) for name in tensors[0]})
 
 
 class Dataset(Protocol):
