@@ -82,14 +82,13 @@ def read_picture(content: bytes, preprocessing: Preprocessing, *, place: str) ->
 
 def read_set_picture(
     content: bytes, preprocessing: Preprocessing, *, place: str
-) -> NDArray[np.uint8]:
-    """Return the pixels of a picture of a set; raises `InvalidDataset` in place of InvalidInput."""
+) -> NDArray[np.uint8] | InvalidInput:
+    """Return the pixels of a picture of a set, or why it cannot be used."""
     try:
         return read_picture(content, preprocessing, place=place)
     except InvalidInput as error:
-        if type(error) is InvalidInput:
-            raise InvalidDataset(error.message, error.violations) from error
-        raise
+        is_plain = type(error) is InvalidInput
+        return InvalidDataset(error.message, error.violations) if is_plain else error
 
 
 def claimed_pixels(content: bytes) -> int:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from service.child.pictures.decode import read_set_picture
 from service.child.reading.columns import SPARK_VECTOR, ColumnKind, TableColumn
 from service.child.reading.pictures.broken_pictures import refuse_pictures
-from service.child.reading.pictures.picture_dataset import fixed_size
+from service.child.reading.pictures.picture_dataset import size_of_all
 from service.child.reading.tables import ReadColumns
 from service.errors import InvalidInput
 from service.runner.messages.dataset import AnyArray
@@ -117,7 +117,7 @@ class PictureColumn:
         self._preprocessing = ctx.reading.preprocessing
         self._read = read
         self._ctx = ctx
-        size = fixed_size(self._preprocessing) or self._first_size()
+        size = size_of_all(self._preprocessing, self._pictures())
         self.shape: tuple[int, ...] = (*size, self._preprocessing.channels)
 
     def read(self, record_batch: Any, start: int, target: AnyArray) -> None:  # noqa: ANN401 - as above
@@ -137,13 +137,6 @@ class PictureColumn:
                 )
             pixels[:] = found
 
-    def _first_size(self) -> tuple[int, int]:
-        """Return height and width of the first picture that can be decoded."""
-        for found in self._pictures():
-            if isinstance(found, np.ndarray):
-                return found.shape[0], found.shape[1]
-        return 1, 1  # the refusal of the first batch names the broken ones
-
     def _pictures(self, *, after: int = -1) -> Iterator[NDArray[np.uint8] | InvalidInput | None]:
         """Yield the pictures of all rows as `_picture` does; None up to row ``after``."""
         start = 0
@@ -160,16 +153,10 @@ class PictureColumn:
         start: int,
     ) -> NDArray[np.uint8] | InvalidInput:
         """Return the pixels of a picture, or why it cannot be used."""
-        try:
-            return self._decoded(record_batch, row, start)
-        except InvalidInput as error:
-            return error
-
-    def _decoded(self, record_batch: Any, row: int, start: int) -> NDArray[np.uint8]:  # noqa: ANN401 - as above
         found = record_batch.column(self._name)[row].as_py()
         content = None if found is None else found[_PICTURE_BYTES]
         if content is None:
-            raise self._ctx.invalid(
+            return self._ctx.invalid(
                 "expected the bytes of a picture, got none; paths are never opened: embed the "
                 "pictures in the file, as push_to_hub of `datasets` does",
                 self._name,

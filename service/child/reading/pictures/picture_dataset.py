@@ -107,7 +107,8 @@ class PictureDataset:
         self._preprocessing = ctx.reading.preprocessing
         self._large = threading.Lock()
         self._max_threads = ctx.limits.max_threads
-        size = fixed_size(self._preprocessing) or self._first_size()
+        decoded = map(self._picture, pictures.positions)
+        size = size_of_all(self._preprocessing, decoded)
         self._shape = (*size, self._preprocessing.channels)
         self.info = DatasetInfo(
             kind="inputs",
@@ -166,13 +167,6 @@ class PictureDataset:
         except InvalidInput as error:
             return error
 
-    def _first_size(self) -> tuple[int, int]:
-        """Return height and width of the first picture that can be decoded."""
-        for found in map(self._picture, self._pictures.positions):
-            if not isinstance(found, InvalidInput):
-                return found.shape[0], found.shape[1]
-        return 1, 1  # the refusal of the first batch names them all
-
     def _of_one_size(self, pixels: NDArray[np.uint8], row: int) -> NDArray[np.uint8]:
         if pixels.shape != self._shape:
             raise InvalidDataset.at(
@@ -183,7 +177,7 @@ class PictureDataset:
             )
         return pixels
 
-    def _decoded(self, position: int) -> NDArray[np.uint8]:
+    def _decoded(self, position: int) -> NDArray[np.uint8] | InvalidInput:
         content = self._archive.read(position)
         is_large = claimed_pixels(content) * _BYTES_PER_PIXEL > _LARGE_BYTES
         with self._large if is_large else nullcontext():
@@ -231,11 +225,17 @@ def _labels(pictures: PictureFiles, ctx: SetContext) -> tuple[ClassLabels | None
     return labels, left_out(pictures, *used)
 
 
-def fixed_size(preprocessing: Preprocessing) -> tuple[int, int] | None:
-    """Return height and width of every picture, or None if pictures keep their size."""
+def size_of_all(
+    preprocessing: Preprocessing, decoded: Iterable[NDArray[np.uint8] | InvalidInput | None]
+) -> tuple[int, int]:
+    """Return height and width of every picture: those of the first one, if pictures keep theirs."""
     if preprocessing.crop is not None:
         return preprocessing.crop
-    return preprocessing.resize if isinstance(preprocessing.resize, tuple) else None
+    if isinstance(preprocessing.resize, tuple):
+        return preprocessing.resize
+    pixels = next((found for found in decoded if isinstance(found, np.ndarray)), None)
+    # Without any, the refusal of the first batch names them all.
+    return (1, 1) if pixels is None else pixels.shape[:2]
 
 
 def _size(shape: tuple[int, ...]) -> str:
