@@ -206,7 +206,7 @@ def rename_hint(names: Sequence[str], wanted: Iterable[str]) -> str:
 
     A header of numbers is taken for a first row without a header.
     """
-    if names and all(_is_number(name) for name in names):
+    if names and all(is_number(name) for name in names):
         return "; the first line holds numbers: write the names of the columns above it"
     by_name = {n.strip().casefold(): n for n in names[:_COMPARED] if len(n) <= COMPARED_CHARACTERS}
     found = []
@@ -217,7 +217,8 @@ def rename_hint(names: Sequence[str], wanted: Iterable[str]) -> str:
     return f"; rename {' and '.join(found)}" if found else ""
 
 
-def _is_number(name: str) -> bool:
+def is_number(name: str) -> bool:
+    """Tell whether a text, a name or a cell, is a number."""
     try:
         float(name)
     except ValueError:

@@ -17,6 +17,7 @@ from service.child.reading.columns import (
     TableColumn,
     TableColumns,
     check_n_columns,
+    is_number,
     label_column,
     labels_are_names,
     listed,
@@ -24,7 +25,7 @@ from service.child.reading.columns import (
 )
 from service.child.reading.pairs import PREDICTED, PairSet, read_pairs, reads_pairs
 from service.child.reading.sampling_design import GROUP
-from service.child.reading.set_file import SetFile, refuse_damage
+from service.child.reading.set_file import SetFile
 from service.child.reading.table_columns import table_columns
 from service.child.reading.table_labels import count_rows, read_indices, read_names
 from service.child.reading.tables import (
@@ -160,20 +161,19 @@ def _columns(file: SetFile, header: Sequence[str], ctx: SetContext) -> list[Tabl
 
 
 def _is_name(cell: str) -> bool:
-    return bool(cell.strip()) and not _is_number(cell)
+    return bool(cell.strip()) and not is_number(cell)
 
 
 def _first_row(file: SetFile, header: Sequence[str], ctx: SetContext) -> dict[str, str]:
     types: dict[str, CellType] = dict.fromkeys(header, "string")
     for record_batch in _read_columns(file, header, ctx, types, header, 1):
         if record_batch.num_rows:
-            with refuse_damage(ctx.place(row=0)):
-                return {name: record_batch.column(name)[0].as_py() or "" for name in header}
+            return {name: record_batch.column(name)[0].as_py() or "" for name in header}
     raise ctx.invalid(f"expected at least one sample, got none below {listed(header)}")
 
 
 def _table_column(name: str, cell: str) -> TableColumn:
-    if cell.strip() in _EMPTY or _is_number(cell):
+    if cell.strip() in _EMPTY or is_number(cell):
         dtype = "int64" if cell.strip().lstrip("+-").isdecimal() else "float64"
         return TableColumn(name, "numbers", "numbers", dtype)
     if cell.strip().lower() in ("true", "false"):
@@ -181,14 +181,6 @@ def _table_column(name: str, cell: str) -> TableColumn:
     kind: Literal["dates", "text"] = "dates" if _DATE.fullmatch(cell.strip()) else "text"
     written = (of for of, form in _WRITTEN.items() if form.fullmatch(cell.strip()))
     return TableColumn(name, kind, next(written, kind))
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 _SEPARATORS = {";": ";", "\t": "\\t", "|": "|"}
@@ -285,7 +277,7 @@ def _refuse_faults(
             name, row = header[int(cell[1])], int(cell[2]) - _FIRST_ROW
             kind = "an integer" if name in integers else "a number"
             found = f", got {cell[3]!a}" if cell[3] else ""
-            is_name = name in integers and bool(cell[3]) and not _is_number(cell[3])
+            is_name = name in integers and bool(cell[3]) and not is_number(cell[3])
             fix = f"; {NAME_CLASSES}" if is_name else ""
             raise ctx.invalid(f"expected {kind}{found}{fix}", name, row) from error
         if line := _BAD_ROW.search(text):

@@ -17,8 +17,7 @@ from howsure.statistics.records.pairs import (
 from service.child.reading.checks import check_n_samples, check_sizes, check_supplied
 from service.child.reading.columns import CONFIDENCE, CORRECT_COLUMN, listed, rename_hint
 from service.child.reading.output_columns import is_output
-from service.child.reading.sampling_design import GROUP, design_columns, read_design
-from service.child.reading.set_file import refuse_damage
+from service.child.reading.sampling_design import GROUP, check_design, design_columns, read_design
 from service.child.reading.tables import ReadColumns, number_column
 from service.errors import InvalidInput
 from service.runner.messages.dataset import (
@@ -142,8 +141,7 @@ def _agreement(record_batch: Any, start: int, ctx: SetContext) -> Labels:  # noq
     """Return the class of each pair: 0 where the prediction is the label, as text or number."""
     both = []
     for name in (PREDICTED, LABEL):
-        with refuse_damage(ctx.place(name)):
-            values = [_as_class(str(value)) for value in record_batch.column(name).to_pylist()]
+        values = [_as_class(str(value)) for value in record_batch.column(name).to_pylist()]
         if None in values:
             fault = "expected a class, got an empty cell"
             raise ctx.invalid(fault, name, start + values.index(None))
@@ -163,20 +161,26 @@ def _as_class(cell: str) -> float | str | None:
 
 
 def _column(record_batch: Any, name: str, start: int, ctx: SetContext) -> AnyArray:  # noqa: ANN401 - pyarrow has no types
-    if name in (SCORE, CONFIDENCE):
+    if name == CORRECT_COLUMN and name not in record_batch.schema.names:
+        return _agreement(record_batch, start, ctx)
+    if name in DESIGN_DTYPES:
+        return read_design(record_batch, name, start, ctx)
+    if name == CORRECT_COLUMN:
+        values = record_batch.column(name).to_numpy(zero_copy_only=False)
+    else:
         values = number_column(record_batch, name, start, ctx)
         if values.dtype.kind not in "iuf":
             raise ctx.invalid(f"expected numbers, got {values.dtype.name}", name)
-        return check_supplied(values, place=ctx.place(name), start=start)
-    if name == CORRECT_COLUMN and name not in record_batch.schema.names:
-        return _agreement(record_batch, start, ctx)
+    return check_pairs(values, name, start, ctx)
+
+
+def check_pairs(values: AnyArray, name: str, start: int, ctx: SetContext) -> AnyArray:
+    """Return a slice of a column of pairs, checked by its name; ``start`` is its first row."""
+    if name in DESIGN_DTYPES:
+        return check_design(values, name, start=start, ctx=ctx)
     if name == CORRECT_COLUMN:
-        column = record_batch.column(name)
-        with refuse_damage(ctx.place(name)):
-            column.validate(full=True)
-            values = column.to_numpy(zero_copy_only=False)
         return check_correct(values, start=start, ctx=ctx)
-    return read_design(record_batch, name, start, ctx)
+    return check_supplied(values, place=ctx.place(name), start=start)
 
 
 def check_correct(values: AnyArray, *, start: int, ctx: SetContext) -> Labels:

@@ -3,7 +3,7 @@
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -165,14 +165,19 @@ def _lengths(values: Any, name: str, ctx: SetContext) -> tuple[int, ...]:  # noq
     return tuple(shape)
 
 
-def _cast(record_batch: Any, casts: Mapping[str, Sequence[Any]]) -> Any:  # noqa: ANN401 - as above
-    for name, types in casts.items():
-        column = record_batch.column(name)
-        for of in types:
-            column = column.cast(of)
-        at = record_batch.schema.get_field_index(name)
-        record_batch = record_batch.set_column(at, name, column)
-    return record_batch
+def _checked(record_batch: Any, casts: Mapping[str, Sequence[Any]], ctx: SetContext) -> Any:  # noqa: ANN401 - as above
+    """Return the rows with columns cast, after a check of UTF-8 and the indices of dictionaries.
+
+    pyarrow checks neither by itself.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
+
+    names, columns = record_batch.schema.names, []
+    for name, column in zip(names, record_batch.columns, strict=True):
+        with refuse_damage(ctx.place(name)):
+            column.validate(full=True)
+        columns.append(reduce(lambda values, of: values.cast(of), casts[name], column))
+    return pa.RecordBatch.from_arrays(columns, names=names)
 
 
 def _check_tail(file: SetFile, ctx: SetContext) -> None:
@@ -250,8 +255,7 @@ def _read_columns(
         batches: Iterator[Any] = parquet.iter_batches(
             n_rows, columns=list(names), use_threads=False
         )
-        types = {field.name: read_types(field.type) for field in parquet.schema_arrow}
-        casts = {name: steps for name, steps in types.items() if steps and name in names}
-        return (_cast(batch, casts) for batch in batches) if casts else batches
+        casts = {field.name: read_types(field.type) for field in parquet.schema_arrow}
+        return (_checked(batch, casts, ctx) for batch in batches)
 
     return guarded(opened, partial(refuse_damage, ctx.location))

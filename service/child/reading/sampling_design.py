@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howsure.statistics.arrays import Floats
-from service.child.reading.set_file import refuse_damage
 from service.runner.messages.dataset import DESIGN_DTYPES, MAX_NAME_LENGTH, AnyArray
 from service.runner.messages.reading import SetContext
 
@@ -87,16 +86,6 @@ def check_design(values: AnyArray, name: str, *, start: int, ctx: SetContext) ->
     return check(values, start=start, ctx=ctx)
 
 
-def check_group_type(values: AnyArray, ctx: SetContext) -> None:
-    """Refuse groups that are neither integers nor text."""
-    if values.dtype.kind not in "iuO":
-        raise ctx.invalid(
-            f"expected integers or text, got {values.dtype.name}; cast the column to int64 or to "
-            f"text{_as_feature(GROUP, ctx)}",
-            GROUP,
-        )
-
-
 def read_design(
     record_batch: Any,  # noqa: ANN401 - pyarrow has no types
     name: str,
@@ -114,12 +103,13 @@ def read_design(
     if column.null_count:
         row = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
         raise ctx.invalid(f"expected a {name}, got an empty cell", name, start + row)
-    with refuse_damage(ctx.place(name)):
-        # pyarrow checks neither UTF-8 nor the indices of a dictionary by itself.
-        column.validate(full=True)
-        values: AnyArray = column.to_numpy(zero_copy_only=False)
-    if name == GROUP:
-        check_group_type(values, ctx)
-    elif values.dtype.kind not in "iuf":
+    values: AnyArray = column.to_numpy(zero_copy_only=False)
+    if name == GROUP and values.dtype.kind not in "iuO":
+        raise ctx.invalid(
+            f"expected integers or text, got {values.dtype.name}; cast the column to int64 or to "
+            f"text{_as_feature(GROUP, ctx)}",
+            name,
+        )
+    if name != GROUP and values.dtype.kind not in "iuf":
         raise ctx.invalid(f"expected numbers, got {column.type}; cast the column to float64", name)
     return check_design(values, name, start=start, ctx=ctx)

@@ -15,7 +15,6 @@ from service.child.reading.class_indices import (
     labels_of_numbers,
 )
 from service.child.reading.columns import listed, nearest
-from service.child.reading.set_file import refuse_damage
 from service.child.reading.tables import ReadColumns, refuse_null
 from service.runner.messages.dataset import MAX_NAME_LENGTH
 from service.runner.messages.reading import SetContext
@@ -70,14 +69,7 @@ def read_names(
     classes: Sequence[str] | None = None,
 ) -> ClassLabels:
     """Read labels that are names of classes: of ``classes``, by index, if they are known."""
-
-    def encoded(values: Any) -> Any:  # noqa: ANN401 - pyarrow has no types
-        with refuse_damage(ctx.place(name)):
-            # pyarrow checks neither UTF-8 nor the indices of a dictionary by itself.
-            values.validate(full=True)
-            return values.dictionary_encode()
-
-    chunks = _whole_column(name, read_columns, ctx, encoded)
+    chunks = _whole_column(name, read_columns, ctx, lambda values: values.dictionary_encode())
     refuse_null(chunks, "the name of a class", 0, name, ctx, fix=NO_LABEL)
     column = chunks.unify_dictionaries().combine_chunks()
     used, codes = np.unique(column.indices.to_numpy(), return_inverse=True)

@@ -6,7 +6,6 @@ from dataclasses import replace
 from service.child.reading.columns import CORRECT_COLUMN, TableColumn, listed, shown
 from service.child.reading.pairs import PREDICTED, READ_ROWS, PairSet
 from service.child.reading.sampling_design import GROUP
-from service.child.reading.set_file import refuse_damage
 from service.child.reading.tables import ReadColumns, TableSet
 from service.runner.messages.dataset import MOST_TEXTS, is_word
 from service.runner.messages.reading import LABEL, SetContext
@@ -59,9 +58,7 @@ def _unread_texts(
     for record_batch in read_columns(names, READ_ROWS):
         for name in list(texts):
             column = record_batch.column(name)
-            with refuse_damage(ctx.place(name)):
-                column.validate(full=True)
-                own = {str(value) for value in column.unique().to_pylist() if value is not None}
+            own = {str(value) for value in column.unique().to_pylist() if value is not None}
             own.discard("")
             if known and (others := sorted(own.difference(known[name]))):
                 raise ctx.invalid(
