@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from howsure.statistics.arrays import Floats
 from service.errors import InvalidDataset
-from service.runner.messages.dataset import OutputKind
+from service.runner.messages.dataset import DatasetKind
 
 SUM_TOLERANCE = 1e-3
 # Floats of decimals such as 0.333 miss them by less than this.
@@ -28,12 +28,15 @@ PERCENTAGES = f"the row sums to {PERCENT:g}, so these are percentages: divide by
 def check_outputs(
     values: NDArray[np.floating],
     *,
-    kind: OutputKind,
+    kind: DatasetKind,
+    place: str,
     start: int,
-    row_place: Callable[[int], str],
-    cell_place: Callable[[int, int], str],
+    cell_place: Callable[[int, int], str] | None = None,
 ) -> None:
     """Refuse a batch of logits or probabilities that breaks the rules of its kind.
+
+    A row of ``place`` has a number of its own. ``cell_place`` is the place of a row and a column,
+    if that is not the column by number.
 
     Raises
     ------
@@ -47,9 +50,10 @@ def check_outputs(
         bad |= (values < -SUM_TOLERANCE) | (values > 1 + SUM_TOLERANCE)
     if bad.any():
         row, column = (int(at) for at in np.unravel_index(np.argmax(bad), bad.shape))
-        raise InvalidDataset.at(
-            cell_place(start + row, column), _refused_output(values[row], column, kind)
-        )
+        cell = f"{place}[{start + row}][{column}]"
+        if cell_place is not None:
+            cell = cell_place(start + row, column)
+        raise InvalidDataset.at(cell, _refused_output(values[row], column, kind))
     if kind == "logits":
         return
     bad = are_off(values)
@@ -57,7 +61,7 @@ def check_outputs(
         row = int(np.argmax(bad))
         wrong = values[row].astype(np.float64)
         raise InvalidDataset.at(
-            row_place(start + row),
+            f"{place}[{start + row}]",
             f"expected probabilities that sum to 1 within {SUM_TOLERANCE}, got {wrong.sum():.6g}; "
             + sum_advice(wrong),
         )

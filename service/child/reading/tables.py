@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -88,8 +87,8 @@ class NumberColumns:
             check_outputs(
                 target,
                 kind=kind,
+                place=place(f"{prefix}*"),
                 start=start,
-                row_place=lambda row: place(f"{prefix}*", row),
                 cell_place=lambda row, column: place(self.columns[column], row),
             )
         elif not is_finite(target):
@@ -166,17 +165,11 @@ class ListColumn:
                 start + beyond[0] // per_row,
             )
         target[:] = found.reshape(target.shape)
-        place = partial(self._ctx.place, self._name)
+        place = self._ctx.place(self._name)
         if self._kind == "inputs":
-            check_inputs(target, place=place(), start=start)
+            check_inputs(target, place=place, start=start)
         else:
-            check_outputs(
-                target,
-                kind=self._kind,
-                start=start,
-                row_place=place,
-                cell_place=lambda row, column: f"{place(row)}[{column}]",
-            )
+            check_outputs(target, kind=self._kind, place=place, start=start)
 
 
 class TableSet:

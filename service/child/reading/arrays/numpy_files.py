@@ -30,7 +30,7 @@ from service.child.reading.columns import CORRECT_COLUMN
 from service.child.reading.output_checks import check_outputs
 from service.child.reading.pairs import (
     PairSet,
-    check_correct,
+    check_pairs,
     reads_pairs,
     require_columns,
 )
@@ -45,7 +45,6 @@ from service.runner.messages.dataset import (
     LABELS,
     MAX_ARRAYS,
     MAX_NAME_LENGTH,
-    PAIRS,
     AnyArray,
     ArrayInfo,
     Batch,
@@ -62,6 +61,8 @@ MAX_DIRECTORY_BYTES = MEBIBYTE
 _SUFFIX = ".npy"
 _MATRIX_RANK = 2
 _PAIR_DTYPES = {SCORE: "iuf", CORRECT_COLUMN: "biuf", "weight": "iuf", GROUP: "iu"}
+# Of the sampling design: the kinds of its dtypes, what is expected, and what to do.
+_DESIGN_DTYPES = {"weight": ("iuf", "number"), GROUP: ("iu", "integer", "; number the groups")}
 
 
 def npz_arrays(
@@ -126,13 +127,7 @@ def _pairs(arrays: Mapping[str, ArrayFile], ctx: SetContext) -> PairSet:
                 f"shape {header.shape}",
             )
         (values,) = array.rows(n_samples)
-        if name == SCORE:
-            values = check_supplied(values, place=array.place, start=0)
-        elif name == CORRECT_COLUMN:
-            values = check_correct(values, start=0, ctx=ctx)
-        else:
-            values = check_design(values, name, start=0, ctx=ctx)
-        columns[name] = values
+        columns[name] = check_pairs(values, name, 0, ctx)
     left = [name for name in arrays if name not in wanted]
     return PairSet(columns, ctx, file_format=NPZ_FORMAT, left=left)
 
@@ -216,23 +211,12 @@ class ArraySet:
         return classes.labels
 
     def _checked(self, values: AnyArray, name: str, start: int) -> AnyArray:
-        place = self._ctx.place
-        kind = self.info.kind
+        place, kind = self._ctx.place(name), self.info.kind
         if kind == "inputs":
-            check_inputs(
-                values,
-                place=place(name),
-                start=start,
-                may_lack=may_lack_values(values.shape, values.dtype.name),
-            )
-        elif kind != PAIRS:  # which have a set of their own
-            check_outputs(
-                values,
-                kind=kind,
-                start=start,
-                row_place=lambda row: place(name, row),
-                cell_place=lambda row, column: f"{place(name, row)}[{column}]",
-            )
+            may_lack = may_lack_values(values.shape, values.dtype.name)
+            check_inputs(values, place=place, start=start, may_lack=may_lack)
+        else:
+            check_outputs(values, kind=kind, place=place, start=start)
         return values
 
 
@@ -265,9 +249,9 @@ def _check_headers(
                 f"{array.header.n_rows}",
             )
         if name.startswith(SUPPLIED_PREFIX):
-            _check_supplied_header(array)
+            _check_column(array, "f", "float")
         if name in design:
-            _check_design_header(name, array)
+            _check_column(array, *_DESIGN_DTYPES[name])
     n_classes = None if kind == "inputs" else _count_classes(arrays[kind], ctx)
     infos = {name: ArrayInfo(a.header.dtype.name, a.header.shape) for name, a in arrays.items()}
     info = DatasetInfo(
@@ -340,19 +324,10 @@ def _names(labels: AnyArray, place: str) -> tuple[list[str], Labels]:
     return names, codes
 
 
-def _check_supplied_header(array: ArrayFile) -> None:
+def _check_column(array: ArrayFile, kinds: str, expected: str, fix: str = "") -> None:
+    """Refuse an array that is not one number of these kinds of dtypes per sample."""
     dtype, shape = array.header.dtype, array.header.shape
-    if len(shape) > 1 or not np.issubdtype(dtype, np.floating):
-        raise InvalidDataset.at(
-            array.place, f"expected one float per sample, got {dtype.name} of shape {shape}"
-        )
-
-
-def _check_design_header(name: str, array: ArrayFile) -> None:
-    dtype, shape = array.header.dtype, array.header.shape
-    kinds, expected = ("iu", "integer") if name == GROUP else ("iuf", "number")
     if len(shape) > 1 or dtype.kind not in kinds:
-        fix = "; number the groups" if name == GROUP else ""
         raise InvalidDataset.at(
             array.place,
             f"expected one {expected} per sample, got {dtype.name} of shape {shape}{fix}",
