@@ -57,18 +57,19 @@ def loaded(tmp_path_factory, request):
 
 def alone(model, array, name="x"):
     """Return the answers to rows, each of which is asked alone."""
-    return [model.answer({name: row[None]}, location="inputs", start=0) for row in array]
+    answers = [model.matrix({name: row[None]}, location="inputs", start=0) for row in array]
+    return [model.spec.read_words(words).outputs for words in answers]
 
 
 def assert_same(outputs, answers):
     """Compare rows of a batch with the same rows asked alone."""
     assert len(outputs.top_classes) == len(answers)
     for row, answer in enumerate(answers):
-        np.testing.assert_array_equal(outputs.top_classes[row], answer["howsure_top_classes"][0])
-        scores = answer["howsure_top_scores"][0]
+        np.testing.assert_array_equal(outputs.top_classes[row], answer.top_classes[0])
+        scores = answer.top_scores[0]
         np.testing.assert_allclose(outputs.top_scores[row], scores, rtol=1e-5, atol=1e-7)
         for name, column in outputs.uncertainty.items():
-            expected = answer[f"howsure_{name}"][0]
+            expected = answer.uncertainty[name][0]
             np.testing.assert_allclose(column[row], expected, rtol=1e-4, atol=1e-6)
 
 

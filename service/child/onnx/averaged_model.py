@@ -16,7 +16,7 @@ from howsure.statistics.records.build import build_records, ranked_outputs
 from howsure.statistics.records.records import Records
 from service.child.onnx.batches import apply_to_finite_rows, log_probabilities
 from service.child.onnx.loaded_model import LoadedModel
-from service.child.onnx.noise import NoiseFeeds, check_same_noise, neutral_feeds
+from service.child.onnx.noise import NoiseFeeds, StochasticPasses, check_same_noise, neutral_feeds
 from service.child.onnx.onnx_file import OnnxFile, Probed
 from service.child.onnx.session import OnnxSession
 from service.child.onnx.trial import (
@@ -52,24 +52,6 @@ class Members:
 
 
 @dataclass(frozen=True, eq=False)
-class StochasticPasses:
-    """Passes of one graph with random operators."""
-
-    session: OnnxSession
-    kind: Kind
-    noise: NoiseFeeds
-    passes: int
-
-    def log_probabilities(self, rows: Mapping[str, Array], place: str) -> Iterator[Floats]:
-        """Yield each pass's log-probabilities."""
-        for number in range(self.passes):
-            feeds = {**rows, **self.noise.of_pass(rows, number, place)}
-            yield log_probabilities(
-                self.session.run([SCORES], feeds, place=place)[SCORES], self.kind
-            )
-
-
-@dataclass(frozen=True, eq=False)
 class AveragedModel:
     """Predicts the mean probability, and computes its uncertainties.
 
@@ -84,29 +66,25 @@ class AveragedModel:
     threshold: float | None = None
 
     def answer(self, rows: Mapping[str, Array], place: str) -> dict[str, Array]:
-        """Return the logarithm of the mean probability, and the variance."""
-        logs = self.passes(rows, place)
-        seen: dict[str, Array] = {SCORES: apply_to_finite_rows(mean_log_probability, logs)}
-        if self.plan is not None:
-            seen[PREFIX + ENSEMBLE] = apply_to_finite_rows(covariance_norm, logs).astype(np.float32)
-        return seen
-
-    def finish(self, part: dict[str, Array]) -> dict[str, Array]:
         """Return top classes and uncertainties of the mean, as a head in a graph would.
 
         A row without an answer has top scores of NaN.
         """
-        scores = part.pop(SCORES)
+        logs = self.passes(rows, place)
+        scores = apply_to_finite_rows(mean_log_probability, logs)
         has_answer = np.isfinite(scores.max(axis=1, keepdims=True))
         scores = np.where(has_answer, scores, 0.0)
         classes, probabilities, measured = ranked_outputs(
             scores, top_k=self.top_k, inputs=self.inputs, threshold=self.threshold
         )
-        finished: dict[str, Array] = {
+        answer: dict[str, Array] = {
             TOP_CLASSES: classes,
             TOP_SCORES: np.where(has_answer, probabilities.astype(np.float32), np.nan),
-        }
-        return finished | {PREFIX + name: measured[name] for name in measured} | part
+        } | {PREFIX + name: measured[name] for name in measured}
+        if self.plan is not None:
+            variance = apply_to_finite_rows(covariance_norm, logs)
+            answer[PREFIX + ENSEMBLE] = variance.astype(np.float32)
+        return answer
 
     def observe(self, rows: Mapping[str, Array], place: str) -> dict[str, Array]:
         """Return the logarithm of the mean probability, and of the probabilities of all answers."""
@@ -300,7 +278,7 @@ class StochasticGraph:
         fixed = file.description.fixed_batch
         noise = NoiseFeeds(session, self._sites, seed=plan.seed, fixed_batch=fixed)
         found = file.describe(choices, session.provider, plans, averaged=True)
-        passes = StochasticPasses(session, choice.kind, noise, plan.passes)
+        passes = StochasticPasses(noise, choice.kind, plan.passes)
         model = averaged_model(passes, found, self._request)
         return LoadedModel(model, found, numbers=plan.passes * choice.n_classes)
 

@@ -15,12 +15,18 @@ from howsure.statistics.records.order import tie_keys
 from howsure.statistics.records.records import Records, concatenate
 from service.child.onnx.batches import batch_rows, join_parts, map_ahead, run_batches
 from service.child.onnx.model_inputs import ModelInputs
-from service.child.onnx.single_model import LAST_LAYER_LOGS, SingleModel
+from service.child.onnx.single_model import SingleModel
 from service.child.requests.tensors import is_surely_finite
 from service.errors import InvalidInput, ModelRule
 from service.graph.description import OnnxModelDescription
 from service.graph.proto import PREFIX
-from service.graph.serving import SCORES, TOP_CLASSES, TOP_SCORES
+from service.graph.serving import (
+    LAST_LAYER_LOGS,
+    PACKED_OUTPUT,
+    SCORES,
+    TOP_CLASSES,
+    TOP_SCORES,
+)
 from service.runner.messages.frames import Array
 from service.runner.messages.onnx_models import LoadedOnnxModel
 from service.runner.model_output import OutputSpec, output_spec
@@ -33,10 +39,7 @@ class Answering(Protocol):
     """One model or several: answers a batch of rows."""
 
     def answer(self, rows: Mapping[str, Array], place: str) -> dict[str, Array]:
-        """Return outputs that `finish` turns into an answer."""
-
-    def finish(self, part: dict[str, Array]) -> dict[str, Array]:
-        """Return top classes, top scores and uncertainties of finite rows."""
+        """Return top classes, top scores and uncertainties, by name or as one matrix."""
 
     def observe(self, rows: Mapping[str, Array], place: str) -> dict[str, Array]:
         """Return outputs that `record` turns into records."""
@@ -92,7 +95,7 @@ class LoadedModel:
     def answer(self, fitted: Mapping[str, Array], *, location: str, start: int) -> dict[str, Array]:
         """Return the head's outputs by name, for fitted inputs; a row may be not finite."""
         batches = self._batches(self.answering.answer, fitted, location, start, pad=False)
-        return join_parts([self.answering.finish(part) for _, part in batches])
+        return join_parts([part for _, part in batches])
 
     def matrix(self, rows: dict[str, Array], *, location: str, start: int) -> Array:
         """Return the matrix of `OutputSpec` for fitted rows; a row may be not finite.
@@ -112,6 +115,8 @@ class LoadedModel:
 
     def _columns(self, answer: Mapping[str, Array]) -> Array:
         """Return top classes, top scores and uncertainties, side by side."""
+        if PACKED_OUTPUT in answer:
+            return answer[PACKED_OUTPUT]
         spec = self.spec
         n_top, names = spec.n_top, spec.uncertainties
         words = np.empty((len(answer[TOP_CLASSES]), 2 * n_top + len(names)), np.float32)

@@ -1,7 +1,7 @@
 """Values for the noise inputs of a graph: neutral ones, or the random draws of a pass."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from math import prod
 
@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from howsure.statistics.arrays import Floats
 from howsure.statistics.measures.noise import keep_mask, normal, uniform
-from service.child.onnx.batches import padded
+from service.child.onnx.batches import log_probabilities, padded
 from service.child.onnx.session import OnnxSession
 from service.errors import InvalidOnnxModel, ModelRule, TooLarge
-from service.graph.description import NoiseSite
+from service.graph.description import Kind, NoiseSite
+from service.graph.serving import SCORES
 from service.runner.messages.frames import Array
 from service.runner.messages.passes import LAST_LAYER, PassPlan
 
@@ -118,6 +119,22 @@ class NoiseFeeds:
 def neutral_feeds(sites: Sequence[NoiseSite]) -> dict[str, Array]:
     """Return noise that does not change the model's answer."""
     return {site.name: np.full(1, site.neutral, dtype=np.float32) for site in sites}
+
+
+@dataclass(frozen=True, eq=False)
+class StochasticPasses:
+    """Runs of one graph with the noise of each pass."""
+
+    noise: NoiseFeeds
+    kind: Kind
+    passes: int
+
+    def log_probabilities(self, rows: Mapping[str, Array], place: str) -> Iterator[Floats]:
+        """Yield each pass's log-probabilities."""
+        for number in range(self.passes):
+            feeds = {**rows, **self.noise.of_pass(rows, number, place)}
+            scores = self.noise.session.run([SCORES], feeds, place=place)[SCORES]
+            yield log_probabilities(scores, self.kind)
 
 
 def _of_two(one: tuple[int, ...], two: tuple[int, ...]) -> Layout:

@@ -34,7 +34,6 @@ from service.runner.messages.frames import Array
 from service.runner.messages.onnx_models import score_columns
 from service.runner.messages.passes import DROPOUT, GRADIENT, LAST_LAYER, PassPlan
 from service.runner.messages.requests import LoadRequest
-from service.runner.model_output import SERVED_CLASSES
 
 
 class SingleLoader:
@@ -83,7 +82,8 @@ class SingleLoader:
             score_columns(top_k, logits=choice.kind == "logits", only=request.columns)
         )
         # A model that serves usually has only its head; then one output holds all of it.
-        in_one = request.columns is not None and not plans and not self._scalars
+        is_served = bool(request.choices) and request.columns is not None
+        in_one = is_served and not plans and not self._scalars
         if in_one:
             graph = build_packed_graph(file.model, choice, top_k=top_k, columns=of_scores)
         else:
@@ -113,7 +113,7 @@ class SingleLoader:
             noise=noise,
             last_layer=last_layer,
             gradient=by_measure.get(GRADIENT),
-            n_top=min(choice.n_classes, SERVED_CLASSES) if in_one else None,
+            is_packed=in_one,
         )
         found = file.describe(choices, session.provider, plans)
         return LoadedModel(model, found, numbers=_numbers(choice.n_classes, plans))

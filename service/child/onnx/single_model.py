@@ -15,17 +15,21 @@ from howsure.statistics.measures.passes import (
 )
 from howsure.statistics.records.build import build_records
 from howsure.statistics.records.records import Records
-from service.child.onnx.batches import apply_to_finite_rows, class_logs, log_probabilities
+from service.child.onnx.batches import apply_to_finite_rows, class_logs
 from service.child.onnx.gradient import slopes_of
-from service.child.onnx.noise import NoiseFeeds
+from service.child.onnx.noise import NoiseFeeds, StochasticPasses
 from service.child.onnx.session import OnnxSession
 from service.graph.description import OutputChoice
 from service.graph.proto import PREFIX
-from service.graph.serving import PACKED_OUTPUT, SCORES, TOP_CLASSES, TOP_SCORES
+from service.graph.serving import (
+    LAST_LAYER_LOGS,
+    PACKED_OUTPUT,
+    SCORES,
+    TOP_CLASSES,
+    TOP_SCORES,
+)
 from service.runner.messages.frames import Array
 from service.runner.messages.passes import DROPOUT, GRADIENT, LAST_LAYER, PassPlan
-
-LAST_LAYER_LOGS = f"{PREFIX}last_layer_log_probabilities"
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +49,8 @@ class SingleModel:
         The uncertainties of the head.
     noise
         The noise of its Dropout nodes, if ``dropout`` is planned.
-    n_top
-        Number of top classes at the start of the packed output; None if there is none.
+    is_packed
+        Whether the graph has one output, the matrix of the head's outputs.
     """
 
     session: OnnxSession
@@ -57,11 +61,11 @@ class SingleModel:
     noise: NoiseFeeds | None = None
     last_layer: PassPlan | None = None
     gradient: PassPlan | None = None
-    n_top: int | None = None
+    is_packed: bool = False
 
     def words(self, rows: dict[str, Array], place: str) -> Array | None:
         """Return the head's outputs as one matrix; None if the graph has several outputs."""
-        if self.n_top is None:
+        if not self.is_packed:
             return None
         return self.session.run_all([PACKED_OUTPUT], rows, place=place)[0]
 
@@ -69,7 +73,7 @@ class SingleModel:
         """Return the head's outputs, and the uncertainties that need further runs."""
         words = self.words(dict(rows), place)
         if words is not None:
-            return self._apart(words)
+            return {PACKED_OUTPUT: words}
         wanted = [TOP_CLASSES, TOP_SCORES, *(PREFIX + name for name in self.columns)]
         answer = self.run(wanted, rows, place)
         if self.dropout is not None:
@@ -79,18 +83,6 @@ class SingleModel:
             norm = gradient_norm(self.all_slopes(rows, place), exact=not self.gradient.divisible)
             answer[PREFIX + GRADIENT] = norm.astype(np.float32)
         return answer
-
-    def _apart(self, words: Array) -> dict[str, Array]:
-        n_top = self.n_top or 0
-        measures = enumerate(self.columns, 2 * n_top)
-        return {
-            TOP_CLASSES: words[:, :n_top].astype(np.int64),
-            TOP_SCORES: words[:, n_top : 2 * n_top],
-        } | {PREFIX + name: words[:, place] for place, name in measures}
-
-    def finish(self, part: dict[str, Array]) -> dict[str, Array]:
-        """Return the answer unchanged."""
-        return part
 
     def observe(self, rows: Mapping[str, Array], place: str) -> dict[str, Array]:
         """Return the data of records: scores, the head's uncertainties, passes."""
@@ -144,12 +136,8 @@ class SingleModel:
         """Return the log-probabilities of all passes, shape (n_rows, passes, n_classes)."""
         if self.noise is None or self.dropout is None:
             raise RuntimeError("this model has no passes")
-        logs = []
-        for number in range(self.dropout.passes):
-            feeds = {**rows, **self.noise.of_pass(rows, number, place)}
-            scores = self.repeated.run([SCORES], feeds, place=place)[SCORES]
-            logs.append(log_probabilities(scores, self.choice.kind))
-        return np.stack(logs, axis=1)
+        passes = StochasticPasses(self.noise, self.choice.kind, self.dropout.passes)
+        return np.stack([*passes.log_probabilities(rows, place)], axis=1)
 
     def all_slopes(self, rows: Mapping[str, Array], place: str) -> Array:
         """Return the slopes along all directions, shape (n_rows, directions)."""
