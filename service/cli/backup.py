@@ -7,17 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.filesize import decimal
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import DownloadColumn, TimeRemainingColumn
 
+from service.cli.console import progress_bar
 from service.cli.local import load_settings, local_stores, prepare, refuse_service_address
 
 if TYPE_CHECKING:
@@ -88,14 +81,7 @@ def sweep_now() -> None:
 
 @contextmanager
 def _progress() -> "Iterator[Tell]":
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with progress_bar(DownloadColumn(), TimeRemainingColumn()) as progress:
         task = progress.add_task("rows", total=None)
 
         def tell(stage: str, done: int, total: int) -> None:

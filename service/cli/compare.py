@@ -4,13 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
-from rich.box import SIMPLE_HEAD
 from rich.table import Table
-from rich.text import Text
 
 from howsure.client.request import Request
 from service.cli.connection import service_client
-from service.cli.console import UrlOption, add_row, number, print_table, say
+from service.cli.console import UrlOption, add_row, number, print_table, say, table_of
 
 Json = Mapping[str, Any]
 COMPARED_SCORES = ("accuracy", "ece_15", "brier", "nll")
@@ -50,12 +48,8 @@ def _table(k: str, comparisons: Sequence[Json], served: Mapping[str, Mapping[str
     rows |= {other["second"]: other["judged"][1] for other in comparisons}
     is_one_set = one["basis"] != "none"
     n_samples = f", {one['judged'][0]['n_samples']:,} samples" if is_one_set else ""
-    title = Text(f"Top-{k} on {one['on']}{n_samples}")
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
-    for column in ("calibration", "served by", *([] if is_one_set else ["scores on"])):
-        table.add_column(column)
-    for column in COMPARED_SCORES:
-        table.add_column(column, justify="right", no_wrap=True)
+    texts = ("calibration", "served by", *([] if is_one_set else ["scores on"]))
+    table = table_of(f"Top-{k} on {one['on']}{n_samples}", texts, COMPARED_SCORES)
     for name, judged in rows.items():
         add_row(
             table,

@@ -1,14 +1,21 @@
 """Shared options and output of commands: tables, progress, findings and notes."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from inspect import Parameter, Signature, signature
 from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.progress import BarColumn, SpinnerColumn, TaskProgressColumn, TextColumn
+from rich.progress import (
+    BarColumn,
+    ProgressColumn,
+    SpinnerColumn,
+    TaskProgressColumn,
+    TextColumn,
+)
 from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
@@ -133,6 +140,24 @@ def number(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}"
 
 
+def table_of(title: str, texts: Iterable[str], numbers: Iterable[str]) -> Table:
+    """Return a table with columns of text, then columns of numbers, which are never wrapped."""
+    named = Text(title, style="table.title") if title else None
+    table = Table(title=named, title_justify="left", box=SIMPLE_HEAD)
+    for column in texts:
+        table.add_column(column)
+    for column in numbers:
+        table.add_column(column, justify="right", no_wrap=True)
+    return table
+
+
+def progress_bar(*columns: ProgressColumn) -> Bar:
+    """Return a bar on standard error with more columns; at the end it disappears."""
+    text = TextColumn("{task.description}", markup=False)
+    first = (SpinnerColumn(), text, BarColumn())
+    return Bar(*first, *columns, console=Console(stderr=True), transient=True)
+
+
 # Slower rates are shown with decimals.
 SLOW = 10.0
 
@@ -143,15 +168,8 @@ def job_progress(typed: TypedWords | None = None) -> Iterator[Callable[[Progress
 
     ``typed`` has the words of the command that started it.
     """
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TaskProgressColumn(),
-        TextColumn("{task.fields[pace]}"),
-    )
     try:
-        with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        with progress_bar(TaskProgressColumn(), TextColumn("{task.fields[pace]}")) as bar:
             task = bar.add_task("queued", total=None, pace="")
 
             def show(progress: Progress) -> None:

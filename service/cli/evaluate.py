@@ -6,10 +6,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from howsure.remedies import remedy_for_further_set
 from service.cli.connection import service_client
@@ -21,6 +19,7 @@ from service.cli.console import (
     print_finding,
     print_table,
     say,
+    table_of,
 )
 from service.cli.report import SHOWN
 
@@ -81,9 +80,6 @@ def _table(resource: Mapping[str, Any], calibration: str) -> Table:
     result = resource["result"]
     kind = "labelled samples" if resource["labelled"] else "samples without labels"
     title = f"{resource['name']}: {result['n_samples']} {kind}, judged by {calibration}"
-    table = Table(title_justify="left", box=SIMPLE_HEAD, title=Text(title))
-    table.add_column("event", no_wrap=True)
-    table.add_column("measure")
     served = {k: e["measures"][e["served"]] for k, e in result["events"].items()}
     if resource["labelled"]:
         columns = ["right", *SHOWN]
@@ -95,8 +91,7 @@ def _table(resource: Mapping[str, Any], calibration: str) -> Table:
         levels = list(next(iter(served.values()))["discarded"])
         columns = [f"discarded at {level}" for level in levels]
         rows = {k: [found["discarded"][at] for at in levels] for k, found in served.items()}
-    for column in columns:
-        table.add_column(column, justify="right", no_wrap=True)
+    table = table_of(title, ("event", "measure"), columns)
     for k, values in rows.items():
         add_row(table, f"Top-{k}", result["events"][k]["served"], *map(number, values))
     return table

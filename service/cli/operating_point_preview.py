@@ -11,7 +11,7 @@ from rich.table import Table
 from howsure.client import Calibration, OperatingPointPreview
 from howsure.client.operating_points import Consequences, ExpectedVolume
 from howsure.statistics.measures.scale import scale_of
-from service.cli.console import add_row, print_table, say
+from service.cli.console import add_row, print_table, say, table_of
 from service.reports.numbers import amount, confidence, count, missing_labels, percent, share
 
 IMPORTED = "Its effect is unknown: this calibration was imported and stores no samples."
@@ -73,9 +73,7 @@ def _expected(found: OperatingPointPreview, of: ExpectedVolume) -> str:
 def print_effects(calibration: Calibration, seen: Consequences) -> None:
     """Print a row for each labelled set."""
     level = share(calibration.resource["config"]["interval"]["level"])
-    table = Table("set", box=SIMPLE_HEAD)
-    for column in ("samples", "accepted", "wrong", f"{level} interval"):
-        table.add_column(column, justify="right", no_wrap=True)
+    table = table_of("", ("set",), ("samples", "accepted", "wrong", f"{level} interval"))
     sets = [("calibration set", seen), ("evaluation set", seen.evaluation), *seen.further.items()]
     for name, found in sets:
         if found is not None:

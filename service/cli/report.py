@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -17,7 +16,15 @@ from howsure.calibrate_command import TypedWords
 from howsure.client import Calibration, Client
 from howsure.client.request import Request
 from service.cli.connection import service_client
-from service.cli.console import UrlOption, add_row, number, print_findings, print_table, say
+from service.cli.console import (
+    UrlOption,
+    add_row,
+    number,
+    print_findings,
+    print_table,
+    say,
+    table_of,
+)
 from service.cli.failure import CommandFailed
 from service.printable import escaped
 
@@ -99,10 +106,7 @@ def print_scores(report: dict[str, Any], typed: TypedWords | None = None) -> Non
 
 def _methods(k: str, event: Mapping[str, Any]) -> Table:
     """Return the scores of an event: a row for each measure, then for each baseline."""
-    table = Table(title=_title(k, event), title_justify="left", box=SIMPLE_HEAD)
-    table.add_column("")
-    for column in ("bins", *SHOWN):
-        table.add_column(column, justify="right", no_wrap=True)
+    table = table_of(_title(k, event), ("",), ("bins", *SHOWN))
     for name, found in event["measures"].items():
         served = name == event["served"]
         add_row(

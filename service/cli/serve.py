@@ -91,15 +91,12 @@ def _serve(settings: Settings) -> None:
     require_api_key(settings)
     address, data = address_of(listener, settings.host), str(settings.data_dir.resolve())
 
-    def announce() -> None:
+    def ready() -> None:
+        listen(listener)
         shown = {"documentation": f"{address}/docs", "data": data}
         _announce(settings, f"howsure answers on {address}", shown, "answering", address, data=data)
 
     from service.app import create_app
-
-    def ready() -> None:
-        listen(listener)
-        announce()
 
     app = create_app(settings, on_ready=ready, owns_process=True)
     Server(app, drain_seconds=settings.drain_seconds).run(sockets=[listener])

@@ -9,17 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    SpinnerColumn,
-    Task,
-    TextColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import MofNCompleteColumn, ProgressColumn, Task, TimeRemainingColumn
 from rich.text import Text
 
 from howsure.client import AsyncClient, HowsureError
@@ -33,6 +23,7 @@ from service.child.reading.open_set import open_dataset
 from service.child.reading.pictures.picture_dataset import PictureDataset
 from service.cli.calibrate import one_file
 from service.cli.connection import Address
+from service.cli.console import progress_bar
 from service.cli.failure import CommandFailed
 from service.cli.scoring.writers import Columns, Result, writer_of
 from service.errors import ServiceError
@@ -108,7 +99,7 @@ async def _score_file(address: Address, scoring: Scoring) -> Written:
                     reading=_reading(calibration),
                 ) as dataset,
                 writer(unfinished, _result(source, calibration, dataset)) as write,
-                _progress() as progress,
+                progress_bar(MofNCompleteColumn(), _Rate(), TimeRemainingColumn()) as progress,
             ):
                 task = progress.add_task("scoring", total=dataset.info.n_samples)
                 written = Written()
@@ -204,19 +195,6 @@ def _counted(written: Written, dataset: Dataset, arrays: Columns, answer: Predic
         written.n_rows + len(arrays["row"]),
         written.n_out_of_distribution + (0 if flags is None else int(np.count_nonzero(flags))),
         written.by_position or by_position,
-    )
-
-
-def _progress() -> Progress:
-    return Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        _Rate(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
     )
 
 
