@@ -10,10 +10,10 @@ from service.reports.located import Located
 ODDS_RATIO = "odds_ratio"
 BETTER, WORSE = "above average", "below average"
 ODDS_RATIO_COLUMNS = (
-    Column("bin, the most certain first", str),
-    Column("odds ratio", text.number),
-    Column("probability", text.percent),
-    Column("samples", text.count),
+    Column("bin, the most certain first", str, "bin"),
+    Column("odds ratio", text.number, "odds_ratio"),
+    Column("probability", text.percent, "probability"),
+    Column("samples", text.count, "count"),
 )
 
 
@@ -49,15 +49,8 @@ def _odds_ratio_figure(k: str, event: Row, table: Row, at: Located) -> Figure:
             ],
             "mean": [] if mean is None else [{"pooled": mean, "_text": text.figures(mean, 3)}],
         },
-        table=Table(
-            ODDS_RATIO_COLUMNS,
-            [
-                [
-                    place + 1,
-                    *(at["bins"][place][name] for name in ("odds_ratio", "probability", "count")),
-                ]
-                for place, _ in drawn
-            ],
+        table=Table.of(
+            ODDS_RATIO_COLUMNS, [({"bin": place + 1}, at["bins"][place]) for place, _ in drawn]
         ),
     )
 

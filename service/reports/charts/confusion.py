@@ -9,9 +9,9 @@ CONFUSION = "confusion"
 OTHERS = "others"
 CORRECT, WRONG = "correct", "wrong"
 COLUMNS = (
-    Column("label", str),
-    Column("predicted class", str),
-    Column("accepted errors", text.count),
+    Column("label", str, "label"),
+    Column("predicted class", str, "predicted"),
+    Column("accepted errors", text.count, "count"),
 )
 
 
@@ -40,10 +40,10 @@ def _figure(k: str, found: Row, pairs: Located, names: list[str], *, weighted: b
         + (" Classes with the most errors." if OTHERS in shown else "")
         + (" Samples are counted, without their weights." if weighted else ""),
         data={"rows": list(_cells(found["counts"], shown))},
-        table=Table(
+        table=Table.of(
             COLUMNS,
             [
-                [text.name(names[row["label"]]), text.name(names[row["predicted"]]), at["count"]]
+                ({name: text.name(names[row[name]]) for name in ("label", "predicted")}, at)
                 for row, at in zip(found["pairs"], pairs, strict=True)
             ],
         ),

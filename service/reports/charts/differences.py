@@ -13,14 +13,14 @@ SERVED, TIED, DIFFERS = "served", "tied with it", "differs clearly"
 
 
 MEASURES_COLUMNS = (
-    Column("measure", str),
-    Column("", str),
-    Column("NLL minus that of the served", text.signed),
-    Column("± standard error", partial(text.figures, most=2)),
-    Column("NLL", text.number),
-    Column("AUROC", text.number),
-    Column("runs of the model", text.count),
-    Column("ms a row", text.number),
+    Column("measure", str, "measure"),
+    Column("", str, "verdict"),
+    Column("NLL minus that of the served", text.signed, "difference.mean"),
+    Column("± standard error", partial(text.figures, most=2), "difference.standard_error"),
+    Column("NLL", text.number, "nll.value"),
+    Column("AUROC", text.number, "auroc.value"),
+    Column("runs of the model", text.count, "passes"),
+    Column("ms a row", text.number, "ms_per_row"),
 )
 
 
@@ -52,21 +52,10 @@ def _measure_figure(k: str, event: Row) -> Figure:
         note="How much larger the loss (negative log-likelihood) is than with the served measure. "
         "If a bar includes 0, the difference may be chance. Left is better.",
         data={"rows": [_measure_row(place, row) for place, (row, _) in enumerate(drawn)]},
-        table=Table(MEASURES_COLUMNS, [_measure_cells(row, at) for row, at in drawn]),
+        table=Table.of(
+            MEASURES_COLUMNS, [({"verdict": _measure_verdict(row)}, at) for row, at in drawn]
+        ),
     )
-
-
-def _measure_cells(row: Row, at: Located) -> list[object]:
-    return [
-        at["measure"],
-        _measure_verdict(row),
-        at["difference"]["mean"],
-        at["difference"]["standard_error"],
-        at["nll"]["value"],
-        at["auroc"]["value"],
-        at["passes"],
-        at["ms_per_row"],
-    ]
 
 
 def _measure_verdict(row: Row) -> str:
@@ -96,11 +85,11 @@ MAYBE_CHANCE = "may be chance"
 NOT_JUDGED = "not judged"
 COMPARED_SCORES = {"nll": "negative log-likelihood", "brier": "Brier", "accuracy": "accuracy"}
 COMPARISON_COLUMNS = (
-    Column("score", str),
-    Column("difference", text.signed),
-    Column("± standard error", text.number),
-    Column("pairs", text.count),
-    Column("", str),
+    Column("score", str, "score"),
+    Column("difference", text.signed, "mean"),
+    Column("± standard error", text.number, "standard_error"),
+    Column("pairs", text.count, "pairs"),
+    Column("", str, "verdict"),
 )
 
 
@@ -153,16 +142,9 @@ def _comparison_figure(at: int, found: Row, rows: list[Row]) -> Figure:
                 for place, row in enumerate(rows)
             ]
         },
-        table=Table(
+        table=Table.of(
             COMPARISON_COLUMNS,
-            [
-                [
-                    row["score"],
-                    *(row["at"][name] for name in ("mean", "standard_error", "pairs")),
-                    row["verdict"],
-                ]
-                for row in rows
-            ],
+            [({name: row[name] for name in ("score", "verdict")}, row["at"]) for row in rows],
         ),
     )
 

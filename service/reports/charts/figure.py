@@ -1,7 +1,9 @@
 """A figure of a report: picture data, words, and a table of numbers with their JSON pointers."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,10 +19,14 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the table behind a figure; ``show`` returns the text of a value."""
+    """A column of the table behind a figure; ``show`` returns the text of a value.
+
+    ``path`` leads to the value in the part of the report that a row is of, such as ``nll.value``.
+    """
 
     heading: str
     show: Callable[[Any], str]
+    path: str = ""
 
 
 class Cell(NamedTuple):
@@ -44,6 +50,22 @@ class Table:
 
     columns: Sequence[Column]
     rows: Sequence[Sequence[Any]]
+
+    @classmethod
+    def of(cls, columns: Sequence[Column], rows: Iterable[tuple[Row, Located]]) -> "Table":
+        """Return the table of parts of a report, each with its derived values by path."""
+        return cls(
+            columns,
+            [
+                [
+                    derived[one.path]
+                    if one.path in derived
+                    else reduce(getitem, one.path.split("."), part)
+                    for one in columns
+                ]
+                for derived, part in rows
+            ],
+        )
 
     def cells(self) -> Iterator[list[Cell]]:
         """Yield the cells of each row."""

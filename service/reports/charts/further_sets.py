@@ -78,7 +78,6 @@ def above_confidence_figures(report: Report) -> list[Figure]:
 
 def _shares(at: int, found: Row) -> Figure:
     rows = found["above_confidence"]
-    names = ("confidence", "count", "share", "calibration_share")
     return Figure(
         chart=ABOVE_CONFIDENCE,
         key=f"share-{at}",
@@ -87,17 +86,14 @@ def _shares(at: int, found: Row) -> Figure:
         note="The model's own softmax, before calibration. If a shifted set is as confident as the "
         "calibration set, the model does not notice the shift.",
         data=_data(rows, "share", rows, "calibration_share"),
-        table=Table(
+        table=Table.of(
             (
-                Column("confidence", text.number),
-                Column("samples", text.count),
-                Column("share of this set", text.percent),
-                Column("of the calibration set", text.percent),
+                Column("confidence", text.number, "confidence"),
+                Column("samples", text.count, "count"),
+                Column("share of this set", text.percent, "share"),
+                Column("of the calibration set", text.percent, "calibration_share"),
             ),
-            [
-                [row[name] for name in names]
-                for row in Located(rows, pointer("evaluations", at, "above_confidence"))
-            ],
+            [({}, row) for row in Located(rows, pointer("evaluations", at, "above_confidence"))],
         ),
     )
 
@@ -105,10 +101,6 @@ def _shares(at: int, found: Row) -> Figure:
 def _accuracies(at: int, found: Row, known: list[Row]) -> Figure:
     ours = Located(found["by_confidence"], pointer("evaluations", at, "by_confidence"))
     theirs = Located(known, pointer("model_scores", "calibration", "by_confidence"))
-    table = [
-        [row["confidence"], row["count"], row["accuracy"], other["accuracy"]]
-        for row, other in zip(ours, theirs, strict=True)
-    ]
     return Figure(
         chart=ABOVE_CONFIDENCE,
         key=f"accuracy-{at}",
@@ -117,14 +109,14 @@ def _accuracies(at: int, found: Row, known: list[Row]) -> Figure:
         f"of the calibration set, {_percent_at(known, 'accuracy')}",
         note="Top-1, by the model's own softmax. Confidences that no sample reaches are not drawn.",
         data=_data(found["by_confidence"], "accuracy", known, "accuracy"),
-        table=Table(
+        table=Table.of(
             (
-                Column("confidence", text.number),
-                Column("samples", text.count),
-                Column("accuracy, this set", text.percent),
-                Column("accuracy, calibration set", text.percent),
+                Column("confidence", text.number, "confidence"),
+                Column("samples", text.count, "count"),
+                Column("accuracy, this set", text.percent, "accuracy"),
+                Column("accuracy, calibration set", text.percent, "other"),
             ),
-            table,
+            [({"other": their["accuracy"]}, our) for our, their in zip(ours, theirs, strict=True)],
         ),
     )
 

@@ -20,19 +20,14 @@ SETS = {
 def _columns(first: str, correct: str = "correct") -> tuple[Column, ...]:
     """Return the columns of groups; those of the outcome are called so."""
     return (
-        Column(first, str),
-        Column("stated probability", text.percent),
-        Column(f"share that was {correct}", text.percent),
-        Column("from", text.percent),
-        Column("to", text.percent),
-        Column(correct, text.count),
-        Column("samples", text.count),
+        Column(first, str, "group"),
+        Column("stated probability", text.percent, "said"),
+        Column(f"share that was {correct}", text.percent, "hit_rate"),
+        Column("from", text.percent, "lower"),
+        Column("to", text.percent, "upper"),
+        Column(correct, text.count, "hits"),
+        Column("samples", text.count, "count"),
     )
-
-
-def _group_cells(group: Located) -> list[Located]:
-    names = ("said", "hit_rate", "lower", "upper", "hits", "count")
-    return [group[name] for name in names]
 
 
 def reliability_figures(report: Report) -> list[Figure]:
@@ -81,7 +76,7 @@ def _reliability_figure(
         f"{text.asked(about['level'])} intervals; larger points stand for more samples."
         f"{_scores_after(found)}",
         data={"rows": rows},
-        table=Table(columns, [[side, *_group_cells(at)] for side, _, at in drawn]),
+        table=Table.of(columns, [({"group": side}, at) for side, _, at in drawn]),
         parameters=_axes(rows),
     )
 
@@ -115,10 +110,10 @@ def _axes(rows: list[dict[str, Any]]) -> dict[str, float]:
 
 CONFIDENCE = "confidence"
 CONFIDENCE_COLUMNS = (
-    Column("mean confidence", text.percent),
-    Column("share that was correct", text.percent),
-    Column("correct", text.count),
-    Column("samples", text.count),
+    Column("mean confidence", text.percent, "said"),
+    Column("share that was correct", text.percent, "hit_rate"),
+    Column("correct", text.count, "hits"),
+    Column("samples", text.count, "count"),
 )
 
 
@@ -147,14 +142,7 @@ def _confidence_figure(k: str, found: Row, shown: Located) -> Figure:
         note=f"Histogram of the model's own confidence before calibration, of "
         f"{text.count(found['n_samples'])} {SETS[found['held_out']]}.",
         data={"rows": [{name: row[name] for name in ("group", "count", "hits")} for row in rows]},
-        table=Table(
-            CONFIDENCE_COLUMNS,
-            [
-                [at[name] for name in ("said", "hit_rate", "hits", "count")]
-                for at in shown
-                if at["count"]
-            ],
-        ),
+        table=Table.of(CONFIDENCE_COLUMNS, [({}, at) for at in shown if at["count"]]),
     )
 
 
@@ -188,9 +176,9 @@ def _class_figure(k: str, found: Row, shown: Located, classes: list[str]) -> Fig
         f"{text.asked(found['level'])} intervals, of {text.count(found['n_samples'])} "
         f"{SETS[found['held_out']]}. Upright ticks: mean stated probability.",
         data={"rows": [{**row, "_label": _class_label(row)} for row in rows]},
-        table=Table(
+        table=Table.of(
             _columns("predicted class"),
-            [[row["_class"], *_group_cells(shown[row["_place"]])] for row in rows],
+            [({"group": row["_class"]}, shown[row["_place"]]) for row in rows],
         ),
     )
 
