@@ -3,8 +3,7 @@
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -28,35 +27,20 @@ MOST_PAIRS = 20
 TOP_1 = 1
 
 
-@dataclass
-class Confusion:
-    """Counts of accepted answers.
-
-    Attributes
-    ----------
-    correct : Counter of int
-        Correct answers by class.
-    errors : Counter of (int, int)
-        Wrong answers by label and predicted class.
-    """
-
-    correct: Counter[int] = field(default_factory=Counter)
-    errors: Counter[tuple[int, int]] = field(default_factory=Counter)
+# Counts of accepted answers by label and predicted class.
+Confusion: TypeAlias = Counter[tuple[int, int]]
 
 
 def count_confusion(parts: Iterable[Records], column: str, threshold: float | None) -> Confusion:
     """Count the answers with an uncertainty of at most ``threshold``; all answers for None."""
-    found = Confusion()
+    found: Confusion = Counter()
     for records in parts:
         uncertainty = records.uncertainty[column]
         accepted = slice(None) if threshold is None else uncertainty <= np.float32(threshold)
         pairs = np.column_stack([records.label, records.top_classes[:, 0]])[accepted]
         unique, counts = np.unique(pairs, axis=0, return_counts=True)
         for (label, predicted), count in zip(unique.tolist(), counts.tolist(), strict=True):
-            if label == predicted:
-                found.correct[label] += count
-            else:
-                found.errors[label, predicted] += count
+            found[label, predicted] += count
     return found
 
 
@@ -67,33 +51,30 @@ def confusion_matrix(found: Confusion, n_classes: int) -> dict[str, Any]:
     and column, for the other classes. Rows are labels, columns are predicted classes. ``pairs`` are
     the most frequent errors.
     """
-    shown = _classes(found, n_classes)
+    errors = Counter({pair: count for pair, count in found.items() if pair[0] != pair[1]})
+    shown = _classes(errors, n_classes)
     place = {index: at for at, index in enumerate(shown)}
     size = len(shown) + (len(shown) < n_classes)
     counts = np.zeros((size, size), dtype=np.int64)
-    for (label, predicted), count in found.errors.items():
+    for (label, predicted), count in found.items():
         counts[place.get(label, len(shown)), place.get(predicted, len(shown))] += count
-    for index, count in found.correct.items():
-        at = place.get(index, len(shown))
-        counts[at, at] += count
-    n_errors = found.errors.total()
     return {
-        "n_accepted": found.correct.total() + n_errors,
-        "n_errors": n_errors,
+        "n_accepted": found.total(),
+        "n_errors": errors.total(),
         "classes": shown,
         "counts": counts.tolist(),
         "pairs": [
             {"label": label, "predicted": predicted, "count": count}
-            for (label, predicted), count in _ranked(found.errors)[:MOST_PAIRS]
+            for (label, predicted), count in _ranked(errors)[:MOST_PAIRS]
         ],
     }
 
 
-def _classes(found: Confusion, n_classes: int) -> list[int]:
+def _classes(errors: Confusion, n_classes: int) -> list[int]:
     if n_classes <= MOST_CLASSES:
         return list(range(n_classes))
     of_class: Counter[int] = Counter()
-    for pair, count in found.errors.items():
+    for pair, count in errors.items():
         for index in pair:
             of_class[index] += count
     return sorted(index for index, _ in _ranked(of_class)[:MOST_CLASSES])
