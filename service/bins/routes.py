@@ -35,6 +35,7 @@ MEDIA_TYPES = {
     "csv": "text/csv",
     "parquet": "application/vnd.apache.parquet",
 }
+TABLES = {"csv": bins_csv, "parquet": bins_parquet}
 
 router = APIRouter(tags=["calibrations"])
 
@@ -79,11 +80,8 @@ def get_bins(
     headers = {"ETag": f'W/"{document.content_sha256}"', "Vary": "Accept"}
     if _is_known(known, document.content_sha256):
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
-    if chosen == "csv":
-        return Response(bins_csv(document), media_type=MEDIA_TYPES["csv"], headers=headers)
-    if chosen == "parquet":
-        content = bins_parquet(document)
-        return Response(content, media_type=MEDIA_TYPES["parquet"], headers=headers)
+    if chosen in TABLES:
+        return Response(TABLES[chosen](document), media_type=MEDIA_TYPES[chosen], headers=headers)
     return LargeJSONResponse(document.plain(), headers=headers)
 
 

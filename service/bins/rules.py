@@ -46,8 +46,7 @@ _ABSENT = msgspec.Raw()
 MAX_HEAD_BYTES = 256 * 1024
 MAX_TABLE_BYTES = 16 * 1024
 MAX_BIN_BYTES = 2 * 1024
-MAX_LEARNED_BYTES = 4 * 1024**2
-MAX_EFFECTIVE_BYTES = 256 * 1024
+MAX_PART_BYTES = {"learned": 4 * 1024**2, "effective_counts": 256 * 1024}
 # The names of the keys of a bin have more.
 LEAST_ITEM_BYTES = 64
 FEWEST_ITEMS = 256
@@ -93,10 +92,8 @@ def _table(raw: Bytes, place: str) -> Table:
     found = parts.pop("bins", _EMPTY)
     for i, part in enumerate(_list(found, f"{place}.bins", most=MAX_BINS)):
         _check_bytes(part, MAX_BIN_BYTES, f"{place}.bins[{i}]")
-    learned = parts.pop("learned", _EMPTY)
-    _check_bytes(learned, MAX_LEARNED_BYTES, f"{place}.learned")
-    effective = parts.pop("effective_counts", _EMPTY)
-    _check_bytes(effective, MAX_EFFECTIVE_BYTES, f"{place}.effective_counts")
+    for name, most in MAX_PART_BYTES.items():
+        _check_bytes(parts.pop(name, _EMPTY), most, f"{place}.{name}")
     _check_bytes(msgspec.json.encode(parts), MAX_TABLE_BYTES, place)
     return parsed_json(bytes(raw), Table, failure=InvalidInput, place=place)
 

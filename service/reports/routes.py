@@ -21,6 +21,7 @@ from service.reports.markdown import model_card, report_markdown
 from service.reports.schemas import ComparedMeasure, Difference
 
 MEDIA_TYPES = {"json": "application/json", "csv": "text/csv", "markdown": "text/markdown"}
+TEXTS = {"csv": report_csv, "markdown": report_markdown, "model-card": model_card}
 
 router = APIRouter(tags=["report"])
 
@@ -59,23 +60,28 @@ class Scored(BaseModel):
     )
 
 
-class BaselineReport(Scored):
-    """A method to compare the bins with, and its differences from them."""
+class Method(Scored):
+    """Scores of a method, and whether chance explains its calibration error."""
 
-    log_floor: float | None = Field(None, description="Probabilities are clipped here for logs.")
-    parameters: dict[str, float] = Field({}, description="Parameters fitted to all samples.")
     ece_band: dict[str, Any] | None = Field(
-        None, description="The ECE beside that of a perfectly calibrated baseline."
+        None, description="The ECE beside that of the same method, perfectly calibrated."
     )
     evaluation_ece_band: dict[str, Any] | None = Field(
         None, description="The same on the evaluation set."
     )
+
+
+class BaselineReport(Method):
+    """A method to compare the bins with, and its differences from them."""
+
+    log_floor: float | None = Field(None, description="Probabilities are clipped here for logs.")
+    parameters: dict[str, float] = Field({}, description="Parameters fitted to all samples.")
     difference: dict[str, dict[str, Difference]] = Field(
         {}, description="By phase, `cross_validation` or `evaluation`, and score."
     )
 
 
-class MeasureReport(Scored):
+class MeasureReport(Method):
     """Scores and bins of one uncertainty measure."""
 
     lookup: Lookup = Field(description="How a probability is read from the bins.")
@@ -93,12 +99,6 @@ class MeasureReport(Scored):
     ood_thresholds: dict[str, float] = Field({}, description="Uncertainty at each level.")
     selective: list[dict[str, Any]] = Field([], description="Accepted samples at each risk.")
     guarantee: dict[str, Any] | None = Field(None, description="For all bins at once, or why not.")
-    ece_band: dict[str, Any] | None = Field(
-        None, description="The ECE beside that of a perfectly calibrated table."
-    )
-    evaluation_ece_band: dict[str, Any] | None = Field(
-        None, description="The same on the evaluation set."
-    )
     rank_grid: dict[str, Any] | None = Field(
         None, description="Unmerged quantiles with their tie keys, for exact tests on traffic."
     )
@@ -312,10 +312,7 @@ def get_report(
 
 
 def _formatted(report: dict[str, Any], chosen: str) -> Response:
-    if chosen == "csv":
-        return Response(report_csv(report), media_type=MEDIA_TYPES["csv"])
-    if chosen == "markdown":
-        return Response(report_markdown(report), media_type=MEDIA_TYPES["markdown"])
-    if chosen == "model-card":
-        return Response(model_card(report), media_type=MEDIA_TYPES["markdown"])
-    return LargeJSONResponse(report)
+    if chosen not in TEXTS:
+        return LargeJSONResponse(report)
+    media_type = MEDIA_TYPES.get(chosen, MEDIA_TYPES["markdown"])
+    return Response(TEXTS[chosen](report), media_type=media_type)
