@@ -4,22 +4,20 @@ import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 import models
-from howsure.statistics.measures import supplied_names
-from service.child.requests.predict_request import SCORES
 from service.errors import Conflict
 from service.exports.export import exportable_model
 from service.jobs.samples import KeptSamples
 from service.predictions.load_calibration import load_served, row_columns, row_inputs
 from service.predictions.served_calibration import ServedCalibration
-from service.runner.messages.dataset import PAIRS
 from service.runner.messages.open_inference import datatype_of
 from service.storage.calibrations import CalibrationRepository
 from service.web.page_route import meant_version
+from service.web.sample_rows import TakenSample
 from service.workspace import Workspace
 
 NO_SAMPLES = "No samples of this calibration are stored, so a file cannot be compared with it."
@@ -106,35 +104,24 @@ def describe_integration(workspace: Workspace, tenant_id: uuid.UUID, reference: 
         row = CalibrationRepository(session, tenant_id).find_ready(str(served.ref.id))
     is_meant = meant_version(workspace, tenant_id, row.name) == row.version
     onnx_model = row.onnx_model
-    inputs = tuple(_inputs(workspace, row))
+    inputs, taken = tuple(_inputs(workspace, row)), TakenSample.by(row)
     return Integration(
         id=str(row.id),
         name=row.name,
         version=row.version,
         reference=row.name if is_meant else f"{row.name}@{row.version}",
-        kind=_kind(row),
+        kind=taken.kind,
         inputs=inputs,
         columns=row_columns(row, sum(one.count for one in inputs)),
-        supplied=_supplied(served) if served.has_classes else (),
+        supplied=taken.supplied,
         classes=served.class_names,
         events=tuple(event.k for event in served.events),
-        takes_pictures=bool(row.config.get("preprocessing")),
+        takes_pictures=taken.has_pictures,
         batch=(onnx_model or {}).get("fixed_batch") or 1,
         companions=tuple(file.label for file in row.artifacts if file.role == "model_data"),
         not_exported=_not_exported(workspace, served, row),
         onnx_model=onnx_model,
     )
-
-
-def _kind(row: models.Calibration) -> str:
-    """Return the key of the rows in a request."""
-    if row.onnx_model is not None:
-        return "inputs"
-    return SCORES if row.data["kind"] == PAIRS else cast("str", row.data["kind"])
-
-
-def _supplied(served: ServedCalibration) -> tuple[str, ...]:
-    return supplied_names(event.measure for event in served.events)
 
 
 def _inputs(workspace: Workspace, row: models.Calibration) -> Iterator[RowInput]:

@@ -20,20 +20,8 @@ KEY = "HOWSURE_API_KEY"
 ZEROS = "Replace the zeros by your rows"
 # The protocol has no JSON for these types. A wider type that the model can hold works as well.
 WIDER = {"FP16": "FP32"}
-TYPED_ARRAYS = {
-    "float32": "Float32Array",
-    "float64": "Float64Array",
-    "float16": "Uint16Array",
-    "int64": "BigInt64Array",
-    "int32": "Int32Array",
-    "int16": "Int16Array",
-    "int8": "Int8Array",
-    "uint64": "BigUint64Array",
-    "uint32": "Uint32Array",
-    "uint16": "Uint16Array",
-    "uint8": "Uint8Array",
-    "bool": "Uint8Array",
-}
+# The typed arrays of JavaScript that are not called as their type is.
+TYPED_ARRAYS = {"float16": "Uint16", "int64": "BigInt64", "uint64": "BigUint64", "bool": "Uint8"}
 
 
 @dataclass(frozen=True)
@@ -136,7 +124,7 @@ def _names(found: Integration, origin: str) -> dict[str, Any]:
             (file, f"{address}/model.onnx"),
             *((name, f"{address}/model_data/{quote(name)}") for name in found.companions),
         ],
-        "typed_arrays": TYPED_ARRAYS,
+        "typed_array": lambda dtype: f"{TYPED_ARRAYS.get(dtype, dtype.capitalize())}Array",
     }
 
 
