@@ -183,35 +183,32 @@ class Upload:
         parts = model_parts(self.models, files)
         parts += companion_parts(self.companions, self.models, files)
         indices = class_indices_of(self.config)
-        given = [
-            ("calibration", self._samples(), self.labels if self.calibration is not None else None)
-        ]
+        kind, samples, labels = self._calibration_set()
+        parts += set_parts("calibration", samples, labels, files, indices, kind)
         if self.evaluation is not None:
-            given.append(("evaluation", self.evaluation, self.evaluation_labels))
+            labels = self.evaluation_labels
+            parts += set_parts("evaluation", self.evaluation, labels, files, indices, kind)
         elif self.evaluation_labels is not None:
             raise ValueError("expected evaluation beside evaluation_labels")
-        kind = next((name for name, rows in self.outputs.items() if rows is not None), INPUTS)
-        for part, samples, labels in given:
-            parts += set_parts(part, samples, labels, files, indices, kind)
         parts.append(("config", (None, json_bytes(self.config))))
         return Request(
             "POST", "/calibrate", params=params, headers=new_key(), parts=parts, patient=True
         )
 
-    def _samples(self) -> Samples:
-        outputs = {name: as_pandas(rows) for name, rows in self.outputs.items() if rows is not None}
-        if self.calibration is not None and not outputs:
-            return self.calibration
-        ((kind, rows), *others) = outputs.items() if outputs else [("", None)]
+    def _calibration_set(self) -> tuple[str, Samples, LabelsGiven | None]:
+        """Return the content of the set, its samples, and labels beside them."""
+        sources = {INPUTS: self.calibration, **self.outputs}
+        sent = [(kind, as_pandas(rows)) for kind, rows in sources.items() if rows is not None]
+        kind, rows = sent[0] if len(sent) == 1 else ("", None)
         holds_correct = kind == SCORES and is_frame(rows) and self.labels is None
-        if holds_correct and self.calibration is None and not others:
-            return rows
-        if self.calibration is not None or others or self.labels is None or not kind:
-            raise ValueError(
-                "expected a calibration set, calibration=…, or in its place logits, probabilities "
-                "or scores, one of them, with labels"
-            )
-        return rows_of_kind(rows, self.labels, kind)
+        if kind == INPUTS or holds_correct:
+            return kind, rows, self.labels
+        if kind and self.labels is not None:
+            return kind, rows_of_kind(rows, self.labels, kind), None
+        raise ValueError(
+            "expected a calibration set, calibration=…, or in its place logits, probabilities "
+            "or scores, one of them, with labels"
+        )
 
 
 def evaluation_parts(
