@@ -17,7 +17,6 @@ from howsure.statistics.plain import to_plain
 from service.errors import InvalidInput
 from service.reports.comparison.labelled_sets import (
     Pair,
-    calibration_set,
     common_name,
     common_sets,
     labelled_sets,
@@ -154,7 +153,7 @@ def _basis(
     if common is not None:
         is_own = all(one.kind == "evaluation" for one in common)
         return ("evaluation" if is_own else "further"), common, common_name(common, names)
-    fitted = calibration_set(first), calibration_set(second)
+    fitted = own_set(first, "calibration"), own_set(second, "calibration")
     has_scores = not any(is_imported(report) for report in (first, second))
     if has_scores and (fitted[0].sha256 == fitted[1].sha256 or stored.are_same(*fitted)):
         return "cross-validation", fitted, ON_FOLDS

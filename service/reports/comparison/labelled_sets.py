@@ -54,10 +54,8 @@ Pair: TypeAlias = tuple[JudgedSet, JudgedSet]
 
 def labelled_sets(report: Report) -> list[JudgedSet]:
     """Return the evaluation set, then the labelled further sets, oldest first, each file once."""
-    about, data = report["calibration"], report["provenance"]["data"]
-    found = []
-    if data.get("evaluation_samples") is not None:
-        found.append(_own(report, "evaluation"))
+    about = report["calibration"]
+    found = [own_set(report, "evaluation")] if has_evaluation(report) else []
     found += [
         JudgedSet(
             calibration_id=UUID(about["id"]),
@@ -81,18 +79,17 @@ def labelled_sets(report: Report) -> list[JudgedSet]:
     return list(first.values())
 
 
-def calibration_set(report: Report) -> JudgedSet:
-    """Return the calibration set, with cross-validated scores."""
-    return _own(report, "calibration")
+def has_evaluation(report: Report) -> bool:
+    """Tell whether the scores of a report are of an evaluation set."""
+    return report["provenance"]["data"].get("evaluation_samples") is not None
 
 
-def own_set(report: Report) -> JudgedSet:
-    """Return the set that the scores of a report are of: the evaluation set if there is one."""
-    has_evaluation = report["provenance"]["data"].get("evaluation_samples") is not None
-    return _own(report, "evaluation" if has_evaluation else "calibration")
+def own_set(report: Report, kind: Kind | None = None) -> JudgedSet:
+    """Return the evaluation set or the calibration set, whose scores are cross-validated.
 
-
-def _own(report: Report, kind: Literal["evaluation", "calibration"]) -> JudgedSet:
+    By default it is the one that the scores of the report are of.
+    """
+    kind = kind or ("evaluation" if has_evaluation(report) else "calibration")
     about, data = report["calibration"], report["provenance"]["data"]
     prefix = "evaluation_" if kind == "evaluation" else ""
     return JudgedSet(
