@@ -1,7 +1,7 @@
 """Records of the samples of a stored set: reused where stored already, otherwise made now."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -188,29 +188,21 @@ def load_labels(
     return np.concatenate([np.empty(0, np.int32), *found])
 
 
-def load_evaluation_records(
-    workspace: Workspace, row: models.Calibration, tables: Iterable[models.BinTable]
-) -> Records:
-    """Return the records of the evaluation set, with the learned measures among these tables.
+def judging_parts(
+    workspace: Workspace, stored: Iterable[models.Artifact], tables: Iterable[models.BinTable]
+) -> Iterator[Records]:
+    """Yield the records of an evaluation or further set among the stored files, shard by shard.
+
+    They have the learned measures among these tables.
 
     Raises
     ------
     ArtifactDamaged
         As `load_records`.
     """
-    records = load_records(workspace, row, "evaluation_records")
-    if records is None:
-        raise RuntimeError(f"calibration {row.id} lacks the records of its evaluation set")
-    return with_learned(records, learned_models(tables))
-
-
-def load_further_records(
-    workspace: Workspace, found: models.Evaluation, tables: Iterable[models.BinTable]
-) -> Records:
-    """Return the records of a finished further set, as `load_evaluation_records`."""
-    parts = parts_of(found.artifacts, "evaluation_records")
-    records = join_records(workspace.artifacts, parts, n_samples=found.data["samples"])
-    return with_learned(records, learned_models(tables))
+    learned = learned_models(tables)
+    for part in parts_of(stored, "evaluation_records"):
+        yield with_learned(read_records(workspace.artifacts, part.key, part.sha256), learned)
 
 
 def has_records(row: models.Calibration) -> bool:

@@ -24,8 +24,7 @@ from service.errors import Conflict, InvalidInput
 from service.jobs.acceptance import CallContext
 from service.jobs.record_set import (
     has_records,
-    load_evaluation_records,
-    load_further_records,
+    judging_parts,
     require_records,
 )
 from service.reports.error_samples import record_parts
@@ -79,7 +78,8 @@ def preview_operating_point(
     column, level = table.column, row.config["interval"]["level"]
     scale = scale_of(table.measure)
     samples = labelled_samples(workspace, row, column)
-    judging = _judging(workspace, row, table)
+    is_judged = any(file.role == EVALUATION for file in row.artifacts)
+    judging = _judging(workspace, row, table) if is_judged else None
     found = choose_threshold(
         replace(choice, threshold=scale.of(choice.threshold)),
         samples.ranked,
@@ -225,17 +225,15 @@ def labelled_samples(workspace: Workspace, row: models.Calibration, column: str)
 
 
 def _judging(
-    workspace: Workspace, row: models.Calibration, table: models.BinTable
-) -> LabelledSamples | None:
-    """Return the samples of the evaluation set, if the calibration has one."""
-    if not any(found.role == EVALUATION for found in row.artifacts):
-        return None
-
-    def load() -> LabelledSamples:
-        records = load_evaluation_records(workspace, row, [table])
-        return LabelledSamples.of([records], table.column)
-
-    return workspace.labelled.get_or_load((row.id, EVALUATION), load)
+    workspace: Workspace, judged: models.Calibration | models.Evaluation, table: models.BinTable
+) -> LabelledSamples:
+    """Return the samples of the evaluation set of a calibration, or of a further set."""
+    return workspace.labelled.get_or_load(
+        (judged.id, EVALUATION),
+        lambda: LabelledSamples.of(
+            judging_parts(workspace, judged.artifacts, [table]), table.column
+        ),
+    )
 
 
 def _on_further_sets(
@@ -250,9 +248,9 @@ def _on_further_sets(
     counted = {}
     for further in sets:
         level = row.config["interval"]["level"]  # imported tables have none, and no further sets
-        records = load_further_records(workspace, further, [table])
-        values, hits = records.uncertainty[table.column], records.hits(1)
-        counts = effect(values, hits, threshold, level, records.design)
+        samples = _judging(workspace, further, table).ranked
+        values = samples.values.astype(np.float32, copy=False)
+        counts = effect(values, samples.hits, threshold, level, samples.design)
         counted[further.id] = (further.name, to_plain(counts))
     return counted
 

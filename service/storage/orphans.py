@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from sqlalchemy import delete, func, select, union_all
 
@@ -61,7 +61,7 @@ def remove_orphans(
     Memory holds a page of files and the files of one calibration. Several processes may do this at
     the same time.
     """
-    sweep = _Sweep(database, artifacts, _time(database) - older_than)
+    sweep = _Sweep(database, artifacts, _time(artifacts) - older_than)
     files, removed = 0, remove_released(database, artifacts, older_than=older_than)
     swept: UUID | None = None
     for page in _pages(artifacts.files()):
@@ -133,9 +133,13 @@ class _Sweep:
         return [key for key in keys if key not in named and calibration_of(key) not in unfinished]
 
 
-def _time(database: Database) -> datetime:
-    with database.reading(ALL_TENANTS) as session:
-        return session.scalars(select(database_now())).one()
+def _time(artifacts: ArtifactStore) -> datetime:
+    """Return the time by the clock of the store, which may be an hour behind the database's."""
+    folder = keys_of(uuid4())
+    artifacts.put_bytes(f"{folder}/time", b"now")
+    (file,) = artifacts.files(folder)
+    artifacts.delete([file.key])
+    return file.modified
 
 
 def _pages(files: Iterable[StoredFile]) -> Iterator[list[StoredFile]]:

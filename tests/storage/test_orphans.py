@@ -16,7 +16,8 @@ from stored_rows import (
     queue_evaluation,
 )
 
-from service.storage.artifact_store import open_artifact_store
+from service.storage.artifact_keys import ROOT
+from service.storage.artifact_store import StoredFile, open_artifact_store
 from service.storage.orphans import PAGE, Swept, remove_orphans
 
 HOUR = timedelta(hours=1)
@@ -103,6 +104,22 @@ def test_one_young_file_or_put_under_way_protects_its_calibration(database, fold
     assert list(folder.iterdir()) == []
 
 
+class Behind(WrappedStore):
+    """A store whose clock is two hours behind."""
+
+    def files(self, prefix=ROOT):
+        for file in super().files(prefix):
+            yield StoredFile(file.key, file.modified - 2 * HOUR)
+
+
+def test_files_are_as_old_as_the_clock_of_the_store_says(database, folder_store, folder):
+    young, old = (f"calibrations/{uuid.UUID(int=i)}/model-0" for i in range(2))
+    put_all(folder_store, [young, old])
+    let_be_old(folder, old)
+    assert swept(database, Behind(folder_store), older_than=HOUR) == 1
+    assert folder_store.keys() == [young]
+
+
 class Interrupted(WrappedStore):
     """A store in which something happens when the sweeper has listed it, before it deletes."""
 
@@ -110,10 +127,11 @@ class Interrupted(WrappedStore):
         super().__init__(store)
         self._happen = happen
 
-    def files(self, prefix="calibrations"):
+    def files(self, prefix=ROOT):
         yield from list(super().files(prefix))
-        happen, self._happen = self._happen, lambda: None
-        happen()
+        if prefix == ROOT:
+            happen, self._happen = self._happen, lambda: None
+            happen()
 
 
 def test_what_changes_while_the_store_is_listed(database, folder_store, folder):

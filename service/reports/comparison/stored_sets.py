@@ -9,8 +9,8 @@ import numpy as np
 
 import models
 from howsure.statistics.comparison import Served, are_same_samples
-from howsure.statistics.records.records import Int32s
-from service.jobs.record_set import load_evaluation_records, load_further_records, load_labels
+from howsure.statistics.records.records import Int32s, concatenate
+from service.jobs.record_set import judging_parts, load_labels
 from service.reports.comparison.labelled_sets import JudgedSet
 from service.storage.evaluations import EvaluationRepository
 from service.storage.fit_results import core_table, read_fitted
@@ -55,11 +55,8 @@ class StoredSets:
         """Return the served tables of the calibration with its records of the set, by event."""
 
         def load(row: Judged, tables: Sequence[models.BinTable]) -> dict[str, Served]:
-            records = (
-                load_further_records(self._workspace, row, tables)
-                if isinstance(row, models.Evaluation)
-                else load_evaluation_records(self._workspace, row, tables)
-            )
+            parts = judging_parts(self._workspace, row.artifacts, tables)
+            records = concatenate(parts, n_samples=one.n_samples)
             return {str(t.k): Served(core_table(t), t.column, records) for t in tables}
 
         return self._read(one, load)
