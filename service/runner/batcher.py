@@ -242,7 +242,9 @@ class Batcher:
         try:
             answers, refused = response.assign(self._sent, max_rows=self.limits.max_rows)
         except FieldError as error:
-            self._protocol_error(error)
+            if self._child is not None:
+                self.is_evicted = False
+                self._child.refuse(str(error))
             return
         self._left_in_child = response.rows_left
         now = self._loop.time()
@@ -262,11 +264,6 @@ class Batcher:
                 by_asker.setdefault(id(answer.request.asker), []).append(answer)
         for found in by_asker.values():
             found[0].request.asker.answered(found)
-
-    def _protocol_error(self, error: Exception) -> None:
-        child = self.unload()
-        if child is not None:
-            self._lost(child.kill_for_protocol_error(str(error)), is_unread=False)
 
     def _lost(self, error: ServiceError, is_unread: bool) -> None:  # noqa: FBT001 - a callback
         """Fail the requests of a child that ended; the others keep waiting."""

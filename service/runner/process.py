@@ -170,16 +170,14 @@ class RunnerProcess:
                     max_fields_bytes=SMALL_FIELDS_BYTES,
                     max_tensor_bytes=0,
                 )
-            except TimeoutError as error:
+            except (TimeoutError, FrameError, ChannelClosed) as error:
+                reason = f"its first message is invalid: {error}"
+                if isinstance(error, TimeoutError):
+                    reason = f"not ready after {timeout:g} s"
+                elif isinstance(error, ChannelClosed):
+                    reason = self.cause_of_death()
                 self.kill()
-                raise RunnerStartFailed(f"not ready after {timeout:g} s") from error
-            except FrameError as error:
-                self.kill()
-                raise RunnerStartFailed(f"its first message is invalid: {error}") from error
-            except ChannelClosed as error:
-                cause = self.cause_of_death()
-                self.kill()
-                raise RunnerStartFailed(cause) from error
+                raise RunnerStartFailed(reason) from error
             if frame.kind is not Kind.READY:
                 self.kill()
                 raise RunnerStartFailed("its first message is not READY")

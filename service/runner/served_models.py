@@ -21,7 +21,7 @@ from service.runner.model_admission import (
     next_to_load,
 )
 from service.runner.model_loading import ModelOpener, OpenedModel
-from service.runner.model_to_serve import ModelToServe, ProviderParity, ServedModelState, Status
+from service.runner.model_to_serve import ModelToServe, ServedModelState, Status
 from service.runner.predict_requests import BatchLimits, BatchRequest
 from service.runner.queue_bounds import QueueBounds
 from service.runner.spawner import CLOSED, Spawner
@@ -57,7 +57,6 @@ class _Served:
     failures: int = 0
     not_before: float = 0.0
     error: ServiceError | None = None
-    parity: ProviderParity | None = None
     room_wait: asyncio.TimerHandle | None = None
     evicted_at: float = 0.0
 
@@ -306,15 +305,12 @@ class ServedModels:
         self._load_waiting(served.batcher)
 
     def _attach(self, served: _Served, opened: OpenedModel) -> None:
-        served.failures, served.error, served.parity = 0, None, opened.parity
+        served.failures, served.error = 0, None
         self._placement.resize(served.model.key, opened.memory_bytes)
         served.batcher.opened(
             LoadedChild(
-                opened.process,
-                opened.found,
+                opened,
                 served.model.spec,
-                device=opened.device,
-                memory_bytes=opened.memory_bytes,
                 threads=self._opener.closing,
                 readers=self._opener.reading,
             )
@@ -331,7 +327,7 @@ class ServedModels:
 
     def _memory(self) -> int:
         children = (served.batcher.child for served in self._served.values())
-        return sum(child.memory_bytes for child in children if child is not None)
+        return sum(child.opened.memory_bytes for child in children if child is not None)
 
     def _failed(self, served: _Served, error: ServiceError) -> None:
         wait = min(FIRST_BACK_OFF_SECONDS * 2.0**served.failures, LONGEST_BACK_OFF_SECONDS)
@@ -342,18 +338,19 @@ class ServedModels:
 
     def _state(self, served: _Served) -> ServedModelState:
         child = served.batcher.child
+        opened = None if child is None else child.opened
         return ServedModelState(
             name=served.model.name,
             sha256=served.model.files.sha256,
             status=_status(served),
             error=served.error,
-            provider=None if child is None else child.found.provider,
-            device=None if child is None else child.device,
-            memory_bytes=0 if child is None else child.memory_bytes,
-            pid=None if child is None else child.pid,
+            provider=None if opened is None else opened.found.provider,
+            device=None if opened is None else opened.device,
+            memory_bytes=0 if opened is None else opened.memory_bytes,
+            pid=None if opened is None else opened.process.pid,
             pending=served.batcher.pending(),
             seconds_unused=self._loop.time() - served.used,
-            parity=None if child is None else served.parity,
+            parity=None if opened is None else opened.parity,
         )
 
 
