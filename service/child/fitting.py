@@ -8,9 +8,9 @@ from howsure.statistics.fit.calibration import MissingColumn, fit_calibration
 from howsure.statistics.records.order import moved_to_canonical_order
 from service.child.lockdown.lock_down import lock_down
 from service.errors import InvalidConfig, InvalidDataset, TooLarge
-from service.runner.messages.fits import RESULT, records_of, request_of
+from service.runner.messages.fits import REQUEST, RESULT, FitRequest, records_of
 from service.runner.messages.frames import Array
-from service.runner.messages.packed import packed
+from service.runner.messages.packed import packed, unpacked
 
 # Predictions go first.
 NICE = 10
@@ -31,7 +31,7 @@ def answer_fit(
     TooLarge
         If there is not enough memory.
     """
-    request = request_of(arrays)
+    request = unpacked(arrays[REQUEST], FitRequest)
     os.nice(NICE)
     lock_down(request.sandbox, uses_cuda=False)
     records, evaluation = (records_of(arrays, name) for name in ("calibration", "evaluation"))

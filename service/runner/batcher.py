@@ -65,7 +65,7 @@ class Batcher:
         self._sent: dict[int, BatchRequest] = {}
         self._asked: list[BatchRequest] = []
         self._dropped: list[int] = []
-        self._child: LoadedChild | None = None
+        self.child: LoadedChild | None = None
         self._is_opening = False
         self._is_busy = False
         self._is_flush_due = False
@@ -73,11 +73,6 @@ class Batcher:
         self._left_in_child = 0
         self._next_number = 1
         self._sweeping: asyncio.TimerHandle | None = None
-
-    @property
-    def child(self) -> LoadedChild | None:
-        """The child that has loaded the model."""
-        return self._child
 
     @property
     def is_idle(self) -> bool:
@@ -127,7 +122,7 @@ class Batcher:
     def opened(self, child: LoadedChild) -> None:
         """Use a child that has loaded the model."""
         self._is_opening = False
-        self._child = child
+        self.child = child
         child.attach(self._take_result, self._lost)
         self._go_on()
 
@@ -140,7 +135,7 @@ class Batcher:
 
     def unload(self) -> LoadedChild | None:
         """Detach the child, which the caller closes; requests keep waiting."""
-        child, self._child = self._child, None
+        child, self.child = self.child, None
         self.is_evicted = False
         if child is not None:
             child.detach()
@@ -175,7 +170,7 @@ class Batcher:
         return self.unload()
 
     def _go_on(self) -> None:
-        if self._child is None:
+        if self.child is None:
             if self._waiting and not self._is_opening:
                 self._is_opening = True
                 self.open_child(self)
@@ -186,7 +181,7 @@ class Batcher:
 
     def _flush(self) -> None:
         self._is_flush_due = False
-        child = self._child
+        child = self.child
         if child is None or self._is_busy:
             self._go_on()
             return
@@ -242,9 +237,9 @@ class Batcher:
         try:
             answers, refused = response.assign(self._sent, max_rows=self.limits.max_rows)
         except FieldError as error:
-            if self._child is not None:
+            if self.child is not None:
                 self.is_evicted = False
-                self._child.refuse(str(error))
+                self.child.refuse(str(error))
             return
         self._left_in_child = response.rows_left
         now = self._loop.time()
@@ -267,7 +262,7 @@ class Batcher:
 
     def _lost(self, error: ServiceError, is_unread: bool) -> None:  # noqa: FBT001 - a callback
         """Fail the requests of a child that ended; the others keep waiting."""
-        self._child = None
+        self.child = None
         if is_unread:
             self._take_back()
         self._fail_sent(error)

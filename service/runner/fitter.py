@@ -14,9 +14,10 @@ from service.errors import (
     TooLarge,
 )
 from service.runner.messages.failures import raise_failure
-from service.runner.messages.fits import FitRequest, fit_arrays, result_of
+from service.runner.messages.fits import RESULT, FitRequest, fit_arrays
 from service.runner.messages.frames import Kind, Status
 from service.runner.messages.limits import GIBIBYTE
+from service.runner.messages.packed import unpacked
 from service.runner.messages.sandbox_rules import SandboxRules
 from service.runner.spawner import Spawner
 
@@ -89,4 +90,4 @@ class Fitter:
             process.close()
         if answer.status is Status.FAILED:
             raise_failure(answer, invalid=InvalidDataset)
-        return result_of(answer.tensors)
+        return unpacked(answer.tensors[RESULT], Fit)

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from howsure.statistics.fit.options import FitOptions
-from howsure.statistics.fit.result import Fit
 from howsure.statistics.records.records import Records
 from service.runner.messages.dataset import with_prefix
 from service.runner.messages.frames import Array
-from service.runner.messages.packed import packed, unpacked
+from service.runner.messages.packed import packed
 from service.runner.messages.sandbox_rules import SandboxRules
 
 REQUEST = "request"
@@ -33,11 +32,6 @@ def fit_arrays(request: FitRequest, sets: Mapping[str, Records | None]) -> dict[
     return arrays
 
 
-def request_of(arrays: Mapping[str, Array]) -> FitRequest:
-    """Return the request that `fit_arrays` wrote."""
-    return unpacked(arrays[REQUEST], FitRequest)
-
-
 def records_of(arrays: Mapping[str, Array], name: str) -> Records | None:
     """Return the records of a set as writable arrays, or None if the set was not sent."""
     own = with_prefix(f"{name}:", arrays)
@@ -46,8 +40,3 @@ def records_of(arrays: Mapping[str, Array], name: str) -> Records | None:
     return Records.from_arrays(
         {array: held if held.flags.writeable else held.copy() for array, held in own.items()}
     )
-
-
-def result_of(arrays: Mapping[str, Array]) -> Fit:
-    """Return the fit of an answer."""
-    return unpacked(arrays[RESULT], Fit)
