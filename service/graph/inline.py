@@ -8,6 +8,7 @@ from service.errors import InvalidOnnxModel, ModelRule
 from service.graph.proto import (
     DEFAULT_DOMAINS,
     PREFIX,
+    drop,
     rename_values,
     subgraphs,
     used_names,
@@ -42,12 +43,10 @@ def inline_functions(model: ModelProto, *, holding: Collection[str] | None = Non
             "model's own opset in all of them",
         ) from error
     _free_reserved_names(inlined.graph, known=set(value_names(scratch.graph)))
-    nodes = model.graph.node
-    for index in reversed(range(len(nodes))):
-        if not _is_constant(nodes[index]):
-            del nodes[index]
-    nodes.extend(inlined.graph.node)
-    _forget(model, {_key(function) for function in inlined.functions})
+    drop(model.graph.node, lambda node: not _is_constant(node))
+    model.graph.node.extend(inlined.graph.node)
+    kept = {_key(function) for function in inlined.functions}
+    drop(model.functions, lambda function: _key(function) not in kept)
 
 
 def all_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
@@ -105,9 +104,3 @@ def _free_reserved_names(graph: GraphProto, *, known: set[str]) -> None:
 
 def _key(function: FunctionProto) -> tuple[str, str]:
     return function.domain, function.name
-
-
-def _forget(model: ModelProto, kept: set[tuple[str, str]]) -> None:
-    for index in reversed(range(len(model.functions))):
-        if _key(model.functions[index]) not in kept:
-            del model.functions[index]

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from onnx import TensorProto
 
 from howsure.statistics.learned.inputs import LEAST, least_rest, parse_rest
@@ -68,7 +67,7 @@ def add_learned(build: GraphBuilder, model: LearnedModel, inputs: str, classes: 
         "Add", build.constant(model.linear[np.newaxis]), build.add("Mul", square, held)
     )
     total = build.row_sums(build.add("Mul", slopes, held))
-    total = build.add("Add", total, _number(build, model.intercept))
+    total = build.add("Add", total, build.constant(np.array(model.intercept)))
     first = build.columns(classes, 0, 1)
     if model.slope.any():
         slope = build.add("Gather", build.constant(model.slope), first)
@@ -78,13 +77,10 @@ def add_learned(build: GraphBuilder, model: LearnedModel, inputs: str, classes: 
             column = first if chosen == (0, 1) else build.columns(classes, *chosen)
             total = build.add("Add", total, build.add("Gather", build.constant(effect), column))
     if model.saturated != 0.0:
-        is_saturated = build.add("Less", build.columns(wide, 1, 2), _number(build, SATURATED_BELOW))
-        more = build.add("Add", total, _number(build, model.saturated))
+        is_saturated = build.add(
+            "Less", build.columns(wide, 1, 2), build.constant(np.array(SATURATED_BELOW))
+        )
+        more = build.add("Add", total, build.constant(np.array(model.saturated)))
         total = build.add("Where", is_saturated, more, total)
-    negative = build.add("Sub", _number(build, 0.0), total)
+    negative = build.add("Sub", build.constant(np.array(0.0)), total)
     return build.add("Cast", negative, to=TensorProto.FLOAT)
-
-
-def _number(build: GraphBuilder, value: float) -> str:
-    number: NDArray[np.float64] = np.array(value)
-    return build.constant(number)

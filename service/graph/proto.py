@@ -1,7 +1,7 @@
 """Walk through and edit the nodes, names and tensors of a graph."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
@@ -137,12 +137,15 @@ def _drop_dead_initializers(graph: GraphProto) -> None:
     used.update(output.name for output in graph.output)
     # In old files an initializer is the default value of the input with the same name.
     used.update(given.name for given in graph.input)
-    for index in reversed(range(len(graph.initializer))):
-        if graph.initializer[index].name not in used:
-            del graph.initializer[index]
-    for index in reversed(range(len(graph.sparse_initializer))):
-        if graph.sparse_initializer[index].values.name not in used:
-            del graph.sparse_initializer[index]
+    drop(graph.initializer, lambda tensor: tensor.name not in used)
+    drop(graph.sparse_initializer, lambda sparse: sparse.values.name not in used)
+
+
+def drop(parts: Any, is_dropped: Callable[[Any], bool]) -> None:  # noqa: ANN401 - protobuf's lists
+    """Drop some of the messages in a list of another, in place."""
+    for index in reversed(range(len(parts))):
+        if is_dropped(parts[index]):
+            del parts[index]
 
 
 PREFIX = "howsure_"
