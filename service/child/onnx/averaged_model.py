@@ -22,6 +22,7 @@ from service.child.onnx.session import OnnxSession
 from service.child.onnx.trial import (
     TIMED_PASSES,
     check_spread,
+    cost_of,
     milliseconds_a_row,
     timed_rows,
     verify_scores,
@@ -295,12 +296,10 @@ class StochasticGraph:
         check_spread(ENSEMBLE, variance, passes, "its random operators change nothing")
         rows = timed_rows(inputs, fixed, [TIMED_PASSES], numbers=loaded.numbers)
         n_rows = len(next(iter(rows.values())))
-        n_timed = min(passes, TIMED_PASSES)
-        few = replace(model, source=replace(model.source, passes=n_timed))
+        few = replace(model, source=replace(model.source, passes=min(passes, TIMED_PASSES)))
         check_same_noise(lambda fed: few.passes(fed, place), rows, fixed)
         names, neutral = probed.session.output_names, neutral_feeds(self._sites)
         plain = milliseconds_a_row(
             lambda: probed.session.run(names, {**rows, **neutral}, place=place), n_rows
         )
-        cost = milliseconds_a_row(lambda: few.passes(rows, place), n_rows, repeat=2)
-        return {PLAIN: plain, ENSEMBLE: cost * passes / n_timed}
+        return {PLAIN: plain, ENSEMBLE: cost_of(lambda: few.passes(rows, place), passes)}

@@ -146,7 +146,7 @@ def _try_dropout(
     check_spread(DROPOUT, apply_to_finite_rows(covariance_norm, logs), logs.shape[1], advice)
     few = replace(model, dropout=_first(model.dropout))
     check_same_noise(lambda fed: few.passes(fed, place), rows, fixed_batch)
-    return _cost(lambda: few.passes(timed, place), model.dropout)
+    return cost_of(lambda: few.passes(timed, place), logs.shape[1])
 
 
 def _try_last_layer(model: SingleModel, rows: Mapping[str, Array], place: str) -> float:
@@ -170,7 +170,7 @@ def _try_gradient(
     )
     check_spread(GRADIENT, gradient_norm(slopes, exact=exact), 2 * slopes.shape[1], advice)
     few = replace(model, gradient=_first(model.gradient))
-    return _cost(lambda: few.all_slopes(timed, place), model.gradient)
+    return cost_of(lambda: few.all_slopes(timed, place), slopes.shape[1])
 
 
 def _first(plan: PassPlan | None) -> PassPlan | None:
@@ -181,10 +181,9 @@ def _first(plan: PassPlan | None) -> PassPlan | None:
     return replace(plan, passes=min(plan.passes, TIMED_PASSES), scales=scales)
 
 
-def _cost(run: Callable[[], Array], plan: PassPlan | None) -> float:
+def cost_of(run: Callable[[], Array], passes: int) -> float:
     """Return the milliseconds a row of all passes, from a run of some; axis 1 is the passes."""
     n_rows, n_passes = run().shape[:2]
-    passes = n_passes if plan is None else plan.passes
     return milliseconds_a_row(run, int(n_rows), repeat=2) * passes / int(n_passes)
 
 
