@@ -4,7 +4,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import islice
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
 
 from howsure.statistics.measures import SCORE
 from service.child.reading.checks import SUPPLIED_PREFIX
@@ -235,3 +237,24 @@ def other_columns(names: Iterable[str], read: Collection[str]) -> list[str]:
 def shown(name: str) -> str:
     """Return a name as it is shown in messages."""
     return "".join(c if c.isprintable() else "?" for c in name[:60])
+
+
+def refuse_null(
+    values: Any,  # noqa: ANN401 - pyarrow has no types
+    expected: str,
+    start: int,
+    name: str,
+    ctx: SetContext,
+    *,
+    per_row: int = 1,
+    fix: str = "",
+) -> None:
+    """Refuse a column with an empty cell, or NaN as text; ``per_row`` values belong to a row.
+
+    ``fix`` is the end of the message.
+    """
+    if values.null_count:
+        at = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
+        got = "an empty cell or NaN" if expected == "a number" else "an empty cell"
+        message = f"expected {expected}, got {got}{fix}"
+        raise ctx.invalid(message, name, start + at // per_row)

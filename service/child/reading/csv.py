@@ -2,11 +2,11 @@
 
 import csv
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 from service.child.reading.class_indices import ClassLabels
 from service.child.reading.columns import (
@@ -41,15 +41,6 @@ from service.runner.messages.reading import LABEL, SetContext
 
 FORMAT = "csv"
 BOOLEANS = "booleans"
-# An Arrow type by its name; a whole number is a float64.
-CellType: TypeAlias = Literal["int64", "float64", "string", "whole"]
-
-_ARROW_TYPES: Mapping[CellType, str] = {
-    "int64": "int64",
-    "float64": "float64",
-    "string": "string",
-    "whole": "float64",
-}
 _MIN_HEADER_BYTES = 65_536
 _HEADER_BYTES_PER_CLASS = 20
 _MIN_BLOCK_BYTES = 256 * 1024
@@ -86,9 +77,7 @@ def open_csv(file: SetFile, ctx: SetContext) -> TableSet | PairSet:
     check_n_columns(len(header), ctx)
     if reads_pairs(header, ctx):
         refuse_duplicates(header, ctx)
-        cells: dict[str, CellType] = dict.fromkeys(
-            (CORRECT_COLUMN, GROUP, PREDICTED, LABEL), "string"
-        )
+        cells: dict[str, str] = dict.fromkeys((CORRECT_COLUMN, GROUP, PREDICTED, LABEL), "string")
         read_pairs_of = partial(_read_columns, file, header, ctx, cells)
         pairs = read_pairs(header, read_pairs_of, ctx, file_format=FORMAT)
         first_row = _first_row(file, header, ctx)
@@ -97,7 +86,7 @@ def open_csv(file: SetFile, ctx: SetContext) -> TableSet | PairSet:
     found = _columns(file, header, ctx)
     booleans = {column.name for column in found if column.type_name == BOOLEANS}
     columns = table_columns(found, ctx)
-    texts: dict[str, CellType] = {GROUP: "string"} if GROUP in columns.design else {}
+    texts: dict[str, str] = {GROUP: "string"} if GROUP in columns.design else {}
     read = partial(_read_columns, file, header, ctx, booleans=booleans)
     sources: dict[str, ArraySource] = {
         name: BinaryColumn(chosen[0].name, ctx)
@@ -122,25 +111,25 @@ def _add_texts(
     header: Sequence[str],
     ctx: SetContext,
 ) -> None:
-    cells: dict[str, CellType] = dict.fromkeys(header, "string")
+    cells: dict[str, str] = dict.fromkeys(header, "string")
     add_texts(dataset, columns, partial(_read_columns, file, header, ctx, cells), ctx)
 
 
 def _labels(
     name: str,
     columns: TableColumns,
-    read: Callable[[Mapping[str, CellType], Sequence[str], int], Iterator[Any]],
+    read: "partial[Iterator[Any]]",
     ctx: SetContext,
 ) -> ClassLabels:
     if labels_are_names(columns, ctx):
         names = partial(read, {name: "string"})
         return read_names(name, names, ctx, classes=columns.class_names)
     try:
-        integers = partial(read, {name: "int64"})
+        integers = partial(read, {name: "int64"}, integers=[name])
         return read_indices(name, integers, ctx, n_classes=columns.n_classes)
     except InvalidDataset:
         # Tools write 8.0 for the integers of a column that once had an empty cell.
-        whole = partial(read, {name: "whole"})
+        whole = partial(read, {}, integers=[name])
         return read_indices(name, whole, ctx, n_classes=columns.n_classes)
 
 
@@ -165,7 +154,7 @@ def _is_name(cell: str) -> bool:
 
 
 def _first_row(file: SetFile, header: Sequence[str], ctx: SetContext) -> dict[str, str]:
-    types: dict[str, CellType] = dict.fromkeys(header, "string")
+    types: dict[str, str] = dict.fromkeys(header, "string")
     for record_batch in _read_columns(file, header, ctx, types, header, 1):
         if record_batch.num_rows:
             return {name: record_batch.column(name)[0].as_py() or "" for name in header}
@@ -218,19 +207,21 @@ def _read_columns(
     file: SetFile,
     header: Sequence[str],
     ctx: SetContext,
-    types: Mapping[str, CellType],
+    types: Mapping[str, str],
     names: Sequence[str],
     _n_rows: int,
     booleans: Collection[str] = (),
+    integers: Collection[str] = (),
 ) -> Iterator[Any]:
     """Stream columns as record batches; how many rows each has follows from the block size.
 
-    Cells are numbers where ``types`` does not say otherwise; ``booleans`` become numbers.
+    Cells are numbers where ``types``, names of Arrow's, does not say otherwise; ``booleans`` become
+    numbers. For messages, ``integers`` are expected to be whole.
     """
     import pyarrow as pa  # noqa: PLC0415 - slow to import
     import pyarrow.csv as pa_csv  # noqa: PLC0415 - as above
 
-    arrow_types = {name: _ARROW_TYPES[types.get(name, "float64")] for name in names}
+    arrow_types = {name: types.get(name, "float64") for name in names}
     cast = {name for name, found in arrow_types.items() if name in booleans and found != "string"}
 
     def opened() -> Iterator[Any]:
@@ -249,7 +240,6 @@ def _read_columns(
         )
         return reader
 
-    integers = {name for name, cells in types.items() if cells in ("int64", "whole")}
     for record_batch in guarded(opened, partial(_refuse_faults, header, integers, ctx)):
         yield pa.RecordBatch.from_arrays(
             [

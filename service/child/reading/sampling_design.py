@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howsure.statistics.arrays import Floats
+from service.child.reading.columns import refuse_null
 from service.runner.messages.dataset import DESIGN_DTYPES, MAX_NAME_LENGTH, AnyArray
 from service.runner.messages.reading import SetContext
 
@@ -100,9 +101,7 @@ def read_design(
         If a cell is empty or breaks a rule.
     """
     column = record_batch.column(name)
-    if column.null_count:
-        row = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
-        raise ctx.invalid(f"expected a {name}, got an empty cell", name, start + row)
+    refuse_null(column, f"a {name}", start, name, ctx)
     values: AnyArray = column.to_numpy(zero_copy_only=False)
     if name == GROUP and values.dtype.kind not in "iuO":
         raise ctx.invalid(

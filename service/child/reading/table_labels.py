@@ -14,8 +14,8 @@ from service.child.reading.class_indices import (
     labels_by_name,
     labels_of_numbers,
 )
-from service.child.reading.columns import listed, nearest
-from service.child.reading.tables import ReadColumns, refuse_null
+from service.child.reading.columns import listed, nearest, refuse_null
+from service.child.reading.tables import ReadColumns
 from service.runner.messages.dataset import MAX_NAME_LENGTH
 from service.runner.messages.reading import SetContext
 

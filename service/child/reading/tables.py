@@ -17,7 +17,13 @@ from service.child.reading.checks import (
     may_lack_values,
 )
 from service.child.reading.class_indices import ClassLabels
-from service.child.reading.columns import TableColumn, TableColumns, TableKind, labels_are_names
+from service.child.reading.columns import (
+    TableColumn,
+    TableColumns,
+    TableKind,
+    labels_are_names,
+    refuse_null,
+)
 from service.child.reading.output_checks import check_outputs
 from service.child.reading.sampling_design import read_design
 from service.runner.messages.dataset import (
@@ -323,24 +329,3 @@ def number_column(
         refuse_null(column, "a number", start, name, ctx)
     values: AnyArray = column.to_numpy(zero_copy_only=False)
     return values
-
-
-def refuse_null(
-    values: Any,  # noqa: ANN401 - as above
-    expected: str,
-    start: int,
-    name: str,
-    ctx: SetContext,
-    *,
-    per_row: int = 1,
-    fix: str = "",
-) -> None:
-    """Refuse a column with an empty cell, or NaN as text; ``per_row`` values belong to a row.
-
-    ``fix`` is the end of the message.
-    """
-    if values.null_count:
-        at = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
-        got = "an empty cell or NaN" if expected == "a number" else "an empty cell"
-        message = f"expected {expected}, got {got}{fix}"
-        raise ctx.invalid(message, name, start + at // per_row)
