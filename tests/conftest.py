@@ -1,5 +1,6 @@
 """Fixtures of the whole suite, and how hypothesis searches."""
 
+import gc
 import multiprocessing.util
 import tempfile
 from collections.abc import Iterator
@@ -55,6 +56,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(SLOW_SECONDS))
         if _function(item) in quick:
             item.add_marker(pytest.mark.further)
+
+
+def pytest_collection_finish() -> None:
+    """Let no collection of garbage look at the tests, which stay."""
+    gc.collect()
+    gc.freeze()
 
 
 def _function(item: pytest.Item) -> str:
