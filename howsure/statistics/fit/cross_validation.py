@@ -165,7 +165,12 @@ class ScoredTable(Scored):
 
 
 def fit_scored_table(
-    event: EventInput, ranking: Ranking, measure: str = "", options: FitOptions | None = None
+    event: EventInput,
+    ranking: Ranking,
+    measure: str = "",
+    options: FitOptions | None = None,
+    *,
+    may_serve: bool = True,
 ) -> ScoredTable:
     """Choose the number of bins by their own loss, fit the table and score it.
 
@@ -178,6 +183,8 @@ def fit_scored_table(
         Its name.
     options : FitOptions, optional
         Replace the options of the event.
+    may_serve : bool
+        Whether predictions may use the table, so that each bin must be worth enough samples.
     """
     options = event.options if options is None else options
     uncertainty = ranking(event.samples.records)
@@ -217,7 +224,7 @@ def fit_scored_table(
     candidates = tuple(candidate for candidate, _ in tried)
     n_bins = choose_bins([c.n_bins for c in candidates], np.array([nll for _, nll in tried]))
     table = table_of(n_bins, options)
-    if table.effective is not None:
+    if may_serve and table.effective is not None:
         check_effective(table.effective, table.counts, measure=measure, design=design)
     scores = cross_validate(with_bins(n_bins, options), folds, judge(table))
     evaluation = event.evaluation

@@ -51,7 +51,8 @@ def fit_oracle(event: EventInput, n_bins: int) -> BaselineFit:
     ``-log p_(1)``, with equality if the prediction is right, so no measure predicts the Top-1 event
     better.
     """
-    found = fit_scored_table(event, loss, ORACLE, replace(event.options, bins=n_bins))
+    options = replace(event.options, bins=n_bins)
+    found = fit_scored_table(event, loss, ORACLE, options, may_serve=False)
     return BaselineFit(name=ORACLE, log_floor=0.0, scores=found.scores, evaluation=found.evaluation)
 
 

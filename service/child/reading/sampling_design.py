@@ -43,7 +43,8 @@ def check_weights(values: AnyArray, *, start: int, ctx: SetContext) -> Floats:
         row = int(np.argmax(bad))
         raise ctx.invalid(
             f"expected a positive weight, from {LEAST_WEIGHT:g} to {MOST_WEIGHT:g}, got "
-            f"{values[row]}; leave out samples that count for nothing{_as_feature(WEIGHT, ctx)}",
+            f"{values[row]}; only ratios matter: scale all weights, and leave out samples that "
+            f"count for nothing{_as_feature(WEIGHT, ctx)}",
             WEIGHT,
             start + row,
         )

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sample_strategies import fit_of, simulated_records
+from sample_strategies import fit_of, records_of, simulated_records
 
 from howsure.statistics.bins.design import SampleDesign
 from howsure.statistics.bins.fit import fit_bin_table
@@ -162,6 +162,12 @@ def test_bins_filled_by_one_weight():
     found = fit.events[1].measures["entropy"]
     assert found.table.effective.counts.min() >= 5.0
     assert max(candidate.n_bins for candidate in found.candidates) < 20
+
+
+def test_bins_of_the_loss_never_serve_and_may_be_worth_few_samples():
+    records = records_of(np.tile([4.0, 0.0, 0.0], (300, 1)), np.arange(300) % 100 // 99)
+    fit = fit_with(records, group=np.arange(300) // 2)
+    assert fit.events[1].oracle.scores["nll"].pooled >= 0.0
 
 
 def test_a_weighted_fit_is_that_of_repeated_rows():
