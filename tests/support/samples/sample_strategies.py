@@ -1,5 +1,6 @@
 """Hypothesis strategies and simulated sets for the statistics."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -186,9 +187,11 @@ def groups_of(rng: np.random.Generator, n: int) -> np.ndarray:
     ][rng.integers(5)]
 
 
-def drawn_set(rng: np.random.Generator, n_classes: int) -> dict[str, np.ndarray]:
+def drawn_set(
+    rng: np.random.Generator, n_classes: int, sizes: Sequence[int] = (1, 9, 60, 150, 300)
+) -> dict[str, np.ndarray]:
     """Return outputs with labels that may be all right, all wrong or tied, and a design."""
-    n = int(rng.choice([1, 9, 60, 150, 300]))
+    n = int(rng.choice(sizes))
     logits = np.round(rng.normal(size=(n, n_classes)) * rng.choice([0.0, 1.0, 4.0, 60.0]), 2)
     answers = logits.argmax(axis=1)
     wrong = rng.random(n) < rng.choice([0.0, 0.02, 0.3, 1.0])
