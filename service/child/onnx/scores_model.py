@@ -18,14 +18,13 @@ from service.child.requests.named_rows import CLASSES, NamedRows
 from service.child.requests.predict_request import (
     SCORE_KINDS,
     SCORES,
-    ScoreKind,
     class_scores,
     pair_scores,
     supplied_columns,
 )
 from service.errors import InvalidInput
 from service.graph.description import OnnxModelDescription, TensorSpec
-from service.runner.messages.dataset import PAIRS
+from service.runner.messages.dataset import PAIRS, OutputKind
 from service.runner.messages.frames import Array, Buffer
 from service.runner.messages.onnx_models import ANY_INPUT, LoadedOnnxModel
 from service.runner.messages.open_inference import RequestedOutputs, TensorMetadata
@@ -139,7 +138,7 @@ class ScoresDecoder:
             and sent.media_type != SET_ROWS,
         )
 
-    def _check_events(self, kind: ScoreKind) -> None:
+    def _check_events(self, kind: OutputKind) -> None:
         """Refuse probabilities where an event needs logits."""
         given = self._spec.given_by(kind)
         for event in self._spec.events:

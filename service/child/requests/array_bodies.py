@@ -17,7 +17,7 @@ from service.child.reading.checks import SUPPLIED_PREFIX, supplied_names
 from service.child.reading.set_file import LimitedReader
 from service.child.requests.limits import BodyLimits
 from service.child.requests.predict_request import PredictRequest
-from service.child.requests.tensors import PLACE, as_input, check_claims
+from service.child.requests.tensors import PLACE, as_input, check_shape
 from service.errors import InvalidInput, MalformedRequest
 from service.runner.messages.onnx_models import ANY_INPUT
 
@@ -38,7 +38,8 @@ def read_npy_body(body: bytes, limits: BodyLimits) -> PredictRequest:
         raise MalformedRequest.at(PLACE, "expected an .npy array, as numpy.save writes it")
     with as_input():
         header = read_npy_header(bytes(body[:HEAD_BYTES]), place=PLACE)
-    check_claims(header, size=len(body), place=PLACE, max_rows=limits.max_rows)
+        check_shape(header.shape, location=PLACE, max_rows=limits.max_rows)
+        header.check_size(len(body), PLACE)
     array = np.frombuffer(body, header.dtype, offset=header.header_bytes)
     array = array.reshape(header.shape, order="F" if header.is_fortran else "C")
     native = array.astype(header.dtype.newbyteorder("="), "C", copy=False)
@@ -69,7 +70,8 @@ def read_npz_body(body: bytes, limits: BodyLimits) -> PredictRequest:
         if not files:
             raise InvalidInput.at(PLACE, "expected at least one array, got none")
         for file in files.values():
-            check_claims(file.header, size=file.size, place=file.place, max_rows=limits.max_rows)
+            check_shape(file.header.shape, location=file.place, max_rows=limits.max_rows)
+            file.header.check_size(file.size, file.place)
         supplied = {f"{SUPPLIED_PREFIX}{name}" for name in supplied_names(files, location=PLACE)}
         arrays = {name: next(file.rows(limits.max_rows)) for name, file in files.items()}
     return PredictRequest(

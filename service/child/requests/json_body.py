@@ -19,7 +19,6 @@ from service.child.requests.named_rows import RECORDS
 from service.child.requests.predict_request import (
     SCORE_KINDS,
     SCORES,
-    Array,
     PredictRequest,
 )
 from service.child.requests.tensors import (
@@ -28,6 +27,7 @@ from service.child.requests.tensors import (
     read_list,
 )
 from service.errors import InvalidInput, MalformedRequest, TooLarge, did_you_mean, shown
+from service.runner.messages.frames import Array
 from service.runner.messages.onnx_models import ANY_INPUT
 
 Float: TypeAlias = Literal["float16", "float32", "float64"]

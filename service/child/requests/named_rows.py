@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from service.child.reading.columns import listed, nearest
 from service.child.reading.output_columns import PREFIXES
 from service.child.requests.limits import BodyLimits
-from service.child.requests.predict_request import Array
 from service.child.requests.tensors import NEVER_MISSING
 from service.errors import InvalidInput, TooLarge, shown
+from service.runner.messages.frames import Array
 from service.runner.messages.onnx_models import ANY_INPUT
 
 NO_NAMES = (

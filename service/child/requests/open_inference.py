@@ -10,9 +10,10 @@ import numpy as np
 
 from service.child.reading.checks import SUPPLIED_PREFIX
 from service.child.requests.limits import BodyLimits
-from service.child.requests.predict_request import Array, PredictRequest
+from service.child.requests.predict_request import PredictRequest
 from service.child.requests.tensors import check_shape, read_list
 from service.errors import InvalidInput, MalformedRequest, TooLarge, shown
+from service.runner.messages.frames import Array
 from service.runner.messages.open_inference import (
     BF16,
     BINARY_ONLY,

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,14 +11,11 @@ from howsure.statistics.measures import SCORE
 from service.child.reading.output_checks import SUM_TOLERANCE, are_off, sum_advice
 from service.child.requests.tensors import NEVER_MISSING, check_numbers, check_shape
 from service.errors import InvalidInput, shown
-from service.runner.messages.dataset import PAIRS
+from service.runner.messages.dataset import PAIRS, OutputKind
+from service.runner.messages.frames import Array
 from service.runner.messages.onnx_models import ANY_INPUT
 
-# Arrays of any type of number: numpy's stubs allow no arithmetic on NDArray[np.generic].
-Array: TypeAlias = NDArray[Any]
-ScoreKind: TypeAlias = Literal["logits", "probabilities"]
-
-SCORE_KINDS: tuple[ScoreKind, ...] = ("logits", "probabilities")
+SCORE_KINDS: tuple[OutputKind, ...] = ("logits", "probabilities")
 # The scores of pairs: in requests, in files of arrays, and as rows that a set was read to.
 SCORES: Literal["scores"] = "scores"
 _PAIR_ARRAYS = (SCORES, SCORE, ANY_INPUT)
@@ -116,7 +113,7 @@ def check_finite(
 
 def class_scores(
     request: PredictRequest, *, n_classes: int, max_rows: int
-) -> tuple[ScoreKind, NDArray[np.float64]]:
+) -> tuple[OutputKind, NDArray[np.float64]]:
     """Return logits, or the logarithms of probabilities, of shape (n_samples, n_classes).
 
     Raises

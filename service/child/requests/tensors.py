@@ -10,10 +10,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from service.child.reading.arrays.npy_header import NpyHeader
 from service.errors import InvalidDataset, InvalidInput, TooLarge, shown
+from service.runner.messages.frames import MAX_RANK
 
-MAX_RANK = 16
 _WHITESPACE = b" \t\r\n"
 _OPENING = ord("[")
 _WORDS = {
@@ -194,19 +193,3 @@ def as_input() -> Iterator[None]:
         yield
     except InvalidDataset as error:
         raise InvalidInput(error.message, error.violations) from error
-
-
-def check_claims(header: NpyHeader, *, size: int, place: str, max_rows: int) -> None:
-    """Refuse too many rows, an empty array, and a header that does not fit the ``size`` bytes.
-
-    Raises
-    ------
-    InvalidInput, TooLarge
-    """
-    check_shape(header.shape, location=place, max_rows=max_rows)
-    if header.file_bytes != size:
-        raise InvalidInput.at(
-            place,
-            f"its header claims {header.file_bytes} bytes, shape {list(header.shape)} of "
-            f"{header.dtype.name}, but there are {size}",
-        )

@@ -22,7 +22,6 @@ ColumnLabels: TypeAlias = Literal["names", "positions"]
 
 # Of one set; a frame has room for so many beside labels and supplied columns.
 MAX_ARRAYS = 900
-MAX_RANK = 16
 MAX_NAME_LENGTH = 200
 # A column with more texts says nothing of kinds of samples.
 MOST_TEXTS = 5

@@ -36,14 +36,8 @@ class ArrayFile:
 
     def check_size(self) -> None:
         """Refuse an array that claims more or fewer bytes than its file has."""
-        claimed = self.header.file_bytes
-        if claimed != self.size:
-            raise InvalidDataset.at(
-                self.place,
-                f"its header claims {claimed} bytes with shape {self.header.shape}, but there are "
-                f"{self.size}",
-            )
-        if self.header.is_fortran and claimed > MAX_FORTRAN_BYTES:
+        self.header.check_size(self.size, self.place)
+        if self.header.is_fortran and self.size > MAX_FORTRAN_BYTES:
             raise InvalidDataset.at(
                 self.place,
                 f"expected C order in an array above {MAX_FORTRAN_BYTES // MEBIBYTE} MiB, got "

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.lib import format as npy_format
 
 from service.errors import InvalidDataset
-from service.runner.messages.dataset import MAX_NAME_LENGTH, MAX_RANK
+from service.runner.messages.dataset import MAX_NAME_LENGTH
+from service.runner.messages.frames import MAX_RANK
 
 MAGIC = npy_format.MAGIC_PREFIX
 # As numpy writes almost every header: version 1, a dictionary of 118 bytes.
@@ -61,6 +62,15 @@ class NpyHeader:
     def file_bytes(self) -> int:
         """Bytes of the file, header and values; Python's integers do not overflow."""
         return self.header_bytes + math.prod(self.shape) * self.dtype.itemsize
+
+    def check_size(self, size: int, place: str) -> None:
+        """Refuse a file of more or fewer bytes than the header claims."""
+        if self.file_bytes != size:
+            raise InvalidDataset.at(
+                place,
+                f"its header claims {self.file_bytes} bytes, shape {list(self.shape)} of "
+                f"{self.dtype.name}, but there are {size}",
+            )
 
 
 def read_npy_header(head: bytes, *, place: str, may_be_text: bool = False) -> NpyHeader:
