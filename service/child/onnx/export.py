@@ -6,7 +6,7 @@ import numpy as np
 from onnx import ModelProto
 
 from howsure.statistics.measures.measure import output_column
-from service.child.onnx.batches import batch_rows, join_parts, run_batches
+from service.child.onnx.batches import batch_rows, join_parts
 from service.child.onnx.loading import Bytes
 from service.child.onnx.noise import last_layer_masks
 from service.child.onnx.onnx_file import OnnxFile, serialised
@@ -80,15 +80,6 @@ def _run(
     # As a model's input, pixels take four times as much memory: chunks limit it.
     for place, some in chunks(rows, fixed_batch=fixed, start=0):
         inputs = fitted_trial(some, own.inputs, request.location)
-        parts += [
-            part
-            for _, part in run_batches(
-                lambda fed, place: session.run(wanted, fed, place=place),
-                inputs,
-                size=batch_rows(inputs, n_classes, fixed),
-                pad=fixed is not None,
-                location=request.location,
-                start=place.start,
-            )
-        ]
+        size = batch_rows(inputs, n_classes, fixed)
+        parts.append(own.run(session, wanted, inputs, size=size, start=place.start))
     return join_parts(parts)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from google.protobuf.message import EncodeError
@@ -202,27 +203,35 @@ class OnnxFile:
         """Run one row first: its number of classes limits the size of a batch."""
         fixed = self.description.fixed_batch
         one = {name: array[:1] for name, array in inputs.items()}
-        first = self._run(session, sites, one, fixed or 1)
+        run = partial(self.run, session, session.output_names, sites=sites)
+        first = run(one, size=fixed or 1)
         n_classes = int(np.prod(first[OUTPUT].shape[1:]))
         self.refuse_too_many(n_classes)
         most = max(1, MAX_TRIAL_SCORES // max(n_classes, 1))
         rows = {name: array[:most] for name, array in inputs.items()}
         try:
-            return self._run(session, sites, rows, batch_rows(rows, max(n_classes, 1), fixed))
+            return run(rows, size=batch_rows(rows, max(n_classes, 1), fixed))
         except (InvalidInput, InvalidOnnxModel) as error:
             if fixed is not None or error.violations[0].rule != ModelRule.RUN_FAILED:
                 raise
             try:
-                answers = self._run(session, sites, rows, 1)
+                answers = run(rows, size=1)
             except (InvalidInput, InvalidOnnxModel):
                 raise error from None
         self.run_one_by_one(TRACED)
         return answers
 
-    def _run(
-        self, session: OnnxSession, sites: Sequence[NoiseSite], rows: Mapping[str, Array], size: int
+    def run(
+        self,
+        session: OnnxSession,
+        names: Sequence[str],
+        rows: Mapping[str, Array],
+        *,
+        size: int,
+        start: int = 0,
+        sites: Sequence[NoiseSite] = (),
     ) -> dict[str, Array]:
-        names = session.output_names
+        """Return outputs of a graph for rows, ``size`` at a time, without noise."""
         neutral = neutral_feeds(sites)
         batches = run_batches(
             lambda fed, place: session.run(names, {**fed, **neutral}, place=place),
@@ -230,7 +239,7 @@ class OnnxFile:
             size=size,
             pad=self.description.fixed_batch is not None,
             location=self.request.location,
-            start=0,
+            start=start,
         )
         return join_parts([part for _, part in batches])
 
