@@ -67,7 +67,7 @@ def _sandbox(workspace: Workspace) -> tuple[bool, str]:
     if not sandbox.missing:
         return True, sandbox.level
     lacking = f"{sandbox.level}: the kernel lacks {' and '.join(sandbox.missing)}"
-    if workspace.runners.allows_unsandboxed:
+    if workspace.runners.sandbox.allow_unsandboxed:
         return True, lacking
     return False, f"{lacking}; ONNX models are refused, but for HOWSURE_ALLOW_UNSANDBOXED=true"
 

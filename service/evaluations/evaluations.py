@@ -96,7 +96,8 @@ def start_evaluation(
             ),
             labels_required=False,
         )
-        with ctx.workspace.runners.read_sets([asked], ctx.workspace.limits.datasets) as (dataset,):
+        limits = ctx.workspace.limits.datasets
+        with ctx.workspace.runners.reader.read([asked], limits) as (dataset,):
             info = dataset.info
             _check_compatible(ctx, row, dataset)
             compared = ComparedInputs(

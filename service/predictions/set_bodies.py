@@ -57,7 +57,7 @@ def read_set_rows(
         with full_storage():
             path.write_bytes(content)
         asked = SetToRead(path, PLACE, _reading(served), labels_required=False)
-        with workspace.runners.read_sets([asked], bounds, seconds=seconds) as (found,):
+        with workspace.runners.reader.read([asked], bounds, seconds=seconds) as (found,):
             _check_size(found.info, limits)
             batch = _all_rows(found)
             by_index = found.info.kind in SCORE_KINDS and found.info.class_map is None

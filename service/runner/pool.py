@@ -1,8 +1,7 @@
 """The pool of child processes that keep ONNX models loaded, for all threads of the service."""
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Self, TypeVar
 
@@ -14,17 +13,15 @@ from service.runner.fitter import Fitter
 from service.runner.loaded_models import Answered, Deadline, LoadedModels
 from service.runner.messages.frames import Array
 from service.runner.messages.input_rows import RECORDED_ROWS, chunks
-from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.onnx_models import LoadedOnnxModel, OnnxModelFiles
 from service.runner.messages.requests import ExportedOnnxModel
 from service.runner.messages.sandbox_rules import DEFAULT_RULES, SandboxRules
-from service.runner.messages.set_messages import SetToRead
 from service.runner.model_output import HeadOutputs, OutputMatrix, output_spec
 from service.runner.predict_requests import BatchLimits
 from service.runner.process import RunnerProcess
 from service.runner.queue_bounds import QueueBounds
 from service.runner.served_models import ServedModels, ServingRoom
-from service.runner.set_reader import SetReader, UploadedSet
+from service.runner.set_reader import SetReader
 from service.runner.spawner import Spawner, StartChild
 
 TRIAL_ROWS = 256
@@ -103,7 +100,8 @@ class RunnerPool:
         self._loaded = LoadedModels(self._spawner, size=max_processes, answered=answered)
         self._finder = DeviceFinder(device, self._spawner)
         self.fitter = Fitter(self._spawner, sandbox, fit_timeout_s)
-        self._reader = SetReader(
+        self.sandbox = sandbox
+        self.reader = SetReader(
             self._spawner, sandbox=sandbox, timeout=read_timeout_s, threads=usable_cpus()
         )
 
@@ -133,32 +131,9 @@ class RunnerPool:
             answered=self._answered,
         )
 
-    def read_sets(
-        self, sets: Sequence[SetToRead], limits: DatasetLimits, *, seconds: float = math.inf
-    ) -> AbstractContextManager[list[UploadedSet]]:
-        """Open the sets of one upload in a new process, which is closed after the block.
-
-        Each of its answers may take ``seconds``, at most ``read_timeout_s``.
-
-        Raises
-        ------
-        InvalidInput
-            If a set breaks a rule, or its file crashes or exhausts the process that reads it.
-        SandboxUnavailable
-            If this kernel cannot sandbox processes.
-        Overloaded
-            If no process can be started now.
-        """
-        return self._reader.read(sets, limits, seconds=seconds)
-
     def count_loaded(self) -> int:
         """Return the number of loaded models."""
         return self._loaded.count_loaded()
-
-    @property
-    def allows_unsandboxed(self) -> bool:
-        """Whether models run where the kernel cannot sandbox their processes."""
-        return self._requests.sandbox.allow_unsandboxed
 
     def devices(self) -> tuple[Device, ...]:
         """Return all devices that models run on; raises as `device`."""

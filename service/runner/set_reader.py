@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
@@ -80,12 +80,8 @@ class SetReader:
         """
         limits = replace(limits, max_threads=self._threads)
         request = ReadRequest(tuple(sets), limits, self._sandbox)
-        process = self._spawner.take()
-        try:
-            reader = _Reader(process, min(self._timeout, seconds))
-            yield reader.open(request)
-        finally:
-            process.close()
+        with closing(self._spawner.take()) as process:
+            yield _Reader(process, min(self._timeout, seconds)).open(request)
 
 
 class UploadedSet:

@@ -74,7 +74,7 @@ def open_sets(
         )
         for location, (file, labels) in upload.sets.items()
     ]
-    opened = stack.enter_context(workspace.runners.read_sets(to_read, workspace.limits.datasets))
+    opened = stack.enter_context(workspace.runners.reader.read(to_read, workspace.limits.datasets))
     sets = dict(zip(upload.sets, opened, strict=True))
     if "evaluation" in sets:
         check_same_layout(sets["calibration"].info, sets["evaluation"].info)
