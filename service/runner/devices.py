@@ -3,6 +3,7 @@
 import os
 import threading
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -119,16 +120,14 @@ def probe_device(requested: str, spawner: Spawner) -> Device:
 
 
 def _why_not(name: str, spawner: Spawner) -> str:
-    process = spawner.take()
-    try:
-        answer = process.call(Kind.PROBE, {"device": name}, timeout=PROBE_SECONDS)
-        return convert(answer.fields.get("reason"), str)
-    except (OnnxModelCrashed, FieldError):
-        return "the process that tried it died"
-    except InferenceFailed:
-        return "the process that tried it did not come back"
-    finally:
-        process.close()
+    with closing(spawner.take()) as process:
+        try:
+            answer = process.call(Kind.PROBE, {"device": name}, timeout=PROBE_SECONDS)
+            return convert(answer.fields.get("reason"), str)
+        except (OnnxModelCrashed, FieldError):
+            return "the process that tried it died"
+        except InferenceFailed:
+            return "the process that tried it did not come back"
 
 
 class Placement:

@@ -1,6 +1,7 @@
 """The parent's side of the process that fits a calibration."""
 
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 from howsure.statistics.fit.options import FitOptions
@@ -67,27 +68,25 @@ class Fitter:
         n_bytes = sum(array.nbytes for one in held for array in one.to_arrays().values())
         memory = LEAST_MEMORY_BYTES + MEMORY_OF_RECORDS * n_bytes
         rules = replace(self.sandbox, memory_bytes=memory, file_bytes=0)
-        process = self.spawner.take()
-        try:
-            answer = process.call(
-                Kind.FIT,
-                {},
-                fit_arrays(FitRequest(options, n_classes, rules), sets),
-                timeout=self.timeout,
-                on_progress=lambda fields: on_progress(fields["done"], fields["total"]),
-            )
-        except DeadlineExceeded as error:
-            raise TooLarge.at(
-                "config",
-                f"The fit took longer than {self.timeout:g} s: use fewer samples, measures, "
-                "events or bins, or raise HOWSURE_FIT_TIMEOUT_SECONDS.",
-            ) from error
-        except OnnxModelCrashed as error:
-            if error.is_from_outside:
-                raise InferenceFailed(KILLED) from error
-            raise RuntimeError(error.message) from error
-        finally:
-            process.close()
+        with closing(self.spawner.take()) as process:
+            try:
+                answer = process.call(
+                    Kind.FIT,
+                    {},
+                    fit_arrays(FitRequest(options, n_classes, rules), sets),
+                    timeout=self.timeout,
+                    on_progress=lambda fields: on_progress(fields["done"], fields["total"]),
+                )
+            except DeadlineExceeded as error:
+                raise TooLarge.at(
+                    "config",
+                    f"The fit took longer than {self.timeout:g} s: use fewer samples, measures, "
+                    "events or bins, or raise HOWSURE_FIT_TIMEOUT_SECONDS.",
+                ) from error
+            except OnnxModelCrashed as error:
+                if error.is_from_outside:
+                    raise InferenceFailed(KILLED) from error
+                raise RuntimeError(error.message) from error
         if answer.status is Status.FAILED:
             raise_failure(answer, invalid=InvalidDataset)
         return unpacked(answer.tensors[RESULT], Fit)
