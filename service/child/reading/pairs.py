@@ -98,8 +98,7 @@ def require_columns(names: Sequence[str], ctx: SetContext) -> list[str]:
                 f"known which answers were right{fix}",
                 CORRECT_COLUMN,
             )
-    wanted = {*needed, CORRECT_COLUMN} if CORRECT_COLUMN in names else set(needed)
-    return [*(name for name in (SCORE, CORRECT_COLUMN) if name in wanted), *design_columns(names)]
+    return [name for name in (SCORE, CORRECT_COLUMN) if name in names] + [*design_columns(names)]
 
 
 def _score_hint(names: Sequence[str], wanted: str) -> str:

@@ -359,8 +359,7 @@ def _array_name(member: zipfile.ZipInfo, location: str) -> str:
             location, f"expected .npy arrays and nothing else, got the member {shown}"
         )
     name = name.removesuffix(_SUFFIX)
-    is_cut = member.orig_filename != member.filename
-    if len(name) > MAX_NAME_LENGTH or is_cut or not is_plain_name(name):
+    if len(name) > MAX_NAME_LENGTH or not is_plain_name(name):
         raise InvalidDataset.at(
             location, f"expected members with the plain names of arrays, got {shown}"
         )

@@ -68,18 +68,22 @@ def _fault(member: zipfile.ZipInfo, next_begin: int) -> str:
     Python before 3.11.8 does not check for overlapping members.
     """
     header_bytes = _LOCAL_HEADER_BYTES + len(member.orig_filename)
+    end = member.header_offset + header_bytes + member.compress_size
     is_stored = member.compress_type == zipfile.ZIP_STORED
-    if member.header_offset + header_bytes + member.compress_size > next_begin:
-        return "shares bytes with another member of the archive"
-    if member.flag_bits & _ENCRYPTED_OR_PATCHED:
-        return "expected a member without encryption"
-    if not is_stored and member.compress_type != zipfile.ZIP_DEFLATED:
-        return "expected a member stored or deflated"
-    if stat.S_ISLNK(member.external_attr >> _UNIX_MODE):
-        return "expected a plain file or folder, got a symbolic link"
-    if is_stored and member.file_size != member.compress_size:
-        return f"claims {member.file_size} bytes, but has {member.compress_size}"
-    return ""
+    is_read = is_stored or member.compress_type == zipfile.ZIP_DEFLATED
+    is_link = stat.S_ISLNK(member.external_attr >> _UNIX_MODE)
+    faults = (
+        (end > next_begin, "shares bytes with another member of the archive"),
+        (member.orig_filename != member.filename, "expected a plain name in UTF-8"),
+        (member.flag_bits & _ENCRYPTED_OR_PATCHED, "expected a member without encryption"),
+        (not is_read, "expected a member stored or deflated"),
+        (is_link, "expected a plain file or folder, got a symbolic link"),
+        (
+            is_stored and member.file_size != member.compress_size,
+            f"claims {member.file_size} bytes, but has {member.compress_size}",
+        ),
+    )
+    return next((fault for is_found, fault in faults if is_found), "")
 
 
 def read_into(stream: IO[bytes], target: AnyArray, place: str) -> None:

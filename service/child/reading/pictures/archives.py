@@ -111,10 +111,6 @@ class ZipPictures:
         )
         self._members: list[zipfile.ZipInfo] = []
         for member in self._archive.members:
-            if member.orig_filename != member.filename:
-                raise InvalidDataset.at(
-                    member_place(location, member.filename), "expected a plain name in UTF-8"
-                )
             self.names.add(member.filename.removesuffix("/"), is_folder=member.is_dir())
             if not member.is_dir():
                 self._members.append(member)
