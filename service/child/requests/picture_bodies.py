@@ -80,7 +80,6 @@ class _Pictures:
                 "on_part_begin": self._begin,
                 "on_part_data": self._data,
                 "on_part_end": self._end,
-                "on_header_begin": self._header_begin,
                 "on_header_field": self._header_field,
                 "on_header_value": self._header_value,
                 "on_header_end": self._header_end,
@@ -109,9 +108,6 @@ class _Pictures:
             raise InvalidInput.at(place, "expected the picture's own bytes, not encoded ones")
         self.pictures.append(SentPicture(place, b"".join(self._pieces)))
 
-    def _header_begin(self) -> None:
-        self._field, self._value = b"", b""
-
     def _header_field(self, data: bytes, start: int, end: int) -> None:
         self._field += data[start:end]
 
@@ -120,6 +116,7 @@ class _Pictures:
 
     def _header_end(self) -> None:
         self._headers[self._field.lower()] = self._value
+        self._field, self._value = b"", b""
 
     def _whole(self) -> None:
         self.is_whole = True
