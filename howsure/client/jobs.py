@@ -26,7 +26,6 @@ from howsure.client.uploads import (
     Samples,
     companion_parts,
     model_parts,
-    rows_of_kind,
     set_parts,
 )
 
@@ -204,7 +203,7 @@ class Upload:
         if kind == INPUTS or holds_correct:
             return kind, rows, self.labels
         if kind and self.labels is not None:
-            return kind, rows_of_kind(rows, self.labels, kind), None
+            return kind, (rows, self.labels), None
         raise ValueError(
             "expected a calibration set, calibration=…, or in its place logits, probabilities "
             "or scores, one of them, with labels"

@@ -138,7 +138,8 @@ class Serialisable(Protocol):
 Source: TypeAlias = str | os.PathLike[str] | bytes | IO[bytes]
 Model: TypeAlias = Source | Serialisable
 Models: TypeAlias = Model | Sequence[Model] | None
-Samples: TypeAlias = Source | Mapping[str, ArrayLike] | tuple[ArrayLike, ArrayLike] | Frame
+NamedSamples: TypeAlias = Source | Mapping[str, ArrayLike] | Frame
+Samples: TypeAlias = NamedSamples | tuple[ArrayLike, ArrayLike]
 LabelsGiven: TypeAlias = Source | ArrayLike
 ClassIndices: TypeAlias = Mapping[str, int] | None
 LABELS = "labels"
@@ -205,28 +206,21 @@ def _companions_of(model: Model) -> list[Path]:
     return sorted(path.parent / name for name in names if (path.parent / name).is_file())
 
 
-def samples_part(
-    part: str, samples: Samples, files: ExitStack, indices: ClassIndices = None
+def _samples_part(
+    part: str, samples: NamedSamples, files: ExitStack, indices: ClassIndices
 ) -> FilePart:
     """Return a set as a part: arrays as an .npz, a folder as a tar, in a temporary file.
 
-    A pair is ``inputs`` and ``labels``. A data frame is sent as a table with its column names.
-    ``indices`` has the index of each class by name, for labels of arrays that are names.
+    A data frame is sent as a table with its column names. ``indices`` has the index of each class
+    by name, for labels of arrays that are names.
 
     Raises
     ------
     ValueError
         If an array contains objects, or a label is not known.
     """
-    if isinstance(samples, tuple):
-        inputs, labels = _pair(part, samples)
-        inputs = as_pandas(inputs)
-        is_table = is_frame(inputs)
-        samples = with_labels(inputs, labels) if is_table else {INPUTS: inputs, LABELS: labels}
     if is_frame(samples):
         return part, (f"{part}.parquet", parquet_bytes(samples))
-    if hasattr(samples, "__array__"):
-        samples = {INPUTS: samples}
     if isinstance(samples, Mapping):
         if LABELS in samples:
             samples = {**samples, LABELS: label_array(samples[LABELS], indices)}
@@ -262,48 +256,34 @@ def set_parts(
 
     ``kind`` is that of the calibration: arrays without a name, alone or in a pair, are of it.
     """
-    samples = as_pandas(samples)
     is_file = isinstance(labels, FILES) or hasattr(labels, "read")
-    if kind != INPUTS and not is_file:
-        samples, labels = _outputs_of_kind(part, samples, labels, kind)
-    if labels is not None and not is_file:
-        if is_frame(samples) or hasattr(samples, "__array__"):
-            samples, labels = (samples, labels), None
-        elif isinstance(samples, Mapping) and LABELS not in samples:
-            samples, labels = {**samples, LABELS: labels}, None
-    parts = [samples_part(part, samples, files, indices)]
+    inside: Any = None if is_file else labels
+    named: NamedSamples = as_pandas(samples)
+    if isinstance(samples, tuple):
+        rows, own = _pair(part, samples)
+        named = _named(as_pandas(rows), own, kind)
+    elif is_frame(named) or hasattr(named, "__array__"):
+        named, labels = _named(named, inside, kind), labels if is_file else None
+    elif inside is not None and isinstance(named, Mapping) and LABELS not in named:
+        named, labels = {**named, LABELS: inside}, None
+    parts = [_samples_part(part, named, files, indices)]
     if labels is not None:
-        parts.append(labels_part(f"{part}_labels", labels, files, indices))
+        parts.append(_labels_part(f"{part}_labels", labels, files, indices))
     return parts
 
 
-def _outputs_of_kind(
-    part: str, samples: Samples, labels: LabelsGiven | None, kind: str
-) -> tuple[Samples, LabelsGiven | None]:
-    """Return outputs under their names; files and named arrays as they are."""
-    if isinstance(samples, tuple) and labels is None:
-        rows, labels = _pair(part, samples)
-        return rows_of_kind(as_pandas(rows), labels, kind), None
-    if is_frame(samples) and labels is None:  # they are in one of its columns
-        return (output_table(samples, kind) if kind in OUTPUT_PREFIXES else samples), None
-    if hasattr(samples, "__array__"):
-        return rows_of_kind(samples, labels, kind), None
-    return samples, labels
+def _named(rows: ArrayLike | Frame, labels: ArrayLike | None, kind: str) -> NamedSamples:
+    """Return rows of a kind with their labels: a table of named columns, or arrays by name."""
+    if is_frame(rows) and (kind != SCORES or labels is None):  # which may be in one of its columns
+        frame = output_table(rows, kind) if kind in OUTPUT_PREFIXES else rows
+        return frame if labels is None else with_labels(frame, labels)
+    name, label = ("score", "correct") if kind == SCORES else (kind, LABELS)
+    arrays = {name: rows if kind == INPUTS else output_array(rows, kind)}
+    return arrays if labels is None else {**arrays, label: labels}
 
 
-def rows_of_kind(rows: ArrayLike | Frame, labels: LabelsGiven | None, kind: str) -> Samples:
-    """Return the labelled outputs of a model, or scores of pairs, as a set."""
-    if kind == SCORES:
-        found = {"score": output_array(rows, kind)}
-        return found if labels is None else {**found, "correct": np.asarray(labels)}
-    if is_frame(rows):
-        return output_table(rows, kind), labels
-    found = {kind: output_array(rows, kind)}
-    return found if labels is None else {**found, LABELS: labels}
-
-
-def labels_part(
-    part: str, labels: LabelsGiven, files: ExitStack, indices: ClassIndices = None
+def _labels_part(
+    part: str, labels: LabelsGiven, files: ExitStack, indices: ClassIndices
 ) -> FilePart:
     """Return the separate labels of a set as a part; an array becomes .npy."""
     if isinstance(labels, FILES) or hasattr(labels, "read"):
