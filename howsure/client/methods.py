@@ -30,7 +30,6 @@ from howsure.client.uploads import Companions, LabelsGiven, Models, Samples
 
 Status: TypeAlias = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 TextFormat: TypeAlias = Literal["csv", "markdown", "model-card", "html"]
-PAGE = 200
 
 
 class Methods(OperatingPointMethods):
@@ -230,19 +229,10 @@ class Methods(OperatingPointMethods):
         limit: int | None = None,
     ) -> CalibrationList:
         """Return calibrations, newest first: all, or at most ``limit``."""
-        found = CalibrationList()
-        cursor = None
-        while limit is None or len(found) < limit:
-            size = PAGE if limit is None else min(PAGE, limit - len(found))
-            answer = await self._get(
-                "/calibrations", name=name, status=status, cursor=cursor, limit=size
-            )
-            page = answer.json()
-            found += [Calibration.of(resource) for resource in page["calibrations"]]
-            cursor = page["next_cursor"]
-            if cursor is None:
-                break
-        return found
+        found = await self.sender.listed(
+            "/calibrations", "calibrations", limit, name=name, status=status
+        )
+        return CalibrationList(map(Calibration.of, found))
 
     async def report(self, calibration: Reference) -> dict[str, Any]:
         """Return the scores of a calibration."""

@@ -11,8 +11,6 @@ from howsure.client.transport import Sender
 # Those of the service and of its page.
 DELTA = 0.05
 NAME = "automatic"
-# The largest page of a list.
-PAGE = 200
 
 
 class OperatingPointMethods:
@@ -108,14 +106,10 @@ class OperatingPointMethods:
     async def operating_points(self, calibration: Reference) -> list[OperatingPoint]:
         """Return all decisions about a calibration, newest first; only the first can be active."""
         address = address_of(reference_of(calibration), "operating-points")
-        found: list[OperatingPoint] = []
-        query: dict[str, Any] | None = {"limit": PAGE}
-        while query is not None:
-            page = (await self.sender.send(Request("GET", address, query))).json()
-            found += map(OperatingPoint.of, page["operating_points"])
-            cursor = page.get("next_cursor")
-            query = None if cursor is None else query | {"cursor": cursor}
-        return found
+        return [
+            OperatingPoint.of(point)
+            for point in await self.sender.listed(address, "operating_points")
+        ]
 
     async def _decide(self, address: str, body: Mapping[str, Any]) -> OperatingPoint:
         request = json_request(address, body, headers={}, repeatable=False)

@@ -147,6 +147,7 @@ class _Blocking(Generic[T]):
 
 
 Transport: TypeAlias = AsyncTransport | BlockingTransport
+PAGE = 200  # items, the most of a list
 FIRST_SECONDS = 0.25
 MOST_SECONDS = 10.0
 # The client gives up if the service asks for a longer pause.
@@ -203,6 +204,22 @@ class Sender:
                 raise refusal
             await self.transport.sleep(max(after, _pause(attempt)))
         raise AssertionError("the last attempt returns or raises")
+
+    async def listed(
+        self, path: str, key: str, limit: int | None = None, **params: str | None
+    ) -> list[dict[str, Any]]:
+        """Return the items of a list that has pages: all, or at most ``limit``."""
+        items: list[dict[str, Any]] = []
+        cursor = None
+        while limit is None or len(items) < limit:
+            size = PAGE if limit is None else min(PAGE, limit - len(items))
+            query = {**params, "cursor": cursor, "limit": size}
+            page = (await self.send(Request("GET", path, query))).json()
+            items += page[key]
+            cursor = page.get("next_cursor")
+            if cursor is None:
+                break
+        return items
 
     async def download(self, request: Request, to: Path | None) -> tuple[Path, Answer]:
         """Write a body to a file, by default under the name that the service gives it."""
