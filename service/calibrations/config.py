@@ -251,17 +251,13 @@ def parse_config(text: str | bytes, kind: type[AnyConfig]) -> AnyConfig:
 
 def pass_plans(config: CalibrationConfig) -> tuple[PassPlan, ...]:
     """Return the plans of the measures that run the model several times, in their order."""
+    gradient = config.gradient
+    options: dict[str, dict[str, Any]] = {
+        GRADIENT: {"passes": gradient.directions, "step": gradient.step},
+        ENSEMBLE: config.ensemble.model_dump(),
+    }
     return tuple(
-        _plan(measure, config) for measure in config.measures if measure in MULTI_PASS_MEASURES
-    )
-
-
-def _plan(measure: str, config: CalibrationConfig) -> PassPlan:
-    if measure == GRADIENT:
-        asked = config.gradient
-        return PassPlan(measure, passes=asked.directions, seed=config.seed, step=asked.step)
-    if measure == ENSEMBLE:
-        return PassPlan(measure, passes=config.ensemble.passes, seed=config.seed)
-    return PassPlan(
-        measure, passes=config.dropout.passes, seed=config.seed, rate=config.dropout.rate
+        PassPlan(measure, seed=config.seed, **options.get(measure, config.dropout.model_dump()))
+        for measure in config.measures
+        if measure in MULTI_PASS_MEASURES
     )

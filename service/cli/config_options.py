@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from service.calibrations.config import OutputConfig
 from service.calibrations.fit_config import FitConfig
 from service.cli.console import optional
 from service.cli.failure import CommandFailed, read_json
+
+Number = TypeVar("Number", int, float)
 
 
 def _values(annotation: Any) -> tuple[str, ...]:  # noqa: ANN401 - any type
@@ -85,7 +87,8 @@ def config_option(text: str | None, **options: Any) -> dict[str, Any]:  # noqa: 
         known = config.get("output")
         config["output"] = (known if isinstance(known, dict) else {}) | output
     if "max_risk" in given:
-        config["selective"] = _max_risk(given.pop("max_risk"))
+        risks = _numbers(given.pop("max_risk"), float, "--max-risk", "rates such as 0.1,0.05")
+        config["selective"] = [{"max_risk": risk} for risk in risks]
     for key, value in given.items():
         config[key] = _READERS[key](value) if key in _READERS else value
     return config
@@ -98,18 +101,11 @@ def _bins(text: str) -> int | str:
     return int(text) if text.isascii() and text.isdigit() else text
 
 
-def _top_k(text: str) -> list[int]:
+def _numbers(text: str, kind: Callable[[str], Number], option: str, example: str) -> list[Number]:
     try:
-        return [int(part) for part in text.split(",")]
+        return [kind(part) for part in text.split(",")]
     except ValueError as error:
-        raise CommandFailed(f"--top-k: expected numbers such as 1,5, got {text!r}") from error
-
-
-def _max_risk(text: str) -> list[dict[str, float]]:
-    try:
-        return [{"max_risk": float(part)} for part in text.split(",")]
-    except ValueError as error:
-        raise CommandFailed(f"--max-risk: expected rates such as 0.1,0.05, got {text!r}") from error
+        raise CommandFailed(f"{option}: expected {example}, got {text!r}") from error
 
 
 def _words(text: str) -> list[str]:
@@ -152,7 +148,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "columns": _columns,
     "measures": _words,
     "preprocessing": _preprocessing,
-    "top_k": _top_k,
+    "top_k": lambda text: _numbers(text, int, "--top-k", "numbers such as 1,5"),
 }
 
 
