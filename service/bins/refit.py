@@ -66,7 +66,7 @@ def _changed(source: models.Calibration, changes: FitConfig) -> dict[str, Any]:
         }
     resolved = before | asked | {"top_k": sorted(events)}
     checked_options(
-        _validated(resolved),
+        parse_config(json.dumps(resolved), CalibrationConfig),
         tuple(resolved["top_k"]),
         kind=source.data["kind"],
         supplied=source.data.get("supplied", []),
@@ -80,8 +80,3 @@ def _asked(changes: FitConfig, before: dict[str, Any]) -> dict[str, Any]:
     asked = changes.model_dump(mode="json", include=changes.model_fields_set)
     blocks = changes.model_dump(mode="json", include=set(BLOCKS), exclude_unset=True)
     return asked | {name: before[name] | block for name, block in blocks.items()}
-
-
-def _validated(resolved: dict[str, Any]) -> CalibrationConfig:
-    """Check changed and unchanged options together."""
-    return parse_config(json.dumps(resolved), CalibrationConfig)

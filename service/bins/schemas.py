@@ -216,11 +216,6 @@ class Table(Part):
         "No answer depends on them.",
     )
 
-    @property
-    def has_further_parts(self) -> bool:
-        """Whether it has a key that the first schema lacks."""
-        return any(getattr(self, name) is not None for name in FURTHER_PARTS)
-
 
 class DocumentHead(Part):
     """Everything in a bins document but its tables."""
@@ -293,7 +288,8 @@ def bin_columns(bins: Sequence[Bin]) -> BinColumns:
 
 def schema_of(tables: Sequence[Table]) -> Literal["howsure.bins/1", "howsure.bins/2"]:
     """Return the schema of a document of these tables: the second one if any has further parts."""
-    return SCHEMAS[any(table.has_further_parts for table in tables)]
+    parts = (getattr(table, name) for table in tables for name in FURTHER_PARTS)
+    return SCHEMAS[any(part is not None for part in parts)]
 
 
 def core_curve(table: Table) -> Curve | None:
