@@ -6,6 +6,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from service.access.api_keys import WRITE
 from service.calibrations.findings import with_docs
 from service.calibrations.manage import get_calibration, jobs_under_way, overview
 from service.errors import NotFound
@@ -18,7 +19,7 @@ from service.storage.overview import NameRow
 from service.web.page import page
 from service.web.page_route import (
     charts_of,
-    may_write,
+    may,
     origin_of,
     subject_of,
     tenant_of,
@@ -61,7 +62,7 @@ def home_page(
         search=search,
         jobs=found.jobs,
         made=_made(request),
-        may_write=may_write(request),
+        may_write=may(request, WRITE),
         problem=problem,
         presets=list(PRESETS),
         origin=origin_of(request),
@@ -102,13 +103,13 @@ def deletion(request: Request) -> Response:
     """Ask whether to delete a calibration."""
     workspace, tenant_id, reference = subject_of(request)
     row = get_calibration(workspace, tenant_id, reference)
-    return page(request, "delete.html", row=row, may_write=may_write(request))
+    return page(request, "delete.html", row=row, may_write=may(request, WRITE))
 
 
 def jobs(request: Request) -> Response:
     """Show the running jobs; once none is left, have the browser reload the page."""
     found = jobs_under_way(workspace_of(request), tenant_of(request))
-    response = page(request, "jobs.html", whole=False, jobs=found, may_write=may_write(request))
+    response = page(request, "jobs.html", whole=False, jobs=found, may_write=may(request, WRITE))
     if not found:
         response.headers["HX-Refresh"] = "true"
     return response

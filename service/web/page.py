@@ -13,12 +13,13 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from howsure.statistics.measures.scale import scale_of
+from service.access.api_keys import READ
 from service.access.page_session import SESSION, PageSession, session_cookie
 from service.http.services import services_of
 from service.printable import escaped_text
 from service.reports.fitness import fitness_of
 from service.reports.located import LOCATED_FILTERS, present
-from service.web.page_route import may_read, meant_version, tenant_of, workspace_of
+from service.web.page_route import may, meant_version, tenant_of, workspace_of
 from service.web.static_files import asset
 
 # Scripts and styles come from this service only.
@@ -144,7 +145,7 @@ def calibration_page(
     tabs = [(name == tab, tab_address(about["id"], name), label) for name, label in TABS.items()]
     given = context | {"about": about, "tabs": tabs, "fitness": fitness}
     given["meant"] = meant_version(workspace_of(request), tenant_of(request), about["name"])
-    return page(request, template, status=status, **given, may_see=may_read(request))
+    return page(request, template, status=status, **given, may_see=may(request, READ))
 
 
 def tab_address(calibration_id: str, tab: str) -> str:

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import Scope
 
-from service.access.api_keys import CALLER, PREDICT, READ, WRITE, Caller
+from service.access.api_keys import CALLER, Caller
 from service.errors import Conflict, NotFound
 from service.http.negotiation import prefers_html
 from service.http.services import services_of
@@ -62,19 +62,9 @@ def documents_of(request: Request) -> Lane:
     return services_of(request.scope).lanes.documents
 
 
-def may_write(request: Request) -> bool:
-    """Tell whether the caller may use forms."""
-    return WRITE in _caller(request).scopes
-
-
-def may_predict(request: Request) -> bool:
-    """Tell whether the caller may request predictions."""
-    return PREDICT in _caller(request).scopes
-
-
-def may_read(request: Request) -> bool:
-    """Tell whether the caller may see bins."""
-    return READ in _caller(request).scopes
+def may(request: Request, scope: str) -> bool:
+    """Tell whether the caller has a scope: to write is to use forms, to read is to see bins."""
+    return scope in _caller(request).scopes
 
 
 def needs_key(request: Request) -> bool:

@@ -6,12 +6,13 @@ from typing import cast, get_args
 from starlette.requests import Request
 from starlette.responses import Response
 
+from service.access.api_keys import PREDICT
 from service.errors import InvalidInput, NotFound
 from service.reports.error_samples import MOST, Kind
 from service.reports.located import Located
 from service.reports.samples import list_samples
 from service.web.page import calibration_page
-from service.web.page_route import may_predict, subject_of
+from service.web.page_route import may, subject_of
 from service.web.sample_rows import draw_sample, sample_picture, whole_number
 
 MOST_SIDE = 512
@@ -46,7 +47,7 @@ def samples(request: Request) -> Response:
         shown=Located(found),
         kinds=KINDS,
         pictures={row: _address(sample_picture(s, most=SIDE)) for row, s in listed.kept.items()},
-        may_predict=may_predict(request),
+        may_predict=may(request, PREDICT),
         most=MOST,
         list_address=f"/calibrations/{about['id']}/samples?kind={kind}&k={found['k']}&limit={MOST}",
     )

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 import models
+from service.access.api_keys import PREDICT, READ
 from service.bins.export import served_bins
 from service.child.magic_bytes import media_type_of
 from service.child.requests.media_types import JSON
@@ -22,8 +23,7 @@ from service.reports.located import Located, value_of
 from service.web.api_calls import Answer, Sent, handed_on
 from service.web.page import calibration_page, tab_address
 from service.web.page_route import (
-    may_predict,
-    may_read,
+    may,
     origin_of,
     subject_of,
     tenant_of,
@@ -190,7 +190,7 @@ async def _page(
     context: dict[str, Any] = {"answered": None, "problem": None}
     if tried is not None and tried.answer.is_done:
         bins = None
-        if may_read(request):
+        if may(request, READ):
             asked = workspace_of(request), tenant_of(request), row.id
             bins = await run_in_threadpool(served_bins, *asked)
         context["answered"] = shown_answer(tried.answer.body, bins, tried.sent, tried.drawn)
@@ -205,8 +205,8 @@ async def _page(
         status=200 if tried is None else tried.answer.status,
         taken=TakenSample.by(row),
         most_columns=MOST_COLUMNS,
-        may_predict=may_predict(request),
-        may_read=may_read(request),
+        may_predict=may(request, PREDICT),
+        may_read=may(request, READ),
         written=written,
         origin=origin_of(request),
         **context,

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
+from service.access.api_keys import WRITE
 from service.calibrations.manage import get_calibration
 from service.errors import ServiceError
 from service.http.problems import problem_on_page
@@ -20,7 +21,7 @@ from service.reports.operating_point_routes import PreviewQuery, previewed
 from service.web.operating_point.choice import PERCENT, Chosen, typed
 from service.web.operating_point.field_errors import on_page
 from service.web.page import page
-from service.web.page_route import may_write, tenant_of, workspace_of
+from service.web.page_route import may, tenant_of, workspace_of
 
 _OK, _NOT_FOUND, _CONFLICT = 200, 404, 409
 
@@ -39,7 +40,7 @@ def outcome(request: Request) -> Response:
         whole=False,
         status=_NOT_FOUND if found.status == _NOT_FOUND else _OK,
         outcome=found,
-        may_write=may_write(request),
+        may_write=may(request, WRITE),
     )
 
 

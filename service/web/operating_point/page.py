@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from howsure.statistics.measures.scale import Scale, scale_of
+from service.access.api_keys import WRITE
 from service.reports.charts.drawing import Renderer, add_marker
 from service.reports.charts.figure import figure_html
 from service.reports.charts.thresholds import risk_coverage_figures
@@ -25,7 +26,7 @@ from service.web.operating_point.configured_rates import abstain_without_point
 from service.web.operating_point.field_errors import on_page
 from service.web.operating_point.outcome import Outcome, outcome_of
 from service.web.page import calibration_page
-from service.web.page_route import charts_of, may_write, subject_of
+from service.web.page_route import charts_of, may, subject_of
 
 MOST = {"author": MAX_AUTHOR_CHARACTERS, "reason": MAX_REASON_CHARACTERS, "unit": MOST_OF_UNIT}
 STEPS = 1000
@@ -93,7 +94,7 @@ def operating_point_page(
         | dict(given or {}),
         name_pattern=NAME.pattern.replace("-]", r"\-]"),  # as browsers read patterns
         most=MOST,
-        may_write=may_write(request),
+        may_write=may(request, WRITE),
     )
 
 
