@@ -19,6 +19,7 @@ from service.reports.confusion import collect_full_report
 from service.reports.csv_table import report_csv
 from service.reports.markdown import model_card, report_markdown
 from service.reports.schemas import ComparedMeasure, Difference
+from service.reports.summary import Status
 
 MEDIA_TYPES = {"json": "application/json", "csv": "text/csv", "markdown": "text/markdown"}
 TEXTS = {"csv": report_csv, "markdown": report_markdown, "model-card": model_card}
@@ -211,7 +212,7 @@ class Summary(BaseModel):
     """Whether the calibration is fit for automatic use."""
 
     event: str = Field(description="The event that it is about, `1` for Top-1.")
-    status: Literal["fit", "unfit", "warned", "disproved", "shifted", "unknown"] = Field(
+    status: Status = Field(
         description="`fit`: an error rate passed its test, and the evaluation set does not "
         "contradict it; `disproved`: it does; `warned`: a finding is a warning; `shifted`: a "
         "further set disproves it."
