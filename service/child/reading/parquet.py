@@ -3,7 +3,7 @@
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial, reduce
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -170,14 +170,15 @@ def _checked(record_batch: Any, casts: Mapping[str, Sequence[Any]], ctx: SetCont
 
     pyarrow checks neither by itself.
     """
-    import pyarrow as pa  # noqa: PLC0415 - slow to import
-
-    names, columns = record_batch.schema.names, []
-    for name, column in zip(names, record_batch.columns, strict=True):
+    for name, types in casts.items():
+        column = record_batch.column(name)
         with refuse_damage(ctx.place(name)):
             column.validate(full=True)
-        columns.append(reduce(lambda values, of: values.cast(of), casts[name], column))
-    return pa.RecordBatch.from_arrays(columns, names=names)
+        for of in types:
+            column = column.cast(of)
+        at = record_batch.schema.get_field_index(name)
+        record_batch = record_batch.set_column(at, name, column)
+    return record_batch
 
 
 def _check_tail(file: SetFile, ctx: SetContext) -> None:
@@ -247,6 +248,7 @@ def _read_columns(
     file: SetFile, ctx: SetContext, encoded: Sequence[str], names: Sequence[str], n_rows: int
 ) -> Iterator[Any]:
     """Stream columns as record batches of about ``n_rows`` rows."""
+    from pyarrow.types import is_primitive  # noqa: PLC0415 - slow to import
 
     def opened() -> Iterator[Any]:
         # Without a buffer a whole row group is in memory, which may be the whole file.
@@ -255,7 +257,9 @@ def _read_columns(
         batches: Iterator[Any] = parquet.iter_batches(
             n_rows, columns=list(names), use_threads=False
         )
-        casts = {field.name: read_types(field.type) for field in parquet.schema_arrow}
-        return (_checked(batch, casts, ctx) for batch in batches)
+        # Columns of plain numbers need neither, and there may be thousands.
+        fields = (field for field in parquet.schema_arrow if not is_primitive(field.type))
+        casts = {field.name: read_types(field.type) for field in fields if field.name in names}
+        return (_checked(batch, casts, ctx) for batch in batches) if casts else batches
 
     return guarded(opened, partial(refuse_damage, ctx.location))
