@@ -79,9 +79,9 @@ class Methods(OperatingPointMethods):
             Instead, for pairs: a score of each answer, shape (n,), whose ``labels`` say whether it
             was right; or a data frame with the columns ``score`` and ``correct``.
         labels, evaluation_labels
-            Classes, shape (n,), or an .npy file of them: for ``logits``, ``probabilities`` or a set
-            without labels, which is an .npy file. Names of classes need ``classes``, their names in
-            the order of the outputs.
+            Classes, shape (n,): for ``logits``, ``probabilities``, or a set that is an .npy file,
+            where they may be another one. Names of classes need ``classes``, their names in the
+            order of the outputs.
         model_data
             Files with external weights: paths, or a mapping from the names in the model. By
             default, those that lie beside the model.
