@@ -238,7 +238,6 @@ class Batcher:
             answers, refused = response.assign(self._sent, max_rows=self.limits.max_rows)
         except FieldError as error:
             if self.child is not None:
-                self.is_evicted = False
                 self.child.refuse(str(error))
             return
         self._left_in_child = response.rows_left
@@ -262,7 +261,7 @@ class Batcher:
 
     def _lost(self, error: ServiceError, is_unread: bool) -> None:  # noqa: FBT001 - a callback
         """Fail the requests of a child that ended; the others keep waiting."""
-        self.child = None
+        self.child, self.is_evicted = None, False
         if is_unread:
             self._take_back()
         self._fail_sent(error)
