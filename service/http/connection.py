@@ -66,6 +66,7 @@ class Connection(asyncio.Protocol):
         # What the client has not read, for the tenant of the last response, and at some time.
         self.unread_hold = Hold(context.unread, NOBODY)
         self.unread, self.unread_since = 0, self.since
+        self.is_due = False  # whether received bytes are parsed in the next turn of the loop
         self.is_refused = False
         self.refused_at: float | None = None  # when the refusal was written
         self.reader = RequestReader(self)
@@ -123,22 +124,30 @@ class Connection(asyncio.Protocol):
             self._parse()
 
     def _parse(self) -> None:
-        """Parse received bytes until a request waits, and start the next response."""
-        reader = self.reader
-        while reader.received and not self.queue and not self.is_refused:
+        """Parse received bytes up to the next request, and start the next response.
+
+        Each further request has its own turn of the event loop, however fast it is answered.
+        """
+        reader, is_begun, self.is_due = self.reader, False, False
+        while reader.received and not (self.queue or is_begun or self.is_refused):
             reader.parse_some()
-            if self.queue:
-                self._answer_next()
+            is_begun = bool(self.queue)
+        if is_begun:
+            self._answer_next()
         if self.is_refused:
             reader.forget()
             return
         if reader.n_received or reader.is_receiving():
             reader.check_unfinished()
         is_behind = reader.head is not None and self.current is not None
-        if (self.queue or is_behind) and not self.is_refused:
+        if self.is_refused or self.transport.is_closing():
+            return
+        if self.queue or is_behind or reader.received:
             # At most one unfinished request is read after the current one.
             self.flow.pause_reading()
             self._stay_for_more()
+        elif reader.cycle is None:
+            self.flow.resume_reading()
 
     # Answering.
 
@@ -166,7 +175,9 @@ class Connection(asyncio.Protocol):
     def _read_on(self) -> None:
         """Parse what has been received; if that is all parsed, receive more."""
         if self.reader.received:
-            self.loop.call_soon(self._parse)
+            if not self.is_due:
+                self.is_due = True
+                self.loop.call_soon(self._parse)
         elif self.flow.read_paused:
             self.flow.resume_reading()
 

@@ -5,11 +5,13 @@ import re
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import KW_ONLY, dataclass
+from functools import lru_cache
 from http import HTTPStatus
 from typing import TypeAlias, TypeVar
 from uuid import UUID
 
 import structlog
+from anyio import CapacityLimiter, to_thread
 from fastapi import Request, Response
 from fastapi.responses import StreamingResponse
 from fastapi.sse import format_sse_event
@@ -25,6 +27,7 @@ from service.shared_amounts import SharedAmount
 from service.storage.overview import FollowedJob, JobView, view_of
 
 Job: TypeAlias = models.Calibration | models.Evaluation
+Read = TypeVar("Read")
 Row = TypeVar("Row", models.Calibration, models.Evaluation)
 
 
@@ -64,6 +67,8 @@ def progress_of(job: Job | JobView) -> Progress | None:
 # Many jobs are short, so the first polls follow each other faster.
 FIRST_LOOK_SECONDS = 0.05
 LOOK_SECONDS = 0.25
+# A thousand clients may wait for the end of one job. Their reads leave threads to other requests.
+MOST_READERS = 4
 
 log = structlog.get_logger(__name__)
 
@@ -145,6 +150,7 @@ class JobWatch:
 
     def __post_init__(self) -> None:
         self._subscriptions: set[JobSubscription] = set()
+        self._readers = CapacityLimiter(MOST_READERS)
         self._polling: asyncio.Task[None] | None = None
 
     @contextmanager
@@ -191,7 +197,11 @@ class JobWatch:
                         await subscription.wait(seconds)
         except TooManyRequests:
             seconds = 0.0
-        return await run_in_threadpool(read), seconds
+        return await self.read_ended(read), seconds
+
+    async def read_ended(self, read: Callable[[], Read]) -> Read:
+        """Read a job that has ended."""
+        return await to_thread.run_sync(read, limiter=self._readers)
 
     @contextmanager
     def _polled(self, subscription: JobSubscription) -> Iterator[None]:
@@ -348,7 +358,7 @@ class EventStream(StreamingResponse):
         """Return the resource of a finished job; None if the subscription has been closed."""
         while not self._subscription.closed:
             try:
-                return await run_in_threadpool(self._read)
+                return await self._watch.read_ended(self._read)
             except NotFound:
                 return DeletedJob(id=self._subscription.job.id)
             except Overloaded:
@@ -357,6 +367,7 @@ class EventStream(StreamingResponse):
         return None
 
 
+@lru_cache(maxsize=256)  # one job may have a thousand streams
 def _progress(view: JobView) -> bytes:
     return _event("progress", JobEvent(status=view.status, progress=progress_of(view)))
 

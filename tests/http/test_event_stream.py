@@ -1,6 +1,7 @@
 """An event stream as any ASGI server runs it."""
 
 import asyncio
+import time
 import uuid
 from collections.abc import Callable, Coroutine
 from contextlib import ExitStack, suppress
@@ -11,7 +12,13 @@ from runner_children import wait_until
 
 import models
 from service.errors import NotFound, Overloaded
-from service.http.job_events import HEARTBEAT, EventStream, JobSubscription, JobWatch
+from service.http.job_events import (
+    HEARTBEAT,
+    MOST_READERS,
+    EventStream,
+    JobSubscription,
+    JobWatch,
+)
 from service.shared_amounts import Line, SharedAmount
 from service.storage.overview import FollowedJob, JobView
 
@@ -106,6 +113,28 @@ async def test_a_failed_poll_ends_all_streams_and_the_next_polls_again() -> None
     broken.failure, broken.view = None, DONE
     await broken.begin()
     assert b"event: end" in broken.sent
+
+
+@played
+async def test_streams_that_end_together_leave_threads_for_others() -> None:
+    crowd = Scene(places=200)
+    n_reading, most = 0, 0
+
+    def read() -> BaseModel:
+        nonlocal n_reading, most
+        n_reading += 1
+        most = max(most, n_reading)
+        time.sleep(0.005)
+        n_reading -= 1
+        return Whole()
+
+    crowd.read = read
+    streams = [crowd.begin() for _ in range(40)]
+    await crowd.sees(b"queued")
+    crowd.view = DONE
+    await asyncio.gather(*streams)
+    assert crowd.sent.count(b"event: end") == 40
+    assert most <= MOST_READERS
 
 
 @played

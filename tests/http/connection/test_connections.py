@@ -1,8 +1,13 @@
 """Limits of headers and bodies on connections; longer headers are in tests/hostile."""
 
+import asyncio
+
 import pytest
+from fed_connections import Recorder, Transport, our_connection
 from hot_fronts import MAX_BODY_BYTES, hot_front, post, request
 from runner_children import wait_until
+from uvicorn.config import Config
+from uvicorn.server import ServerState
 
 HEADER_BYTES = 4000
 MOST_HEADERS = 128
@@ -89,3 +94,32 @@ def test_a_client_that_does_not_read_gets_no_further_answers(bounded) -> None:
         assert bounded.hot.n_begun - 20 - begun < 60
         for _ in range(n_asked):
             assert len(connection.answer().body) == 300_000
+
+
+def test_pipelined_requests_take_turns_with_everything_else() -> None:
+    async def answered_at_once() -> int:
+        recorder, n_sent = Recorder(), 1000
+        config = Config(recorder, log_config=None, access_log=False, lifespan="off", ws="none")
+        config.load()
+        protocol = our_connection(recorder, asyncio.Event())(config, ServerState(), {})
+        protocol.connection_made(Transport())
+        protocol.data_received(post("/predict?a") * n_sent)
+        n_answered = len(recorder.seen)
+        for _ in range(n_sent):
+            await asyncio.sleep(0)
+        assert len(recorder.seen) == n_sent
+        return n_answered
+
+    assert asyncio.run(answered_at_once()) == 1
+
+
+@pytest.mark.parametrize("n_bytes", [10, 3000])
+def test_a_request_that_began_behind_others_is_read_to_its_end(bounded, n_bytes) -> None:
+    last = post("/predict?last")
+    with bounded.connect() as connection:
+        answered = post("/ordinary/a") + post("/predict?a", b"x" * n_bytes)
+        connection.send(answered + last[:-5])
+        for _ in range(2):
+            assert connection.answer().status == 200
+        connection.send(last[-5:])
+        assert connection.answer().status == 200
