@@ -20,6 +20,8 @@ class ApiKey(Base):
     __tablename__ = "api_key"
     __table_args__ = (
         Index(None, "tenant_id", "created_at"),
+        Index(None, "expires_at"),
+        Index(None, "revoked_at"),
         CheckConstraint("length(id) = 12", name="id"),
         CheckConstraint("length(digest) = 64", name="digest"),
         CheckConstraint("lifetime_days >= 1", name="lifetime_days"),

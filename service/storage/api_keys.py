@@ -34,21 +34,23 @@ class ListedKey:
 
 
 class KeyCounts(NamedTuple):
-    """Numbers of all keys, which are never deleted, of revoked and of unexpired ones.
+    """Numbers of all keys, which are never deleted, of revoked and of expired ones.
 
     A key that is made, rotated, revoked or expires changes one of them.
     """
 
     made: int
     revoked: int
-    unexpired: int
+    expired: int
 
 
 def key_counts(session: Session) -> KeyCounts:
     """Return the numbers of keys."""
-    is_unexpired = ApiKey.expires_at > database_now()
-    counts = (func.count(), func.count(ApiKey.revoked_at), func.count().filter(is_unexpired))
-    return KeyCounts(*session.execute(select(*counts).select_from(ApiKey)).one())
+    keys = select(func.count()).select_from(ApiKey)
+    kinds = (ApiKey.revoked_at.is_not(None), ApiKey.expires_at <= database_now())
+    # Each is counted in an index of its own: all rows are read ten times as long.
+    counts = (keys, *(keys.where(kind) for kind in kinds))
+    return KeyCounts(*session.execute(select(*(one.scalar_subquery() for one in counts))).one())
 
 
 def active_keys(session: Session) -> list[ActiveKey]:
