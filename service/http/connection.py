@@ -29,7 +29,23 @@ from service.shared_amounts import NOBODY, Hold
 # Longer bodies are written by themselves, not copied behind their headers.
 JOINED_BYTES = 2**16
 
+# Received bytes of a connection are parsed for this time before others have their turn.
+TURN_SECONDS = 0.001
+
 log = structlog.get_logger(__name__)
+
+
+class Flow(FlowControl):
+    """Receives no more while received bytes are not parsed."""
+
+    def __init__(self, transport: asyncio.Transport, reader: RequestReader) -> None:
+        super().__init__(transport)
+        self._reader = reader
+
+    def resume_reading(self) -> None:
+        """Receive more, unless the reader has enough."""
+        if not self._reader.received:
+            super().resume_reading()
 
 
 class Connection(asyncio.Protocol):
@@ -55,7 +71,7 @@ class Connection(asyncio.Protocol):
         self.server_state = server_state
         self.loop = _loop or asyncio.get_event_loop()
         self.transport: asyncio.Transport
-        self.flow: FlowControl
+        self.flow: Flow
         self.peers: Peers
         # Requests after the current one; an `HttpResponse` is a refusal.
         self.queue: deque[Prediction | RequestResponseCycle | HttpResponse] = deque()
@@ -73,7 +89,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         """Wait for the first request, unless there are too many connections."""
-        self.transport, self.flow = transport, FlowControl(transport)
+        self.transport, self.flow = transport, Flow(transport, self.reader)
         self.peers = Peers.of(transport)
         connections = self.server_state.connections
         connections.add(self)  # type: ignore[arg-type]  # uvicorn names its own classes
@@ -126,16 +142,17 @@ class Connection(asyncio.Protocol):
     def _parse(self) -> None:
         """Parse received bytes up to the next request, and start the next response.
 
-        Each further request has its own turn of the event loop, however fast it is answered.
+        Each further request has its own turn of the event loop, however fast it is answered, and so
+        has the rest of a body in many small chunks.
         """
-        reader, is_begun, self.is_due = self.reader, False, False
-        while reader.received and not (self.queue or is_begun or self.is_refused):
+        reader, is_over, self.is_due = self.reader, False, False
+        until = self.loop.time() + TURN_SECONDS
+        while reader.received and not (self.queue or is_over or self.is_refused):
             reader.parse_some()
-            is_begun = bool(self.queue)
-        if is_begun:
+            is_over = bool(self.queue) or self.loop.time() > until
+        if is_over:
             self._answer_next()
         if self.is_refused:
-            reader.forget()
             return
         if reader.n_received or reader.is_receiving():
             reader.check_unfinished()
@@ -146,7 +163,9 @@ class Connection(asyncio.Protocol):
             # At most one unfinished request is read after the current one.
             self.flow.pause_reading()
             self._stay_for_more()
-        elif reader.cycle is None:
+            if reader.received and not self.queue:
+                self._read_on()
+        elif not reader.is_ahead():
             self.flow.resume_reading()
 
     # Answering.
@@ -241,6 +260,7 @@ class Connection(asyncio.Protocol):
         if self.is_refused:
             return
         self.is_refused = True
+        self.reader.forget()
         cycle, self.reader.cycle = self.reader.cycle, None
         if cycle is not None and (cycle.response_started or cycle.response_complete):
             self.transport.close()

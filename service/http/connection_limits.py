@@ -18,8 +18,8 @@ MEBIBYTE = 1024**2
 # Bytes of the request line besides its target, and of a header besides its name and value.
 _FIRST_LINE_BYTES = len("POST  HTTP/1.1\r\n")
 _HEADER_BYTES = len(": \r\n")
-# Bytes of framing per byte of a chunked body; chunk extensions are not needed.
-_BESIDE_EACH_BYTE = 8
+# Bytes of framing per byte of a chunked body: enough for chunks of five bytes.
+_BESIDE_EACH_BYTE = 1
 
 
 @dataclass(frozen=True, slots=True)

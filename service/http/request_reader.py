@@ -36,6 +36,7 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 SHORT_BYTES = 128
 # Requests in so few received bytes are parsed together, at most some eighty.
 PIECE_BYTES = 2048
+CHUNKED_BYTES = 8192
 END_OF_HEAD = b"\r\n\r\n"
 LARGE_BODY_BYTES = 1024**2
 
@@ -81,6 +82,7 @@ class RequestReader:
         self.headers: list[tuple[bytes, bytes]] = []
         self.keep_alive = self.expects = self.is_upgrade = False
         self.body: bytes | bytearray | mmap = b""
+        self.pieces: list[bytes] = []  # of a body for the app
         # Bytes since the end of the last head or request, and bytes of the body among them.
         self.n_received = self.n_body = 0
         self.seen_body = 0  # bytes of the body at the last check of its rate
@@ -151,10 +153,24 @@ class RequestReader:
             else:
                 self._append_to_body(body)
         elif not cycle.response_complete:
-            cycle.body += body
-            if len(cycle.body) > HIGH_WATER_LIMIT:
+            self.pieces.append(body)
+
+    def _pass_on(self) -> None:
+        """Pass the pieces of a body to the app: together, because each time the body is copied."""
+        cycle = self.cycle
+        if self.pieces and cycle is not None:
+            cycle.body += b"".join(self.pieces)
+            if self.is_ahead():
                 self.connection.flow.pause_reading()
             cycle.message_event.set()
+        self.pieces.clear()
+
+    def is_ahead(self) -> bool:
+        """Tell whether the app has still to take much of a body."""
+        cycle = self.cycle
+        return (
+            cycle is not None and not cycle.response_complete and len(cycle.body) > HIGH_WATER_LIMIT
+        )
 
     def _append_to_body(self, piece: bytes) -> None:
         """Append to the body.
@@ -197,6 +213,7 @@ class RequestReader:
                 )
             )
         elif self.cycle is not None:
+            self._pass_on()
             cycle, self.cycle = self.cycle, None
             cycle.more_body = False
             cycle.message_event.set()
@@ -234,6 +251,7 @@ class RequestReader:
         else:
             self.position = end
         self._feed(data if end - start == len(data) else memoryview(data)[start:end])
+        self._pass_on()
 
     def _end_of_piece(self) -> int:
         start, least = self.position, self.position + PIECE_BYTES
@@ -243,8 +261,9 @@ class RequestReader:
         if self.length:
             return start + int(self.length) - self.n_body
         # The end of a chunked body looks like that of a head.
-        end = self.received.find(END_OF_HEAD, least)
-        return len(self.received) if end < 0 else end + len(END_OF_HEAD)
+        most = least + CHUNKED_BYTES
+        end = self.received.find(END_OF_HEAD, least, most)
+        return most if end < 0 else end + len(END_OF_HEAD)
 
     def _feed(self, rest: bytes | memoryview) -> None:
         self.n_received += len(rest)

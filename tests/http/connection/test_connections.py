@@ -9,6 +9,8 @@ from runner_children import wait_until
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
+import service.http.connection
+
 HEADER_BYTES = 4000
 MOST_HEADERS = 128
 RECEIVING_BYTES = 2 * MAX_BODY_BYTES
@@ -96,21 +98,45 @@ def test_a_client_that_does_not_read_gets_no_further_answers(bounded) -> None:
             assert len(connection.answer().body) == 300_000
 
 
-def test_pipelined_requests_take_turns_with_everything_else() -> None:
-    async def answered_at_once() -> int:
-        recorder, n_sent = Recorder(), 1000
+def fed(data: bytes, n_turns: int) -> tuple[Recorder, int]:
+    """Return what is read of data, and how many requests of it at once."""
+    recorder = Recorder()
+
+    async def feed() -> int:
         config = Config(recorder, log_config=None, access_log=False, lifespan="off", ws="none")
         config.load()
         protocol = our_connection(recorder, asyncio.Event())(config, ServerState(), {})
         protocol.connection_made(Transport())
-        protocol.data_received(post("/predict?a") * n_sent)
-        n_answered = len(recorder.seen)
-        for _ in range(n_sent):
+        protocol.data_received(data)
+        n_at_once = len(recorder.seen)
+        for _ in range(n_turns):
             await asyncio.sleep(0)
-        assert len(recorder.seen) == n_sent
-        return n_answered
+        return n_at_once
 
-    assert asyncio.run(answered_at_once()) == 1
+    return recorder, asyncio.run(feed())
+
+
+def test_pipelined_requests_take_turns_with_everything_else() -> None:
+    recorder, n_at_once = fed(post("/predict?a") * 1000, 1000)
+    assert (len(recorder.seen), n_at_once) == (1000, 1)
+
+
+@pytest.mark.parametrize("target", ["/predict?a", "/ordinary"])
+def test_a_body_in_many_chunks_takes_turns_with_everything_else(monkeypatch, target) -> None:
+    monkeypatch.setattr(service.http.connection, "TURN_SECONDS", -1.0)
+    body = b"1\r\nx\r\n" * 12_000 + b"0\r\n\r\n"
+    recorder, n_at_once = fed(
+        request("POST", target, body, Transfer_Encoding="chunked") + post(target, b"b"), 100
+    )
+    assert n_at_once == 0
+    assert recorder.seen == [(target.encode(), b"x" * 12_000), (target.encode(), b"b")]
+
+
+def test_a_body_of_tiny_chunks_is_refused(bounded) -> None:
+    body = b"1\r\nx\r\n" * 30_000
+    with bounded.connect() as connection:
+        connection.send(request("POST", "/ordinary/a", body, Transfer_Encoding="chunked"))
+        assert connection.answer().status == 431
 
 
 @pytest.mark.parametrize("n_bytes", [10, 3000])
