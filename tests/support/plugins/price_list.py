@@ -64,6 +64,11 @@ class PriceList:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._seconds: Counter[str] = Counter()
+        self._read = 0.0
+
+    def pytest_collection_finish(self) -> None:
+        """Read the clock, which is then read once a test: a process may have many threads."""
+        self._read = cpu_of_tree()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef):
@@ -79,11 +84,12 @@ class PriceList:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item):
         """Charge a test, with its set-up and tear-down, to its file."""
-        before, session = cpu_of_tree(), self._seconds[SESSION]
+        before, session = self._read, self._seconds[SESSION]
         try:
             return (yield)
         finally:
-            seconds = cpu_of_tree() - before
+            self._read = cpu_of_tree()
+            seconds = self._read - before
             file = item.nodeid.partition("::")[0]
             if item.get_closest_marker("slow"):
                 file += SLOW
