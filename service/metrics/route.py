@@ -4,7 +4,7 @@ import structlog
 from fastapi import APIRouter, Response
 from sqlalchemy.exc import SQLAlchemyError
 
-from service.errors import Overloaded
+from service.errors import ServiceError
 from service.http.dependencies import WorkspaceDep
 from service.metrics.metrics import CONTENT_TYPE
 from service.storage.overview import job_counts, queue_ages
@@ -19,7 +19,7 @@ def exposition(workspace: Workspace) -> bytes:
     try:
         with workspace.database.reading(ALL_TENANTS) as session:
             workspace.metrics.jobs.show(job_counts(session), queue_ages(session))
-    except (SQLAlchemyError, Overloaded) as error:
+    except (SQLAlchemyError, ServiceError) as error:
         log.warning("jobs_not_counted", error=type(error).__name__)
         workspace.metrics.jobs.hide()
     return workspace.metrics.render()

@@ -72,9 +72,10 @@ def _sqlite_meaning(error: BaseException | None) -> ServiceError | None:
         return Overloaded("The database is busy.")
     if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN):
         return Overloaded("The database cannot be read or written at the moment.")
-    # A text with a changed bit has no code.
+    # A text, or a name in the schema, with a changed bit has no code of its own.
     is_damaged = code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-    return _damaged(error) if is_damaged or "decode to UTF-8" in str(error) else None
+    is_damaged |= any(words in str(error) for words in ("decode to UTF-8", "no such "))
+    return _damaged(error) if is_damaged else None
 
 
 def _damaged(error: BaseException | None) -> ServiceError:
