@@ -3,6 +3,7 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 
 from prometheus_client.core import CounterMetricFamily, Metric
@@ -11,6 +12,9 @@ from prometheus_client.registry import Collector
 from service.storage.calibration_queries import CalibrationRef
 
 MOST_CALIBRATIONS = 50
+# A calibration with more bins in all its events is not counted by bin: a scrape would have to
+# render, and Prometheus to keep, a series of each.
+MOST_BINS = 1000
 
 
 @dataclass
@@ -63,7 +67,8 @@ class AnswerCounts(Collector):
             while len(self._kept) > self._most:
                 self._kept.popitem(last=False)
             answered.rows += rows
-            for k, (of_rows, n_bins) in bins.items():
+            is_wide = sum(n_bins for _, n_bins in bins.values()) > MOST_BINS
+            for k, (of_rows, n_bins) in () if is_wide else bins.items():
                 counts = answered.bins.setdefault(k, [0] * n_bins)
                 for index in of_rows:
                     counts[index] += 1
@@ -96,16 +101,17 @@ class AnswerCounts(Collector):
             "Answered rows with `abstain`, by maximum risk.",
             labels=[*by, "max_risk"],
         )
-        with self._lock:
+        with self._lock:  # for which the event loop waits
             total.add_metric([], self._rows)
-            for ref, answered in self._kept.items():
-                labels = [ref.name, str(ref.version), str(ref.id)]
-                rows.add_metric(labels, answered.rows)
-                for k, counts in answered.bins.items():
-                    for index, count in enumerate(counts):
-                        answers.add_metric([*labels, f"top{k}", str(index)], count)
-                if answered.out_of_distribution is not None:
-                    unlike.add_metric(labels, answered.out_of_distribution)
-                for risk, count in answered.abstained.items():
-                    abstain.add_metric([*labels, risk], count)
+            kept = deepcopy(self._kept)
+        for ref, answered in kept.items():
+            labels = [ref.name, str(ref.version), str(ref.id)]
+            rows.add_metric(labels, answered.rows)
+            for k, counts in answered.bins.items():
+                for index, count in enumerate(counts):
+                    answers.add_metric([*labels, f"top{k}", str(index)], count)
+            if answered.out_of_distribution is not None:
+                unlike.add_metric(labels, answered.out_of_distribution)
+            for risk, count in answered.abstained.items():
+                abstain.add_metric([*labels, risk], count)
         return [total, rows, answers, unlike, abstain]

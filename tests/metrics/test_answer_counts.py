@@ -7,15 +7,15 @@ import numpy as np
 from prometheus_client import CollectorRegistry, generate_latest
 from running_service import Scraped
 
-from service.metrics.answers import AnswerCounts
+from service.metrics.answers import MOST_BINS, AnswerCounts
 from service.storage.calibration_queries import CalibrationRef
 
 BINS = {1: (np.repeat([0, 2], [1, 2]).tolist(), 3)}
 
 
-def count(counts, name="digits", *, unlike=1, **abstained):
+def count(counts, name="digits", *, bins=BINS, unlike=1, **abstained):
     ref = CalibrationRef(uuid.uuid5(uuid.NAMESPACE_OID, name), name, 1)
-    counts.count(ref, rows=3, bins=BINS, out_of_distribution=unlike, abstained=abstained)
+    counts.count(ref, rows=3, bins=bins, out_of_distribution=unlike, abstained=abstained)
 
 
 def labels_of(name="digits"):
@@ -56,3 +56,12 @@ def test_the_longest_unused_calibration_is_dropped_but_stays_in_the_total():
     assert [of["calibration"] for of in value.labels("out_of_distribution_total")] == ["c"]
     count(counts, "b")
     assert read(counts)("calibration_rows_total", **labels_of("b")) == 3
+
+
+def test_a_table_with_many_bins_has_no_series_of_each():
+    counts = AnswerCounts()
+    for name, n_bins in (("wide", MOST_BINS), ("all", MOST_BINS - 3)):
+        count(counts, name, bins={**BINS, 5: ([0, 0, 0], n_bins)})
+    value = read(counts)
+    assert {labels["calibration"] for labels in value.labels("answers_total")} == {"all"}
+    assert value("calibration_rows_total", **labels_of("wide")) == 3
