@@ -133,18 +133,18 @@ class SharedAmount:
 class Hold:
     """What one request holds of an amount."""
 
-    __slots__ = ("_holder", "_of", "amount")
+    __slots__ = ("_of", "amount", "holder")
 
     def __init__(self, of: SharedAmount, holder: UUID | None) -> None:
         self._of = of
-        self._holder = holder
+        self.holder = holder
         self.amount = 0
 
     def move_to(self, holder: UUID | None) -> None:
         """Hold nothing as the former holder; hold for this tenant from now on."""
-        if holder is not self._holder:
+        if holder is not self.holder:
             self.change_to(0)
-            self._holder = holder
+            self.holder = holder
 
     def change_to(self, amount: int) -> None:
         """Hold so much.
@@ -154,11 +154,11 @@ class Hold:
         ShareTaken, TooManyRequests
             If there is no room for more; what was held stays.
         """
-        amount = self._of.counted(self._holder, amount)
+        amount = self._of.counted(self.holder, amount)
         if amount > self.amount:
-            self._of.take(self._holder, amount - self.amount)
+            self._of.take(self.holder, amount - self.amount)
         elif amount < self.amount:
-            self._of.give_back(self._holder, self.amount - amount)
+            self._of.give_back(self.holder, self.amount - amount)
         self.amount = amount
 
     def __enter__(self) -> Self:

@@ -1,15 +1,12 @@
 """ASGI middleware that authorises requests before their bodies are received."""
 
-import asyncio
 import time
-from collections.abc import AsyncIterator, Hashable
-from contextlib import asynccontextmanager
+from collections.abc import Hashable
 from dataclasses import dataclass
 from http import HTTPStatus
 from types import SimpleNamespace
 
 import structlog
-from anyio import move_on_after
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
@@ -46,9 +43,6 @@ from service.workspace import Workspace
 ACTION = "howsure.action"
 FORMS = (PAGES, "/sign-in", "/sign-out")
 INTERNAL_ERROR = "internal-error"
-# Requests without a key that are answered at a time: however many there are, others wait behind a
-# few. One that takes long, such as a check of a store that hangs, keeps the rest for this time.
-STRANGERS, STRANGER_SECONDS = 4, 0.1
 # Written to the audit log a minute.
 MOST_REFUSALS = 10
 # These refusals are only counted: other sites can cause any number of them at no cost.
@@ -141,7 +135,6 @@ class Guard:
         self._allowed_origins = allowed_origins
         # By key, action and reason. Otherwise a key without rights could fill the database.
         self._refusals = MinuteCounts()
-        self._strangers = asyncio.Semaphore(STRANGERS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass one request on, or refuse it."""
@@ -206,22 +199,7 @@ class Guard:
                 return
             except ClientDisconnect:
                 return
-            if caller is not None:
-                await self._app(scope, receive, send)
-                return
-            async with self._turn_of_a_stranger():
-                await self._app(scope, receive, send)
-
-    @asynccontextmanager
-    async def _turn_of_a_stranger(self) -> AsyncIterator[None]:
-        """Wait until few other requests without a key are answered, but not for long."""
-        with move_on_after(STRANGER_SECONDS) as waiting:
-            await self._strangers.acquire()
-        try:
-            yield
-        finally:
-            if not waiting.cancelled_caught:
-                self._strangers.release()
+            await self._app(scope, receive, send)
 
 
 async def _bounded(

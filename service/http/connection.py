@@ -238,14 +238,24 @@ class Connection(asyncio.Protocol):
         self.answered()
 
     def answered(self) -> None:
-        """Continue with the next request."""
+        """Continue with the next request, for a client without a key in its turn."""
         if isinstance(self.current, RequestResponseCycle):
             caller = cast("Caller | None", self.current.scope.get(CALLER))
             self.unread_hold.move_to(NOBODY if caller is None else caller.meter.holder)
-        self.current = None
         self.n_answered += 1
         self.server_state.total_requests += 1
+        is_stranger = self.unread_hold.holder is NOBODY
+        pause = self.context.pace.pause(self.loop.time()) if is_stranger else 0.0
+        if pause:
+            self.loop.call_later(pause, self._go_on)
+        else:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        self.current = None
         self.since = self.loop.time()
+        if self.transport.is_closing():
+            return
         if self.queue:
             self.loop.call_soon(self._answer_next)
         else:

@@ -11,7 +11,7 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from uvicorn.protocols.utils import get_local_addr, get_remote_addr, is_ssl
 
 from service.errors import ServiceError
-from service.http.connection_limits import ConnectionLimits, IdleEviction
+from service.http.connection_limits import ConnectionLimits, IdleEviction, Pace
 from service.http.prediction_exchange import Headers, HttpResponse, PredictionHandler
 from service.http.request_record import OTHER, RequestLog
 from service.http.response_head import ResponseHead
@@ -103,6 +103,7 @@ class ConnectionContext:
         self.max_body_bytes = 0 if self.predictions is None else self.predictions.max_body_bytes
         self.wire = ResponseHead()
         self.room = IdleEviction(self.limits.max_connections)
+        self.pace = Pace()
         self.unread = SharedAmount(Line.UNREAD_BYTES, self.limits.max_unread_bytes)
         self.receiving = SharedAmount(Line.RECEIVED_BYTES, self.limits.max_receiving_bytes)
 

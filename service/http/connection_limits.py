@@ -1,5 +1,6 @@
 """Limits of connections and request bodies, and eviction of idle connections."""
 
+import math
 from collections.abc import Iterable, Sized
 from dataclasses import dataclass
 from heapq import nlargest
@@ -152,3 +153,21 @@ class IdleEviction:
         for _, held in longest:
             held.leave()
         return len(longest)
+
+
+# Of clients without a key, over all connections; so many answers may come at once.
+ANSWERS_A_SECOND, BURST = 400, 100
+LONGEST_PAUSE_SECONDS = 1.0
+
+
+class Pace:
+    """Spreads the answers to clients without a key, so that others find the event loop free."""
+
+    def __init__(self) -> None:
+        self._due = -math.inf  # when the last answer would have had its turn
+
+    def pause(self, now: float) -> float:
+        """Count an answer; return how long its connection waits before its next request."""
+        spaced = 1 / ANSWERS_A_SECOND
+        self._due = max(self._due, now - BURST * spaced) + spaced
+        return min(max(self._due - now, 0.0), LONGEST_PAUSE_SECONDS)

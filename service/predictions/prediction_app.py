@@ -46,6 +46,7 @@ from service.predictions.prediction_request import (
     PredictionRequest,
 )
 from service.predictions.service import IDENTITY, OIP, PredictionService
+from service.shared_amounts import NOBODY
 
 ANSWERS: dict[AnswerForm, str] = {"json": JSON, "npz": NPZ}
 BINARY = "application/octet-stream"
@@ -92,7 +93,7 @@ class PredictionApp:
 
     def begin(self, request: ReceivedRequest) -> GiveUp:
         """Answer a request by calling its ``reply`` once, unless it is dropped before."""
-        head = request.head
+        head, request.holder = request.head, NOBODY
         try:
             known, predicting = self._known(head), self.predicting
             meter = known.meter

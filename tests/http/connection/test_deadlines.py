@@ -7,6 +7,8 @@ import pytest
 from fed_connections import FedServer
 from hot_fronts import post, request
 
+from service.http.connection_limits import BURST
+
 
 @pytest.fixture
 def serve() -> Iterator[Callable[..., FedServer]]:
@@ -175,6 +177,18 @@ def test_an_idle_connection_is_closed_and_a_used_one_is_not(serve, target) -> No
         assert not connection.is_ended()
     server.advance(0.3)
     assert connection.is_ended()
+
+
+def test_clients_without_a_key_take_turns_after_many_answers(serve) -> None:
+    server = serve()
+    connection = server.connect()
+    for _ in range(BURST + 1):
+        connection.send(request("GET", "/ordinary/a"))
+        assert connection.answer().status == 200
+    connection.send(request("GET", "/ordinary/a"))
+    assert len(connection.transport.written) == connection.n_read
+    server.advance(0.1)
+    assert connection.answer().status == 200
 
 
 def test_the_longest_idle_connection_is_closed_for_a_new_one(serve) -> None:
