@@ -83,6 +83,7 @@ class Connection(asyncio.Protocol):
         self.unread_hold = Hold(context.unread, NOBODY)
         self.unread, self.unread_since = 0, self.since
         self.is_due = False  # whether received bytes are parsed in the next turn of the loop
+        self.is_shut = False  # whether the server ends its connections
         self.is_refused = False
         self.refused_at: float | None = None  # when the refusal was written
         self.reader = RequestReader(self)
@@ -254,6 +255,8 @@ class Connection(asyncio.Protocol):
     def _go_on(self) -> None:
         self.current = None
         self.since = self.loop.time()
+        if self.is_shut:
+            self.shutdown()
         if self.transport.is_closing():
             return
         if self.queue:
@@ -325,7 +328,10 @@ class Connection(asyncio.Protocol):
 
     def shutdown(self) -> None:
         """Close, unless a request is being answered or received."""
-        is_owed = self.current is not None or self.queue or self.reader.is_receiving()
+        self.is_shut = True
+        reader = self.reader
+        is_coming = bool(self.queue or reader.received) or reader.is_receiving()
+        is_owed = self.current is not None or is_coming
         if not is_owed or self.refused_at is not None:
             self.transport.close()
         else:
