@@ -13,7 +13,7 @@ from uuid import UUID
 
 from service.errors import ShareTaken, TooManyRequests
 
-# Holds for callers that are not known yet, so that all strangers together have one share.
+# The holder while a caller is not known: all strangers together have one share.
 NOBODY = UUID(int=0)
 
 

@@ -229,10 +229,10 @@ class Methods(OperatingPointMethods):
         limit: int | None = None,
     ) -> CalibrationList:
         """Return calibrations, newest first: all, or at most ``limit``."""
-        found = await self.sender.listed(
+        resources = await self.sender.listed(
             "/calibrations", "calibrations", limit, name=name, status=status
         )
-        return CalibrationList(map(Calibration.of, found))
+        return CalibrationList(map(Calibration.of, resources))
 
     async def report(self, calibration: Reference) -> dict[str, Any]:
         """Return the scores of a calibration."""

@@ -74,8 +74,8 @@ class Calibration(Record):
         """Read the JSON of the service."""
         reference = f"{document['name']}@{document['version']}"
         findings = [
-            record_of(Finding, found, remedy=remedy_of(found, document, reference))
-            for found in document.get("findings", ())
+            record_of(Finding, finding, remedy=remedy_of(finding, document, reference))
+            for finding in document.get("findings", ())
         ]
         classes = tuple(document["config"].get("classes") or ())
         return record_of(cls, document, findings=tuple(findings), classes=classes)
@@ -179,9 +179,10 @@ class Evaluation(Record):
 
         A set that was prepared in another way need not be `shifted`: look at both.
         """
-        found = () if self.result is None else self.result.get("findings", ())
+        findings = () if self.result is None else self.result.get("findings", ())
         return tuple(
-            record_of(Finding, one, remedy=remedy_for_further_set(one, {})) for one in found
+            record_of(Finding, finding, remedy=remedy_for_further_set(finding, {}))
+            for finding in findings
         )
 
     @property

@@ -149,7 +149,7 @@ ROWS = RateLimitKind("rows", 60, "minute", RowLimitReached)
 class TenantLimiter:
     """A tenant's limits and their current use; None if there is no limit.
 
-    ``holder`` is the tenant in each `SharedAmount`; None where no tenants share the service.
+    ``holder`` is the tenant for which a `SharedAmount` counts; None if only the total counts.
     """
 
     limits: TenantLimits = NO_LIMITS

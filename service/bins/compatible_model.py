@@ -20,7 +20,7 @@ RECALIBRATE_HINT = "calibrate that model so once, then import again"
 def find_compatible_model(
     session: Session, tenant_id: uuid.UUID, document: BinsDocument
 ) -> uuid.UUID | None:
-    """Return the id of a calibration that runs the document's model alike; None if it has none.
+    """Return a calibration that runs the document's model in the same way; None without a model.
 
     Raises
     ------

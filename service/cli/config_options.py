@@ -81,15 +81,15 @@ def config_option(text: str | None, **options: Any) -> dict[str, Any]:  # noqa: 
         If a file cannot be read, or an option cannot be turned into JSON.
     """
     config = {} if text is None else _json_object(text, "--config")
-    given = {key: value for key, value in options.items() if value is not None}
-    output = {key: given.pop(name) for name, key in _OUTPUT.items() if name in given}
+    values = {key: value for key, value in options.items() if value is not None}
+    output = {key: values.pop(name) for name, key in _OUTPUT.items() if name in values}
     if output:
         known = config.get("output")
         config["output"] = (known if isinstance(known, dict) else {}) | output
-    if "max_risk" in given:
-        risks = _numbers(given.pop("max_risk"), float, "--max-risk", "rates such as 0.1,0.05")
+    if "max_risk" in values:
+        risks = _numbers(values.pop("max_risk"), float, "--max-risk", "rates such as 0.1,0.05")
         config["selective"] = [{"max_risk": risk} for risk in risks]
-    for key, value in given.items():
+    for key, value in values.items():
         config[key] = _READERS[key](value) if key in _READERS else value
     return config
 

@@ -94,26 +94,28 @@ def operating_point(
 
     Without options, show the active operating point and all decisions.
     """
-    given = {name: value for name, value in options.items() if value is not None}
-    use = _use(given, activate=given.pop("activate", False), withdraw=given.pop("withdraw", False))
+    options = {name: value for name, value in options.items() if value is not None}
+    use = _use(
+        options, activate=options.pop("activate", False), withdraw=options.pop("withdraw", False)
+    )
     with service_client(url) as client:
-        found = client.get(calibration)
+        version = client.get(calibration)
         if use == ACTIVATE:
-            point = client.activate_operating_point(found, **given)
-            _print_active(found, point)
+            point = client.activate_operating_point(version, **options)
+            _print_active(version, point)
             _warn(point.warnings)
         elif use == WITHDRAW:
-            made = client.withdraw_operating_point(found, **given)
-            say(f"{found.reference}: withdrawn, as decision {made.number}. {NONE_ACTIVE}")
+            made = client.withdraw_operating_point(version, **options)
+            say(f"{version.reference}: withdrawn, as decision {made.number}. {NONE_ACTIVE}")
         elif use == PREVIEW:
-            choice = {name: given[name] for name in (*CHOICES, "delta") if name in given}
-            print_preview(found, client.preview_operating_point(found, **given), choice)
-            _warn(_doubts(client, found))
+            choice = {name: options[name] for name in (*CHOICES, "delta") if name in options}
+            print_preview(version, client.preview_operating_point(version, **options), choice)
+            _warn(_doubts(client, version))
         else:
-            _print_decisions(found, client.operating_points(found))
+            _print_decisions(version, client.operating_points(version))
 
 
-def _use(given: Mapping[str, Any], *, activate: bool, withdraw: bool) -> str | None:
+def _use(options: Mapping[str, Any], *, activate: bool, withdraw: bool) -> str | None:
     """Return what the options ask for, a key of ``TAKEN``; None to show what was decided.
 
     Raises
@@ -123,9 +125,9 @@ def _use(given: Mapping[str, Any], *, activate: bool, withdraw: bool) -> str | N
     """
     if activate and withdraw:
         raise CommandFailed("--activate and --withdraw: choose one")
-    chosen = [name for name in CHOICES if name in given]
+    chosen = [name for name in CHOICES if name in options]
     use = ACTIVATE if activate else WITHDRAW if withdraw else PREVIEW if chosen else None
-    for name in given:
+    for name in options:
         if name not in TAKEN.get(use or "", ()):
             takes = " or ".join(use for use, names in TAKEN.items() if name in names)
             raise CommandFailed(f"{option(name)} belongs to {takes}")
@@ -133,7 +135,7 @@ def _use(given: Mapping[str, Any], *, activate: bool, withdraw: bool) -> str | N
         raise CommandFailed(f"{' and '.join(map(option, chosen))}: choose one")
     missing = [] if chosen or use != ACTIVATE else [CHOICE]
     if use in (ACTIVATE, WITHDRAW):
-        missing += [option(name) for name in ("author", "reason") if name not in given]
+        missing += [option(name) for name in ("author", "reason") if name not in options]
     if missing:
         raise CommandFailed(f"{use} needs {' and '.join(missing)}")
     return use

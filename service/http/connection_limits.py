@@ -1,4 +1,4 @@
-"""Limits of connections and request bodies, and eviction of idle connections."""
+"""Limits of connections and bodies, eviction of idle ones, and the pace of clients without keys."""
 
 import math
 from collections.abc import Iterable, Sized
@@ -155,7 +155,7 @@ class IdleEviction:
         return len(longest)
 
 
-# Of clients without a key, over all connections; so many answers may come at once.
+# Answers to clients without a key, over all connections: so many a second, so many at once.
 ANSWERS_A_SECOND, BURST = 400, 100
 LONGEST_PAUSE_SECONDS = 1.0
 

@@ -197,10 +197,10 @@ class JobWatch:
                         await subscription.wait(seconds)
         except TooManyRequests:
             seconds = 0.0
-        return await self.read_ended(read), seconds
+        return await self.read_in_turn(read), seconds
 
-    async def read_ended(self, read: Callable[[], Read]) -> Read:
-        """Read a job that has ended."""
+    async def read_in_turn(self, read: Callable[[], Read]) -> Read:
+        """Read a job after a wait, in one of few threads."""
         return await to_thread.run_sync(read, limiter=self._readers)
 
     @contextmanager
@@ -358,7 +358,7 @@ class EventStream(StreamingResponse):
         """Return the resource of a finished job; None if the subscription has been closed."""
         while not self._subscription.closed:
             try:
-                return await self._watch.read_ended(self._read)
+                return await self._watch.read_in_turn(self._read)
             except NotFound:
                 return DeletedJob(id=self._subscription.job.id)
             except Overloaded:

@@ -57,13 +57,13 @@ def read_set_rows(
         with full_storage():
             path.write_bytes(content)
         asked = SetToRead(path, PLACE, _reading(served), labels_required=False)
-        with workspace.runners.reader.read([asked], bounds, seconds=seconds) as (found,):
-            _check_size(found.info, limits)
-            batch = _all_rows(found)
-            by_index = found.info.kind in SCORE_KINDS and found.info.class_map is None
+        with workspace.runners.reader.read([asked], bounds, seconds=seconds) as (uploaded,):
+            _check_size(uploaded.info, limits)
+            batch = _all_rows(uploaded)
+            by_index = uploaded.info.kind in SCORE_KINDS and uploaded.info.class_map is None
     shard = b"".join(shard_buffers(batch, labelled=False))
     media_type = NUMBERED_SET_ROWS if by_index else SET_ROWS
-    return SetRows(shard, found.info.n_samples, media_type)
+    return SetRows(shard, uploaded.info.n_samples, media_type)
 
 
 def _reading(served: ServedCalibration) -> Reading:
@@ -95,8 +95,8 @@ def _check_size(info: DatasetInfo, limits: BodyLimits) -> None:
         )
 
 
-def _all_rows(found: UploadedSet) -> Batch:
-    if len(found.trial.labels) == found.info.n_samples:
-        return found.trial
-    parts = list(found.shards())
+def _all_rows(uploaded: UploadedSet) -> Batch:
+    if len(uploaded.trial.labels) == uploaded.info.n_samples:
+        return uploaded.trial
+    parts = list(uploaded.shards())
     return parts[0] if len(parts) == 1 else join_batches(parts)

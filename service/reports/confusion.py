@@ -33,33 +33,33 @@ Confusion: TypeAlias = Counter[tuple[int, int]]
 
 def count_confusion(parts: Iterable[Records], column: str, threshold: float | None) -> Confusion:
     """Count the answers with an uncertainty of at most ``threshold``; all answers for None."""
-    found: Confusion = Counter()
+    confusion: Confusion = Counter()
     for records in parts:
         uncertainty = records.uncertainty[column]
         accepted = slice(None) if threshold is None else uncertainty <= np.float32(threshold)
         pairs = np.column_stack([records.label, records.top_classes[:, 0]])[accepted]
         unique, counts = np.unique(pairs, axis=0, return_counts=True)
         for (label, predicted), count in zip(unique.tolist(), counts.tolist(), strict=True):
-            found[label, predicted] += count
-    return found
+            confusion[label, predicted] += count
+    return confusion
 
 
-def confusion_matrix(found: Confusion, n_classes: int) -> dict[str, Any]:
+def confusion_matrix(confusion: Confusion, n_classes: int) -> dict[str, Any]:
     """Return the counts as plain data.
 
     ``classes`` are all classes, or the 12 with the most errors. Then ``counts`` has one more row
     and column, for the other classes. Rows are labels, columns are predicted classes. ``pairs`` are
     the most frequent errors.
     """
-    errors = Counter({pair: count for pair, count in found.items() if pair[0] != pair[1]})
+    errors = Counter({pair: count for pair, count in confusion.items() if pair[0] != pair[1]})
     shown = _classes(errors, n_classes)
     place = {index: at for at, index in enumerate(shown)}
     size = len(shown) + (len(shown) < n_classes)
     counts = np.zeros((size, size), dtype=np.int64)
-    for (label, predicted), count in found.items():
+    for (label, predicted), count in confusion.items():
         counts[place.get(label, len(shown)), place.get(predicted, len(shown))] += count
     return {
-        "n_accepted": found.total(),
+        "n_accepted": confusion.total(),
         "n_errors": errors.total(),
         "classes": shown,
         "counts": counts.tolist(),
@@ -170,13 +170,13 @@ def _count(
             fitted = read_fitted(session, tenant_id, str(calibration_id))
         row = fitted.row
         column = next(table.column for table in fitted.served if table.k == TOP_1)
-        found = count_confusion(record_parts(workspace.artifacts, row), column, threshold)
+        confusion = count_confusion(record_parts(workspace.artifacts, row), column, threshold)
         n_classes, level = len(row.config["classes"]), row.config["interval"]["level"]
         samples = labelled_samples(workspace, row, column)
         most = np.inf if threshold is None else threshold
         by_class = to_plain(samples.errors_by_class(most, level))
         certain = samples.errors_by_class(most, 1.0 - (1.0 - LEVEL) / n_classes)
-        return confusion_matrix(found, n_classes) | {"by_class": by_class}, certain
+        return confusion_matrix(confusion, n_classes) | {"by_class": by_class}, certain
 
     try:
         counts, certain = workspace.confusions.get_or_load((calibration_id, threshold), counted)

@@ -74,7 +74,9 @@ def _sqlite_meaning(error: BaseException | None) -> ServiceError | None:
         return Overloaded("The database cannot be read or written at the moment.")
     # A text, or a name in the schema, with a changed bit has no code of its own.
     is_damaged = code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-    is_damaged |= any(words in str(error) for words in ("decode to UTF-8", "no such "))
+    is_damaged |= any(
+        words in str(error) for words in ("decode to UTF-8", "no such table", "no such column")
+    )
     return _damaged(error) if is_damaged else None
 
 
@@ -270,6 +272,7 @@ class Database:
 
     def dispose(self) -> None:
         """Close every connection; those in use when they are returned."""
+        # SQLAlchemy would keep these open, in the pool that it leaves here.
         event.listen(self.engine.pool, "checkin", _close)
         self.engine.dispose()
 

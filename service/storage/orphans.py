@@ -61,8 +61,9 @@ def remove_orphans(
     Memory holds a page of files and the files of one calibration. Several processes may do this at
     the same time.
     """
-    sweep = _Sweep(database, artifacts, _time(artifacts) - older_than)
+    # First: on a full disk it makes room for the file that tells the time.
     files, removed = 0, remove_released(database, artifacts, older_than=older_than)
+    sweep = _Sweep(database, artifacts, _time(artifacts) - older_than)
     swept: UUID | None = None
     for page in _pages(artifacts.files()):
         files += len(page)
@@ -136,7 +137,7 @@ class _Sweep:
 def _time(artifacts: ArtifactStore) -> datetime:
     """Return the time by the clock of the store, which may be an hour behind the database's."""
     folder = keys_of(uuid4())
-    artifacts.put_bytes(f"{folder}/time", b"now")
+    artifacts.put_bytes(f"{folder}/time", b"")
     (file,) = artifacts.files(folder)
     artifacts.delete([file.key])
     return file.modified

@@ -52,8 +52,8 @@ def fit_oracle(event: EventInput, n_bins: int) -> BaselineFit:
     better.
     """
     options = replace(event.options, bins=n_bins)
-    found = fit_scored_table(event, loss, ORACLE, options, may_serve=False)
-    return BaselineFit(name=ORACLE, log_floor=0.0, scores=found.scores, evaluation=found.evaluation)
+    fit = fit_scored_table(event, loss, ORACLE, options, may_serve=False)
+    return BaselineFit(name=ORACLE, log_floor=0.0, scores=fit.scores, evaluation=fit.evaluation)
 
 
 def loss(records: Records) -> Uncertainty:

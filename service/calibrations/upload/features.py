@@ -51,7 +51,7 @@ def reading_options(
 def table_columns(config: CalibrationConfig, info: DatasetInfo) -> dict[str, list[str]] | None:
     """Return the table columns of each input, by which later tables are read.
 
-    None if there are none, or if one of them is no valid name in the configuration.
+    None if there are none, or if a configuration would refuse one of the names.
     """
     of_inputs = {name: list(columns) for name, columns in info.columns.items()}
     names = [*of_inputs, *(column for columns in of_inputs.values() for column in columns)]

@@ -55,8 +55,8 @@ Pair: TypeAlias = tuple[JudgedSet, JudgedSet]
 def labelled_sets(report: Report) -> list[JudgedSet]:
     """Return the evaluation set, then the labelled further sets, oldest first, each file once."""
     about = report["calibration"]
-    found = [own_set(report, "evaluation")] if has_evaluation(report) else []
-    found += [
+    sets = [own_set(report, "evaluation")] if has_evaluation(report) else []
+    sets += [
         JudgedSet(
             calibration_id=UUID(about["id"]),
             kind="further",
@@ -74,7 +74,7 @@ def labelled_sets(report: Report) -> list[JudgedSet]:
         if one["labelled"]
     ]
     first: dict[str | None, JudgedSet] = {}
-    for one in found:
+    for one in sets:
         first.setdefault(one.sha256, one)
     return list(first.values())
 

@@ -61,7 +61,8 @@ MAX_DIRECTORY_BYTES = MEBIBYTE
 _SUFFIX = ".npy"
 _MATRIX_RANK = 2
 _PAIR_DTYPES = {SCORE: "iuf", CORRECT_COLUMN: "biuf", "weight": "iuf", GROUP: "iu"}
-# Of the sampling design: the kinds of its dtypes, what is expected, and what to do.
+# By column of the sampling design: the kinds of dtype that it may have, what one value is, and the
+# end of the refusal.
 _DESIGN_DTYPES = {"weight": ("iuf", "number"), GROUP: ("iu", "integer", "; number the groups")}
 
 

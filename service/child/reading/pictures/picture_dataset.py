@@ -233,7 +233,7 @@ def size_of_all(
         return preprocessing.crop
     if isinstance(preprocessing.resize, tuple):
         return preprocessing.resize
-    pixels = next((found for found in decoded if isinstance(found, np.ndarray)), None)
+    pixels = next((picture for picture in decoded if isinstance(picture, np.ndarray)), None)
     # Without any, the refusal of the first batch names them all.
     return (1, 1) if pixels is None else pixels.shape[:2]
 
