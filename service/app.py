@@ -15,10 +15,10 @@ from service.access.api_keys import find_pepper
 from service.access.authenticator import Authenticator
 from service.access.origins import AllowedOrigins
 from service.access.rate_limits import TenantLimits
+from service.garbage_collection import collect_garbage, postpone_full_collections
 from service.http.connection_context import ConnectionContext
 from service.http.connection_limits import ConnectionLimits
-from service.http.garbage_collection import collect_garbage, postpone_full_collections
-from service.http.job_events import JobWatch
+from service.http.job_watch import JobWatch
 from service.http.request_record import RequestLog
 from service.http.services import Services
 from service.http.uploads import UploadLimits

@@ -2,6 +2,7 @@
 
 from fastapi import FastAPI
 
+from service import health
 from service.access import routes as access_routes
 from service.access.guard import Guard
 from service.access.origins import AllowedOrigins
@@ -13,7 +14,7 @@ from service.calibrations.fit_config import FitConfig
 from service.calibrations.upload import upload_route
 from service.evaluations import routes as evaluations_routes
 from service.exports import routes as exports_routes
-from service.http import health, problems, request_record
+from service.http import problems, request_record
 from service.http.openapi import document as openapi
 from service.http.request_record import RequestLog
 from service.metrics import route as metrics_route

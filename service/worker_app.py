@@ -8,7 +8,8 @@ from importlib.metadata import version
 from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 
-from service.http import health, problems, request_record
+from service import health
+from service.http import problems, request_record
 from service.http.connection_context import ConnectionContext
 from service.http.connection_limits import ConnectionLimits
 from service.http.request_record import RequestLog

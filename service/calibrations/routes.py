@@ -30,11 +30,10 @@ from service.http.idempotency import (
 )
 from service.http.job_events import (
     EventStream,
-    JobSubscription,
-    JobWatch,
     answer_job,
     job_resource,
 )
+from service.http.job_watch import JobSubscription, JobWatch
 from service.http.problems import problems
 from service.http.services import Services
 from service.http.worker_threads import Lane

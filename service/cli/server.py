@@ -200,7 +200,8 @@ class Server(uvicorn.Server):
         drain_seconds: float = DRAIN_SECONDS,
     ) -> None:
         # These imports take a second.
-        from service.http.connection import Connection, Deadlines
+        from service.http.connection import Connection
+        from service.http.connection_deadlines import Deadlines
 
         self._context: ConnectionContext = app.state.front
         self._deadlines = Deadlines()

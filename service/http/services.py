@@ -8,7 +8,7 @@ from fastapi import Response
 from starlette.types import Scope
 
 from service.access.authenticator import Authenticator
-from service.http.job_events import JobWatch
+from service.http.job_watch import JobWatch
 from service.http.uploads import UploadLimits
 from service.http.worker_threads import Lanes
 from service.predictions.prediction_app import PredictionApp

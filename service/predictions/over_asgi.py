@@ -9,7 +9,7 @@ from starlette.types import Receive
 from service.access.api_keys import Caller
 from service.access.authenticator import require_scope
 from service.http.bodies import read_body
-from service.http.job_events import client_leaves
+from service.http.job_watch import client_leaves
 from service.http.prediction_exchange import RequestHead
 from service.predictions.prediction_app import (
     SCOPE,

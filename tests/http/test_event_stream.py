@@ -12,13 +12,8 @@ from runner_children import wait_until
 
 import models
 from service.errors import NotFound, Overloaded
-from service.http.job_events import (
-    HEARTBEAT,
-    MOST_READERS,
-    EventStream,
-    JobSubscription,
-    JobWatch,
-)
+from service.http.job_events import HEARTBEAT, EventStream
+from service.http.job_watch import MOST_READERS, JobSubscription, JobWatch
 from service.shared_amounts import Line, SharedAmount
 from service.storage.overview import FollowedJob, JobView
 

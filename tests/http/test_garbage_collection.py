@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 import pytest
 from served_requests import until
 
-from service.http.garbage_collection import (
+from service.garbage_collection import (
     DUE,
     OVERDUE,
     collect_garbage,

@@ -14,8 +14,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from service.access.rate_limits import UNLIMITED
-from service.http.connection import Connection, Deadlines
+from service.http.connection import Connection
 from service.http.connection_context import ConnectionContext
+from service.http.connection_deadlines import Deadlines
 from service.http.connection_limits import ConnectionLimits
 from service.http.prediction_exchange import HttpResponse
 
