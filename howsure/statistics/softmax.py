@@ -88,7 +88,8 @@ def label_ranks(scores: Floats, labels: Labels) -> Labels:
     return ranks
 
 
-LEAST_RECORDED_CLASSES = 5
+# All classes are recorded if there are few, otherwise the top ones.
+MOST_COMPLETE, LEAST_TOP = 32, 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +135,7 @@ class RankedScores:
 
 
 def n_recorded_classes(n_classes: int, top_k: Sequence[int]) -> int:
-    """Return ``m``, the number of top classes to keep: five, or as many as the events need.
+    """Return ``m``, the number of top classes to keep: all up to 32 classes, otherwise ten or more.
 
     Raises
     ------
@@ -149,7 +150,7 @@ def n_recorded_classes(n_classes: int, top_k: Sequence[int]) -> int:
     for k in top_k:
         if not 1 <= k < n_classes:
             raise ValueError(f"top_k must lie in [1, {n_classes - 1}], not {k}")
-    return min(n_classes, max(LEAST_RECORDED_CLASSES, *top_k))
+    return n_classes if n_classes <= MOST_COMPLETE else max(LEAST_TOP, *top_k)
 
 
 def rank_scores(scores: Logits, *, n_top: int, threshold: float | None = None) -> RankedScores:

@@ -228,7 +228,9 @@ def _table(table: models.BinTable) -> Table:
     values = {name: getattr(table, name) for name in same}
     for part, kind in (("interval", IntervalConfig), ("prior", Prior)):
         values[part] = {name: getattr(table, f"{part}_{name}") for name in kind.model_fields}
-    values["curve"], values["learned"] = table.smooth, table.learned
+    values["curve"] = table.smooth
+    is_label_model = "floor" in (table.learned or {})
+    values["label_model" if is_label_model else "learned"] = table.learned
     values["effective_counts"] = table.analysis.get("effective", {}).get("counts")
     rendered = [render_bin(found, table.n_samples) for found in table.bins]
     bins = [Bin(**found | {"interval": tuple(found["interval"])}) for found in rendered]

@@ -25,7 +25,7 @@ from service.bins.schemas import (
     Table,
     bin_columns,
     core_curve,
-    learned_model,
+    learned_formula,
 )
 from service.calibrations.config import CalibrationConfig, parse_config
 from service.calibrations.manage import library_versions
@@ -166,7 +166,7 @@ def _table_row(
         served=table.served,
         quantile_bins=table.quantile_bins,
         analysis=_analysis(document, table),
-        learned=learned_model(table),
+        learned=learned_formula(table),
     )
 
 

@@ -23,7 +23,7 @@ from service.bins.schemas import (
     Table,
     bin_columns,
     core_curve,
-    learned_model,
+    learned_formula,
     schema_of,
 )
 from service.calibrations.config import MAX_CLASSES_BYTES
@@ -46,7 +46,12 @@ _ABSENT = msgspec.Raw()
 MAX_HEAD_BYTES = 256 * 1024
 MAX_TABLE_BYTES = 16 * 1024
 MAX_BIN_BYTES = 2 * 1024
-MAX_PART_BYTES = {"learned": 4 * 1024**2, "effective_counts": 256 * 1024}
+MAX_FORMULA_BYTES = 4 * 1024**2
+MAX_PART_BYTES = {
+    "learned": MAX_FORMULA_BYTES,
+    "label_model": MAX_FORMULA_BYTES,
+    "effective_counts": 256 * 1024,
+}
 # The names of the keys of a bin have more.
 LEAST_ITEM_BYTES = 64
 FEWEST_ITEMS = 256
@@ -255,23 +260,25 @@ def _broken_by_formulas(table: Table, place: str, *, n_classes: int) -> Iterator
     """Yield what is wrong with the curve of a smooth table, or the formula of a learned measure."""
     if (table.curve is None) == (table.lookup == "smooth"):
         yield f"{place}.curve", "expected a curve with the lookup 'smooth', and with no other"
-    if (table.learned is None) == (table.measure == LEARNED):
-        yield f"{place}.learned", "expected a formula with the measure 'learned', and no other"
+    name = "learned" if table.label_model is None else "label_model"
+    n_formulas = (table.learned is not None) + (table.label_model is not None)
+    if n_formulas != (table.measure == LEARNED):
+        yield f"{place}.{name}", "expected one formula with the measure 'learned', and no other"
     try:
         core_curve(table)
     except ValueError as error:
         yield f"{place}.curve", str(error)
     try:
-        model = learned_model(table)
+        formula = learned_formula(table)
     except ValueError as error:
-        yield f"{place}.learned", str(error)
+        yield f"{place}.{name}", str(error)
         return
-    if model is None:
+    if formula is None:
         return
-    if model.k != table.event:
+    if table.learned is not None and table.learned.k != table.event:
         yield f"{place}.learned.k", f"expected the event, {table.event}"
-    if model.n_classes != n_classes:
-        yield f"{place}.learned.offset", f"expected a number for each of {n_classes} classes"
+    if formula.n_classes != n_classes:
+        yield f"{place}.{name}.offset", f"expected a number for each of {n_classes} classes"
 
 
 def _broken_by_hits(document: BinsDocument) -> Iterator[Broken]:

@@ -18,8 +18,10 @@ from pydantic import (
 from howsure.statistics.bins.curve import MAX_KNOTS, Curve
 from howsure.statistics.bins.document import BinColumns, Column
 from howsure.statistics.bins.lookup import Lookup
-from howsure.statistics.learned.model import N_INPUTS, LearnedModel
+from howsure.statistics.label_model.recorded import Formula, formula_of
+from howsure.statistics.learned.model import N_INPUTS
 from howsure.statistics.records.records import TEMPERATURES
+from howsure.statistics.softmax import MOST_COMPLETE
 from service.bins.set_schemas import MAX_COUNT, Data, Part, is_absent
 from service.calibrations.config import Name
 from service.calibrations.fit_config import (
@@ -36,7 +38,7 @@ from service.runner.messages.passes import read_pass_plans
 
 # Documents of smooth tables, learned measures or weighted sets have the second schema.
 SCHEMAS: Final = ("howsure.bins/1", "howsure.bins/2")
-FURTHER_PARTS: Final = ("curve", "learned", "effective_counts")
+FURTHER_PARTS: Final = ("curve", "learned", "label_model", "effective_counts")
 MAX_TABLES = 5_000
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -183,6 +185,26 @@ class LearnedFormula(Part):
     second: list[float] = Field(description="By second class.")
 
 
+Matrix = Annotated[list[list[float]], Field(max_length=MOST_COMPLETE)]
+
+
+class LabelFormula(Part):
+    """The model of the labels, which the measure `learned` is computed by: docs/statistics.md."""
+
+    n_recorded: int = Field(ge=2, description="Number m of top classes that it reads.")
+    temperature: float = Field(description="T of the model's own probabilities.")
+    floor: float = Field(ge=0, le=1, description="Added to each of them.")
+    offset: list[float] = Field(description="By class.")
+    slope: list[float] = Field(description="Of the class's own log-probability, by class.")
+    mixing: Matrix = Field(
+        description="Of all log-probabilities, by class of the input and then by class; empty if "
+        "not used."
+    )
+    confusion: Matrix = Field(
+        description="By predicted class and then by class; empty if not used."
+    )
+
+
 class Table(Part):
     """The bins of one measure for one event."""
 
@@ -206,6 +228,11 @@ class Table(Part):
         None, exclude_if=is_absent, description="Of a smooth lookup; otherwise omitted."
     )
     learned: LearnedFormula | None = Field(
+        None,
+        exclude_if=is_absent,
+        description="Of the measure `learned` of earlier versions; otherwise omitted.",
+    )
+    label_model: LabelFormula | None = Field(
         None, exclude_if=is_absent, description="Of the measure `learned`; otherwise omitted."
     )
     effective_counts: list[Annotated[float, Field(gt=0)]] | None = Field(
@@ -303,7 +330,7 @@ def core_curve(table: Table) -> Curve | None:
     return None if table.curve is None else Curve(**table.curve.model_dump())
 
 
-def learned_model(table: Table) -> LearnedModel | None:
+def learned_formula(table: Table) -> Formula | None:
     """Return the formula of a table's learned measure.
 
     Raises
@@ -311,4 +338,5 @@ def learned_model(table: Table) -> LearnedModel | None:
     ValueError
         If a value breaks a rule.
     """
-    return None if table.learned is None else LearnedModel(**table.learned.model_dump())
+    formula = table.label_model or table.learned
+    return None if formula is None else formula_of(formula.model_dump())

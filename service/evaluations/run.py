@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 import models
 from howsure.statistics.accepted import count_accepted
 from howsure.statistics.error_samples import mislabelled_candidates
-from howsure.statistics.learned.recorded import with_learned
+from howsure.statistics.label_model.recorded import with_learned
 from howsure.statistics.plain import to_plain
 from howsure.statistics.ranking import OOD_LEVELS
 from howsure.statistics.records.records import Records
@@ -21,7 +21,7 @@ from service.jobs.record_set import load_records, record_set
 from service.storage.artifact_keys import JobFiles
 from service.storage.calibrations import CalibrationRepository
 from service.storage.evaluations import EvaluationRepository
-from service.storage.fit_results import core_table, learned_models, read_fitted
+from service.storage.fit_results import core_table, learned_formulas, read_fitted
 from service.storage.operating_points import FIRST, OperatingPointRepository
 from service.storage.shards import learned_columns
 from service.workspace import Workspace
@@ -59,10 +59,10 @@ def run_evaluation(
     progress.report("judge", 0, 1, now=True)
     config = calibration.config
     served = {int(k): measure for k, measure in (calibration.serve or {}).items()}
-    learned = learned_models(rows)
-    further = with_learned(recorded.records, learned)
+    formulas = learned_formulas(rows)
+    further = with_learned(recorded.records, formulas)
     cross_fitted = learned_columns(workspace.artifacts, calibration)
-    refitted = with_learned(known, learned).uncertainty
+    refitted = with_learned(known, formulas).uncertainty
     result = evaluate_set(
         {k: {row.measure: core_table(row) for row in rows if row.k == k} for k in served},
         known.with_uncertainty(cross_fitted),

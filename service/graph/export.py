@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto, helper
 
 from howsure.statistics.input_ranges import MOST_HALF_WIDTHS
-from howsure.statistics.learned.model import N_INPUTS
+from howsure.statistics.label_model.model import LabelModel
 from service.graph.builder import GraphBuilder
 from service.graph.description import OutputChoice
 from service.graph.export_spec import ExportSpec
 from service.graph.gate.versions import lower_ir_version
 from service.graph.head import HeadTensors
 from service.graph.inline import inline_functions
+from service.graph.label_model import LabelTensors, add_label_model, add_shares, add_uncertainty
 from service.graph.learned import add_learned
 from service.graph.lookup import add_lookup
 from service.graph.measure_outputs import pass_through
@@ -44,7 +45,11 @@ class ExportOutput:
 
 
 def add_answers(
-    build: GraphBuilder, head: HeadTensors, columns: Mapping[str, str], spec: ExportSpec
+    build: GraphBuilder,
+    head: HeadTensors,
+    columns: Mapping[str, str],
+    spec: ExportSpec,
+    shares: str | None,
 ) -> dict[str, ExportOutput]:
     """Append the outputs, and return them by name, in the order of the file.
 
@@ -54,10 +59,12 @@ def add_answers(
         Of float32.
     columns
         Measures of one number a row, shape (n, 1), by column.
-
+    shares
+        Those of the model of the labels, if that serves Top-1.
     """
     used = list(dict.fromkeys(event.column for event in spec.events))
-    scores = _first(build, build.add("Cast", head.top_scores, to=TensorProto.FLOAT), head, spec)
+    all_scores = build.add("Cast", head.top_scores, to=TensorProto.FLOAT)
+    scores = _first(build, all_scores, head, spec)
     measured = {name: build.add("Cast", columns[name], to=TensorProto.FLOAT) for name in used}
     proofs = list(measured.values())
     if not head.measures.keys() & used:
@@ -74,8 +81,11 @@ def add_answers(
         uncertainty = flat[event.column]
         found = add_lookup(build, event.table, uncertainty, shown[event.column])
         if event.k == 1:
-            shares = _class_probabilities(build, found.probability, scores, spec)
-            answers["topk_probability"] = ExportOutput(shares, TensorProto.FLOAT, spec.n_top)
+            if shares is None:
+                shares = _softmax_shares(build, all_scores, head, spec)
+            listed = _class_probabilities(build, found.probability, shares, spec)
+            listed = _or_nan(build, listed, is_finite)
+            answers["topk_probability"] = ExportOutput(listed, TensorProto.FLOAT, spec.n_top)
         for name in ("probability", "lower", "upper"):
             answers[f"top{event.k}_{name}"] = ExportOutput(getattr(found, name), TensorProto.FLOAT)
         answers[f"top{event.k}_uncertainty"] = ExportOutput(uncertainty, TensorProto.FLOAT)
@@ -86,25 +96,28 @@ def add_answers(
     return answers
 
 
-def _class_probabilities(
-    build: GraphBuilder, probability: str, scores: str, spec: ExportSpec
-) -> str:
-    """Return `service.predictions.lookup.class_probabilities` in float64, shape (n, n_top)."""
+def _softmax_shares(build: GraphBuilder, scores: str, head: HeadTensors, spec: ExportSpec) -> str:
+    """Return `service.predictions.lookup.class_shares` of the softmax in float64."""
     wide = build.add("Cast", scores, to=TensorProto.DOUBLE)
-    column = build.add("Reshape", probability, build.integers([-1, 1]))
-    first = build.add("Cast", column, to=TensorProto.DOUBLE)
     one, nothing = build.constant(np.array(1.0)), build.constant(np.array(0.0))
-    others = build.columns(wide, 1, spec.n_top)
-    rest = build.row_sums(others)
-    if spec.n_top < spec.n_classes:
+    rest = build.row_sums(build.columns(wide, 1, head.n_top))
+    if head.n_top < spec.n_classes:
         beyond = build.add("Sub", one, build.columns(wide, 0, 1))
         rest = build.add("Where", build.add("Less", rest, beyond), beyond, rest)
-    left = build.add("Sub", one, first)
     # 0 / 1 where nothing is left to share; NaN stays.
     is_empty = build.add("Equal", rest, nothing)
-    factor = build.add("Div", left, build.add("Where", is_empty, one, rest))
-    shares = build.add("Concat", first, build.add("Mul", others, factor), axis=1)
-    return build.add("Cast", shares, to=TensorProto.FLOAT)
+    return build.add("Div", wide, build.add("Where", is_empty, one, rest))
+
+
+def _class_probabilities(
+    build: GraphBuilder, probability: str, shares: str, spec: ExportSpec
+) -> str:
+    """Return `service.predictions.lookup.class_probabilities` in float64, shape (n, n_top)."""
+    column = build.add("Reshape", probability, build.integers([-1, 1]))
+    first = build.add("Cast", column, to=TensorProto.DOUBLE)
+    left = build.add("Sub", build.constant(np.array(1.0)), first)
+    others = build.add("Mul", build.columns(shares, 1, spec.n_top), left)
+    return build.add("Cast", build.add("Concat", first, others, axis=1), to=TensorProto.FLOAT)
 
 
 def _first(build: GraphBuilder, ranked: str, head: HeadTensors, spec: ExportSpec) -> str:
@@ -232,8 +245,8 @@ def build_export_graph(
     n_own = len(graph.node)
     sent = output_names_as_sent(graph)
     taken = {*value_names(graph), *sent.values()}
-    learned = {e.column: e.learned for e in spec.events if e.learned is not None}
-    inputs = [name for found in learned.values() for name in found.columns]
+    formulas = [event.learned for event in spec.events if event.learned is not None]
+    inputs = [name for formula in formulas for name in formula.columns]
     build, scores, head = append_head(model, choice, spec.head_top_k, inputs)
     # ONNX cannot infer the rank of the output of a tree ensemble, on which ours depend.
     known = ExportOutput(scores, build.element_type, choice.n_classes)
@@ -242,12 +255,27 @@ def build_export_graph(
     if last_layer_masks is not None:
         passes = add_last_layer_dropout(build, graph, choice, last_layer_masks)
         columns[LAST_LAYER] = passes.variance
-    for place, (column, found) in enumerate(learned.items()):
-        own = build.columns(head.inputs or "", N_INPUTS * place, N_INPUTS * (place + 1))
-        narrow = build.add("Cast", own, to=TensorProto.FLOAT)
-        columns[column] = add_learned(build, found, narrow, head.top_classes)
+    shares, place = None, 0
+    odds: dict[int, LabelTensors] = {}  # events mostly share one model
+    for event in spec.events:
+        formula = event.learned
+        if formula is None:
+            continue
+        own = None
+        if formula.columns:
+            end = place + len(formula.columns)
+            own = build.columns(head.inputs or "", place, end)
+            own, place = build.add("Cast", own, to=TensorProto.FLOAT), end
+        if isinstance(formula, LabelModel):
+            if id(formula) not in odds:
+                odds[id(formula)] = add_label_model(build, formula, head, own)
+            of_labels = odds[id(formula)]
+            columns[event.column] = add_uncertainty(build, formula, of_labels, event.k)
+            shares = add_shares(build, formula, of_labels) if event.k == 1 else shares
+        else:
+            columns[event.column] = add_learned(build, formula, own or "", head.top_classes)
     after = GraphBuilder(graph, opset=build.opset, precision="float32", stem="answer")
-    answers = add_answers(after, head, columns, spec)
+    answers = add_answers(after, head, columns, spec, shares)
     prefix = _free_prefix(answers, taken)
     _give_out(graph, {prefix + name: answer for name, answer in answers.items()}, since=n_own)
     _restore_output_names(graph, sent)

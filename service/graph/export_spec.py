@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from howsure.statistics.bins.lookup import LookupTable
 from howsure.statistics.input_ranges import ColumnRanges, InputRange
-from howsure.statistics.learned.model import LearnedModel
+from howsure.statistics.label_model.recorded import Formula
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,14 +18,14 @@ class ExportEvent:
     column : str
         The measure's column: of the head, of a scalar output, or of last-layer dropout.
     table : LookupTable
-    learned : LearnedModel, optional
+    learned : Formula, optional
         Where the learned measure serves the event.
     """
 
     k: int
     column: str
     table: LookupTable
-    learned: LearnedModel | None = None
+    learned: Formula | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, ValueInfoProto, helper
 
 from howsure.statistics.learned.inputs import is_input
+from howsure.statistics.softmax import n_recorded_classes
 from service.graph.builder import GraphBuilder, class_scores
 from service.graph.description import NoiseSite, OutputChoice
 from service.graph.gate.versions import default_opset
@@ -23,7 +24,6 @@ SCORES = f"{PREFIX}scores"
 PACKED_OUTPUT = f"{PREFIX}words"
 LAST_LAYER_VARIANCE = f"{PREFIX}last_layer_dropout_variance"
 LAST_LAYER_LOGS = f"{PREFIX}last_layer_log_probabilities"
-LEAST_TOP = 5
 
 
 def build_serving_graph(
@@ -41,7 +41,7 @@ def build_serving_graph(
 
     The only outputs are then, in this order: ``howsure_top_classes`` int64 (n, m)
     and ``howsure_top_scores`` float32 (n, m), the softmax probabilities of the top classes,
-    m = min(K, max(5, *top_k)); per measure ``howsure_<column>`` float32 (n,): entropy,
+    m as `n_recorded_classes` says; per measure ``howsure_<column>`` float32 (n,): entropy,
     neg_log_pmax, margin, energy (of logits alone) and neg_log_topk_mass_<k> for each k, and
     those of ``scalars``; with ``with_scores`` also ``howsure_scores`` (n, K) in the head's
     precision, logits or probabilities as ``choice.kind`` says; for each of ``sites`` its
@@ -114,8 +114,6 @@ def build_packed_graph(
     if head.inputs is not None:
         measures.append(head.inputs)
     top = (head.top_classes, head.top_scores)
-    if head.n_top > LEAST_TOP:
-        top = (build.columns(top[0], 0, LEAST_TOP), build.columns(top[1], 0, LEAST_TOP))
     parts = [build.add("Cast", part, to=TensorProto.FLOAT) for part in (*top, *measures)]
     build.add("Concat", *parts, axis=1, output=PACKED_OUTPUT)
     keep_outputs(model.graph, [_output(PACKED_OUTPUT, TensorProto.FLOAT, 2)])
@@ -138,7 +136,7 @@ def append_head(
     tensor = raw_scores(graph, choice.tensor) if choice.raw else choice.tensor
     build = GraphBuilder(graph, opset=default_opset(model), precision=choice.precision)
     scores = class_scores(build, tensor, choice)
-    n_top = min(choice.n_classes, max((LEAST_TOP, *top_k)))
+    n_top = n_recorded_classes(choice.n_classes, top_k)
     head = add_head(build, scores, choice, n_top=n_top, top_k=top_k, inputs=inputs)
     return build, scores, head
 

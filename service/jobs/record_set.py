@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import models
-from howsure.statistics.learned.recorded import with_learned
+from howsure.statistics.label_model.recorded import with_learned
 from howsure.statistics.records.records import Int32s, Records
 from service.errors import Conflict
 from service.jobs.progress import Progress
@@ -15,7 +15,7 @@ from service.jobs.recording import ShardTask
 from service.runner.model_description import ModelDescription
 from service.storage.artifact_keys import JobFiles, first_row, recorded
 from service.storage.artifact_rows import NewArtifact, parts_of
-from service.storage.fit_results import learned_models
+from service.storage.fit_results import learned_formulas
 from service.storage.shards import StoredRecords, join_records, read_records, usable
 from service.workspace import Workspace
 
@@ -200,9 +200,9 @@ def judging_parts(
     ArtifactDamaged
         As `load_records`.
     """
-    learned = learned_models(tables)
+    formulas = learned_formulas(tables)
     for part in parts_of(stored, "evaluation_records"):
-        yield with_learned(read_records(workspace.artifacts, part.key, part.sha256), learned)
+        yield with_learned(read_records(workspace.artifacts, part.key, part.sha256), formulas)
 
 
 def has_records(row: models.Calibration) -> bool:

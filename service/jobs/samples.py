@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 import models
 from howsure.npz import write_npz
-from howsure.statistics.learned.model import LearnedModel
-from howsure.statistics.learned.recorded import with_learned
+from howsure.statistics.label_model.recorded import Formula, with_learned
 from howsure.statistics.records.records import Records
 from service.jobs.recording import ShardTask
 from service.predictions.provider_parity import RecordedRows
@@ -71,11 +70,11 @@ class KeptSamples:
             return _below(INPUT, file, slice(0, n_rows))
 
     def recorded(
-        self, n_rows: int, columns: Sequence[str], learned: Sequence[LearnedModel] = ()
+        self, n_rows: int, columns: Sequence[str], formulas: Mapping[int, Formula]
     ) -> RecordedRows:
         """Return the records of the first rows, with these uncertainties.
 
-        Those of the learned measure are computed by its formulas.
+        Those of the learned measure are computed by its formulas, by event.
 
         Raises
         ------
@@ -84,7 +83,7 @@ class KeptSamples:
         """
         with self._opened() as file:
             found = _below(RECORD, file, slice(0, n_rows))
-        records = with_learned(Records.from_arrays(found), learned)
+        records = with_learned(Records.from_arrays(found), formulas)
         return RecordedRows(
             top_classes=records.top_classes,
             top_logits=records.top_logits,

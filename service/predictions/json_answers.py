@@ -12,15 +12,15 @@ from service.metrics.answers import AnswerCounts
 from service.predictions.lookup import (
     PredictionBatch,
     class_probabilities,
+    class_shares,
 )
 from service.predictions.prediction_request import POSITIONAL
 from service.predictions.served_calibration import (
     EventProbability,
     Flags,
     ServedCalibration,
-    ServedEvent,
 )
-from service.runner.model_output import OutputMatrix
+from service.runner.model_output import SERVED_CLASSES, OutputMatrix
 
 
 class ScoredClass(msgspec.Struct, gc=False):
@@ -37,11 +37,12 @@ class ScoredClass(msgspec.Struct, gc=False):
 
 @dataclass(frozen=True)
 class JsonAnswers:
-    """Answers to all rows of a run; ``classes`` and ``scores`` hold the most probable classes."""
+    """Answers to all rows of a run; ``classes``, ``scores``, ``shares`` are of the best classes."""
 
     served: ServedCalibration
     classes: list[list[int]]
     scores: list[list[float]]
+    shares: list[list[float]]
     events: list[list[EventProbability]]
     out_of_distribution: list[bool] | None
     abstain: Mapping[str, list[bool]]
@@ -49,11 +50,12 @@ class JsonAnswers:
     @classmethod
     def of_numbers(cls, served: ServedCalibration, matrix: OutputMatrix) -> "JsonAnswers | None":
         """Answer a few rows without arrays; None if there are many, or they need arrays."""
-        rows, n_top = matrix.numbers, matrix.n_top
+        rows, outputs = matrix.numbers, matrix.outputs
         if rows is None or not served.is_scalar:
             return None
+        odds = served.odds(outputs)
         events = [
-            [event.at(value) for value in _uncertainties(event, rows, matrix)]
+            [event.at(value) for value in event.uncertainty(outputs, odds).tolist()]
             for event in served.events
             if event.at is not None
         ]
@@ -63,8 +65,9 @@ class JsonAnswers:
         flags, unlike = served.flags, _unlike(rows, matrix.places, served)
         return cls(
             served,
-            [[int(index) for index in row[:n_top]] for row in rows],
-            [row[n_top : 2 * n_top] for row in rows],
+            outputs.top_classes[:, :SERVED_CLASSES].tolist(),
+            outputs.top_scores[:, :SERVED_CLASSES].tolist(),
+            class_shares(outputs, odds, len(served.class_names)).tolist(),
             events,
             None if (beyond := _beyond(top1, flags)) is None else _or(beyond, unlike),
             {name: _or(_above(top1, limit), unlike) for name, limit in flags.abstain.items()},
@@ -77,6 +80,7 @@ class JsonAnswers:
             batch.calibration,
             batch.classes.tolist(),
             batch.scores.tolist(),
+            batch.shares.tolist(),
             list(_event_rows(batch)),
             None if batch.out_of_distribution is None else batch.out_of_distribution.tolist(),
             {name: found.tolist() for name, found in batch.abstain.items()},
@@ -128,7 +132,7 @@ class JsonAnswers:
         probabilities: list[float] | list[None] = [None] * len(ranked)
         if top1 is not None:
             first = self.events[top1][row].probability
-            probabilities = class_probabilities(first, scores, len(names))
+            probabilities = class_probabilities(first, self.shares[row])
         return {
             "class": ranked[0],
             "label": names[ranked[0]],
@@ -137,18 +141,6 @@ class JsonAnswers:
                 for index, score, probability in zip(ranked, scores, probabilities, strict=True)
             ],
         }
-
-
-def _uncertainties(
-    event: ServedEvent, rows: list[list[float]], matrix: OutputMatrix
-) -> Iterator[float]:
-    places = [matrix.places[name] for name in event.needs]
-    measure = event.of_one
-    if measure is None:
-        (place,) = places
-        return (row[place] for row in rows)
-    get = itemgetter(*places)
-    return (measure(get(row), int(row[0]), int(row[1])) for row in rows)
 
 
 def _event_rows(batch: PredictionBatch) -> Iterator[list[EventProbability]]:

@@ -46,7 +46,7 @@ from service.runner.model_files import open_files
 from service.runner.model_to_serve import ModelToServe
 from service.storage.calibration_queries import CalibrationRef
 from service.storage.calibrations import CalibrationRepository
-from service.storage.fit_results import core_table, learned_model, read_fitted
+from service.storage.fit_results import core_table, learned_formulas, read_fitted
 from service.storage.operating_points import OperatingPointRepository
 from service.workspace import Workspace
 
@@ -96,9 +96,9 @@ def _load(workspace: Workspace, tenant_id: uuid.UUID, ref: CalibrationRef) -> Se
         fitted = read_fitted(session, tenant_id, str(ref.id))
     row, tables = fitted.row, fitted.served
     config = row.config
+    formulas = learned_formulas(tables)
     events = tuple(
-        ServedEvent(table.k, table.measure, table.column, core_table(table), learned_model(table))
-        for table in tables
+        ServedEvent(t.k, t.measure, t.column, core_table(t), formulas.get(t.k)) for t in tables
     )
     with ExitStack() as opened:
         served = ServedCalibration(

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from howsure.statistics.arrays import BinIndex, Classes
 from howsure.statistics.bins.lookup import BinLookup
+from howsure.statistics.label_model.model import LabelOdds
 from service.metrics.answers import AnswerCounts
 from service.predictions.served_calibration import Flags, ServedCalibration, ServedEvent
-from service.runner.model_output import HeadOutputs
+from service.runner.model_output import SERVED_CLASSES, HeadOutputs
 
 FlaggedRows: TypeAlias = NDArray[np.bool_]
 
@@ -49,6 +50,8 @@ class EventAnswer:
 class PredictionBatch:
     """Answers to the rows of a run: classes of shape (n_samples, n_shown), events by ascending k.
 
+    ``shares`` are those of `class_shares`.
+
     The flags use the measure that serves Top-1. They are None where Top-1 was not calibrated and
     for a risk without a threshold.
     """
@@ -56,6 +59,7 @@ class PredictionBatch:
     calibration: ServedCalibration
     classes: Classes
     scores: NDArray[np.float32]
+    shares: NDArray[np.float64]
     events: list[EventAnswer]
     out_of_distribution: FlaggedRows | None
     abstain: Mapping[str, FlaggedRows]
@@ -77,51 +81,54 @@ class PredictionBatch:
         )
 
 
-def class_probabilities(first: float, scores: Sequence[float], n_classes: int) -> list[float]:
-    """Return a probability for each of the top classes, so that the list agrees with Top-1.
-
-    The first is the served probability of Top-1; the others share what is left in proportion to
-    their softmax scores. Classes that are not in the list have a share, too.
-    """
-    rest = 0.0
-    for score in scores[1:]:
-        rest += score
-    beyond = 1.0 - scores[0]
-    if len(scores) < n_classes and beyond > rest:
-        rest = beyond
-    factor = (1.0 - first) / rest if rest > 0.0 else 0.0
-    found = [score * factor for score in scores]
-    found[0] = first
-    return found
-
-
-def class_probability_array(
-    first: NDArray[np.float64], scores: NDArray[np.float32], n_classes: int
+def class_shares(
+    outputs: HeadOutputs, odds: LabelOdds | None, n_classes: int
 ) -> NDArray[np.float64]:
-    """Return `class_probabilities` of many rows, equal in each bit; shape (n_samples, n_shown)."""
-    wide = scores.astype(np.float64)
+    """Return P(class | not the first) of the classes in answers, shape (n_samples, n_shown).
+
+    It is that of the model of the labels, if that serves Top-1, and otherwise in proportion to the
+    model's own softmax. Classes that are not in the list have a share, too. The first is 1.
+    """
+    if odds is not None:
+        return odds.shares()[:, :SERVED_CLASSES]
+    wide = outputs.top_scores.astype(np.float64)
     rest = np.add.reduce(wide[:, 1:], axis=1)
     if wide.shape[1] < n_classes:
         rest = np.maximum(rest, 1.0 - wide[:, 0])
-    factor = np.divide(1.0 - first, rest, out=np.zeros(len(wide)), where=rest > 0.0)
-    found = wide * factor[:, np.newaxis]
-    found[:, 0] = first
-    return found
+    shares = wide[:, :SERVED_CLASSES] / np.where(rest > 0.0, rest, np.inf)[:, np.newaxis]
+    shares[:, 0] = 1.0
+    return shares
+
+
+def class_probabilities(first: float, shares: Sequence[float]) -> list[float]:
+    """Return the probabilities of the listed classes, where that of Top-1 is served."""
+    left = 1.0 - first
+    return [first, *(left * share for share in shares[1:])]
+
+
+def class_probability_array(
+    first: NDArray[np.float64], shares: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return `class_probabilities` of many rows, equal in each bit; shape (n_samples, n_shown)."""
+    probabilities = (1.0 - first)[:, np.newaxis] * shares
+    probabilities[:, 0] = first
+    return probabilities
 
 
 def answers_of(served: ServedCalibration, outputs: HeadOutputs) -> PredictionBatch:
     """Look up a head's outputs in the tables."""
-    classes, columns = outputs.top_classes, outputs.uncertainty
-    events = [_answer(event, event.uncertainty(columns, classes)) for event in served.events]
-    uncertainty = np.zeros(len(classes), np.float32)
+    columns, odds = outputs.uncertainty, served.odds(outputs)
+    events = [_answer(event, event.uncertainty(outputs, odds)) for event in served.events]
+    uncertainty = np.zeros(len(outputs.top_classes), np.float32)
     if served.top1 is not None:
         uncertainty = events[served.top1].uncertainty
     beyond = _beyond(uncertainty, served.flags)
     flags, unlike = served.flags, _unlike(columns, served)
     return PredictionBatch(
         calibration=served,
-        classes=outputs.top_classes,
-        scores=outputs.top_scores,
+        classes=outputs.top_classes[:, :SERVED_CLASSES],
+        scores=outputs.top_scores[:, :SERVED_CLASSES],
+        shares=class_shares(outputs, odds, len(served.class_names)),
         events=events,
         out_of_distribution=None if beyond is None else _or(beyond, unlike),
         abstain={name: _or(uncertainty > limit, unlike) for name, limit in flags.abstain.items()},

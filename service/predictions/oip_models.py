@@ -18,7 +18,7 @@ from service.predictions.oip_schemas import (
 from service.predictions.served_calibration import ServedCalibration
 from service.predictions.tensor_answers import prediction_arrays
 from service.runner.messages.open_inference import datatype_of
-from service.runner.model_output import SERVED_CLASSES, HeadOutputs
+from service.runner.model_output import HeadOutputs
 from service.storage.calibration_queries import CalibrationRef, Reference, parse_reference
 from service.storage.calibrations import CalibrationRepository
 
@@ -103,7 +103,7 @@ def model_metadata(ctx: CallContext, reference: str) -> OipModel:
 
 def _outputs(served: ServedCalibration) -> list[OipTensor]:
     """Return the tensors of an answer to no rows."""
-    n_top = min(len(served.class_names), SERVED_CLASSES)
+    n_top = served.n_recorded
     nothing = HeadOutputs(
         top_classes=np.empty((0, n_top), np.int64),
         top_scores=np.empty((0, n_top), np.float32),

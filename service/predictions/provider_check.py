@@ -92,7 +92,7 @@ class ProviderCheck:
             return UNCHECKED
         rows = self._rows.inputs(COMPARED_ROWS)
         n_rows = len(next(iter(rows.values())))
-        learned = [event.learned for event in self._events if event.learned is not None]
+        learned = {event.k: event.learned for event in self._events if event.learned is not None}
         recorded = self._rows.recorded(n_rows, [event.column for event in self._events], learned)
         try:
             answered = run(rows)

@@ -82,7 +82,7 @@ def compare_providers(
     for event in events:
         tolerance = _tolerance(event.measure, half_precision=half_precision)
         values = recorded.uncertainty[event.column]
-        got = event.uncertainty(answered.uncertainty, answered.top_classes)
+        got = event.uncertainty(answered, None)
         is_other = ~tolerance.allows(got.astype(np.float64), values.astype(np.float64)) & compared
         other_value |= is_other
         other_bin |= is_other & (event.table.look_up(got).bin != event.table.look_up(values).bin)

@@ -1,7 +1,6 @@
 """A calibration prepared for predictions: bin tables, thresholds and the model."""
 
 import math
-import struct
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,22 +15,15 @@ import models
 from howsure.statistics.bins.curve import Curve
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.input_ranges import ColumnRanges, InputRange
-from howsure.statistics.learned.model import LearnedModel, ScalarMeasure
+from howsure.statistics.label_model.model import LabelModel, LabelOdds
+from howsure.statistics.label_model.recorded import Formula
 from howsure.statistics.measures import supplied_names
+from howsure.statistics.softmax import n_recorded_classes
 from service.runner.messages.dataset import ScoreRange
 from service.runner.messages.onnx_models import OnnxModelFiles, least_and_most, outside
+from service.runner.model_output import HeadOutputs
 from service.runner.model_to_serve import ModelToServe
 from service.storage.calibration_queries import CalibrationRef
-
-_FLOAT = struct.Struct("f")
-# Up to so many rows, the formula on Python numbers takes less time than on arrays.
-FEW_ROWS = 8
-
-
-def to_float32(value: float) -> float:
-    """Return the nearest float32."""
-    found: float = _FLOAT.unpack(_FLOAT.pack(value))[0]
-    return found
 
 
 class EventProbability(msgspec.Struct, gc=False):
@@ -126,7 +118,7 @@ class ServedEvent:
     measure: str
     column: str
     table: BinTable
-    learned: LearnedModel | None = None
+    learned: Formula | None = None
 
     @property
     def name(self) -> str:
@@ -138,37 +130,18 @@ class ServedEvent:
         """The columns of the model's output that the measure is read or computed from."""
         return (self.column,) if self.learned is None else self.learned.columns
 
-    def uncertainty(
-        self, columns: Mapping[str, NDArray[np.float32]], top_classes: NDArray[np.integer]
-    ) -> NDArray[np.float32]:
+    def uncertainty(self, outputs: HeadOutputs, odds: LabelOdds | None) -> NDArray[np.float32]:
         """Return the measure, float32 of shape (n_samples,).
 
-        Parameters
-        ----------
-        columns
-            The uncertainties by column.
-        top_classes
-            Best first, shape (n_samples, n_top).
+        ``odds`` are those of the model of the labels, if it serves an event.
         """
         if self.learned is None:
-            return columns[self.column]
-        given = [columns[name] for name in self.learned.columns]
-        if self.of_one is not None and len(top_classes) <= FEW_ROWS:
-            rows = zip(*(column.tolist() for column in given), strict=True)
-            classes = top_classes[:, :2].tolist()
-            one_by_one = [self.of_one(row, *top) for row, top in zip(rows, classes, strict=True)]
-            return np.array(one_by_one, np.float32)
-        inputs = np.stack(given, axis=1)
-        found = self.learned.uncertainty(inputs, top_classes[:, 0], top_classes[:, 1])
-        return found.astype(np.float32)
-
-    @cached_property
-    def of_one(self) -> ScalarMeasure | None:
-        """The same for one sample on Python numbers; None if it is read."""
-        if self.learned is None:
-            return None
-        measure = self.learned.of_one()
-        return lambda values, first, other: to_float32(measure(values, first, other))
+            return outputs.uncertainty[self.column]
+        if isinstance(self.learned, LabelModel):
+            return (label_odds(self.learned, outputs) if odds is None else odds).uncertainty(self.k)
+        inputs = np.stack([outputs.uncertainty[name] for name in self.learned.columns], axis=1)
+        first, second = outputs.top_classes[:, 0], outputs.top_classes[:, 1]
+        return self.learned.uncertainty(inputs, first, second).astype(np.float32)
 
     @cached_property
     def at(self) -> ScalarLookup | None:
@@ -320,6 +293,24 @@ class ServedCalibration:
         return next((place for place, event in enumerate(self.events) if event.k == 1), None)
 
     @cached_property
+    def n_recorded(self) -> int:
+        """Number of classes of each row of the model's output."""
+        n_classes = len(self.class_names)
+        return n_recorded_classes(n_classes, self.top_k) if self.has_classes else n_classes
+
+    @cached_property
+    def label_model(self) -> LabelModel | None:
+        """The model of the labels that Top-1 is served by; None if there is none."""
+        if self.top1 is None:
+            return None
+        formula = self.events[self.top1].learned
+        return formula if isinstance(formula, LabelModel) else None
+
+    def odds(self, outputs: HeadOutputs) -> LabelOdds | None:
+        """Return the log-probabilities of the classes; None without a model of the labels."""
+        return None if self.label_model is None else label_odds(self.label_model, outputs)
+
+    @cached_property
     def flags(self) -> "Flags":
         """Thresholds that an uncertainty in float32 is compared with."""
         # Nothing is accepted where no threshold keeps to a risk.
@@ -332,6 +323,13 @@ class ServedCalibration:
         # The measure of pairs is the negative score.
         least = None if self.score_range is None else -self.score_range[1]
         return Flags(_float32(self.ood_threshold), abstain, _float32(least))
+
+
+def label_odds(model: LabelModel, outputs: HeadOutputs) -> LabelOdds:
+    """Return the log-probabilities of the classes by the model of the labels."""
+    columns = [outputs.uncertainty[name] for name in model.columns]
+    log_rest = np.stack(columns, axis=1) if columns else np.empty((len(outputs.top_classes), 0))
+    return model.odds(outputs.top_classes, outputs.top_scores, log_rest)
 
 
 def needed_columns(

@@ -50,7 +50,7 @@ def _class_arrays(batch: PredictionBatch) -> Arrays:
     arrays: Arrays = {"class": classes[:, 0], "topk_class": classes, "topk_score": batch.scores}
     if served.top1 is not None:
         first = batch.events[served.top1].probability
-        shares = class_probability_array(first, batch.scores, len(served.class_names))
+        shares = class_probability_array(first, batch.shares)
         arrays["topk_probability"] = shares.astype(np.float32)
     return arrays
 

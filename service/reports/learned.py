@@ -3,6 +3,8 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 import models
 from howsure.statistics.fit.options import is_fixed_beforehand
 from howsure.statistics.measures import LEARNED
@@ -10,7 +12,17 @@ from howsure.statistics.records.records import TEMPERATURES
 from service.reports.charts.text import enumerated
 from service.reports.numbers import count, short, signed
 
-OF_AN_INPUT = ("linear", "square", "lower", "upper")
+# The terms of the model of the labels, and of formulas of earlier versions, in words.
+TERMS = {
+    "offset": "the frequency of each class",
+    "slope": "the certainty about each class",
+    "mixing": "all probabilities together",
+    "confusion": "what is mistaken for what",
+    "curve": "a curve",
+    "measures": "the entropy and the second probability",
+    "predicted": "the predicted class",
+    "second": "the second class",
+}
 MOST_IN_WORDS = 3
 CERTIFIED = "certified"
 
@@ -44,33 +56,37 @@ def learned_part(table: models.BinTable) -> dict[str, Any]:
     formula = table.learned
     if formula is None:
         return {}
-    found = {
-        "temperature": float(TEMPERATURES[formula["temperature"]]),
-        "uses_measures": any(formula["linear"][2:]),
-        "uses_classes": any(formula["offset"]),
-        "uses_second_classes": any(formula["second"]),
-        "intercept": formula["intercept"],
-        "weights": [
-            dict(zip(OF_AN_INPUT, values, strict=True))
-            for values in zip(*(formula[name] for name in OF_AN_INPUT), strict=True)
-        ],
+    return {"learned": _facts(formula) | table.analysis.get("learned", {})}
+
+
+def _facts(formula: Mapping[str, Any]) -> dict[str, Any]:
+    """Return temperature and floor, and the terms that correct the softmax, in order."""
+    if "floor" in formula:
+        terms = [term for term in TERMS if np.any(formula.get(term, ()))]
+        return {"temperature": formula["temperature"], "floor": formula["floor"], "terms": terms}
+    used = {
+        "curve": True,
+        "measures": any(formula["linear"][2:]),
+        "predicted": any(formula["offset"]),
+        "second": any(formula["second"]),
     }
-    return {"learned": found | table.analysis.get("learned", {})}
+    temperature = float(TEMPERATURES[formula["temperature"]])
+    terms = [term for term in TERMS if used.get(term)]
+    return {"temperature": temperature, "floor": 0.0, "terms": terms}
 
 
 def learned_sentence(learned: Mapping[str, Any]) -> str:
     """Return in words what the formula uses."""
-    parts = ["a curve"]
-    if learned["uses_measures"]:
-        parts += ["the entropy", "the second probability"]
-    if learned["uses_classes"]:
-        parts.append("the predicted class")
-    if learned["uses_second_classes"]:
-        parts.append("the second class")
-    return (
+    floor = learned["floor"]
+    start = (
         "The learned measure estimates the odds of an error: it starts from the model's softmax at "
-        f"temperature {short(learned['temperature'])} and corrects it with {enumerated(parts)}."
+        f"temperature {short(learned['temperature'])}"
     )
+    if floor:
+        start += f", with {short(floor)} added to each probability,"
+    if not learned["terms"]:
+        return f"{start} and corrects it no further, because nothing more is clear."
+    return f"{start} and corrects it with {enumerated([TERMS[t] for t in learned['terms']])}."
 
 
 def ranked_classes(learned: Mapping[str, Any]) -> list[int]:
@@ -82,7 +98,7 @@ def ranked_classes(learned: Mapping[str, Any]) -> list[int]:
 
 def classes_sentence(learned: Mapping[str, Any], names: Sequence[str]) -> str:
     """Return the largest changes by predicted class in words, or that there are none."""
-    if not learned["uses_classes"]:
+    if not set(learned["terms"]) - {"curve", "measures", "second"}:
         return "It treats all predicted classes alike, because they do not differ clearly."
     largest = [
         f"{names[i]} {signed(learned['class_effects'][i])} "

@@ -131,12 +131,7 @@ class OutputSpec:
 
     @cached_property
     def n_top(self) -> int:
-        """Number of top classes of each row that is served."""
-        return min(self.n_classes, SERVED_CLASSES)
-
-    @cached_property
-    def n_recorded(self) -> int:
-        """Number of top classes of each record."""
+        """Number of top classes of each row, as of each record."""
         return n_recorded_classes(self.n_classes, self.model.top_k)
 
     @cached_property
@@ -218,7 +213,7 @@ class OutputSpec:
         """Return the largest size of valid records."""
         uncertainties, means = self._of_prefixes
         n_columns = len(self.columns) + len(uncertainties) + 3 * len(means)
-        numbers = 3 * self.n_recorded + n_columns + len(TEMPERATURES)
+        numbers = 2 * self.n_top + 1 + n_columns + len(TEMPERATURES)
         n_arrays = n_columns + 16
         return n_rows * (4 * numbers + RECORD_FIXED_BYTES) + n_arrays * ALIGNMENT
 
@@ -294,7 +289,7 @@ class OutputSpec:
             raise FieldError("the uncertainties of records")
         if not (records.mean_log_probability.keys() == records.mean_label_rank.keys() == means):
             raise FieldError("the means of records")
-        if records.top_classes.shape != (len(labels), self.n_recorded):
+        if records.top_classes.shape != (len(labels), self.n_top):
             raise FieldError("the shape of records")
         if not np.array_equal(records.label, labels):
             raise FieldError("the labels of records")
@@ -303,7 +298,7 @@ class OutputSpec:
             if (classes < 0).any() or (classes >= self.n_classes).any():
                 raise FieldError(NO_CLASS)
         is_first = records.top_classes == records.label[:, np.newaxis]
-        ranked = records.label_rank[:, np.newaxis] == np.arange(self.n_recorded)
+        ranked = records.label_rank[:, np.newaxis] == np.arange(self.n_top)
         if not np.array_equal(is_first, ranked):
             raise FieldError("the rank of a label")
         self._check_logs(records)

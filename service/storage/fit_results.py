@@ -27,7 +27,7 @@ from howsure.statistics.bins.prior import BetaPrior
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.comparison import PairedDifference
 from howsure.statistics.fit.result import BaselineFit, MeasureFit
-from howsure.statistics.learned.model import LearnedModel
+from howsure.statistics.label_model.recorded import Formula, formula_of
 from howsure.statistics.plain import to_plain
 from models import Base, Calibration, Score, ScorePhase, SubjectKind
 from service.errors import ArtifactDamaged
@@ -37,7 +37,7 @@ log = structlog.get_logger(__name__)
 
 
 def bin_table_row(
-    table: BinTable, *, learned: LearnedModel | None = None, **columns: object
+    table: BinTable, *, learned: Formula | None = None, **columns: object
 ) -> models.BinTable:
     """Return the rows of a fitted table.
 
@@ -88,14 +88,17 @@ def core_table(row: models.BinTable) -> BinTable:
     )
 
 
-def learned_model(row: models.BinTable) -> LearnedModel | None:
-    """Return the formula of a table's measure; None if it is not learned."""
-    return None if row.learned is None else LearnedModel(**row.learned)
+def learned_formulas(rows: Iterable[models.BinTable]) -> dict[int, Formula]:
+    """Return the formulas of the learned measures of some tables, by event.
 
-
-def learned_models(rows: Iterable[models.BinTable]) -> list[LearnedModel]:
-    """Return the formulas of the learned measures among those of some tables."""
-    return [found for found in map(learned_model, rows) if found is not None]
+    Events that share a model of the labels share the object.
+    """
+    formulas: dict[int, Formula] = {}
+    stored = {row.k: row.learned for row in rows if row.learned is not None}
+    for k, plain in stored.items():
+        same = next((formulas[other] for other in formulas if stored[other] == plain), None)
+        formulas[k] = same or formula_of(plain)
+    return formulas
 
 
 def tables_of(

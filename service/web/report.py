@@ -38,13 +38,6 @@ from service.web.static_files import FOLDER
 
 FEW_CLASSES = 5
 MOST_LEARNED = 20
-# The inputs of the learned measure, in the order of its formula.
-INPUTS = (
-    "log-odds of an error by the softmax at this temperature",
-    "the same at temperature 1",
-    "logarithm of the entropy",
-    "logarithm of the second probability over the first",
-)
 
 
 def report_content(report: Mapping[str, Any], chart: RenderedFigures) -> dict[str, Any]:
@@ -68,7 +61,6 @@ def report_content(report: Mapping[str, Any], chart: RenderedFigures) -> dict[st
         "fewest": _fewest(report["provenance"]),
         "config": json.dumps(report["provenance"]["config"], indent=2, ensure_ascii=False),
         "warnings": _warnings(report),
-        "inputs": INPUTS,
         "further_rates": lambda k: _tested_rates(report, k),
         "unpromised_point": _unpromised_point(report["operating_point"]),
     }

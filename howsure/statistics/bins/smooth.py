@@ -9,12 +9,15 @@ from howsure.statistics.bins.edges import UNDERFLOW
 from howsure.statistics.bins.intervals import IntervalOptions, binomial_interval
 from howsure.statistics.bins.prior import BetaPrior, posterior_mean
 from howsure.statistics.calibrators.spline import SplineFit, fit_spline
+from howsure.statistics.measures import LEARNED
 
 KNOTS_BY_RANK = 65
 KNOTS_BY_VALUE = MAX_KNOTS - KNOTS_BY_RANK
 # Measures whose x, as in `certainty`, is an estimate of the log-odds of a hit.
-LOG_ODDS = ("learned", "neg_log_pmax", "neg_log_topk_mass")
+LOG_ODDS = (LEARNED, "neg_log_pmax", "neg_log_topk_mass")
 SATURATED = 85.0
+# Fewer misses or hits do not tell how far a log-odds is off: it is served as it is.
+FEW_EVENTS = 12.0
 TAIL = 25  # samples, or an eighth of a small set
 
 
@@ -28,7 +31,7 @@ def certainty(uncertainty: Uncertainty, measure: str, least: float) -> Floats:
     a float32 can be.
     """
     values = uncertainty.astype(np.float64)
-    if measure == "learned":
+    if measure == LEARNED:
         return -values
     if least >= 0.0:
         values = np.maximum(values, float(UNDERFLOW))
@@ -83,6 +86,9 @@ def fit_curve(
     found = fit_spline(x[::-1], hits[::-1], weights[::-1], prior=measure in LOG_ODDS)
     at = x[places]
     probability = found.probability(at)
+    if measure == LEARNED and min(weights @ hits, weights @ ~hits) < FEW_EVENTS:
+        least = 0.5 / weights.sum()
+        probability = np.clip(scipy.special.expit(at), least, 1.0 - least)
     lower, upper = _interval(found, x, places, interval.level_of_each(len(at)))
     if monotone:
         counts = np.diff(np.append(places, len(values)))

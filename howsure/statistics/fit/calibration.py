@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 
 from howsure.statistics.accepted import count_accepted
+from howsure.statistics.arrays import BinIndex
 from howsure.statistics.bins.edges import edges_cut_ties
 from howsure.statistics.bins.fit import fit_bin_table
 from howsure.statistics.bins.guarantee import Guarantee, guarantee
@@ -29,8 +30,8 @@ from howsure.statistics.fit.result import BaselineFit, EventFit, Fit, MeasureFit
 from howsure.statistics.fit.scored_baselines import fit_baselines, fit_oracle, fold_differences
 from howsure.statistics.fit.verdict import reach_verdict
 from howsure.statistics.fit.warnings import design_warnings, event_warnings, sample_warnings
-from howsure.statistics.learned.fit import fit_learned, n_classes_of
-from howsure.statistics.learned.recorded import with_learned
+from howsure.statistics.label_model.fit import LabelFit, fit_label_model, n_classes_of
+from howsure.statistics.label_model.recorded import with_learned
 from howsure.statistics.measures import LEARNED, check_measures, column, parse_measure
 from howsure.statistics.model_scores import ModelScores, model_scores
 from howsure.statistics.ranking import OOD_LEVELS, RankedSamples, ood_thresholds, ranking_of
@@ -87,7 +88,25 @@ def fit_calibration(
         evaluation = in_canonical_order(evaluation)
     records = in_canonical_order(records)
     n_classes = n_classes_of(records, evaluation) if n_classes is None else n_classes
-    inputs = {k: _event_input(records, evaluation, k, options, n_classes) for k in options.top_k}
+    folds = {k: _folds(records, k, options) for k in options.top_k}
+    learned: dict[int, LabelFit] = {}
+    if LEARNED in options.measures:
+        first = folds[options.top_k[0]]
+        learned = fit_label_model(records, first, n_classes=n_classes, top_k=options.top_k)
+        columns = {column(LEARNED, k): fit.uncertainty for k, fit in learned.items()}
+        records = records.with_uncertainty(columns)
+        if evaluation is not None:
+            evaluation = with_learned(evaluation, {k: fit.model for k, fit in learned.items()})
+    inputs = {
+        k: EventInput(
+            samples=EventSamples(records, k),
+            evaluation=None if evaluation is None else EventSamples(evaluation, k),
+            folds=folds[k],
+            options=options,
+            learned=learned.get(k),
+        )
+        for k in options.top_k
+    }
     measures: dict[int, dict[str, MeasureFit]] = {k: {} for k in options.top_k}
     tasks = list(product(options.top_k, options.measures))
     for done, (k, name) in enumerate(tasks, start=1):
@@ -102,24 +121,9 @@ def fit_calibration(
     return Fit(events, warnings, _model_scores(records, evaluation, options.top_k))
 
 
-def _event_input(
-    records: Records, evaluation: Records | None, k: int, options: FitOptions, n_classes: int
-) -> EventInput:
-    folds = stratified_folds(
-        records.hits(k), records.tie_key, n_folds=options.folds, design=records.design
-    )
-    learned = None
-    if LEARNED in options.measures:
-        learned = fit_learned(EventSamples(records, k), folds, n_classes=n_classes)
-        records = records.with_uncertainty({column(LEARNED, k): learned.uncertainty})
-        evaluation = None if evaluation is None else with_learned(evaluation, [learned.model])
-    return EventInput(
-        samples=EventSamples(records, k),
-        evaluation=None if evaluation is None else EventSamples(evaluation, k),
-        folds=folds,
-        options=options,
-        learned=learned,
-    )
+def _folds(records: Records, k: int, options: FitOptions) -> BinIndex:
+    hits, design = records.hits(k), records.design
+    return stratified_folds(hits, records.tie_key, n_folds=options.folds, design=design)
 
 
 def _fit_measure(event: EventInput, measure: str) -> MeasureFit:

@@ -17,7 +17,7 @@ from howsure.statistics.records.records import Records
 from howsure.statistics.softmax import BINARY
 
 if TYPE_CHECKING:
-    from howsure.statistics.learned.fit import LearnedFit
+    from howsure.statistics.label_model.fit import LabelFit
 
 Rows: TypeAlias = BinIndex | slice
 ALL = slice(None)
@@ -124,7 +124,7 @@ class EventInput:
     folds : ndarray of int64, shape (n_samples,)
         The fold of each sample in cross-validation.
     options : FitOptions
-    learned : LearnedFit, optional
+    learned : LabelFit, optional
         Its column is then among the records.
     """
 
@@ -132,4 +132,4 @@ class EventInput:
     evaluation: EventSamples | None
     folds: BinIndex
     options: FitOptions
-    learned: "LearnedFit | None" = None
+    learned: "LabelFit | None" = None

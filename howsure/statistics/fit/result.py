@@ -13,7 +13,7 @@ from howsure.statistics.diagnostics.rank_grid import RankGrid
 from howsure.statistics.diagnostics.reliability import Reliability
 from howsure.statistics.fit.cross_validation import Scored, ScoredTable
 from howsure.statistics.fit.outcome import OutcomeName
-from howsure.statistics.learned.fit import LearnedFit
+from howsure.statistics.label_model.fit import LabelFit
 from howsure.statistics.measures import LEARNED
 from howsure.statistics.model_scores import ModelScores
 from howsure.statistics.selective import SelectiveResult
@@ -171,7 +171,7 @@ class EventFit:
     oracle : BaselineFit, optional
         As many bins as served, of the loss ``-log p_y``, which depends on the label. It shows what
         a perfect measure could achieve with this model, and is never served.
-    learned : LearnedFit, optional
+    learned : LabelFit, optional
         What the measure ``learned`` learned, if it is one of the measures.
     """
 
@@ -183,7 +183,7 @@ class EventFit:
     served: str
     verdict: Verdict | None = None
     oracle: BaselineFit | None = None
-    learned: LearnedFit | None = None
+    learned: LabelFit | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,11 @@ LEAST_SCALED = 1e-6
 _COLUMN = re.compile(r"log_rest_(\d+)(?:_at_(\d+))?")
 
 
+def rest_column(k: int, temperature: int) -> str:
+    """Return the name of the log-odds against the ``k`` top classes at a temperature."""
+    return f"log_rest_{k}_at_{temperature}"
+
+
 def input_columns(k: int, temperature: int) -> tuple[str, str, str, str]:
     """Return the names of the inputs for the Top-k event, in the order of `LearnedModel`.
 
@@ -29,7 +34,7 @@ def input_columns(k: int, temperature: int) -> tuple[str, str, str, str]:
     temperature : int
         Index of ``T`` in `TEMPERATURES`.
     """
-    return (f"log_rest_{k}_at_{temperature}", f"log_rest_{k}", "log_entropy", "log_second")
+    return (rest_column(k, temperature), f"log_rest_{k}", "log_entropy", "log_second")
 
 
 def least_rest(k: int, temperature: int | None) -> float:

@@ -1,20 +1,16 @@
 """The learned measure of recorded samples."""
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from howsure.statistics.arrays import Floats, Uncertainty
 from howsure.statistics.fit.event_samples import EventSamples
 from howsure.statistics.learned.inputs import LEAST, least_rest
 from howsure.statistics.learned.model import LearnedModel
-from howsure.statistics.measures import LEARNED, column
 from howsure.statistics.records.records import TEMPERATURES, Records
 
 
-def recorded_rest(samples: EventSamples, temperature: int) -> Floats:
+def recorded_rest(records: Records, k: int, temperature: int) -> Floats:
     """Return the ratio of the rest to the top ``k`` classes, float64 of shape (n_samples,)."""
-    records, k = samples.records, samples.k
     tail = np.expm1(records.log_sum_exp[:, temperature].astype(np.float64))
     top = records.top_logits[:, :k].astype(np.float64) / TEMPERATURES[temperature]
     head = np.exp(top).sum(axis=1)
@@ -27,7 +23,7 @@ def recorded_inputs(samples: EventSamples, temperature: int) -> Floats:
     records = samples.records
     return np.column_stack(
         [
-            np.log(recorded_rest(samples, temperature)),
+            np.log(recorded_rest(records, samples.k, temperature)),
             -samples.log_odds,
             np.log(np.maximum(records.uncertainty["entropy"].astype(np.float64), LEAST)),
             np.maximum(records.top_logits[:, 1].astype(np.float64), np.log(LEAST)),
@@ -40,13 +36,3 @@ def learned_uncertainty(model: LearnedModel, samples: EventSamples) -> Uncertain
     top = samples.records.top_classes
     inputs = recorded_inputs(samples, model.temperature).astype(np.float32)
     return model.uncertainty(inputs, top[:, 0], top[:, 1]).astype(np.float32)
-
-
-def with_learned(records: Records, models: Iterable[LearnedModel]) -> Records:
-    """Return the records with the column of each model added."""
-    return records.with_uncertainty(
-        {
-            column(LEARNED, model.k): learned_uncertainty(model, EventSamples(records, model.k))
-            for model in models
-        }
-    )

@@ -170,7 +170,7 @@ def _record(
         tie_key=keys,
         label=labels.astype(np.int32),
         top_classes=ranked.top_classes.astype(np.int32),
-        top_log_odds=_as_float32(_top_log_odds(ranked)),
+        top_log_odds=_as_float32(_top_log_odds(ranked))[:, np.newaxis],
         label_rank=ranks.astype(np.int32),
         label_log_probability=label_logit - np.log1p(ranked.tails[:, 0]),
         sum_squares=np.square(ranked.weights).sum(axis=1) / np.square(ranked.total),
@@ -182,18 +182,9 @@ def _record(
 
 
 def _top_log_odds(ranked: RankedScores) -> Floats:
-    """Return ``log(p_(i) / (1 - p_(i)))``, shape (n_samples, m).
-
-    For all but the first class ``total - e_(i) >= e_(i)``, because the top class is among the
-    others, so the difference is precise; with a decision threshold it is of two classes alone, and
-    loses what the threshold does. The first class uses its tail.
-    """
-    others = ranked.total[:, np.newaxis] - np.take_along_axis(
-        ranked.weights, ranked.top_classes, axis=1
-    )
-    others[:, 0] = ranked.tails[:, 0]
+    """Return the log-odds of the predicted class, from its tail."""
     with np.errstate(divide="ignore"):  # no other class: infinite odds
-        return ranked.top_relative - np.log(others)
+        return np.asarray(-np.log(ranked.tails[:, 0]))
 
 
 def _as_float32(values: Floats) -> NDArray[np.float32]:

@@ -69,8 +69,9 @@ class Records:
     label : ndarray of int32, shape (n_samples,)
     top_classes : ndarray of int32, shape (n_samples, m)
         Best first, ties to the lower index.
-    top_log_odds : ndarray of float32, shape (n_samples, m)
-        ``log(p_(i) / (1 - p_(i)))``, from tails; infinite only if the others underflow float64.
+    top_log_odds : ndarray of float32, shape (n_samples, 1)
+        ``log(p_(1) / (1 - p_(1)))``, from the tail; infinite only if the others underflow float64.
+        Old records have those of m classes.
     label_rank : ndarray of int32, shape (n_samples,)
         Number of classes ranked above the label.
     label_log_probability : ndarray of float64, shape (n_samples,)
@@ -145,7 +146,7 @@ class Records:
             "tie_key": (np.uint32, ()),
             "label": (np.int32, ()),
             "top_classes": (np.int32, top),
-            "top_log_odds": (np.float32, top),
+            "top_log_odds": (np.float32, self.top_log_odds.shape[1:]),
             "label_rank": (np.int32, ()),
             "label_log_probability": (np.float64, ()),
             "sum_squares": (np.float64, ()),
