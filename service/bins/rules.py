@@ -179,6 +179,7 @@ def _broken_rules(document: BinsDocument) -> Iterator[Broken]:
             "schema",
             f"expected {schema!r}: the second one has curves, formulas or effective counts",
         )
+    yield from _broken_by_label_models(document)
     yield from _broken_by_hits(document)
     yield from _broken_by_thresholds(document)
     computed = content_sha256(document)
@@ -279,6 +280,16 @@ def _broken_by_formulas(table: Table, place: str, *, n_classes: int) -> Iterator
         yield f"{place}.learned.k", f"expected the event, {table.event}"
     if formula.n_classes != n_classes:
         yield f"{place}.{name}.offset", f"expected a number for each of {n_classes} classes"
+
+
+def _broken_by_label_models(document: BinsDocument) -> Iterator[Broken]:
+    """Yield tables with another model of the labels than an earlier one."""
+    of_tables = [(i, table.label_model) for i, table in enumerate(document.tables)]
+    present = [(i, model) for i, model in of_tables if model is not None]
+    for i, model in present[1:]:
+        if model != present[0][1]:
+            place = f"tables[{i}].label_model"
+            yield place, f"expected the model of the labels of tables[{present[0][0]}]"
 
 
 def _broken_by_hits(document: BinsDocument) -> Iterator[Broken]:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import models
+from howsure.statistics.learned.model import LearnedModel
 from howsure.statistics.measures import parse_measure
 from service.access.quotas import enforce_quotas
 from service.errors import Conflict, NotFound
@@ -182,7 +183,12 @@ def export_spec(
     """Return tables, thresholds and metadata of a calibration's file."""
     return ExportSpec(
         events=tuple(
-            ExportEvent(event.k, event.column, event.table, event.learned)
+            ExportEvent(
+                event.k,
+                event.column,
+                event.table,
+                event.learned if isinstance(event.learned, LearnedModel) else None,
+            )
             for event in served.events
         ),
         n_top=min(SERVED_CLASSES, len(served.class_names)),
@@ -190,6 +196,7 @@ def export_spec(
         ood_threshold=served.ood_threshold,
         accept_thresholds=tuple(served.accept_thresholds.items()),
         metadata=_metadata(served, onnx_model, row),
+        label_model=served.label_model,
         # The events of the model's head, of which a refit may serve fewer.
         top_k=tuple(onnx_model.resolved["top_k"]),
         input_ranges=tuple(served.input_ranges.items()),

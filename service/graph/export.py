@@ -10,13 +10,15 @@ from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto, helper
 
 from howsure.statistics.input_ranges import MOST_HALF_WIDTHS
 from howsure.statistics.label_model.model import LabelModel
+from howsure.statistics.learned.model import LearnedModel
+from howsure.statistics.measures import LEARNED, column
 from service.graph.builder import GraphBuilder
 from service.graph.description import OutputChoice
 from service.graph.export_spec import ExportSpec
 from service.graph.gate.versions import lower_ir_version
 from service.graph.head import HeadTensors
 from service.graph.inline import inline_functions
-from service.graph.label_model import LabelTensors, add_label_model, add_shares, add_uncertainty
+from service.graph.label_model import add_label_model, add_shares, add_uncertainty
 from service.graph.learned import add_learned
 from service.graph.lookup import add_lookup
 from service.graph.measure_outputs import pass_through
@@ -245,8 +247,8 @@ def build_export_graph(
     n_own = len(graph.node)
     sent = output_names_as_sent(graph)
     taken = {*value_names(graph), *sent.values()}
-    formulas = [event.learned for event in spec.events if event.learned is not None]
-    inputs = [name for formula in formulas for name in formula.columns]
+    formulas = [spec.label_model, *(event.learned for event in spec.events)]
+    inputs = [name for formula in formulas if formula is not None for name in formula.columns]
     build, scores, head = append_head(model, choice, spec.head_top_k, inputs)
     # ONNX cannot infer the rank of the output of a tree ensemble, on which ours depend.
     known = ExportOutput(scores, build.element_type, choice.n_classes)
@@ -256,24 +258,26 @@ def build_export_graph(
         passes = add_last_layer_dropout(build, graph, choice, last_layer_masks)
         columns[LAST_LAYER] = passes.variance
     shares, place = None, 0
-    odds: dict[int, LabelTensors] = {}  # events mostly share one model
+
+    def own_inputs(formula: LabelModel | LearnedModel) -> str:
+        nonlocal place
+        start, place = place, place + len(formula.columns)
+        return build.add(
+            "Cast", build.columns(head.inputs or "", start, place), to=TensorProto.FLOAT
+        )
+
+    if spec.label_model is not None:
+        of_labels = spec.label_model
+        own = own_inputs(of_labels) if of_labels.columns else None
+        odds = add_label_model(build, of_labels, head, own)
+        shares = add_shares(build, of_labels, odds)
+        for event in spec.events:
+            if event.column == column(LEARNED, event.k):
+                columns[event.column] = add_uncertainty(build, of_labels, odds, event.k)
     for event in spec.events:
-        formula = event.learned
-        if formula is None:
-            continue
-        own = None
-        if formula.columns:
-            end = place + len(formula.columns)
-            own = build.columns(head.inputs or "", place, end)
-            own, place = build.add("Cast", own, to=TensorProto.FLOAT), end
-        if isinstance(formula, LabelModel):
-            if id(formula) not in odds:
-                odds[id(formula)] = add_label_model(build, formula, head, own)
-            of_labels = odds[id(formula)]
-            columns[event.column] = add_uncertainty(build, formula, of_labels, event.k)
-            shares = add_shares(build, formula, of_labels) if event.k == 1 else shares
-        else:
-            columns[event.column] = add_learned(build, formula, own or "", head.top_classes)
+        if event.learned is not None:
+            own = own_inputs(event.learned)
+            columns[event.column] = add_learned(build, event.learned, own, head.top_classes)
     after = GraphBuilder(graph, opset=build.opset, precision="float32", stem="answer")
     answers = add_answers(after, head, columns, spec, shares)
     prefix = _free_prefix(answers, taken)

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from howsure.statistics.bins.lookup import LookupTable
 from howsure.statistics.input_ranges import ColumnRanges, InputRange
-from howsure.statistics.label_model.recorded import Formula
+from howsure.statistics.label_model.model import LabelModel
+from howsure.statistics.learned.model import LearnedModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,14 +19,14 @@ class ExportEvent:
     column : str
         The measure's column: of the head, of a scalar output, or of last-layer dropout.
     table : LookupTable
-    learned : Formula, optional
-        Where the learned measure serves the event.
+    learned : LearnedModel, optional
+        Where the learned measure of an earlier version serves the event.
     """
 
     k: int
     column: str
     table: LookupTable
-    learned: Formula | None = None
+    learned: LearnedModel | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -49,6 +50,8 @@ class ExportSpec:
         By maximal risk, as text, the largest accepted uncertainty of Top-1; None accepts nothing.
     metadata : mapping of str to str
         ``howsure.calibration`` and the like; ``howsure.prefix`` is added when the file is written.
+    label_model : LabelModel, optional
+        Where the measure ``learned`` serves an event.
     top_k : tuple of int
         All k of the serving graph's head, if there are others than those of the events, so that
         both give the same bits.
@@ -61,6 +64,7 @@ class ExportSpec:
     ood_threshold: float | None
     accept_thresholds: tuple[tuple[str, float | None], ...]
     metadata: Mapping[str, str]
+    label_model: LabelModel | None = None
     top_k: tuple[int, ...] = ()
     input_ranges: tuple[tuple[str, InputRange], ...] = ()
     column_ranges: tuple[tuple[str, ColumnRanges], ...] = ()

@@ -16,6 +16,7 @@ from service.graph.learned import add_inputs
 # exp() of less is 0 in float32. The bound avoids e * log(e) = 0 * inf for a logit of -inf.
 LEAST_LOG_RATIO = -200.0
 LEAST_RATIO = 1e-37
+LARGEST_APART = 5
 
 
 @dataclass(frozen=True)
@@ -58,14 +59,16 @@ def add_head(
     else:
         top, top_classes = build.decided(scores, kind, threshold)
     ratios, log_ratios, top_ratios = ratios_to_top(build, kind, scores, top, top_classes)
-    nothing = build.add("Mul", top_ratios, build.number(0))  # keeps NaN
-    outside = build.add("ScatterElements", ratios, top_classes, nothing, axis=1)
-    beyond_top = build.row_sums(outside)
+    # The few largest are summed apart: the sum of a long row depends on where it lies in memory,
+    # but what is left to it is then too small to matter.
+    n_large = min(n_top, max(LARGEST_APART, *top_k))
+    outside = _without(build, ratios, top_classes, top_ratios, n_large)
+    beyond_large = build.row_sums(outside)
 
     def rest(k: int) -> str:
-        if k == n_top:
-            return beyond_top
-        return build.add("Add", beyond_top, build.row_sums(build.columns(top_ratios, k, n_top)))
+        if k == n_large:
+            return beyond_large
+        return build.add("Add", beyond_large, build.row_sums(build.columns(top_ratios, k, n_large)))
 
     below_first = rest(1)
     total = build.add("Add", below_first, build.number(1))  # = 1 / p_(1)
@@ -86,13 +89,16 @@ def add_head(
         measures[f"neg_log_topk_mass_{k}"] = log1p(build, build.add("Div", rest(k), mass))
 
     def rest_ratio(k: int, temperature: float) -> str:
+        n_apart = max(k, n_large)
         top, others = top_ratios, outside
+        if n_apart != n_large:
+            others = _without(build, ratios, top_classes, top_ratios, n_apart)
         if temperature != 1.0:
             exponent = build.number(1.0 / temperature)
             top, others = (build.add("Pow", ratios, exponent) for ratios in (top, others))
         beyond = build.row_sums(others)
-        if k < n_top:
-            beyond = build.add("Add", beyond, build.row_sums(build.columns(top, k, n_top)))
+        if k < n_apart:
+            beyond = build.add("Add", beyond, build.row_sums(build.columns(top, k, n_apart)))
         head = top if k == n_top else build.columns(top, 0, k)
         return build.add("Div", beyond, build.row_sums(head))
 
@@ -103,6 +109,12 @@ def add_head(
         )
     top_scores = build.add("Div", top_ratios, total)
     return HeadTensors(top_classes, top_scores, measures, n_top, learned)
+
+
+def _without(build: GraphBuilder, ratios: str, classes: str, top: str, n: int) -> str:
+    """Return e of all classes, with 0 for the first ``n``."""
+    nothing = build.add("Mul", build.columns(top, 0, n), build.number(0))  # keeps NaN
+    return build.add("ScatterElements", ratios, build.columns(classes, 0, n), nothing, axis=1)
 
 
 def ratios_to_top(

@@ -300,11 +300,9 @@ class ServedCalibration:
 
     @cached_property
     def label_model(self) -> LabelModel | None:
-        """The model of the labels that Top-1 is served by; None if there is none."""
-        if self.top1 is None:
-            return None
-        formula = self.events[self.top1].learned
-        return formula if isinstance(formula, LabelModel) else None
+        """The model of the labels, which all events with it share; None if none is served by it."""
+        formulas = (event.learned for event in self.events)
+        return next((one for one in formulas if isinstance(one, LabelModel)), None)
 
     def odds(self, outputs: HeadOutputs) -> LabelOdds | None:
         """Return the log-probabilities of the classes; None without a model of the labels."""

@@ -49,7 +49,7 @@ def keys_of(document: dict) -> dict[str, list[str]]:
     """Return the keys of each kind of object, in their order."""
     kinds = {"document": document} | ({"model": document["model"]} if document["model"] else {})
     for table in document["tables"]:
-        further = [name for name in ("curve", "learned") if name in table]
+        further = [name for name in ("curve", "label_model") if name in table]
         kinds[" ".join(["table", *further])] = table
         kinds |= {name: table[name] for name in ("interval", "prior", *further)}
         kinds["bin"] = table["bins"][0]
@@ -74,7 +74,7 @@ def test_the_schema_is_the_first_without_curves_and_formulas(client, document, c
     assert all(known.get(kind, keys) == keys for kind, keys in keys_of(other).items())
     for table in other["tables"]:
         assert ("curve" in table) == (config.get("lookup", "smooth") == "smooth")
-        assert ("learned" in table) == (table["measure"] == "learned")
+        assert ("label_model" in table) == (table["measure"] == "learned")
 
 
 def test_the_document_says_what_the_resource_and_the_report_say(

@@ -19,6 +19,7 @@ OURS = PredictionBatch(
     calibration=SimpleNamespace(class_names=("no", "yes")),
     classes=CLASSES,
     scores=np.full((3, 2), 0.5, np.float32),
+    shares=np.ones((3, 2)),
     events=[EventAnswer(ServedEvent(1, "entropy", "entropy", TABLE), VALUES, FOUND.bin)],
     out_of_distribution=None,
     abstain={},

@@ -7,6 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from howsure.statistics.learned.class_effects import fit_class_effect
 from scipy.interpolate import BSpline
 from scipy.optimize import minimize
 from scipy.special import expit
@@ -17,7 +18,6 @@ from howsure.statistics.calibrators.spline import (
     SPLINE_SCALES,
     fit_spline,
 )
-from howsure.statistics.learned.class_effects import fit_class_effect
 
 
 def dense_posterior(design, offset, hits, precision):

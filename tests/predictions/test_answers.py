@@ -178,7 +178,7 @@ def test_answers_are_those_of_onnx_runtime_the_formula_and_the_table(client, dig
     for k in (1, 5):
         table = served_table(document, k)
         assert (table["measure"], table["lookup"]) == ("learned", "smooth")
-        formula = learned_uncertainty(table["learned"], softmaxed)
+        formula = learned_uncertainty(table["label_model"], softmaxed, k)
         np.testing.assert_allclose(answers[f"top{k}_uncertainty"], formula, rtol=1e-3, atol=1e-3)
         check_table(document, k, answered)
 
@@ -192,5 +192,5 @@ def test_the_learned_measure_of_the_mean_of_an_ensemble(client) -> None:
     few = uncertainties(predictions(client, made["id"], ROWS[:3]))
     assert few == pytest.approx(uncertainties(answered)[:3], abs=1e-4)
     mean = np.mean([probabilities(file, ROWS) for file in files], axis=0)
-    formula = learned_uncertainty(served_table(document, 1)["learned"], mean)
+    formula = learned_uncertainty(served_table(document, 1)["label_model"], mean, 1)
     np.testing.assert_allclose(uncertainties(answered), formula, rtol=1e-3, atol=1e-3)

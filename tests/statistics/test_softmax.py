@@ -33,9 +33,9 @@ def test_ties_at_the_boundary_go_to_the_lower_class_among_many():
     np.testing.assert_array_equal(top_classes(scores, 7), full_ranking(scores)[:, :7])
 
 
-def test_five_classes_are_kept_or_as_many_as_events_need():
+def test_few_classes_are_all_kept_and_otherwise_ten_or_as_many_as_events_need():
     sizes = (2, (1,)), (5, (1,)), (6, (1, 5)), (1000, (1, 5)), (1000, (1, 10))
-    assert [n_recorded_classes(*size) for size in sizes] == [2, 5, 5, 5, 10]
+    assert [n_recorded_classes(*size) for size in sizes] == [2, 5, 6, 10, 10]
 
 
 @pytest.mark.parametrize(

@@ -74,12 +74,22 @@ class LabelledScores:
         return self.scores.scaled(scaling.temperature, scaling.floor, self.log_rest(scaling))
 
     def label_u(self, scaling: Scaling, u: Floats) -> Floats:
-        """Return the scaled log-probability of the label, where ``u`` are those of the classes."""
-        label, first = (
-            np.log(np.exp(log_p) + scaling.floor) if scaling.floor else log_p
-            for log_p in (self.label_log_p, self.scores.log_p[:, 0])
-        )
-        return np.asarray((label - first) / scaling.temperature + u[:, 0])
+        """Return the scaled log-probability of the label, where ``u`` are those of the classes.
+
+        Beyond the recorded classes it is the share of their rest: floors are added after scaling.
+        """
+        temperature, floor = scaling
+        log_p, first = self.label_log_p, self.scores.log_p[:, 0]
+        if floor > 0.0:
+            inside, first = (np.log(np.exp(values) + floor) for values in (log_p, first))
+            beyond = temperature * np.logaddexp(log_p / temperature, np.log(floor) / temperature)
+            log_p = np.where(self.is_recorded, inside, beyond)
+        return np.asarray((log_p - first) / temperature + u[:, 0])
+
+    @cached_property
+    def is_recorded(self) -> NDArray[np.bool_]:
+        """Whether the label is among the recorded classes, shape (n_samples,)."""
+        return np.asarray((self.scores.classes == self.label[:, np.newaxis]).any(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +120,7 @@ class Likelihood:
         u, self._rest = samples.scaled(scaling)
         rows, self._n_classes = np.arange(len(u)), scores.n_classes
         is_label = scores.classes == samples.label[:, np.newaxis]
-        self._inside, self._at = is_label.any(axis=1), is_label.argmax(axis=1)
+        self._inside, self._at = samples.is_recorded, is_label.argmax(axis=1)
         self._label_u = samples.label_u(scaling, u)
         self._u, self._counts = u, samples.counts[:, np.newaxis]
         self._rows, self._classes = rows, scores.classes

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from howsure.statistics.arrays import Floats
-from howsure.statistics.measures import SCORE
+from howsure.statistics.measures import LEARNED, SCORE
 from howsure.statistics.records.build import ranked_outputs
 from service.child.onnx.session import CPU, VERSIONS
 from service.child.reading.checks import SUPPLIED_PREFIX
@@ -142,7 +142,7 @@ class ScoresDecoder:
         """Refuse probabilities where an event needs logits."""
         given = self._spec.given_by(kind)
         for event in self._spec.events:
-            if event.column not in given and not event.inputs:
+            if event.column not in given and event.measure != LEARNED:
                 raise InvalidInput.at(
                     kind, f"Top-{event.k} is answered by {event.measure}, which {kind} do not give"
                 )

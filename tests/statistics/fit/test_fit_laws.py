@@ -20,7 +20,7 @@ from howsure.statistics.plain import to_plain
 from howsure.statistics.records.records import concatenate
 from howsure.statistics.scores import SCORES, applicable
 
-BY_CLASS = {"class_counts", "class_effects", "offset", "slope", "second"}
+BY_CLASS = {"class_counts", "class_effects", "offset", "slope", "mixing", "confusion"}
 
 
 @pytest.mark.parametrize("lookup", ["smooth", "step", "interpolated"])
@@ -46,7 +46,7 @@ def numbers(value):
             if key == "classes":
                 yield sum(row["said"] * row["hits"] for row in part)
             elif key in BY_CLASS:
-                yield from sorted(part)
+                yield from sorted(np.ravel(part))
             elif key != "scatter":
                 yield from numbers(part)
     elif isinstance(value, list):

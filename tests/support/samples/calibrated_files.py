@@ -17,7 +17,6 @@ from service.graph.export import build_export_graph
 from service.graph.export_spec import ExportEvent, ExportSpec
 from service.graph.load import load_onnx_model
 from service.graph.serving import TOP_CLASSES, TOP_SCORES, build_serving_graph
-from service.predictions.lookup import class_probabilities
 from service.runner.messages.packed import packed, unpacked
 
 Rows = Mapping[str, np.ndarray]
@@ -106,10 +105,14 @@ class Calibrated:
             for name in ("probability", "lower", "upper"):
                 answers[f"top{k}_{name}"] = np.where(finite, getattr(found, name), np.nan)
         if 1 in measured:
-            said = np.nan_to_num(answers["top1_probability"]).tolist()
-            rows = zip(said, np.nan_to_num(scores).tolist(), strict=True)
-            shares = [class_probabilities(p, own, self.spec.n_classes) for p, own in rows]
-            answers["topk_probability"] = np.where(finite[:, None], shares, np.nan)
+            said = np.nan_to_num(answers["top1_probability"])[:, None]
+            own = np.nan_to_num(served[TOP_SCORES]).astype(np.float64)
+            rest = own[:, 1:].sum(axis=1, keepdims=True)
+            if own.shape[1] < self.spec.n_classes:
+                rest = np.maximum(rest, 1 - own[:, :1])
+            listed = (1 - said) * own[:, : self.spec.n_top] / np.where(rest > 0, rest, np.inf)
+            listed[:, :1] = said
+            answers["topk_probability"] = np.where(finite[:, None], listed, np.nan)
             answers |= self._flags(measured[1], finite)
         return answers
 

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import numpy as np
 from running_service import DIGITS, digits
+from scipy.special import log_softmax, logsumexp
 
 Document = dict[str, Any]
 
@@ -25,11 +26,11 @@ REALS = {
     *("lower", "upper", "probability", "mean_uncertainty", "rate", "step", "scales"),
     # Of curves and learned formulas.
     *("uncertainty", "intercept", "saturated", "linear", "square", "offset", "slope", "second"),
+    *("temperature", "floor", "mixing", "confusion"),
     "effective_counts",
     # Of inputs.
     *("least", "most", "least_spread"),
 }
-N_TEMPERATURES = 24
 
 
 def content_digest(document: Document) -> str:
@@ -120,27 +121,15 @@ def looked_up(table: Document, uncertainty: np.ndarray) -> dict[str, np.ndarray]
     return dict(zip(("bin", "probability", "lower", "upper"), (bins, *columns), strict=True))
 
 
-def learned_uncertainty(formula: Document, probabilities: np.ndarray) -> np.ndarray:
-    """Return the learned measure as docs/statistics.md describes it, of a softmax in float64."""
-    p = np.asarray(probabilities, np.float64)
+def learned_uncertainty(model: Document, probabilities: np.ndarray, k: int) -> np.ndarray:
+    """Return the learned measure as docs/statistics.md describes it, of all classes' softmax."""
+    p = np.maximum(np.asarray(probabilities, np.float64), 1e-37)
+    u = log_softmax(np.log(p + model["floor"]) / model["temperature"], axis=1)
     ranked = np.argsort(-p, axis=1, kind="stable")
-    ratios = np.take_along_axis(p, ranked, axis=1)
-    ratios = ratios / ratios[:, :1]
-    k, entropy = formula["k"], -np.sum(p * np.log(np.where(p > 0, p, 1.0)), axis=1)
-    temperature = np.geomspace(0.25, 8.0, N_TEMPERATURES)[formula["temperature"]]
-    inputs = [
-        _log_rest(ratios ** (1 / temperature), k, 1e-37 if k == 1 else 1e-6),
-        _log_rest(ratios, k, 1e-37),
-        np.log(np.maximum(entropy, 1e-37)),
-        np.log(np.maximum(ratios[:, 1], 1e-37)),
-    ]
-    values = np.clip(np.stack(inputs, axis=1), formula["lower"], formula["upper"])
-    by_class = {name: np.array(formula[name]) for name in ("offset", "slope", "second")}
-    total = formula["intercept"] + values @ formula["linear"] + values**2 @ formula["square"]
-    total += by_class["offset"][ranked[:, 0]] + by_class["second"][ranked[:, 1]]
-    total += by_class["slope"][ranked[:, 0]] * values[:, 0]
-    return -(total + formula["saturated"] * (inputs[1] < -85))
-
-
-def _log_rest(ratios: np.ndarray, k: int, least: float) -> np.ndarray:
-    return np.log(np.maximum(ratios[:, k:].sum(axis=1) / ratios[:, :k].sum(axis=1), least))
+    eta = (1 + np.array(model["slope"])) * u + model["offset"]
+    if model["mixing"]:
+        eta += u @ np.array(model["mixing"])
+    if model["confusion"]:
+        eta += np.array(model["confusion"])[ranked[:, 0]]
+    ordered = np.take_along_axis(eta, ranked, axis=1)
+    return logsumexp(ordered[:, k:], axis=1) - logsumexp(ordered[:, :k], axis=1)

@@ -11,7 +11,7 @@ from howsure.statistics.fit.baselines import BASELINES
 from howsure.statistics.fit.calibration import fit_calibration
 from howsure.statistics.fit.event_samples import EventSamples
 from howsure.statistics.fit.options import FitOptions
-from howsure.statistics.learned.recorded import with_learned
+from howsure.statistics.label_model.recorded import with_learned
 
 POPULATION, N_JUDGED, EACH = 40_000, 20_000, 1000
 LONG = [pytest.param(range(at, at + 20), marks=pytest.mark.slow) for at in range(3, 203, 20)]
@@ -36,7 +36,7 @@ def losses(seed, n_classes):
 
     event = fit_calibration(records, options=FitOptions(top_k=(1,))).events[1]
     judged = with_learned(
-        records_of(scores[POPULATION:], labels[POPULATION:]), [event.learned.model]
+        records_of(scores[POPULATION:], labels[POPULATION:]), {1: event.learned.model}
     )
     right = truth[np.arange(POPULATION, len(truth)), judged.top_classes[:, 0]]
 
