@@ -26,7 +26,7 @@ REALS = {
     *("lower", "upper", "probability", "mean_uncertainty", "rate", "step", "scales"),
     # Of curves and learned formulas.
     *("uncertainty", "intercept", "saturated", "linear", "square", "offset", "slope", "second"),
-    *("temperature", "floor", "mixing", "confusion"),
+    *("floor", "mixing", "confusion"),
     "effective_counts",
     # Of inputs.
     *("least", "most", "least_spread"),
@@ -52,7 +52,8 @@ def _bits(value: Any, key: str = "") -> Any:
     if isinstance(value, list):
         # The interval of a bin is two numbers, that of a table an object.
         return [_bits(part, "probability" if key == "interval" else key) for part in value]
-    if key in REALS and isinstance(value, int | float) and not isinstance(value, bool):
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if isinstance(value, float) or (key in REALS and is_number):
         return struct.pack(">d", 0.0 if value == 0 else value).hex()
     return value
 
