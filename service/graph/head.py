@@ -59,16 +59,8 @@ def add_head(
     else:
         top, top_classes = build.decided(scores, kind, threshold)
     ratios, log_ratios, top_ratios = ratios_to_top(build, kind, scores, top, top_classes)
-    # The few largest are summed apart: the sum of a long row depends on where it lies in memory,
-    # but what is left to it is then too small to matter.
-    n_large = min(n_top, max(LARGEST_APART, *top_k))
-    outside = _without(build, ratios, top_classes, top_ratios, n_large)
-    beyond_large = build.row_sums(outside)
-
-    def rest(k: int) -> str:
-        if k == n_large:
-            return beyond_large
-        return build.add("Add", beyond_large, build.row_sums(build.columns(top_ratios, k, n_large)))
+    tails = _Tails(build, ratios, top_classes, top_ratios, n_top, max(LARGEST_APART, *top_k))
+    rest = tails.rest
 
     below_first = rest(1)
     total = build.add("Add", below_first, build.number(1))  # = 1 / p_(1)
@@ -88,33 +80,58 @@ def add_head(
         mass = build.row_sums(head)
         measures[f"neg_log_topk_mass_{k}"] = log1p(build, build.add("Div", rest(k), mass))
 
-    def rest_ratio(k: int, temperature: float) -> str:
-        n_apart = max(k, n_large)
-        top, others = top_ratios, outside
-        if n_apart != n_large:
-            others = _without(build, ratios, top_classes, top_ratios, n_apart)
+    learned = None
+    if inputs:
+        learned = add_inputs(
+            build, inputs, rest_ratio=tails.ratio, entropy=measures["entropy"], second=second
+        )
+    top_scores = build.add("Div", top_ratios, total)
+    return HeadTensors(top_classes, top_scores, measures, n_top, learned)
+
+
+class _Tails:
+    """Sums of e beyond the first k classes.
+
+    The few largest are summed apart: the sum of a long row depends on where it lies in memory, but
+    what is left to it is then too small to matter.
+    """
+
+    def __init__(
+        self, build: GraphBuilder, ratios: str, classes: str, top: str, n_top: int, n_large: int
+    ) -> None:
+        self._build, self._ratios, self._classes, self._top = build, ratios, classes, top
+        self._n_top, self._n_large = n_top, min(n_top, n_large)
+        self._outside = self._without(self._n_large)
+        self._beyond = build.row_sums(self._outside)
+
+    def rest(self, k: int) -> str:
+        """Return the sum beyond the first ``k``, at most as many as are summed apart."""
+        if k == self._n_large:
+            return self._beyond
+        between = self._build.columns(self._top, k, self._n_large)
+        return self._build.add("Add", self._beyond, self._build.row_sums(between))
+
+    def ratio(self, k: int, temperature: float) -> str:
+        """Return the ratio of the sum beyond the first ``k`` to theirs, of ``e^(1 / T)``."""
+        build, n_apart = self._build, max(k, self._n_large)
+        top, others = self._top, self._outside
+        if n_apart != self._n_large:
+            others = self._without(n_apart)
         if temperature != 1.0:
             exponent = build.number(1.0 / temperature)
             top, others = (build.add("Pow", ratios, exponent) for ratios in (top, others))
         beyond = build.row_sums(others)
         if k < n_apart:
             beyond = build.add("Add", beyond, build.row_sums(build.columns(top, k, n_apart)))
-        head = top if k == n_top else build.columns(top, 0, k)
+        head = top if k == self._n_top else build.columns(top, 0, k)
         return build.add("Div", beyond, build.row_sums(head))
 
-    learned = None
-    if inputs:
-        learned = add_inputs(
-            build, inputs, rest_ratio=rest_ratio, entropy=measures["entropy"], second=second
-        )
-    top_scores = build.add("Div", top_ratios, total)
-    return HeadTensors(top_classes, top_scores, measures, n_top, learned)
-
-
-def _without(build: GraphBuilder, ratios: str, classes: str, top: str, n: int) -> str:
-    """Return e of all classes, with 0 for the first ``n``."""
-    nothing = build.add("Mul", build.columns(top, 0, n), build.number(0))  # keeps NaN
-    return build.add("ScatterElements", ratios, build.columns(classes, 0, n), nothing, axis=1)
+    def _without(self, n: int) -> str:
+        """Return e of all classes, with 0 for the first ``n``."""
+        build = self._build
+        nothing = build.add("Mul", build.columns(self._top, 0, n), build.number(0))  # keeps NaN
+        classes = build.columns(self._classes, 0, n)
+        return build.add("ScatterElements", self._ratios, classes, nothing, axis=1)
 
 
 def ratios_to_top(
