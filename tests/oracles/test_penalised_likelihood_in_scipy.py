@@ -1,4 +1,4 @@
-"""Curves, class effects and the learned map: the same posteriors by scipy's general minimiser.
+"""Curves: the same posteriors by scipy's general minimiser.
 
 Designs, penalties and second derivatives are written out densely here, from the docs' formulas.
 """
@@ -7,7 +7,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-from howsure.statistics.learned.class_effects import fit_class_effect
 from scipy.interpolate import BSpline
 from scipy.optimize import minimize
 from scipy.special import expit
@@ -91,24 +90,3 @@ def test_spline_and_its_interval_and_weights(prior):
     half = 1.959964 * np.sqrt(np.sum(design @ covariance * design, axis=1))
     for bound, sign in zip(found.interval(x, 0.95), (-1, 1), strict=True):
         np.testing.assert_allclose(bound, expit(offset + design @ mode + sign * half), atol=1e-3)
-
-
-@pytest.mark.parametrize("scales", [(0.6, 0.0), (0.6, 0.3), (0.15, 0.075)])
-def test_class_effects(scales):
-    rng = np.random.default_rng(1)
-    n_classes, n_samples = 4, 400
-    classes = rng.integers(0, n_classes - 1, n_samples)  # nobody says the last one
-    z, log_odds = rng.normal(size=(2, n_samples))
-    truth = np.array([-1.0, 0.5, 1.0])[classes] + 0.5 * z * (classes == 0)
-    hits = (rng.random(n_samples) < expit(log_odds + truth)).astype(float)
-    counts = np.ones(n_samples)
-    found = fit_class_effect(classes, z, log_odds, hits, counts, n_classes=n_classes, scales=scales)
-    one_hot = np.eye(n_classes)[classes]
-    has_slopes = scales[1] > 0
-    design = np.column_stack([one_hot, one_hot * z[:, np.newaxis]]) if has_slopes else one_hot
-    variances = np.repeat(np.square(scales[: 1 + has_slopes]), n_classes)
-    mode, _, evidence = dense_posterior(design, log_odds, hits, np.diag(1 / variances))
-    np.testing.assert_allclose(found.offset, mode[:n_classes], atol=1e-3)
-    np.testing.assert_allclose(found.slope, mode[n_classes:] if has_slopes else 0.0, atol=1e-3)
-    assert found.evidence == pytest.approx(evidence, abs=1e-3)
-    assert found.offset[-1] == 0.0

@@ -134,7 +134,7 @@ def test_coefficients_have_the_largest_posterior():
 
 
 @pytest.mark.parametrize("fold", [0, 4])
-def test_no_coefficient_depends_on_a_label_of_its_own_fold(fold):
+def test_no_coefficient_depends_on_a_label(fold):
     records = uneven(400)
     folds = stratified_folds(records.hits(1), records.tie_key, n_folds=10)
     row = np.flatnonzero(folds == fold)[0]
