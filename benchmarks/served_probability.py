@@ -13,6 +13,10 @@ logistic and isotonic calibration, each clipped to [1 / (2n), 1 - 1 / (2n)]. AUR
 detection: `learned` minus the best single measure on the evaluation samples. Bias is how much the
 cross-validated NLL of `learned` is above that on the evaluation samples, minus the same difference
 of `neg_log_topk_mass`, which is fitted without cross-fitting: below 0, it is too good.
+
+The list of classes is judged by the NLL of all labels, divided by the least of raw softmax and,
+where probmetrics is installed, temperature, structured vector (SVS) and structured matrix scaling
+(SMS).
 """
 
 import argparse
@@ -24,6 +28,7 @@ from typing import Any
 
 import numpy as np
 import onnxruntime
+from scipy.special import softmax
 from sklearn.datasets import load_breast_cancer, load_digits, make_classification
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
@@ -35,10 +40,16 @@ from sklearn.neural_network import MLPClassifier
 from howsure.statistics.fit.calibration import fit_calibration
 from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.fit.result import EventFit
+from howsure.statistics.label_model.recorded import recorded_odds
 from howsure.statistics.measures import LEARNED
 from howsure.statistics.records.build import build_records
 from howsure.statistics.records.order import tie_keys
 from howsure.statistics.records.records import Records
+
+try:  # pip install probmetrics
+    from probmetrics.calibrators import get_calibrator
+except ImportError:
+    get_calibrator = None
 
 RIVALS = ("raw_softmax", "temperature", "beta_calibration", "quadratic_logistic", "isotonic")
 SIZES, SPLITS = (200, 600, 5000), (5, 3, 1)
@@ -46,6 +57,7 @@ LEAST_JUDGED = 300
 # A curve does not depend on the number of bins.
 OPTIONS = FitOptions(top_k=(1,), bins=10)
 BATCH = 500
+MOST_MATRIX = 60  # classes of SMS, which takes minutes of more
 
 
 @dataclass(frozen=True)
@@ -78,6 +90,7 @@ class Row:
     auroc: float
     single: float
     bias: float
+    listed: float
 
     @property
     def gain(self) -> float:
@@ -225,6 +238,7 @@ def judge(outputs: Outputs, n: int, splits: int) -> Row:
     """Fit to ``n`` samples and score all others, for several random splits."""
     records = outputs.records()
     found: list[EventFit] = []
+    lists = []
     for repeat in range(splits):
         order = np.random.default_rng((n, repeat)).permutation(records.n_samples)
         fit = fit_calibration(
@@ -234,6 +248,7 @@ def judge(outputs: Outputs, n: int, splits: int) -> Row:
             n_classes=outputs.scores.shape[1],
         )
         found.append(fit.events[1])
+        lists.append(list_losses(outputs, order, n, found[-1]))
 
     def mean(score: str, of: Callable[[EventFit], Any]) -> float:
         return float(np.mean([of(event).evaluation[score] for event in found]))
@@ -257,7 +272,35 @@ def judge(outputs: Outputs, n: int, splits: int) -> Row:
         auroc.pop(LEARNED),
         max(auroc.values()),
         float(np.mean([above(event, LEARNED) - above(event, SINGLE) for event in found])),
+        float(np.divide(*np.mean(lists, axis=0))),
     )
+
+
+def list_losses(outputs: Outputs, order: np.ndarray, n: int, event: EventFit) -> list[float]:
+    """Return the NLL of the served list of classes, and that of the best rival's."""
+    fitted, judged = order[:n], order[n:]
+    labels, wide = outputs.labels, outputs.scores.astype(np.float64)
+    p = np.maximum(softmax(wide, axis=1), 1e-37)
+    records = outputs.records().take(judged)
+    odds, first = recorded_odds(event.learned.model, records), records.top_classes[:, 0]
+    served = event.measures["learned"].table.look_up(odds.uncertainty(1)).probability
+    is_hit, is_label = first == labels[judged], records.top_classes == labels[judged, np.newaxis]
+    # Beyond the recorded classes a label has its share of the rest, in proportion to p^(1 / T).
+    shares, t = odds.shares(), 1 / event.learned.model.temperature
+    beyond = np.exp(odds.rest - odds.beyond(1)).sum(axis=1) * p[judged, labels[judged]] ** t
+    others = p[judged] ** t
+    np.put_along_axis(others, records.top_classes.astype(np.int64), 0.0, axis=1)
+    beyond /= np.maximum(others.sum(axis=1), 1e-37)
+    share = np.where(is_label.any(axis=1), (shares * is_label).sum(axis=1), beyond)
+    ours = -np.log(np.where(is_hit, served, (1 - served) * np.maximum(share, 1e-37))).mean()
+    lists = [p[judged]]
+    if get_calibrator is not None:
+        for name in ("temp-scaling", "svs", "sms")[: 3 if p.shape[1] <= MOST_MATRIX else 2]:
+            rival = get_calibrator(name)
+            rival.fit(p[fitted], labels[fitted])
+            lists.append(np.maximum(rival.predict_proba(p[judged]), 1e-37))
+    each = np.arange(len(judged))
+    return [float(ours), min(float(-np.log(one[each, labels[judged]]).mean()) for one in lists)]
 
 
 def above(event: EventFit, name: str) -> float:
@@ -277,8 +320,8 @@ def main() -> None:
     asked = parser.parse_args()
     sources = [*SETS, *(lambda folder=folder: networks(folder) for folder in asked.folder)]
     rows = []
-    print("| model | n | served | best rival | NLL | Brier | AUROC | gain | bias |")
-    print("|---|---:|---|---|---:|---:|---:|---:|---:|")
+    print("| model | n | served | best rival | NLL | Brier | AUROC | gain | bias | list |")
+    print("|---|---:|---|---|---:|---:|---:|---:|---:|---:|")
     for source in sources:
         for outputs in source():
             for n, splits in zip(asked.sizes, asked.splits, strict=True):
@@ -288,22 +331,24 @@ def main() -> None:
                 rows.append(row)
                 print(
                     f"| {row.name} | {row.n} | {row.served} | {row.rival} | {row.nll:.4f} "
-                    f"| {row.brier:.4f} | {row.auroc:.4f} | {row.gain:+.4f} | {row.bias:+.4f} |",
+                    f"| {row.brier:.4f} | {row.auroc:.4f} | {row.gain:+.4f} | {row.bias:+.4f} "
+                    f"| {row.listed:.4f} |",
                     flush=True,
                 )
     print(
         "\n| n | models | NLL: mean | worst | Brier: mean | worst "
-        "| AUROC gain: mean | least | bias |"
+        "| AUROC gain: mean | least | bias | list: mean | worst |"
     )
-    print("|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
+    print("|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
     for n in asked.sizes:
-        nll, brier, gain, bias = (
+        nll, brier, gain, bias, listed = (
             np.array([getattr(row, name) for row in rows if row.n == n])
-            for name in ("nll", "brier", "gain", "bias")
+            for name in ("nll", "brier", "gain", "bias", "listed")
         )
         print(
             f"| {n} | {len(nll)} | {nll.mean():.4f} | {nll.max():.4f} | {brier.mean():.4f} "
-            f"| {brier.max():.4f} | {gain.mean():+.4f} | {gain.min():+.4f} | {bias.mean():+.4f} |"
+            f"| {brier.max():.4f} | {gain.mean():+.4f} | {gain.min():+.4f} | {bias.mean():+.4f} "
+            f"| {listed.mean():.4f} | {listed.max():.4f} |"
         )
 
 

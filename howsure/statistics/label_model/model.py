@@ -161,11 +161,11 @@ class LabelModel:
         Summed class by class, so that it does not depend on other rows, as a product of matrices
         may.
         """
-        by_class = np.empty_like(u)
-        np.put_along_axis(by_class, classes, u, axis=1)
+        by_class, samples = np.empty_like(u), np.arange(len(u))[:, np.newaxis]
+        by_class[samples, classes] = u
         mixed = np.empty_like(u)
         step = max(1, BLOCK_ELEMENTS // self.mixing.size)
         for start in range(0, len(u), step):
             rows = slice(start, start + step)
             mixed[rows] = (by_class[rows, :, np.newaxis] * self.mixing).sum(axis=1)
-        return np.take_along_axis(mixed, classes, axis=1)
+        return np.asarray(mixed[samples, classes])
