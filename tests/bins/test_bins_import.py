@@ -75,8 +75,8 @@ def test_another_service_answers_alike(client, other, config: dict) -> None:
         assert there["config"][name] == made["config"][name]
 
 
-@pytest.mark.parametrize("case", EARLIER, ids=["step", "interpolated"])
-def test_a_document_of_the_first_schema_answers_as_it_did(other, case) -> None:
+@pytest.mark.parametrize("case", EARLIER, ids=["step", "interpolated", "learned"])
+def test_a_document_of_an_earlier_version_answers_as_it_did(other, case) -> None:
     there = imported(other, case["document"], name="earlier")
     pixels = digits_set()["inputs"][: len(case["predictions"])].tolist()
     # The model's own scores may differ in their last bits on another machine.
