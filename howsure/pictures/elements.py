@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from howsure.pictures.lettering import xml_text
+from howsure.pictures.lettering import SIZE, xml_text
 from howsure.pictures.palette import Ink, variable
 
 Shape: TypeAlias = Literal["circle", "square", "diamond", "triangle", "down", "cross", "tick"]
@@ -72,10 +72,13 @@ def rectangle(x: float, y: float, width: float, height: float, ink: Ink, opacity
     )
 
 
-def text(written: str, x: float, y: float, ink: Ink, anchor: Anchor = "middle") -> str:
+def text(
+    written: str, x: float, y: float, ink: Ink, anchor: Anchor = "middle", size: float = SIZE
+) -> str:
     """Return a line of text, its baseline at ``y``."""
+    small = f' font-size="{pixels(size)}"' if size < SIZE else ""
     return (
-        f'<text x="{pixels(x)}" y="{pixels(y)}" text-anchor="{anchor}" '
+        f'<text x="{pixels(x)}" y="{pixels(y)}" text-anchor="{anchor}"{small} '
         f'fill="{variable(ink)}">{xml_text(written)}</text>'
     )
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from howsure.pictures.lettering import SIZE, text_width
 
 GAP = 7.0  # between a mark and its label
-_DISTANCES = (GAP, 16.0, 28.0, 44.0)
+_DISTANCES = (GAP, 16.0, 28.0)
 _LINE = SIZE + 2.0
 _CELL = 6.0  # pixels, of the grid in which marks are looked up
 _MOST_ANCHORS = 12
@@ -91,4 +91,4 @@ def _around(anchors: Sequence[tuple[float, float]], width: float) -> Iterator[tu
 # Right, left, above, below, and between these.
 _SIDES = ((1, 0), (-1, 0), (0, -1), (0, 1), (1, -1), (-1, -1), (1, 1), (-1, 1))
 # In marks that a label may cover instead.
-_FAR, _LATE = 3.0, 0.3
+_FAR, _LATE = 8.0, 0.3

@@ -14,6 +14,7 @@ from howsure.pictures.scales import Axis, Scale
 
 WIDTH = 356.0  # of a telephone
 RADIUS = 4.0
+_LEAST_SIZE = 7.0
 _MARK_EVERY = 6.0  # pixels along lines that labels avoid
 _HEADING: tuple[tuple[float, Ink, str], ...] = (
     (13.0, "ink", ' font-weight="bold"'),
@@ -116,11 +117,19 @@ class Picture:
         self._labels.append((text, [point for point in anchors if _is_finite(point)], ink))
 
     def text(
-        self, text: str, at: Point, ink: Ink = "ink", anchor: Anchor = "middle", down: float = 4.0
+        self,
+        text: str,
+        at: Point,
+        ink: Ink = "ink",
+        anchor: Anchor = "middle",
+        *,
+        down: float = 4.0,
+        width: float = math.inf,
     ) -> None:
-        """Write at a point, the baseline so many pixels below it."""
+        """Write at a point, the baseline so many pixels below it, smaller if it is too wide."""
         x, y = self.axes.place(*at)
-        self._marks.append(elements.text(text, x, y + down, ink, anchor))
+        size = max(min(SIZE, SIZE * width / max(text_width(text), 1.0)), _LEAST_SIZE)
+        self._marks.append(elements.text(text, x, y + down, ink, anchor, size))
 
     def legend(self, text: str, shape: Shape, ink: Ink) -> None:
         """Name a shape and its colour below the axes."""
@@ -134,10 +143,11 @@ class Picture:
         x, y = self.axes.x, self.axes.y
         if not (isinstance(x, Scale) and isinstance(y, Scale) and x.least == y.least == 0.0):
             raise TypeError("a marker needs two axes of numbers that begin at 0")
-        (left, floor), (right, top) = self.axes.place(0.0, 0.0), self.axes.place(x.most, y.most)
-        scale = f"scale({(right - left) / x.most!r} {(top - floor) / y.most!r})"
+        most = float(y.most)
+        (left, floor), (right, top) = self.axes.place(0.0, 0.0), self.axes.place(x.most, most)
+        scale = f"scale({(right - left) / x.most:.8g} {(top - floor) / most:.8g})"
         hidden = ' visibility="hidden"' if at is None else ""
-        place = (0.0, 0.0) if at is None else (at[0], min(at[1], y.most))
+        place = (0.0, 0.0) if at is None else (at[0], min(at[1], most))
         # The round ends of an empty line keep their size when the frame is stretched.
         look = 'stroke-linecap="round" vector-effect="non-scaling-stroke"'
         rings = "".join(
@@ -145,7 +155,7 @@ class Picture:
             for width, ink in _RINGS
         )
         self._marks.append(
-            f'<g class="frame-of-point" data-most="{y.most!r}" '
+            f'<g class="frame-of-point" data-most="{most!r}" '
             f'transform="translate({left:.2f} {floor:.2f}) {scale}">'
             f'<g class="point" transform="translate({place[0]!r} {place[1]!r})"{hidden}>'
             f"{rings}</g></g>"

@@ -10,6 +10,7 @@ MOST_TICKS = 6
 _STEPS = (1, 2, 5, 10)
 _DIGITS = 6
 _LONG = 10_000
+_SHORT = 2  # powers of ten
 
 
 def plain_number(value: float) -> str:
@@ -80,11 +81,19 @@ class Scale:
 
     def _round_values(self, most: int) -> list[float]:
         if self.kind == "log":
-            first, last = math.ceil(math.log10(self.least)), math.floor(math.log10(self.most))
-            return [10.0**power for power in range(first, last + 1, -(-(last - first + 1) // most))]
+            return self._powers(most)
         step = round_step(self.most - self.least, most)
         first, last = math.ceil(self.least / step - 1e-9), math.floor(self.most / step + 1e-9)
         return [step * number for number in range(first, last + 1)]
+
+    def _powers(self, most: int) -> list[float]:
+        """Return powers of ten, 1 among them; of a short axis 2 and 5 times these, too."""
+        first, last = math.floor(math.log10(self.least)), math.ceil(math.log10(self.most))
+        step = -(-(last - first) // most)
+        powers = [10.0**power for power in range(first, last + 1) if power % step == 0]
+        if last - first > _SHORT:
+            return powers
+        return sorted(digit * power for power in powers for digit in (1, 2, 5))
 
 
 def round_step(span: float, most: int = MOST_TICKS) -> float:

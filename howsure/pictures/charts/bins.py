@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from howsure.pictures.elements import Point, Shape
 from howsure.pictures.palette import Ink
 from howsure.pictures.picture import Picture
-from howsure.pictures.scales import Scale, round_above
+from howsure.pictures.scales import Scale, plain_number, round_above
 
-_LEAST_RATIO = 2.0
+_LEAST_RATIO, _ROOM = 2.0, 1.3
 
 
 def odds_ratios(ratios: Mapping[int, float], mean: float | None) -> Picture:
@@ -15,13 +15,12 @@ def odds_ratios(ratios: Mapping[int, float], mean: float | None) -> Picture:
 
     Bins count from 1; ratios are positive. ``mean`` is the mean factor by which they differ.
     """
-    extremes = [max(ratio, 1 / ratio) for ratio in ratios.values()]
-    end = max([*extremes, mean or 1.0, _LEAST_RATIO]) * 1.3
-    least = 1 / end if any(ratio < 1.0 for ratio in ratios.values()) else 1 / _LEAST_RATIO
+    most = max([*ratios.values(), mean or 1.0, _LEAST_RATIO]) * _ROOM
+    least = min([*ratios.values(), 1 / _LEAST_RATIO]) / _ROOM
     last = max(ratios, default=1)
     picture = Picture(
         Scale(0.5, last + 0.5, "bin, the most certain first", ticks=_bin_ticks(last)),
-        Scale(least, end, "odds of a correct answer, to those of all", _ratio, "log"),
+        Scale(least, most, "odds of a correct answer, to those of all", _ratio, "log"),
         height=190,
     )
     for place, ratio in ratios.items():
@@ -30,7 +29,10 @@ def odds_ratios(ratios: Mapping[int, float], mean: float | None) -> Picture:
     if mean is not None:
         ends = [(0.5, mean), (last + 0.5, mean)]
         picture.line(ends, "ink", width=1, dash="4 3")
-        picture.label(f"mean factor {mean:.3g}", [ends[1], (last / 2, mean), ends[0]])
+        picture.label(
+            f"mean factor {plain_number(float(f'{mean:.3g}'))}",
+            [ends[1], (last / 2, mean), ends[0]],
+        )
     picture.line([(0.5, 1.0), (last + 0.5, 1.0)], "muted", width=1)
     return picture
 

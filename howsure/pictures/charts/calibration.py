@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TypedDict
 
 from howsure.pictures.elements import Shape
-from howsure.pictures.lettering import fit_text
+from howsure.pictures.lettering import fit_text, text_width
 from howsure.pictures.palette import Ink
 from howsure.pictures.picture import Picture
 from howsure.pictures.scales import Names, Scale, percent, round_above
@@ -13,7 +13,7 @@ from howsure.pictures.scales import Names, Scale, percent, round_above
 FEW = 10  # samples, of which a share is mostly luck
 _LARGEST = 6.0  # radius of the group with the most samples
 _SMALLEST = 2.0
-_MOST_OF_NAME = 84.0  # pixels
+_MOST_OF_LABEL = 126.0  # pixels
 _CUT = 2.5  # bars so many times as tall as the next are cut
 BEFORE: tuple[Shape, Ink] = ("square", "orange")
 AFTER: tuple[Shape, Ink] = ("circle", "blue")
@@ -59,7 +59,7 @@ def reliability(before: Sequence[Group], after: Sequence[Group], *, outcome: str
 
 def calibration_error(event: str, before: float, after: float, chance: float | None) -> Picture:
     """Draw the error before and after calibration, and up to where chance explains it."""
-    most = round_above(1.15 * max(before, after, chance or 0.0) or 0.01)
+    most = min(round_above(1.15 * max(before, after, chance or 0.0) or 0.01), 1.0)
     picture = Picture(Scale(0.0, most, "calibration error", percent), Names([event]), height=60)
     if chance is not None:
         picture.bar((0.0, -0.15), (chance, 0.15), "grey", opacity=0.3)
@@ -131,10 +131,10 @@ def cut_bar(
 
 def classes(names: Sequence[str], groups: Sequence[Group]) -> Picture:
     """Draw the share that was correct, with its interval, and what was stated, by class."""
-    labels = [
-        f"{fit_text(name, _MOST_OF_NAME)}  ({group['count']:,})"
-        for name, group in zip(names, groups, strict=True)
-    ]
+    labels = []
+    for name, group in zip(names, groups, strict=True):
+        count = f"  ({group['count']:,})"
+        labels.append(fit_text(name, _MOST_OF_LABEL - text_width(count)) + count)
     ends = [group[end] for group in groups for end in ("lower", "said")]
     least = min(math.floor(10 * min(ends, default=0.0) + 1e-9) / 10, 0.9)
     picture = Picture(

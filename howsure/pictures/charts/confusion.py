@@ -8,6 +8,7 @@ from howsure.pictures.picture import Picture
 from howsure.pictures.scales import Names
 
 _ROW = 23.0
+_UNITS = ((1, ""), (1_000, "k"), (1_000_000, "M"), (1_000_000_000, "G"))
 
 
 def confusion(names: Sequence[str], counts: Sequence[Sequence[int]]) -> Picture:
@@ -30,14 +31,12 @@ def confusion(names: Sequence[str], counts: Sequence[Sequence[int]]) -> Picture:
                 "orange" if is_error else "grey",
                 opacity=tint,
             )
-            picture.text(_short_count(count, width), (column, row))
+            picture.text(_short_count(count, width), (column, row), width=width)
     return picture
 
 
 def _short_count(count: int, width: float) -> str:
-    """Return a count, in thousands or millions if it would not fit."""
-    units = ((1, ""), (1_000, "k"), (1_000_000, "M"), (1_000_000_000, "G"))
-    texts = [
-        f"{count / size:,.{int(count < 10 * size and size > 1)}f}{unit}" for size, unit in units
-    ]
+    """Return a count, in thousands, millions or billions if it would not fit."""
+    units = [(size, unit) for size, unit in _UNITS if size <= max(count, 1)]
+    texts = [f"{count / size:,.0f}{unit}" for size, unit in units]
     return next((text for text in texts if text_width(text) <= width), texts[-1])

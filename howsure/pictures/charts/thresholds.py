@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from howsure.pictures.lettering import fit_text
 from howsure.pictures.picture import Picture
 from howsure.pictures.scales import Scale, percent
 
 MIN_COVERAGE = 0.1  # below it the band is as wide as the picture
 _FEW_POINTS = 30
 _NEARLY_ALL = 0.55
+_MOST_OF_NAME = 110.0  # pixels
 
 
 class RiskCurve(NamedTuple):
@@ -58,9 +60,8 @@ def risk_coverage(curve: RiskCurve, thresholds: Sequence[Threshold]) -> Picture:
         for band in (curve.lower, curve.upper)
     )
     picture.area(lower, upper, "blue")
-    bound = [
-        point for point in zip(curve.coverage, curve.bound or (), strict=False) if point[1] <= top
-    ]
+    heights = () if curve.bound is None else curve.bound
+    bound = [(x, y) for x, y in zip(curve.coverage, heights, strict=False) if y <= top]
     picture.line(bound, "grey", width=1.4)
     picture.line(points, "blue")
     if len(points) <= _FEW_POINTS:
@@ -76,7 +77,8 @@ def risk_coverage(curve: RiskCurve, thresholds: Sequence[Threshold]) -> Picture:
 
 
 def _mark(picture: Picture, threshold: Threshold, top: float) -> None:
-    name, coverage, risk, promise = threshold
+    _, coverage, risk, promise = threshold
+    name = fit_text(threshold.name, _MOST_OF_NAME)
     if promise is not None and promise <= top:
         end = 1.0 if coverage is None else coverage
         picture.line([(0.0, promise), (end, promise)], "red", width=1.2, dash="5 4")
