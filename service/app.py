@@ -27,7 +27,6 @@ from service.metrics.metrics import Metrics
 from service.predictions.prediction_app import PredictionApp
 from service.predictions.service import PredictionService
 from service.readiness import ReadinessChecks
-from service.reports.charts.drawing import Renderer
 from service.runner.predict_requests import BatchLimits
 from service.runner.process import RunnerProcess
 from service.runner.queue_bounds import QueueBounds
@@ -119,7 +118,6 @@ def create_app(
             await services.job_watch.close()
             await predicting.close()
             await authenticator.close()
-            await run_in_threadpool(services.charts.close)
             await run_in_threadpool(stop, workspace, workers)
 
     app = FastAPI(
@@ -165,7 +163,6 @@ def _services(
     stopping: asyncio.Event,
 ) -> Services:
     """Return the shared objects of the service, on the running event loop."""
-    charts = Renderer()
     return Services(
         authenticator=authenticator,
         predictions=predictions,
@@ -177,8 +174,7 @@ def _services(
             stopping=stopping,
             max_wait_seconds=settings.max_wait_seconds,
         ),
-        charts=charts,
-        saved_report=partial(saved_report, charts),
+        saved_report=saved_report,
         upload_limits=UploadLimits(
             max_model_bytes=settings.max_model_bytes,
             max_model_data_bytes=settings.max_model_data_bytes,

@@ -7,6 +7,7 @@ from scipy.special import betainc
 
 from howsure.statistics.accepted import AcceptedSamples
 from howsure.statistics.arrays import Counts, Floats, Rates
+from howsure.statistics.bins.intervals import clopper_pearson
 from howsure.statistics.effective import EffectiveShare, effective_share
 from howsure.statistics.ranking import RankedSamples
 
@@ -130,6 +131,14 @@ def risk_p_values(errors: Counts | Floats, counts: Counts | Floats, max_risk: fl
     some = np.where(passed > 0.0, passed, 1.0)
     p_values = betainc(some, errors + 1.0, 1.0 - max_risk)
     return np.where(passed > 0.0, p_values, 1.0)
+
+
+def tested_bound(errors: Counts, counts: Counts, delta: float) -> Rates:
+    """Return the largest risk that the test of a rank does not reject: it passes if not larger.
+
+    Of samples without weights and groups. ``delta`` is that of the target.
+    """
+    return clopper_pearson(errors, counts, 1.0 - 2.0 * delta / N_STARTS)[1]
 
 
 def largest_pass(ranked: RankedSamples, target: SelectiveTarget) -> int | None:

@@ -12,7 +12,6 @@ from service.http.job_watch import JobWatch
 from service.http.uploads import UploadLimits
 from service.http.worker_threads import Lanes
 from service.predictions.prediction_app import PredictionApp
-from service.reports.charts.drawing import Renderer
 from service.runner.served_models import ServedModels
 from service.shared_amounts import SharedAmount
 
@@ -31,7 +30,6 @@ class Services:
     models: ServedModels
     lanes: Lanes
     job_watch: JobWatch
-    charts: Renderer
     saved_report: Callable[[Mapping[str, Any]], Response]
     upload_limits: UploadLimits
     uploading: SharedAmount

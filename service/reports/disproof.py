@@ -5,7 +5,7 @@ from typing import Any
 
 from howsure.statistics.fit.verdict import ERROR
 from service.reports.charts import text
-from service.reports.charts.further_sets import SAID
+from service.reports.charts.further_sets import OUTCOMES
 from service.reports.further_sets import Counts, Event, contradicts, rate_in_words
 from service.reports.numbers import percent, share
 
@@ -75,5 +75,5 @@ def details(found: Set, k: str) -> str:
         off = percent(event["scores"][ERROR])
         said.append(f"stated probabilities are off by {off} on average")
     outcome = found["outcome"] or "shifted"
-    how = "breaks a promise" if outcome == "alike" else SAID[outcome]
+    how = "breaks a promise" if outcome == "alike" else OUTCOMES[outcome]
     return f"The further set “{text.name(found['name'])}” {how}: {'; '.join(said)}."

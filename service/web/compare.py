@@ -17,7 +17,7 @@ from service.reports.verdict import compared_verdict
 from service.storage.operating_points import FIRST
 from service.web.measures import VERDICTS
 from service.web.page import page
-from service.web.page_route import charts_of, tenant_of, workspace_of
+from service.web.page_route import tenant_of, workspace_of
 
 Json = Mapping[str, Any]
 
@@ -157,7 +157,7 @@ def compare(request: Request, references: Sequence[str]) -> Response:
         events=compared_events(found),
         bases=_bases(found),
         json=f"{_address(ids)}&format=json",
-        chart=render_figures(charts_of(request), found, ("comparison",)),
+        chart=render_figures(found, ("comparison",)),
     )
 
 

@@ -18,7 +18,6 @@ from service.storage.operating_points import OperatingPointRepository
 from service.storage.overview import NameRow
 from service.web.page import page
 from service.web.page_route import (
-    charts_of,
     may,
     origin_of,
     subject_of,
@@ -50,7 +49,6 @@ def home_page(
     search = request.query_params.get("q", "").strip()[:MOST_OF_SEARCH]
     found = overview(workspace_of(request), tenant_of(request), search=search)
     ids = [row.id for row in found.names if row.status == "succeeded"]
-    charts_of(request).warm()  # the next page is often a report
     return page(
         request,
         "home.html",

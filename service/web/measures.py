@@ -14,7 +14,7 @@ from service.reports.located import Located, value_of
 from service.reports.report import collect_report, is_pooled
 from service.reports.verdict import TIES, Verdict, verdict
 from service.web.page import calibration_page
-from service.web.page_route import charts_of, origin_of, subject_of
+from service.web.page_route import origin_of, subject_of
 
 _SOFTMAX = "probabilities"
 NEEDS: Mapping[str, str] = {
@@ -130,7 +130,7 @@ def measures(request: Request) -> Response:
         provider=(found["provenance"]["model"] or {}).get("provider"),
         refit=_refit(found, origin_of(request)),
         is_imported="imported" in found["provenance"]["data"],
-        chart=render_figures(charts_of(request), found, ("measures",), address=address),
+        chart=render_figures(found, ("measures",), address=address),
     )
 
 

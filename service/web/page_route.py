@@ -14,7 +14,6 @@ from service.errors import Conflict, NotFound
 from service.http.negotiation import prefers_html
 from service.http.services import services_of
 from service.http.worker_threads import Lane
-from service.reports.charts.drawing import Renderer
 from service.storage.calibrations import CalibrationRepository
 from service.workspace import Workspace
 
@@ -50,11 +49,6 @@ def meant_version(workspace: Workspace, tenant_id: uuid.UUID, name: str) -> int 
 def origin_of(request: Request) -> str:
     """Return the scheme, host and port at which the browser reached the service."""
     return f"{request.url.scheme}://{request.url.netloc}"
-
-
-def charts_of(request: Request) -> Renderer:
-    """Return the renderer of figures."""
-    return services_of(request.scope).charts
 
 
 def documents_of(request: Request) -> Lane:

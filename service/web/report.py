@@ -12,11 +12,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 import models
+from howsure.pictures.palette import Theme, paint
 from howsure.remedies import remedy_of
 from service.calibrations.manage import list_calibrations
-from service.errors import InvalidInput, NotFound, Overloaded
-from service.reports.charts.drawing import Renderer
-from service.reports.charts.palette import Theme, painted
+from service.errors import InvalidInput, NotFound
 from service.reports.charts.registry import RenderedFigures, figures_of, render_figures
 from service.reports.comparison.compare import MOST_COMPARED
 from service.reports.confusion import collect_full_report
@@ -33,7 +32,7 @@ from service.runner.messages.dataset import PAIRS
 from service.storage.operating_points import FIRST
 from service.web.compare import compare
 from service.web.page import calibration_page, render
-from service.web.page_route import charts_of, subject_of, tenant_of, workspace_of
+from service.web.page_route import subject_of, tenant_of, workspace_of
 from service.web.static_files import FOLDER
 
 FEW_CLASSES = 5
@@ -142,9 +141,9 @@ def _fewest(provenance: Mapping[str, Any]) -> list[dict[str, Any]]:
 SHEETS = ("pages.css", "charts.css")
 
 
-def saved_report(charts: Renderer, report: Mapping[str, Any]) -> Response:
+def saved_report(report: Mapping[str, Any]) -> Response:
     """Return the page of a report as one file that loads nothing."""
-    about, content = report["calibration"], report_content(report, render_figures(charts, report))
+    about, content = report["calibration"], report_content(report, render_figures(report))
     own = {"about": about, "style": style(), "security": policy()}
     return HTMLResponse(
         render("saved_report.html", content | own),
@@ -186,11 +185,10 @@ def report(request: Request) -> Response:
         raise InvalidInput.at("calibration", "choose one to read, or several to compare")
     if len(named) > 1:
         return compare(request, named)
-    charts_of(request).warm()  # starts while the report is collected
     found = collect_full_report(workspace_of(request), tenant_of(request), named[0])
     about = found["calibration"]
     address = f"/pages/calibrations/{about['id']}/charts"
-    chart = render_figures(charts_of(request), found, address=address)
+    chart = render_figures(found, address=address)
     return calibration_page(
         request,
         "report.html",
@@ -233,12 +231,8 @@ def chart_file(request: Request) -> Response:
     if figure is None or form != "svg":
         raise NotFound("This report has no such figure.")
     theme: Theme = "dark" if request.query_params.get("theme") == "dark" else "light"
-    (picture,) = charts_of(request).draw([figure])
-    if picture is None:
-        raise Overloaded("The figure could not be drawn; try again.")
-    name = f"{figure.chart}-{figure.key}.svg"
     return Response(
-        painted(picture, theme),
+        paint(figure.svg(has_heading=True), theme),
         media_type="image/svg+xml",
-        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+        headers={"Content-Disposition": f'attachment; filename="{figure.name}.svg"'},
     )

@@ -6,7 +6,6 @@ Open files stay usable: the socket to the parent, and the pipe for printed text.
 import os
 import sys
 import sysconfig
-from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import howsure
@@ -113,36 +112,6 @@ def lock_down(rules: SandboxRules, *, uses_cuda: bool) -> None:
         ) from error
 
 
-def lock_down_drawing() -> None:
-    """Drop the rights of the process that draws charts, as far as the kernel supports it.
-
-    Text of strangers is data to it, never code. Its JavaScript runtime needs a pair of sockets.
-
-    Raises
-    ------
-    LockdownFailed
-        If the kernel refuses a rule that it supports.
-    """
-    if not is_linux():
-        return
-    _drop_rights(missing(), libraries(), allowed=("socketpair",))
-
-
-def _drop_rights(
-    lacking: Collection[str],
-    readable: Iterable[Path],
-    devices: Iterable[Path] = (),
-    *,
-    allowed: Collection[str] = (),
-) -> None:
-    gain_no_privileges()
-    drop_capabilities()
-    if LANDLOCK not in lacking:
-        restrict_files(readable, devices)
-    if SECCOMP not in lacking:
-        filter_system_calls(allowed)
-
-
 def _lock_down(rules: SandboxRules, lacking: tuple[str, ...], *, uses_cuda: bool) -> None:
     from service.child.lockdown.resource_limits import (  # noqa: PLC0415 - it needs Linux
         limit_resources,
@@ -154,4 +123,9 @@ def _lock_down(rules: SandboxRules, lacking: tuple[str, ...], *, uses_cuda: bool
     limit_resources(
         memory_bytes=rules.memory_bytes, file_bytes=rules.file_bytes, uses_cuda=uses_cuda
     )
-    _drop_rights(lacking, readable(uses_cuda=uses_cuda), devices(uses_cuda=uses_cuda))
+    gain_no_privileges()
+    drop_capabilities()
+    if LANDLOCK not in lacking:
+        restrict_files(readable(uses_cuda=uses_cuda), devices(uses_cuda=uses_cuda))
+    if SECCOMP not in lacking:
+        filter_system_calls()

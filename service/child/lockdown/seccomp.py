@@ -4,7 +4,7 @@ import ctypes
 import errno
 import os
 import struct
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from service.child.lockdown.landlock import LockdownFailed, machine, system_call
 from service.child.lockdown.system_calls import (
@@ -117,17 +117,15 @@ def has_seccomp() -> bool:
     return True
 
 
-def filter_system_calls(allowed: Collection[str] = ()) -> None:
+def filter_system_calls() -> None:
     """Install the filter for all threads of this process, for good.
-
-    ``allowed`` names calls of the list that this process may make nevertheless.
 
     Raises
     ------
     LockdownFailed
         If the kernel refuses.
     """
-    install(rules(machine(), own_pid=os.getpid(), allowed=allowed))
+    install(rules(machine(), own_pid=os.getpid()))
 
 
 def install(instructions: Sequence[bytes]) -> None:
@@ -151,7 +149,7 @@ def install(instructions: Sequence[bytes]) -> None:
         raise LockdownFailed("seccomp: a thread has a filter of its own")
 
 
-def rules(name: str, *, own_pid: int, allowed: Collection[str] = ()) -> list[bytes]:
+def rules(name: str, *, own_pid: int) -> list[bytes]:
     """Return the program for a machine; a call from another architecture kills the process."""
     found = MACHINES[name]
     program = [
@@ -165,7 +163,7 @@ def rules(name: str, *, own_pid: int, allowed: Collection[str] = ()) -> list[byt
     blocks = _by_arguments(own_pid)
     for call in CALLS:
         number = found.number(call)
-        if number is not None and call not in blocks and call not in allowed:
+        if number is not None and call not in blocks:
             program += [skip_unless_equal(number, 1), REFUSED]
     program += [skip_if_below(FIRST_UNKNOWN, 1), UNKNOWN]
     for call, block in blocks.items():

@@ -2,13 +2,14 @@
 
 from collections import Counter
 
+from howsure.pictures.charts import bins
+from howsure.pictures.elements import Point
 from howsure.statistics.measures import SCORE
 from service.reports.charts import text
 from service.reports.charts.figure import Column, Figure, Report, Row, Table, served_events
 from service.reports.located import Located
 
 ODDS_RATIO = "odds_ratio"
-BETTER, WORSE = "above average", "below average"
 ODDS_RATIO_COLUMNS = (
     Column("bin, the most certain first", str, "bin"),
     Column("odds ratio", text.number, "odds_ratio"),
@@ -41,22 +42,20 @@ def _odds_ratio_figure(k: str, event: Row, table: Row, at: Located) -> Figure:
         key=k,
         title=title,
         note="How much better or worse the odds of a correct answer are in each bin than over all "
-        f"calibration samples ({text.percent(event['accuracy'])} correct). Dashed line: the mean.",
-        data={
-            "rows": [
-                {"_bin": place + 1, "odds_ratio": row["odds_ratio"], "_side": _side(row, event)}
-                for place, row in drawn
-            ],
-            "mean": [] if mean is None else [{"pooled": mean, "_text": text.figures(mean, 3)}],
-        },
+        f"calibration samples ({text.percent(event['accuracy'])} correct). Dashed: the mean.",
+        picture=bins.odds_ratios(
+            {place + 1: _relative_odds(row, event) for place, row in drawn}, mean
+        ),
         table=Table.of(
             ODDS_RATIO_COLUMNS, [({"bin": place + 1}, at["bins"][place]) for place, _ in drawn]
         ),
     )
 
 
-def _side(row: Row, event: Row) -> str:
-    return BETTER if row["probability"] >= event["accuracy"] else WORSE
+def _relative_odds(row: Row, event: Row) -> float:
+    """Return the odds ratio of a bin, below 1 where fewer answers are correct than over all."""
+    ratio: float = row["odds_ratio"]
+    return ratio if row["probability"] >= event["accuracy"] else 1.0 / ratio
 
 
 LOSS_SCATTER = "loss_scatter"
@@ -96,38 +95,37 @@ def _outcomes(report: Report) -> dict[str, str]:
 def _scatter_figure(
     k: str, event: Row, scatter: Row, shown: Located, outcomes: dict[str, str]
 ) -> Figure:
-    points = [
-        {"u": u, "l": loss, "o": told}
-        for outcome, told in outcomes.items()
-        for u, loss in zip(scatter[outcome]["uncertainty"], scatter[outcome]["loss"], strict=True)
-    ]
+    samples: dict[str, list[Point]] = {name: [] for name in outcomes.values()}
+    for key, name in outcomes.items():
+        samples[name] += zip(scatter[key]["uncertainty"], scatter[key]["loss"], strict=True)
     table = [
-        [told, shown[key]["count"], len(scatter[key]["loss"]), shown[key]["infinite"]]
-        for key, told in outcomes.items()
-        if scatter[key]["count"] or told != IN_TOP_5
+        [outcome, shown[key]["count"], len(scatter[key]["loss"]), shown[key]["infinite"]]
+        for key, outcome in outcomes.items()
+        if scatter[key]["count"] or outcome != IN_TOP_5
     ]
     totals: Counter[str] = Counter()
-    for key, told in outcomes.items():
-        totals[told] += scatter[key]["count"]
-    counts = text.enumerated([f"{text.count(n)} {told}" for told, n in totals.items() if n])
+    for key, outcome in outcomes.items():
+        totals[outcome] += scatter[key]["count"]
+    counts = text.enumerated([f"{text.count(n)} {outcome}" for outcome, n in totals.items() if n])
     return Figure(
         chart=LOSS_SCATTER,
         key=k,
         title=_scatter_title(k, event),
         note=f"Uncertainty is {text.name(event['served'])}. At most 200 random samples of each "
         f"outcome are drawn, of {counts} in the calibration set. Both axes are square-root scales.",
-        data={"rows": points},
-        parameters={"top_5": float(IN_TOP_5 in outcomes.values())},
+        picture=bins.loss_scatter(
+            [(name, samples[name]) for name in (CORRECT, WRONG, IN_TOP_5) if name in samples]
+        ),
         table=Table(LOSS_SCATTER_COLUMNS, table),
     )
 
 
 def _scatter_title(k: str, event: Row) -> str:
-    found = event["figures"]["error_detection"]["served"]
-    if found is None:
+    auroc = event["figures"]["error_detection"]["served"]
+    if auroc is None:
         return f"{text.event(k)}: loss and uncertainty"
     on = "on the evaluation set" if event["figures"]["set"] == "evaluation" else "cross-validated"
     return (
         f"{text.event(k)}: an error is more uncertain than a correct answer in "
-        f"{text.percent(found['mean'])} of pairs (AUROC, {on})"
+        f"{text.percent(auroc['mean'])} of pairs (AUROC, {on})"
     )

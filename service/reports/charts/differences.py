@@ -2,6 +2,9 @@
 
 from functools import partial
 
+from howsure.pictures.charts.differences import Difference, differences
+from howsure.pictures.elements import Shape
+from howsure.pictures.palette import Ink
 from howsure.statistics.comparison import PairedDifference
 from service.reports.charts import text
 from service.reports.charts.figure import Column, Figure, Report, Row, Table
@@ -10,7 +13,11 @@ from service.reports.verdict import TIES, compared_verdict, verdict
 
 MEASURES = "measures"
 SERVED, TIED, DIFFERS = "served", "tied with it", "differs clearly"
-
+MEASURE_LOOKS: dict[str, tuple[Shape, Ink]] = {
+    SERVED: ("diamond", "ink"),
+    TIED: ("circle", "blue"),
+    DIFFERS: ("square", "orange"),
+}
 
 MEASURES_COLUMNS = (
     Column("measure", str, "measure"),
@@ -51,7 +58,11 @@ def _measure_figure(k: str, event: Row) -> Figure:
         title=f"{text.event(k)}: {served} serves; {ties}",
         note="How much larger the loss (negative log-likelihood) is than with the served measure. "
         "If a bar includes 0, the difference may be chance. Left is better.",
-        data={"rows": [_measure_row(place, row) for place, (row, _) in enumerate(drawn)]},
+        picture=differences(
+            [_measure_row(row) for row, _ in drawn],
+            MEASURE_LOOKS,
+            "negative log-likelihood more than the served",
+        ),
         table=Table.of(
             MEASURES_COLUMNS, [({"verdict": _measure_verdict(row)}, at) for row, at in drawn]
         ),
@@ -64,25 +75,30 @@ def _measure_verdict(row: Row) -> str:
     return TIED if verdict(row["difference"]) in TIES else DIFFERS
 
 
-def _measure_row(place: int, row: Row) -> Row:
+def _measure_row(row: Row) -> Difference:
     difference = row.get("difference") or {"mean": 0.0, "standard_error": 0.0, "pairs": 1}
     cost = ""
     if row["ms_per_row"] is not None:
         runs = "1 run" if row["passes"] == 1 else f"{text.count(row['passes'])} runs"
         cost = f"  ({runs}, {text.figures(row['ms_per_row'], 2)} ms a row)"
-    return {
-        "place": place,
-        "label": text.name(row["measure"]) + cost,
-        "verdict": _measure_verdict(row),
-        "mean": difference["mean"],
-        "margin": PairedDifference(**difference).margin or 0.0,
-    }
+    return Difference(
+        text.name(row["measure"]) + cost,
+        difference["mean"],
+        PairedDifference(**difference).margin or 0.0,
+        _measure_verdict(row),
+    )
 
 
 COMPARISON = "comparison"
 # Beside "better" and "worse".
 MAYBE_CHANCE = "may be chance"
 NOT_JUDGED = "not judged"
+COMPARISON_LOOKS: dict[str, tuple[Shape, Ink]] = {
+    "better": ("triangle", "blue"),
+    MAYBE_CHANCE: ("circle", "grey"),
+    "worse": ("down", "orange"),
+    NOT_JUDGED: ("square", "grey"),
+}
 COMPARED_SCORES = {"nll": "negative log-likelihood", "brier": "Brier", "accuracy": "accuracy"}
 COMPARISON_COLUMNS = (
     Column("score", str, "score"),
@@ -96,52 +112,53 @@ COMPARISON_COLUMNS = (
 def comparison_figures(report: Report) -> list[Figure]:
     """Return one figure for each calibration that is compared with the first."""
     drawn = []
-    for at, found in enumerate(report.get("comparisons", ())):
-        rows = _compared_scores(at, found)
+    for at, comparison in enumerate(report.get("comparisons", ())):
+        rows = _compared_scores(at, comparison)
         if rows:
-            drawn.append(_comparison_figure(at, found, rows))
+            drawn.append(_comparison_figure(at, comparison, rows))
     return drawn
 
 
-def _comparison_figure(at: int, found: Row, rows: list[Row]) -> Figure:
-    first, second = text.name(found["first"]), text.name(found["second"])
+def _comparison_figure(at: int, comparison: Row, rows: list[Row]) -> Figure:
+    first, second = text.name(comparison["first"]), text.name(comparison["second"])
     clear = [row["verdict"] for row in rows if row["verdict"] not in (MAYBE_CHANCE, NOT_JUDGED)]
     verdicts = set(clear)
-    said = f"{second} and {first} do not differ clearly"
-    undecided = {event["undecided"] for event in found["events"].values()}
+    title = f"{second} and {first} do not differ clearly"
+    undecided = {event["undecided"] for event in comparison["events"].values()}
     if "warnings" in undecided:
-        said = f"{second} and {first} are not compared, because of warnings"
+        title = f"{second} and {first} are not compared, because of warnings"
     elif "doubtful-set" in undecided:
-        said = f"{second} and {first} are not compared, because the set looks wrong"
+        title = f"{second} and {first} are not compared, because the set looks wrong"
     elif undecided == {"too-rare"} and not verdicts:
-        said = f"{second} and {first} are not compared, because errors are too few"
+        title = f"{second} and {first} are not compared, because errors are too few"
     elif undecided == {"accuracy"} and len(verdicts) == 1:
-        said = (
+        title = (
             f"{second} is right {'more' if verdicts == {'better'} else 'less'} often than {first}"
         )
     elif len(verdicts) == 1:
-        said = f"{second} is {verdicts.pop()} than {first} in {len(clear)} of {len(rows)} scores"
+        title = f"{second} is {verdicts.pop()} than {first} in {len(clear)} of {len(rows)} scores"
     elif verdicts:
-        said = f"{second} is better than {first} in some scores and worse in others"
+        title = f"{second} is better than {first} in some scores and worse in others"
     return Figure(
         chart=COMPARISON,
         key=str(at),
-        title=said,
-        note=f"{second} minus {first}, on {found['on']}. A difference whose bar includes 0 may be "
-        "chance.",
-        data={
-            "rows": [
-                {
-                    "place": place,
-                    "label": f"{row['score']}: {text.signed(row['mean'])} ± "
+        title=title,
+        note=f"{second} minus {first}, on {comparison['on']}. A difference whose bar "
+        "includes 0 may be chance.",
+        picture=differences(
+            [
+                Difference(
+                    f"{row['score']}: {text.signed(row['mean'])} ± "
                     f"{text.figures(row['standard_error'], 2)}",
-                    "mean": row["mean"],
-                    "margin": row["margin"],
-                    "verdict": row["verdict"],
-                }
-                for place, row in enumerate(rows)
-            ]
-        },
+                    row["mean"] / row["margin"],
+                    1.0,
+                    row["verdict"],
+                )
+                for row in rows
+            ],
+            COMPARISON_LOOKS,
+            "difference, in the least that is clear",
+        ),
         table=Table.of(
             COMPARISON_COLUMNS,
             [({name: row[name] for name in ("score", "verdict")}, row["at"]) for row in rows],
@@ -149,24 +166,24 @@ def _comparison_figure(at: int, found: Row, rows: list[Row]) -> Figure:
     )
 
 
-def _compared_scores(at: int, found: Row) -> list[Row]:
-    shown = Located(found["events"], pointer("comparisons", at, "events"))
+def _compared_scores(at: int, comparison: Row) -> list[Row]:
+    shown = Located(comparison["events"], pointer("comparisons", at, "events"))
     return [
         {
             **difference,
             "margin": PairedDifference(**difference).margin,
             "at": shown[k]["differences"][score],
-            "score": f"{text.event(k)}, {told}",
+            "score": f"{text.event(k)}, {name}",
             "verdict": _comparison_verdict(event, score),
         }
-        for k, event in found["events"].items()
-        for score, told in COMPARED_SCORES.items()
+        for k, event in comparison["events"].items()
+        for score, name in COMPARED_SCORES.items()
         if (difference := event["differences"].get(score, {})).get("standard_error")
     ]
 
 
 def _comparison_verdict(event: Row, score: str) -> str:
-    found = compared_verdict(event, score)
-    if found is None:
+    outcome = compared_verdict(event, score)
+    if outcome is None:
         return NOT_JUDGED
-    return MAYBE_CHANCE if found in TIES else found
+    return MAYBE_CHANCE if outcome in TIES else outcome

@@ -1,7 +1,7 @@
-"""A figure of a report: picture data, words, and a table of numbers with their JSON pointers."""
+"""A figure of a report: a picture, words, and a table of numbers with their JSON pointers."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import reduce
 from operator import getitem
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
+from howsure.pictures.picture import Picture
 from service.printable import escaped_text
 from service.reports.located import Located, path_of, value_of
 
@@ -87,20 +88,25 @@ class Figure:
         The main finding.
     note : str
         A description of the picture, with the number of samples.
-    data : mapping of str to sequence of mapping
-        Rows, by the names of the data sets in the spec.
+    picture : Picture
     table : Table
-    parameters : mapping of str to float
-        Parameters of the spec, such as the ends of axes.
     """
 
     chart: str
     key: str
     title: str
     note: str
-    data: Mapping[str, Sequence[Row]]
+    picture: Picture
     table: Table
-    parameters: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The name of the figure, unique on a page."""
+        return f"{self.chart}-{self.key}"
+
+    def svg(self, *, has_heading: bool = False) -> str:
+        """Return the picture, with title and note above it for a file of its own."""
+        return self.picture.svg(self.title, self.note, self.name, has_heading=has_heading)
 
 
 def _cell(value: Any, column: Column) -> Cell:  # noqa: ANN401 -- any JSON, or located
@@ -135,8 +141,8 @@ _TEMPLATES = Environment(
 )
 
 
-def figure_html(figure: Figure, picture: str | None, address: str | None = None) -> Markup:
-    """Return a figure with its numbers; without a picture, with its title and note as text.
+def figure_html(figure: Figure, address: str | None = None) -> Markup:
+    """Return a figure with title, note, picture and numbers.
 
     ``address`` is the base URL of the figures as files; None in a saved report.
     """
@@ -146,5 +152,5 @@ def figure_html(figure: Figure, picture: str | None, address: str | None = None)
         for at, column in enumerate(figure.table.columns)
     ]
     macros: Any = _TEMPLATES.get_template("figure.html").module
-    html: Markup = macros.figure_html(figure, picture, address, columns, rows)
+    html: Markup = macros.figure_html(figure, address, columns, rows)
     return html

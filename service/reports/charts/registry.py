@@ -18,7 +18,6 @@ from service.reports.charts.differences import (
     comparison_figures,
     measure_figures,
 )
-from service.reports.charts.drawing import Renderer
 from service.reports.charts.figure import Figure, Report, figure_html
 from service.reports.charts.further_sets import (
     ABOVE_CONFIDENCE,
@@ -46,7 +45,6 @@ class Chart:
     Attributes
     ----------
     name : str
-        Of its file in ``specs`` as well.
     figures : callable
         From a report to its figures; none if the report lacks the data.
     of_several : bool
@@ -103,11 +101,10 @@ class RenderedFigures:
 
     def all_of(self, chart: str) -> Markup:
         """Return all figures of a chart, in the order of the report."""
-        return Markup().join(found for (name, _), found in self._figures.items() if name == chart)
+        return Markup().join(html for (name, _), html in self._figures.items() if name == chart)
 
 
 def render_figures(
-    renderer: Renderer,
     report: Report,
     charts: Collection[str] = tuple(CHARTS),
     *,
@@ -115,14 +112,12 @@ def render_figures(
 ) -> RenderedFigures:
     """Draw the figures of a report that belong to ``charts``.
 
-    Call it in a thread: it takes some tenths of a second. ``address`` is the base URL of the
-    figures as files; None in a saved report.
+    ``address`` is the base URL of the figures as files; None in a saved report.
     """
-    figures = [figure for figure in figures_of(report) if figure.chart in charts]
-    pictures = renderer.draw(figures)
     return RenderedFigures(
         {
-            (figure.chart, figure.key): figure_html(figure, picture, address)
-            for figure, picture in zip(figures, pictures, strict=True)
+            (figure.chart, figure.key): figure_html(figure, address)
+            for figure in figures_of(report)
+            if figure.chart in charts
         }
     )

@@ -1,8 +1,7 @@
 """Charts of calibration: reliability diagrams, by class as well, and the error before and after."""
 
-from collections.abc import Sequence
-from typing import Any
-
+from howsure.pictures.charts import calibration
+from howsure.statistics.diagnostics.reliability import N_RANGES
 from howsure.statistics.fit.verdict import ERROR
 from service.reports.charts import text
 from service.reports.charts.figure import Column, Figure, Report, Row, Served, Table, served_events
@@ -11,21 +10,22 @@ from service.reports.verdict import is_chance
 
 RELIABILITY = "reliability"
 CLASS_1 = "class-1"
+CORRECT = "correct"
 SETS = {
     "evaluation": "samples of the evaluation set",
     "half": "samples, one half of the calibration set; the other half was used for fitting",
 }
 
 
-def _columns(first: str, correct: str = "correct") -> tuple[Column, ...]:
+def _columns(first: str, outcome: str = CORRECT) -> tuple[Column, ...]:
     """Return the columns of groups; those of the outcome are called so."""
     return (
         Column(first, str, "group"),
         Column("stated probability", text.percent, "said"),
-        Column(f"share that was {correct}", text.percent, "hit_rate"),
+        Column(f"share that was {outcome}", text.percent, "hit_rate"),
         Column("from", text.percent, "lower"),
         Column("to", text.percent, "upper"),
-        Column(correct, text.count, "hits"),
+        Column(outcome, text.count, "hits"),
         Column("samples", text.count, "count"),
     )
 
@@ -36,15 +36,15 @@ def reliability_figures(report: Report) -> list[Figure]:
     figures = []
     for k, event, table, at in served_events(report):
         if table.get("reliability"):
-            found, shown = table["reliability"], at["reliability"]
-            title, columns = _reliability_title(k, event), _columns("")
-            figures.append(_reliability_figure(k, title, columns, found, found, shown))
+            groups, shown = table["reliability"], at["reliability"]
+            title = _reliability_title(k, event)
+            figures.append(_reliability_figure(k, title, CORRECT, groups, groups, shown))
             # Calibrations of earlier versions have none.
-            if found.get("class_1"):
-                own, columns = found["class_1"], _columns("", "class 1")
+            if groups.get("class_1"):
+                own = groups["class_1"]
                 title = _class_1_title(own["scores"], _class_name(1, classes))
                 figures.append(
-                    _reliability_figure(CLASS_1, title, columns, found, own, shown["class_1"])
+                    _reliability_figure(CLASS_1, title, "class 1", groups, own, shown["class_1"])
                 )
     return figures
 
@@ -58,32 +58,33 @@ def _class_1_title(scores: Row, name: str) -> str:
 
 
 def _reliability_figure(
-    key: str, title: str, columns: Sequence[Column], about: Row, found: Row, shown: Located
+    key: str, title: str, outcome: str, about: Row, groups: Row, shown: Located
 ) -> Figure:
     drawn = [
         (side, row, shown[side][at])
         for side in ("before", "after")
-        for at, row in enumerate(found[side])
+        for at, row in enumerate(groups[side])
         if row["count"]
     ]
-    rows = [{**row, "_side": side} for side, row, _ in drawn]
     return Figure(
         chart=RELIABILITY,
         key=key,
         title=title,
         note=f"{text.count(about['n_samples'])} {SETS[about['held_out']]}. On the dashed line the "
-        f"stated probability is the {columns[2].heading}. Lines are "
+        f"stated probability is the share that was {outcome}. Lines are "
         f"{text.asked(about['level'])} intervals; larger points stand for more samples."
-        f"{_scores_after(found)}",
-        data={"rows": rows},
-        table=Table.of(columns, [({"group": side}, at) for side, _, at in drawn]),
-        parameters=_axes(rows),
+        f"{_scores_after(groups)}",
+        picture=calibration.reliability(
+            *([row for side, row, _ in drawn if side == one] for one in ("before", "after")),
+            outcome=outcome,
+        ),
+        table=Table.of(_columns("", outcome), [({"group": side}, at) for side, _, at in drawn]),
     )
 
 
-def _scores_after(found: Row) -> str:
+def _scores_after(groups: Row) -> str:
     """Return scores after calibration, of class 1 alone; those of events are elsewhere."""
-    scores = found.get("scores", {}).get("after", {})
+    scores = groups.get("scores", {}).get("after", {})
     named = {"Brier score": scores.get("brier"), "AUROC": scores.get("auroc")}
     return "".join(f" {name} {value:.3f}." for name, value in named.items() if value is not None)
 
@@ -97,15 +98,6 @@ def _reliability_title(k: str, event: Row) -> str:
         f"{text.event(k)}: stated probabilities are off by {text.percent(error['raw']['mean'])} on "
         f"average before calibration and {text.percent(error['served']['mean'])} after{on}"
     )
-
-
-def _axes(rows: list[dict[str, Any]]) -> dict[str, float]:
-    """Return where the axes begin and end: tenths that leave every point and interval inside."""
-    ends = [row[end] for row in rows for end in ("said", "lower", "upper")] or [0.0, 1.0]
-    return {
-        "least": min(int(10 * min(ends)) / 10, 0.9),
-        "most": min(int(10 * max(ends) + 1) / 10, 1.0),
-    }
 
 
 CONFIDENCE = "confidence"
@@ -141,7 +133,7 @@ def _confidence_figure(k: str, found: Row, shown: Located) -> Figure:
         f"{text.percent(accuracy)}",
         note=f"Histogram of the model's own confidence before calibration, of "
         f"{text.count(found['n_samples'])} {SETS[found['held_out']]}.",
-        data={"rows": [{name: row[name] for name in ("group", "count", "hits")} for row in rows]},
+        picture=calibration.confidence_histogram(rows, N_RANGES),
         table=Table.of(CONFIDENCE_COLUMNS, [({}, at) for at in shown if at["count"]]),
     )
 
@@ -161,24 +153,22 @@ def class_figures(report: Report) -> list[Figure]:
 
 
 def _class_figure(k: str, found: Row, shown: Located, classes: list[str]) -> Figure:
-    rows: list[Row] = [
-        {**row, "_class": _class_name(row["group"], classes), "_place": at}
-        for at, row in enumerate(found["classes"][:MAX_CLASSES])
-        if row["count"]
-    ]
+    rows = [row for row in found["classes"][:MAX_CLASSES] if row["count"]]
+    at = [row for row in shown if row["count"]][: len(rows)]
+    names = [_class_name(row["group"], classes) for row in rows]
     n_classes = len(found["classes"])
     drawn = f"The worst {len(rows)} of {n_classes}" if n_classes > len(rows) else f"All {n_classes}"
     return Figure(
         chart=CLASSES,
         key=k,
-        title=_class_title(k, rows),
+        title=_class_title(k, names, rows),
         note=f"{drawn} predicted classes, after calibration. Points: share that was correct, with "
         f"{text.asked(found['level'])} intervals, of {text.count(found['n_samples'])} "
         f"{SETS[found['held_out']]}. Upright ticks: mean stated probability.",
-        data={"rows": [{**row, "_label": _class_label(row)} for row in rows]},
+        picture=calibration.classes(names, rows),
         table=Table.of(
             _columns("predicted class"),
-            [({"group": row["_class"]}, shown[row["_place"]]) for row in rows],
+            [({"group": name}, row) for name, row in zip(names, at, strict=True)],
         ),
     )
 
@@ -187,21 +177,17 @@ def _class_name(group: int, classes: list[str]) -> str:
     return text.name(classes[group]) if group < len(classes) else f"class {group}"
 
 
-def _class_label(row: Row) -> str:
-    return f"{row['_class']}  ({text.count(row['count'])})"
-
-
-def _class_title(k: str, rows: list[Row]) -> str:
+def _class_title(k: str, names: list[str], rows: list[Row]) -> str:
     if not rows:
         return f"{text.event(k)}: no predicted class has samples to judge it by"
-    worst = rows[0]
+    name, worst = names[0], rows[0]
     if worst["lower"] <= worst["said"] <= worst["upper"]:
         return (
             f"{text.event(k)}: the stated probability of every predicted class is within "
             "the interval of the share that was correct"
         )
     return (
-        f"{text.event(k)}: “{worst['_class']}” is furthest off, stated "
+        f"{text.event(k)}: “{name}” is furthest off, stated "
         f"{text.percent(worst['said'])}, correct {text.percent(worst['hit_rate'])} of "
         f"{text.count(worst['count'])}"
     )
@@ -246,7 +232,7 @@ def _before_after_figure(served: Served, shown: Located) -> Figure:
         f"{text.percent(after)}{verdict}{right}",
         note=f"How far stated probabilities are off on average ({ERROR}), {on}. Grey: what chance "
         "alone gives a calibrated model in 99 of 100 cases.",
-        data={"rows": [{"event": event, "before": before, "after": after, "chance": chance}]},
+        picture=calibration.calibration_error(event, before, after, chance),
         table=Table(
             BEFORE_AFTER_COLUMNS,
             [[event, shown["raw"]["mean"], shown["served"]["mean"], served.at[band]["upper"]]],

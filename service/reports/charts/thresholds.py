@@ -1,14 +1,18 @@
 """The chart of thresholds: the risk-coverage curve, its band and its operating points."""
 
+import numpy as np
+
+from howsure.pictures.charts.thresholds import RiskCurve, Threshold, risk_coverage
 from howsure.statistics.measures.scale import scale_of
+from howsure.statistics.selective import tested_bound
 from service.reports.charts import text
 from service.reports.charts.figure import Column, Figure, Report, Row, Table, served_events
+from service.reports.learned import is_exact_test
 from service.reports.located import Located
 from service.reports.numbers import rough_count
 from service.reports.summary import active_point
 
 RISK_COVERAGE = "risk_coverage"
-MIN_COVERAGE = 0.1  # below it the band is as wide as the picture
 SHOWN_POINTS = 20
 COLUMNS = (
     Column("accepted", text.percent),
@@ -21,49 +25,73 @@ COLUMNS = (
 def risk_coverage_figures(report: Report) -> list[Figure]:
     """Return one figure an event, of the measure that is served, where curves were kept."""
     return [
-        _figure(k, event, table, at["curves"], active_point(report, k))
+        _figure(report, k, event, table, at["curves"])
         for k, event, table, at in served_events(report)
         if table["curves"].get("risk_band")
     ]
 
 
-def _figure(k: str, event: Row, found: Row, shown: Located, point: Row | None) -> Figure:
-    curve, band = found["curves"]["risk_coverage"], found["curves"]["risk_band"]
-    drawn = [
-        dict(zip(("coverage", "risk", "lower", "upper"), values, strict=True))
-        for values in zip(
-            curve["coverage"], curve["risk"], band["lower"], band["upper"], strict=True
-        )
-    ]
-    step = max(len(drawn) // SHOWN_POINTS, 1)
-    places = sorted({*range(0, len(drawn), step), len(drawn) - 1})
-    points = [target for target in found["selective"] if target["threshold"] is not None]
-    marks = [(target, f"≤ {text.asked(target['target']['max_risk'])}") for target in points]
+def _figure(report: Report, k: str, event: Row, table: Row, shown: Located) -> Figure:
+    point = active_point(report, k)
+    curve, band = table["curves"]["risk_coverage"], table["curves"]["risk_band"]
+    n_points = len(curve["coverage"])
+    step = max(n_points // SHOWN_POINTS, 1)
+    places = sorted({*range(0, n_points, step), n_points - 1})
     scale = scale_of(event["served"])
-    tested = {scale.of(target["threshold"]) for target in points}
+    thresholds = [_threshold(target) for target in table["selective"]]
+    tested = {target["threshold"] for target in table["selective"]}
+    bound = _bound(report, event, table)
     diamonds = f"error rates {event['assurance']}"
-    if point is not None and point["threshold"] not in tested:
+    if point is not None and point["threshold"] not in map(scale.of, tested):
         diamonds += ", and the active operating point"
-        marks.append((point["consequences"], text.name(point["name"])))
+        thresholds.insert(0, _threshold_of_point(point))
     return Figure(
         chart=RISK_COVERAGE,
         key=k,
-        title=_title(k, found["selective"]) if point is None else _title_of_point(k, point),
+        title=_title(k, table["selective"]) if point is None else _title_of_point(k, point),
         note=f"{text.count(band['accepted'][-1])} calibration samples, the most certain first by "
         f"{text.name(event['served'])}. Band: {text.asked(band['level'])} interval of each point. "
-        f"Diamonds: {diamonds}.",
-        data={
-            "rows": drawn,
-            "points": [
-                {key: mark[key] for key in ("coverage", "n_errors", "n_accepted")} | {"_text": said}
-                for mark, said in marks
-            ],
-        },
+        f"{'Grey: the bound that the test holds against the promise. ' if bound else ''}"
+        f"Dashed: what is promised. Diamonds: {diamonds}.",
+        picture=risk_coverage(
+            RiskCurve(curve["coverage"], curve["risk"], band["lower"], band["upper"], bound),
+            thresholds,
+        ),
         table=Table(
             (*COLUMNS, Column("threshold", lambda end: text.number(scale.of(end)))),
             [_cells(shown, at) for at in places],
         ),
-        parameters={"most": _most(drawn, found["selective"])},
+    )
+
+
+def _bound(report: Report, event: Row, table: Row) -> list[float] | None:
+    """Return what the test compares with a promised error rate; None if it is approximate."""
+    design, targets = report["provenance"]["data"].get("design"), table["selective"]
+    band, deltas = table["curves"]["risk_band"], {one["target"]["delta"] for one in targets}
+    if not is_exact_test(event["assurance"], design) or len(deltas) != 1:
+        return None
+    errors, accepted = (np.array(band[name]) for name in ("errors", "accepted"))
+    bound: list[float] = tested_bound(errors, accepted, deltas.pop()).tolist()
+    return bound
+
+
+def _threshold(target: Row) -> Threshold:
+    max_risk, n_accepted = target["target"]["max_risk"], target["n_accepted"]
+    return Threshold(
+        f"≤ {text.asked(max_risk)}",
+        target["coverage"],
+        target["n_errors"] / n_accepted if n_accepted else None,
+        max_risk,
+    )
+
+
+def _threshold_of_point(point: Row) -> Threshold:
+    accepted = point["consequences"]
+    return Threshold(
+        text.name(point["name"]),
+        accepted["coverage"],
+        accepted["n_errors"] / accepted["n_accepted"] if accepted["n_accepted"] else None,
+        point["chosen_by"].get("max_risk"),
     )
 
 
@@ -89,23 +117,15 @@ def _title(k: str, targets: list[Row]) -> str:
 
 
 def _title_of_point(k: str, point: Row) -> str:
-    seen, max_risk = point["consequences"], point["chosen_by"].get("max_risk")
-    said = (
+    accepted, max_risk = point["consequences"], point["chosen_by"].get("max_risk")
+    title = (
         f"{text.event(k)}: “{text.name(point['name'])}”, the active operating point, accepts "
-        f"{text.percent(seen['coverage'])}"
+        f"{text.percent(accepted['coverage'])}"
     )
     if max_risk is not None:
-        return f"{said} with an error rate of at most {text.asked(max_risk)}"
+        return f"{title} with an error rate of at most {text.asked(max_risk)}"
     return (
-        said if seen["risk"] is None else f"{said}; {text.percent(seen['risk'])} of these are wrong"
+        title
+        if accepted["risk"] is None
+        else f"{title}; {text.percent(accepted['risk'])} of these are wrong"
     )
-
-
-def _most(drawn: list[dict[str, float]], targets: list[Row]) -> float:
-    """Return where the axis of risks ends: above the curve, and the bands where they are narrow."""
-    risks = [row["risk"] for row in drawn if row["coverage"] >= MIN_COVERAGE]
-    asked = [found["target"]["max_risk"] for found in targets if found["threshold"] is not None]
-    # Without errors the axis would end at the curve, and cut its intervals.
-    widest = 0.0 if any(risks) else drawn[-1]["upper"]
-    most = max(1.4 * max(risks, default=1.0), 1.1 * max(asked, default=0.0), 1.1 * widest)
-    return min(1.0, max(most, 1e-4))

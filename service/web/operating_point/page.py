@@ -11,7 +11,6 @@ from starlette.responses import Response
 
 from howsure.statistics.measures.scale import Scale, scale_of
 from service.access.api_keys import WRITE
-from service.reports.charts.drawing import Renderer, add_marker
 from service.reports.charts.figure import figure_html
 from service.reports.charts.thresholds import risk_coverage_figures
 from service.reports.learned import assurance, is_exact_test
@@ -26,7 +25,7 @@ from service.web.operating_point.configured_rates import abstain_without_point
 from service.web.operating_point.field_errors import on_page
 from service.web.operating_point.outcome import Outcome, outcome_of
 from service.web.page import calibration_page
-from service.web.page_route import charts_of, may, subject_of
+from service.web.page_route import may, subject_of
 
 MOST = {"author": MAX_AUTHOR_CHARACTERS, "reason": MAX_REASON_CHARACTERS, "unit": MOST_OF_UNIT}
 STEPS = 1000
@@ -76,7 +75,7 @@ def operating_point_page(
         scale=scale,
         assurance=grounds.capitalize(),
         ranges=_ranges(table, scale, whole.preview.get("max_risk")),
-        chart=_chart(charts_of(request), report, found),
+        chart=_chart(report, found),
         history=Located(history)["operating_points"],
         older=history["next_cursor"],
         cursor=cursor,
@@ -134,12 +133,10 @@ def _ranges(table: Row, scale: Scale, max_risk: float | None) -> dict[str, Range
     }
 
 
-def _chart(renderer: Renderer, report: Row, outcome: Outcome) -> Markup:
+def _chart(report: Row, outcome: Outcome) -> Markup:
     """Return the curve with a mark at the choice; empty if no curve was kept."""
     figure = next((f for f in risk_coverage_figures(report) if f.key == "1"), None)
     if figure is None:
         return Markup()
-    (picture,) = renderer.draw([figure])
-    if picture is not None:
-        picture = add_marker(picture, most=figure.parameters["most"], at=outcome.place)
-    return figure_html(figure, picture, f"/pages{outcome.address}/charts")
+    figure.picture.marker(outcome.place)
+    return figure_html(figure, f"/pages{outcome.address}/charts")

@@ -1,0 +1,1 @@
+"""Pictures as SVG, drawn from plain data: scales, marks, and the charts of a report."""

@@ -1,0 +1,78 @@
+"""Charts of bins and samples: odds of a hit by bin, and loss by uncertainty."""
+
+from collections.abc import Mapping, Sequence
+
+from howsure.pictures.elements import Point, Shape
+from howsure.pictures.palette import Ink
+from howsure.pictures.picture import Picture
+from howsure.pictures.scales import Scale, plain_number, round_above
+
+_LEAST_RATIO, _ROOM = 2.0, 1.3
+
+
+def odds_ratios(ratios: Mapping[int, float], mean: float | None) -> Picture:
+    """Draw the odds of a hit in each bin, relative to those of all samples, on a log axis.
+
+    Bins count from 1; ratios are positive. ``mean`` is the mean factor by which they differ.
+    """
+    most = max([*ratios.values(), mean or 1.0, _LEAST_RATIO]) * _ROOM
+    least = min([*ratios.values(), 1 / _LEAST_RATIO]) / _ROOM
+    last = max(ratios, default=1)
+    picture = Picture(
+        Scale(0.5, last + 0.5, "bin, the most certain first", ticks=_bin_ticks(last)),
+        Scale(least, most, "odds of a correct answer, to those of all", _ratio, "log"),
+        height=190,
+    )
+    for place, ratio in ratios.items():
+        ink: Ink = "blue" if ratio >= 1.0 else "orange"
+        picture.bar((place - 0.38, 1.0), (place + 0.38, ratio), ink)
+    if mean is not None:
+        ends = [(0.5, mean), (last + 0.5, mean)]
+        picture.line(ends, "ink", width=1, dash="4 3")
+        picture.label(
+            f"mean factor {plain_number(float(f'{mean:.3g}'))}",
+            [ends[1], (last / 2, mean), ends[0]],
+        )
+    picture.line([(0.5, 1.0), (last + 0.5, 1.0)], "muted", width=1)
+    return picture
+
+
+def _bin_ticks(last: int) -> Sequence[int]:
+    step = next(step for step in (1, 2, 5, 10, 20, 50, 100, last) if last / step <= 10)  # noqa: PLR2004
+    return [1, *(at for at in range(step, last + 1, step) if at > 1)]
+
+
+def _ratio(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1.0 else f"1/{1 / value:,.0f}"
+
+
+def loss_scatter(outcomes: Sequence[tuple[str, Sequence[Point]]]) -> Picture:
+    """Draw uncertainty against loss of samples by outcome, up to three; axes are square roots."""
+    points = [point for _, samples in outcomes for point in samples]
+    uncertainties = [x for x, _ in points]
+    least, most = min([*uncertainties, 0.0]), max([*uncertainties, 0.0])
+    picture = Picture(
+        Scale(least, _end(most) if most > 0.0 or least == 0.0 else 0.0, "uncertainty", kind="root"),
+        Scale(
+            0.0,
+            _end(max((y for _, y in points), default=0.0)),
+            "loss, \u2212log(probability of the label)",
+            kind="root",
+        ),
+        height=260,
+    )
+    for (outcome, samples), (shape, ink) in zip(outcomes, _LOOKS, strict=False):
+        picture.points(samples, ink, shape=shape, size=2.4, is_hollow=True)
+        picture.legend(outcome, shape, ink)
+    return picture
+
+
+_LOOKS: tuple[tuple[Shape, Ink], ...] = (
+    ("circle", "blue"),
+    ("cross", "orange"),
+    ("triangle", "green"),
+)
+
+
+def _end(most: float) -> float:
+    return round_above(most) if most > 0.0 else 1.0

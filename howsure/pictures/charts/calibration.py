@@ -1,0 +1,151 @@
+"""Charts of calibration: stated probabilities against the share of answers that were correct."""
+
+import math
+from collections.abc import Sequence
+from typing import TypedDict
+
+from howsure.pictures.elements import Shape
+from howsure.pictures.lettering import fit_text, text_width
+from howsure.pictures.palette import Ink
+from howsure.pictures.picture import Picture
+from howsure.pictures.scales import Names, Scale, percent, round_above
+
+FEW = 10  # samples, of which a share is mostly luck
+_LARGEST = 6.0  # radius of the group with the most samples
+_SMALLEST = 2.0
+_MOST_OF_LABEL = 126.0  # pixels
+_CUT = 2.5  # bars so many times as tall as the next are cut
+BEFORE: tuple[Shape, Ink] = ("square", "orange")
+AFTER: tuple[Shape, Ink] = ("circle", "blue")
+
+
+class Group(TypedDict):
+    """Samples of similar stated probability: its mean, the share of hits with an interval."""
+
+    said: float
+    hit_rate: float
+    lower: float
+    upper: float
+    count: int
+
+
+def reliability(before: Sequence[Group], after: Sequence[Group], *, outcome: str) -> Picture:
+    """Draw stated probability against the share of hits; the area of a point shows its samples.
+
+    Groups of few samples are faint. ``outcome`` names the share, such as ``correct``. The axes
+    begin a tenth below the lowest point or interval.
+    """
+    ends = [group[end] for group in (*before, *after) for end in ("said", "lower")]
+    least = min(math.floor(10 * min(ends, default=0.0) + 1e-9) / 10, 0.9)
+    picture = Picture(
+        Scale(least, 1.0, "stated probability", percent),
+        Scale(least, 1.0, f"share that was {outcome}", percent),
+        height=270,
+    )
+    picture.line([(least, least), (1.0, 1.0)], "muted", width=1, dash="4 3")
+    largest = max((group["count"] for group in (*before, *after)), default=1)
+    for name, groups, (shape, ink) in (("before", before, BEFORE), ("after", after, AFTER)):
+        for group in groups:
+            size = _SMALLEST + (_LARGEST - _SMALLEST) * math.sqrt(group["count"] / largest)
+            said, opacity = group["said"], 1.0 if group["count"] >= FEW else 0.4
+            picture.line([(said, group["lower"]), (said, group["upper"])], ink, width=1.2)
+            picture.points(
+                [(said, group["hit_rate"])], ink, shape=shape, size=size, opacity=opacity
+            )
+        anchors = [(group["said"], group["hit_rate"]) for group in groups]
+        picture.label(f"{name} calibration", anchors, ink)
+    return picture
+
+
+def calibration_error(event: str, before: float, after: float, chance: float | None) -> Picture:
+    """Draw the error before and after calibration, and up to where chance explains it."""
+    most = min(round_above(1.15 * max(before, after, chance or 0.0) or 0.01), 1.0)
+    picture = Picture(Scale(0.0, most, "calibration error", percent), Names([event]), height=60)
+    if chance is not None:
+        picture.bar((0.0, -0.15), (chance, 0.15), "grey", opacity=0.3)
+        picture.legend("chance alone, 99 of 100 times", "square", "grey")
+    picture.line([(before, 0.0), (after, 0.0)], "muted")
+    for name, error, (shape, ink) in (("before", before, BEFORE), ("after", after, AFTER)):
+        picture.points([(error, 0.0)], ink, shape=shape, size=5)
+        picture.label(name, [(error, 0.0)], ink)
+    return picture
+
+
+class ConfidenceRange(TypedDict):
+    """Samples in one of equal ranges of confidence, and hits among them."""
+
+    group: int
+    count: int
+    hits: int
+
+
+def confidence_histogram(ranges: Sequence[ConfidenceRange], n_ranges: int) -> Picture:
+    """Draw how many answers of each range of confidence were correct and wrong, side by side.
+
+    A bar that would leave nothing of the others is cut, and its number is written on it.
+    """
+    counts = {
+        "correct": [(row["group"], row["hits"]) for row in ranges],
+        "wrong": [(row["group"], row["count"] - row["hits"]) for row in ranges],
+    }
+    most = cut_end([max(row["hits"], row["count"] - row["hits"]) for row in ranges])
+    picture = Picture(
+        Scale(0.0, 1.0, "confidence of the model", percent), Scale(0.0, most, "samples"), height=170
+    )
+    sides: tuple[tuple[str, Ink, float], ...] = (("correct", "blue", 0.0), ("wrong", "orange", 0.5))
+    for side, ink, shift in sides:
+        for group, count in counts[side]:
+            left = (group + shift + (0.06 if shift == 0.0 else 0.0)) / n_ranges
+            right = left + 0.44 / n_ranges
+            cut_bar(picture, (left, right), count, most, ink, f"{count:,}")
+        tops = [((group + 0.5) / n_ranges, min(count, most)) for group, count in counts[side]]
+        picture.label(side, sorted(tops, key=lambda top: -top[1]), ink)
+    return picture
+
+
+def cut_end(heights: Sequence[float]) -> float:
+    """Return where an axis of bars ends: above the tallest that is not far above the next."""
+    tallest = sorted(value for value in heights if value > 0)[-3:]
+    if len(tallest) > 1 and tallest[-1] > _CUT * tallest[-2]:
+        return round_above(1.2 * tallest[-2])
+    return round_above(1.1 * tallest[-1]) if tallest else 1.0
+
+
+def cut_bar(
+    picture: Picture,
+    sides: tuple[float, float],
+    height: float,
+    most: float,
+    ink: Ink,
+    written: str,
+) -> None:
+    """Draw a bar from 0; one beyond the axis has a gap near its end, and its height beside."""
+    left, right = sides
+    if height <= most:
+        picture.bar((left, 0.0), (right, height), ink)
+        return
+    picture.bar((left, 0.0), (right, 0.86 * most), ink)
+    picture.bar((left, 0.9 * most), (right, most), ink)
+    picture.label(written, [((left + right) / 2, 0.93 * most)], ink)
+
+
+def classes(names: Sequence[str], groups: Sequence[Group]) -> Picture:
+    """Draw the share that was correct, with its interval, and what was stated, by class."""
+    labels = []
+    for name, group in zip(names, groups, strict=True):
+        count = f"  ({group['count']:,})"
+        labels.append(fit_text(name, _MOST_OF_LABEL - text_width(count)) + count)
+    ends = [group[end] for group in groups for end in ("lower", "said")]
+    least = min(math.floor(10 * min(ends, default=0.0) + 1e-9) / 10, 0.9)
+    picture = Picture(
+        Scale(least, 1.0, "", percent),
+        Names(labels),
+        height=22.0 * max(len(names), 1),
+    )
+    for place, group in enumerate(groups):
+        picture.line([(group["lower"], place), (group["upper"], place)], "blue")
+        picture.points([(group["hit_rate"], place)], "blue")
+        picture.points([(group["said"], place)], "orange", shape="tick")
+    picture.legend("correct", "circle", "blue")
+    picture.legend("stated", "tick", "orange")
+    return picture
