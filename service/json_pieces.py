@@ -6,18 +6,21 @@ from functools import partial
 
 from starlette.responses import StreamingResponse
 
-_dumps = partial(json.dumps, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+_COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+SORTED = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True
+)
 # Deep enough for the single bins of several reports.
 DEPTH = 8
 
 
 def json_pieces(
     value: object,
+    encoder: json.JSONEncoder = _COMPACT,
     *,
     depth: int = DEPTH,
-    sort_keys: bool = False,
 ) -> Iterator[str]:
-    """Yield the text without spaces in pieces.
+    """Yield the text that an encoder writes in pieces; by default it has no spaces.
 
     Encoding in one call would stop all other threads until its end. Objects and lists that hold
     others are divided down to ``depth``; what is below them is one piece. A call for each number
@@ -28,22 +31,22 @@ def json_pieces(
     ValueError
         If a number is not finite.
     """
-    inside = partial(json_pieces, depth=depth - 1, sort_keys=sort_keys)
+    inside = partial(json_pieces, encoder=encoder, depth=depth - 1)
     if not depth or not _holds_containers(value):
-        yield _dumps(value, sort_keys=sort_keys)
+        yield encoder.encode(value)
     elif isinstance(value, dict):
         separator = "{"
-        for key in sorted(value) if sort_keys else value:
-            yield f"{separator}{_dumps(str(key))}:"
+        for key in sorted(value) if encoder.sort_keys else value:
+            yield f"{separator}{encoder.encode(str(key))}{encoder.key_separator}"
             yield from inside(value[key])
-            separator = ","
+            separator = encoder.item_separator
         yield "}"
     elif isinstance(value, list | tuple):
         separator = "["
         for part in value:
             yield separator
             yield from inside(part)
-            separator = ","
+            separator = encoder.item_separator
         yield "]"
 
 

@@ -59,7 +59,11 @@ class HowsureError(Exception):
             str(problem.get("detail", "the service gave no reason")),
             status=found if isinstance(found, int) else status,
             type_=str(problem.get("type", "about:blank")),
-            errors=problem.get("errors") or (),
+            errors=[
+                entry
+                for entry in problem.get("errors") or ()
+                if isinstance(entry, dict) and {"location", "message"} <= entry.keys()
+            ],
         )
 
     def renumber_rows(self, first_row: int) -> None:

@@ -33,6 +33,7 @@ FIRST_SECONDS = 0.1
 MOST_SECONDS = 2.0
 # The stream counts as broken after three missed heartbeats.
 SILENCE_SECONDS = 45.0
+MOST_EVENT_BYTES = 2**20
 INTERRUPTS = (KeyboardInterrupt, asyncio.CancelledError)
 
 Resource: TypeAlias = Mapping[str, Any]
@@ -125,18 +126,19 @@ async def _streamed(sender: Sender, address: str, tell: "_Telling") -> tuple[Res
         async with sender.transport.stream(request.as_arguments(SILENCE_SECONDS)) as response:
             if response.status_code != HTTPStatus.OK:
                 return None, False
-            event: dict[str, str] = {}
-            async for line in response.aiter_lines():
-                if line:
-                    name, _, value = line.partition(":")
-                    event[name] = value.removeprefix(" ")
-                    continue
-                told = json.loads(event["data"]) if "data" in event else None
-                if told is not None and event.get("event") == "end":
-                    return _existing(told), True
-                if told is not None:
-                    tell(told)
-                event = {}
+            begun = b""
+            async for chunk in response.aiter_bytes():
+                *events, begun = (begun + chunk).split(b"\n\n")
+                if len(begun) > MOST_EVENT_BYTES:
+                    return None, False
+                for event in events:
+                    lines = (line.partition(": ") for line in event.decode().splitlines())
+                    fields = {name: value for name, _, value in lines}
+                    told = json.loads(fields["data"]) if "data" in fields else None
+                    if told is not None and fields.get("event") == "end":
+                        return _existing(told), True
+                    if told is not None:
+                        tell(told)
     return None, True
 
 

@@ -73,8 +73,17 @@ class Answer:
         return Path(found).name
 
     def json(self) -> Any:  # noqa: ANN401 - whatever JSON says
-        """Return the parsed JSON."""
-        return json.loads(self.content)
+        """Return the parsed JSON.
+
+        Raises
+        ------
+        ValueError
+            If it is something else.
+        """
+        try:
+            return json.loads(self.content)
+        except (ValueError, RecursionError) as error:
+            raise ValueError("the response is not JSON: is it from a Howsure service?") from error
 
 
 def json_bytes(value: object) -> bytes:

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
+from io import BytesIO
 from pathlib import Path
 from random import SystemRandom
 from typing import IO, Any, Generic, Self, TypeAlias, TypeVar
@@ -24,6 +25,10 @@ from howsure.client.request import Answer, Request
 DEFAULT_URL = "http://127.0.0.1:8000"
 TIMEOUT_SECONDS = 60.0
 RETRIES = 5
+# Of a response in memory, and of a file; a slower one than this is given up after the timeout.
+MOST_BYTES, MOST_FILE_BYTES = 2**28, 2**36
+LEAST_BYTES_A_SECOND = 1024
+UNBOUNDED = "the response of the service goes beyond the limit of {}: is it a Howsure service?"
 WITHHELD = "howsure-withheld"
 NOT_READ = "the service made {}; this API key lacks the scope `read`, which shows more"
 
@@ -126,9 +131,6 @@ class _BlockingResponse:
 
     def aiter_bytes(self) -> AsyncIterator[bytes]:
         return _Blocking(self._response.iter_bytes())
-
-    def aiter_lines(self) -> AsyncIterator[str]:
-        return _Blocking(self._response.iter_lines())
 
 
 class _Blocking(Generic[T]):
@@ -237,13 +239,21 @@ class Sender:
     async def send_once(self, request: Request, into: IO[bytes] | None = None) -> Answer:
         """Send a request once, and return the response whatever its status."""
         async with self.transport.stream(request.as_arguments(self.timeout)) as response:
-            if into is None or response.status_code != httpx.codes.OK:
-                return Answer(response.status_code, response.headers, await response.aread())
-            into.seek(0)
-            into.truncate()
+            is_file = into is not None and response.status_code == httpx.codes.OK
+            content = into if into is not None and is_file else BytesIO()
+            content.seek(0)
+            content.truncate()
+            most = MOST_FILE_BYTES if is_file else MOST_BYTES
+            size, began = 0, time.monotonic()
             async for chunk in response.aiter_bytes():
-                into.write(chunk)
-            return Answer(response.status_code, response.headers, b"")
+                size += len(chunk)
+                least = self.timeout or TIMEOUT_SECONDS
+                if size > most or time.monotonic() - began > least + size / LEAST_BYTES_A_SECOND:
+                    limit = f"{most} bytes" if size > most else f"{LEAST_BYTES_A_SECOND} bytes/s"
+                    raise HowsureError("Unexpected answer", UNBOUNDED.format(limit))
+                content.write(chunk)
+            body = b"" if is_file else content.getvalue()
+            return Answer(response.status_code, response.headers, body)
 
 
 def _may_help(request: Request, refusal: HowsureError) -> bool:

@@ -5,7 +5,7 @@ import struct
 from typing import Any
 
 from service.bins.schemas import BinsDocument
-from service.json_pieces import json_pieces
+from service.json_pieces import SORTED, json_pieces
 
 # Names and values that follow from others are not part of the content.
 _NO_CONTENT = {"content_sha256", "calibration", "tables"}
@@ -23,7 +23,7 @@ def content_sha256(document: BinsDocument) -> str:
         table.model_dump(by_alias=True, exclude=_NO_CONTENT_OF_A_TABLE) for table in document.tables
     ]
     digest = hashlib.sha256()
-    for piece in json_pieces(_bits(content | {"tables": tables}), sort_keys=True):
+    for piece in json_pieces(_bits(content | {"tables": tables}), SORTED):
         digest.update(piece.encode())
     return digest.hexdigest()
 

@@ -50,6 +50,8 @@ howsure predict digits rows.json
 
 Documentation: docs/getting-started.md, docs/cli.md, and the page /docs of a running service.
 """
+# Of a sentence about a failure.
+MOST_CHARACTERS = 10_000
 
 
 class LazyCommands(Commands):
@@ -146,5 +148,5 @@ def main() -> None:
         sentence = sentence_of(error)
         if sentence is None:
             raise
-        typer.secho(escaped(sentence), fg="red", err=True)
+        typer.secho(escaped(sentence[:MOST_CHARACTERS]), fg="red", err=True)
         sys.exit(1)

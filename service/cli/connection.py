@@ -17,7 +17,7 @@ from howsure.client import Calibration, Client
 from howsure.client.exports import ExportedModel, export_model
 from howsure.client.request import Answer, Request
 from howsure.client.transport import headers_of, run_blocking, url_of
-from service.cli.failure import EMBEDDED_URL, CommandFailed
+from service.cli.failure import EMBEDDED_URL, CommandFailed, remote
 
 if TYPE_CHECKING:
     from service.cli.server import Server
@@ -84,6 +84,7 @@ def service_address(url: str | None) -> Iterator[Address]:
     The embedded service uses the same database and files as `howsure serve` would from here. It
     speaks HTTP over a socket that only this user can reach, so both ways take the same path.
     """
+    remote.set(url or "")
     if url is not None:
         try:
             address = Address(url_of(url))

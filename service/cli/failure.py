@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import httpx
@@ -13,6 +14,10 @@ from service.errors import ServiceError
 
 # What the client calls the service that a command runs itself, behind a Unix socket.
 EMBEDDED_URL = "http://howsure"
+# The service of the command, if it runs elsewhere: what it responds is none of this program's.
+remote: ContextVar[str] = ContextVar("remote", default="")
+# Failures of code that reads a response of another form.
+_OTHER_FORM = (LookupError, TypeError, AttributeError, ValueError, RecursionError)
 
 
 class CommandFailed(Exception):
@@ -35,10 +40,8 @@ def one_sentence() -> Iterator[None]:
 
 def sentence_of(error: Exception) -> str | None:
     """Return what to print for a failure; None for one that is a fault of the program."""
-    if isinstance(error, CommandFailed):
+    if isinstance(error, (CommandFailed, ServiceError)):
         return str(error)
-    if isinstance(error, ServiceError):
-        return error.message
     if isinstance(error, (HowsureError, httpx.TransportError)):
         return _answer(error)
     if isinstance(error, httpx.InvalidURL):
@@ -47,8 +50,14 @@ def sentence_of(error: Exception) -> str | None:
         return f"{error.filename or 'file'}: {error.strerror or error}"
     from sqlalchemy.exc import SQLAlchemyError
 
-    is_database = isinstance(error, SQLAlchemyError)
-    return f"the database: {reason_of(error)}; see HOWSURE_DATABASE_URL" if is_database else None
+    if isinstance(error, SQLAlchemyError):
+        return f"the database: {reason_of(error)}; see HOWSURE_DATABASE_URL"
+    return _unreadable(error) if remote.get() and isinstance(error, _OTHER_FORM) else None
+
+
+def _unreadable(error: Exception) -> str:
+    said = f"{type(error).__name__}: {error}"
+    return f"{remote.get()} does not respond as this version of Howsure does ({said:.300})"
 
 
 def _answer(error: HowsureError | httpx.TransportError) -> str:

@@ -37,10 +37,11 @@ def count_confusion(parts: Iterable[Records], column: str, threshold: float | No
     for records in parts:
         uncertainty = records.uncertainty[column]
         accepted = slice(None) if threshold is None else uncertainty <= np.float32(threshold)
-        pairs = np.column_stack([records.label, records.top_classes[:, 0]])[accepted]
-        unique, counts = np.unique(pairs, axis=0, return_counts=True)
-        for (label, predicted), count in zip(unique.tolist(), counts.tolist(), strict=True):
-            confusion[label, predicted] += count
+        label, predicted = records.label[accepted], records.top_classes[accepted, 0]
+        # One number for each pair: to sort rows would stop all other threads.
+        pairs, counts = np.unique(label.astype(np.int64) << 32 | predicted, return_counts=True)
+        for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
+            confusion[pair >> 32, pair & 0xFFFFFFFF] += count
     return confusion
 
 

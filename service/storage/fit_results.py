@@ -31,6 +31,7 @@ from howsure.statistics.label_model.recorded import Formula, formula_of
 from howsure.statistics.plain import to_plain
 from models import Base, Calibration, Score, ScorePhase, SubjectKind
 from service.errors import ArtifactDamaged
+from service.json_pieces import json_pieces
 from service.storage.calibrations import MODEL_ROLES, CalibrationRepository
 
 log = structlog.get_logger(__name__)
@@ -252,9 +253,15 @@ class Fitted:
         return digest_of(content)
 
 
+_DIGESTED = json.JSONEncoder(sort_keys=True, default=str)
+
+
 def digest_of(content: object) -> str:
     """Return the SHA-256 of values as JSON with sorted keys."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
+    digest = hashlib.sha256()
+    for piece in json_pieces(content, _DIGESTED):
+        digest.update(piece.encode())
+    return digest.hexdigest()
 
 
 def _values(row: Base, names: Sequence[str] = ()) -> dict[str, Any]:

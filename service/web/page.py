@@ -54,13 +54,17 @@ TEMPLATES = Environment(
 TEMPLATES.globals |= {"asset": asset, "version": version("howsure"), "scale_of": scale_of}
 TEMPLATES.filters |= {**LOCATED_FILTERS, "code": code}
 TEMPLATES.tests["present"] = present
-# In text that is shown. What is copied, sent or drawn stays as it is.
-_PERCENTAGE = re.compile(r"(?<=\d) %(?=[^<>]*<(?!/(?:code|option|text|textarea)>))")
+# In text that is shown, in a piece that ends before the ">" of the next tag. What is copied, sent
+# or drawn stays as it is.
+_PERCENTAGE = re.compile(r"(?<=\d) %(?=[^<>]*<(?!/(?:code|option|text|textarea)\Z))")
 
 
 def unbroken(html: str) -> str:
-    """Return HTML in which no line breaks between a number and its percent sign."""
-    return _PERCENTAGE.sub("&nbsp;%", html)
+    """Return HTML in which no line breaks between a number and its percent sign.
+
+    It goes from tag to tag: one pass over a page of megabytes would stop all other threads.
+    """
+    return ">".join(_PERCENTAGE.sub("&nbsp;%", piece) for piece in html.split(">"))
 
 
 def render(template: str, context: Mapping[str, Any]) -> str:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,9 @@ class Limited:
 
     def usage(self, name: str) -> int:
         return self.client.get("/usage").json()[name]["used"]
+
+    def uploading(self) -> int:
+        return self.client.get("/usage").json()["shared"]["uploading-bytes"]["used"]
 
     def upload(self, name: str = "c", *, dry: bool = False, **headers: str) -> httpx.Response:
         parts = [("calibration", ("c.csv", SET)), ("config", (None, quick_config(name=name)))]
@@ -171,6 +174,25 @@ def test_uploads_beyond_the_limit_of_stored_bytes_are_refused(database_url, tmp_
         assert one.is_success
         assert limited.usage("stored_bytes") < used
         assert limited.upload("again").status_code == ACCEPTED
+
+
+def test_uploads_in_transfer_fill_the_share_of_their_tenant_alone(database_url, tmp_path) -> None:
+    limit = 4 * len(SET) + 4 * KEPT_BYTES
+    with limited_service(tmp_path, database_url, max_tenant_stored_bytes=limit) as limited:
+        service = limited.service
+        other = Limited(service, service.client(service.make_known("b").text), "", limited.folder)
+        with ExitStack() as stack:
+            for _ in range(4):
+                connection = stack.enter_context(Connection(service.address))
+                connection.send(limited.head("/calibrate", limit // 4) + b"--b")
+            assert wait_until(lambda: limited.uploading() == limit)
+            for _ in range(3):
+                assert limited.upload().status_code == NO_ROOM
+                # Nobody else's, and each upload of another counts until its end.
+                assert (limited.uploading(), other.uploading()) == (limit, 0)
+                assert other.upload().status_code == ACCEPTED
+        assert wait_until(lambda: limited.uploading() == 0)
+        assert limited.upload().status_code == ACCEPTED
 
 
 def test_further_sets_exports_and_imports_count_and_refits_do_not(database_url, tmp_path) -> None:

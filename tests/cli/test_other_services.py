@@ -1,0 +1,36 @@
+"""A command whose service is none, or a broken one, ends with one sentence."""
+
+import gzip
+
+import pytest
+from howsure_command import howsure
+from scripted_server import scripted
+
+COMMANDS = [("list",), ("report", "x"), ("compare", "x", "y"), ("export", "x"), ("promote", "x@1")]
+# No JSON, too deep, other kinds of values, and a problem that is none.
+BODIES = [b"<html>", b"[" * 100_000, b"[1]", b"7", b"{}", b'{"id": 7, "calibrations": "x"}']
+PROBLEM = b'{"title": 7, "detail": ["\\u001b]0;x"], "errors": [7, {"location": 1}], "status": "x"}'
+ANSWERS = [
+    *((200, {}, body) for body in BODIES),
+    (422, {}, PROBLEM),
+    (302, {"Location": "/x"}, b""),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_a_response_of_another_form_is_told_in_a_sentence(tmp_path, command) -> None:
+    for answer in ANSWERS:
+        with scripted(answer) as server:
+            done = howsure(*command, "--url", server.url, folder=tmp_path)
+        assert done.returncode == 1, answer
+        assert len(done.stderr.splitlines()) == 1, answer
+        assert "\x1b]" not in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_response_that_does_not_end_is_given_up(tmp_path) -> None:
+    endless = gzip.compress(bytes(2**28 + 1), 1)
+    with scripted((200, {"Content-Encoding": "gzip"}, endless)) as server:
+        done = howsure("list", "--url", server.url, folder=tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "limit of 268435456 bytes" in done.stderr
