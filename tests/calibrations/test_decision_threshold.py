@@ -55,7 +55,8 @@ def classes(found: list[dict]) -> list[int]:
 
 @pytest.mark.parametrize("kind", OUTPUTS)
 def test_every_answer_of_a_model_follows_from_it(client, kind) -> None:
-    config = {"name": f"decides-{kind}", "decision_threshold": THRESHOLD, "measures": ["learned"]}
+    measures = ["learned"] if kind == "logits" else ["margin"]
+    config = {"name": f"decides-{kind}", "decision_threshold": THRESHOLD, "measures": measures}
     made = calibrated(client, config, model=model(kind), calibration=SET, evaluation=SET)
     assert made["accuracy"]["1"] == pytest.approx(ACCURACY)
     answered = predictions(client, made["name"], ROWS[:200])
@@ -108,8 +109,7 @@ def outputs_of(kind: str) -> dict[str, np.ndarray]:
     return {kind: np.log(rows) if kind == "logits" else rows}
 
 
-@pytest.mark.parametrize("threshold", [0.3, 0.7])
-@pytest.mark.parametrize("kind", ["probabilities", "logits"])
+@pytest.mark.parametrize(("kind", "threshold"), [("probabilities", 0.3), ("logits", 0.7)])
 def test_uploaded_outputs_reach_it_where_they_equal_it(client, kind, threshold) -> None:
     outputs, name = outputs_of(kind), f"equal-{kind}-{threshold}"
     labels = RNG.integers(0, 2, 600)

@@ -21,6 +21,13 @@ from service.cli.server import can_refuse_new
 WAIT_SECONDS = 60.0
 LOADING_CLIENTS = 4
 PAUSE_SECONDS = 0.5
+# Four stops have each state and each signal, eight all pairs.
+STATES = [
+    *(("idle", signal.SIGTERM), ("load", signal.SIGINT)),
+    *(("job", signal.SIGTERM), ("upload", signal.SIGINT)),
+    *(("idle", signal.SIGINT), ("load", signal.SIGTERM)),
+    *(("job", signal.SIGINT), ("upload", signal.SIGTERM)),
+]
 
 
 def stop_server(folder: Path, *, times: int = 50, seed: int, copies: int = 20) -> Figures:
@@ -38,8 +45,7 @@ def stop_server(folder: Path, *, times: int = 50, seed: int, copies: int = 20) -
     def count_answers() -> int:
         return sum(step.statuses.total() for step in steps)
 
-    states = itertools.product(("idle", "load", "job", "upload"), (signal.SIGTERM, signal.SIGINT))
-    for (state, number), stop in zip(itertools.cycle(states), range(times), strict=False):
+    for (state, number), stop in zip(itertools.cycle(STATES), range(times), strict=False):
         process, before = site.serve(), count_answers()
         with site.client() as client, Traffic(site, figures, steps if state == "load" else []):
             sending = _bring_about(state, client, upload, f"job-{stop}", figures)

@@ -25,7 +25,9 @@ class RepeatedFits(Fitter):
 
     def fit(self, records, options, *, evaluation, n_classes, on_progress):
         sets = {"calibration": records, "evaluation": evaluation}
-        path = self.folder / self._key(fit_arrays(FitRequest(options, n_classes, self.sandbox), sets))
+        path = self.folder / self._key(
+            fit_arrays(FitRequest(options, n_classes, self.sandbox), sets)
+        )
         with suppress(FileNotFoundError):
             fit, steps = msgspec.msgpack.decode(path.read_bytes())
             for step in steps:
