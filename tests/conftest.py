@@ -27,6 +27,7 @@ from running_service import (  # noqa: F401 - fixtures of all rooms
 )
 from shelf import shelf  # noqa: F401
 
+from service.child import fitting
 from service.runner import pool
 from service.storage.database import Database
 
@@ -103,13 +104,14 @@ def forked_children(temporary_folder: None) -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def repeated_fits(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Let the services of all workers fit the same records with the same options once."""
+    """Let services of this process fit in it, the same records with the same options once."""
     own = tmp_path_factory.getbasetemp()
-    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "fits"
-    folder.mkdir(exist_ok=True)
+    folder = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(RepeatedFits, "folder", folder, raising=False)
         patch.setattr(pool, "Fitter", RepeatedFits)
+        patch.setattr(fitting, "NICE", 0)
+        patch.setattr(fitting, "lock_down", lambda *_, **__: None)
         yield
 
 

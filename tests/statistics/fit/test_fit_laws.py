@@ -23,10 +23,10 @@ from howsure.statistics.scores import SCORES, applicable
 BY_CLASS = {"class_counts", "class_effects", "offset", "slope", "second"}
 
 
-@pytest.mark.parametrize(
-    ("lookup", "measures"),
-    [("smooth", ("learned", "margin")), ("step", ("margin",)), ("interpolated", ("margin",))],
-)
+LOOKUPS = {"smooth": ("learned", "margin"), "step": ("margin",), "interpolated": ("margin",)}
+
+
+@pytest.mark.parametrize(("lookup", "measures"), LOOKUPS.items())
 def test_order_of_samples_changes_no_bit(lookup, measures):
     """Some samples occur twice, and different samples share tie keys."""
     records = simulated_records(120, seed=7)

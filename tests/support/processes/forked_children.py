@@ -2,8 +2,7 @@
 
 A child that starts by itself imports numpy, onnx and onnxruntime, which is nearly all of its
 start. A fork skips that, and with it the empty environment and the new program: tests of these
-start real children. It also finds the caches filled that a first fit fills. A fork may also run a
-program of this folder, as `scripted_child`.
+start real children. A fork may also run a program of this folder, as `scripted_child`.
 """
 
 import array
@@ -17,12 +16,6 @@ import threading
 import traceback
 from importlib import import_module
 
-import numpy as np
-
-from howsure.statistics.fit.calibration import fit_calibration
-from howsure.statistics.fit.options import FitOptions
-from howsure.statistics.records.build import build_records
-from howsure.statistics.records.order import tie_keys
 from service.runner.launch import environment, removed_folder
 from service.runner.messages.channel import Channel
 from service.runner.process import RunnerProcess, RunnerStartFailed
@@ -144,7 +137,7 @@ def serve_forks(control):
     # All imports of a child; it forks with them.
     for module in IMPORTED_BY_CHILDREN:
         import_module(module)
-    _fit_once()
+
     gc.collect()
     gc.freeze()
     while True:
@@ -158,14 +151,6 @@ def serve_forks(control):
         for descriptor in descriptors:
             os.close(descriptor)
         control.send(answer)
-
-
-def _fit_once():
-    """Fit a few samples: a first fit takes twice as long."""
-    scores, labels = np.eye(12, 3), np.arange(12) % 3
-    records = build_records(scores, labels, tie_keys=tie_keys(scores, seed=0), top_k=(1,))
-    options = FitOptions(top_k=(1,), measures=("entropy",), folds=2, bins=2)
-    fit_calibration(records, options=options)
 
 
 def _fork_orphan(control, words, descriptors):
