@@ -31,8 +31,7 @@ IMPORTED_BY_CHILDREN = (
     "service.child.reading.read_sets",
     "service.child.requests.picture_rows",
     # What they import late.
-    *("scipy.interpolate", "pyarrow.csv", "pyarrow.parquet"),
-    *("service.child.lockdown.resource_limits", "encodings.cp437", "encodings.utf_8_sig"),
+    *("pyarrow.csv", "pyarrow.parquet", "service.child.lockdown.resource_limits"),
 )
 
 
