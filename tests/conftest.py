@@ -2,6 +2,7 @@
 
 import gc
 import multiprocessing.util
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from databases import (
     scratch_schema,
 )
 from forked_children import SERVER
+from repeated_fits import RepeatedFits
 from running_service import (  # noqa: F401 - fixtures of all rooms
     calibrated_digits,
     client,
@@ -25,6 +27,8 @@ from running_service import (  # noqa: F401 - fixtures of all rooms
 )
 from shelf import shelf  # noqa: F401
 
+from service.child import fitting
+from service.runner import pool
 from service.storage.database import Database
 
 pytest_plugins = ["devices", "golden_texts", "no_processes", "price_list"]
@@ -96,6 +100,19 @@ def forked_children(temporary_folder: None) -> Iterator[None]:
     """End the process that forks children of the runner."""
     yield
     SERVER.close()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def repeated_fits(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let services of this process fit in it, the same records with the same options once."""
+    own = tmp_path_factory.getbasetemp()
+    folder = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RepeatedFits, "folder", folder, raising=False)
+        patch.setattr(pool, "Fitter", RepeatedFits)
+        patch.setattr(fitting, "NICE", 0)
+        patch.setattr(fitting, "lock_down", lambda *_, **__: None)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -38,6 +38,7 @@ CASES = [
     ('{"dropout": {"rate": 1.0}}', "config.dropout.rate", "below 1"),
     ('{"gradient": {"directions": 0}}', "config.gradient.directions", "from 1 to 1000"),
     ('{"gradient": {"step": 1}}', "config.gradient.step", "from 1e-06 to 0.1"),
+    ('{"decision_threshold": 1}', "config.decision_threshold", "above 0 and below 1"),
     ('{"interval": {"method": "x"}}', "config.interval.method", "wilson"),
     ('{"interval": {"levels": 1}}', "config.interval.levels", "did you mean 'level'?"),
     ('{"interval": {"level": 0.9999999999999999}}', "config.interval.level", "0.999999999"),

@@ -111,10 +111,15 @@ def words_table(word: str) -> tuple[bytes, dict[str, Any]]:
 @pytest.mark.parametrize("word", WORDS)
 def test_the_inputs_decide_what_is_a_feature(client, word) -> None:
     table, config = words_table(word)
-    names = ["age", "income", word]
-    expected = {"inputs": names} | config.get("columns", {})
+    expected = {"inputs": ["age", "income", word]} | config.get("columns", {})
     assert columns_read(client, table, passthrough(shape=("N", 3)), config) == expected
+
+
+@pytest.mark.parametrize("word", WORDS[:3])
+def test_as_many_columns_or_their_names_decide(client, word) -> None:
+    table, config = words_table(word)
     assert columns_read(client, table, passthrough(shape=("N", 4)), config) is None
+    names = ["age", "income", word]
     named = onnx.load_from_string(to_onnx_of_names(names))
     # Beside `label` for the labels there is no word for an input of that name.
     expected = None if word == "label" else {name: [name] for name in names}

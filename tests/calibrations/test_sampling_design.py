@@ -40,11 +40,6 @@ def table_of(client, calibration: dict) -> dict:
     return report["events"]["1"]["measures"]["margin"]
 
 
-@pytest.fixture(scope="module")
-def weighted(client) -> dict:
-    return calibrated(client, CONFIG, calibration=csv(weight=WEIGHTS))
-
-
 @pytest.mark.parametrize("file_format", FORMATS)
 def test_weights_reach_the_bins_and_the_report(client, file_format) -> None:
     made = calibrated(client, CONFIG, calibration=FORMATS[file_format](weight=WEIGHTS))
@@ -106,7 +101,8 @@ def test_effective_samples_are_exported_and_imported(client, lookup) -> None:
         assert f'data-path="{path}" data-value="{json.dumps(count)}"' in page
 
 
-def test_a_refit_keeps_the_weights(client, weighted) -> None:
+def test_a_refit_keeps_the_weights(client) -> None:
+    weighted = calibrated(client, CONFIG, calibration=csv(weight=WEIGHTS))
     second = refit(client, weighted["id"], bins=2).json()
     assert second["status"] == "succeeded", second["error"]
     assert table_of(client, second)["effective"]["counts"]

@@ -1,4 +1,4 @@
-"""Models that mix rows, draw at random, answer in steps or are old: right, or refused."""
+"""Models that mix rows, draw at random, or answer in steps: right, or refused."""
 
 import numpy as np
 import onnx
@@ -8,7 +8,7 @@ from graph_models import constant, make_model, node, steps, value
 from model_services import predictions as answers
 from onnx import TensorProto
 from refusals import assert_refused
-from running_service import calibrate, calibrated, npz
+from running_service import calibrate, calibrated, dry_run, npz
 
 RNG = np.random.default_rng(5)
 N_FEATURES, N_CLASSES = 6, 4
@@ -16,7 +16,6 @@ WEIGHTS = RNG.normal(size=(N_FEATURES, N_CLASSES)).astype(np.float32)
 ROWS = RNG.normal(size=(400, N_FEATURES)).astype(np.float32)
 LABELS = (ROWS @ WEIGHTS).argmax(axis=1)
 SET = npz(inputs=ROWS, labels=LABELS)
-PARAMETERS = {"w": WEIGHTS, "b": np.zeros(N_CLASSES, np.float32)}
 
 
 def model_file(*nodes, **options):
@@ -24,18 +23,17 @@ def model_file(*nodes, **options):
 
 
 def constants(**more):
-    arrays = (PARAMETERS | more).items()
+    arrays = ({"w": WEIGHTS} | more).items()
     return [constant(name, array, np.asarray(array).dtype) for name, array in arrays]
 
 
-def of_rows(text, *, batch="N", outputs=N_CLASSES, opset=17, **more):
+def of_rows(text, *, batch="N", outputs=N_CLASSES, **more):
     """Return a file from ``x`` to ``y`` with the weights ``w`` and the bias ``b``."""
     return model_file(
         steps(text),
         inputs=[value("x", (batch, N_FEATURES))],
         outputs=[value("y", (batch, outputs))],
         initializers=constants(**more),
-        opset=opset,
     )
 
 
@@ -149,19 +147,6 @@ def test_probabilities_in_steps_are_read_through_their_rounding(client) -> None:
     assert_refused(calibrate(client, calibration=sigmoids), "calibration.probabilities[0]")
 
 
-@pytest.mark.parametrize("opset", [7, 8, 9, 10])
-def test_an_old_opset_is_converted_and_answers_as_the_file(client, opset) -> None:
-    """Clip, Gemm and Softmax changed on the way to opset 11."""
-    text = "c = Clip<min=-2.0, max=2.0>(x); z = Gemm(c, w, b); y = Softmax<axis=1>(z)"
-    model = of_rows(text, opset=opset)
-    name = f"opset-{opset}"
-    calibrated(client, {"name": name, **SCORE}, model=model, calibration=SET)
-    session = onnxruntime.InferenceSession(model)
-    expected = session.run(None, {"x": ROWS[:5]})[0].max(axis=1)
-    found = [score_of(answer) for answer in answers(client, name, ROWS[:5])]
-    assert found == pytest.approx(expected, rel=1e-5)
-
-
 def test_one_output_for_each_class_is_told(client) -> None:
     columns = ["a", "b", "c"]
     model = model_file(
@@ -204,6 +189,5 @@ NAMED = [
 def test_names_of_classes_are_read_from_the_metadata_of_the_model(client, key, text, classes):
     model = onnx.load_from_string(of_rows("y = MatMul(x, w)"))
     model.metadata_props.add(key=key, value=text)
-    parts = {"model": model.SerializeToString(), "calibration": SET}
-    made = calibrated(client, SCORE | {"folds": 2, "bins": 5}, full=True, **parts)
-    assert made["config"]["classes"] == classes
+    response = dry_run(client, SET, model=model.SerializeToString())
+    assert response.json()["config"]["classes"] == classes

@@ -7,8 +7,6 @@ import pytest
 from remedy_lines import followed
 from running_service import DIGITS, DIGITS_PARTS, calibrated
 
-from service.reports.further_sets import accepted_in_words
-
 FEW_BINS = "few-samples-for-bins"
 FEW = (DIGITS / "calibration_logits.csv", "--bins", "50")
 
@@ -36,15 +34,6 @@ def test_other_error_rates_are_tried_as_it_is_printed(command, tmp_path):
     assert words[-1] == "0.1,0.15,0.2,0.3,0.4,0.5"
     refitted = command(*words[1:])
     assert "--max-risk" not in refitted.stderr
-
-
-@pytest.mark.parametrize(("n_errors", "excess"), [(5, ""), (6, "chance"), (11, "clearly")])
-def test_a_broken_promise_is_told(n_errors, excess):
-    target = {"max_risk": 0.05, "delta": 0.05}
-    counts = {"n_samples": 300, "n_accepted": 100, "n_errors": n_errors}
-    text = accepted_in_words({"target": target, **counts})
-    assert f" {n_errors}.0 % (" in text
-    assert [word for word in ("chance", "clearly") if word in text] == [excess] * bool(excess)
 
 
 def printed_commands(text, name):

@@ -39,7 +39,10 @@ def gate(client: httpx.Client, request) -> tuple[str, dict[str, Any]]:
     return str(made["id"]), columns
 
 
-@pytest.mark.parametrize("file_format", TYPES)
+EACH_ONCE = [*zip(KINDS, TYPES, strict=True)]
+
+
+@pytest.mark.parametrize(("gate", "file_format"), EACH_ONCE, indirect=["gate"])
 def test_another_source_is_refused_by_name(client, gate, file_format) -> None:
     reference, columns = gate
     imported = client.post("/calibrations/import", json=exported(client, reference)).json()["id"]

@@ -16,7 +16,7 @@ for the most frequent ones::
 ``hostile`` runs each case twice. *Plainly*: sets, bodies and configurations are read in this
 process, everything else is sent to a service with keys in this process, and the refusal must be the
 expected one. *Under attack* (in
-the long form; test_harness.py has a sample): a `howsure serve` has two tenants with keys, the
+the long form): a `howsure serve` has two tenants with keys, the
 attacker, whose key the case has, and a neighbour whose /predict another thread keeps calling. Then
 
 - the response is the expected one with the id of the request, never a 5xx (504 `deadline-exceeded`

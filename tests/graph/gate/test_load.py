@@ -11,6 +11,7 @@ from graph_models import (
     opsets,
     passthrough,
     reference,
+    run_session,
     serve,
     steps,
     value,
@@ -61,6 +62,17 @@ def test_an_older_opset_whose_operators_are_the_same_is_raised():
     assert default_opset(load(model)) == 11
     served = serve(model, {"x": LOGITS})
     np.testing.assert_allclose(served["entropy"], reference(LOGITS)[2]["entropy"], rtol=1e-4)
+
+
+@pytest.mark.parametrize("opset", [7, 8, 9, 10])
+def test_an_old_opset_is_converted_and_answers_as_the_file(opset):
+    """Clip, Gemm and Softmax changed on the way to opset 11."""
+    nodes = steps("c = Clip<min=-2.0, max=2.0>(x); z = Gemm(c, w, b); y = Softmax<axis=1>(z)")
+    parameters = [constant("w", EYE), constant("b", np.zeros(6))]
+    model = make_model(nodes, initializers=parameters, opset=opset)
+    largest = run_session(model, {"x": LOGITS})["y"].max(axis=1)
+    found = serve(model, {"x": LOGITS})["neg_log_pmax"]
+    np.testing.assert_allclose(found, -np.log(largest), rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("entries", [[("", 17), ("", 17)], [("", 9), ("", 17)], [("ai.onnx", 17)]])

@@ -48,7 +48,7 @@ def test_evaluation_band_is_that_of_tables_fitted_to_drawn_labels(sets):
     rng = np.random.default_rng(1)
     chances = [table.look_up(values).probability for values in (fitted, judged)]
     drawn = []
-    for _ in range(700):
+    for _ in range(300):
         told, came_true = (rng.random(len(chance)) < chance for chance in chances)
         again = fit_bin_table(fitted, told, n_bins=BINS, prior_strength=2.0, lookup=table.lookup)
         drawn.append(ece(again, judged, came_true))

@@ -26,10 +26,11 @@ def grouped_events(draw):
 
 
 def intraclass_correlation(cells, events):
-    """The analysis of variance, group by group."""
+    """The analysis of variance."""
     sizes = np.bincount(cells)
-    between = sum(n * (events[cells == g].mean() - events.mean()) ** 2 for g, n in enumerate(sizes))
-    within = sum(((events[cells == g] - events[cells == g].mean()) ** 2).sum() for g in set(cells))
+    means = np.bincount(cells, events) / sizes
+    between = sizes @ (means - events.mean()) ** 2
+    within = ((events - means[cells]) ** 2).sum()
     n, n_groups = len(cells), len(sizes)
     if n_groups == 1:
         return 1.0
@@ -141,7 +142,9 @@ ERROR = 3 * np.sqrt(0.05 * 0.95 / TRIALS)  # three standard errors at the nomina
 
 
 @pytest.mark.parametrize(("n_groups", "sizes"), [(30, (20,)), (50, (2, 50)), (200, (5,))])
-@pytest.mark.parametrize(("rate", "rho"), [(0.02, 0.4), (0.05, 0.17), (0.2, 0.4), (0.2, 0.0)])
+@pytest.mark.parametrize(
+    ("rate", "rho"), [(0.02, 0.4), (0.2, 0.0), pytest.param(0.05, 0.17, marks=pytest.mark.slow)]
+)
 def test_tests_and_intervals_hold_where_errors_come_together(n_groups, sizes, rate, rho):
     rng = np.random.default_rng(7)
     world = {"n_groups": n_groups, "sizes": sizes, "rate": rate, "rho": rho}

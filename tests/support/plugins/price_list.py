@@ -27,6 +27,11 @@ def cpu_of_tree() -> float:
     return seconds + sum(_cpu_of(child) for child in _children(os.getpid()))
 
 
+def _row(item: pytest.Item) -> str:
+    """Return what a test is charged to: its file, or the slow tests of that."""
+    return item.nodeid.partition("::")[0] + SLOW * bool(item.get_closest_marker("slow"))
+
+
 def _cpu_of(process: int) -> float:
     try:
         fields = Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()
@@ -64,10 +69,10 @@ class PriceList:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._seconds: Counter[str] = Counter()
-        self._read = 0.0
+        self._read = self._session = 0.0
 
     def pytest_collection_finish(self) -> None:
-        """Read the clock, which is then read once a test: a process may have many threads."""
+        """Read the clock, which is then read once a file: a process may have many threads."""
         self._read = cpu_of_tree()
 
     @pytest.hookimpl(wrapper=True)
@@ -82,18 +87,15 @@ class PriceList:
             self._seconds[SESSION] = inner + cpu_of_tree() - before
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item):
-        """Charge a test, with its set-up and tear-down, to its file."""
-        before, session = self._read, self._seconds[SESSION]
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None):
+        """Charge the tests of a file that follow one another, with set-up and tear-down, to it."""
         try:
             return (yield)
         finally:
-            self._read = cpu_of_tree()
-            seconds = self._read - before
-            file = item.nodeid.partition("::")[0]
-            if item.get_closest_marker("slow"):
-                file += SLOW
-            self._seconds[file] += seconds - (self._seconds[SESSION] - session)
+            if nextitem is None or _row(nextitem) != _row(item):
+                read, session = cpu_of_tree(), self._seconds[SESSION]
+                self._seconds[_row(item)] += read - self._read - (session - self._session)
+                self._read, self._session = read, session
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node) -> None:

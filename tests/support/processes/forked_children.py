@@ -30,7 +30,8 @@ IMPORTED_BY_CHILDREN = (
     "service.child.fitting",
     "service.child.reading.read_sets",
     "service.child.requests.picture_rows",
-    "scipy.interpolate",  # which fits import late
+    # What they import late.
+    *("pyarrow.csv", "pyarrow.parquet", "service.child.lockdown.resource_limits"),
 )
 
 

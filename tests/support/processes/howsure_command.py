@@ -17,11 +17,14 @@ from pathlib import Path
 import httpx
 import pytest
 import structlog
+from databases import put_sqlite_file
 from forked_children import SERVER
 
+from service import startup
 from service.cli import main
 from service.runner.process import RunnerProcess
 from service.startup import OURS
+from service.storage.schema import upgrade
 
 FORKS = multiprocessing.get_context("forkserver")
 # `service.app` is half of the start of a command that serves.
@@ -102,6 +105,7 @@ def howsure(*arguments: object, folder: Path | None = None, **settings: str) -> 
     ):
         patch.setattr(sys, "argv", ["howsure", *words])
         patch.setattr(RunnerProcess, "start", SERVER.start_child)
+        patch.setattr(startup, "upgrade", _upgrade)
         if folder is not None:
             patch.chdir(folder)
             settings = _settings(folder, settings)
@@ -111,6 +115,12 @@ def howsure(*arguments: object, folder: Path | None = None, **settings: str) -> 
         warnings.filterwarnings("ignore", "unclosed <socket", ResourceWarning)
         status = _exit_status()
     return subprocess.CompletedProcess(words, status, out.getvalue(), err.getvalue())
+
+
+def _upgrade(url: str) -> None:
+    """Upgrade a database; a new one of SQLite begins as a copy."""
+    put_sqlite_file(url)
+    upgrade(url)
 
 
 def _exit_status() -> int:
@@ -149,6 +159,7 @@ class ServedProcess:
     def __init__(self, folder: Path, words: Sequence[str] = ("serve",), **settings: str) -> None:
         defaults = {"data_dir": str(folder), "port": "0", "worker_port": "0", "device": "cpu"}
         options = {f"HOWSURE_{name.upper()}": s for name, s in (defaults | settings).items()}
+        put_sqlite_file(f"sqlite:///{folder / 'howsure.sqlite3'}")
         self.log = folder / "serve.log"
         self.log.touch()
         self.seen = len(self.log.read_text())

@@ -28,7 +28,7 @@ LAST_LAYER = "last_layer_dropout_variance"
 @contextmanager
 def refitted(client: httpx.Client, **changes: Any) -> Iterator[str]:
     """Yield the name of a version that is fitted anew."""
-    made = refit(client, "pictures@1", **changes).json()
+    made = refit(client, "pictures@1", folds=2, **changes).json()
     assert made["status"] == "succeeded", made
     yield f"pictures@{made['version']}"
     client.delete(f"/calibrations/{made['id']}").raise_for_status()
