@@ -252,7 +252,8 @@ class Sender:
                     limit = f"{most} bytes" if size > most else f"{LEAST_BYTES_A_SECOND} bytes/s"
                     raise HowsureError("Unexpected answer", UNBOUNDED.format(limit))
                 content.write(chunk)
-            body = b"" if is_file else content.getvalue()
+            content.seek(0)
+            body = b"" if is_file else content.read()
             return Answer(response.status_code, response.headers, body)
 
 
