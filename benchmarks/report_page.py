@@ -3,10 +3,9 @@
     python benchmarks/report_page.py [--samples 50000] [--classes 100] [--calibrations 5]
 
 Calibrates seeded logits with eight measures through its own service, and refits them with other
-numbers of bins, so that there are several reports with the same number of pictures. Each is
-requested twice: the first time its pictures are drawn, the second time they are cached. The first
-response after the start, which also starts the drawing process, is listed separately. Seconds are
-from the request to the last byte, CPU seconds those of all processes of the service.
+numbers of bins, so that there are several reports with the same number of pictures. The first
+response after the start, which also loads the templates, is listed separately. Seconds are from the
+request to the last byte, CPU seconds those of all processes of the service.
 """
 
 import argparse
@@ -57,18 +56,13 @@ def main() -> None:
             made = calibrations(client, path, ours, given.calibrations)
             time.sleep(IDLE_SECONDS)
             very_first = take(client, ours, made[0], "html")
-            found = {form: (list[Taken](), list[Taken]()) for form in FORMS}
-            for number, calibration in enumerate(made[1:]):
-                # Whichever is asked first has the pictures drawn: by turns the page and the file.
-                forms = FORMS if number % 2 else ("html", "page", *FORMS[2:])
-                for place, form in enumerate(forms):
-                    first = take(client, ours, calibration, form)
-                    if place == 0:
-                        found[form][0].append(first)
-                    found[form][1].append(take(client, ours, calibration, form))
+            responses = {
+                form: [take(client, ours, calibration, form) for calibration in made[1:]]
+                for form in FORMS
+            }
     print(f"{given.samples:,} samples, {given.classes} classes, ", end="")
     print(f"{len(MEASURES) + len(SUPPLIED)} measures, {len(made) - 1} reports")
-    print_taken(very_first, found)
+    print_taken(very_first, responses)
 
 
 def add_measures(path: Path, n_samples: int) -> None:
@@ -110,18 +104,13 @@ def take(client: httpx.Client, ours: ServerProcess, calibration: str, form: str)
     return Taken(seconds, cpu_seconds(ours.pid) - before, len(answer.content))
 
 
-def print_taken(very_first: Taken, found: dict[str, tuple[list[Taken], list[Taken]]]) -> None:
+def print_taken(very_first: Taken, responses: dict[str, list[Taken]]) -> None:
     """Print medians, and the machine."""
-    print("\n| report | first, s | CPU s | following, s | CPU s | kB |")
-    print("|---|---:|---:|---:|---:|---:|")
-    print(
-        f"| html, after the start | {very_first.seconds:.2f} | {very_first.cpu:.2f} | | |", end=""
-    )
-    print(f" {very_first.size / 1000:.0f} |")
-    for form, (firsts, others) in found.items():
-        drawn = f"{_seconds(firsts)} | {_cpu(firsts)}" if firsts else " | "
-        size = max(taken.size for taken in others) / 1000
-        print(f"| {form} | {drawn} | {_seconds(others)} | {_cpu(others)} | {size:.0f} |")
+    print("\n| report | s | CPU s | kB |")
+    print("|---|---:|---:|---:|")
+    for form, taken in {"html, after the start": [very_first], **responses}.items():
+        size = max(one.size for one in taken) / 1000
+        print(f"| {form} | {_seconds(taken)} | {_cpu(taken)} | {size:.0f} |")
     print(
         f"\n{os.cpu_count()} cores ({platform.machine()}), load {os.getloadavg()[0]:.1f},", end=""
     )

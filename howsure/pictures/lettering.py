@@ -1,6 +1,7 @@
 """Text in pictures: its width, its lines, and names of strangers as characters of XML."""
 
 import unicodedata
+from functools import lru_cache
 from html import escape
 
 FONT = "Arial, Liberation Sans, Helvetica, sans-serif"
@@ -20,6 +21,7 @@ def text_width(text: str, size: float = SIZE) -> float:
     return size * sum(map(_letter_width, text))
 
 
+@lru_cache(1024)
 def _letter_width(letter: str) -> float:
     if letter in _WIDTHS:
         return _WIDTHS[letter]

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 Kind: TypeAlias = Literal["linear", "root", "log"]
@@ -63,21 +64,25 @@ class Scale:
 
     def place(self, value: float) -> float:
         """Return where a value lies: 0 at the least, 1 at the most."""
-        least, most, at = map(self._stretch, (self.least, self.most, self._inside(value)))
-        return (at - least) / (most - least)
+        start, span = self._span
+        return (self._stretch(min(max(value, self.least), self.most)) - start) / span
 
     def tick_values(self, most: int = MOST_TICKS) -> list[float]:
         """Return at most about ``most`` values to mark, ascending."""
         values = self.ticks or self._round_values(most)
         return [value for value in values if self.least <= value <= self.most]
 
-    def _inside(self, value: float) -> float:
-        return min(max(value, self.least), self.most)
+    @cached_property
+    def _span(self) -> tuple[float, float]:
+        start = self._stretch(self.least)
+        return start, self._stretch(self.most) - start
 
     def _stretch(self, value: float) -> float:
+        if self.kind == "linear":
+            return value
         if self.kind == "log":
             return math.log10(value)
-        return math.copysign(math.sqrt(abs(value)), value) if self.kind == "root" else value
+        return math.copysign(math.sqrt(abs(value)), value)
 
     def _round_values(self, most: int) -> list[float]:
         if self.kind == "log":

@@ -7,7 +7,7 @@ from howsure.pictures.palette import Ink
 from howsure.pictures.picture import Picture
 from howsure.pictures.scales import Scale, plain_number, round_above
 
-_LEAST_RATIO, _ROOM = 2.0, 1.3
+_LEAST_RATIO, _ROOM = 2.0, 2.5
 
 
 def odds_ratios(ratios: Mapping[int, float], mean: float | None) -> Picture:
@@ -16,7 +16,7 @@ def odds_ratios(ratios: Mapping[int, float], mean: float | None) -> Picture:
     Bins count from 1; ratios are positive. ``mean`` is the mean factor by which they differ.
     """
     most = max([*ratios.values(), mean or 1.0, _LEAST_RATIO]) * _ROOM
-    least = min([*ratios.values(), 1 / _LEAST_RATIO]) / _ROOM
+    least = min([*ratios.values(), 1 / _LEAST_RATIO]) / 1.3
     last = max(ratios, default=1)
     picture = Picture(
         Scale(0.5, last + 0.5, "bin, the most certain first", ticks=_bin_ticks(last)),

@@ -47,10 +47,10 @@ def reliability(before: Sequence[Group], after: Sequence[Group], *, outcome: str
     for name, groups, (shape, ink) in (("before", before, BEFORE), ("after", after, AFTER)):
         for group in groups:
             size = _SMALLEST + (_LARGEST - _SMALLEST) * math.sqrt(group["count"] / largest)
-            said, opacity = group["said"], 1.0 if group["count"] >= FEW else 0.4
-            picture.line([(said, group["lower"]), (said, group["upper"])], ink, width=1.2)
+            stated, opacity = group["said"], 1.0 if group["count"] >= FEW else 0.4
+            picture.line([(stated, group["lower"]), (stated, group["upper"])], ink, width=1.2)
             picture.points(
-                [(said, group["hit_rate"])], ink, shape=shape, size=size, opacity=opacity
+                [(stated, group["hit_rate"])], ink, shape=shape, size=size, opacity=opacity
             )
         anchors = [(group["said"], group["hit_rate"]) for group in groups]
         picture.label(f"{name} calibration", anchors, ink)

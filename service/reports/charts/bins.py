@@ -93,13 +93,13 @@ def _outcomes(report: Report) -> dict[str, str]:
 
 
 def _scatter_figure(
-    k: str, event: Row, scatter: Row, shown: Located, outcomes: dict[str, str]
+    k: str, event: Row, scatter: Row, located: Located, outcomes: dict[str, str]
 ) -> Figure:
     samples: dict[str, list[Point]] = {name: [] for name in outcomes.values()}
     for key, name in outcomes.items():
         samples[name] += zip(scatter[key]["uncertainty"], scatter[key]["loss"], strict=True)
     table = [
-        [outcome, shown[key]["count"], len(scatter[key]["loss"]), shown[key]["infinite"]]
+        [outcome, located[key]["count"], len(scatter[key]["loss"]), located[key]["infinite"]]
         for key, outcome in outcomes.items()
         if scatter[key]["count"] or outcome != IN_TOP_5
     ]

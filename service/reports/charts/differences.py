@@ -167,12 +167,12 @@ def _comparison_figure(at: int, comparison: Row, rows: list[Row]) -> Figure:
 
 
 def _compared_scores(at: int, comparison: Row) -> list[Row]:
-    shown = Located(comparison["events"], pointer("comparisons", at, "events"))
+    located = Located(comparison["events"], pointer("comparisons", at, "events"))
     return [
         {
             **difference,
             "margin": PairedDifference(**difference).margin,
-            "at": shown[k]["differences"][score],
+            "at": located[k]["differences"][score],
             "score": f"{text.event(k)}, {name}",
             "verdict": _comparison_verdict(event, score),
         }

@@ -35,9 +35,9 @@ def histogram_figures(report: Report) -> list[Figure]:
 
 def _histogram_figure(at: int, evaluation: Row, kind: str) -> Figure:
     histogram = evaluation[kind]
-    shown = Located(histogram, pointer("evaluations", at, kind))
-    edges = list(shown["edges"])
-    columns = (edges[:-1], edges[1:], shown["counts"], shown["calibration_counts"])
+    located = Located(histogram, pointer("evaluations", at, kind))
+    edges = list(located["edges"])
+    columns = (edges[:-1], edges[1:], located["counts"], located["calibration_counts"])
     # Results of earlier releases have no outcome.
     outcome = OUTCOMES[
         evaluation.get("outcome") or ("shifted" if evaluation["shifted"] else "alike")

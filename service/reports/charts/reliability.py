@@ -36,21 +36,21 @@ def reliability_figures(report: Report) -> list[Figure]:
     figures = []
     for k, event, table, at in served_events(report):
         if table.get("reliability"):
-            groups, shown = table["reliability"], at["reliability"]
+            groups, located = table["reliability"], at["reliability"]
             title = _reliability_title(k, event)
-            figures.append(_reliability_figure(k, title, CORRECT, groups, groups, shown))
+            figures.append(_reliability_figure(k, title, CORRECT, groups, groups, located))
             # Calibrations of earlier versions have none.
             if groups.get("class_1"):
                 own = groups["class_1"]
                 title = _class_1_title(own["scores"], _class_name(1, classes))
                 figures.append(
-                    _reliability_figure(CLASS_1, title, "class 1", groups, own, shown["class_1"])
+                    _reliability_figure(CLASS_1, title, "class 1", groups, own, located["class_1"])
                 )
     return figures
 
 
 def _class_1_title(scores: Row, name: str) -> str:
-    off = {side: found["ece_equal_mass"] for side, found in scores.items()}
+    off = {side: own["ece_equal_mass"] for side, own in scores.items()}
     return (
         f"P(class 1), “{name}”: off by {text.percent(off['before'])} on average before calibration "
         f"and {text.percent(off['after'])} after"
@@ -58,10 +58,10 @@ def _class_1_title(scores: Row, name: str) -> str:
 
 
 def _reliability_figure(
-    key: str, title: str, outcome: str, about: Row, groups: Row, shown: Located
+    key: str, title: str, outcome: str, about: Row, groups: Row, located: Located
 ) -> Figure:
     drawn = [
-        (side, row, shown[side][at])
+        (side, row, located[side][at])
         for side in ("before", "after")
         for at, row in enumerate(groups[side])
         if row["count"]
@@ -72,7 +72,7 @@ def _reliability_figure(
         title=title,
         note=f"{text.count(about['n_samples'])} {SETS[about['held_out']]}. On the dashed line the "
         f"stated probability is the share that was {outcome}. Lines are "
-        f"{text.asked(about['level'])} intervals; larger points stand for more samples."
+        f"{text.requested(about['level'])} intervals; larger points stand for more samples."
         f"{_scores_after(groups)}",
         picture=calibration.reliability(
             *([row for side, row, _ in drawn if side == one] for one in ("before", "after")),
@@ -121,8 +121,8 @@ def confidence_figures(report: Report) -> list[Figure]:
     ]
 
 
-def _confidence_figure(k: str, found: Row, shown: Located) -> Figure:
-    rows = [row for row in found["before"] if row["count"]]
+def _confidence_figure(k: str, reliability: Row, located: Located) -> Figure:
+    rows = [row for row in reliability["before"] if row["count"]]
     n_samples = sum(row["count"] for row in rows)
     confidence = sum(row["said"] * row["count"] for row in rows) / max(n_samples, 1)
     accuracy = sum(row["hits"] for row in rows) / max(n_samples, 1)
@@ -132,9 +132,9 @@ def _confidence_figure(k: str, found: Row, shown: Located) -> Figure:
         title=f"{text.event(k)}: mean confidence of the model {text.percent(confidence)}, accuracy "
         f"{text.percent(accuracy)}",
         note=f"Histogram of the model's own confidence before calibration, of "
-        f"{text.count(found['n_samples'])} {SETS[found['held_out']]}.",
+        f"{text.count(reliability['n_samples'])} {SETS[reliability['held_out']]}.",
         picture=calibration.confidence_histogram(rows, N_RANGES),
-        table=Table.of(CONFIDENCE_COLUMNS, [({}, at) for at in shown if at["count"]]),
+        table=Table.of(CONFIDENCE_COLUMNS, [({}, at) for at in located if at["count"]]),
     )
 
 
@@ -152,19 +152,19 @@ def class_figures(report: Report) -> list[Figure]:
     ]
 
 
-def _class_figure(k: str, found: Row, shown: Located, classes: list[str]) -> Figure:
-    rows = [row for row in found["classes"][:MAX_CLASSES] if row["count"]]
-    at = [row for row in shown if row["count"]][: len(rows)]
+def _class_figure(k: str, reliability: Row, located: Located, classes: list[str]) -> Figure:
+    rows = [row for row in reliability["classes"][:MAX_CLASSES] if row["count"]]
+    at = [row for row in located if row["count"]][: len(rows)]
     names = [_class_name(row["group"], classes) for row in rows]
-    n_classes = len(found["classes"])
+    n_classes = len(reliability["classes"])
     drawn = f"The worst {len(rows)} of {n_classes}" if n_classes > len(rows) else f"All {n_classes}"
     return Figure(
         chart=CLASSES,
         key=k,
         title=_class_title(k, names, rows),
         note=f"{drawn} predicted classes, after calibration. Points: share that was correct, with "
-        f"{text.asked(found['level'])} intervals, of {text.count(found['n_samples'])} "
-        f"{SETS[found['held_out']]}. Upright ticks: mean stated probability.",
+        f"{text.requested(reliability['level'])} intervals, of "
+        f"{text.count(reliability['n_samples'])} {SETS[reliability['held_out']]}. Upright ticks: mean stated probability.",
         picture=calibration.classes(names, rows),
         table=Table.of(
             _columns("predicted class"),
@@ -212,7 +212,7 @@ def before_after_figures(report: Report) -> list[Figure]:
     ]
 
 
-def _before_after_figure(served: Served, shown: Located) -> Figure:
+def _before_after_figure(served: Served, located: Located) -> Figure:
     figures, event = served.event["figures"], text.event(served.k)
     before, after = (figures["calibration_error"][side]["mean"] for side in ("raw", "served"))
     evaluated = figures["set"] == "evaluation"
@@ -235,6 +235,6 @@ def _before_after_figure(served: Served, shown: Located) -> Figure:
         picture=calibration.calibration_error(event, before, after, chance),
         table=Table(
             BEFORE_AFTER_COLUMNS,
-            [[event, shown["raw"]["mean"], shown["served"]["mean"], served.at[band]["upper"]]],
+            [[event, located["raw"]["mean"], located["served"]["mean"], served.at[band]["upper"]]],
         ),
     )

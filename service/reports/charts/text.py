@@ -23,7 +23,7 @@ def percent(value: float | None) -> str:
     return numbers.percent(value).replace(" ", "\u00a0")
 
 
-def asked(share: float) -> str:
+def requested(share: float) -> str:
     """Return a requested share with all its digits, on one line."""
     return numbers.share(share).replace(" ", "\u00a0")
 
@@ -35,8 +35,8 @@ def figures(value: float | None, most: int) -> str:
     if value == 0.0 or not PLAIN[0] <= abs(value) < PLAIN[1]:
         return f"{value:.{most}g}"
     digits = max(most - 1 - math.floor(math.log10(abs(value))), 0)
-    shown = f"{value:.{digits}f}"
-    return shown.rstrip("0").rstrip(".") if "." in shown else shown
+    number = f"{value:.{digits}f}"
+    return number.rstrip("0").rstrip(".") if "." in number else number
 
 
 def number(value: float | None) -> str:

@@ -31,7 +31,7 @@ def risk_coverage_figures(report: Report) -> list[Figure]:
     ]
 
 
-def _figure(report: Report, k: str, event: Row, table: Row, shown: Located) -> Figure:
+def _figure(report: Report, k: str, event: Row, table: Row, located: Located) -> Figure:
     point = active_point(report, k)
     curve, band = table["curves"]["risk_coverage"], table["curves"]["risk_band"]
     n_points = len(curve["coverage"])
@@ -50,8 +50,8 @@ def _figure(report: Report, k: str, event: Row, table: Row, shown: Located) -> F
         key=k,
         title=_title(k, table["selective"]) if point is None else _title_of_point(k, point),
         note=f"{text.count(band['accepted'][-1])} calibration samples, the most certain first by "
-        f"{text.name(event['served'])}. Band: {text.asked(band['level'])} interval of each point. "
-        f"{'Grey: the bound that the test holds against the promise. ' if bound else ''}"
+        f"{text.name(event['served'])}. Band: {text.requested(band['level'])} interval of each "
+        f"point. {'Grey: the bound that the test holds against the promise. ' if bound else ''}"
         f"Dashed: what is promised. Diamonds: {diamonds}.",
         picture=risk_coverage(
             RiskCurve(curve["coverage"], curve["risk"], band["lower"], band["upper"], bound),
@@ -59,7 +59,7 @@ def _figure(report: Report, k: str, event: Row, table: Row, shown: Located) -> F
         ),
         table=Table(
             (*COLUMNS, Column("threshold", lambda end: text.number(scale.of(end)))),
-            [_cells(shown, at) for at in places],
+            [_cells(located, at) for at in places],
         ),
     )
 
@@ -78,7 +78,7 @@ def _bound(report: Report, event: Row, table: Row) -> list[float] | None:
 def _threshold(target: Row) -> Threshold:
     max_risk, n_accepted = target["target"]["max_risk"], target["n_accepted"]
     return Threshold(
-        f"≤ {text.asked(max_risk)}",
+        f"≤ {text.requested(max_risk)}",
         target["coverage"],
         target["n_errors"] / n_accepted if n_accepted else None,
         max_risk,
@@ -105,7 +105,7 @@ def _title(k: str, targets: list[Row]) -> str:
     if not targets:
         return f"{text.event(k)}: error rate among accepted answers"
     target = targets[0]
-    bound = text.asked(target["target"]["max_risk"])
+    bound = text.requested(target["target"]["max_risk"])
     if target["threshold"] is not None:
         return (
             f"{text.event(k)}: {text.percent(target['coverage'])} can be accepted with an error "
@@ -123,7 +123,7 @@ def _title_of_point(k: str, point: Row) -> str:
         f"{text.percent(accepted['coverage'])}"
     )
     if max_risk is not None:
-        return f"{title} with an error rate of at most {text.asked(max_risk)}"
+        return f"{title} with an error rate of at most {text.requested(max_risk)}"
     return (
         title
         if accepted["risk"] is None

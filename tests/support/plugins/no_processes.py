@@ -10,7 +10,7 @@ import pytest
 
 # Fixtures that start a process, a service, or use a database server.
 FIXTURES = {
-    *("service", "client", "command", "busy", "pool", "renderer"),
+    *("service", "client", "command", "busy", "pool"),
     *("postgresql_database_url", "migrated_schemas", "s3_server"),
 }
 # Parameters of tests with which a fixture needs one.

@@ -73,7 +73,7 @@ def test_the_proposed_error_rate_is_in_the_field_and_passes(visitor, calibration
 
 
 def test_the_mark_is_where_the_curve_is_drawn(client, visitor, shelf) -> None:
-    """The mark lies on the diamond that Vega draws for a target of the config."""
+    """The mark lies on the diamond of a target of the config."""
     calibration = shelf("rare-errors")["id"]
     event = client.get(f"/report?calibration={calibration}").json()["events"]["1"]
     selective = event["measures"][event["served"]]["selective"]
@@ -91,14 +91,11 @@ def test_the_mark_is_where_the_curve_is_drawn(client, visitor, shelf) -> None:
         r'data-most="[^"]*" transform="translate\(([\d.]+) ([\d.]+)\) scale\(([\d.]+) (-[\d.]+)\)"'
     )
     x, y = translated(r'class="point" transform="translate\(([\d.]+) ([\d.]+)\)"')
-    words, left, top = translated(
-        r'translate\(0,([\d.]+)\)"><g fill="none".*?translate\(([\d.]+),([\d.]+)\)'
-    )
-    diamond = translated(
-        r'mark-symbol role-mark.*?<path transform="translate\(([\d.]+),([\d.]+)\)"'
-    )
-    assert frame[0] + x * frame[2] == pytest.approx(left + diamond[0], abs=0.6)
-    assert frame[1] + y * frame[3] == pytest.approx(words + top + diamond[1], abs=0.6)
+    (corners,) = re.findall(r'd="M([^"]*)Z" fill="var\(--chart-ink\)"', picture)[:1]
+    diamond = [[float(number) for number in corner.split()] for corner in corners.split("L")]
+    left, top = (sum(place) / len(diamond) for place in zip(*diamond, strict=True))
+    assert frame[0] + x * frame[2] == pytest.approx(left, abs=0.6)
+    assert frame[1] + y * frame[3] == pytest.approx(top, abs=0.6)
 
 
 def test_the_form_activates_and_withdraws_an_operating_point(client, visitor, undecided) -> None:

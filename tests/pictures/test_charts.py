@@ -1,0 +1,118 @@
+"""What charts show of given numbers: heights of bars, thresholds and promises, names and counts."""
+
+import re
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+from howsure.pictures.charts import bins, calibration, confusion, differences, further_sets
+from howsure.pictures.charts.thresholds import RiskCurve, Threshold, risk_coverage
+from howsure.pictures.picture import Picture
+
+SVG = "{http://www.w3.org/2000/svg}"
+NO_GROUP = {"said": 1.0, "hit_rate": 1.0, "lower": 1.0, "upper": 1.0, "count": 1}
+
+
+def parsed(picture: Picture) -> ET.Element:
+    return ET.fromstring(picture.svg("title", "note", "one"))  # noqa: S314 -- our own
+
+
+def texts(picture: Picture) -> list[str]:
+    return [text.text or "" for text in parsed(picture).iter(f"{SVG}text")]
+
+
+def bars(picture: Picture, ink: str) -> list[float]:
+    """Return the heights of bars of a colour, in pixels."""
+    rectangles = parsed(picture).iter(f"{SVG}rect")
+    return [float(r.get("height")) for r in rectangles if r.get("fill") == f"var(--chart-{ink})"]
+
+
+EMPTY = {
+    "reliability": lambda: calibration.reliability([], [], outcome="correct"),
+    "calibration_error": lambda: calibration.calibration_error("Top-1", 0.0, 0.0, None),
+    "confidence": lambda: calibration.confidence_histogram([], 15),
+    "classes": lambda: calibration.classes([], []),
+    "one class": lambda: calibration.classes(["only"], [NO_GROUP]),
+    "confusion": lambda: confusion.confusion([], []),
+    "odds": lambda: bins.odds_ratios({}, None),
+    "scatter": lambda: bins.loss_scatter([("correct", [])]),
+    "risk": lambda: risk_coverage(RiskCurve([1.0], [0.0], [0.0], [1.0]), []),
+    "histogram": lambda: further_sets.histogram([0.0, 1.0], [0.0], [0.0], "confidence"),
+    "above": lambda: further_sets.above_confidence([], [], "accuracy"),
+    "differences": lambda: differences.differences([], {}, "difference"),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_a_chart_of_nothing_has_axes(name) -> None:
+    assert not re.search("nan|inf", EMPTY[name]().svg("", "", "one"))
+
+
+def test_a_bar_far_above_the_others_is_cut_and_has_its_number() -> None:
+    rows = [{"group": 14, "count": 3007, "hits": 3000}, {"group": 13, "count": 30, "hits": 20}]
+    picture = calibration.confidence_histogram(rows, 15)
+    assert "3,000" in texts(picture)
+    *cut, other = bars(picture, "blue")
+    assert sum(cut) > other > 0
+    wrong = bars(picture, "orange")
+    assert wrong[0] / wrong[1] == pytest.approx(7 / 10, abs=0.01)
+    assert other / wrong[1] == pytest.approx(20 / 10, abs=0.01)
+
+
+def test_odds_go_up_and_down_by_the_same_factor() -> None:
+    (above,), (below,) = (bars(bins.odds_ratios({1: 8.0, 2: 1 / 8}, 8.0), i) for i in INKS)
+    assert above == pytest.approx(below, abs=0.2)
+    assert "mean factor 8" in texts(bins.odds_ratios({1: 8.0, 2: 1 / 8}, 8.0))
+
+
+INKS = ("blue", "orange")
+
+
+def test_thresholds_promises_and_what_is_not_proven() -> None:
+    coverage = np.linspace(0.01, 1.0, 100)
+    curve = RiskCurve(coverage, 0.2 * coverage, 0.1 * coverage, 0.3 * coverage, 0.32 * coverage)
+    thresholds = [
+        Threshold("≤ 10 %", 0.32, 0.064, 0.1),
+        Threshold("≤ 1 %", None, None, 0.01),
+        Threshold("W" * 99, 0.8, 0.16, None),
+    ]
+    picture = risk_coverage(curve, thresholds)
+    shown = texts(picture)
+    assert {"≤ 10 %: accept 32\u00a0%", "≤ 1 %: not proven", "measured", "tested bound"} <= {*shown}
+    assert any(re.fullmatch(r"W+…: accept 80\u00a0%", text) for text in shown)
+    paths = [p for p in parsed(picture).iter(f"{SVG}path") if p.get("stroke") == "var(--chart-red)"]
+    ends = [[float(n) for n in re.findall(r"[\d.]+", path.get("d"))] for path in paths]
+    for (x0, y0, x1, y1), (promise, end) in zip(ends, ((0.1, 0.32), (0.01, 1.0)), strict=True):
+        assert (x0, y0) == pytest.approx(picture.axes.place(0.0, promise), abs=0.06)
+        assert (x1, y1) == pytest.approx(picture.axes.place(end, promise), abs=0.06)
+
+
+def test_the_axis_of_error_rates_holds_the_interval_of_a_set_without_errors() -> None:
+    picture = risk_coverage(RiskCurve([0.5, 1.0], [0, 0], [0, 0], [0.22, 0.116]), [])
+    assert picture.axes.place(1.0, 0.116)[1] > picture.axes.top
+
+
+def test_a_confusion_matrix_has_a_count_in_each_cell_that_is_not_empty() -> None:
+    picture = confusion.confusion(["cat", "dog", "others"], [[9, 0, 0], [1234567, 8, 0], [0, 2, 0]])
+    assert sorted(texts(picture)[8:]) == ["0", "1,234,567", "2", "8", "9"]
+    assert texts(confusion.confusion(["x"] * 13, [[1_234_567] * 13] * 13)).count("1M") == 169
+
+
+def test_a_further_set_has_its_own_bars_beside_those_of_the_calibration_set() -> None:
+    picture = further_sets.histogram([0, 1, 2, 3], [0.5, 0.5, 0], [0.25, 0.75, 0], "entropy")
+    assert bars(picture, "orange")[1] == pytest.approx(1.5 * bars(picture, "grey")[1], rel=0.01)
+    assert {"calibration set", "this set"} <= {*texts(picture)}
+
+
+def test_a_difference_shows_name_verdict_and_margin() -> None:
+    rows = [differences.Difference("漢字" * 40, -2.0, 1.0, "better")]
+    picture = differences.differences(rows, {"better": ("triangle", "blue")}, "difference")
+    (name,) = [text for text in texts(picture) if "漢" in text]
+    assert name.endswith("…")
+    assert "better" in texts(picture)
+    lines = [
+        p for p in parsed(picture).iter(f"{SVG}path") if p.get("stroke") == "var(--chart-blue)"
+    ]
+    x0, _, x1, _ = (float(n) for n in re.findall(r"[\d.]+", lines[0].get("d")))
+    assert (x0, x1) == pytest.approx([picture.axes.place(x, 0)[0] for x in (-3.0, -1.0)], abs=0.06)
