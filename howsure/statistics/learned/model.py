@@ -1,6 +1,5 @@
 """The learned measure: a formula from the head's outputs to the log-odds of a hit."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +14,6 @@ N_INPUTS = 4
 SATURATED_BELOW = -85.0
 # Far within float32, in which the measure is served.
 LARGEST = 1e30
-ScalarMeasure = Callable[[Sequence[float], int, int], float]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -118,28 +116,3 @@ class LearnedModel:
         return np.asarray(
             0.0 - np.where(values[:, 1] < SATURATED_BELOW, total + self.saturated, total)
         )
-
-    def of_one(self) -> ScalarMeasure:
-        """Return a function of one sample on Python numbers, equal to `uncertainty` in each bit."""
-        (la, lb, lc, ld), (ua, ub, uc, ud) = self.lower.tolist(), self.upper.tolist()
-        (ka, kb, kc, kd), (qa, qb, qc, qd) = self.linear.tolist(), self.square.tolist()
-        offset, slope, second = self.offset.tolist(), self.slope.tolist(), self.second.tolist()
-        intercept, saturated = self.intercept, self.saturated
-
-        def measure(values: Sequence[float], first: int, other: int) -> float:
-            # Without loops and calls, which would take most of the time.
-            a, b, c, d = values
-            is_saturated = b < SATURATED_BELOW
-            a = la if a < la else min(a, ua)
-            b = lb if b < lb else min(b, ub)
-            c = lc if c < lc else min(c, uc)
-            d = ld if d < ld else min(d, ud)
-            total: float = intercept + offset[first] + second[other]
-            total = total + slope[first] * a
-            total = total + (ka + qa * a) * a
-            total = total + (kb + qb * b) * b
-            total = total + (kc + qc * c) * c
-            total = total + (kd + qd * d) * d
-            return 0.0 - (total + saturated if is_saturated else total)
-
-        return measure
