@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, ValueInfoProto, helper
 
-from howsure.statistics.learned.inputs import is_input
+from howsure.statistics.learned.inputs import is_input, n_read_classes
 from howsure.statistics.softmax import n_recorded_classes
 from service.graph.builder import GraphBuilder, class_scores
 from service.graph.description import NoiseSite, OutputChoice
@@ -113,7 +113,10 @@ def build_packed_graph(
     measures = [head.measures[name] for name in columns if not is_input(name)]
     if head.inputs is not None:
         measures.append(head.inputs)
+    n_top = n_read_classes(choice.n_classes, columns)
     top = (head.top_classes, head.top_scores)
+    if head.n_top > n_top:
+        top = (build.columns(top[0], 0, n_top), build.columns(top[1], 0, n_top))
     parts = [build.add("Cast", part, to=TensorProto.FLOAT) for part in (*top, *measures)]
     build.add("Concat", *parts, axis=1, output=PACKED_OUTPUT)
     keep_outputs(model.graph, [_output(PACKED_OUTPUT, TensorProto.FLOAT, 2)])

@@ -103,7 +103,7 @@ def model_metadata(ctx: CallContext, reference: str) -> OipModel:
 
 def _outputs(served: ServedCalibration) -> list[OipTensor]:
     """Return the tensors of an answer to no rows."""
-    n_top = served.n_recorded
+    n_top = served.n_read
     nothing = HeadOutputs(
         top_classes=np.empty((0, n_top), np.int64),
         top_scores=np.empty((0, n_top), np.float32),

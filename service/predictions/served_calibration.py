@@ -17,8 +17,8 @@ from howsure.statistics.bins.table import BinTable
 from howsure.statistics.input_ranges import ColumnRanges, InputRange
 from howsure.statistics.label_model.model import LabelModel, LabelOdds
 from howsure.statistics.label_model.recorded import Formula
+from howsure.statistics.learned.inputs import n_read_classes
 from howsure.statistics.measures import supplied_names
-from howsure.statistics.softmax import n_recorded_classes
 from service.runner.messages.dataset import ScoreRange
 from service.runner.messages.onnx_models import OnnxModelFiles, least_and_most, outside
 from service.runner.model_output import HeadOutputs
@@ -293,10 +293,9 @@ class ServedCalibration:
         return next((place for place, event in enumerate(self.events) if event.k == 1), None)
 
     @cached_property
-    def n_recorded(self) -> int:
+    def n_read(self) -> int:
         """Number of classes of each row of the model's output."""
-        n_classes = len(self.class_names)
-        return n_recorded_classes(n_classes, self.top_k) if self.has_classes else n_classes
+        return n_read_classes(len(self.class_names), self.columns)
 
     @cached_property
     def label_model(self) -> LabelModel | None:

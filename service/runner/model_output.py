@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from howsure.statistics.learned.inputs import n_read_classes
 from howsure.statistics.measures.measure import SUPPLIED_COLUMN, output_column
 from howsure.statistics.measures.passes import column_names
 from howsure.statistics.records.records import TEMPERATURES, Records
@@ -131,7 +132,12 @@ class OutputSpec:
 
     @cached_property
     def n_top(self) -> int:
-        """Number of top classes of each row, as of each record."""
+        """Number of top classes of each row that is served."""
+        return n_read_classes(self.n_classes, self.model.columns or ())
+
+    @cached_property
+    def n_recorded(self) -> int:
+        """Number of top classes of each record."""
         return n_recorded_classes(self.n_classes, self.model.top_k)
 
     @cached_property
@@ -213,7 +219,7 @@ class OutputSpec:
         """Return the largest size of valid records."""
         uncertainties, means = self._of_prefixes
         n_columns = len(self.columns) + len(uncertainties) + 3 * len(means)
-        numbers = 2 * self.n_top + 1 + n_columns + len(TEMPERATURES)
+        numbers = 2 * self.n_recorded + 1 + n_columns + len(TEMPERATURES)
         n_arrays = n_columns + 16
         return n_rows * (4 * numbers + RECORD_FIXED_BYTES) + n_arrays * ALIGNMENT
 
@@ -289,7 +295,7 @@ class OutputSpec:
             raise FieldError("the uncertainties of records")
         if not (records.mean_log_probability.keys() == records.mean_label_rank.keys() == means):
             raise FieldError("the means of records")
-        if records.top_classes.shape != (len(labels), self.n_top):
+        if records.top_classes.shape != (len(labels), self.n_recorded):
             raise FieldError("the shape of records")
         if not np.array_equal(records.label, labels):
             raise FieldError("the labels of records")

@@ -37,12 +37,14 @@ def learned_of(client, made: dict) -> dict:
 
 def test_the_report_has_the_formula_and_the_classes(client, differing) -> None:
     found = learned_of(client, differing)
-    formula = served_table(exported(client, differing["id"]), 1)["learned"]
-    assert found["intercept"] == formula["intercept"]
-    for name in ("linear", "square", "lower", "upper"):
-        assert [weight[name] for weight in found["weights"]] == formula[name]
+    formula = served_table(exported(client, differing["id"]), 1)["label_model"]
+    assert [found[name] for name in ("temperature", "floor")] == [
+        formula[name] for name in ("temperature", "floor")
+    ]
+    assert found["terms"] == [
+        name for name in ("offset", "slope", "mixing", "confusion") if np.any(formula[name])
+    ]
     assert sum(found["class_counts"]) == 3000
-    assert found["uses_classes"]
     assert int(np.argmin(found["class_effects"])) == 0
 
 
@@ -57,16 +59,10 @@ def test_the_page_lists_the_largest_changes_first(client, differing) -> None:
     assert len(effects) == len(shown) / 2 == 4
     assert "&lt;b&gt;shirt" in section
     assert "<b>" not in text
-    weights = [path for _, path, _ in numbers_of(section, "") if "/weights/" in path]
-    assert len(weights) == 4 * 4
 
 
-def test_classes_that_do_not_differ_have_no_effects(client, differing) -> None:
-    alike = calibrated(client, {"name": "alike"} | LEARNED, calibration=a_set(0.0))
-    assert not learned_of(client, alike)["uses_classes"]
-    assert "class_effects" not in report_of(client, alike, "html").text
+def test_texts_name_the_classes_with_the_largest_effects(client, differing) -> None:
     for form in ("markdown", "model-card"):
-        # The classes with the largest effects are named, as text.
         assert "\\<b" in report_of(client, differing, form).text.partition("earned measure est")[2]
 
 

@@ -78,7 +78,7 @@ async def test_waiting_requests_go_to_the_next_child_and_each_opens_one_at_most(
         waiting = [work.ask(model) for _ in range(3)]
         assert isinstance(await outcome(failed), OnnxModelCrashed)
         for answer in await outcomes(waiting):
-            assert answer.outputs.top_scores.shape == (1, 5)
+            assert answer.outputs.top_scores.shape == (1, 10)
         # The second answer is checked like the first.
         assert isinstance(await outcome(work.ask(model)), OnnxModelCrashed)
         assert (await outcome(work.ask(model))).order == 6

@@ -68,7 +68,7 @@ async def test_a_killed_child_fails_only_the_request_that_it_was_running(pool, e
         assert wait_until(lambda: is_gone(pid))  # the loop does not hear of it
         waiting = [work.ask(endless) for _ in range(3)]
         for answer in await outcomes(waiting):
-            assert answer.outputs.top_classes.shape == (1, 5)
+            assert answer.outputs.top_classes.shape == (1, 10)
         error = await outcome(running)
         assert isinstance(error, OnnxModelCrashed)
         assert "SIGKILL" in error.message
@@ -85,7 +85,7 @@ async def test_requests_that_a_killed_child_had_not_read_go_to_the_next(pool, mo
         work.drop(dropped)
         os.kill(pid, signal.SIGKILL)
         for answer in await outcomes([unread, behind]):
-            assert answer.outputs.top_classes.shape == (1, 5)
+            assert answer.outputs.top_classes.shape == (1, 10)
         assert work.state(model).pid != pid
         assert work.held() == (0, 0)
 

@@ -263,7 +263,7 @@ def test_a_description_of_too_many_names_is_refused(change):
 
 def test_rows_have_the_classes_that_are_served_and_records_those_of_the_events():
     spec = output_spec(loaded_model(n_classes=1000, top_k=(1, 900)).resolved)
-    assert (spec.n_top, spec.n_words - len(spec.columns), spec.n_recorded) == (5, 10, 900)
+    assert (spec.n_top, spec.n_words - len(spec.columns), spec.n_recorded) == (10, 20, 900)
     assert spec.read_words(np.zeros((24, spec.n_words), np.float32)).numbers is not None
     wide = np.zeros((24, 100), np.float32)
     assert OutputMatrix(wide, 5, {}).numbers is None

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from howsure.statistics.arrays import Floats, Uncertainty
 from howsure.statistics.records.records import TEMPERATURES
-from howsure.statistics.softmax import RankedScores
+from howsure.statistics.softmax import LEAST_TOP, MOST_COMPLETE, RankedScores
 
 LEAST = 1e-37
 # The records know the mass beyond the first k > 1 classes at a temperature only to about 1e-7.
@@ -49,6 +49,17 @@ def parse_rest(column: str) -> tuple[int, int | None] | None:
         return None
     k, temperature = found.groups()
     return int(k), None if temperature is None else int(temperature)
+
+
+def n_read_classes(n_classes: int, columns: Iterable[str]) -> int:
+    """Return how many top classes the formulas with these input columns read, at least ten or all.
+
+    Records may have more, as many as the events need.
+    """
+    if n_classes <= MOST_COMPLETE:
+        return n_classes
+    rests = [rest[0] for rest in map(parse_rest, columns) if rest is not None]
+    return max([LEAST_TOP, *rests])
 
 
 def is_input(column: str) -> bool:
