@@ -47,7 +47,7 @@ from service.runner.process import RunnerProcess
 
 FOR_EVER = 600
 # The first columns of a row are its top classes and their scores; then come its uncertainties.
-N_TOP, N_COLUMNS = 5, 6
+N_TOP, N_COLUMNS = 10, 6
 
 
 def loaded_model(*passes, n_classes=10, top_k=(1, 5), class_labels=None, **changes):
