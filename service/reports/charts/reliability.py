@@ -164,7 +164,8 @@ def _class_figure(k: str, reliability: Row, located: Located, classes: list[str]
         title=_class_title(k, names, rows),
         note=f"{drawn} predicted classes, after calibration. Points: share that was correct, with "
         f"{text.requested(reliability['level'])} intervals, of "
-        f"{text.count(reliability['n_samples'])} {SETS[reliability['held_out']]}. Upright ticks: mean stated probability.",
+        f"{text.count(reliability['n_samples'])} {SETS[reliability['held_out']]}. "
+        "Upright ticks: mean stated probability.",
         picture=calibration.classes(names, rows),
         table=Table.of(
             _columns("predicted class"),
