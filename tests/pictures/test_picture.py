@@ -93,7 +93,6 @@ def test_what_is_not_finite_is_not_drawn() -> None:
     points, *lines = marks(gap)
     assert points.count("M") == 4
     assert [line.count("L") for line in lines] == [1, 1]
-    assert marks([(math.nan, 0.5)]) == []
 
 
 HOSTILE = [
@@ -135,8 +134,3 @@ def test_painting_leaves_texts_alone() -> None:
     picture = Picture(Scale(0.0, 1.0), Names(["var(--chart-none)", '"var(--chart-x)"']), height=40)
     painted = paint(picture.svg("t", "n", "one"), "dark")
     assert re.findall(r"var\([^)]*\)", painted) == ["var(--chart-none)", "var(--chart-x)"]
-
-
-def test_a_marker_needs_axes_from_0() -> None:
-    with pytest.raises(TypeError, match="begin at 0"):
-        Picture(Scale(0.5, 1.0), Scale(0.0, 1.0), height=40).marker(None)

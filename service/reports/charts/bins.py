@@ -42,7 +42,7 @@ def _odds_ratio_figure(k: str, event: Row, table: Row, at: Located) -> Figure:
         key=k,
         title=title,
         note="How much better or worse the odds of a correct answer are in each bin than over all "
-        f"calibration samples ({text.percent(event['accuracy'])} correct). Dashed: the mean.",
+        f"calibration samples ({text.percent(event['accuracy'])} correct). Dashed line: the mean.",
         picture=bins.odds_ratios(
             {place + 1: _relative_odds(row, event) for place, row in drawn}, mean
         ),

@@ -16,6 +16,7 @@ from howsure.statistics.selective import (
     certifiable_risk,
     fit_selective,
     risk_p_values,
+    tested_bound,
 )
 
 EASY = SelectiveTarget(0.5, 0.5)  # four samples without an error pass
@@ -170,6 +171,13 @@ def test_it_accepts_as_much_and_a_hundredth_less_does_not(sample, delta, data):
 # a + b t^3 / 4.
 RUNS = 1000
 DELTA = 0.05
+
+
+@given(errors=st.integers(0, 40), hits=st.integers(1, 400), max_risk=st.floats(0.001, 0.9))
+def test_the_bound_is_below_a_risk_exactly_if_its_test_passes(errors, hits, max_risk):
+    counts = np.array([errors + hits])
+    passes = risk_p_values(np.array([errors]), counts, max_risk) <= DELTA / 5
+    assert passes == (tested_bound(np.array([errors]), counts, DELTA) <= max_risk)
 
 
 @pytest.mark.parametrize(("n_samples", "floor", "slope", "max_risk", "n_values"), [

@@ -8,13 +8,12 @@ _BLOCKS = frozenset(
     [
         *("p", "div", "li", "ul", "ol", "dl", "dt", "h1", "h2", "h3", "pre", "caption"),
         *("table", "tr", "thead", "tbody", "figure", "figcaption", "details", "summary"),
-        *("section", "nav", "header", "footer", "main", "title", "desc"),
+        *("section", "nav", "header", "footer", "main"),
         *("form", "fieldset", "legend", "label", "option"),
     ]
 )
 _CELLS = frozenset({"td", "th", "dd"})
 _UNSEEN = frozenset({"style", "script", "svg"})
-_SEEN = frozenset({"title", "desc"})  # the words of a picture
 # Scores depend on the processor in their last digits, times on all that runs beside the tests.
 _VARYING = (
     (re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "<id>"),
@@ -40,19 +39,19 @@ class _Text(HTMLParser):
         self._space(tag)
         if tag == "br" or "hint" in (attributes.get("class") or ""):
             self.parts.append(" ")
-        if tag in _UNSEEN | _SEEN:
+        if tag in _UNSEEN:
             self._open.append(tag)
         if tag in ("input", "textarea", "img") and attributes.get("type") != "hidden":
             self.parts.append(f" [{attributes.get('alt') or attributes.get('value') or ''}] ")
 
     def handle_endtag(self, tag: str) -> None:
-        if tag in _UNSEEN | _SEEN:
+        if tag in _UNSEEN:
             self._open.remove(tag)
         if tag != "dt":
             self._space(tag)
 
     def handle_data(self, data: str) -> None:
-        if not self._open or self._open[-1] in _SEEN:
+        if not self._open:
             self.parts.append(re.sub(r"[\s\xa0]+", " ", data))
 
     def _space(self, tag: str) -> None:

@@ -82,20 +82,18 @@ def test_the_mark_is_where_the_curve_is_drawn(client, visitor, shelf) -> None:
     page = visitor.open(address(calibration, by="risk", **chosen)).text
     picture = page[page.index("<svg") : page.index("</svg>")]
 
-    def translated(pattern: str) -> list[float]:
-        match = re.search(pattern, picture)
-        assert match, pattern
-        return [float(number) for number in match.groups()]
-
-    frame = translated(
-        r'data-most="[^"]*" transform="translate\(([\d.]+) ([\d.]+)\) scale\(([\d.]+) (-[\d.]+)\)"'
+    frame, point = (
+        [float(number) for number in re.search(pattern, picture).groups()]
+        for pattern in (
+            r'transform="translate\(([\d.]+) ([\d.]+)\) scale\(([\d.]+) (-[\d.]+)\)"',
+            r'class="point" transform="translate\(([\d.]+) ([\d.]+)\)"',
+        )
     )
-    x, y = translated(r'class="point" transform="translate\(([\d.]+) ([\d.]+)\)"')
     (corners,) = re.findall(r'd="M([^"]*)Z" fill="var\(--chart-ink\)"', picture)[:1]
     diamond = [[float(number) for number in corner.split()] for corner in corners.split("L")]
     left, top = (sum(place) / len(diamond) for place in zip(*diamond, strict=True))
-    assert frame[0] + x * frame[2] == pytest.approx(left, abs=0.6)
-    assert frame[1] + y * frame[3] == pytest.approx(top, abs=0.6)
+    assert frame[0] + point[0] * frame[2] == pytest.approx(left, abs=0.6)
+    assert frame[1] + point[1] * frame[3] == pytest.approx(top, abs=0.6)
 
 
 def test_the_form_activates_and_withdraws_an_operating_point(client, visitor, undecided) -> None:
