@@ -16,7 +16,6 @@ from howsure.statistics.selective import (
     certifiable_risk,
     fit_selective,
     risk_p_values,
-    tested_bound,
 )
 
 EASY = SelectiveTarget(0.5, 0.5)  # four samples without an error pass
@@ -177,7 +176,7 @@ DELTA = 0.05
 def test_the_bound_is_below_a_risk_exactly_if_its_test_passes(errors, hits, max_risk):
     counts = np.array([errors + hits])
     passes = risk_p_values(np.array([errors]), counts, max_risk) <= DELTA / 5
-    assert passes == (tested_bound(np.array([errors]), counts, DELTA) <= max_risk)
+    assert passes == (bound_of_test(np.array([errors]), counts, DELTA) <= max_risk)
 
 
 @pytest.mark.parametrize(("n_samples", "floor", "slope", "max_risk", "n_values"), [
