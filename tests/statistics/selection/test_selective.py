@@ -17,6 +17,9 @@ from howsure.statistics.selective import (
     fit_selective,
     risk_p_values,
 )
+from howsure.statistics.selective import (
+    tested_bound as bound_of_test,
+)
 
 EASY = SelectiveTarget(0.5, 0.5)  # four samples without an error pass
 
