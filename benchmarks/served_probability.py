@@ -278,29 +278,29 @@ def judge(outputs: Outputs, n: int, splits: int) -> Row:
 
 def list_losses(outputs: Outputs, order: np.ndarray, n: int, event: EventFit) -> list[float]:
     """Return the NLL of the served list of classes, and that of the best rival's."""
-    fitted, judged = order[:n], order[n:]
+    fit, rest = order[:n], order[n:]
     labels, wide = outputs.labels, outputs.scores.astype(np.float64)
     p = np.maximum(softmax(wide, axis=1), 1e-37)
-    records = outputs.records().take(judged)
+    records = outputs.records().take(rest)
     odds, first = recorded_odds(event.learned.model, records), records.top_classes[:, 0]
     served = event.measures["learned"].table.look_up(odds.uncertainty(1)).probability
-    is_hit, is_label = first == labels[judged], records.top_classes == labels[judged, np.newaxis]
+    is_hit, is_label = first == labels[rest], records.top_classes == labels[rest, np.newaxis]
     # Beyond the recorded classes a label has its share of the rest, in proportion to p^(1 / T).
     shares, t = odds.shares(), 1 / event.learned.model.temperature
-    beyond = np.exp(odds.rest - odds.beyond(1)).sum(axis=1) * p[judged, labels[judged]] ** t
-    others = p[judged] ** t
+    beyond = np.exp(odds.rest - odds.beyond(1)).sum(axis=1) * p[rest, labels[rest]] ** t
+    others = p[rest] ** t
     np.put_along_axis(others, records.top_classes.astype(np.int64), 0.0, axis=1)
     beyond /= np.maximum(others.sum(axis=1), 1e-37)
     share = np.where(is_label.any(axis=1), (shares * is_label).sum(axis=1), beyond)
     ours = -np.log(np.where(is_hit, served, (1 - served) * np.maximum(share, 1e-37))).mean()
-    lists = [p[judged]]
+    lists = [p[rest]]
     if get_calibrator is not None:
         for name in ("temp-scaling", "svs", "sms")[: 3 if p.shape[1] <= MOST_MATRIX else 2]:
             rival = get_calibrator(name)
-            rival.fit(p[fitted], labels[fitted])
-            lists.append(np.maximum(rival.predict_proba(p[judged]), 1e-37))
-    each = np.arange(len(judged))
-    return [float(ours), min(float(-np.log(one[each, labels[judged]]).mean()) for one in lists)]
+            rival.fit(p[fit], labels[fit])
+            lists.append(np.maximum(rival.predict_proba(p[rest]), 1e-37))
+    each = np.arange(len(rest))
+    return [float(ours), min(float(-np.log(one[each, labels[rest]]).mean()) for one in lists)]
 
 
 def above(event: EventFit, name: str) -> float:

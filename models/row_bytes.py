@@ -25,5 +25,5 @@ def bytes_of(values: Mapping[str, object], row: type[Weighed]) -> int:
 
 @event.listens_for(Weighed, "before_insert", propagate=True)
 def _weigh(mapper: Mapper[Weighed], _connection: Connection, row: Weighed) -> None:
-    values = {name: getattr(row, name) for name in mapper.columns.keys()}  # noqa: SIM118 - it iterates over columns
+    values = {column.key: getattr(row, column.key) for column in mapper.column_attrs}
     row.row_bytes = bytes_of(values, type(row)) + len(values.get("reason", "").encode())

@@ -25,7 +25,8 @@ from howsure.client.request import Answer, Request
 DEFAULT_URL = "http://127.0.0.1:8000"
 TIMEOUT_SECONDS = 60.0
 RETRIES = 5
-# Of a response in memory, and of a file; a slower one than this is given up after the timeout.
+# The largest response that is read into memory, and into a file. After the timeout, a response that
+# arrives more slowly than the least is given up.
 MOST_BYTES, MOST_FILE_BYTES = 2**28, 2**36
 LEAST_BYTES_A_SECOND = 1024
 UNBOUNDED = "the response of the service goes beyond the limit of {}: is it a Howsure service?"

@@ -29,10 +29,8 @@ class Axes:
     Attributes
     ----------
     x, y : Scale or Names
-    height : float
-        Of the frame, in pixels.
-    width : float
-        Of the whole picture.
+    height, width : float
+        Pixels: the height of the frame, and the width of the whole picture.
     """
 
     x: Axis

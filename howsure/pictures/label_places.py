@@ -49,7 +49,7 @@ class LabelPlaces:
     def find(self, text: str, anchors: Sequence[tuple[float, float]]) -> Box | None:
         """Return a place near one of the anchors, the first ones if it is all the same.
 
-        None if all places are outside the frame or cover another label.
+        None if every place leaves the frame or covers another label.
         """
         some = anchors[:: -(-len(anchors) // _MOST_ANCHORS) or 1]
         prices = {

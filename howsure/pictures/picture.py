@@ -34,11 +34,8 @@ class Picture:
 
     Parameters
     ----------
-    x, y : Scale or Names
-    height : float
-        Of the frame, in pixels.
-    width : float
-        Of the whole picture.
+    x, y, height, width
+        As of `Axes`.
     """
 
     def __init__(self, x: Axis, y: Axis, *, height: float, width: float = WIDTH) -> None:

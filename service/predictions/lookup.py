@@ -86,8 +86,8 @@ def class_shares(
 ) -> NDArray[np.float64]:
     """Return P(class | not the first) of the classes in answers, shape (n_samples, n_shown).
 
-    It is that of the model of the labels, if that serves Top-1, and otherwise in proportion to the
-    model's own softmax. Classes that are not in the list have a share, too. The first is 1.
+    It is that of the model of the labels, if an event is served by it, and otherwise in proportion
+    to the model's own softmax. Classes that are not in the list have a share, too. The first is 1.
     """
     if odds is not None:
         return odds.shares()[:, :SERVED_CLASSES]

@@ -23,7 +23,7 @@ def test_committed_picture_is_what_the_script_draws(tmp_path: Path) -> None:
     # A tenth of a pixel, or of a percent, for another machine's rounding.
     numbers, expected = ([float(n) for n in NUMBER.findall(t)] for t in (picture, committed))
     assert numbers == pytest.approx(expected, abs=0.11)
-    words = "".join(ET.fromstring(picture).itertext())  # noqa: S314 -- our own file
+    words = "".join(ET.fromstring(picture).itertext())
     before, after = re.findall(r"ECE (0\.\d+)", printed)
     assert float(after) < float(before)
     assert all(f"ECE {error}" in words for error in (before, after))

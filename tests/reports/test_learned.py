@@ -36,16 +36,16 @@ def learned_of(client, made: dict) -> dict:
 
 
 def test_the_report_has_the_formula_and_the_classes(client, differing) -> None:
-    found = learned_of(client, differing)
+    learned = learned_of(client, differing)
     formula = served_table(exported(client, differing["id"]), 1)["label_model"]
-    assert [found[name] for name in ("temperature", "floor")] == [
+    assert [learned[name] for name in ("temperature", "floor")] == [
         formula[name] for name in ("temperature", "floor")
     ]
-    assert found["terms"] == [
+    assert learned["terms"] == [
         name for name in ("offset", "slope", "mixing", "confusion") if np.any(formula[name])
     ]
-    assert sum(found["class_counts"]) == 3000
-    assert int(np.argmin(found["class_effects"])) == 0
+    assert sum(learned["class_counts"]) == 3000
+    assert int(np.argmin(learned["class_effects"])) == 0
 
 
 def test_the_page_lists_the_largest_changes_first(client, differing) -> None:

@@ -8,6 +8,7 @@ from howsure.pictures.picture import Picture
 from howsure.pictures.scales import Scale, plain_number, round_above
 
 _LEAST_RATIO, _ROOM = 2.0, 2.5
+_MOST_BINS = 10  # of which each has a tick
 
 
 def odds_ratios(ratios: Mapping[int, float], mean: float | None) -> Picture:
@@ -38,7 +39,7 @@ def odds_ratios(ratios: Mapping[int, float], mean: float | None) -> Picture:
 
 
 def _bin_ticks(last: int) -> Sequence[int]:
-    step = next(step for step in (1, 2, 5, 10, 20, 50, 100, last) if last / step <= 10)  # noqa: PLR2004
+    step = next(step for step in (1, 2, 5, 10, 20, 50, 100, last) if last / step <= _MOST_BINS)
     return [1, *(at for at in range(step, last + 1, step) if at > 1)]
 
 

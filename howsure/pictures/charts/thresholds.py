@@ -16,7 +16,7 @@ _MOST_OF_NAME = 110.0  # pixels
 class RiskCurve(NamedTuple):
     """Error rates of accepted answers by the share accepted, ascending; a band around them.
 
-    ``bound`` is what the test of each share compares with the promise; None if there is none.
+    A share is proven if its ``bound`` is at most the promise; None if there is no exact test.
     """
 
     coverage: Sequence[float]

@@ -15,6 +15,11 @@ LARGEST = 1e30
 BLOCK_ELEMENTS = 2**20  # of the products with `mixing`
 
 
+def as_measure(log_odds: Floats) -> Uncertainty:
+    """Return log-odds as the measure ``learned``: their negative, never -0."""
+    return np.asarray(0.0 - log_odds).astype(np.float32)
+
+
 @dataclass(frozen=True, eq=False)
 class LabelOdds:
     """Relative log-probabilities of the classes of some samples.
@@ -39,8 +44,8 @@ class LabelOdds:
         return np.asarray((log_sum_exp(self.eta[:, :k]) - self.beyond(k))[:, 0])
 
     def uncertainty(self, k: int) -> Uncertainty:
-        """Return the measure ``learned`` of the Top-k event: never -0."""
-        return np.asarray(0.0 - self.log_odds(k)).astype(np.float32)
+        """Return the measure ``learned`` of the Top-k event, shape (n_samples,)."""
+        return as_measure(self.log_odds(k))
 
     def shares(self) -> Floats:
         """Return P(class | not the first), shape (n_samples, m); the first column is 1."""

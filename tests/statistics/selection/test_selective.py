@@ -8,6 +8,7 @@ from sample_strategies import calibrated, judged_uncertainties
 from scipy.special import log_softmax
 from scipy.stats import binom
 
+from howsure.statistics import selective
 from howsure.statistics.bins.edges import UNDERFLOW
 from howsure.statistics.ranking import ranking_of
 from howsure.statistics.selective import (
@@ -16,9 +17,6 @@ from howsure.statistics.selective import (
     certifiable_risk,
     fit_selective,
     risk_p_values,
-)
-from howsure.statistics.selective import (
-    tested_bound as bound_of_test,
 )
 
 EASY = SelectiveTarget(0.5, 0.5)  # four samples without an error pass
@@ -179,7 +177,7 @@ DELTA = 0.05
 def test_the_bound_is_below_a_risk_exactly_if_its_test_passes(errors, hits, max_risk):
     counts = np.array([errors + hits])
     passes = risk_p_values(np.array([errors]), counts, max_risk) <= DELTA / 5
-    assert passes == (bound_of_test(np.array([errors]), counts, DELTA) <= max_risk)
+    assert passes == (selective.tested_bound(np.array([errors]), counts, DELTA) <= max_risk)
 
 
 @pytest.mark.parametrize(("n_samples", "floor", "slope", "max_risk", "n_values"), [
