@@ -181,3 +181,20 @@ def test_folders_in_requests_are_ignored(client, pixels_in_npz):
     assert predictions(client, "pixels", "application/zip", sent) == pixels_in_npz
     further = evaluate(client, "pixels", "without labels", zipped(PIXELS[FEW], None))
     assert further.json()["result"]["n_samples"] == 40, further.text
+
+
+WRONG = [
+    ("rows", CSV, b"a,b\n1,2\n", 422, "[rows, 64]"),
+    ("rows", CSV, b"x\n" + b"0\n" * 10_001, 413, "10000"),
+    ("rows", "application/zip", zipped(PIXELS[:2], None), 422, "preprocessing"),
+    ("rows", "application/x-tar", bytes(2000), 415, "body"),
+    ("pixels", "application/zip", zipped(PIXELS[:2], None)[:-9], 422, "body"),
+]
+
+
+@pytest.mark.parametrize(("name", "media_type", "content", "status", "named"), WRONG)
+@pytest.mark.usefixtures("rows_in_npz", "pixels_in_npz")
+def test_what_is_wrong_is_named(client, name, media_type, content, status, named):
+    response = send(client, name, content, {"Content-Type": media_type})
+    assert response.status_code == status, response.text
+    assert named in response.text

@@ -7,6 +7,8 @@ import pytest
 from remedy_lines import followed
 from running_service import DIGITS, DIGITS_PARTS, calibrated
 
+from service.reports.further_sets import accepted_in_words
+
 FEW_BINS = "few-samples-for-bins"
 FEW = (DIGITS / "calibration_logits.csv", "--bins", "50")
 
@@ -94,3 +96,12 @@ def test_a_shifted_set_has_a_next_step(command, moving, tmp_path):
         told = command("evaluate", moving, path, "--name", name).stdout
         next_step = ["calibrate", "MODEL", "NEW_SET", "--name", moving]
         assert printed_commands(told, "calibrate") == [next_step] * (name == "noisy")
+
+
+@pytest.mark.parametrize(("n_errors", "excess"), [(5, ""), (6, "chance"), (11, "clearly")])
+def test_a_broken_promise_is_told(n_errors, excess):
+    target = {"max_risk": 0.05, "delta": 0.05}
+    counts = {"n_samples": 300, "n_accepted": 100, "n_errors": n_errors}
+    text = accepted_in_words({"target": target, **counts})
+    assert f" {n_errors}.0 % (" in text
+    assert [word for word in ("chance", "clearly") if word in text] == [excess] * bool(excess)

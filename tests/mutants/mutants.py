@@ -73,7 +73,7 @@ MUTANTS = (
     Mutant("scores/binned_error.py", "rates * (1.0 - rates) / (counts - 1.0)",
            "rates * (1.0 - rates) / counts",
            ("statistics/scores/test_calibration_errors.py::test_the_debiased_square",)),
-    Mutant("label_model/fit.py", "for rows in (~held, held)", "for rows in (held | True, held)",
+    Mutant("label_model/search.py", "for rows in (~held, held)", "for rows in (held | True, held)",
            ("statistics/label_model/test_label_model.py::test_no_coefficient_depends_on_a_label",)),
     Mutant("shift/gap.py", "corrected = alone +", "corrected = 0.0 * alone +",
            ("statistics/shift/test_gap.py",)),
