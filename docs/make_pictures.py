@@ -19,7 +19,7 @@ import onnxruntime
 from howsure.statistics.fit.calibration import fit_calibration
 from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.fit.result import BaselineFit, MeasureFit
-from howsure.statistics.learned.recorded import with_learned
+from howsure.statistics.label_model.recorded import with_learned
 from howsure.statistics.records.build import build_records
 from howsure.statistics.records.order import tie_keys
 from howsure.statistics.records.records import Records
@@ -218,7 +218,7 @@ def make_panels() -> list[Panel]:
     options = FitOptions(top_k=(1,), bins=N_GROUPS)
     event = fit_calibration(calibration, options=options, evaluation=evaluation).events[1]
     served = event.measures[event.served]
-    learned = [] if event.learned is None else [event.learned.model]
+    formulas = {} if event.learned is None else {1: event.learned.model}
     return [
         Panel(
             left=90,
@@ -234,7 +234,7 @@ def make_panels() -> list[Panel]:
             title="After: what Howsure says comes true",
             subtitle=off_by(served),
             x_axis="how sure Howsure says it is",
-            groups=howsure_groups(served, with_learned(evaluation, learned)),
+            groups=howsure_groups(served, with_learned(evaluation, formulas)),
         ),
     ]
 
