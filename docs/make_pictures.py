@@ -9,7 +9,7 @@ evaluation set. Prints the drawn numbers; the same inputs give the same bytes.
 # ruff: noqa: INP001, T201 -- a stand-alone script that prints its numbers
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +36,7 @@ LEAST, LARGEST = 0.4, 1.0
 TICKS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 NEAR_CERTAINTY = 0.985
 NEAR_TOP = 0.95  # a dot so high has its words above the panel, where nothing is in their way
+WORDS = 95  # as wide as they are
 FOOTNOTE = (
     "600 handwritten digits that no fit has seen. Dashed: says what comes true. "
     "Bars: the 95 % intervals served."
@@ -107,29 +108,37 @@ def read_records(part: str, session: onnxruntime.InferenceSession) -> Records:
     return build_records(logits, labels, tie_keys=tie_keys(images, 0), top_k=(1,))
 
 
+def merged(parts: Iterable[np.ndarray], said: np.ndarray, right: np.ndarray) -> list[np.ndarray]:
+    """Join the rows of parts whose dots or words would hide each other; parts rise."""
+    groups: list[np.ndarray] = []
+    for rows in parts:
+        is_same = groups and said[rows].mean() - said[groups[-1]].mean() < SAME_PLACE
+        if is_same or (groups and right[rows].mean() >= NEAR_TOP <= right[groups[-1]].mean()):
+            groups[-1] = np.concatenate([groups[-1], rows])
+        else:
+            groups.append(rows)
+    return groups
+
+
 def model_groups(records: Records) -> list[Group]:
-    """Group answers into equal numbers by the softmax maximum; merge groups of one value."""
+    """Group answers into equal numbers by the softmax maximum."""
     said, right = records.raw_probability(1), records.hits(1)
     order = np.lexsort((records.tie_key, said))
-    merged: list[list[int]] = []
-    for rows in np.array_split(order, N_GROUPS):
-        if merged and said[rows].mean() - said[merged[-1]].mean() < SAME_PLACE:
-            merged[-1].extend(rows.tolist())
-        else:
-            merged.append(rows.tolist())
-    return [Group(len(m), float(said[m].mean()), float(right[m].mean())) for m in merged]
+    groups = merged(np.array_split(order, N_GROUPS), said, right)
+    return [Group(len(m), float(said[m].mean()), float(right[m].mean())) for m in groups]
 
 
 def howsure_groups(fit: MeasureFit, records: Records) -> list[Group]:
     """Group answers by the bin; say the mean of the served probabilities and their intervals."""
-    found, right = fit.table.look_up(records.uncertainty[fit.column]), records.hits(1)
+    answers, right = fit.table.look_up(records.uncertainty[fit.column]), records.hits(1)
+    bins = (np.flatnonzero(answers.bin == index) for index in np.unique(answers.bin)[::-1])
     groups = []
-    for index in np.unique(found.bin)[::-1]:
-        rows = found.bin == index
+    for rows in merged(bins, answers.probability, right):
         said, lower, upper = (
-            float(values[rows].mean()) for values in (found.probability, found.lower, found.upper)
+            float(values[rows].mean())
+            for values in (answers.probability, answers.lower, answers.upper)
         )
-        groups.append(Group(int(rows.sum()), said, float(right[rows].mean()), (lower, upper)))
+        groups.append(Group(len(rows), said, float(right[rows].mean()), (lower, upper)))
     return groups
 
 
@@ -189,7 +198,9 @@ def label_group(panel: Panel, group: Group, x: float, y: float) -> Iterator[str]
     if group.interval is None:
         x, y, anchor = min(x, panel.left + SIDE - 42), y + 24, "middle"
     else:
-        x, y, anchor = x - 14, y - 22, "end"
+        # Left of the dot, unless the words would leave the panel.
+        is_far_left = x - panel.left < WORDS
+        x, y, anchor = (x + 14, y + 4, "start") if is_far_left else (x - 14, y - 22, "end")
     for row, text in enumerate([*words, f"{group.count} answers"]):
         kind = "halo said" if text in words else "halo"
         at = f'x="{x:.1f}" y="{y + 17 * row:.1f}" text-anchor="{anchor}"'
