@@ -61,6 +61,8 @@ async def received_upload(
         services.dry_runs.held(tenant_id, int(dry_run)),
         uploading.held(tenant_id, declared) as hold,
     ):
+        # Uploads that begin while the database is read are refused for this one, not it for them.
+        held = uploading.held_by(tenant_id)
         stored = await run_in_threadpool(
             before_upload,
             workspace.database,
@@ -70,10 +72,11 @@ async def received_upload(
             key=key,
         )
 
+        check_bytes(stored + min(held, uploading.held_by(tenant_id)), limits)
+
         def check() -> None:
             check_bytes(stored + uploading.held_by(tenant_id), limits)
 
-        check()
         spooled = await spool_multipart(
             request.headers.get("content-type", ""),
             _counted(request.stream(), hold, check),
