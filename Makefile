@@ -30,9 +30,9 @@ serve: install
 # One BLAS thread in each worker; more threads would compete. Bytecode is always cached: otherwise
 # each of the hundreds of processes would compile again.
 PYTEST := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 $(BIN)/pytest
-# Three workers on two processors, because many tests wait for processes and clocks. A worker that
+# Four workers on two processors, because many tests wait for processes and clocks. A worker that
 # is done takes tests from others; those of a file mostly stay together, with their fixtures.
-WORKERS := -n $(shell echo $$(( (3 * $$(getconf _NPROCESSORS_ONLN) + 1) / 2 ))) --dist worksteal
+WORKERS := -n $(shell echo $$(( 2 * $$(getconf _NPROCESSORS_ONLN) ))) --dist worksteal
 LONG := --hypothesis-profile=long
 
 # Tests that start no process and no service, in about a minute: for every save.
