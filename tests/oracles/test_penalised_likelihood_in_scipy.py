@@ -12,10 +12,10 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from howsure.statistics.calibrators.spline import (
-    INTERVAL_SCALES,
     POLYNOMIAL_SCALES,
     SPLINE_SCALES,
     fit_spline,
+    interval_scales,
 )
 
 
@@ -83,7 +83,7 @@ def test_spline_and_its_interval_and_weights(prior):
     np.testing.assert_allclose(found.weights, weights, rtol=1e-4, atol=1e-7)
     np.testing.assert_allclose(found.probability(x), weights @ probabilities, atol=1e-4)
 
-    precision = spline_precision(*INTERVAL_SCALES, prior=prior)
+    precision = spline_precision(*interval_scales(len(x)), prior=prior)
     mode, covariance, _ = dense_posterior(design, offset, hits, precision)
     p = expit(offset + design @ mode)
     covariance = covariance @ (design.T @ np.diag(p * (1 - p)) @ design) @ covariance

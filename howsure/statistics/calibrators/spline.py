@@ -21,9 +21,6 @@ from howsure.statistics.arrays import LEAST_WIDTH, Floats, Hits, Rates
 N_SPLINES = 10
 POLYNOMIAL_SCALES = (0.025, 0.15, 0.75, 5.0)
 SPLINE_SCALES = (1e-3, 0.1, 0.3, 1.0)
-# The interval uses wide priors alone: a curve smoothed as much as the served one has a bias that
-# its own variance does not show, and its intervals would cover too little.
-INTERVAL_SCALES = (3.0, 1.0)
 MAX_POINTS = 200
 MOST_SHIFT = 50.0
 MOST_STEPS = 60
@@ -115,7 +112,8 @@ def fit_spline(x: Floats, hits: Hits, counts: Floats, *, prior: bool) -> SplineF
     width = float(np.sqrt(np.square(points - centre) @ counts / total))
     scale = max(width, LEAST_WIDTH * float(points[-1] - points[0])) or 1.0
     design = _design(points, points, ranks, centre, scale)
-    precisions = _precisions(prior=prior)
+    widest = _precision(*interval_scales(float(total)), prior=prior)
+    precisions = np.append(_precisions(prior=prior), [widest], axis=0)
     offset = points if prior else np.zeros_like(points)
     posterior = _Posterior(design, offset, n_hits, counts, precisions)
     coefficients = posterior.maximise()
@@ -127,6 +125,16 @@ def fit_spline(x: Floats, hits: Hits, counts: Floats, *, prior: bool) -> SplineF
         points, ranks, centre, scale, prior, likely / likely.sum(), coefficients, covariances
     )
     return replace(fit, shift=_shift(fit.probability(points), n_hits.sum(), counts))
+
+
+def interval_scales(n_samples: float) -> tuple[float, float]:
+    """Return the scales of polynomial and spline for the interval.
+
+    They are wide: a curve smoothed as much as the served one has a bias that its own variance does
+    not show, and its intervals would cover too little. The more samples, the less noise hides that
+    bias, and the more the curve may bend.
+    """
+    return 3.0, float(np.clip(np.cbrt(n_samples / 200.0), 1.0, 3.0))
 
 
 def _shift(probability: Rates, n_hits: float, counts: Floats) -> float:
@@ -150,8 +158,8 @@ def _shift(probability: Rates, n_hits: float, counts: Floats) -> float:
 
 @cache
 def _precisions(*, prior: bool) -> Floats:
-    """Return the prior precisions for all pairs of scales, that of the interval last."""
-    pairs = [*product(POLYNOMIAL_SCALES, SPLINE_SCALES), INTERVAL_SCALES]
+    """Return the prior precisions for all pairs of scales of the served curve."""
+    pairs = product(POLYNOMIAL_SCALES, SPLINE_SCALES)
     found = np.stack([_precision(*pair, prior=prior) for pair in pairs])
     found.flags.writeable = False
     return found

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from scipy.special import expit
-from scipy.stats import beta
+from scipy.stats import beta, binomtest
 
 from howsure.statistics.bins.curve import COLUMNS, MAX_KNOTS, Curve
 from howsure.statistics.bins.fit import fit_bin_table
-from howsure.statistics.bins.intervals import IntervalOptions
+from howsure.statistics.bins.intervals import INTERVALS, IntervalOptions, binomial_interval
 from howsure.statistics.bins.prior import fit_prior
 from howsure.statistics.bins.smooth import LOG_ODDS, certainty, fit_curve
 from howsure.statistics.calibrators.spline import fit_spline
@@ -34,6 +34,17 @@ def spline_of(uncertainty, hits, measure):
     x = certainty(uncertainty, measure, uncertainty.min())
     order = np.argsort(x)
     return fit_spline(x[order], hits[order], np.ones(len(x)), prior=measure in LOG_ODDS), x
+
+
+def proven(hits, place):
+    """The best exact ends among the nearest 25, 51, 103, ... by rank; at least 0 and at most 1."""
+    lows, highs, size = [0.0], [1.0], 25
+    while size <= len(hits):
+        start = min(max(place - size // 2, 0), len(hits) - size)
+        nearest = int(hits[start : start + size].sum())
+        low, high = binomtest(nearest, size).proportion_ci(0.95)
+        lows, highs, size = [*lows, low], [*highs, high], 2 * size + 1
+    return max(lows), min(highs)
 
 
 # The largest second derivative of a logistic curve.
@@ -70,8 +81,44 @@ def test_lines_between_knots_stay_close_to_the_spline(measure, n_samples):
     low, high = spline.interval(x[knots], 0.95)
     low = np.where(x[knots] > ends[0], np.maximum(low, least), low)
     high = np.where(x[knots] < ends[1], np.minimum(high, most), high)
+    # No end is further in than what the nearest samples prove.
+    order = np.argsort(uncertainty, kind="stable")
+    places = np.argsort(order, kind="stable")[knots]
+    least, most = np.transpose([proven(hits[order], place) for place in places])
+    low, high = np.minimum(low, least), np.maximum(high, most)
     np.testing.assert_allclose(lower[knots], np.minimum(low, probability[knots]), rtol=1e-9)
     np.testing.assert_allclose(upper[knots], np.maximum(high, probability[knots]), rtol=1e-9)
+
+
+@pytest.mark.parametrize("method", INTERVALS)
+def test_the_method_of_the_interval_is_that_of_the_counts(method):
+    """Of 600 hits and no error among 2,000, the upper half tells as much as its counts prove."""
+    uncertainty, _ = drawn(2000)
+    order = np.argsort(uncertainty)
+    hits = np.ones(2000, dtype=bool)
+    hits[order[1200::2]] = False
+    options = IntervalOptions(method, 0.9)
+    prior = fit_prior(hits)
+    table = fit_bin_table(
+        uncertainty, hits, n_bins=1, interval=options, lookup="smooth", measure="neg_log_topk_mass"
+    )
+    ends = [
+        binomial_interval(np.array([n]), np.array([n]), prior, options)[0][0]
+        for n in (25, 51, 103, 207, 415, 831)
+    ]
+    assert table.look_up(uncertainty[order[:1]]).lower <= max(ends)
+
+
+def test_parts_of_equal_uncertainties_have_the_rate_of_all():
+    """Order among equals changes nothing, and an end proves what all of them do."""
+    rng = np.random.default_rng(0)
+    uncertainty = np.repeat(np.float32([0.1, 0.2, 0.3]), 400)
+    hits = np.concatenate([rng.permutation(np.arange(400) < n) for n in (396, 320, 200)])
+    first = curve_of(uncertainty, hits, measure="score")
+    other = curve_of(uncertainty, hits.reshape(3, 400)[:, ::-1].ravel(), measure="score")
+    for name in COLUMNS:
+        np.testing.assert_array_equal(getattr(first, name), getattr(other, name))
+    assert first.lower[0] <= binomtest(396, 400).proportion_ci(0.95).low + 0.005
 
 
 @pytest.mark.parametrize(
