@@ -20,7 +20,7 @@ from howsure.statistics.bins.document import BinColumns, Column
 from howsure.statistics.bins.lookup import Lookup
 from howsure.statistics.label_model.recorded import Formula, formula_of
 from howsure.statistics.learned.model import N_INPUTS
-from howsure.statistics.records.records import TEMPERATURES
+from howsure.statistics.records.records import USUAL
 from howsure.statistics.softmax import MOST_COMPLETE
 from service.bins.set_schemas import MAX_COUNT, Data, Part, is_absent
 from service.calibrations.config import Name
@@ -173,7 +173,7 @@ class LearnedFormula(Part):
     """The formula of the measure `learned`: docs/statistics.md."""
 
     k: int = Field(ge=1, description="The event.")
-    temperature: int = Field(ge=0, lt=len(TEMPERATURES), description="Index in the grid.")
+    temperature: int = Field(ge=0, lt=USUAL, description="Index in the grid.")
     intercept: float = Field(description="Constant.")
     saturated: float = Field(description="Added where all other classes have no mass.")
     linear: FourNumbers = Field(description="Coefficients of the inputs.")

@@ -91,8 +91,8 @@ def fit_curve(
         least = 0.5 / weights.sum()
         probability = np.clip(scipy.special.expit(at), least, 1.0 - least)
     lower, upper = _interval(found, x, places, interval.level_of_each(len(at)))
-    least, most = _proven(values, hits, weights, places, prior, interval)
-    lower, upper = np.minimum(lower, least), np.maximum(upper, most)
+    proven = _proven(values, hits, weights, places, prior, interval)
+    lower, upper = np.minimum(lower, proven[0]), np.maximum(upper, proven[1])
     if monotone:
         counts = np.diff(np.append(places, len(values)))
         probability, lower, upper = (_falling(v, counts) for v in (probability, lower, upper))

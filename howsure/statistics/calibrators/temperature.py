@@ -6,11 +6,11 @@ from numpy.typing import NDArray
 
 from howsure.statistics.arrays import Floats, mean_over
 from howsure.statistics.bins.edges import UNDERFLOW
-from howsure.statistics.records.records import TEMPERATURES
+from howsure.statistics.records.records import TEMPERATURES, USUAL
 
-LOG_TEMPERATURES = np.log(TEMPERATURES)
 # Interpolation makes several copies of the grid of as many samples.
 BLOCK_ROWS = 2**16
+WITHIN = 1.001  # of an end of the usual temperatures: the best may lie beyond
 
 
 def fit_temperature(
@@ -19,14 +19,15 @@ def fit_temperature(
     """Return the temperature of least mean ``log sum exp((z - z_(1)) / T) - (z_y - z_(1)) / T``.
 
     That is the multiclass negative log-likelihood: Guo et al. 2017, section 4.2. The mean of the
-    first term is stored at 24 temperatures. Its logarithm is interpolated by monotone cubics in
-    log T. The search is limited to the grid, so predictions that are always right get the lowest
-    temperature and not 0. Rows whose label has probability 0 are left out, because their loss is
-    infinite at every temperature. The result is 1 if no row is left.
+    first term is stored at 40 temperatures. Its logarithm is interpolated by monotone cubics in
+    log T, between the usual 24 unless the best lies beyond them. The search is limited to the grid,
+    so predictions that are always right get the lowest temperature and not 0. Rows whose label has
+    probability 0 are left out, because their loss is infinite at every temperature. The result is 1
+    if no row is left.
 
     Parameters
     ----------
-    log_sum_exp : ndarray of float32, shape (n_samples, 24)
+    log_sum_exp : ndarray of float32, shape (n_samples, n_temperatures)
     label_logit : ndarray of float32, shape (n_samples,)
         As in `Records`.
     weights : ndarray of float64, shape (n_samples,)
@@ -37,20 +38,26 @@ def fit_temperature(
         return 1.0
     weights = weights[possible]
     mean_logit = float(mean_over(label_logit[possible].astype(np.float64), weights))
-    log_normaliser = _monotone(mean_over(log_sum_exp[possible], weights))
+    grid = mean_over(log_sum_exp[possible], weights)
+    usual = _least_loss(grid[:USUAL], mean_logit)
+    is_inside = TEMPERATURES[0] * WITHIN < usual < TEMPERATURES[USUAL - 1] / WITHIN
+    return usual if is_inside else _least_loss(grid, mean_logit)
+
+
+def _least_loss(grid: Floats, mean_logit: float) -> float:
+    """Return the temperature of least loss among those of the grid and between them."""
+    log_normaliser = _monotone(grid)
 
     def loss(log_temperature: float) -> float:
         return float(
             np.exp(log_normaliser(log_temperature)) - mean_logit * np.exp(-log_temperature)
         )
 
-    found = scipy.optimize.minimize_scalar(
-        loss,
-        bounds=(LOG_TEMPERATURES[0], LOG_TEMPERATURES[-1]),
-        method="bounded",
-        options={"xatol": 1e-8},
+    ends = log_normaliser.x[0], log_normaliser.x[-1]
+    least = scipy.optimize.minimize_scalar(
+        loss, bounds=ends, method="bounded", options={"xatol": 1e-8}
     )
-    return float(np.exp(found.x))
+    return float(np.exp(least.x))
 
 
 def scaled_neg_log_mass(
@@ -64,18 +71,20 @@ def scaled_neg_log_mass(
 
     Parameters
     ----------
-    log_sum_exp : ndarray of float32, shape (n_samples, 24)
+    log_sum_exp : ndarray of float32, shape (n_samples, n_temperatures)
     top_logits : ndarray of float32, shape (n_samples, k)
         As in `Records`.
     temperature : float
     """
+    if TEMPERATURES[0] <= temperature <= TEMPERATURES[USUAL - 1]:
+        log_sum_exp = log_sum_exp[:, :USUAL]  # closer to one another than the others
     found = np.empty(len(log_sum_exp))
     for start in range(0, len(log_sum_exp), BLOCK_ROWS):
         rows = slice(start, start + BLOCK_ROWS)
         grid = log_sum_exp[rows].astype(np.float64)
         if top_logits.shape[1] > 1:
             top = top_logits[rows].astype(np.float64)
-            for column, known in enumerate(TEMPERATURES):
+            for column, known in enumerate(TEMPERATURES[: grid.shape[1]]):
                 grid[:, column] -= np.log(np.exp(top / known).sum(axis=1))
         found[rows] = np.exp(_monotone(grid)(np.log(temperature)))
     return found
@@ -83,5 +92,7 @@ def scaled_neg_log_mass(
 
 def _monotone(grid: Floats) -> "scipy.interpolate.PchipInterpolator":
     """Interpolate the logarithm of values at the grid's temperatures, the last axis, in log T."""
-    logarithms = np.log(np.maximum(grid, float(UNDERFLOW)))
-    return scipy.interpolate.PchipInterpolator(LOG_TEMPERATURES, logarithms, axis=-1)
+    known = np.log(TEMPERATURES[: grid.shape[-1]])
+    order = np.argsort(known)
+    logarithms = np.log(np.maximum(grid[..., order], float(UNDERFLOW)))
+    return scipy.interpolate.PchipInterpolator(known[order], logarithms, axis=-1)

@@ -13,7 +13,7 @@ from scipy.special import expit
 from howsure.statistics.arrays import Counts, Floats, Labels
 from howsure.statistics.compared_inputs import UnlikeRows
 from howsure.statistics.plain import percent
-from howsure.statistics.records.records import Records
+from howsure.statistics.records.records import USUAL, Records
 from howsure.statistics.softmax import BINARY
 
 Level: TypeAlias = Literal["warning", "notice"]
@@ -80,7 +80,7 @@ def groups_of_copies(records: Records) -> NDArray[np.int64]:
     same = np.ones(max(len(order) - 1, 0), dtype=np.bool_)
     for exact in (records.tie_key.astype(np.int64), first.astype(np.int64)):
         same &= exact[order][1:] == exact[order][:-1]
-    middle = records.log_sum_exp[:, records.log_sum_exp.shape[1] // 2].astype(np.float64)
+    middle = records.log_sum_exp[:, USUAL // 2].astype(np.float64)
     for values in (odds, records.sum_squares, middle):
         same &= _close(values[order][1:], values[order][:-1])
     group = np.empty(len(order), dtype=np.int64)

@@ -136,7 +136,11 @@ def labelled_scores(records: Records, n_classes: int) -> LabelledScores:
     log_rests, m = np.empty((records.n_samples, 0)), records.top_classes.shape[1]
     if not scores.is_complete:
         log_rests = np.concatenate(
-            [recorded_log_rest(records, t, n_classes, m) for t in TEMPERATURES], axis=1
+            [
+                recorded_log_rest(records, t, n_classes, m)
+                for t in TEMPERATURES[: records.log_sum_exp.shape[1]]
+            ],
+            axis=1,
         )
     label_log_p = np.maximum(records.label_log_probability, np.log(LEAST))
     counts = effective_weights(records.hits(1), records.design)

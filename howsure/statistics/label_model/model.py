@@ -103,8 +103,8 @@ class LabelModel:
             object.__setattr__(self, name, values)
         if not 1 < self.n_recorded <= n_classes:
             raise ValueError(f"n_recorded must lie in [2, {n_classes}]")
-        if not TEMPERATURES[0] <= self.temperature <= TEMPERATURES[-1]:
-            raise ValueError("temperature must lie in [0.25, 8]")
+        if not TEMPERATURES.min() <= self.temperature <= TEMPERATURES.max():
+            raise ValueError("temperature must lie in [1/64, 128]")
         if not (self.is_complete or self.temperature in TEMPERATURES):
             raise ValueError("temperature must be one of those of the records")
         if not 0.0 <= self.floor <= 1.0:

@@ -154,13 +154,13 @@ def fit_temperature(samples: LabelledScores, floor: float) -> tuple[Scaling, flo
         u, _ = samples.scaled(scaling)
         return float(-samples.label_u(scaling, u) @ samples.counts + log_temperature**2 / 2.0)
 
-    candidates = np.log(TEMPERATURES)
     if samples.scores.is_complete:
-        ends = (candidates[0], candidates[-1])
+        ends = np.log([TEMPERATURES.min(), TEMPERATURES.max()])
         minimum = scipy.optimize.minimize_scalar(
             loss, bounds=ends, method="bounded", options={"xatol": 1e-2}
         )
         return Scaling(float(np.exp(minimum.x)), floor), float(minimum.fun)
+    candidates = np.log(TEMPERATURES[: samples.log_rests.shape[1]])
     losses = [loss(float(candidate)) for candidate in candidates]
     best = int(np.argmin(losses))
     return Scaling(float(TEMPERATURES[best]), floor), losses[best]

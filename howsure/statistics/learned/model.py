@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from howsure.statistics.arrays import Floats
 from howsure.statistics.learned.inputs import input_columns
-from howsure.statistics.records.records import TEMPERATURES
+from howsure.statistics.records.records import USUAL
 
 N_INPUTS = 4
 # A log ratio below this means that the other classes have no mass in float32.
@@ -30,7 +30,7 @@ class LearnedModel:
     k : int
         The event.
     temperature : int
-        Index in `TEMPERATURES`.
+        Index in `TEMPERATURES`, one of the first 24.
     intercept, saturated : float
     linear, square, lower, upper : ndarray of float64, shape (4,)
     offset, slope, second : ndarray of float64, shape (n_classes,)
@@ -60,8 +60,8 @@ class LearnedModel:
         n_classes = len(self.offset)
         for name in ("offset", "slope", "second"):
             self._convert(name, (n_classes,))
-        if not 0 <= self.temperature < len(TEMPERATURES):
-            raise ValueError(f"temperature must be an index below {len(TEMPERATURES)}")
+        if not 0 <= self.temperature < USUAL:
+            raise ValueError(f"temperature must be an index below {USUAL}")
         if not np.isfinite([self.intercept, self.saturated]).all():
             raise ValueError("intercept and saturated must be finite")
         if (self.lower > self.upper).any():

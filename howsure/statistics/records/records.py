@@ -14,7 +14,16 @@ from howsure.statistics.measures import SUPPLIED, column
 from howsure.statistics.measures.passes import PassColumns
 from howsure.statistics.softmax import RankedScores
 
-TEMPERATURES: Floats = np.geomspace(0.25, 8.0, 24)
+# Records of earlier versions have the first 24 alone. The others are for logits on another scale,
+# as cosines are, or sums over ten models; they lie farther apart, because few sets need them.
+USUAL = 24
+TEMPERATURES: Floats = np.concatenate(
+    [
+        np.geomspace(0.25, 8.0, USUAL),
+        8.0 * np.sqrt(2.0) ** np.arange(1, 9),
+        0.25 * np.sqrt(0.5) ** np.arange(1, 9),
+    ]
+)
 
 
 def log_sum_exp_grid(ranked: RankedScores) -> NDArray[np.float32]:
@@ -26,7 +35,7 @@ def log_sum_exp_grid(ranked: RankedScores) -> NDArray[np.float32]:
 
     Returns
     -------
-    ndarray of float32, shape (n_samples, 24)
+    ndarray of float32, shape (n_samples, 40)
     """
     with np.errstate(over="ignore"):  # beyond float32's range: -inf, with weight 0
         relative = ranked.relative.astype(np.float32)
@@ -78,8 +87,9 @@ class Records:
         ``log p_y``; may be ``-inf``.
     sum_squares : ndarray of float64, shape (n_samples,)
         ``sum p^2``.
-    log_sum_exp : ndarray of float32, shape (n_samples, 24)
-        ``log sum exp((z - z_(1)) / T)`` for each ``T`` in `TEMPERATURES`: never negative.
+    log_sum_exp : ndarray of float32, shape (n_samples, 40)
+        ``log sum exp((z - z_(1)) / T)`` for each ``T`` in `TEMPERATURES`, or the first 24:
+        never negative.
     label_logit : ndarray of float32, shape (n_samples,)
         ``z_y - z_(1)``.
     top_logits : ndarray of float32, shape (n_samples, m)
@@ -141,7 +151,8 @@ class Records:
     def _layout(self) -> dict[str, tuple[type[np.generic], tuple[int, ...]]]:
         """Return dtype and columns of each array, in the order of the fields."""
         top = self.top_classes.shape[1:]
-        grid = TEMPERATURES.shape
+        recorded = self.log_sum_exp.shape[1:]
+        grid = recorded if recorded == (USUAL,) else TEMPERATURES.shape
         return {
             "tie_key": (np.uint32, ()),
             "label": (np.int32, ()),

@@ -48,6 +48,20 @@ def random_model(n_classes, m, *, floor, seed=0):
     )
 
 
+@pytest.mark.parametrize("n_classes", [6, 40])
+@pytest.mark.parametrize("factor", [0.03, 12.0])
+def test_logits_on_another_scale_lose_little(n_classes, factor):
+    """As cosines, or a sum over models: its log-odds find errors as those of the plain logits."""
+    logits, labels = calibrated(1500, n_classes=n_classes, seed=3)
+    losses = []
+    for scale in (1.0, factor):
+        records = in_canonical_order(records_of(logits * scale, labels))
+        fit = fitted(records, n_classes=n_classes)
+        hits = records.hits(1)
+        losses.append(np.logaddexp(0.0, np.where(hits, 1, -1) * fit.uncertainty).mean())
+    assert losses[1] < losses[0] + 0.01
+
+
 @pytest.mark.parametrize(("n_classes", "top"), [(2, 2), (7, 7), (32, 32), (33, 10), (200, 12)])
 @pytest.mark.parametrize("floor", [0.0, 1e-3])
 def test_probabilities_of_all_labels_sum_to_one(n_classes, top, floor):

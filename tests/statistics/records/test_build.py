@@ -40,8 +40,9 @@ def test_records_are_those_of_the_softmax():
         np.testing.assert_array_equal(RECORDS.uncertainty[name], values)
 
 
-def test_the_grid_of_24_temperatures_gives_the_softmax_at_each():
-    np.testing.assert_allclose(TEMPERATURES, np.geomspace(0.25, 8.0, 24))
+def test_the_grid_of_40_temperatures_gives_the_softmax_at_each():
+    np.testing.assert_allclose(TEMPERATURES[:24], np.geomspace(0.25, 8.0, 24))
+    np.testing.assert_allclose(np.sort(TEMPERATURES)[::39], [1 / 64, 128])
     relative = LOGITS - LOGITS.max(axis=1, keepdims=True)
     for column, temperature in enumerate(TEMPERATURES):
         expected = logsumexp(relative / temperature, axis=1)

@@ -85,7 +85,7 @@ MEAN, RANK = "mean_log_probability_dropout_variance", "mean_label_rank_dropout_v
 @pytest.mark.parametrize(("name", "change", "rule"), [
     ("label", lambda a: a.astype(np.int64), "label must be int32"),
     ("label", None, r"lack the arrays ..label"),
-    ("log_sum_exp", lambda a: a[:, :-1], r"log_sum_exp must be float32 of shape \(40, 24\)"),
+    ("log_sum_exp", lambda a: a[:, :-1], r"log_sum_exp must be float32 of shape \(40, 40\)"),
     ("sum_squares", lambda a: a * np.nan, "sum_squares must not hold NaN"),
     ("top_logits", lambda a: a[:, :3], r"top_logits must be float32 of shape \(40, 7\)"),
     ("uncertainty_entropy", lambda a: a * np.nan, "entropy must not hold NaN"),
