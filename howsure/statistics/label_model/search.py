@@ -85,18 +85,26 @@ class Search:
 
     def run(self) -> tuple[Setting, dict[Setting, float]]:
         """Return the best setting, and the weights of those near it that share its floor."""
-        best = (self._least_floor(), *self.plain[1:])
-        for sweep in range(SWEEPS):
-            before = best
-            for place, grid in enumerate(self._grids.values()):
-                best = self._along(best, place, grid, every=sweep == 0 and place > 0)
-            if best == before:
-                break
+        # A floor may replace what other terms do better: so the search starts without one, too.
+        starts = dict.fromkeys((0.0, self._least_floor()))
+        best = max((self._best_from(floor) for floor in starts), key=self._score)
         top = self._score(best)
         near = {s: np.exp(v - top) for s, v in self._scores.items() if s[0] == best[0]}
         near = {s: weight for s, weight in near.items() if weight > np.exp(-NEAR)}
         total = sum(near.values())
         return best, {s: float(weight / total) for s, weight in near.items()}
+
+    def _best_from(self, floor: float) -> Setting:
+        """Return the best setting found from a floor by itself."""
+        best = (floor, *self.plain[1:])
+        for sweep in range(SWEEPS):
+            before = best
+            for place, grid in enumerate(self._grids.values()):
+                if sweep > 0 or place > 0:
+                    best = self._along(best, place, grid, every=sweep == 0)
+            if best == before:
+                break
+        return best
 
     def _least_floor(self) -> float:
         """Return the floor of largest likelihood by itself; larger ones must gain a nat."""
