@@ -72,9 +72,10 @@ def test_renaming_and_reordering_classes_changes_no_number(n_classes):
     options = {"folds": 3, "measures": DEFAULT_MEASURES}
     one, other = (to_plain(fit_of(own, evaluation=own, **options)) for own in sets)
     assert one["warnings"] == other["warnings"]
-    # Differences of losses near 1 have the float32 rounding of these, 1.2e-7 for each of the two.
+    # Differences of losses near 1 have the float32 rounding of these, 1.2e-7 for each of the two;
+    # the ends of a curve's interval have 12 times that, where it is steep.
     rounding = 2 * np.finfo(np.float32).eps
-    np.testing.assert_allclose(list(numbers(one)), list(numbers(other)), rtol=1e-5, atol=rounding)
+    np.testing.assert_allclose(list(numbers(one)), list(numbers(other)), rtol=2e-5, atol=rounding)
     assert any(one["events"]["1"]["learned"]["class_effects"])
     # They are rounded to five digits, and a last bit may carry one across a half. Values near 0 are
     # differences of larger ones, which are float32.
