@@ -48,6 +48,11 @@ class ClassScores:
         """Whether all classes are recorded."""
         return bool(self.classes.shape[1] == self.n_classes)
 
+    @property
+    def rules_out(self) -> bool:
+        """Whether a recorded class of a sample has no probability."""
+        return bool((self.log_p <= np.log(2.0 * LEAST)).any())
+
     def scaled(self, temperature: float, floor: float, log_rest: Floats) -> tuple[Floats, Floats]:
         """Return log-probabilities proportional to ``(p + floor)^(1 / T)``.
 

@@ -13,6 +13,7 @@ import numpy as np
 import scipy  # its parts are imported when first used
 
 from howsure.statistics.arrays import BinIndex, Floats
+from howsure.statistics.label_model.class_scores import LEAST
 from howsure.statistics.label_model.likelihood import (
     Axes,
     Coefficients,
@@ -20,7 +21,7 @@ from howsure.statistics.label_model.likelihood import (
     Likelihood,
     Scaling,
 )
-from howsure.statistics.records.records import TEMPERATURES
+from howsure.statistics.records.records import TEMPERATURES, USUAL
 from howsure.statistics.softmax import BINARY
 
 # The grid of each part of a setting, ascending.
@@ -37,6 +38,7 @@ STEP_COST = 1.5  # nats of each step up a grid
 SWEEPS = 3
 # Nats below the best: a grid is left, and a setting is averaged.
 HOPELESS, NEAR = 3.0, 4.0
+UNSEEN = 0.5  # labels
 LEAST_GAIN = 1.0  # nats, of a floor by itself
 
 Setting: TypeAlias = tuple[float, ...]
@@ -47,6 +49,7 @@ class Search:
 
     def __init__(self, samples: LabelledScores, groups: BinIndex) -> None:
         self._samples, self._groups = samples, groups
+        self._rules_out = samples.scores.rules_out
         few = not samples.scores.is_complete or samples.scores.n_classes == BINARY
         self._grids = {name: GRIDS[name] for name in (OF_TOP if few else GRIDS)}
         self._scores: dict[Setting, float] = {}
@@ -134,6 +137,7 @@ class Search:
             loss = sum(held.loss(mode) for (_, held), mode in zip(folds, modes, strict=True))
             steps = zip(self._grids.values(), setting, strict=True)
             self._modes[setting] = modes
+            loss += self._rules_out * _unseen_loss(self.scaling(setting))
             self._scores[setting] = -loss - STEP_COST * sum(g.index(v) for g, v in steps)
         return self._scores[setting]
 
@@ -144,6 +148,14 @@ class Search:
             parts = (self._samples.take(rows) for rows in (~held, held))
             fit, out = (Likelihood(part, scaling, axes) for part in parts)
             yield fit, out
+
+
+def _unseen_loss(scaling: Scaling) -> float:
+    """Return the loss of half a label that the model rules out, as votes and trees rule out many.
+
+    What was not seen has that count: Krichevsky & Trofimov 1981.
+    """
+    return -UNSEEN * float(np.log(max(scaling.floor, LEAST))) / scaling.temperature
 
 
 def _agree(one: Setting, other: Setting) -> int:
@@ -160,7 +172,8 @@ def fit_temperature(samples: LabelledScores, floor: float) -> tuple[Scaling, flo
     def loss(log_temperature: float) -> float:
         scaling = Scaling(float(np.exp(log_temperature)), floor)
         u, _ = samples.scaled(scaling)
-        return float(-samples.label_u(scaling, u) @ samples.counts + log_temperature**2 / 2.0)
+        prior = log_temperature**2 / 2.0 + samples.scores.rules_out * _unseen_loss(scaling)
+        return float(prior - samples.label_u(scaling, u) @ samples.counts)
 
     if samples.scores.is_complete:
         ends = np.log([TEMPERATURES.min(), TEMPERATURES.max()])
@@ -169,6 +182,8 @@ def fit_temperature(samples: LabelledScores, floor: float) -> tuple[Scaling, flo
         )
         return Scaling(float(np.exp(minimum.x)), floor), float(minimum.fun)
     candidates = np.log(TEMPERATURES[: samples.log_rests.shape[1]])
-    losses = [loss(float(candidate)) for candidate in candidates]
+    losses = [loss(float(candidate)) for candidate in candidates[:USUAL]]
+    if int(np.argmin(losses)) in (0, USUAL - 1):
+        losses += [loss(float(candidate)) for candidate in candidates[USUAL:]]
     best = int(np.argmin(losses))
     return Scaling(float(TEMPERATURES[best]), floor), losses[best]
