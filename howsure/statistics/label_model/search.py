@@ -34,7 +34,7 @@ GRIDS: dict[str, Sequence[float]] = {
     "confusion": (0.0, 0.15, 0.5, 1.5),
 }
 OF_TOP = ("floor", "offset", "slope")  # where not all classes are recorded, or there are two
-STEP_COST = 1.5  # nats of each step up a grid
+STEP_COST = 1.5  # nats of a floor, and of each step up another grid
 SWEEPS = 3
 # Nats below the best: a grid is left, and a setting is averaged.
 HOPELESS, NEAR = 3.0, 4.0
@@ -135,10 +135,11 @@ class Search:
             starts = self._modes[near] if near is not None else [{} for _ in folds]
             modes = [fit.mode(scales, start) for (fit, _), start in zip(folds, starts, strict=True)]
             loss = sum(held.loss(mode) for (_, held), mode in zip(folds, modes, strict=True))
-            steps = zip(self._grids.values(), setting, strict=True)
+            others = list(zip(self._grids.values(), setting, strict=True))[1:]
+            steps = (setting[0] > 0.0) + sum(grid.index(value) for grid, value in others)
             self._modes[setting] = modes
             loss += self._rules_out * _unseen_loss(self.scaling(setting))
-            self._scores[setting] = -loss - STEP_COST * sum(g.index(v) for g, v in steps)
+            self._scores[setting] = -loss - STEP_COST * steps
         return self._scores[setting]
 
     def _split(self, floor: float) -> Iterator[tuple[Likelihood, Likelihood]]:
