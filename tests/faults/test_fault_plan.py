@@ -76,8 +76,8 @@ FAULTS = [
     (stop_server, {"times": 4, "copies": 0}, lambda figures: figures.more["predictions"] > 0),
     (database_away, DATABASE, lambda figures: figures.more["not_loaded"]["immediate"]["503"] > 0),
     (disk_full, {"times": 1, "copies": 0}, lambda figures: figures.fired >= 2),
-    (delete_race, {"times": 7}, deletes_answers),
-    (noisy_neighbour, {"times": 1, "seconds": 3, "excess": 10, "ratio": None}, bool),
+    (delete_race, {"times": 5}, deletes_answers),
+    (noisy_neighbour, {"times": 1, "seconds": 2, "excess": 10, "ratio": None}, bool),
     (idle_connections, IDLE, lambda figures: figures.struck.total() >= 200),
     (kill_worker, {"times": 1, "copies": 0, "database_url": ""}, strikes_a_job),
 ]
