@@ -9,14 +9,13 @@ import pytest
 from running_service import DIGITS, DIGITS_PARTS, JSON, calibrated, digits, service_on
 from web_files import predict_under_node, require_node
 
-CONFIG = {"name": "digits", "top_k": [1, 5]}
-CONFIG |= {"selective": [{"max_risk": 0.05}, {"max_risk": 0.001}]}
+CONFIG = {"name": "digits", "selective": [{"max_risk": 0.05}, {"max_risk": 0.001}]}
 
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     with service_on(tmp_path_factory.mktemp("service")) as client:
-        calibrated(client, CONFIG, **DIGITS_PARTS)
+        calibrated(client, CONFIG | {"top_k": [1, 5]}, **DIGITS_PARTS)
         yield client
 
 
