@@ -86,19 +86,24 @@ def measured(
     times: int = 1,
     *,
     samples: int = SAMPLES,
+    sets: bool = True,
     idle_seconds: float = 10.0,
+    **config: Any,  # noqa: ANN401 - of any kind of option
 ) -> Delays:
-    """Start a service with two tenants, calibrate for both, and measure."""
+    """Start a service with two tenants, calibrate for both with ``config``, and measure.
+
+    Without ``sets`` no costly request has rows or a set.
+    """
     keys = [new_key(folder / "data", tenant) for tenant in ("costly", "neighbour")]
     made = network("mlp")
     (folder / STALLS).touch()
     with service(watched=folder / STALLS, data_dir=str(folder / "data"), threads="1") as server:
         documents = [
-            calibrated(server.address, *one, made, samples)
-            for one in zip(keys, (BINS, 15), strict=True)
+            calibrated(server.address, key, made, samples, {"bins": bins, **config})
+            for key, bins in zip(keys, (BINS, 15), strict=True)
         ]
         row = made.rows(1, seed=1)
-        asked = costly_requests(NAME, documents[0], features=row.size)
+        asked = costly_requests(NAME, documents[0], features=row.size, sets=sets)
         return delays(
             server.address,
             [one for one in asked if re.search(only, one.name)] * times,
@@ -110,7 +115,9 @@ def measured(
         )
 
 
-def calibrated(address: str, key: str, bins: int, made: Network, samples: int) -> dict[str, object]:
+def calibrated(
+    address: str, key: str, made: Network, samples: int, config: dict[str, Any]
+) -> dict[str, object]:
     """Calibrate for the tenant of a key; return the bins document."""
     with httpx.Client(
         base_url=f"http://{address}",
@@ -122,7 +129,7 @@ def calibrated(address: str, key: str, bins: int, made: Network, samples: int) -
             files={
                 "model": made.onnx_model,
                 "calibration": made.labelled_set(samples, seed=3),
-                "config": (None, json.dumps({"name": NAME, "bins": bins})),
+                "config": (None, json.dumps({"name": NAME, **config})),
             },
             headers={"Prefer": f"wait={PATIENCE_SECONDS}"},
         )

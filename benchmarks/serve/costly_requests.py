@@ -6,6 +6,7 @@ import json
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from urllib.parse import urlencode
 
 import numpy as np
@@ -30,13 +31,17 @@ class Costly:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-def costly_requests(name: str, document: Mapping[str, object], *, features: int) -> list[Costly]:
-    """Return the requests; ``document`` holds the large bin tables of the calibration ``name``."""
+def costly_requests(
+    name: str, document: Mapping[str, object], *, features: int, sets: bool = True
+) -> list[Costly]:
+    """Return the requests; ``document`` holds the large bin tables of the calibration ``name``.
+
+    Those with rows or sets, which take long to make, are left out without ``sets``.
+    """
+    with_sets = [_predictions(name, features), _open_inference(name), _uploads()]
     return [
         *_heads(name),
-        *_predictions(name, features),
-        *_open_inference(name),
-        *_uploads(),
+        *chain.from_iterable(with_sets if sets else []),
         *_documents(name, document),
         *_answers(name),
     ]

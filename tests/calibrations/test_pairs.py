@@ -83,14 +83,9 @@ def test_pairs_are_calibrated_and_answered(client, file_format) -> None:
     assert low <= CORRECT[scores >= np.quantile(scores, 0.8)].mean() <= high
 
 
-def test_the_bins_hold_the_hits_of_their_scores(client, judge) -> None:
+def test_raw_probabilities_are_the_scores(client, judge) -> None:
     report = client.get("/report", params={"calibration": judge["id"]}).json()
     event = report["events"]["1"]
-    for row in event["measures"]["score"]["bins"]:
-        low = -np.inf if row["lower"] is None else row["lower"]
-        high = np.inf if row["upper"] is None else row["upper"]
-        inside = (low < -SCORES) & (high >= -SCORES)
-        assert (row["count"], row["hits"]) == (inside.sum(), (inside & CORRECT).sum())
     raw = event["baselines"]["raw_softmax"]["scores"]["brier"]["pooled"]
     assert raw == pytest.approx(np.mean((SCORES - CORRECT) ** 2), rel=1e-5)
     assert event["measures"]["score"]["scores"]["brier"]["mean"] < raw
@@ -165,6 +160,7 @@ def at_row(row: int, value: Any, others: Any = SCORES) -> np.ndarray:
     return np.where(np.arange(ROWS) == row, value, others)
 
 
+LOG = {"predicted": ["a", None], "score": [1, 1], "label": ["a", "b"]}
 # The columns, where they are refused, and what the message names: the value, or the fix.
 BAD = [
     ({"score": at_row(3, np.nan), "correct": CORRECT}, "score[3]", "NaN"),
@@ -178,6 +174,7 @@ BAD = [
     ({"Score": SCORES, "Correct": RIGHT}, "label", "`Score` to `score` and `Correct` to `correct`"),
     ({"judge_score": SCORES, "hit": RIGHT}, "label", "rename `judge_score` to `score`"),
     ({"0.25": SCORES, "1": RIGHT}, "label", "the first line"),
+    (LOG, "predicted[1]", "empty cell"),
 ]
 
 
@@ -303,12 +300,6 @@ def test_a_log_of_predictions_scores_and_labels_is_pairs(client, judge, form) ->
     assert found == predictions(client, judge["id"], SCORES[:20])
     further = evaluate(client, judge["id"], f"log-{form}", content).json()["result"]
     assert further["events"]["1"]["accuracy"] == judge["accuracy"]["1"]
-
-
-def test_an_empty_cell_of_a_log_is_named(tmp_path) -> None:
-    path = tmp_path / "log.csv"
-    path.write_bytes(csv(predicted=["a", None], score=[0.5, 0.7], label=["a", "b"]))
-    check_refused(path, ".predicted[1]", "empty cell")
 
 
 def test_a_threshold_of_pairs_is_the_least_accepted_score(client) -> None:

@@ -48,12 +48,6 @@ def test_a_preview_is_that_of_the_service(client, url, judged) -> None:
     assert httpx.get(address).json()["operating_points"] == []
 
 
-def test_an_error_rate_that_no_threshold_keeps_tells_what_is_missing(client, judged) -> None:
-    preview = client.preview_operating_point(judged, max_risk=1e-5)
-    assert (preview.threshold, preview.consequences, preview.certified) == (None, None, False)
-    assert preview.labels_missing > 600
-
-
 def test_decisions_are_made_listed_and_withdrawn(client, url, judged) -> None:
     calibration = client.refit(judged, bins=4)
     assert client.operating_points(calibration) == []

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from howsure_command import ServedProcess
 from nbclient import NotebookClient
+from running_service import service_on
 
 FOLDER = Path(__file__).parents[2] / "examples" / "notebooks"
 # What each is to have said at its end.
@@ -21,7 +21,7 @@ SAID = {
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with ServedProcess(tmp_path_factory.mktemp("service")) as client:
+    with service_on(tmp_path_factory.mktemp("service"), on_port=True) as client:
         yield str(client.base_url)
 
 

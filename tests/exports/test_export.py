@@ -10,10 +10,17 @@ import onnx
 import onnxruntime
 import pytest
 from graph_models import passthrough
-from model_services import MEMBERS, as_file, labelled_sets, model_file, predictions, quick
+from model_services import (
+    MEMBERS,
+    as_file,
+    labelled_sets,
+    model_file,
+    predictions,
+    quick,
+    scores_and_labels,
+)
 from plain_answers import arrays_of, assert_says
 from running_service import calibrated, npz, refit, swept_files
-from scipy.special import softmax
 
 SETS = labelled_sets()
 X = SETS["evaluation_inputs"][:100]
@@ -66,15 +73,6 @@ SCORES = {
 LOOKUPS = ("smooth", "interpolated", "step")
 PAIRS = {f"{lookup}, {name}": (lookup, SCORES[name]) for name in SCORES for lookup in LOOKUPS}
 QUICK = ("smooth, 10 logits", "interpolated, 2 probabilities", "step, 10 probabilities")
-
-
-def scores_and_labels(n_classes: int, kind: str, n: int, seed: int) -> tuple[np.ndarray, ...]:
-    """Return scores, some certain to float32, and labels for which classes differ."""
-    rng = np.random.default_rng(seed)
-    logits = rng.normal(size=(n, n_classes)) * rng.choice([0.5, 2.0, 6.0, 60.0], (n, 1))
-    noise = rng.gumbel(size=logits.shape) * (0.5 + np.arange(n_classes) / n_classes)
-    scores = softmax(logits, axis=1) if kind == "probabilities" else logits
-    return scores.astype(np.float32), (logits + noise).argmax(axis=1)
 
 
 def learned(client: httpx.Client, case: tuple, lookup: str) -> tuple[bytes, np.ndarray, list[dict]]:

@@ -1,7 +1,6 @@
 """GPUs and pools on them; where there is none the tests are skipped."""
 
 import pytest
-from devices import usable
 
 from service.runner.pool import RunnerPool
 
@@ -12,15 +11,6 @@ def gpu(device):
     if device == "cpu":
         pytest.skip("this is of a GPU alone")
     return device
-
-
-@pytest.fixture(scope="session")
-def two_devices(device):
-    """The names of two devices."""
-    if device == "cpu":
-        return ("cpu", "cpu")
-    usable("cuda:0,cuda:1")
-    return ("cuda:0", "cuda:1")
 
 
 @pytest.fixture(scope="session")

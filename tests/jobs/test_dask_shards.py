@@ -6,7 +6,7 @@ import pytest
 from dask_cluster import DaskCluster
 from dataset_files import write_npz
 from runner_models import linear, rows, weights
-from running_service import calibrate, calibrated, service_on
+from running_service import calibrate, calibrated, quick_config, service_on
 
 pytestmark = pytest.mark.slow
 
@@ -48,9 +48,9 @@ def tables(client: httpx.Client, resource: dict) -> object:
 
 def test_another_worker_runs_what_a_killed_one_held(cluster, client, parts, tmp_path) -> None:
     with service_on(tmp_path) as alone:  # it runs the shards itself
-        expected = tables(alone, calibrated(alone, full=True, **parts))
+        expected = tables(alone, calibrated(alone, **parts))
     first, second = cluster.add_worker(), cluster.add_worker()
-    pending = calibrate(client, **parts, wait=0).json()
+    pending = calibrate(client, config=quick_config(), **parts, wait=0).json()
     while not any(cluster.client.processing().values()):
         assert status(client, pending) in ("queued", "running")
     cluster.kill(first)
@@ -75,7 +75,7 @@ def ended(client: httpx.Client, resource: dict) -> str:
 
 
 def test_a_job_waits_for_workers_and_can_be_cancelled(cluster, client, parts) -> None:
-    pending = calibrate(client, **parts, wait=0).json()
+    pending = calibrate(client, config=quick_config(), **parts, wait=0).json()
     while not kept_by_the_scheduler(cluster):
         assert status(client, pending) in ("queued", "running")
     assert client.post(f"/calibrations/{pending['id']}/cancel").status_code == httpx.codes.ACCEPTED

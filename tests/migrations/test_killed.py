@@ -15,7 +15,7 @@ from service.storage.schema import head, upgrade
 
 FIRST = "0001"
 # Before each statement that writes, with 1; there are some sixty, and each costs a process.
-EVERY = int(os.environ.get("HOWSURE_KILL_EVERY", "5"))
+EVERY = int(os.environ.get("HOWSURE_KILL_EVERY", "10"))
 pytestmark = pytest.mark.process
 
 

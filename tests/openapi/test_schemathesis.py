@@ -54,7 +54,7 @@ def test_no_check_fails(tmp_path: Path) -> None:
         upload(client, "/calibrations/logits/evaluations", evaluation=table, name=(None, "again"))
         address = str(client.base_url).rstrip("/")
         if EXAMPLES is None:
-            some = ("--phases", "examples,fuzzing,stateful", "--max-examples", "4")
+            some = ("--phases", "examples,fuzzing,stateful", "--max-examples", "2")
             tried(address, key, tmp_path, *some)
             # Uploads and refits, a job each, are many there.
             each = ("--phases", "coverage", "--exclude-name-regex", "^POST /calibrat")

@@ -20,6 +20,7 @@ from model_services import (
     predictions,
     probabilities,
     quick,
+    scores_and_labels,
     uncertainties,
 )
 from plain_answers import arrays_of, assert_says
@@ -31,23 +32,12 @@ from request_formats import (
     outputs_of,
 )
 from running_service import calibrated, digits, evaluate, npz, refit
-from scipy.special import softmax
 
 N_ROWS = 400
 # Up to 24 rows are answered without arrays.
 SIZES = (1, 2, 7, 24, 25, 300)
 SETS = labelled_sets()
 ROWS = SETS["evaluation_inputs"][:100]
-
-
-def scores_set(n_classes: int, kind: str, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return class scores and labels: some rows are certain to float32, some are ties."""
-    rng = np.random.default_rng(seed)
-    logits = rng.normal(size=(n, n_classes)) * rng.choice([0.5, 2.0, 6.0, 60.0], (n, 1))
-    labels = (logits / 1.7 + rng.gumbel(size=logits.shape)).argmax(axis=1)
-    logits[:3] = 0.0
-    logits = logits.astype(np.float32)
-    return (softmax(logits, axis=1) if kind == "probabilities" else logits), labels
 
 
 LEARNED = {"measures": ["learned"], "top_k": [1, 5]}
@@ -75,12 +65,12 @@ QUICK = ("2 probabilities", "10 logits without a model", "steps", "without Top-1
 def case(request, client) -> tuple[str, str, np.ndarray]:
     """Calibrate; return the calibration's id, what requests hold, and rows."""
     n_classes, kind, has_model, config = request.param
-    scores, labels = scores_set(n_classes, kind, 600, seed=1)
+    scores, labels = scores_and_labels(n_classes, kind, 600, seed=1)
     name = "inputs" if has_model else kind
     model = passthrough(shape=("N", n_classes)).SerializeToString() if has_model else None
     archive = npz(labels=labels, **{name: scores})
     made = calibrated(client, {"name": "same-numbers"} | config, model=model, calibration=archive)
-    rows, _ = scores_set(n_classes, kind, N_ROWS, seed=2)
+    rows, _ = scores_and_labels(n_classes, kind, N_ROWS, seed=2)
     return f"same-numbers@{made['version']}", name, rows
 
 
@@ -157,7 +147,7 @@ def test_a_refit_has_the_same_curve_and_an_evaluation_judges_the_answers(client,
             del one[event]["bin"]
             assert one[event] == other[event]
     scale = "probabilities" if np.all(rows >= 0) else "logits"
-    scores, labels = scores_set(rows.shape[1], scale, 500, seed=3)
+    scores, labels = scores_and_labels(rows.shape[1], scale, 500, seed=3)
     answer = evaluate(client, reference, "later", npz(labels=labels, **{kind: scores}))
     probability = [row["top1"]["probability"] for row in predicted(client, reference, kind, scores)]
     brier = np.mean((np.array(probability) - (scores.argmax(axis=1) == labels)) ** 2)

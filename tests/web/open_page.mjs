@@ -1,16 +1,19 @@
-// node open_page.mjs ADDRESS rows.json model.onnx [model.onnx.data ...]
-// Uses the page as a person does, in the Chromium that $CHROMIUM names, and prints what it shows.
+// node open_page.mjs jobs.json ADDRESS
+// Uses the page as a person does, in the Chromium that $CHROMIUM names, and prints what it shows. A
+// job is the path of its rows and those of its model's files.
 
-import { argv, env, exit } from "node:process";
+import { readFile } from "node:fs/promises";
+import { argv, env } from "node:process";
 
 import { chromium } from "playwright-core";
 
-const [address, rows, ...model] = argv.slice(2);
+const [jobs, address] = argv.slice(2);
 const browser = await chromium.launch({
   executablePath: env.CHROMIUM,
   args: ["--no-sandbox"], // Chromium refuses to run as root with it; the page is our own
 });
-try {
+
+async function shownOf([rows, ...model]) {
   const page = await browser.newPage();
   const complaints = [];
   page.on("console", (message) => {
@@ -34,6 +37,13 @@ try {
     agent: await page.evaluate(() => navigator.userAgent),
     complaints,
   };
+  await page.close();
+  return shown;
+}
+
+try {
+  const shown = [];
+  for (const job of JSON.parse(await readFile(jobs, "utf-8"))) shown.push(await shownOf(job));
   console.log(JSON.stringify(shown));
 } finally {
   await browser.close();

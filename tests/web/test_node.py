@@ -14,12 +14,6 @@ pytestmark = pytest.mark.slow
 Answers = dict[str, list[dict[str, Any]]]
 
 
-def test_every_file_is_answered(answers_under_node: dict[str, Any]) -> None:
-    refused = {name: a for name, a in answers_under_node.items() if isinstance(a, dict)}
-
-    assert refused == {}
-
-
 @pytest.mark.parametrize("name", [name for name in WEB_FILES if name not in NOT_UNDER_NODE])
 def test_node_answers_as_this_machine(name: str, file_of, answers_under_node: Answers) -> None:
     file_of(name).check(answers_under_node[name])
@@ -42,26 +36,18 @@ def test_a_row_that_is_not_finite_is_told_apart(name: str, answers_under_node: A
     assert all(answer["class"] >= 0 for answer in others)
 
 
-@pytest.mark.parametrize("chosen", ["sklearn, logistic"], indirect=True)
-def test_the_command_writes_the_answers(chosen, answers_under_node: Answers) -> None:
-    _, rows, model = chosen
-
-    assert predict_under_node(rows, model) == answers_under_node["sklearn, logistic"]
-
-
 WRONG_ROWS = [
     ({"inputs": {"pixels": [[0] * 16]}}, 'there are no rows for the input "x"'),
     ([[0] * 16, [0] * 15], 'the rows of the input "x" differ in length'),
 ]
 
 
-@pytest.mark.parametrize("chosen", ["interpolated"], indirect=True)
 @pytest.mark.parametrize(("rows", "complaint"), WRONG_ROWS)
-def test_rows_that_do_not_fit_are_refused(chosen, rows, complaint: str, tmp_path: Path) -> None:
+def test_rows_that_do_not_fit_are_refused(file_of, rows, complaint: str, tmp_path: Path) -> None:
     require_node()
-    path = tmp_path / "other_rows.json"
+    path, *model = file_of("interpolated").write(tmp_path)
     path.write_text(json.dumps(rows), encoding="utf-8")
 
     with pytest.raises(subprocess.CalledProcessError) as caught:
-        predict_under_node(path, chosen[2])
+        predict_under_node(path, model)
     assert complaint in caught.value.stderr

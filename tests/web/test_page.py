@@ -2,42 +2,49 @@
 
 import json
 import re
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from web_files import HOLE, LABEL, ROOT, WebFile, require_browser, use_page, write_rows
+from running_service import DIGITS
+from web_files import HOLE, LABEL, require_browser, served_example, use_page, write_rows
 
 pytestmark = pytest.mark.slow
-
-
-Chosen = tuple[WebFile, Path, list[Path]]
-
 
 CHOSEN = ["torch 18, weights beside it", "sklearn, logistic, maps", "sklearn, boosted trees"]
 
 
-@pytest.mark.parametrize("chosen", CHOSEN, indirect=True)
-def test_the_page_answers_as_this_machine(chosen: Chosen, page_address: str) -> None:
-    require_browser()
-    file, rows, model = chosen
+HALF_PRECISION, NOT_EXPORTED = "float16, opset 13", "not exported"
 
-    shown = use_page(page_address, rows, model)
+
+@pytest.fixture(scope="module")
+def pages(file_of, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """What the page shows of each model."""
+    require_browser()
+    folder = tmp_path_factory.mktemp("page")
+    names = [*CHOSEN, HALF_PRECISION]
+    jobs = [file_of(name).write(folder / f"{number}") for number, name in enumerate(names)]
+    rows = write_rows(folder / "rows.json", {"inputs": np.zeros((1, 64))})
+    jobs.append([rows, DIGITS / "model.onnx"])
+    with served_example() as address:
+        shown = use_page(folder, jobs, address)
+    return dict(zip([*names, NOT_EXPORTED], shown, strict=True))
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_the_page_answers_as_this_machine(name: str, file_of, pages) -> None:
+    shown = pages[name]
 
     assert "Chrome" in shown["agent"]
     assert shown["complaints"] == []
-    file.check(json.loads(shown["json"]))
+    file_of(name).check(json.loads(shown["json"]))
 
 
-@pytest.mark.parametrize("chosen", ["float16, opset 13"], indirect=True)
-def test_the_page_shows_a_line_for_each_row(chosen: Chosen, page_address: str) -> None:
-    require_browser()
-    file, rows, model = chosen
-
-    shown = use_page(page_address, rows, model)
+def test_the_page_shows_a_line_for_each_row(file_of, pages) -> None:
+    shown = pages[HALF_PRECISION]
 
     answers = json.loads(shown["json"])
-    file.check(answers)
+    file_of(HALF_PRECISION).check(answers)
     assert shown["complaints"] == []
     assert shown["status"].startswith("200 rows in ")
     assert shown["caption"] == "tested, version 3; intervals at 95 %"
@@ -53,11 +60,8 @@ def test_the_page_shows_a_line_for_each_row(chosen: Chosen, page_address: str) -
         )
 
 
-def test_a_model_that_was_not_exported_is_refused(page_address: str, tmp_path: Path) -> None:
-    require_browser()
-    rows = write_rows(tmp_path / "rows.json", {"inputs": np.zeros((1, 64))})
-
-    shown = use_page(page_address, rows, [ROOT / "examples" / "digits" / "model.onnx"])
+def test_a_model_that_was_not_exported_is_refused(pages) -> None:
+    shown = pages[NOT_EXPORTED]
 
     assert shown["status"] == "this ONNX file was not exported by Howsure: it holds no calibration"
     assert shown["table"] == []

@@ -15,7 +15,7 @@ from running_service import npz
 from fault_plan.checker import check_files
 from fault_plan.figures import Figures
 from fault_plan.site import Site
-from fault_plan.traffic import Traffic
+from fault_plan.traffic import ANSWER_PAUSE_SECONDS, Traffic
 from fault_plan.uploads import Upload
 
 NAME = "flip"
@@ -134,6 +134,7 @@ class _Race:
         elif answer.status_code != httpx.codes.NOT_FOUND:
             self._figures.violate(f"{reference}: {answer.status_code} {answer.text}")
         self._asked.release()
+        time.sleep(ANSWER_PAUSE_SECONDS)
 
     def _made(self, answer: httpx.Response, kind: int) -> dict[str, Any]:
         made = answer.json()

@@ -5,6 +5,7 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import httpx
 from dask_cluster import DaskCluster
@@ -20,7 +21,6 @@ from fault_plan.uploads import mixed_uploads
 
 UPLOADERS = 2
 WORKERS = 2
-LOAD = {"uploaders": UPLOADERS, "unfinished": UPLOADERS + WORKERS}
 # Share of kills that wait for a job to begin; the others happen at any time, also in uploads.
 AT_JOBS = 0.75
 CLAIM_SECONDS = 30.0
@@ -31,6 +31,11 @@ STRIKE_SECONDS = 0.3
 MODEL_CRASHED = "urn:howsure:problem:onnx-model-crashed"
 
 
+def _load(copies: int) -> dict[str, Any]:
+    """Return how many clients upload, and how many jobs they leave unfinished."""
+    return {"uploaders": UPLOADERS, "unfinished": UPLOADERS + WORKERS if copies else WORKERS}
+
+
 def kill_server(folder: Path, *, times: int = 200, seed: int, copies: int = 20) -> Figures:
     """Kill the one serving process on SQLite ``times`` times, and start it again each time."""
     figures, generator = Figures("kill-server", seed), random.Random(seed)
@@ -39,7 +44,7 @@ def kill_server(folder: Path, *, times: int = 200, seed: int, copies: int = 20) 
     try:
         with (
             site.client() as client,
-            under_load(site, client, mixed_uploads(copies), figures, **LOAD) as load,
+            under_load(site, client, mixed_uploads(copies), figures, **_load(copies)) as load,
         ):
             for _ in range(times):
                 if generator.random() < AT_JOBS:
@@ -64,7 +69,7 @@ def kill_worker(
     """Kill one of two workers on PostgreSQL ``times`` times, and start another each time."""
     figures, generator = Figures("kill-worker", seed), random.Random(seed)
     site, recoveries = Site(folder, database_url), _Recoveries(database_url, figures)
-    steps = {"steps": [recoveries], **LOAD}
+    steps = {"steps": [recoveries], **_load(copies)}
     with ExitStack() as running:
         workers = [site.start("worker") for _ in range(WORKERS)]
         running.callback(lambda: [end(worker) for worker in workers])  # those of later, too

@@ -87,11 +87,14 @@ class Ledger:
 
 
 def mixed_uploads(copies: int = 20) -> Sequence[Upload]:
-    """Return uploads with a model, with a second set, and of outputs alone."""
+    """Return uploads with a model, with a second set, and of outputs alone.
+
+    No copies: only one with a second set, and one of outputs alone.
+    """
     model = digits("model.onnx")
     return [
-        Upload("inputs", _tiled(copies), model),
-        Upload("evaluated", _tiled(4), model, digits("evaluation.npz")),
+        *([Upload("inputs", _tiled(copies), model)] if copies else []),
+        Upload("evaluated", _tiled(min(copies, 4) or 1), model, digits("evaluation.npz")),
         Upload("logits", npz(**outputs(3000, seed=0, n_classes=10))),
     ]
 

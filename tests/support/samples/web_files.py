@@ -40,13 +40,13 @@ class WebFile:
     rows: Mapping[str, np.ndarray]
 
     def write(self, folder: Path) -> list[Path]:
-        """Write the model and what lies beside it; return their paths, the model's first."""
+        """Write the rows, the model and what lies beside it; return their paths in this order."""
         folder.mkdir(exist_ok=True)
         content = self.calibrated.graph.SerializeToString()
         files = {"model.onnx": content, **self.calibrated.model.companions}
         for name, data in files.items():
             (folder / name).write_bytes(data)
-        return [folder / name for name in files]
+        return [write_rows(folder / "rows.json", self.rows), *(folder / name for name in files)]
 
     def check(self, answers: Sequence[dict[str, Any]]) -> None:
         """Compare the answers with those of ONNX Runtime on this machine, the hole's apart."""
@@ -204,14 +204,18 @@ def predict_under_node(rows: Path, files: Sequence[Path]) -> list[dict[str, Any]
 
 def predict_many_under_node(folder: Path, jobs: Sequence[Sequence[Path]]) -> list[Any]:
     """Return the answers for each job, of rows and a model's files, or its error."""
+    return json.loads(_node(DRIVER / "predict_many.mjs", _listed(folder, jobs)))
+
+
+def use_page(folder: Path, jobs: Sequence[Sequence[Path]], address: str) -> list[dict[str, Any]]:
+    """Return what the page shows after the files of each job were chosen, in one browser."""
+    return json.loads(_node(DRIVER / "open_page.mjs", _listed(folder, jobs), address))
+
+
+def _listed(folder: Path, jobs: Sequence[Sequence[Path]]) -> Path:
     path = folder / "jobs.json"
     path.write_text(json.dumps([[str(part) for part in job] for job in jobs]), encoding="utf-8")
-    return json.loads(_node(DRIVER / "predict_many.mjs", path))
-
-
-def use_page(address: str, rows: Path, files: Sequence[Path]) -> dict[str, Any]:
-    """Return what the page shows after these files were chosen."""
-    return json.loads(_node(DRIVER / "open_page.mjs", address, rows, *files))
+    return path
 
 
 @contextmanager

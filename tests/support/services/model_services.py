@@ -146,6 +146,17 @@ def calibrate_pictures(
     return calibrated(client, config, model=picture_model(), **sets)
 
 
+def scores_and_labels(n_classes: int, kind: str, n: int, seed: int) -> tuple[np.ndarray, ...]:
+    """Return scores, some certain to float32 and some ties, and labels for which classes differ."""
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(size=(n, n_classes)) * rng.choice([0.5, 2.0, 6.0, 60.0], (n, 1))
+    noise = rng.gumbel(size=logits.shape) * (0.5 + np.arange(n_classes) / n_classes)
+    labels = (logits + noise).argmax(axis=1)
+    logits[:3] = 0.0
+    scores = softmax(logits, axis=1) if kind == "probabilities" else logits
+    return scores.astype(np.float32), labels
+
+
 def quick(cases: Mapping[str, Any], *names: str) -> list[Any]:
     """Return parameters of a test: the cases by name, all but the named ones marked as slow."""
     missing = set(names) - set(cases)

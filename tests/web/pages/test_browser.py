@@ -26,14 +26,13 @@ ACTIVATED = "Fit for automatic use with the active operating point â€œautomaticâ
 def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What the pages show, and in $HOWSURE_PICTURES what they look like."""
     require_browser()
-    folder = tmp_path_factory.mktemp("pages")
-    pictures = Path(os.environ.get("HOWSURE_PICTURES", folder))
-    with keyed_service(folder / "served") as service:
+    pictures = filter(None, [os.environ.get("HOWSURE_PICTURES")])
+    with keyed_service(tmp_path_factory.mktemp("pages")) as service:
         key = service.make_known("lab").text
         address = "http://{}:{}/".format(*service.address)
         files = (DIGITS / "model.onnx", DIGITS / "calibration.npz")
         done = subprocess.run(
-            ["node", SCRIPT, address, pictures, *files, key],
+            ["node", SCRIPT, address, *files, key, *pictures],
             capture_output=True,
             text=True,
             check=False,

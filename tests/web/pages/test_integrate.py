@@ -191,7 +191,7 @@ def test_snippets_print_the_answer_of_the_api(keyed, pages, key, tmp_path, name)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["digits", "two", "long"])
+@pytest.mark.parametrize("name", ["two", "long", pytest.param("digits", marks=pytest.mark.further)])
 def test_browser_or_node(keyed, pages, key, tmp_path, name) -> None:
     require_node()
     setup = snippets(pages[name], "data-setup")["browser"].replace("\\\n", " ").splitlines()

@@ -7,7 +7,6 @@ import httpx
 import pytest
 from page_visitor import HTML, elements
 
-from service.reports.numbers import percent
 from service.web.page import unbroken
 
 REPORT = "/report?calibration=pictures@1"
@@ -72,19 +71,6 @@ def test_each_event_is_a_tab_and_all_are_in_the_page(page) -> None:
     charts = [a["data-chart"] for tag, a in tags if tag == "figure"]
     assert {"before_after", "reliability", "classes", "risk_coverage"} <= set(charts)
     assert sum(tag == "svg" for tag, _ in tags) == len(charts)
-
-
-def test_numbers_of_one_name_are_one_number(report, page) -> None:
-    """The accuracy and the calibration error at the top and in charts."""
-    event = report["events"]["1"]
-    served, figures = event["measures"][event["served"]], event["figures"]
-    assert figures["set"] == "evaluation"
-    assert figures["accuracy"]["value"] == report["model_scores"]["evaluation"]["accuracy"]["1"]
-    assert figures["calibration_error"]["served"]["mean"] == served["evaluation"]["ece_15"]
-    title = page.partition('data-chart="before_after"')[2].partition("</title>")[0]
-    for judged in (event["baselines"]["raw_softmax"], served):
-        assert percent(judged["evaluation"]["ece_15"]).replace(" ", "\u00a0") in title
-    assert percent(served["evaluation"]["ece_15"]) in event["verdict"]["sentence"]
 
 
 ACCEPTED = [

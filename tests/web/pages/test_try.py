@@ -110,14 +110,6 @@ def test_the_shown_request_has_the_shown_answer(client, visitor, name) -> None:
     assert again.json() == answer_on(page)
 
 
-def test_errors_among_the_samples_can_be_tried(client, visitor) -> None:
-    [worst] = client.get("/calibrations/pictures@1/samples?limit=1").json()["samples"]
-    page = visitor.open(f"{ADDRESS}?row={worst['row']}")
-    [first] = answer_on(page)["predictions"]
-    assert first["class"] == worst["predicted"]
-    assert first["top1"]["probability"] == worst["probability"]
-
-
 def test_pictures_are_accepted_where_the_calibration_accepts_them(client, visitor) -> None:
     preset = {"preset": "none", "colour": "grey", "resize": [8, 8], "scale": 16 / 255}
     calibrate_pictures(client, name="greys", preprocessing=preset)

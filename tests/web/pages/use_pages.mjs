@@ -1,5 +1,6 @@
-// node use_pages.mjs ADDRESS FOLDER model.onnx calibration.npz [KEY]
+// node use_pages.mjs ADDRESS model.onnx calibration.npz KEY [FOLDER]
 // Uses the pages as a person does, in the Chromium that $CHROMIUM names, and prints what they show.
+// Pictures of them go into the folder.
 
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -35,7 +36,7 @@ const VISITS = [
   home,
 ];
 
-const [address, folder, model, set, key] = argv.slice(2);
+const [address, model, set, key, folder] = argv.slice(2);
 const FLAGS = [
   "--headless",
   "--no-sandbox", // Chromium refuses to run as root with it; the pages are our own
@@ -53,6 +54,8 @@ const LOOKS = [
   { width: 390, colorScheme: "dark", javaScriptEnabled: false },
 ];
 const AXE = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+// What else there is to look at is the same in light and dark.
+const OF_COLOURS = ["color-contrast", "link-in-text-block"];
 const shown = { complaints: [], overflows: [], violations: [], texts: {}, bytes: {} };
 
 const browser = await chromium.launch({ executablePath: env.CHROMIUM, args: FLAGS });
@@ -79,15 +82,15 @@ const signIn = async (page) => {
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.waitForURL(address);
 };
-const look = async (page, name) => {
+const look = async (page, name, rules) => {
   await page.evaluate(`${AXE};0`);
-  const found = await page.evaluate(() => globalThis.axe.run());
+  const found = await page.evaluate((only) => globalThis.axe.run(only), { runOnly: rules });
   for (const { id, impact, nodes } of found.violations) {
     shown.violations.push([name, id, impact, nodes[0].html]);
   }
 };
-const picture = (page, name) =>
-  page.screenshot({ path: join(folder, `${name}.png`), fullPage: true });
+const picture = async (page, name) =>
+  folder && page.screenshot({ path: join(folder, `${name}.png`), fullPage: true });
 
 try {
   const page = await open({ width: 1280 });
@@ -112,7 +115,8 @@ try {
   }
   await page.context().close();
 
-  for (const options of LOOKS) {
+  // Without scripts and in dark there is nothing new but pictures.
+  for (const options of folder ? LOOKS : LOOKS.slice(0, 3)) {
     const { width, colorScheme, javaScriptEnabled } = options;
     const other = await open(options);
     await other.goto(`${address}sign-in`);
@@ -128,7 +132,9 @@ try {
         const over = await other.evaluate(() => document.documentElement.scrollWidth - innerWidth);
         if (over > 0) shown.overflows.push([name, over]);
         if (javaScriptEnabled) {
-          await look(other, name);
+          const rules = colorScheme === "dark" ? OF_COLOURS : undefined;
+          await look(other, name, rules);
+          if (rules) continue;
           await other.setViewportSize({ width: 390, height: 900 });
           await look(other, `${name}, narrow`);
           await other.setViewportSize({ width, height: 900 });
