@@ -317,7 +317,8 @@ class OutputSpec:
         for least, most, arrays in (
             (-math.inf, ROUNDING, logs),
             (-math.inf, MOST_LOG, (records.top_logits, records.label_logit)),
-            (-ROUNDING, MOST_LOG, (records.log_sum_exp, *masses)),
+            (-ROUNDING, MOST_LOG, masses),
+            (-ROUNDING, MOST_LOG / TEMPERATURES.min(), (records.log_sum_exp,)),
             (0.0, 0.0, (records.top_logits[:, 0],)),
             (0.0, 1.0 + ROUNDING, (records.sum_squares,)),
         ):

@@ -15,7 +15,7 @@ CONFIG = {"name": "digits", "selective": [{"max_risk": 0.05}, {"max_risk": 0.001
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     with service_on(tmp_path_factory.mktemp("service")) as client:
-        calibrated(client, CONFIG | {"top_k": [1, 5]}, **DIGITS_PARTS)
+        calibrated(client, CONFIG | {"top_k": [1, 5], "measures": ["learned"]}, **DIGITS_PARTS)
         yield client
 
 

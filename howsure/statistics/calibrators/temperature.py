@@ -85,7 +85,7 @@ def scaled_neg_log_mass(
         if top_logits.shape[1] > 1:
             top = top_logits[rows].astype(np.float64)
             for column, known in enumerate(TEMPERATURES[: grid.shape[1]]):
-                grid[:, column] -= np.log(np.exp(top / known).sum(axis=1))
+                grid[:, column] -= scipy.special.logsumexp(top / known, axis=1)
         found[rows] = np.exp(_monotone(grid)(np.log(temperature)))
     return found
 

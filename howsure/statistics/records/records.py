@@ -29,9 +29,10 @@ TEMPERATURES: Floats = np.concatenate(
 def log_sum_exp_grid(ranked: RankedScores) -> NDArray[np.float32]:
     """Return ``log sum_i exp((z_i - z_(1)) / T)`` for each ``T`` in `TEMPERATURES`.
 
-    It is relative to the top logit, so it is invariant to a constant added to a row, and never
-    negative. The top class is left out of the sum and added by ``log1p``, so small values are
-    precise. Computed in float32, one temperature at a time in one buffer.
+    It is relative to the logit of the predicted class, so it is invariant to a constant added to a
+    row, and never negative. That class is left out of the sum and added by ``log1p``, so small
+    values are precise. Another class may have the largest logit, where the model decides by a
+    threshold. Computed in float32, one temperature at a time in one buffer.
 
     Returns
     -------
@@ -40,13 +41,16 @@ def log_sum_exp_grid(ranked: RankedScores) -> NDArray[np.float32]:
     with np.errstate(over="ignore"):  # beyond float32's range: -inf, with weight 0
         relative = ranked.relative.astype(np.float32)
     np.put_along_axis(relative, ranked.top_classes[:, :1], -np.inf, axis=1)
+    most = np.maximum(relative.max(axis=1), 0.0)
+    relative -= most[:, np.newaxis]
     buffer = np.empty_like(relative)
     grid = np.empty((len(relative), len(TEMPERATURES)), dtype=np.float32)
     for index, temperature in enumerate(TEMPERATURES.astype(np.float32)):
         with np.errstate(over="ignore"):
             np.divide(relative, temperature, out=buffer)
         np.exp(buffer, out=buffer)
-        grid[:, index] = np.log1p(buffer.sum(axis=1))
+        above = most / temperature
+        grid[:, index] = above + np.log1p(buffer.sum(axis=1) + np.expm1(-above))
     return grid
 
 
