@@ -61,8 +61,8 @@ WORLDS = (
 def scores_of(name: str) -> np.ndarray:
     """Return log-probabilities of a network, shape (n_rows, n_classes)."""
 
-    def network(found: Iterator[Outputs], kind: str) -> np.ndarray:
-        return next(one for one in found if one.name.endswith(kind)).scores
+    def network(models: Iterator[Outputs], kind: str) -> np.ndarray:
+        return next(model for model in models if model.name.endswith(kind)).scores
 
     match name:
         case "texts":
@@ -89,7 +89,7 @@ def draw(world: World, n: int, run: int, measure: str) -> Drawn:
     scores = scores_of(world.scores)
     rng = np.random.default_rng((run, n, WORLDS.index(world)))
     n_rows, n_classes = scores.shape
-    # Of floored log-probabilities, so that no temperature makes a class impossible.
+    # Very small probabilities are raised, so that each class is possible at every temperature.
     p = softmax(
         np.maximum(scores.astype(np.float64), -30.0) / world.temperature
         + rng.normal(0.0, world.bias, n_classes),
@@ -119,10 +119,10 @@ def covered(drawn: Drawn) -> np.ndarray:
     table = fit_bin_table(
         drawn.uncertainty, drawn.hits, n_bins=1, lookup="smooth", measure=drawn.measure
     )
-    found = table.look_up(drawn.new)
-    inside = (found.lower <= drawn.truth) & (drawn.truth <= found.upper)
+    answers = table.look_up(drawn.new)
+    inside = (answers.lower <= drawn.truth) & (drawn.truth <= answers.upper)
     tenths = [part.mean() for part in np.array_split(inside, 10)]
-    width = (found.upper - found.lower).mean()
+    width = (answers.upper - answers.lower).mean()
     return np.array([inside.mean(), *tenths, inside[: len(inside) // 100].mean(), width])
 
 

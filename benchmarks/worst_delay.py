@@ -88,7 +88,7 @@ def measured(
     samples: int = SAMPLES,
     sets: bool = True,
     idle_seconds: float = 10.0,
-    **config: Any,  # noqa: ANN401 - of any kind of option
+    **config: object,
 ) -> Delays:
     """Start a service with two tenants, calibrate for both with ``config``, and measure.
 
@@ -103,10 +103,10 @@ def measured(
             for key, bins in zip(keys, (BINS, 15), strict=True)
         ]
         row = made.rows(1, seed=1)
-        asked = costly_requests(NAME, documents[0], features=row.size, sets=sets)
+        costly = costly_requests(NAME, documents[0], features=row.size, sets=sets)
         return delays(
             server.address,
-            [one for one in asked if re.search(only, one.name)] * times,
+            [one for one in costly if re.search(only, one.name)] * times,
             key=keys[0],
             neighbour=keys[1],
             name=NAME,
@@ -116,7 +116,7 @@ def measured(
 
 
 def calibrated(
-    address: str, key: str, made: Network, samples: int, config: dict[str, Any]
+    address: str, key: str, made: Network, samples: int, config: dict[str, object]
 ) -> dict[str, object]:
     """Calibrate for the tenant of a key; return the bins document."""
     with httpx.Client(

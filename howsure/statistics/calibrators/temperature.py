@@ -84,15 +84,15 @@ def scaled_neg_log_mass(
         grid = log_sum_exp[rows].astype(np.float64)
         if top_logits.shape[1] > 1:
             top = top_logits[rows].astype(np.float64)
-            for column, known in enumerate(TEMPERATURES[: grid.shape[1]]):
-                grid[:, column] -= scipy.special.logsumexp(top / known, axis=1)
+            for column, node in enumerate(TEMPERATURES[: grid.shape[1]]):
+                grid[:, column] -= scipy.special.logsumexp(top / node, axis=1)
         found[rows] = np.exp(_monotone(grid)(np.log(temperature)))
     return found
 
 
 def _monotone(grid: Floats) -> "scipy.interpolate.PchipInterpolator":
     """Interpolate the logarithm of values at the grid's temperatures, the last axis, in log T."""
-    known = np.log(TEMPERATURES[: grid.shape[-1]])
-    order = np.argsort(known)
+    nodes = np.log(TEMPERATURES[: grid.shape[-1]])
+    order = np.argsort(nodes)
     logarithms = np.log(np.maximum(grid[..., order], float(UNDERFLOW)))
-    return scipy.interpolate.PchipInterpolator(known[order], logarithms, axis=-1)
+    return scipy.interpolate.PchipInterpolator(nodes[order], logarithms, axis=-1)

@@ -8,15 +8,17 @@ from howsure.statistics.learned.inputs import LEAST, least_rest
 from howsure.statistics.learned.model import LearnedModel
 from howsure.statistics.records.records import TEMPERATURES, Records
 
-MOST = 700.0
+MOST_EXPONENT = 700.0  # exp of more overflows
 
 
 def recorded_rest(records: Records, k: int, temperature: int) -> Floats:
     """Return the ratio of the rest to the top ``k`` classes, float64 of shape (n_samples,)."""
     # Another class may have the largest logit: at low temperatures by more than exp can tell.
-    tail = np.expm1(np.minimum(records.log_sum_exp[:, temperature].astype(np.float64), MOST))
+    tail = np.expm1(
+        np.minimum(records.log_sum_exp[:, temperature].astype(np.float64), MOST_EXPONENT)
+    )
     top = records.top_logits[:, :k].astype(np.float64) / TEMPERATURES[temperature]
-    head = np.exp(np.minimum(top, MOST)).sum(axis=1)
+    head = np.exp(np.minimum(top, MOST_EXPONENT)).sum(axis=1)
     ratio = (tail + 1.0 - head if k > 1 else tail) / head
     return np.asarray(np.maximum(ratio, least_rest(k, temperature)))
 

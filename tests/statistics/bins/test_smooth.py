@@ -92,7 +92,7 @@ def test_lines_between_knots_stay_close_to_the_spline(measure, n_samples):
 
 @pytest.mark.parametrize("method", INTERVALS)
 def test_the_method_of_the_interval_is_that_of_the_counts(method):
-    """Of 600 hits and no error among 2,000, the upper half tells as much as its counts prove."""
+    """The 1,200 most certain are all hits: no lower end is above what counts of them prove."""
     uncertainty, _ = drawn(2000)
     order = np.argsort(uncertainty)
     hits = np.ones(2000, dtype=bool)

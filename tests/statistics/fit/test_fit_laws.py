@@ -59,6 +59,10 @@ def numbers(value):
         yield value
 
 
+def tables_of(fit):
+    return [measure["table"] for measure in fit["events"]["1"]["measures"].values()]
+
+
 @pytest.mark.parametrize("n_classes", [2, 7])
 def test_renaming_and_reordering_classes_changes_no_number(n_classes):
     """The model is right about the first classes less often than it says."""
@@ -72,10 +76,15 @@ def test_renaming_and_reordering_classes_changes_no_number(n_classes):
     options = {"folds": 3, "measures": DEFAULT_MEASURES}
     one, other = (to_plain(fit_of(own, evaluation=own, **options)) for own in sets)
     assert one["warnings"] == other["warnings"]
-    # Differences of losses near 1 have the float32 rounding of these, 1.2e-7 for each of the two;
-    # the ends of a curve's interval have 12 times that, where it is steep.
+    # Ranks between two points that are near each other amplify the last bit of an uncertainty.
+    ends = [
+        [table["curve"].pop(end) for table in tables_of(fit) for end in ("lower", "upper")]
+        for fit in (one, other)
+    ]
+    np.testing.assert_allclose(*map(np.concatenate, ends), rtol=2e-5, atol=0.0)
+    # Differences of losses near 1 have the float32 rounding of these, 1.2e-7 for each of the two.
     rounding = 2 * np.finfo(np.float32).eps
-    np.testing.assert_allclose(list(numbers(one)), list(numbers(other)), rtol=2e-5, atol=rounding)
+    np.testing.assert_allclose(list(numbers(one)), list(numbers(other)), rtol=1e-5, atol=rounding)
     assert any(one["events"]["1"]["learned"]["class_effects"])
     # They are rounded to five digits, and a last bit may carry one across a half. Values near 0 are
     # differences of larger ones, which are float32.
