@@ -33,6 +33,8 @@ from service.storage.database import Database
 
 pytest_plugins = ["devices", "golden_texts", "no_processes", "price_list"]
 
+gc.disable()  # until all tests are collected: nothing of them is garbage
+
 # Examples are slow on a busy machine for reasons that are not the example's: no deadline.
 # The same examples in each run: new ones are for the long form, and each that fails becomes a case.
 hypothesis.settings.register_profile(
@@ -66,6 +68,7 @@ def pytest_collection_finish() -> None:
     """Let no collection of garbage look at the tests, which stay."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def _function(item: pytest.Item) -> str:

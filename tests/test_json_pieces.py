@@ -63,13 +63,6 @@ def test_chunks_are_the_whole(n: int) -> None:
     assert max(map(len, chunks)) < 2 * CHUNK_CHARACTERS
 
 
-def test_no_piece_is_large() -> None:
-    report = {
-        "calibrations": [{"events": {"1": {"measures": {"m": {"bins": [{"n": 1}] * 9}}}}}] * 20
-    }
-    assert max(map(len, json_pieces(report))) < len('"calibrations":') + 2
-
-
 @pytest.mark.parametrize("depth", [0, 1, 9])
 def test_numbers_are_finite(depth: int) -> None:
     with pytest.raises(ValueError, match="JSON"):

@@ -122,6 +122,7 @@ BROKEN_RULES = [
     ("smooth", {"tables.1.learned": FORMULA}, "", "'learned'"),
     ("smooth", {"tables.0.learned.k": 2}, "", "1"),
     ("smooth", {"tables.0.learned.square": [0.0] * 5}, "", "4"),
+    ("smooth", {"tables.0.learned.temperature": 99}, "", "24"),
     ("smooth", OF_9_CLASSES, "", "10 classes"),
     ("smooth", {"tables.0.learned.intercept": 1e300}, "tables.0.learned", "1e+30"),
 ]
