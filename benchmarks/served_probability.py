@@ -1,6 +1,6 @@
 """Compare the served probability with calibrators that know no bins, on many models.
 
-    python benchmarks/served_probability.py [FOLDER] [--sizes 200 600 5000] [--splits 5 3 1]
+    python benchmarks/served_probability.py [FOLDER] [--sizes 200 600 2000 half] [--splits 5 3 1 1]
 
 The models are trained here with scikit-learn, well, too little or too much, on data that comes with
 it or is drawn. FOLDER adds trained networks: ``*.onnx`` from one float32 input to logits,
@@ -8,15 +8,16 @@ and ``calibration_float32.npz`` and ``evaluation_float32.npz`` with ``inputs`` a
 
 Each model's outputs are split at random: the calibration is fitted to n samples with the default
 options, and its report's evaluation scores on all other samples are read. NLL and Brier score of
-the served Top-1 probability are divided by the least of raw softmax, temperature, beta, quadratic
-logistic and isotonic calibration, each clipped to [1 / (2n), 1 - 1 / (2n)]. AUROC is that of error
-detection: `learned` minus the best single measure on the evaluation samples. Bias is how much the
-cross-validated NLL of `learned` is above that on the evaluation samples, minus the same difference
-of `neg_log_topk_mass`, which is fitted without cross-fitting: below 0, it is too good.
+the served Top-k probability are divided by the least of raw softmax, temperature, beta, quadratic
+logistic and isotonic calibration, each clipped to [1 / (2n), 1 - 1 / (2n)]; and by that of
+temperature alone. AUROC gain is that of error detection: `learned` minus the best single measure on
+the evaluation samples.
 
 The list of classes is judged by the NLL of all labels, divided by the least of raw softmax and,
 where probmetrics is installed, temperature, structured vector (SVS) and structured matrix scaling
 (SMS).
+
+Of answers with a served probability of at least .98, the errors stated and found are counted.
 """
 
 import argparse
@@ -40,7 +41,7 @@ from sklearn.neural_network import MLPClassifier
 from howsure.statistics.fit.calibration import fit_calibration
 from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.fit.result import EventFit
-from howsure.statistics.label_model.recorded import recorded_odds
+from howsure.statistics.label_model.recorded import recorded_odds, with_learned
 from howsure.statistics.measures import LEARNED
 from howsure.statistics.records.build import build_records
 from howsure.statistics.records.order import tie_keys
@@ -52,10 +53,11 @@ except ImportError:
     get_calibrator = None
 
 RIVALS = ("raw_softmax", "temperature", "beta_calibration", "quadratic_logistic", "isotonic")
-SIZES, SPLITS = (200, 600, 5000), (5, 3, 1)
+HALF = "half"
+SIZES, SPLITS = ("200", "600", "2000", HALF), (5, 3, 1, 1)
 LEAST_JUDGED = 300
-# A curve does not depend on the number of bins.
-OPTIONS = FitOptions(top_k=(1,), bins=10)
+MISSES = (2, 20)  # of Top-k with k > 1, in the calibration set
+CERTAIN = 0.98
 BATCH = 500
 MOST_MATRIX = 60  # classes of SMS, which takes minutes of more
 
@@ -69,33 +71,31 @@ class Outputs:
     labels: np.ndarray
     logits: bool = False
 
-    def records(self) -> Records:
+    def records(self, k: int) -> Records:
         """Return the records, as a job makes them."""
         keys = tie_keys(self.scores, seed=0)
         return build_records(
-            self.scores, self.labels, tie_keys=keys, top_k=OPTIONS.top_k, logits=self.logits
+            self.scores, self.labels, tie_keys=keys, top_k=(k,), logits=self.logits
         )
 
 
 @dataclass(frozen=True)
 class Row:
-    """One model at one n, means over the splits: ratios to the best rival, and AUROCs."""
+    """One model at one n, means over the splits: ratios to the best rival, and AUROCs.
+
+    ``certain`` are answers, errors stated, their variance, and errors found.
+    """
 
     name: str
-    n: int
+    n: str
     rival: str
     served: str
     nll: float
     brier: float
-    auroc: float
-    single: float
-    bias: float
+    to_temperature: float
+    gain: float
     listed: float
-
-    @property
-    def gain(self) -> float:
-        """AUROC of ``learned`` minus that of the best single measure."""
-        return self.auroc - self.single
+    certain: np.ndarray
 
 
 def trained(
@@ -234,45 +234,67 @@ SETS: tuple[Callable[[], Iterator[Outputs]], ...] = (
 )
 
 
-def judge(outputs: Outputs, n: int, splits: int) -> Row:
-    """Fit to ``n`` samples and score all others, for several random splits."""
-    records = outputs.records()
-    found: list[EventFit] = []
-    lists = []
+def judge(outputs: Outputs, size: str, splits: int, k: int) -> Row | None:
+    """Fit to ``n`` samples and score all others, for several random splits.
+
+    None if too few samples are left, or Top-k with k > 1 fails too seldom or too often.
+    """
+    records = outputs.records(k)
+    n = records.n_samples // 2 if size == HALF else int(size)
+    if records.n_samples - n < LEAST_JUDGED:
+        return None
+    # A curve does not depend on the number of bins.
+    options = FitOptions(top_k=(k,), bins=10)
+    events: list[EventFit] = []
+    lists, certain = [], []
     for repeat in range(splits):
         order = np.random.default_rng((n, repeat)).permutation(records.n_samples)
-        fit = fit_calibration(
-            records.take(order[:n]),
-            options=OPTIONS,
-            evaluation=records.take(order[n:]),
-            n_classes=outputs.scores.shape[1],
+        calibration, rest = records.take(order[:n]), records.take(order[n:])
+        misses = np.count_nonzero(~calibration.hits(k))
+        if k > 1 and not MISSES[0] <= misses <= MISSES[1]:
+            continue
+        n_classes = outputs.scores.shape[1]
+        event = fit_calibration(
+            calibration, options=options, evaluation=rest, n_classes=n_classes
+        ).events[k]
+        served = with_learned(rest, {k: event.learned.model}).uncertainty[
+            event.measures[event.served].column
+        ]
+        p = event.measures[event.served].table.look_up(served).probability
+        sure, hits = p >= CERTAIN, rest.hits(k)
+        certain.append(
+            [sure.sum(), (1 - p[sure]).sum(), (p * (1 - p))[sure].sum(), (~hits[sure]).sum()]
         )
-        found.append(fit.events[1])
-        lists.append(list_losses(outputs, order, n, found[-1]))
+        events.append(event)
+        if k == 1:
+            lists.append(list_losses(outputs, order, n, event))
+    if not events:
+        return None
 
     def mean(score: str, of: Callable[[EventFit], Any]) -> float:
-        return float(np.mean([of(event).evaluation[score] for event in found]))
+        return float(np.mean([of(event).evaluation[score] for event in events]))
 
     rivals = {
         name: [mean(score, lambda event, name=name: event.baselines[name]) for score in LOSSES]
         for name in RIVALS
     }
-    best = np.min(list(rivals.values()), axis=0)
     served = [mean(score, lambda event: event.measures[event.served]) for score in LOSSES]
     auroc = {
         name: mean("auroc", lambda event, name=name: event.measures[name])
-        for name in OPTIONS.measures
+        for name in options.measures
     }
+    nll, brier = served / np.min(list(rivals.values()), axis=0)
     return Row(
         outputs.name,
-        n,
+        size,
         min(rivals, key=lambda name: rivals[name][0]),
-        "/".join(dict.fromkeys(event.served for event in found)),
-        *(float(value) for value in served / best),
-        auroc.pop(LEARNED),
-        max(auroc.values()),
-        float(np.mean([above(event, LEARNED) - above(event, SINGLE) for event in found])),
-        float(np.divide(*np.mean(lists, axis=0))),
+        "/".join(dict.fromkeys(event.served for event in events)),
+        nll,
+        brier,
+        served[0] / rivals["temperature"][0],
+        auroc.pop(LEARNED) - max(auroc.values()),
+        float(np.divide(*np.mean(lists, axis=0))) if lists else np.nan,
+        np.sum(certain, axis=0),
     )
 
 
@@ -281,7 +303,7 @@ def list_losses(outputs: Outputs, order: np.ndarray, n: int, event: EventFit) ->
     fit, rest = order[:n], order[n:]
     labels, wide = outputs.labels, outputs.scores.astype(np.float64)
     p = np.maximum(softmax(wide, axis=1), 1e-37)
-    records = outputs.records().take(rest)
+    records = outputs.records(1).take(rest)
     odds, first = recorded_odds(event.learned.model, records), records.top_classes[:, 0]
     served = event.measures["learned"].table.look_up(odds.uncertainty(1)).probability
     is_hit, is_label = first == labels[rest], records.top_classes == labels[rest, np.newaxis]
@@ -303,54 +325,60 @@ def list_losses(outputs: Outputs, order: np.ndarray, n: int, event: EventFit) ->
     return [float(ours), min(float(-np.log(one[each, labels[rest]]).mean()) for one in lists)]
 
 
-def above(event: EventFit, name: str) -> float:
-    """Return the cross-validated NLL of a measure minus that on the evaluation samples."""
-    fit = event.measures[name]
-    return fit.scores["nll"].mean - fit.evaluation["nll"]
-
-
-LOSSES, SINGLE = ("nll", "brier"), "neg_log_topk_mass"
+LOSSES = ("nll", "brier")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, nargs="*")
-    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
+    parser.add_argument("--sizes", nargs="+", default=SIZES)
     parser.add_argument("--splits", type=int, nargs="+", default=SPLITS)
-    asked = parser.parse_args()
-    sources = [*SETS, *(lambda folder=folder: networks(folder) for folder in asked.folder)]
-    rows = []
-    print("| model | n | served | best rival | NLL | Brier | AUROC | gain | bias | list |")
-    print("|---|---:|---|---|---:|---:|---:|---:|---:|---:|")
+    parser.add_argument("--k", type=int, default=1)
+    options = parser.parse_args()
+    sources = [*SETS, *(lambda folder=folder: networks(folder) for folder in options.folder)]
+    rows: list[Row] = []
+    print("| model | n | served | best rival | NLL | Brier | to temperature | AUROC gain | list |")
+    print("|---|---:|---|---|---:|---:|---:|---:|---:|")
     for source in sources:
         for outputs in source():
-            for n, splits in zip(asked.sizes, asked.splits, strict=True):
-                if len(outputs.labels) - n < LEAST_JUDGED:
+            for size, splits in zip(options.sizes, options.splits, strict=True):
+                row = judge(outputs, size, splits, options.k)
+                if row is None:
                     continue
-                row = judge(outputs, n, splits)
                 rows.append(row)
                 print(
-                    f"| {row.name} | {row.n} | {row.served} | {row.rival} | {row.nll:.4f} "
-                    f"| {row.brier:.4f} | {row.auroc:.4f} | {row.gain:+.4f} | {row.bias:+.4f} "
-                    f"| {row.listed:.4f} |",
+                    f"| {row.name} | {row.n} | {row.served} | {row.rival} | {row.nll:.3f} "
+                    f"| {row.brier:.3f} | {row.to_temperature:.3f} | {row.gain:+.3f} "
+                    f"| {row.listed:.3f} |",
                     flush=True,
                 )
-    print(
-        "\n| n | models | NLL: mean | worst | Brier: mean | worst "
-        "| AUROC gain: mean | least | bias | list: mean | worst |"
-    )
-    print("|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
-    for n in asked.sizes:
-        nll, brier, gain, bias, listed = (
-            np.array([getattr(row, name) for row in rows if row.n == n])
-            for name in ("nll", "brier", "gain", "bias", "listed")
+    print("\n| n | models | NLL | Brier | to temperature | AUROC gain | list |")
+    print("|---:|---:|---:|---:|---:|---:|---:|")
+    for size in options.sizes:
+        of_size = [row for row in rows if row.n == size]
+        cells = [
+            f"{np.mean(values):.3f} ({worst(values):.3f})"
+            for name, worst in (
+                *(dict.fromkeys(RATIOS, np.max)).items(),
+                ("gain", np.min),
+                ("listed", np.max),
+            )
+            for values in [[getattr(row, name) for row in of_size]]
+        ]
+        print(f"| {size} | {len(of_size)} | {' | '.join(cells)} |")
+    print("\n| n | answers with p >= .98 | errors stated | found | standard errors between |")
+    print("|---:|---:|---:|---:|---:|")
+    for size in options.sizes:
+        answers, stated, variance, found = np.sum(
+            [row.certain for row in rows if row.n == size], axis=0
         )
         print(
-            f"| {n} | {len(nll)} | {nll.mean():.4f} | {nll.max():.4f} | {brier.mean():.4f} "
-            f"| {brier.max():.4f} | {gain.mean():+.4f} | {gain.min():+.4f} | {bias.mean():+.4f} "
-            f"| {listed.mean():.4f} | {listed.max():.4f} |"
+            f"| {size} | {answers:,.0f} | {stated:.1f} | {found:.0f} "
+            f"| {(found - stated) / np.sqrt(variance):+.1f} |"
         )
 
+
+RATIOS = ("nll", "brier", "to_temperature")
 
 if __name__ == "__main__":
     main()

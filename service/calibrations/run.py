@@ -6,7 +6,11 @@ from dataclasses import asdict
 from typing import Any
 
 import models
+from howsure.report.compared_methods import verdict_words
+from howsure.report.fit_notes import fit_notes
+from howsure.report.guarantees import guarantee_in_words
 from howsure.statistics.error_samples import choose_rows_to_keep, mislabelled_candidates
+from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.fit.result import BaselineFit, EventFit, Fit, MeasureFit
 from howsure.statistics.measures import LEARNED
 from howsure.statistics.plain import to_plain
@@ -64,14 +68,17 @@ def fitted_rows(fit: Fit, *, tenant_id: uuid.UUID, calibration_id: uuid.UUID) ->
     return rows
 
 
-def fitted_values(fit: Fit, records: Records) -> dict[str, Any]:
+def fitted_values(fit: Fit, records: Records, options: FitOptions) -> dict[str, Any]:
     """Return the columns of the calibration's row, as plain data by event or by set."""
     events = fit.events
     return {
         "accuracy": {str(k): event.accuracy for k, event in events.items()},
         "serve": {str(k): event.served for k, event in events.items()},
         "model_scores": to_plain(fit.model_scores),
-        "verdicts": {str(k): to_plain(event.verdict) for k, event in events.items()},
+        "verdicts": {
+            str(k): to_plain(event.verdict) | verdict_words(event, options.folds)
+            for k, event in events.items()
+        },
         "baselines": {str(k): _baselines(event) for k, event in events.items()},
         "mislabelled": {
             str(k): to_plain(_mislabelled(event, records)) for k, event in events.items()
@@ -81,14 +88,15 @@ def fitted_values(fit: Fit, records: Records) -> dict[str, Any]:
 
 def _analysis(found: MeasureFit) -> dict[str, Any]:
     effective = found.table.effective
-    worth = {} if effective is None else {"effective": to_plain(effective)}
-    return worth | {
+    analysis = {} if effective is None else {"effective": to_plain(effective)}
+    if found.guarantee is not None:
+        analysis["guarantee"] = guarantee_in_words(found.guarantee)
+    return analysis | {
         name: to_plain(getattr(found, name))
         for name in (
             "coarse",
             "ood_thresholds",
             "selective",
-            "guarantee",
             "ece_band",
             "evaluation_ece_band",
             "rank_grid",
@@ -172,6 +180,7 @@ def run_calibration(
         n_classes=len(config["classes"]),
         on_progress=lambda done, total: progress.report("fit", done, total),
     )
+    notes = fit_notes(fit, records, options)
     records.uncertainty.update(fit.learned_columns)
     kept = _samples(workspace, calibration, fit, progress)
     kept += keep_learned(workspace.artifacts, JobFiles.of(row.id), records, fit.learned_columns)
@@ -183,9 +192,9 @@ def run_calibration(
         rows=fitted_rows(fit, tenant_id=row.tenant_id, calibration_id=row.id),
         artifacts=[*(file for found in sets for file in found.artifacts), *kept],
         keep_sets=workspace.keep_inputs == "all",
-        warnings=[*row.warnings, *_provider_warnings(providers), *fit.warnings],
+        warnings=[*row.warnings, *_provider_warnings(providers), *notes],
         findings=to_plain(findings),
-        **fitted_values(fit, records),
+        **fitted_values(fit, records, options),
         **_ran_on(workspace, row, providers),
     )
 

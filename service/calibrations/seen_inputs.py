@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+from howsure.shares import percent
 from howsure.statistics.column_middles import ColumnMiddles
 from howsure.statistics.compared_inputs import ComparedInputs, NamedColumns, UnlikeRows
 from howsure.statistics.input_ranges import ColumnRanges, InputRange, InputRanges
-from howsure.statistics.plain import percent, to_plain
+from howsure.statistics.plain import to_plain
 from service.runner.messages.dataset import AnyArray, Batch
 from service.runner.messages.onnx_models import read_table_columns
 from service.runner.messages.preprocessing import PIXELS, Preprocessing

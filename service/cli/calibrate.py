@@ -13,7 +13,7 @@ from rich.filesize import decimal
 from howsure.calibrate_command import TypedWords, path_word
 from howsure.client import Calibration, Client
 from howsure.client.uploads import pack_folder
-from howsure.statistics.plain import percent, percent_with_interval
+from howsure.shares import percent, percent_with_interval
 from service.cli.config_options import ALL_OPTIONS, FIT_OPTIONS, ConfigOption, config_option
 from service.cli.connection import service_client
 from service.cli.console import (

@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 import models
+from howsure.report.shifts import shift_sentences
 from howsure.statistics.accepted import count_accepted
 from howsure.statistics.error_samples import mislabelled_candidates
 from howsure.statistics.label_model.recorded import with_learned
@@ -77,9 +78,12 @@ def run_evaluation(
     findings = findings_of_inputs(evaluation.data)
     if evaluation.labelled:
         findings += findings_of_further_set(calibration, known, further, evaluation.data)
-    sentences = [*(finding.message for finding in findings), result.sentence]
+    by_event = shift_sentences(result)
+    sentences = [*(finding.message for finding in findings), *by_event.values()]
     found = to_plain(result)
     found |= {"findings": to_plain(findings), "sentence": " ".join(sentences)}
+    for event, sentence in zip(found["events"].values(), by_event.values(), strict=True):
+        event["sentence"] = sentence
     tables = {str(row.k): row for row in rows if row.served and evaluation.labelled}
     for k, row in tables.items():
         found["events"][k]["accepted"] = _accepted(further, row)

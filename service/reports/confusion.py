@@ -7,8 +7,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from howsure.shares import percent_with_interval
 from howsure.statistics.errors_by_class import ClassErrors
-from howsure.statistics.plain import percent_with_interval, to_plain
+from howsure.statistics.plain import to_plain
 from howsure.statistics.records.records import Records
 from service.errors import ArtifactDamaged
 from service.reports import numbers

@@ -6,14 +6,13 @@ from typing import Any
 from scipy.special import betainc
 
 import models
+from howsure.report.shifts import OPENINGS, USUAL_LEVEL
+from howsure.shares import excess_in_words, percent_with_interval
 from howsure.statistics.bins.intervals import proportion_interval
 from howsure.statistics.effective import EffectiveShare
 from howsure.statistics.findings import LABEL_FINDINGS, NEAR_CHANCE, OUT_OF_RANGE, REVERSED
-from howsure.statistics.plain import excess_in_words, percent_with_interval
 from howsure.statistics.shift.verdict import (
-    OPENINGS,
     SHIFT_LEVEL,
-    USUAL_LEVEL,
     is_too_small,
     miscalibration_p_value,
 )
@@ -296,7 +295,7 @@ def _is_broken(found: Counts, level: float) -> bool:
 
 
 def _is_miscalibrated(served: Event, level: float) -> bool:
-    """Repeat the test of `shift_verdict`."""
+    """Repeat the test of `shift_outcome`."""
     band, ece_p, gap_p = served["ece_band"], served["ece_p_value"], served.get("gap_p_value")
     consistent = band is None or band["consistent"]
     return miscalibration_p_value(ece_p, gap_p, consistent=consistent) < level

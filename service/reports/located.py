@@ -7,8 +7,8 @@ from typing import Any
 
 from markupsafe import Markup
 
+from howsure.shares import measured_percents
 from howsure.statistics.measures.scale import Scale
-from howsure.statistics.plain import measured_percents
 from service.reports.numbers import FILTERS, edge, moment, percent
 
 

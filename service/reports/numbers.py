@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from howsure.statistics import plain as shares
+from howsure import shares
 
 _NONE = "–"  # noqa: RUF001 - the sign of a cell without a number
 _MINUS = "\u2212"

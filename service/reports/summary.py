@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
-from howsure.statistics.fit.verdict import ERROR, NAMES
-from howsure.statistics.shift.verdict import OPENINGS
+from howsure.report.compared_methods import NAMES
+from howsure.report.shifts import OPENINGS
+from howsure.statistics.fit.verdict import ERROR
 from service.reports.charts import text
 from service.reports.disproof import MOST_NAMED, details, disproof, disproving_sets
 from service.reports.further_sets import UNCLEAR, contradicts, doubted_part, excess, rate_in_words

@@ -3,13 +3,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from howsure.statistics.plain import (
-    confidence_percent,
-    percent,
-    percent_with_interval,
-    requested_percent,
-    to_plain,
-)
+from howsure.shares import confidence_percent, percent, percent_with_interval, requested_percent
+from howsure.statistics.plain import to_plain
 
 
 @dataclass(frozen=True)

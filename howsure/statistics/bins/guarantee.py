@@ -1,12 +1,16 @@
 """Guarantees for all bins at once."""
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from howsure.statistics.bins.table import BinTable
 
 LEAST_PER_BIN = 2
+Obstacle: TypeAlias = Literal[
+    "learned", "design", "ties", "pooled", "fewer_bins", "small_bins", "vacuous"
+]
 
 
 @dataclass(frozen=True)
@@ -22,17 +26,17 @@ class Guarantee:
     n_compared : int
         Number of bins covered: those of the table if the number of bins and the measure were fixed
         in advance, otherwise those of all candidates.
-    reasons : tuple of str
+    per_bin : int
+        Samples to a bin.
+    reasons : tuple of Obstacle
         Failed conditions; empty if ``width`` is given.
-    sentence : str
-        The result in words.
     """
 
     width: float | None
     alpha: float
     n_compared: int
-    reasons: tuple[str, ...]
-    sentence: str
+    per_bin: int
+    reasons: tuple[Obstacle, ...]
 
 
 def guarantee(
@@ -73,40 +77,20 @@ def guarantee(
     if not reasons:
         width = float(np.sqrt(np.log(2.0 * n_compared / alpha) / (2.0 * (per_bin - 1))))
         if width >= 1.0:
-            reasons, width = (f"{per_bin} samples to a bin promise nothing",), None
-    return Guarantee(
-        width=width,
-        alpha=alpha,
-        n_compared=n_compared,
-        reasons=reasons,
-        sentence=_sentence(width, alpha, n_compared, reasons),
-    )
+            reasons, width = ("vacuous",), None
+    return Guarantee(width, alpha, n_compared, per_bin, reasons)
 
 
 def _failed_conditions(
     table: BinTable, per_bin: int, *, ties: bool, learned: bool
-) -> tuple[str, ...]:
-    reasons = []
-    if learned:
-        reasons.append("the measure was learned from the labels of the same samples")
-    if table.effective is not None:
-        reasons.append("samples have weights or groups")
-    if ties:
-        reasons.append("an edge between bins falls among samples of equal uncertainty")
-    if table.monotone:
-        reasons.append("bins were pooled after seeing their hits")
-    if table.n_bins < table.requested_bins and not table.monotone and not ties:
-        reasons.append("fewer bins were created than requested")
-    if per_bin < LEAST_PER_BIN:
-        reasons.append(f"bins hold {per_bin} sample{'s' * (per_bin != 1)}: two are needed")
-    return tuple(reasons)
-
-
-def _sentence(width: float | None, alpha: float, n_compared: int, reasons: tuple[str, ...]) -> str:
-    if width is None:
-        return f"No guarantee for all bins at once: {'; '.join(reasons)}."
-    return (
-        f"Step table: with probability {1.0 - alpha:g} over calibration sets, and for data drawn "
-        f"like it, the true hit rate of every bin lies within ±{width:.4g} of the observed one "
-        f"({n_compared} bins compared)."
-    )
+) -> tuple[Obstacle, ...]:
+    fewer = table.n_bins < table.requested_bins and not table.monotone and not ties
+    failed: dict[Obstacle, bool] = {
+        "learned": learned,
+        "design": table.effective is not None,
+        "ties": ties,
+        "pooled": table.monotone,
+        "fewer_bins": fewer,
+        "small_bins": per_bin < LEAST_PER_BIN,
+    }
+    return tuple(obstacle for obstacle, fails in failed.items() if fails)

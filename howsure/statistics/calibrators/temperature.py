@@ -46,7 +46,8 @@ def fit_temperature(
 
 def _least_loss(grid: Floats, mean_logit: float) -> float:
     """Return the temperature of least loss among those of the grid and between them."""
-    log_normaliser = _monotone(grid)
+    columns = np.argsort(TEMPERATURES[: len(grid)])
+    log_normaliser = _monotone(grid[columns], columns)
 
     def loss(log_temperature: float) -> float:
         return float(
@@ -76,23 +77,25 @@ def scaled_neg_log_mass(
         As in `Records`.
     temperature : float
     """
-    if TEMPERATURES[0] <= temperature <= TEMPERATURES[USUAL - 1]:
-        log_sum_exp = log_sum_exp[:, :USUAL]  # closer to one another than the others
-    found = np.empty(len(log_sum_exp))
+    # The usual temperatures are closer to one another than the others.
+    is_usual = TEMPERATURES[0] <= temperature <= TEMPERATURES[USUAL - 1]
+    columns = np.argsort(TEMPERATURES[: USUAL if is_usual else log_sum_exp.shape[1]])
+    # A monotone cubic depends on the two nodes of its interval and one beside each.
+    right = max(int(np.searchsorted(TEMPERATURES[columns], temperature)), 1)
+    columns = columns[max(right - 2, 0) : right + 2]
+    mass = np.empty(len(log_sum_exp))
     for start in range(0, len(log_sum_exp), BLOCK_ROWS):
         rows = slice(start, start + BLOCK_ROWS)
-        grid = log_sum_exp[rows].astype(np.float64)
+        grid = log_sum_exp[rows, columns].astype(np.float64)
         if top_logits.shape[1] > 1:
             top = top_logits[rows].astype(np.float64)
-            for column, node in enumerate(TEMPERATURES[: grid.shape[1]]):
-                grid[:, column] -= scipy.special.logsumexp(top / node, axis=1)
-        found[rows] = np.exp(_monotone(grid)(np.log(temperature)))
-    return found
+            for place, node in enumerate(TEMPERATURES[columns]):
+                grid[:, place] -= scipy.special.logsumexp(top / node, axis=1)
+        mass[rows] = np.exp(_monotone(grid, columns)(np.log(temperature)))
+    return mass
 
 
-def _monotone(grid: Floats) -> "scipy.interpolate.PchipInterpolator":
-    """Interpolate the logarithm of values at the grid's temperatures, the last axis, in log T."""
-    nodes = np.log(TEMPERATURES[: grid.shape[-1]])
-    order = np.argsort(nodes)
-    logarithms = np.log(np.maximum(grid[..., order], float(UNDERFLOW)))
-    return scipy.interpolate.PchipInterpolator(nodes[order], logarithms, axis=-1)
+def _monotone(grid: Floats, columns: NDArray[np.integer]) -> "scipy.interpolate.PchipInterpolator":
+    """Interpolate the logarithm of values at some temperatures, the last axis, in log T."""
+    logarithms = np.log(np.maximum(grid, float(UNDERFLOW)))
+    return scipy.interpolate.PchipInterpolator(np.log(TEMPERATURES[columns]), logarithms, axis=-1)

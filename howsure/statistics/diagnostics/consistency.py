@@ -7,7 +7,6 @@ import numpy as np
 from howsure.statistics.arrays import BinIndex, Counts, Floats, Hits, Rates, Uncertainty
 from howsure.statistics.bins.prior import prior_mean, regularised_rate
 from howsure.statistics.bins.table import BinTable
-from howsure.statistics.plain import percent
 from howsure.statistics.scores import Predictions
 from howsure.statistics.scores.binned_error import N_BINS, equal_range_bins, equal_range_ece
 
@@ -49,12 +48,6 @@ class ConsistencyBand:
     def __post_init__(self) -> None:
         consistent = self.observed <= self.upper * (1.0 + ROUNDING)
         object.__setattr__(self, "consistent", consistent)
-
-    @property
-    def explained(self) -> str:
-        """Whether chance explains the error, in words."""
-        more = "no more" if self.consistent else "more"
-        return f"{more} than chance explains (up to {percent(self.upper)})"
 
 
 def evaluation_band(

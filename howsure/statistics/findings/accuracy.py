@@ -3,10 +3,10 @@
 import numpy as np
 from scipy.special import bdtr, bdtrc
 
+from howsure.shares import percent
 from howsure.statistics.effective import effective_share
 from howsure.statistics.findings.evidence import Finding, Level, RecordedSet, finding
 from howsure.statistics.findings.scores import ABOVE_CHANCE_Z, auroc_of
-from howsure.statistics.plain import percent
 from howsure.statistics.records.records import Records
 
 CHANCE_LEVEL = 0.01  # level of the test that the accuracy is above chance

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from howsure.shares import percent
 from howsure.statistics.arrays import Counts, Floats, Labels
 from howsure.statistics.compared_inputs import UnlikeRows
-from howsure.statistics.plain import percent
 from howsure.statistics.records.records import USUAL, Records
 from howsure.statistics.softmax import BINARY
 

@@ -16,8 +16,9 @@ from howsure.statistics.findings.evidence import (
     RecordedSet,
     finding,
 )
-from howsure.statistics.findings.labels import PairedHits, labels_permuted, labels_shifted
+from howsure.statistics.findings.labels import labels_permuted, labels_shifted
 from howsure.statistics.findings.preparations import WRONG_PREPROCESSING
+from howsure.statistics.paired_hits import PairedHits
 from howsure.statistics.records.records import Records
 
 OTHER_LABELS = "other_labels"

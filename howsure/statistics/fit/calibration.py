@@ -29,7 +29,6 @@ from howsure.statistics.fit.options import FitOptions, is_fixed_beforehand
 from howsure.statistics.fit.result import BaselineFit, EventFit, Fit, MeasureFit
 from howsure.statistics.fit.scored_baselines import fit_baselines, fit_oracle, fold_differences
 from howsure.statistics.fit.verdict import reach_verdict
-from howsure.statistics.fit.warnings import design_warnings, event_warnings, sample_warnings
 from howsure.statistics.label_model.fit import LabelFit, fit_label_model, n_classes_of
 from howsure.statistics.label_model.recorded import with_learned
 from howsure.statistics.measures import LEARNED, check_measures, column, parse_measure
@@ -114,11 +113,7 @@ def fit_calibration(
         if on_progress is not None:
             on_progress(done, len(tasks))
     events = {k: _fit_event(inputs[k], measures[k]) for k in options.top_k}
-    warnings = list(sample_warnings(records.n_samples, options))
-    warnings.extend(design_warnings(inputs[options.top_k[0]].samples.design))
-    for event in events.values():
-        warnings.extend(event_warnings(event, options))
-    return Fit(events, warnings, _model_scores(records, evaluation, options.top_k))
+    return Fit(events, _model_scores(records, evaluation, options.top_k))
 
 
 def _folds(records: Records, k: int, options: FitOptions) -> BinIndex:
@@ -219,7 +214,7 @@ def _fit_event(event: EventInput, measures: dict[str, MeasureFit]) -> EventFit:
         measures=_beside_served(measures, shown),
         baselines=baselines,
         served=name,
-        verdict=reach_verdict(samples.k, served, baselines, folds=event.options.folds),
+        verdict=reach_verdict(served, baselines),
         oracle=fit_oracle(event, served.table.requested_bins),
         learned=event.learned,
     )

@@ -51,23 +51,15 @@ class Verdict:
     best : str or None
         By cross-validation: ``bins`` for the served table, or the name of a baseline. None without
         cross-validation.
-    sentence : str
-        In words: the calibration error of the served probability, ``ece_15``, and whether it may be
-        chance; then the best method. On the evaluation set, if there is one.
     cross_validation, evaluation : BestMethod or None
-    fitted_on : str
-        In words: the probability that the binary methods among the baselines are fitted on. Empty
-        without such methods.
     outdone : bool
         Whether a baseline is so much better in cross-validation that the served probability should
         not be used.
     """
 
     best: str | None
-    sentence: str
     cross_validation: BestMethod | None = None
     evaluation: BestMethod | None = None
-    fitted_on: str = ""
     outdone: bool = False
 
 
@@ -194,14 +186,11 @@ class Fit:
     ----------
     events : dict of int to EventFit
         By ``k``, in the order of the options.
-    warnings : list of str
-        Sentences.
     model_scores : dict of str to ModelScores
         Of the model's own softmax, by set: ``calibration`` and, if given, ``evaluation``.
     """
 
     events: dict[int, EventFit]
-    warnings: list[str]
     model_scores: dict[str, ModelScores] = field(default_factory=dict)
 
     @property

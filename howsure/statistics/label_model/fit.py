@@ -8,6 +8,7 @@ import numpy as np
 
 from howsure.statistics.arrays import BinIndex, Floats, Uncertainty
 from howsure.statistics.effective import effective_weights
+from howsure.statistics.label_model.bias import ClassBias, class_bias
 from howsure.statistics.label_model.class_scores import (
     LEAST,
     ClassScores,
@@ -48,12 +49,14 @@ class LabelFit:
         Mean change of the log-odds by the coefficients, by predicted class.
     class_counts : ndarray of int64, shape (n_classes,)
         Samples by predicted class.
+    bias : ClassBias, optional
     """
 
     model: LabelModel
     uncertainty: Uncertainty
     class_effects: Floats
     class_counts: BinIndex
+    bias: ClassBias | None = None
 
 
 def n_classes_of(*sets: Records | None) -> int:
@@ -106,6 +109,8 @@ def fit_label_model(
     log_odds = recorded_log_odds(whole, records, top_k)
     scaled = recorded_log_odds(model_of({}), records, top_k)
     effects = {k: values - scaled[k] for k, values in log_odds.items()}
+    predicted = records.top_classes[:, 0]
+    corrected = predicted[:n_learned].copy()
     for place, group in enumerate(np.unique(groups) if groups.max(initial=0) > 0 else ()):
         rows = np.flatnonzero(groups == group)
         if n_learned > MOST_TUNED:
@@ -117,7 +122,8 @@ def fit_label_model(
         held_odds = model.odds_of(held.scores, held.log_rest(scaling))
         for k, values in log_odds.items():
             values[rows] = held_odds.log_odds(k)
-    predicted = records.top_classes[:, 0]
+        corrected[rows] = held.scores.classes[np.arange(rows.size), held_odds.eta.argmax(axis=1)]
+    bias = class_bias(first, corrected)
     counts = np.bincount(predicted, minlength=n_classes)
     return {
         k: LabelFit(
@@ -125,6 +131,7 @@ def fit_label_model(
             as_measure(values),
             np.bincount(predicted, effects[k], n_classes) / np.maximum(counts, 1),
             counts,
+            bias,
         )
         for k, values in log_odds.items()
     }

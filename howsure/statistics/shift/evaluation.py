@@ -33,7 +33,7 @@ from howsure.statistics.shift.result import (
     EventEvaluation,
     MeasureEvaluation,
 )
-from howsure.statistics.shift.verdict import SHIFT_LEVEL, shift_verdict
+from howsure.statistics.shift.verdict import SHIFT_LEVEL, shift_outcome
 
 Tables = Mapping[int, Mapping[str, BinTable]]
 
@@ -90,7 +90,7 @@ def evaluate_set(  # noqa: PLR0913 - two sets, and the choices of a calibration
             measure: judge(table, measure=measure, k=k, refitted=refitted)
             for measure, table in tables[k].items()
         }
-        outcome, sentence = shift_verdict(k, measures[served[k]], n_events=len(tables))
+        outcome = shift_outcome(measures[served[k]], level=SHIFT_LEVEL / len(tables))
         events[k] = EventEvaluation(
             k=k,
             accuracy=mean_of(further.hits(k), further.weights) if labelled else None,
@@ -98,7 +98,6 @@ def evaluate_set(  # noqa: PLR0913 - two sets, and the choices of a calibration
             measures=measures,
             shifted=outcome != "alike",
             outcome=outcome,
-            sentence=sentence,
             effective=effective_share(further.hits(k), further.design) if labelled else None,
         )
     return EvaluationResult(
@@ -111,7 +110,6 @@ def evaluate_set(  # noqa: PLR0913 - two sets, and the choices of a calibration
         above_confidence=_above_confidence(further, calibration),
         shifted=any(event.shifted for event in events.values()),
         outcome=min((event.outcome for event in events.values()), key=OUTCOMES.index),
-        sentence=" ".join(event.sentence for event in events.values()),
     )
 
 

@@ -74,8 +74,6 @@ class EventEvaluation:
         calibration set or, with labels, its calibration error is more than chance explains.
     outcome : Outcome
         Which of the two it is.
-    sentence : str
-        The result in words.
     effective : EffectiveShare or None
         The accuracy; None if samples have no labels, or neither weights nor groups.
     """
@@ -86,7 +84,6 @@ class EventEvaluation:
     measures: dict[str, MeasureEvaluation]
     shifted: bool
     outcome: Outcome
-    sentence: str
     effective: EffectiveShare | None = None
 
 
@@ -130,8 +127,6 @@ class EvaluationResult:
         Whether any event is.
     outcome : Outcome
         The most serious of the events.
-    sentence : str
-        The sentences of the events, joined.
     """
 
     n_samples: int
@@ -143,4 +138,3 @@ class EvaluationResult:
     above_confidence: tuple[ConfidenceCount, ...]
     shifted: bool
     outcome: Outcome
-    sentence: str

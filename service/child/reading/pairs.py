@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from howsure.shares import percent
 from howsure.statistics.arrays import Floats, Labels
 from howsure.statistics.measures import SCORE
-from howsure.statistics.plain import percent
 from howsure.statistics.records.pairs import (
     CORRECT,
     WRONG,

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from howsure.shares import percent
 from howsure.statistics.comparison import Comparison
-from howsure.statistics.plain import percent
 from service.reports.comparison.labelled_sets import JudgedSet, Pair, quoted
 from service.reports.numbers import count
 from service.reports.verdict import Undecided

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
-from howsure.statistics.plain import percentage
+from howsure.shares import percentage
 
 # Controls by their names in the API; some are given in percent.
 CONTROLS: Mapping[str, str] = {"risk": "max_risk", "coverage": "coverage", "threshold": "threshold"}

@@ -5,8 +5,11 @@ from dataclasses import replace
 import pytest
 from sample_strategies import fit_of, records_with_ranks, simulated_records
 
+from howsure.report.compared_methods import verdict_sentence
+from howsure.report.fit_notes import fit_notes
 from howsure.statistics.comparison import PairedDifference
 from howsure.statistics.fit.cross_validation import FoldScore
+from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.fit.verdict import reach_verdict
 
 RECORDS = simulated_records(200, seed=2, top_k=(1,))
@@ -17,8 +20,8 @@ def event():
     return fit_of(RECORDS, bins=4, evaluation=RECORDS).events[1]
 
 
-def verdict_with(event, bins, difference=None, **baselines):
-    """The verdict where methods have these cross-validated losses, and differences to match."""
+def event_with(event, bins, difference=None, **baselines):
+    """The event where methods have these cross-validated losses, and differences to match."""
 
     def score(values):
         mean = None if not values else sum(values) / len(values)
@@ -32,7 +35,9 @@ def verdict_with(event, bins, difference=None, **baselines):
             event.baselines["isotonic"], name=name, scores=score(values), evaluation=None,
             difference={"nll": difference or by},
         )  # fmt: skip
-    return reach_verdict(1, served, methods, folds=2)
+    verdict = reach_verdict(served, methods)
+    measures = {event.served: served}
+    return replace(event, measures=measures, baselines=methods, verdict=verdict)
 
 
 CASES = {  # losses of bins and baselines -> best, rival, difference
@@ -49,11 +54,11 @@ CASES = {  # losses of bins and baselines -> best, rival, difference
 def test_the_best_method_and_its_rival(event, golden):
     sentences = []
     for name, ((bins, baselines), expected) in CASES.items():
-        verdict = verdict_with(event, bins, **baselines)
-        compared = verdict.cross_validation
+        changed = event_with(event, bins, **baselines)
+        compared = changed.verdict.cross_validation
         mean = None if compared.difference is None else pytest.approx(compared.difference.mean)
-        assert (verdict.best, compared.rival, mean) == expected, name
-        sentences.append(f"{name}: {verdict.sentence}")
+        assert (changed.verdict.best, compared.rival, mean) == expected, name
+        sentences.append(f"{name}: {verdict_sentence(changed, 2)}")
     golden("statistics/fit_verdicts.txt", "\n".join(sentences))
 
 
@@ -63,8 +68,8 @@ def test_the_best_method_and_its_rival(event, golden):
 ])  # fmt: skip
 def test_what_is_served_is_outdone_by_far_less_loss_only(event, least, error, folds, outdone):
     difference = PairedDifference(least - 0.3, error, folds)
-    verdict = verdict_with(event, [0.3] * folds, difference, platt=([least] * folds, error))
-    assert verdict.outdone == outdone
+    changed = event_with(event, [0.3] * folds, difference, platt=([least] * folds, error))
+    assert changed.verdict.outdone == outdone
 
 
 # Two uncorrected standard errors called a baseline clearly better in each of the first sets.
@@ -88,13 +93,13 @@ def test_a_lead_that_new_samples_do_not_show_is_not_clear(seeds):
 
 def test_a_difference_that_only_rounds_is_none(event):
     last_bit = PairedDifference(-1e-17, 1e-17, 2)
-    verdict = verdict_with(event, [0.3, 0.3], last_bit, platt=([0.3, 0.3], 0.0))
-    assert verdict.cross_validation.difference.mean == 0.0
+    changed = event_with(event, [0.3, 0.3], last_bit, platt=([0.3, 0.3], 0.0))
+    assert changed.verdict.cross_validation.difference.mean == 0.0
 
 
 def test_without_folds_nothing_is_compared(event):
     served = replace(event.measures["entropy"], scores={"nll": FoldScore(None, None, 0, None)})
-    verdict = reach_verdict(1, served, {}, folds=2)
+    verdict = reach_verdict(served, {})
     assert (verdict.best, verdict.cross_validation) == (None, None)
 
 
@@ -103,10 +108,10 @@ def test_methods_are_not_compared_on_an_event_rarer_than_folds(evaluation):
     """Three folds of two failures rank methods by chance: not even a clear lead is a warning."""
     records = records_with_ranks([0] * 98 + [1] * 2)
     fit = fit_of(records, bins=4, folds=3, evaluation=evaluation, n_classes=10)
-    sentence = fit.events[1].verdict.sentence
+    sentence = verdict_sentence(fit.events[1], 3)
     assert "too rarely to compare" in sentence
     assert "loss" not in sentence
-    assert sentence not in fit.warnings
+    assert sentence not in fit_notes(fit, records, FitOptions(top_k=(1,), folds=3))
 
 
 def test_the_evaluation_set_is_judged_sample_by_sample(event):

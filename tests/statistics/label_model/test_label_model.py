@@ -211,3 +211,23 @@ def test_does_no_harm_to_a_calibrated_model(n_samples):
     sets = (calibrated(n_samples, n_classes=N_CLASSES, seed=seed) for seed in range(8))
     excess = [excess_of(in_canonical_order(records_of(*one)), new, truth) for one in sets]
     assert np.mean(excess) <= (5 + 13) / (2 * n_samples)
+
+
+@pytest.mark.parametrize(("bias", "is_noted"), [(0.0, False), (2.5, True)])
+def test_a_class_that_is_named_too_often_is_noted(bias, is_noted):
+    logits, labels = calibrated(1500, n_classes=N_CLASSES, seed=1)
+    logits[:, 3] += bias
+    records = in_canonical_order(records_of(logits, labels))
+    found = fitted(records).bias
+    assert (found is not None) == is_noted
+    if found is not None:
+        assert found.answer == 3
+        assert found.hits.after > found.hits.before == np.count_nonzero(records.hits(1))
+    grouped = replace(records, group=np.arange(1500) // 3)
+    assert fitted(grouped).bias is None
+
+
+def test_a_chosen_threshold_is_no_bias():
+    logits, labels = calibrated(1500, n_classes=2, spread=3.0)
+    chosen = records_of(logits, labels, threshold=0.95)
+    assert fitted(in_canonical_order(chosen), n_classes=2).bias is None

@@ -5,10 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from howsure.report.shifts import shift_sentence
 from howsure.statistics.diagnostics.consistency import ConsistencyBand
 from howsure.statistics.shift.population import PopulationShift, fit_histogram
 from howsure.statistics.shift.result import MeasureEvaluation
-from howsure.statistics.shift.verdict import is_too_small, miscalibration_p_value, shift_verdict
+from howsure.statistics.shift.verdict import is_too_small, miscalibration_p_value, shift_outcome
 
 
 def test_cells_are_closed_on_the_right_and_the_outer_ones_hold_what_rounding_put_outside():
@@ -61,7 +62,7 @@ OFF = {"observed": 0.05}  # above the band, so that the p-value decides
     (measure_with(0.001, n=12), 1, "shifted"),
 ])  # fmt: skip
 def test_outcomes(measure, n_events, outcome):
-    assert shift_verdict(1, measure, n_events=n_events)[0] == outcome
+    assert shift_outcome(measure, level=0.01 / n_events) == outcome
 
 
 def test_sentences(golden):
@@ -81,7 +82,10 @@ def test_sentences(golden):
         **{f"{n} samples": measure_with(0.5, n=n) for n in (1, 10, 42, 43)},
         "10 labelled samples": measure_with(0.5, observed=0.015, ece_p=1.0, n=10),
     }
-    lines = [f"{name}: {shift_verdict(1, m, n_events=2)[1]}" for name, m in measures.items()]
+    lines = []
+    for name, measure in measures.items():
+        outcome = shift_outcome(measure, level=0.005)
+        lines.append(f"{name}: {shift_sentence(1, measure, outcome, 0.005)}")
     golden("statistics/shift_verdicts.txt", "\n".join(lines))
 
 

@@ -101,13 +101,13 @@ DIGITS_PARTS = {"model": digits("model.onnx"), "calibration": digits("calibratio
 
 
 def kept_files(folder: Path) -> list[str]:
-    """Return every file below the artifacts and the spool."""
+    """Return every file below the artifacts and the spool, but locks and the sweeper's clock."""
     roots = [folder / "artifacts", folder / "spool"]
     return sorted(
         str(path.relative_to(folder))
         for root in roots
         for path in root.rglob("*")
-        if path.is_file() and path.name != ".lock"
+        if path.is_file() and path.name != ".lock" and not path.name.startswith("time")
     )
 
 

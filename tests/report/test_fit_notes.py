@@ -1,4 +1,4 @@
-"""Warnings of a fit: a golden text, and the sets that are warned about."""
+"""Notes on fits: a golden text, and the sets that have one."""
 
 from dataclasses import replace
 
@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from sample_strategies import fit_of, records_with_ranks, simulated_records
 
+from howsure.report.fit_notes import fit_notes
+from howsure.statistics.fit.options import FitOptions
 
-def fitted(ranks, **options):
-    records = records_with_ranks(ranks)
-    tied, design = options.pop("tied", 0), options.pop("design", {})
-    records.uncertainty["margin"][:tied] = 0.5
-    return fit_of(replace(records, **design), folds=5, **options)
+
+def notes_of(records, **options):
+    options = {"top_k": (1,), "measures": ("entropy",)} | options
+    return fit_notes(fit_of(records, **options), records, FitOptions(**options))
 
 
 SETS = {
@@ -33,14 +34,17 @@ SETS = {
 def test_texts(golden):
     lines = []
     for name, (ranks, options) in SETS.items():
-        lines += [f"{name}:", *(f"- {text}" for text in fitted(ranks, **options).warnings)]
+        tied, design = options.pop("tied", 0), options.pop("design", {})
+        records = replace(records_with_ranks(ranks), **design)
+        records.uncertainty["margin"][:tied] = 0.5
+        lines += [f"{name}:", *(f"- {note}" for note in notes_of(records, folds=5, **options))]
     golden("statistics/fit_warnings.txt", "\n".join(lines))
 
 
-@pytest.mark.parametrize(("lookup", "is_warned"), [("smooth", False), ("step", True)])
-def test_a_healthy_set_is_warned_about_only_if_a_baseline_is_better(lookup, is_warned):
+@pytest.mark.parametrize(("lookup", "is_noted"), [("smooth", False), ("step", True)])
+def test_a_healthy_set_is_noted_about_only_if_a_baseline_is_better(lookup, is_noted):
     """One step loses to a temperature; a curve does not."""
     measures = ("learned", "neg_log_pmax")
     records = simulated_records(2000, seed=1, sharpness=3.0)
-    fit = fit_of(records, bins=1, folds=10, lookup=lookup, measures=measures)
-    assert fit.warnings == [fit.events[1].verdict.sentence] * is_warned
+    notes = notes_of(records, bins=1, folds=10, lookup=lookup, measures=measures)
+    assert len(notes) == is_noted

@@ -1,19 +1,34 @@
-"""Warnings about a fitted calibration, in sentences."""
+"""Notes on a fitted calibration."""
 
 from collections.abc import Iterator
 
 import numpy as np
 
+from howsure.report.compared_methods import verdict_sentence
+from howsure.shares import percent
 from howsure.statistics.bins.design import SampleDesign
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.fit.options import FitOptions
-from howsure.statistics.fit.result import EventFit, MeasureFit
+from howsure.statistics.fit.result import EventFit, Fit, MeasureFit
 from howsure.statistics.fit.verdict import BINS, rarer_outcome
+from howsure.statistics.label_model.bias import ClassBias
+from howsure.statistics.records.records import Records
 
 WIDE = 0.1  # an interval of ±0.05
 
 
-def sample_warnings(n_samples: int, options: FitOptions) -> Iterator[str]:
+def fit_notes(fit: Fit, records: Records, options: FitOptions) -> list[str]:
+    """Return what a report notes about a fit to records, a sentence or two each."""
+    notes = [*_of_samples(records.n_samples, options), *_of_design(records.design)]
+    learned = next(iter(fit.events.values())).learned
+    if learned is not None and learned.bias is not None:
+        notes.append(_of_bias(learned.bias))
+    for event in fit.events.values():
+        notes += _of_event(event, options)
+    return notes
+
+
+def _of_samples(n_samples: int, options: FitOptions) -> Iterator[str]:
     """Warn of a calibration set too small for its folds; a finding covers its bins."""
     if n_samples == 1:
         yield "One calibration sample cannot be cross-validated, so there are no scores."
@@ -21,7 +36,7 @@ def sample_warnings(n_samples: int, options: FitOptions) -> Iterator[str]:
         yield f"{_samples(n_samples)} make {n_samples} folds, not {options.folds}."
 
 
-def design_warnings(design: SampleDesign) -> Iterator[str]:
+def _of_design(design: SampleDesign) -> Iterator[str]:
     """Say what weights and groups change, and which results count each sample as one."""
     if design.is_plain:
         return
@@ -45,14 +60,24 @@ def design_warnings(design: SampleDesign) -> Iterator[str]:
     )
 
 
-def event_warnings(event: EventFit, options: FitOptions) -> Iterator[str]:
+def _of_bias(bias: ClassBias) -> str:
+    before, after = (n / bias.hits.n_samples for n in (bias.hits.before, bias.hits.after))
+    return (
+        f"The model names some classes too often: with this corrected, {percent(after)} of its "
+        f"answers would be right instead of {percent(before)}, in cross-validation. Most often it "
+        f"says {bias.answer} where {bias.label} would be right. Its answers stay as they are; the "
+        "probability that they are right takes this into account."
+    )
+
+
+def _of_event(event: EventFit, options: FitOptions) -> Iterator[str]:
     """Warn of an event that hardly varies, of bins that merged and of wide intervals."""
     yield from _degeneracy(event, options)
     for fit in event.measures.values():
         yield from _merged_bins(event, fit)
     yield from _width(event)
     if rarer_outcome(event.measures[event.served].table)[0] >= options.folds:
-        yield from _better_baseline(event)
+        yield from _better_baseline(event, options.folds)
 
 
 def _degeneracy(event: EventFit, options: FitOptions) -> Iterator[str]:
@@ -96,13 +121,13 @@ def _width(event: EventFit) -> Iterator[str]:
         )
 
 
-def _better_baseline(event: EventFit) -> Iterator[str]:
+def _better_baseline(event: EventFit, folds: int) -> Iterator[str]:
     verdict = event.verdict
     found = None if verdict is None else verdict.evaluation or verdict.cross_validation
     if verdict is None or found is None or found.best == BINS or found.difference is None:
         return
     if found.difference.clear:
-        yield verdict.sentence
+        yield verdict_sentence(event, folds)
 
 
 def _samples(number: int) -> str:

@@ -1,0 +1,1 @@
+"""Reports in words: sentences from the facts of the statistics."""
