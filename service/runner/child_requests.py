@@ -30,7 +30,6 @@ from service.runner.messages.onnx_models import (
 )
 from service.runner.messages.packed import MAX_NAMES_BYTES, packed
 from service.runner.messages.passes import ENSEMBLE, GRADIENT, LAST_LAYER, PLAIN, PassPlan
-from service.runner.messages.preprocessing import Preprocessing
 from service.runner.messages.requests import (
     MAX_ADDED_BYTES,
     MAX_EXPORTED_ROW_BYTES,
@@ -62,6 +61,8 @@ class ChildRequest(Generic[T]):
         Returns the result of an answer; raises `FieldError` to have the child killed.
     location, invalid
         The name of the arrays in errors, and the error that replaces `InvalidInput`.
+    on_progress
+        Called with each report of progress; `FieldError` has the child killed, too.
     """
 
     kind: Kind
@@ -72,6 +73,7 @@ class ChildRequest(Generic[T]):
     location: str = "model"
     invalid: type[InvalidInput] = InvalidDataset
     max_answer_bytes: int = 0
+    on_progress: Callable[[Mapping[str, Any]], None] | None = None
 
     @property
     def operation(self) -> str:
@@ -101,14 +103,14 @@ def ask(process: RunnerProcess, request: ChildRequest[T]) -> T:
             request.tensors,
             timeout=request.timeout,
             max_tensor_bytes=min(request.max_answer_bytes, MAX_TENSOR_BYTES),
+            on_progress=request.on_progress,
         )
-    except FrameError as error:
-        message = f"expected fewer or smaller rows at once, and shorter names: {error}"
-        raise TooLarge.at(request.location, message) from error
-    try:
         if answer.status is Status.FAILED:
             raise_failure(answer, invalid=request.invalid)
         return request.read(answer)
+    except FrameError as error:
+        message = f"expected fewer or smaller rows at once, and shorter names: {error}"
+        raise TooLarge.at(request.location, message) from error
     except FieldError as error:
         raise process.kill_for_protocol_error(str(error)) from error
 
@@ -148,12 +150,7 @@ class ChildRequests:
 
         def read(answer: Frame) -> LoadedOnnxModel:
             loaded = unpacked_model(answer.tensors)
-            check_loaded_model(
-                loaded,
-                message.passes,
-                n_models=len(message.paths),
-                preprocessing=message.preprocessing,
-            )
+            check_loaded_model(loaded, message)
             return loaded
 
         paths = map(Path, (*message.paths, *message.companions.values()))
@@ -279,33 +276,33 @@ class ChildRequests:
         )
 
 
-def check_loaded_model(
-    found: LoadedOnnxModel,
-    asked: Sequence[PassPlan],
-    *,
-    n_models: int,
-    preprocessing: Preprocessing | None = None,
-) -> None:
-    """Refuse plans that differ from the requested ones, or cost more.
+def check_loaded_model(loaded: LoadedOnnxModel, request: LoadRequest) -> None:
+    """Refuse a description that differs from the request, or plans that cost more.
 
     Raises
     ------
     FieldError
         If an honest child cannot have made the description.
     """
-    if found.preprocessing != preprocessing:
-        raise FieldError("the preprocessing differs from the request")
-    measures = [plan.measure for plan in asked]
-    if [plan.measure for plan in found.passes] != measures:
-        raise FieldError("the measures of the passes differ from the request")
-    if found.averaged != (n_models > 1 or ENSEMBLE in measures):
-        raise FieldError("whether the prediction is a mean")
-    if len(found.members) != n_models - 1:
-        raise FieldError("the number of members")
-    if found.costs.keys() != {PLAIN, *measures}:
-        raise FieldError("the measures of the costs differ from the request")
-    inputs = [tensor.name for tensor in found.description.inputs]
-    for plan, wanted in zip(found.passes, asked, strict=True):
+    measures, n_models = [plan.measure for plan in request.passes], len(request.paths)
+    choices = (loaded.output, *loaded.members)
+    for what, is_so in {
+        "the number of classes": all(one.n_classes <= request.max_classes for one in choices),
+        "the events": loaded.top_k == request.events(loaded.n_classes),
+        "the further outputs": loaded.scalar_outputs == request.scalar_outputs,
+        "the columns": loaded.columns == request.columns,
+        "the ranges of columns": loaded.column_ranges == request.column_ranges,
+        "the preprocessing": loaded.preprocessing == request.preprocessing,
+        "the measures of the passes": [plan.measure for plan in loaded.passes] == measures,
+        "whether the prediction is a mean": loaded.averaged
+        == (n_models > 1 or ENSEMBLE in measures),
+        "the number of members": len(choices) == n_models,
+        "the measures of the costs": loaded.costs.keys() == {PLAIN, *measures},
+    }.items():
+        if not is_so:
+            raise FieldError(f"{what} differs from the request")
+    inputs = [tensor.name for tensor in loaded.description.inputs]
+    for plan, wanted in zip(loaded.passes, request.passes, strict=True):
         if not _matches(plan, wanted, inputs, n_models):
             raise FieldError(f"the passes of {plan.measure}")
 

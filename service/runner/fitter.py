@@ -1,24 +1,19 @@
 """The parent's side of the process that fits a calibration."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
+from typing import Any
 
 from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.fit.result import Fit
 from howsure.statistics.records.records import Records
-from service.errors import (
-    DeadlineExceeded,
-    InferenceFailed,
-    InvalidDataset,
-    OnnxModelCrashed,
-    TooLarge,
-)
-from service.runner.messages.failures import raise_failure
-from service.runner.messages.fits import RESULT, FitRequest, fit_arrays
-from service.runner.messages.frames import Kind, Status
+from service.errors import DeadlineExceeded, InferenceFailed, OnnxModelCrashed, TooLarge
+from service.runner.child_requests import ChildRequest, ask
+from service.runner.messages.convert import FieldError
+from service.runner.messages.fits import FitRequest, fit_arrays, fit_of
+from service.runner.messages.frames import Kind
 from service.runner.messages.limits import GIBIBYTE
-from service.runner.messages.packed import unpacked
 from service.runner.messages.sandbox_rules import SandboxRules
 from service.runner.spawner import Spawner
 
@@ -68,15 +63,27 @@ class Fitter:
         n_bytes = sum(array.nbytes for one in held for array in one.to_arrays().values())
         memory = LEAST_MEMORY_BYTES + MEMORY_OF_RECORDS * n_bytes
         rules = replace(self.sandbox, memory_bytes=memory, file_bytes=0)
+        request = FitRequest(options, n_classes, rules)
+        total = len(options.top_k) * len(options.measures)
+        steps = iter([{"done": done, "total": total} for done in range(1, total + 1)])
+
+        def tell(fields: Mapping[str, Any]) -> None:
+            if fields != next(steps, None):
+                raise FieldError("the progress of a fit")
+            on_progress(fields["done"], total)
+
+        fitting = ChildRequest(
+            Kind.FIT,
+            {},
+            lambda answer: fit_of(answer.tensors, request, records.n_samples),
+            self.timeout,
+            tensors=fit_arrays(request, sets),
+            max_answer_bytes=request.most_bytes(records.n_samples),
+            on_progress=tell,
+        )
         with closing(self.spawner.take()) as process:
             try:
-                answer = process.call(
-                    Kind.FIT,
-                    {},
-                    fit_arrays(FitRequest(options, n_classes, rules), sets),
-                    timeout=self.timeout,
-                    on_progress=lambda fields: on_progress(fields["done"], fields["total"]),
-                )
+                return ask(process, fitting)
             except DeadlineExceeded as error:
                 raise TooLarge.at(
                     "config",
@@ -87,6 +94,3 @@ class Fitter:
                 if error.is_from_outside:
                     raise InferenceFailed(KILLED) from error
                 raise RuntimeError(error.message) from error
-        if answer.status is Status.FAILED:
-            raise_failure(answer, invalid=InvalidDataset)
-        return unpacked(answer.tensors[RESULT], Fit)

@@ -288,15 +288,18 @@ class OutputSpec:
         """
         try:
             records = Records.from_arrays(tensors)
-        except ValueError as error:
+        except (ValueError, TypeError) as error:
             raise FieldError(f"records: {error}") from error
         uncertainties, means = self._of_prefixes
         if records.uncertainty.keys() != {*self.columns, *uncertainties}:
             raise FieldError("the uncertainties of records")
         if not (records.mean_log_probability.keys() == records.mean_label_rank.keys() == means):
             raise FieldError("the means of records")
-        if records.top_classes.shape != (len(labels), self.n_recorded):
+        shapes = records.top_classes.shape, records.top_log_odds.shape
+        if shapes != ((len(labels), self.n_recorded), (len(labels), 1)):
             raise FieldError("the shape of records")
+        if records.weight is not None or records.group is not None:
+            raise FieldError("a sampling design, which the set has")
         if not np.array_equal(records.label, labels):
             raise FieldError("the labels of records")
         ranks = (records.label_rank, *records.mean_label_rank.values())

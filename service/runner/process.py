@@ -18,7 +18,6 @@ from service.errors import DeadlineExceeded, OnnxModelCrashed
 from service.runner.launch import launch
 from service.runner.messages.channel import Channel, ChannelClosed
 from service.runner.messages.frames import (
-    MAX_TENSOR_BYTES,
     SMALL_FIELDS_BYTES,
     Array,
     Buffer,
@@ -191,12 +190,13 @@ class RunnerProcess:
         tensors: Mapping[str, Array] | None = None,
         *,
         timeout: float,
-        max_tensor_bytes: int = MAX_TENSOR_BYTES,
+        max_tensor_bytes: int = 0,
         on_progress: Callable[[Mapping[str, Any]], None] | None = None,
     ) -> Frame:
         """Send a request and wait for the answer, which may be a failure that the child reports.
 
-        ``on_progress`` is called with the fields of each report of progress, and may raise.
+        ``on_progress`` is called with the fields of each report of progress, and may raise. The
+        arrays of an answer may have ``max_tensor_bytes``.
 
         The child stops its run after ``timeout`` seconds; if it does not, it is killed
         `GRACE_SECONDS` later.
@@ -242,7 +242,9 @@ class RunnerProcess:
         )
         try:
             self._channel.send(buffers, deadline=deadline)
-            while (answer := receive()).status is Status.PROGRESS and on_progress is not None:
+            while (answer := receive()).status is Status.PROGRESS:
+                if on_progress is None or answer.tensors:
+                    raise self.kill_for_protocol_error("it reported progress")
                 on_progress(answer.fields)
         except TimeoutError as error:
             raise DeadlineExceeded(
@@ -254,8 +256,6 @@ class RunnerProcess:
             raise self.kill_for_protocol_error(str(error)) from error
         if (answer.kind, answer.sequence) != (request.kind, request.sequence):
             raise self.kill_for_protocol_error("its answer belongs to another request")
-        if answer.status is Status.PROGRESS:
-            raise self.kill_for_protocol_error("it reported progress")
         if answer.status is Status.FAILED and answer.tensors:
             raise self.kill_for_protocol_error("it sent arrays with a failure")
         return answer

@@ -4,11 +4,13 @@ import os
 import signal
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 from runner_children import StartedChildren
 from sample_strategies import simulated_records
+from scripted_child import start_scripted
 
 from howsure.statistics.fit.calibration import fit_calibration
 from howsure.statistics.fit.options import FitOptions
@@ -16,6 +18,9 @@ from howsure.statistics.plain import to_plain
 from service.errors import InferenceFailed, InvalidConfig, InvalidDataset, TooLarge
 from service.runner import fitter, process
 from service.runner.fitter import KILLED, Fitter
+from service.runner.messages.convert import FieldError
+from service.runner.messages.fits import RESULT, FitRequest, fit_of
+from service.runner.messages.packed import packed
 from service.runner.messages.sandbox_rules import SandboxRules
 from service.runner.spawner import Spawner
 
@@ -83,6 +88,34 @@ def test_whoever_cancels_leaves_no_process(fit, started) -> None:
     with pytest.raises(KeyboardInterrupt):
         fit(SMALL, tell=cancel)
     assert fitting[0] not in started.pids()
+
+
+LIES = ["another sequence", "another kind", "enormous fields", "enormous arrays", "nonsense"]
+LIES += ["progress without end", "other progress", "arrays of progress", "no fit"]
+LIES += ["an unknown failure", "a failure of many lists"]
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_process_that_lies_about_a_fit_is_stopped(lie) -> None:
+    with closing(Spawner(partial(start_scripted, lie))) as spawner:
+        own, told = Fitter(spawner, SandboxRules(), 60.0), {"evaluation": None, "n_classes": 10}
+        with pytest.raises(RuntimeError, match="invalid response"):
+            own.fit(SMALL, OPTIONS, **told, on_progress=lambda *_: None)
+
+
+def test_a_fit_of_other_options_or_samples_is_refused() -> None:
+    fit = fit_calibration(SMALL, options=OPTIONS, n_classes=10)
+    request = FitRequest(OPTIONS, 10, SandboxRules())
+    assert packed(fit).nbytes <= request.most_bytes(100)
+    assert to_plain(fit_of({RESULT: packed(fit)}, request, 100)) == to_plain(fit)
+    event = fit.events[1]
+    short = replace(event.learned, uncertainty=event.learned.uncertainty[1:])
+    names = replace(event.learned, uncertainty=event.learned.uncertainty.astype("S9"))
+    more = [{"served": "x"}, {"measures": {}}, {"learned": None}, {"learned": short}, {"k": 2}]
+    events = [{1: replace(event, **change)} for change in (*more, {"learned": names})]
+    for lie in (*(replace(fit, events=wrong) for wrong in ({}, *events)), 1):
+        with pytest.raises(FieldError):
+            fit_of({RESULT: packed(lie)}, request, 100)
 
 
 DIED = "The process that fitted the calibration died: killed by SIGSEGV."

@@ -46,7 +46,8 @@ async def served(*scripts):
 
 LIES = ["another sequence", "another kind", "enormous fields", "enormous arrays", "two answers"]
 LIES += ["an unknown request", "an unknown failure", "many violations", "an output many times"]
-LIES += ["a failure of many lists", "many failures"]
+LIES += ["a failure of many lists", "many failures", "long violations", "nested fields"]
+LIES += ["outputs of long names"]
 
 
 FAILURES = [

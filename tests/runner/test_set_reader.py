@@ -138,6 +138,7 @@ OPENED = OpenedSet(INFO, LABELS[:N], ALL.rows(slice(0, 256)))
 
 WRONG_INFO = [{"kind": "secrets"}, {"format": "pickle"}, {"n_samples": 2**40}, {"n_classes": 3}]
 WRONG_INFO += [{"n_samples": N + 1}, {"supplied": ("../x",)}, {"class_map": {"cat": -1}}]
+WRONG_INFO += [{"class_map": {"cat": 10**6}}, {"notes": ("\x1b",)}]
 WRONG_INFO += [{"notes": ("x",) * 100}, {"arrays": {"\x1b[31m": ArrayInfo("float32", (N, 3))}}]
 WRONG_INFO += [{"texts": {"\x1b[31m": ("a",)}}, {"texts": {"a": ("b\0",)}}]
 WRONG_INFO += [{"texts": {"a": tuple("bcdefg")}}, {"possible_features": ("a",)}]

@@ -9,26 +9,18 @@ import numpy as np
 import pytest
 from scripted_child import loaded_model
 
+from howsure.statistics.input_ranges import ColumnRanges
 from howsure.statistics.records.build import build_records
-from service.errors import (
-    DeadlineExceeded,
-    InferenceFailed,
-    InvalidDataset,
-    ModelRule,
-    ServiceError,
-    Violation,
-)
+from service import errors
 from service.runner.child_requests import check_loaded_model
 from service.runner.messages.convert import FieldError, convert, to_fields
 from service.runner.messages.failures import raise_failure
 from service.runner.messages.frames import HEADER, Frame, Kind, Status, encode, parse_header
-from service.runner.messages.onnx_models import (
-    LoadedOnnxModel,
-    packed_model,
-    unpacked_model,
-)
+from service.runner.messages.onnx_models import LoadedOnnxModel, packed_model, unpacked_model
 from service.runner.messages.passes import PassPlan
 from service.runner.messages.preprocessing import PRESETS
+from service.runner.messages.requests import LoadRequest
+from service.runner.messages.sandbox_rules import SandboxRules
 from service.runner.model_output import OutputMatrix, output_spec
 
 LOADED = loaded_model(n_classes=4, top_k=(1, 2), class_labels=("a", "b", "c", "d"))
@@ -86,6 +78,9 @@ OTHER_RECORDS = [
     ("uncertainty_entropy", None),
     ("uncertainty_more", lambda _: np.zeros(3, dtype=np.float32)),
     ("sum_squares", None),
+    ("tie_key", lambda array: array[0]),
+    ("top_log_odds", np.ravel),
+    ("weight", lambda _: np.ones(3)),
 ]
 LARGE, MASS = 3e38, "uncertainty_neg_log_topk_mass_1"
 # A fit fails on these, or tells nonsense.
@@ -120,19 +115,21 @@ def test_the_limit_of_records_holds_valid_ones_and_not_much_more(n_rows):
 
 def report(**changes):
     fields = {"code": "invalid-input", "message": "m", "violations": []} | changes
-    raise_failure(Frame(Kind.LOAD, 1, fields, status=Status.FAILED), invalid=InvalidDataset)
+    raise_failure(Frame(Kind.LOAD, 1, fields, status=Status.FAILED), invalid=errors.InvalidDataset)
 
 
-CODES = {"invalid-input": InvalidDataset, "inference-failed": InferenceFailed}
-CODES |= {"deadline-exceeded": DeadlineExceeded}
+CODES = {"invalid-input": errors.InvalidDataset, "inference-failed": errors.InferenceFailed}
+CODES |= {"deadline-exceeded": errors.DeadlineExceeded}
 
 
 @pytest.mark.parametrize("code", CODES)
 def test_reported_failures_are_raised(code):
-    with pytest.raises(ServiceError) as failure:
+    with pytest.raises(errors.ServiceError) as failure:
         report(code=code, violations=[["where", "what", "not-onnx"]])
     assert type(failure.value) is CODES[code]
-    assert failure.value.violations == (Violation("where", "what", ModelRule.NOT_ONNX),)
+    assert failure.value.violations == (
+        errors.Violation("where", "what", errors.ModelRule.NOT_ONNX),
+    )
 
 
 IMPOSSIBLE = [{"code": "storage-full"}, {"message": "m" * 10_000}, {"message": "\ud800"}]
@@ -165,6 +162,12 @@ def planned(*passes, members=0, more_costs=(), **changes):
     costs = dict.fromkeys(["plain", *(plan.measure for plan in passes), *more_costs], 1.0)
     choices = (LOADED.output,) * members
     return loaded_model(*passes, members=choices, costs=costs, **changes)
+
+
+def requested(passes, *, n_models=1, preprocessing=None):
+    limits = {"device": "cpu", "threads": 1, "max_classes": 10, "max_nodes": 1}
+    choices = {"passes": passes, "preprocessing": preprocessing, "top_k": (1, 5)}
+    return LoadRequest(("model",) * n_models, {}, sandbox=SandboxRules(), **limits, **choices)
 
 
 SPEC = {"name": "x", "dtype": "float32", "shape": None}
@@ -212,7 +215,6 @@ LOADED_MODELS = [
     (planned(preprocessing=CLIP), (), {"preprocessing": CLIP}, True),
     (planned(), ASKED, {}, False),
     (planned(*FOUND, *FOUND), ASKED, {}, False),
-    (planned(averaged=True), (), {}, False),
     (planned(averaged=True, members=1), (), {"n_models": 3}, False),
     (planned(ENSEMBLE, averaged=True, members=2), (ENSEMBLE,), {"n_models": 3}, False),
     (planned(ENSEMBLE), (ENSEMBLE,), {}, False),
@@ -220,12 +222,15 @@ LOADED_MODELS = [
     (planned(preprocessing=CLIP), (), {}, False),
     (planned(), (), {"preprocessing": CLIP}, False),
 ]
+MORE = [{"n_classes": 11}, {"top_k": (1, 2**40)}, {"columns": {"entropy"}}, {"averaged": True}]
+MORE += [{"scalar_outputs": ("y",)}, {"column_ranges": {"x": ColumnRanges((0.0,), (1.0,))}}]
+LOADED_MODELS += [(planned(**more), (), {}, False) for more in MORE]
 
 
 @pytest.mark.parametrize(("answer", "plans", "options", "is_taken"), LOADED_MODELS)
 def test_a_model_is_taken_if_it_fits_the_request(answer, plans, options, is_taken):
     with nullcontext() if is_taken else pytest.raises(FieldError):
-        check_loaded_model(answer, plans, **{"n_models": 1} | options)
+        check_loaded_model(answer, requested(plans, **options))
 
 
 # Changes of one field each, by the position of the plan.
@@ -247,7 +252,7 @@ def test_another_plan_than_requested_is_refused(position, change):
     plans = list(FOUND)
     plans[position] = replace(plans[position], **change)
     with pytest.raises(FieldError):
-        check_loaded_model(planned(*plans), ASKED, n_models=1)
+        check_loaded_model(planned(*plans), requested(ASKED))
 
 
 LONG = [{"class_labels": ("a",) * (2**17 + 1)}, {"external_files": ("a" * 3000,) * 100}]

@@ -75,7 +75,7 @@ def check_same_classes(calibration: DatasetInfo, evaluation: DatasetInfo) -> Non
 def class_names(info: DatasetInfo, n_classes: int) -> list[str] | None:
     """Return the class names of a set if it names each class once."""
     by_index = {index: name for name, index in (info.class_map or {}).items()}
-    if len(by_index) != n_classes or len(info.class_map or {}) != n_classes:
+    if sorted((info.class_map or {}).values()) != list(range(n_classes)):
         return None
     return [by_index[index] for index in range(n_classes)]
 

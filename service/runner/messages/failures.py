@@ -40,6 +40,11 @@ class Failure(msgspec.Struct, frozen=True):
     message: Text
     violations: Annotated[list[tuple[Text, Text, Text]], Meta(max_length=MAX_VIOLATIONS)]
 
+    def __post_init__(self) -> None:
+        texts = [text for location, sentence, _ in self.violations for text in (location, sentence)]
+        if len(self.message) + sum(map(len, texts)) > MAX_FAILURE_BYTES:
+            raise ValueError("a failure is too long")
+
 
 def raise_failure(answer: Frame, *, invalid: type[InvalidInput]) -> NoReturn:
     """Raise the failure that a child reports; ``invalid`` replaces `InvalidInput`.

@@ -3,15 +3,23 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import msgspec
+import numpy as np
+
 from howsure.statistics.fit.options import FitOptions
+from howsure.statistics.fit.result import EventFit, Fit
+from howsure.statistics.measures import LEARNED, column
 from howsure.statistics.records.records import Records
+from service.runner.messages.convert import FieldError
 from service.runner.messages.dataset import with_prefix
 from service.runner.messages.frames import Array
-from service.runner.messages.packed import packed
+from service.runner.messages.packed import packed, unpacked
 from service.runner.messages.sandbox_rules import SandboxRules
 
 REQUEST = "request"
 RESULT = "result"
+# Of a measure of an event, of each of its bins, and of an event for each class.
+MEASURE_BYTES, BIN_BYTES, CLASS_BYTES = 2**18, 2**10, 2**8
 
 
 @dataclass(frozen=True)
@@ -21,6 +29,13 @@ class FitRequest:
     options: FitOptions
     n_classes: int
     sandbox: SandboxRules
+
+    def most_bytes(self, n_samples: int) -> int:
+        """Return a bound on the size of the fit of so many samples."""
+        n_events, n_measures = len(self.options.top_k), len(self.options.measures)
+        n_bins = 0 if self.options.bins == "auto" else min(self.options.bins, n_samples)
+        measures = n_events * (1 + n_measures) * (MEASURE_BYTES + BIN_BYTES * n_bins)
+        return measures + n_events * (CLASS_BYTES * self.n_classes + 8 * n_samples)
 
 
 def fit_arrays(request: FitRequest, sets: Mapping[str, Records | None]) -> dict[str, Array]:
@@ -40,3 +55,40 @@ def records_of(arrays: Mapping[str, Array], name: str) -> Records | None:
     return Records.from_arrays(
         {array: held if held.flags.writeable else held.copy() for array, held in own.items()}
     )
+
+
+def fit_of(arrays: Mapping[str, Array], request: FitRequest, n_samples: int) -> Fit:
+    """Return the fit of an answer.
+
+    Raises
+    ------
+    FieldError
+        If it is not a fit of these options and so many samples.
+    """
+    try:
+        fit = unpacked(arrays[RESULT], Fit)
+    except (KeyError, ValueError, TypeError, msgspec.DecodeError, RecursionError) as error:
+        raise FieldError(f"a fit: {error}") from error
+    are_events = tuple(fit.events) == request.options.top_k
+    if not are_events or not all(
+        _is_event(event, k, request.options, n_samples) for k, event in fit.events.items()
+    ):
+        raise FieldError("a fit of other events or measures")
+    return fit
+
+
+def _is_event(event: EventFit, k: int, options: FitOptions, n_samples: int) -> bool:
+    measures, learned = event.measures, event.learned
+    return (
+        (event.k, event.n_samples) == (k, n_samples)
+        and tuple(measures) == options.measures
+        and event.served in measures
+        and all(one.column == column(name, k) for name, one in measures.items())
+        and (learned is not None) == (LEARNED in measures)
+        and (learned is None or _is_column(learned.uncertainty, n_samples))
+    )
+
+
+def _is_column(array: Array, n_samples: int) -> bool:
+    is_of_samples = array.dtype == np.float32 and array.shape == (n_samples,)
+    return is_of_samples and bool(np.isfinite(array).all())

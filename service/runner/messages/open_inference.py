@@ -182,8 +182,9 @@ class RequestedOutputs(msgspec.Struct):
     outputs: Annotated[list[tuple[OutputName, bool]], Meta(max_length=MOST_OUTPUTS)] | None = None
 
     def __post_init__(self) -> None:
-        if self.outputs and len(dict(self.outputs)) < len(self.outputs):
-            raise ValueError("an output stands twice")
+        names = dict(self.outputs or ())
+        if len(names) < len(self.outputs or ()) or sum(map(len, names)) > MOST_NAME_BYTES:
+            raise ValueError("an output stands twice, or the names are too long")
 
 
 def requested_outputs(request: InferRequest) -> RequestedOutputs:

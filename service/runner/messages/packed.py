@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from service.runner.messages.convert import FieldError, check_bounds
-from service.runner.messages.frames import Array
+from service.runner.messages.frames import Array, code_of
 
 # A little of it makes large objects: long lists of names go apart, with a type that bounds them.
 MAX_PACKED_BYTES = 2**18
@@ -23,7 +23,7 @@ def packed(message: object) -> Array:
 
 
 def unpacked(array: Array, kind: type[T]) -> T:
-    """Return the dataclass of this type that this program packed, without bounds."""
+    """Return the dataclass of this type that this program packed; its texts have no bounds."""
     return msgspec.msgpack.decode(array.data, type=kind, dec_hook=_array)
 
 
@@ -56,4 +56,6 @@ def _plain(value: Any) -> object:  # noqa: ANN401 - of any type that msgspec has
 
 def _array(_kind: object, value: Any) -> Array:  # noqa: ANN401 - of three types, which `_plain` returned
     dtype, shape, content = value
+    if code_of(np.dtype(dtype)) is None:
+        raise ValueError("an array of an unknown dtype")
     return np.frombuffer(content, np.dtype(dtype)).reshape(shape)

@@ -131,7 +131,7 @@ def decode_result(
     """
     try:
         result = _results.decode(fields)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise FrameError("the fields are not the result of a batch") from error
     rows = 0
     for part in result.ranges:

@@ -78,6 +78,7 @@ def check_rows(
         _require("finite outputs", info.kind == "inputs" or is_finite(array))
     for values in batch.supplied.values():
         _require("a supplied column", values.dtype == np.float64, values.shape == (n_rows,))
+        _require("a supplied number", bool((np.abs(values) <= np.finfo(np.float32).max).all()))
     _require("the sampling design", batch.design.keys() == set(info.design))
     for name, column in batch.design.items():
         _require(f"the {name}", column.dtype == DESIGN_DTYPES[name], column.shape == (n_rows,))
@@ -108,9 +109,9 @@ def _check_counts(info: DatasetInfo, limits: DatasetLimits) -> None:
 
 def _check_texts(info: DatasetInfo, asked: SetToRead, limits: DatasetLimits) -> None:
     classes = info.class_map or {}
-    most = max(limits.max_classes, len(asked.reading.class_map or {}))
-    _require("the number of notes", len(info.notes) <= MAX_NOTES)
-    _require("the class map", len(classes) <= most, min(classes.values(), default=0) >= 0)
+    most = max(limits.max_classes, 1 + max((asked.reading.class_map or {"": 0}).values()))
+    _require("the notes", len(info.notes) <= MAX_NOTES, all(map(str.isprintable, info.notes)))
+    _require("the class map", all(0 <= index < most for index in classes.values()))
     for name, texts in info.texts.items():
         _require("texts", all(map(is_word, [name, *texts])), 0 < len(texts) <= MOST_TEXTS)
     features = set(info.columns.get(ANY_INPUT, ()))

@@ -6,11 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from howsure.statistics.fit.result import Fit
 from service.child.fitting import answer_fit
 from service.runner.fitter import Fitter
-from service.runner.messages.fits import RESULT, FitRequest, fit_arrays
-from service.runner.messages.packed import unpacked
+from service.runner.messages.fits import RESULT, FitRequest, fit_arrays, fit_of
 
 
 class RepeatedFits(Fitter):
@@ -23,7 +21,8 @@ class RepeatedFits(Fitter):
 
     def fit(self, records, options, *, evaluation, n_classes, on_progress):
         sets = {"calibration": records, "evaluation": evaluation}
-        arrays = fit_arrays(FitRequest(options, n_classes, self.sandbox), sets)
+        request = FitRequest(options, n_classes, self.sandbox)
+        arrays = fit_arrays(request, sets)
         digest = hashlib.sha256()
         for name, array in arrays.items():
             digest.update(f"{name} {array.dtype} {array.shape}".encode() + array.tobytes())
@@ -35,4 +34,6 @@ class RepeatedFits(Fitter):
             written = path.with_suffix(f".{uuid.uuid4().hex}")
             written.write_bytes(answer_fit(arrays, on_progress)[RESULT].tobytes())
             written.rename(path)
-        return unpacked(np.frombuffer(path.read_bytes(), np.uint8), Fit)
+        fit = np.frombuffer(path.read_bytes(), np.uint8)
+        assert fit.nbytes <= request.most_bytes(records.n_samples)
+        return fit_of({RESULT: fit}, request, records.n_samples)

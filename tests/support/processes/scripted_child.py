@@ -19,7 +19,6 @@ from forked_children import SERVER
 from service.graph.description import OnnxModelDescription, OutputChoice, TensorSpec
 from service.runner.launch import environment
 from service.runner.messages.channel import Channel, ChannelClosed
-from service.runner.messages.failures import Failure
 from service.runner.messages.frames import (
     HEADER,
     MAGIC,
@@ -48,6 +47,7 @@ from service.runner.process import RunnerProcess
 FOR_EVER = 600
 # The first columns of a row are its top classes and their scores; then come its uncertainties.
 N_TOP, N_COLUMNS = 10, 6
+N_WORDS = 2 * N_TOP + N_COLUMNS
 
 
 def loaded_model(*passes, n_classes=10, top_k=(1, 5), class_labels=None, **changes):
@@ -102,35 +102,38 @@ class Asked:
             sent = decode_batch(fields).sent
             self.numbers = [one.number + i for one in sent for i in range(one.count)]
 
-    def rows(self):
-        """Return the honest answer to a batch: one row for each request."""
-        words = np.full((len(self.numbers), 2 * N_TOP + N_COLUMNS), 0.1, np.float32)
+    def rows(self, *outputs, more=()):
+        """Return one row for each request, which seems to want these outputs, and for ``more``."""
+        numbers, wanted = [*self.numbers, *more], RequestedOutputs()
+        wanted.outputs = [(name, True) for name in outputs] or None
+        words = np.full((len(numbers), N_WORDS), 0.1, np.float32)
         words[:, :N_TOP] = np.arange(N_TOP)
-        head = ResponseHead(1, None)
-        return self.result([RowRange(number, 1, head) for number in self.numbers], words)
+        head = ResponseHead(1, wanted if outputs else None)
+        return self.result([RowRange(number, 1, head) for number in numbers], words)
 
     def result(self, ranges, words, failures=()):
         result = BatchResult(ranges, list(failures), 0)
         return encode_result(result, words, sequence=self.header.sequence)
 
     def refused(self, *violations, times=1):
-        """Return an answer that refuses the first request."""
-        failed = RequestError(self.numbers[0], Failure("invalid-input", "m", violations))
-        return self.result([], np.zeros((0, 2 * N_TOP + N_COLUMNS), "f4"), [failed] * times)
-
-    def with_outputs(self, *outputs):
-        """Return one row for the first request, which seems to want these outputs."""
-        wanted = RequestedOutputs()
-        wanted.outputs = [(name, True) for name in outputs]
-        words = np.zeros((1, 2 * N_TOP + N_COLUMNS), "f4")
-        return self.result([RowRange(self.numbers[0], 1, ResponseHead(1, wanted))], words)
+        """Return an answer that refuses each request."""
+        failure = FAILED | {"violations": violations}
+        failed = [RequestError(number, failure) for number in self.numbers]
+        return self.result([], np.zeros((0, N_WORDS), "f4"), failed * times)
 
     def frame(self, fields=None, *, tensors=None, later=0, kind=None, status=Status.OK):
         kind, sequence = kind or self.header.kind, self.header.sequence + later
         return encode(Frame(kind, sequence, fields or {}, tensors or {}, status=status))
 
+    def progress(self, *reports, **tensors):
+        told = {"tensors": tensors, "status": Status.PROGRESS}
+        return [part for fields in reports for part in self.frame(fields, **told)]
+
     def failure(self, **fields):
         return self.frame(fields, status=Status.FAILED)
+
+    def fields(self, fields):
+        return [self.announced(len(fields), 0)[0] + fields]
 
     def announced(self, fields_bytes, tensor_bytes):
         """Return a header that says how much follows."""
@@ -147,13 +150,18 @@ LIES = {
     "enormous fields": lambda asked: asked.announced(2**23, 0),
     "enormous arrays": lambda asked: asked.announced(2, MAX_TENSOR_BYTES),
     "two answers": lambda asked: [*asked.rows(), *asked.rows()],
-    "an unknown request": lambda asked: asked.result(
-        [RowRange(10**9, 1, ResponseHead(1, None))], np.zeros((1, 2 * N_TOP + N_COLUMNS), "f4")
-    ),
+    "an unknown request": lambda asked: asked.rows(more=[10**9]),
     "many violations": lambda asked: asked.refused(*[("", "", "")] * 5000),
+    "long violations": lambda asked: asked.refused(*[("a" * 500, "b" * 500, "")] * 20),
+    "nested fields": lambda asked: asked.fields(b"\x94\x90\x90\x00" + b"\x91" * 5000 + b"\x90"),
     "many failures": lambda asked: asked.refused(times=5000),
-    "an output many times": lambda asked: asked.with_outputs(*["class"] * 2),
+    "an output many times": lambda asked: asked.rows(*["class"] * 2),
+    "outputs of long names": lambda asked: asked.rows(*[f"{i:0200}" for i in range(200)]),
     "a failure of many lists": lambda asked: asked.failure(**FAILED | {"code": [[]] * 20_000}),
+    "progress without end": lambda asked: asked.progress(*[{"done": 1, "total": 2}] * 3),
+    "other progress": lambda asked: asked.progress({"done": [1], "total": 10**9}),
+    "arrays of progress": lambda asked: asked.progress({"done": 1, "total": 2}, x=np.zeros(9)),
+    "no fit": lambda asked: asked.frame(),
     "an unknown failure": lambda asked: asked.failure(**FAILED | {"code": "no-such-code"}),
 }
 
