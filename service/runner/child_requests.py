@@ -303,33 +303,23 @@ def check_loaded_model(loaded: LoadedOnnxModel, request: LoadRequest) -> None:
             raise FieldError(f"{what} differs from the request")
     inputs = [tensor.name for tensor in loaded.description.inputs]
     for plan, wanted in zip(loaded.passes, request.passes, strict=True):
-        if not _matches(plan, wanted, inputs, n_models):
+        if not _is_planned(plan, wanted, inputs, n_models):
             raise FieldError(f"the passes of {plan.measure}")
 
 
-def _matches(plan: PassPlan, wanted: PassPlan, inputs: Sequence[str], n_models: int) -> bool:
-    if (plan.seed, plan.step) != (wanted.seed, wanted.step):
-        return False
+def _is_planned(plan: PassPlan, wanted: PassPlan, inputs: Sequence[str], n_models: int) -> bool:
+    """Return whether a plan is the requested one, with what only the model tells."""
     if plan.measure == GRADIENT:
-        return _are_directions(plan, wanted.passes, inputs)
-    if plan.scales is not None or not plan.divisible:
-        return False
+        scales = (plan.scales or {}).values()
+        steps = replace(wanted, scales=plan.scales, divisible=plan.divisible)
+        return (
+            plan == replace(steps, passes=sum(map(len, scales)))
+            and sorted(plan.scales or {}) == sorted(inputs)
+            and all(1 <= len(scale) <= wanted.passes and min(scale) > 0 for scale in scales)
+        )
     if plan.measure == LAST_LAYER:
-        rate, shape = plan.rate or 0.0, plan.feature_shape
-        is_rate = rate == wanted.rate if wanted.rate else 0.0 < rate < 1.0
-        return plan.passes == wanted.passes and is_rate and shape is not None
-    if plan.feature_shape is not None or plan.rate != wanted.rate:
-        return False
+        rate, shape = wanted.rate or plan.rate, plan.feature_shape
+        is_known = shape is not None and 0.0 < (rate or 0.0) < 1.0
+        return is_known and plan == replace(wanted, rate=rate, feature_shape=shape)
     of_models = plan.measure == ENSEMBLE and n_models > 1
-    return plan.passes == (n_models if of_models else wanted.passes)
-
-
-def _are_directions(plan: PassPlan, most: int, inputs: Sequence[str]) -> bool:
-    """Return whether each input has directions, at most ``most``, with a step along each."""
-    scales = plan.scales or {}
-    return (
-        sorted(scales) == sorted(inputs)
-        and all(1 <= len(scale) <= most and min(scale) > 0 for scale in scales.values())
-        and plan.passes == sum(map(len, scales.values()))
-        and plan.feature_shape is None
-    )
+    return plan == replace(wanted, passes=n_models if of_models else wanted.passes)

@@ -5,6 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -167,31 +168,15 @@ def most_result_bytes(n_sent: int, n_new: int, run_rows: int) -> int:
 
 def _alike_together(requests: Sequence[BatchRequest]) -> list[SentBodies]:
     """Return one entry for each run of consecutive requests with one format and length."""
-    found: list[SentBodies] = []
-    at = 0
-    while at < len(requests):
-        first, begins = requests[at], at
-        kind, length, number = first.kind, len(first.body), first.number
-        while at < len(requests):
-            request = requests[at]
-            if (
-                request.kind is not kind
-                or len(request.body) != length
-                or request.number != number + at - begins
-            ):
-                break
-            at += 1
-        found.append(
-            SentBodies(
-                number,
-                kind.media_type,
-                length,
-                kind.reference,
-                header_length=kind.header_length,
-                count=at - begins,
-            )
-        )
-    return found
+    alike = groupby(
+        enumerate(requests), lambda at: (at[1].kind, len(at[1].body), at[1].number - at[0])
+    )
+    sent: list[SentBodies] = []
+    for (kind, length, _), group in alike:
+        numbers = [request.number for _, request in group]
+        form = kind.media_type, length, kind.reference, kind.header_length
+        sent.append(SentBodies(numbers[0], *form, count=len(numbers)))
+    return sent
 
 
 @dataclass(frozen=True, eq=False)

@@ -74,10 +74,9 @@ def check_same_classes(calibration: DatasetInfo, evaluation: DatasetInfo) -> Non
 
 def class_names(info: DatasetInfo, n_classes: int) -> list[str] | None:
     """Return the class names of a set if it names each class once."""
-    by_index = {index: name for name, index in (info.class_map or {}).items()}
-    if sorted((info.class_map or {}).values()) != list(range(n_classes)):
-        return None
-    return [by_index[index] for index in range(n_classes)]
+    by_index = sorted((index, name) for name, index in (info.class_map or {}).items())
+    is_each = [index for index, _ in by_index] == list(range(n_classes))
+    return [name for _, name in by_index] if is_each else None
 
 
 def check_label_range(labels: Labels, location: str, n_classes: int) -> None:

@@ -3,7 +3,8 @@
 import select
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from service.runner.messages.frames import (
 
 BUFFERS_PER_CALL = 64
 INBOX_BYTES = 2**16
+CLOSED = "the other side closed the socket"
+
+T = TypeVar("T")
 
 
 class ChannelClosed(Exception):
@@ -63,15 +67,8 @@ class Channel:
         """
         waiting = list(buffers)
         while waiting:
-            if deadline is not None or not self._may_wait:
-                self._set_timeout(deadline)
-            try:
-                sent = self._socket.sendmsg(waiting[:BUFFERS_PER_CALL])
-            except TimeoutError:
-                raise
-            except OSError as error:
-                raise ChannelClosed("the other side closed the socket") from error
-            forget(waiting, sent)
+            some = waiting[:BUFFERS_PER_CALL]
+            forget(waiting, self._transfer(self._socket.sendmsg, some, deadline))
 
     def receive(
         self,
@@ -166,17 +163,20 @@ class Channel:
         return buffer
 
     def _receive_into(self, buffer: memoryview, deadline: float | None) -> int:
+        got = self._transfer(self._socket.recv_into, buffer, deadline)
+        if not got:
+            raise ChannelClosed(CLOSED)
+        return got
+
+    def _transfer(self, transfer: Callable[[T], int], data: T, deadline: float | None) -> int:
         if deadline is not None or not self._may_wait:
             self._set_timeout(deadline)
         try:
-            got = self._socket.recv_into(buffer)
+            return transfer(data)
         except TimeoutError:
             raise
         except OSError as error:
-            raise ChannelClosed("the other side closed the socket") from error
-        if not got:
-            raise ChannelClosed("the other side closed the socket")
-        return got
+            raise ChannelClosed(CLOSED) from error
 
     def _set_timeout(self, deadline: float | None) -> None:
         # Setting the same timeout again would cost a system call.

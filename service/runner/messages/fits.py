@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import msgspec
-import numpy as np
 
+from howsure.statistics.arrays import as_uncertainty
 from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.fit.result import EventFit, Fit
 from howsure.statistics.measures import LEARNED, column
@@ -66,13 +66,11 @@ def fit_of(arrays: Mapping[str, Array], request: FitRequest, n_samples: int) -> 
         If it is not a fit of these options and so many samples.
     """
     try:
-        fit = unpacked(arrays[RESULT], Fit)
+        fit, options = unpacked(arrays[RESULT], Fit), request.options
+        are_own = [_is_event(event, k, options, n_samples) for k, event in fit.events.items()]
     except (KeyError, ValueError, TypeError, msgspec.DecodeError, RecursionError) as error:
         raise FieldError(f"a fit: {error}") from error
-    are_events = tuple(fit.events) == request.options.top_k
-    if not are_events or not all(
-        _is_event(event, k, request.options, n_samples) for k, event in fit.events.items()
-    ):
+    if tuple(fit.events) != options.top_k or not all(are_own):
         raise FieldError("a fit of other events or measures")
     return fit
 
@@ -85,10 +83,6 @@ def _is_event(event: EventFit, k: int, options: FitOptions, n_samples: int) -> b
         and event.served in measures
         and all(one.column == column(name, k) for name, one in measures.items())
         and (learned is not None) == (LEARNED in measures)
-        and (learned is None or _is_column(learned.uncertainty, n_samples))
+        and (learned is None or learned.uncertainty is as_uncertainty(learned.uncertainty))
+        and (learned is None or len(learned.uncertainty) == n_samples)
     )
-
-
-def _is_column(array: Array, n_samples: int) -> bool:
-    is_of_samples = array.dtype == np.float32 and array.shape == (n_samples,)
-    return is_of_samples and bool(np.isfinite(array).all())

@@ -199,16 +199,9 @@ def requested_outputs(request: InferRequest) -> RequestedOutputs:
         message = f"expected names of at most {MOST_NAME_BYTES} bytes in all"
         raise InvalidInput.at("outputs", message)
     all_binary = flag(request.parameters, "binary_data_output", "parameters", default=False)
-    outputs = [
-        (
-            output.name,
-            flag(
-                output.parameters,
-                "binary_data",
-                f"{place_of('outputs', output.name)}.parameters",
-                default=all_binary,
-            ),
-        )
-        for output in request.outputs or []
-    ]
+    outputs = []
+    for output in request.outputs or ():
+        place = f"{place_of('outputs', output.name)}.parameters"
+        is_binary = flag(output.parameters, "binary_data", place, default=all_binary)
+        outputs.append((output.name, is_binary))
     return RequestedOutputs(request.id, all_binary, outputs or None)
