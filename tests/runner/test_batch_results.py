@@ -13,7 +13,6 @@ from scripted_child import loaded_model
 from served_requests import frame_parts
 
 from service.runner.messages.convert import FieldError
-from service.runner.messages.failures import Failure
 from service.runner.messages.frames import FrameError
 from service.runner.messages.open_inference import RequestedOutputs
 from service.runner.messages.predict_batches import (
@@ -61,7 +60,7 @@ def more_of(number, rows=1):
 
 
 def failed(number, *, code="invalid-input", message="m", violations=()):
-    return RequestError(number, Failure(code, message, list(violations)))
+    return RequestError(number, {"code": code, "message": message, "violations": violations})
 
 
 ALL = [rows_of(number) for number in NUMBERS_SENT]
@@ -85,7 +84,9 @@ WRONG_RANGES = [
     *(rows_of(1, 0), rows_of(1, count=0), rows_of(10**9), rows_of(-1), more_of(1)),
     rows_of(1, 2, of=1),
     rows_of(1, wanted=RequestedOutputs("a" * 1001)),
-    rows_of(1, wanted=RequestedOutputs("", False, [(f"{n}", True) for n in range(201)])),
+    rows_of(1, wanted={"outputs": [(f"{n}", True) for n in range(201)]}),
+    rows_of(1, wanted={"outputs": [(f"{n:0200}", True) for n in range(200)]}),
+    rows_of(1, wanted={"outputs": [("class", True)] * 2}),
 ]
 INVALID = [
     (ALL, {"n_rows": 4}),
@@ -100,6 +101,7 @@ INVALID = [
     (REST, {"failures": [failed(1)] * 2}),
     (REST, {"failures": [failed(1, code="no-such-code")]}),
     (REST, {"failures": [failed(1, violations=[("", "", "")] * 21)]}),
+    (REST, {"failures": [failed(1, violations=[("a" * 500, "b" * 500, "")] * 20)]}),
     (REST, {"failures": [failed(1, message="m" * 2001)]}),
     ([*REST, rows_of(1, of=3), rows_of(1, of=3)], {"waiting": 1}),
     *(([*REST, part], {}) for part in WRONG_RANGES),
