@@ -80,7 +80,8 @@ def environment() -> dict[str, str]:
         "OPENBLAS_NUM_THREADS": "1",
         # pyarrow's allocator would start a thread when it is imported; a process with several
         # threads cannot be sandboxed.
-        "JE_ARROW_MALLOC_CONF": "background_thread:false",
+        # Arenas beside the first keep addresses, which count against the child's memory.
+        "JE_ARROW_MALLOC_CONF": "background_thread:false,narenas:1",
         "ARROW_DEFAULT_MEMORY_POOL": "jemalloc",
         # ONNX Runtime's telemetry would start a thread before the process is sandboxed.
         "ORT_DISABLE_TELEMETRY": "1",

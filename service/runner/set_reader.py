@@ -44,8 +44,8 @@ LABEL_BYTES = 8
 T = TypeVar("T")
 
 CRASHED = (
-    "The file crashed the process that reads it. Write it again with a current version of the "
-    "library."
+    "The file crashed the process that reads it, or needs more than 2 GiB of memory. Write it "
+    "again with a current version of the library; send a table of many columns as .npz."
 )
 STOPPED = "The process that read the file was stopped. Try again."
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
+from howsure.statistics.input_ranges import MOST_COLUMNS
 from service.child.reading.class_indices import ClassLabels
 from service.child.reading.columns import (
     CORRECT_COLUMN,
@@ -44,7 +45,7 @@ BOOLEANS = "booleans"
 _MIN_HEADER_BYTES = 65_536
 _HEADER_BYTES_PER_CLASS = 20
 _MIN_BLOCK_BYTES = 256 * 1024
-_BLOCK_BYTES_PER_COLUMN = 64
+_BLOCK_BYTES_PER_COLUMN = 256
 # Rows of pyarrow's messages count from 1 and count the header.
 _FIRST_ROW = 2
 _BAD_CELL = re.compile(r"In CSV column #(\d+): Row #(\d+): [^']*(?:'([^']{0,40}))?", re.DOTALL)
@@ -180,7 +181,9 @@ def _read_header(file: SetFile, ctx: SetContext) -> list[str]:
     line = file.open().readline(most + 1)
     if len(line) > most:
         raise TooLarge.at(
-            ctx.location, f"expected a header line of at most {most} bytes, got a longer one"
+            ctx.location,
+            f"expected a header line of at most {most} bytes, got a longer one; shorten the names "
+            "of columns, or send .npz",
         )
     if line.lstrip().startswith((b'{"', b"[{", b"[[")):
         raise ctx.invalid(
@@ -235,7 +238,8 @@ def _read_columns(
             convert_options=pa_csv.ConvertOptions(
                 column_types=arrow_types | dict.fromkeys(cast, "bool"),
                 include_columns=list(names),
-                null_values=list(_EMPTY),
+                # Each column keeps a copy of these, which would fill the memory of a wide table.
+                null_values=list(_EMPTY if len(names) <= MOST_COLUMNS else _EMPTY[:1]),
             ),
         )
         return reader

@@ -149,7 +149,7 @@ class SetReading:
             return TooLarge.at(
                 location,
                 f"{doing} needs more than {most:g} GiB of memory. In Parquet, write smaller row "
-                "groups (row_group_size=10_000).",
+                "groups (row_group_size=10_000); send a wide CSV as .npz.",
             )
         print(f"{type(error).__name__}: {error}"[:500], flush=True)  # noqa: T201 - to the log
         return InvalidDataset.at(location, "The file is damaged. Write it again and resend.")
