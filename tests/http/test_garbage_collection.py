@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
 import pytest
+from own_process import run_apart
 from served_requests import until
 
 from service.garbage_collection import (
@@ -78,3 +79,26 @@ def test_calls_are_paused_when_it_is_overdue() -> None:
         assert lane.n_pauses == 1
 
     asyncio.run(scene())
+
+
+FREED = """
+import numpy as np
+from pathlib import Path
+from service.untouched_memory import return_freed_memory
+
+return_freed_memory()
+resident = lambda: int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+before, kept = resident(), []
+for _ in range(3):
+    large = []
+    for _ in range(20):
+        large.append(np.ones(2**19))
+        kept.append(np.ones(2**12))
+    large.clear()
+print(resident() - before)
+"""
+
+
+@pytest.mark.process
+def test_large_blocks_are_returned_when_they_are_freed(tmp_path) -> None:
+    assert int(run_apart(FREED, folder=tmp_path)) < 2**24
