@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from howsure.client.request import Request, address_of
+from howsure.client.request import Request, address_of, plain_file
 from howsure.client.resources import Calibration
 from howsure.client.transport import Sender
 
@@ -41,7 +41,8 @@ async def export_model(sender: Sender, found: Calibration, to: Path | None) -> E
         If there is another file under the name of one with weights: the model would answer with it.
     """
     folder = Path() if to is None else to.parent
-    names = [Path(name).name for name in found.resource["data"].get("files", {}).get(WEIGHTS, ())]
+    files = found.resource["data"].get("files", {})
+    names = [plain_file(name).name for name in files.get(WEIGHTS, ())]
     new = {folder / name: folder / f"{name}.new" for name in names}
     try:
         for target, unfinished in new.items():

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from errno import EEXIST
 from pathlib import Path
 from typing import IO, Any, Literal, TypeAlias
 from urllib.parse import quote
@@ -66,11 +67,24 @@ class Answer:
     headers: Mapping[str, str]
     content: bytes
 
-    @property
-    def file_name(self) -> str:
-        """The file name from the response header, without a folder."""
-        found = self.headers["Content-Disposition"].partition('filename="')[2].rstrip('"')
-        return Path(found).name
+    def new_file(self, suffix: str) -> Path:
+        """Return the file, in this folder, that the header of the response names.
+
+        Raises
+        ------
+        ValueError
+            If it is hidden, unprintable, or ends in another way.
+        FileExistsError
+            If it exists.
+        """
+        header = self.headers["Content-Disposition"].partition('filename="')[2].rstrip('"')
+        path = plain_file(header)
+        if path.suffix != suffix:
+            raise ValueError(f"expected a file {suffix}, got {header!a}")
+        if path.exists():
+            message = "it exists; -o FILE names another file, or this one"
+            raise FileExistsError(EEXIST, message, str(path))
+        return path
 
     def json(self) -> Any:  # noqa: ANN401 - whatever JSON says
         """Return the parsed JSON.
@@ -84,6 +98,20 @@ class Answer:
             return json.loads(self.content)
         except (ValueError, RecursionError) as error:
             raise ValueError("the response is not JSON: is it from a Howsure service?") from error
+
+
+def plain_file(name: str) -> Path:
+    """Return a file of this folder, by a name that the service gives; folders in it are left out.
+
+    Raises
+    ------
+    ValueError
+        If it is hidden, or has unprintable characters.
+    """
+    path = Path(Path(name).name)
+    if str(path).startswith(".") or not str(path).isprintable():
+        raise ValueError(f"expected the name of a file, got {name!a}")
+    return path
 
 
 def json_bytes(value: object) -> bytes:

@@ -231,7 +231,7 @@ class Sender:
         try:
             with unfinished.open("wb") as file:
                 answer = await self.send(request, into=file)
-            path = Path(answer.file_name) if to is None else to
+            path = answer.new_file(".onnx") if to is None else to
             unfinished.replace(path)
         finally:
             unfinished.unlink(missing_ok=True)

@@ -161,10 +161,10 @@ def _print_meaning(client: Client, made: Calibration) -> None:
     if made.version > 1:
         meant = client.get(made.name)
         verb = "now means" if meant.id == made.id else "still means"
-        typer.echo(
+        say(
             f"{made.name} {verb} {meant.reference}; `howsure promote NAME@VERSION` chooses another "
             "version; operating points are those of a version",
-            err=True,
+            Console(stderr=True),
         )
 
 

@@ -63,7 +63,7 @@ def promote(
     require_version(calibration)
     with service_client(url) as client:
         found = client.promote(calibration)
-    typer.echo(f"{found.name} now means {found.reference}")
+    say(f"{found.name} now means {found.reference}")
 
 
 def delete(
@@ -86,12 +86,12 @@ def delete(
         if evaluation is not None:
             about = f"evaluation {evaluation} of {found.reference}"
         if not yes:
-            typer.confirm(f"Delete {about}?", abort=True)
+            typer.confirm(f"Delete {escaped(about)}?", abort=True)
         if evaluation is None:
             client.delete(found)
         else:
             client.send(Request("DELETE", address_of(found.id, "evaluations", evaluation)))
-    typer.echo(f"deleted {found.reference if evaluation is None else about}")
+    say(f"deleted {found.reference if evaluation is None else about}")
 
 
 def export(
@@ -111,12 +111,12 @@ def export(
     with service_client(url) as client:
         exported = client.export_model(client.get(calibration), output)
     checked = dict(part.split("=") for part in exported.parity.split("; "))
-    typer.echo(
+    say(
         f"{exported.path}: on {checked['samples']} samples its classes and bins are those of the "
         f"service, and no probability differs by more than {checked['probability']}"
     )
     if exported.beside:
-        typer.echo(f"keep beside it: {', '.join(exported.beside)}")
+        say(f"keep beside it: {', '.join(exported.beside)}")
 
 
 def bins(
@@ -166,5 +166,5 @@ def import_bins(
             repeatable=False,
         )
         made = client.send(request).json()
-    typer.echo(f"{made['name']}@{made['version']}  {made['id']}")
+    say(f"{made['name']}@{made['version']}  {made['id']}")
     print_findings(made, reference=f"{made['name']}@{made['version']}")

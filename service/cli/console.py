@@ -90,7 +90,7 @@ def with_options(options: Mapping[str, Any]) -> Callable[[Command], Command]:
 def say(text: str, console: Console | None = None, *, style: str | None = None) -> None:
     """Print a text, to standard output by default: names may look like markup, or hold escapes."""
     console = console or Console()
-    console.print(escaped(text), style=style, markup=False, highlight=False, soft_wrap=True)
+    console.print(Text(escaped(text)), style=style, soft_wrap=True)
 
 
 # A column of text is not made narrower than this; the last columns are left out instead.
@@ -173,7 +173,7 @@ def job_progress(typed: TypedWords | None = None) -> Iterator[Callable[[Progress
             task = bar.add_task("queued", total=None, pace="")
 
             def show(progress: Progress) -> None:
-                stage = progress.stage or progress.status
+                stage = escaped(progress.stage or progress.status)
                 total = progress.total or None
                 bar.update(
                     task,

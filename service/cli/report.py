@@ -48,7 +48,7 @@ def write_file(path: Path, content: bytes) -> None:
 
 def show_file(path: Path) -> None:
     """Print the path of a file, and open the file in a browser if there is a screen."""
-    typer.echo(str(path))
+    say(str(path))
     if _is_screen() and not webbrowser.open(path.resolve().as_uri()):
         typer.echo("No browser was found to show it.", err=True)
 
@@ -68,7 +68,7 @@ FOOTNOTE = (
 
 def print_calibration(client: Client, made: Calibration, typed: TypedWords | None = None) -> None:
     """Print the name of a calibration, and its scores."""
-    title = Text.assemble((made.reference, "bold"), f"  {made.id}")
+    title = Text.assemble((escaped(made.reference), "bold"), f"  {escaped(made.id)}")
     Console().print(title, highlight=False, soft_wrap=True)
     print_scores(client.report(made.id), typed)
 
@@ -187,14 +187,14 @@ def report(
         params = {"calibration": calibration, "format": "json" if chosen == "table" else chosen}
         answer = client.send(Request("GET", "/report", params))
     if opened:
-        path = output or Path(answer.file_name)
+        path = output or answer.new_file(".html")
         write_file(path, answer.content)
         show_file(path)
     elif output is not None:
         write_file(output, answer.content)
     elif chosen == "table":
         found = answer.json()
-        typer.echo("{name}@{version}".format_map(found["calibration"]))
+        say("{name}@{version}".format_map(found["calibration"]))
         print_scores(found)
     else:
         typer.echo(escaped(answer.content.decode()))

@@ -1,6 +1,7 @@
 """A command whose service is none, or a broken one, ends with one sentence."""
 
 import gzip
+import json
 
 import pytest
 from howsure_command import howsure
@@ -31,3 +32,38 @@ def test_a_response_that_does_not_end_is_given_up(tmp_path) -> None:
         done = howsure("list", "--url", server.url, folder=tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert "limit of 268435456 bytes" in done.stderr
+
+
+HOSTILE = ":dog: \x1b]0;x\x9b"
+RESOURCE = {"id": HOSTILE, "name": HOSTILE, "version": 1, "status": "succeeded"}
+RESOURCE |= {"data": {}, "config": {}, "promoted": False, "findings": [], "warnings": []}
+HEADERS = {"Howsure-Parity": "samples=1; probability=0"}
+NAMED = json.dumps(RESOURCE).encode()
+
+
+def exported(tmp_path, name):
+    """Export a model that the service calls so; return what the command says."""
+    disposition = {"Content-Disposition": f'attachment; filename="{name}"'}
+    with scripted((200, {}, NAMED), (200, HEADERS | disposition, b"new")) as server:
+        return howsure("export", "x", "--url", server.url, folder=tmp_path)
+
+
+@pytest.mark.parametrize("command", [("promote", "x@1"), ("delete", "x@1", "--yes")])
+def test_names_that_a_service_sends_are_printed_as_escapes(tmp_path, command) -> None:
+    with scripted((200, {}, NAMED)) as server:
+        done = howsure(*command, "--url", server.url, folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert r":dog: \u001b]0;x\u009b@1" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["new.onnx", "../../new.onnx", "/new.onnx"])
+def test_an_exported_model_is_written_to_this_folder(tmp_path, name) -> None:
+    assert exported(tmp_path, name).stdout.startswith("new.onnx: ")
+    assert (tmp_path / "new.onnx").read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("name", ["old.onnx", ".new.onnx", "conftest.py", "..", ""])
+def test_an_exported_model_replaces_no_file_that_the_caller_did_not_name(tmp_path, name) -> None:
+    (tmp_path / "old.onnx").write_bytes(b"old")
+    assert exported(tmp_path, name).returncode == 1
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"old"]
