@@ -76,7 +76,11 @@ def unfinished(target: Path) -> Iterator[Path]:
 
 
 def _lock(folder: Path, target: Path) -> int:
-    lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        lock = os.open(folder, flags)
+    except OSError as error:
+        raise Conflict(f"{folder} is no folder: remove it, or choose another name.") from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
@@ -91,14 +95,14 @@ def _lock(folder: Path, target: Path) -> int:
 def _is_renamed(folder: Path, lock: int) -> bool:
     """Return whether the process that held the lock finished and renamed the folder."""
     try:
-        return not os.path.samestat(os.fstat(lock), folder.stat())
+        return not os.path.samestat(os.fstat(lock), folder.lstat())
     except FileNotFoundError:
         return True
 
 
 def _empty(folder: Path) -> None:
     for found in folder.iterdir():
-        if found.is_dir():
+        if found.is_dir() and not found.is_symlink():
             shutil.rmtree(found)
         else:
             found.unlink()

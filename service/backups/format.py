@@ -186,6 +186,8 @@ def open_part(folder: Path, path: str) -> BufferedReader:
     InvalidInput
         If it is missing or something else.
     """
+    if (folder / path).parent.is_symlink() and "/" in path:
+        raise damaged(path)
     try:
         opened = os.open(folder / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError as error:

@@ -131,7 +131,9 @@ def _require_no_files(artifacts: ArtifactStore, source: Path, manifest: Manifest
 def _store_files(artifacts: ArtifactStore, source: Path, manifest: Manifest, tell: Tell) -> None:
     done = 0
     for file in read_files(source, manifest):
-        if artifacts.put_file(file.key, source / file.path).sha256 != file.sha256:
+        with open_part(source, file.path) as content:
+            stored = artifacts.put_file(file.key, Path(f"/dev/fd/{content.fileno()}"))
+        if stored.sha256 != file.sha256:
             raise damaged(file.path)
         done += file.size
         tell("files", done, manifest.files.bytes)

@@ -14,7 +14,7 @@ from schema_rows import held
 from service.backups.back_up import silent
 from service.backups.format import NAME, Manifest, read_manifest, sealed
 from service.backups.restore import restore, verify
-from service.errors import InvalidInput
+from service.errors import Conflict, InvalidInput
 
 
 def flip_a_bit(content):
@@ -103,6 +103,38 @@ def test_parts_that_are_no_files_are_refused(stored_backup, empty_place, tmp_pat
                 restore(into.url, into.artifacts, backup)
             shutil.rmtree(backup)
     assert into.artifacts.keys() == []
+
+
+@pytest.mark.parametrize("name", ["rows", "files"])
+def test_folders_that_are_links_are_refused(stored_backup, empty_place, tmp_path, name):
+    into, backup = empty_place("sqlite"), shutil.copytree(stored_backup, tmp_path / "backup")
+    (backup / name).rename(tmp_path / name)
+    (backup / name).symlink_to(tmp_path / name)
+    with pytest.raises(InvalidInput, match=f"{name}/"):
+        restore(into.url, into.artifacts, backup)
+
+
+def test_files_that_become_links_are_not_followed(stored_backup, empty_place, tmp_path):
+    into, backup = empty_place("sqlite"), shutil.copytree(stored_backup, tmp_path / "backup")
+
+    def swap(stage, done, total):
+        is_checked = (stage, done) == ("checking", total)
+        for part in backup.glob("files/*") if is_checked else ():
+            part.rename(tmp_path / part.name)
+            part.symlink_to(tmp_path / part.name)
+
+    with pytest.raises(InvalidInput, match="files/"):
+        restore(into.url, into.artifacts, backup, tell=swap)
+    assert into.artifacts.keys() == []
+
+
+def test_a_backup_is_not_written_through_a_link(stored, tmp_path):
+    (other := tmp_path / "other").mkdir()
+    (other / "kept").touch()
+    (tmp_path / "new.partial").symlink_to(other)
+    with pytest.raises(Conflict, match="no folder"):
+        stored.back_up(tmp_path / "new")
+    assert [path.name for path in other.iterdir()] == ["kept"]
 
 
 @pytest.mark.parametrize("dialect", ["sqlite", "postgresql"])
