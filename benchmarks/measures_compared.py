@@ -28,7 +28,9 @@ from scipy.stats import rankdata
 
 from howsure.client import Client
 from howsure.statistics.measures import SINGLE_PASS_MEASURES
-from service.cli.connection import connect
+from service.cli.connection import Address, running
+from service.cli.failure import EMBEDDED_URL
+from service.cli.local import prepare
 from service.settings import Settings
 
 PASSES = Path(__file__).parent.parent / "tests" / "data" / "passes"
@@ -171,7 +173,9 @@ def main() -> None:
     }
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(data_dir=Path(folder), device="cpu", _env_file=None)
-        with connect(None, settings=settings) as client:
+        prepare(settings)
+        address = Address(EMBEDDED_URL, str(Path(folder, "http.sock")))
+        with running(settings, uds=address.uds), address.client() as client:
             found = [calibrated(client, study, case, blocks) for case in cases(study)]
     print_tables(found, max_softmax_auroc(study))
 
