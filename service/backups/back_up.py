@@ -5,7 +5,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -81,23 +81,17 @@ def _lock(folder: Path, target: Path) -> int:
         lock = os.open(folder, flags)
     except OSError as error:
         raise Conflict(f"{folder} is no folder: remove it, or choose another name.") from error
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        os.close(lock)
-        raise Conflict(f"Another backup is being written to {target}.") from error
-    if _is_renamed(folder, lock):
-        os.close(lock)
-        raise Conflict(f"{target} exists: choose another name for the backup.")
-    return lock
-
-
-def _is_renamed(folder: Path, lock: int) -> bool:
-    """Return whether the process that held the lock finished and renamed the folder."""
-    try:
-        return not os.path.samestat(os.fstat(lock), folder.lstat())
-    except FileNotFoundError:
-        return True
+    refusal = f"{target} exists: choose another name for the backup."
+    with suppress(FileNotFoundError):
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # The process that held the lock may have finished and renamed the folder.
+            if os.path.samestat(os.fstat(lock), folder.lstat()):
+                return lock
+        except BlockingIOError:
+            refusal = f"Another backup is being written to {target}."
+    os.close(lock)
+    raise Conflict(refusal)
 
 
 def _empty(folder: Path) -> None:

@@ -151,15 +151,9 @@ def _title(k: str, event: Mapping[str, Any]) -> str:
 
 
 def _cells(found: dict[str, Any]) -> list[str]:
-    scores = _scores(found)
-    return [number(scores.get(score)) for score in SHOWN]
-
-
-def _scores(found: dict[str, Any]) -> dict[str, float | None]:
     """Return the scores on the evaluation set if there is one, else their means over the folds."""
-    if found["evaluation"] is not None:
-        return dict(found["evaluation"])
-    return {name: fold["mean"] for name, fold in found["scores"].items()}
+    means = {name: fold["mean"] for name, fold in found["scores"].items()}
+    return [number((found["evaluation"] or means).get(score)) for score in SHOWN]
 
 
 def report(

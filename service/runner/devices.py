@@ -169,8 +169,6 @@ class Placement:
             self._placed.pop(key, None)
 
     def _emptiest(self, n_devices: int) -> int:
-        taken = [[0, 0] for _ in range(n_devices)]
-        for device, n_bytes in self._placed.values():
-            taken[device][0] += n_bytes
-            taken[device][1] += 1
-        return min(range(n_devices), key=taken.__getitem__)
+        placed = list(self._placed.values())
+        taken = [[n for device, n in placed if device == own] for own in range(n_devices)]
+        return min(range(n_devices), key=lambda device: (sum(taken[device]), len(taken[device])))

@@ -20,9 +20,8 @@ class ModelRuns:
 
     def __add__(self, other: Self) -> "ModelRuns":
         """Return the sum of both."""
-        times = (self.ms_per_row, other.ms_per_row)
-        known = [time for time in times if time is not None]
-        both = sum(known) if len(known) == len(times) else None
+        own, more = self.ms_per_row, other.ms_per_row
+        both = None if own is None or more is None else own + more
         return ModelRuns(self.passes + other.passes, both)
 
 

@@ -80,9 +80,8 @@ class ModelOpener:
             process.kill()
         if self._openings:
             await asyncio.wait(self._openings)
-        await asyncio.to_thread(self._threads.shutdown)
-        await asyncio.to_thread(self.closing.shutdown)
-        await asyncio.to_thread(self.reading.shutdown)
+        for threads in (self._threads, self.closing, self.reading):
+            await asyncio.to_thread(threads.shutdown)
 
     def _open(self, model: ModelToServe) -> OpenedModel:
         started = time.perf_counter()

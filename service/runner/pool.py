@@ -16,6 +16,7 @@ from service.runner.messages.input_rows import RECORDED_ROWS, chunks
 from service.runner.messages.onnx_models import LoadedOnnxModel, OnnxModelFiles
 from service.runner.messages.requests import ExportedOnnxModel
 from service.runner.messages.sandbox_rules import DEFAULT_RULES, SandboxRules
+from service.runner.messages.set_messages import TRIAL_ROWS
 from service.runner.model_output import HeadOutputs, OutputMatrix, output_spec
 from service.runner.predict_requests import BatchLimits
 from service.runner.process import RunnerProcess
@@ -23,8 +24,6 @@ from service.runner.queue_bounds import QueueBounds
 from service.runner.served_models import ServedModels, ServingRoom
 from service.runner.set_reader import SetReader
 from service.runner.spawner import Spawner, StartChild
-
-TRIAL_ROWS = 256
 
 T = TypeVar("T")
 

@@ -71,10 +71,8 @@ def describe_exit(code: int) -> str:
     """Describe how a process ended, by `subprocess`'s return code."""
     if code >= 0:
         return f"exit status {code}"
-    try:
-        return f"killed by {signal.Signals(-code).name}"
-    except ValueError:
-        return f"killed by signal {-code}"
+    names = {number.value: number.name for number in signal.Signals}
+    return f"killed by {names.get(-code, f'signal {-code}')}"
 
 
 GRACE_SECONDS = 2.0
