@@ -49,6 +49,8 @@ T = TypeVar("T")
 
 # A slow disk, and the time ONNX Runtime needs to optimise what it has read.
 LOADED_BYTES_PER_SECOND = 16 * 1024**2
+# Of a request to load a model, as its description repeats them.
+OPTIONS = ("scalar_outputs", "columns", "column_ranges", "preprocessing")
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,20 +149,13 @@ class ChildRequests:
 
         A small model that does not answer is given up early, because its upload waits.
         """
-
-        def read(answer: Frame) -> LoadedOnnxModel:
-            loaded = unpacked_model(answer.tensors)
-            check_loaded_model(loaded, message)
-            return loaded
-
         paths = map(Path, (*message.paths, *message.companions.values()))
         # The child reports those that are missing.
         n_bytes = sum(path.stat().st_size for path in paths if path.exists())
-        seconds = n_bytes / LOADED_BYTES_PER_SECOND
-        each = min(self.trial_timeout + seconds, self.load_timeout)
+        each = min(self.trial_timeout + n_bytes / LOADED_BYTES_PER_SECOND, self.load_timeout)
         return replace(
             self._loading(message, timeout=each * len(message.paths)),
-            read=read,
+            read=lambda answer: checked_model(unpacked_model(answer.tensors), message),
             tensors=trial,
             location=message.location,
         )
@@ -276,8 +271,8 @@ class ChildRequests:
         )
 
 
-def check_loaded_model(loaded: LoadedOnnxModel, request: LoadRequest) -> None:
-    """Refuse a description that differs from the request, or plans that cost more.
+def checked_model(loaded: LoadedOnnxModel, request: LoadRequest) -> LoadedOnnxModel:
+    """Return a description; refuse one that differs from the request, and plans that cost more.
 
     Raises
     ------
@@ -289,10 +284,7 @@ def check_loaded_model(loaded: LoadedOnnxModel, request: LoadRequest) -> None:
     for what, is_so in {
         "the number of classes": all(one.n_classes <= request.max_classes for one in choices),
         "the events": loaded.top_k == request.events(loaded.n_classes),
-        "the further outputs": loaded.scalar_outputs == request.scalar_outputs,
-        "the columns": loaded.columns == request.columns,
-        "the ranges of columns": loaded.column_ranges == request.column_ranges,
-        "the preprocessing": loaded.preprocessing == request.preprocessing,
+        "an option": all(getattr(loaded, one) == getattr(request, one) for one in OPTIONS),
         "the measures of the passes": [plan.measure for plan in loaded.passes] == measures,
         "whether the prediction is a mean": loaded.averaged
         == (n_models > 1 or ENSEMBLE in measures),
@@ -305,6 +297,7 @@ def check_loaded_model(loaded: LoadedOnnxModel, request: LoadRequest) -> None:
     for plan, wanted in zip(loaded.passes, request.passes, strict=True):
         if not _is_planned(plan, wanted, inputs, n_models):
             raise FieldError(f"the passes of {plan.measure}")
+    return loaded
 
 
 def _is_planned(plan: PassPlan, wanted: PassPlan, inputs: Sequence[str], n_models: int) -> bool:

@@ -69,9 +69,8 @@ def model_to_evict(waiting: Placed, all_models: Sequence[Found]) -> Found | None
     if any(placed.batcher.is_evicted for placed in all_models):
         return None
     counts = _loaded(all_models)
-    least = counts[_tenant(waiting)] + 2
     with_most = max(counts.values(), default=0)
-    if with_most < least:
+    if with_most < counts[_tenant(waiting)] + 2:
         return None
     return next(
         placed

@@ -22,6 +22,7 @@ from service.runner.messages.onnx_models import (
     ResolvedModel,
     inputs_with_extents,
     least_and_most,
+    names_after,
     outside,
     read_resolved,
     score_columns,
@@ -151,11 +152,7 @@ class OutputSpec:
     @cached_property
     def supplied(self) -> tuple[str, ...]:
         """Names of the uncertainties that each request brings."""
-        return tuple(
-            column.removeprefix(SUPPLIED_COLUMN)
-            for column in sorted(self.model.columns or ())
-            if column.startswith(SUPPLIED_COLUMN)
-        )
+        return names_after(SUPPLIED_COLUMN, self.model.columns or ())
 
     @cached_property
     def marked(self) -> tuple[str, ...]:

@@ -93,25 +93,18 @@ def test_what_is_no_backup_is_refused(empty_place, tmp_path):
 def test_parts_that_are_no_files_are_refused(stored_backup, empty_place, tmp_path):
     """Neither is another file read, nor is a pipe waited for."""
     into = empty_place("sqlite")
-    for harm in (lambda part: part.symlink_to("/etc/passwd"), os.mkfifo, Path.mkdir):
-        for name in (NAME, "files.jsonl", "rows/calibration.jsonl", "files/*"):
+    moved = tmp_path / "moved"
+    for harm in (lambda part: part.symlink_to(moved), os.mkfifo, Path.mkdir):
+        for name in (NAME, "files.jsonl", "rows/calibration.jsonl", "files/*", "rows", "files"):
             backup = shutil.copytree(stored_backup, tmp_path / "backup")
             part = next(backup.glob(name))
-            part.unlink()
+            part.rename(moved)
             harm(part)
             with pytest.raises(InvalidInput, match=str(part.relative_to(backup))):
                 restore(into.url, into.artifacts, backup)
             shutil.rmtree(backup)
+            shutil.rmtree(moved) if moved.is_dir() else moved.unlink()
     assert into.artifacts.keys() == []
-
-
-@pytest.mark.parametrize("name", ["rows", "files"])
-def test_folders_that_are_links_are_refused(stored_backup, empty_place, tmp_path, name):
-    into, backup = empty_place("sqlite"), shutil.copytree(stored_backup, tmp_path / "backup")
-    (backup / name).rename(tmp_path / name)
-    (backup / name).symlink_to(tmp_path / name)
-    with pytest.raises(InvalidInput, match=f"{name}/"):
-        restore(into.url, into.artifacts, backup)
 
 
 def test_files_that_become_links_are_not_followed(stored_backup, empty_place, tmp_path):

@@ -13,9 +13,6 @@ from howsure_command import howsure
 from model_services import MEMBERS, PASSES, as_file, labelled_sets
 from running_service import DIGITS, service_on
 
-from service.cli.console import require_version
-from service.cli.failure import CommandFailed
-
 FORMATS = {"csv": "event,", "markdown": "# ", "html": "<!doctype html>", "model-card": "---\n"}
 
 
@@ -102,13 +99,6 @@ def test_a_model_before_the_set_is_the_first_member(command, tmp_path) -> None:
     assert re.findall(r"\b9|10\b", failed.stderr) == ["9", "10"]
 
 
-def test_a_version_or_an_id_is_required() -> None:
-    require_version("digits@3")
-    require_version("123e4567-e89b-12d3-a456-426614174000")
-    with pytest.raises(CommandFailed, match="digits@1"):
-        require_version("digits")
-
-
 @pytest.mark.process
 def test_beside_a_running_service_on_the_same_folder(tmp_path, quick) -> None:
     """SQLite has one owner: the command queues its calibration and the service runs it."""
@@ -116,8 +106,3 @@ def test_beside_a_running_service_on_the_same_folder(tmp_path, quick) -> None:
         made = howsure("calibrate", DIGITS / "calibration_logits.csv", *quick, folder=tmp_path)
         assert made.returncode == 0, made.stderr
         assert "calibration@1" in made.stdout
-
-
-def test_a_port_in_use(command, service) -> None:
-    failed = command("serve", "--port", service.client.base_url.port, status=1)
-    assert "cannot listen" in failed.stderr

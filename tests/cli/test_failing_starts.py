@@ -16,18 +16,14 @@ from service.cli.local import load_settings, prepare
 
 SECRET = "hunter2-hunter2"  # noqa: S105 - nobody's
 DATABASE = f"postgresql+psycopg://user:{SECRET}@127.0.0.1"
-TRUSTED = [
-    ("DATABASE_URL", f"postgres//user:{SECRET}@host/name"),
-    ("DATABASE_URL", f"{DATABASE}:port/name"),
-    ("DATABASE_URL", f"{DATABASE}:1/name"),
-    ("DATABASE_URL", f"{DATABASE}:1/name?nonsense={SECRET}"),
-    ("DATABASE_URL", f"mysql://user:{SECRET}@127.0.0.1/name"),
-    ("KEY_PEPPER", SECRET[:12]),
-    ("ARTIFACTS_URL", f"az://user:{SECRET}@container/folder"),
-    ("ARTIFACTS_URL", f"s3://user:{SECRET}@bucket/folder"),
-    ("ARTIFACTS_URL", f"nonsense://user:{SECRET}@bucket"),
-    ("SCHEDULER", f"http://user:{SECRET}@host"),
-]
+TRUSTED = [("DATABASE_URL", f"postgres//user:{SECRET}@host/name")]
+TRUSTED += [("DATABASE_URL", f"{DATABASE}:port/name"), ("DATABASE_URL", f"{DATABASE}:1/name")]
+TRUSTED += [("DATABASE_URL", f"{DATABASE}:1/name?nonsense={SECRET}")]
+TRUSTED += [("DATABASE_URL", f"mysql://user:{SECRET}@127.0.0.1/name"), ("KEY_PEPPER", SECRET[:12])]
+TRUSTED += [("ARTIFACTS_URL", f"az://user:{SECRET}@container/folder")]
+TRUSTED += [("ARTIFACTS_URL", f"s3://user:{SECRET}@bucket/folder")]
+TRUSTED += [("ARTIFACTS_URL", f"nonsense://user:{SECRET}@bucket")]
+TRUSTED += [("SCHEDULER", f"http://user:{SECRET}@host")]
 
 
 @pytest.fixture

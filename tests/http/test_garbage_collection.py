@@ -90,11 +90,8 @@ return_freed_memory()
 resident = lambda: int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 before, kept = resident(), []
 for _ in range(3):
-    large = []
-    for _ in range(20):
-        large.append(np.ones(2**19))
-        kept.append(np.ones(2**12))
-    large.clear()
+    large = [(np.ones(2**19), kept.append(np.ones(2**12))) for _ in range(20)]
+    del large
 print(resident() - before)
 """
 

@@ -66,13 +66,10 @@ def failed(number, *, code="invalid-input", message="m", violations=()):
 ALL = [rows_of(number) for number in NUMBERS_SENT]
 REST = ALL[1:]
 # The ranges of valid results, their other fields, and the requests that they leave unanswered.
-VALID = [
-    ([rows_of(1, count=3)], {}, set()),
-    (REST, {"failures": [failed(1)]}, set()),
-    ([*REST, rows_of(1, 2, of=5)], {"waiting": 3}, {1}),
-    ([*REST, rows_of(1, 2, of=5), more_of(1, 3)], {}, set()),
-    ([*REST, rows_of(1, wanted=RequestedOutputs("a", True, [("class", True)]))], {}, set()),
-]
+VALID = [([rows_of(1, count=3)], {}, set()), (REST, {"failures": [failed(1)]}, set())]
+VALID += [([*REST, rows_of(1, 2, of=5)], {"waiting": 3}, {1})]
+VALID += [([*REST, rows_of(1, 2, of=5), more_of(1, 3)], {}, set())]
+VALID += [([*REST, rows_of(1, wanted=RequestedOutputs("a", True, [("class", True)]))], {}, set())]
 
 
 @pytest.mark.parametrize(("ranges", "fields", "left"), VALID)
@@ -80,32 +77,19 @@ def test_valid_results_are_taken(ranges, fields, left):
     assert unanswered(ranges, **fields) == left
 
 
-WRONG_RANGES = [
-    *(rows_of(1, 0), rows_of(1, count=0), rows_of(10**9), rows_of(-1), more_of(1)),
-    rows_of(1, 2, of=1),
-    rows_of(1, wanted=RequestedOutputs("a" * 1001)),
-    rows_of(1, wanted={"outputs": [(f"{n}", True) for n in range(201)]}),
-    rows_of(1, wanted={"outputs": [(f"{n:0200}", True) for n in range(200)]}),
-    rows_of(1, wanted={"outputs": [("class", True)] * 2}),
-]
-INVALID = [
-    (ALL, {"n_rows": 4}),
-    (ALL, {"failures": [failed(1)]}),
-    (ALL, {"waiting": 1}),
-    ([*ALL, more_of(1, -1)], {"n_rows": 3}),
-    ([*ALL, rows_of(1)], {}),
-    ([], {"waiting": 1}),
-    ([rows_of(1, count=4)], {}),
-    (REST, {}),
-    (REST, {"waiting": -1}),
-    (REST, {"failures": [failed(1)] * 2}),
-    (REST, {"failures": [failed(1, code="no-such-code")]}),
-    (REST, {"failures": [failed(1, violations=[("", "", "")] * 21)]}),
-    (REST, {"failures": [failed(1, violations=[("a" * 500, "b" * 500, "")] * 20)]}),
-    (REST, {"failures": [failed(1, message="m" * 2001)]}),
-    ([*REST, rows_of(1, of=3), rows_of(1, of=3)], {"waiting": 1}),
-    *(([*REST, part], {}) for part in WRONG_RANGES),
-]
+WRONG_RANGES = [rows_of(1, 0), rows_of(1, count=0), rows_of(10**9), rows_of(-1), more_of(1)]
+WRONG_RANGES += [rows_of(1, 2, of=1), rows_of(1, wanted=RequestedOutputs("a" * 1001))]
+for names in (range(201), [f"{n:0200}" for n in range(200)], ["class", "class"]):
+    WRONG_RANGES.append(rows_of(1, wanted={"outputs": [(str(name), True) for name in names]}))
+WRONG_FAILURES = [{"code": "no-such-code"}, {"violations": [("", "", "")] * 21}]
+WRONG_FAILURES += [{"violations": [("a" * 500, "b" * 500, "")] * 20}, {"message": "m" * 2001}]
+INVALID = [(ALL, {"n_rows": 4}), (ALL, {"failures": [failed(1)]}), (ALL, {"waiting": 1})]
+INVALID += [([*ALL, more_of(1, -1)], {"n_rows": 3}), ([*ALL, rows_of(1)], {})]
+INVALID += [([], {"waiting": 1}), ([rows_of(1, count=4)], {}), (REST, {}), (REST, {"waiting": -1})]
+INVALID += [(REST, {"failures": [failed(1)] * 2})]
+INVALID += [(REST, {"failures": [failed(1, **wrong)]}) for wrong in WRONG_FAILURES]
+INVALID += [([*REST, rows_of(1, of=3), rows_of(1, of=3)], {"waiting": 1})]
+INVALID += [([*REST, part], {}) for part in WRONG_RANGES]
 
 
 @pytest.mark.parametrize(("ranges", "fields"), INVALID)

@@ -47,13 +47,9 @@ def finder(tmp_path):
         spawner.close()
 
 
-TRIED = [
-    ("auto", ["cuda:0"], ["cuda:0"], ["cuda:0"]),
-    ("auto", [], ["cpu"], ["cuda:0"]),
-    ("cuda", ["cuda:0"], ["cuda:0"], ["cuda:0"]),
-    ("cpu", ["cuda:0"], ["cpu"], []),
-    ("cuda:1,cuda:0", ["cuda:0", "cuda:1"], ["cuda:1", "cuda:0"], ["cuda:1", "cuda:0"]),
-]
+TRIED = [("auto", ["cuda:0"], ["cuda:0"], ["cuda:0"]), ("auto", [], ["cpu"], ["cuda:0"])]
+TRIED += [("cuda", ["cuda:0"], ["cuda:0"], ["cuda:0"]), ("cpu", ["cuda:0"], ["cpu"], [])]
+TRIED += [("cuda:1,cuda:0", ["cuda:0", "cuda:1"], ["cuda:1", "cuda:0"], ["cuda:1", "cuda:0"])]
 
 
 @pytest.mark.process

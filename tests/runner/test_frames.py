@@ -101,20 +101,12 @@ HEADERS += [{"fields_bytes": MAX_FIELDS_BYTES + 1}, {"tensor_bytes": MAX_TENSOR_
 SHAPES = [[400], [-1], [True], [1.0], [1] * 17, [2**31] * 3, [0, *[2**31] * 3]]
 TABLES = [[["a", "float32", []]] * 2, [["a", "object", [1]]], [["a", "float32"]]]
 TABLES += [[["a", "uint8", [1]]]]
-JSON = [
-    b"[" * 100_000,
-    b'{"fields": {"a": NaN}, "tensors": []}',
-    b'{"fields": {"a": 1' + b"0" * 5000 + b'}, "tensors": []}',
-    b'{"fields": {}, "tensors": [], "more": 1}',
-    b"\xff\xfe",
-    b"",
-]
-REFUSED = [
-    *(packed(**changes) for changes in HEADERS),
-    *(with_arrays(["a", "float32", shape]) for shape in SHAPES),
-    *(with_arrays(*table) for table in TABLES),
-    *(packed(text) for text in JSON),
-]
+JSON = [b"[" * 100_000, b"\xff\xfe", b"", b'{"fields": {"a": NaN}, "tensors": []}']
+JSON += [b'{"fields": {"a": 1' + b"0" * 5000 + b'}, "tensors": []}']
+JSON += [b'{"fields": {}, "tensors": [], "more": 1}']
+REFUSED = [packed(**changes) for changes in HEADERS]
+REFUSED += [with_arrays(["a", "float32", shape]) for shape in SHAPES]
+REFUSED += [*(with_arrays(*table) for table in TABLES), *map(packed, JSON)]
 
 
 @pytest.mark.parametrize("data", REFUSED, ids=range(len(REFUSED)))

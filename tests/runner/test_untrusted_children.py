@@ -12,7 +12,7 @@ from scripted_child import loaded_model
 from howsure.statistics.input_ranges import ColumnRanges
 from howsure.statistics.records.build import build_records
 from service import errors
-from service.runner.child_requests import check_loaded_model
+from service.runner.child_requests import checked_model
 from service.runner.messages.convert import FieldError, convert, to_fields
 from service.runner.messages.failures import raise_failure
 from service.runner.messages.frames import HEADER, Frame, Kind, Status, encode, parse_header
@@ -69,19 +69,14 @@ def test_a_value_out_of_range_is_refused(n_rows, place, number):
         EXPECTED.read_words(words)
 
 
-OTHER_RECORDS = [
-    ("label", lambda array: array[::-1].copy()),
-    ("label", lambda array: array.astype(np.int64)),
-    ("label_rank", lambda array: array + 4),
-    ("top_classes", lambda array: array + 4),
-    ("top_logits", lambda array: array * np.float32(np.nan)),
-    ("uncertainty_entropy", None),
-    ("uncertainty_more", lambda _: np.zeros(3, dtype=np.float32)),
-    ("sum_squares", None),
-    ("tie_key", lambda array: array[0]),
-    ("top_log_odds", np.ravel),
-    ("weight", lambda _: np.ones(3)),
-]
+OTHER_RECORDS = [("label", lambda array: array[::-1].copy())]
+OTHER_RECORDS += [("label", lambda array: array.astype(np.int64))]
+OTHER_RECORDS += [(name, lambda array: array + 4) for name in ("label_rank", "top_classes")]
+OTHER_RECORDS += [("top_logits", lambda array: array * np.float32(np.nan))]
+OTHER_RECORDS += [(name, None) for name in ("uncertainty_entropy", "sum_squares")]
+OTHER_RECORDS += [("uncertainty_more", lambda _: np.zeros(3, dtype=np.float32))]
+OTHER_RECORDS += [("tie_key", lambda array: array[0]), ("top_log_odds", np.ravel)]
+OTHER_RECORDS += [("weight", lambda _: np.ones(3))]
 LARGE, MASS = 3e38, "uncertainty_neg_log_topk_mass_1"
 # A fit fails on these, or tells nonsense.
 FILLED = [("top_classes", 0), ("label_rank", 0), ("top_logits", np.inf), ("top_logits", -LARGE)]
@@ -172,20 +167,12 @@ def requested(passes, *, n_models=1, preprocessing=None):
 
 SPEC = {"name": "x", "dtype": "float32", "shape": None}
 # Values of a description that no child may report; KeyError: the field is missing.
-DESCRIPTIONS = [
-    ("provider", 3),
-    ("provider", KeyError),
-    ("top_k", [True]),
-    ("output.n_classes", 1),
-    ("output.kind", "odds"),
-    ("output.positive_column", -1),
-    ("description.fixed_batch", 0),
-    ("description.class_labels", [1.5]),
-    ("description.inputs", [SPEC | {"name": "\udcff"}]),
-    *(("costs.plain", number) for number in ("1", "nan", 10**400, -1, True, float("inf"))),
-    ("passes.0.rate", float("inf")),
-    ("passes.2.scales.x.0", "1"),
-]
+DESCRIPTIONS = [("provider", 3), ("provider", KeyError), ("top_k", [True])]
+DESCRIPTIONS += [("output.n_classes", 1), ("output.kind", "odds"), ("output.positive_column", -1)]
+DESCRIPTIONS += [("description.fixed_batch", 0), ("description.class_labels", [1.5])]
+DESCRIPTIONS += [("description.inputs", [SPEC | {"name": "\udcff"}]), ("passes.2.scales.x.0", "1")]
+COSTS = ("1", "nan", 10**400, -1, True, float("inf"))
+DESCRIPTIONS += [("passes.0.rate", COSTS[-1]), *(("costs.plain", number) for number in COSTS)]
 
 
 @pytest.mark.parametrize(("path", "value"), DESCRIPTIONS)
@@ -218,31 +205,26 @@ LOADED_MODELS = [
     (planned(averaged=True, members=1), (), {"n_models": 3}, False),
     (planned(ENSEMBLE, averaged=True, members=2), (ENSEMBLE,), {"n_models": 3}, False),
     (planned(ENSEMBLE), (ENSEMBLE,), {}, False),
-    (planned(more_costs=["more"]), (), {}, False),
-    (planned(preprocessing=CLIP), (), {}, False),
     (planned(), (), {"preprocessing": CLIP}, False),
 ]
 MORE = [{"n_classes": 11}, {"top_k": (1, 2**40)}, {"columns": {"entropy"}}, {"averaged": True}]
 MORE += [{"scalar_outputs": ("y",)}, {"column_ranges": {"x": ColumnRanges((0.0,), (1.0,))}}]
+MORE += [{"more_costs": ["more"]}, {"preprocessing": CLIP}]
 LOADED_MODELS += [(planned(**more), (), {}, False) for more in MORE]
 
 
 @pytest.mark.parametrize(("answer", "plans", "options", "is_taken"), LOADED_MODELS)
 def test_a_model_is_taken_if_it_fits_the_request(answer, plans, options, is_taken):
     with nullcontext() if is_taken else pytest.raises(FieldError):
-        check_loaded_model(answer, requested(plans, **options))
+        checked_model(answer, requested(plans, **options))
 
 
 # Changes of one field each, by the position of the plan.
-CHANGES = [
-    (0, {"passes": 2**62, "seed": 2, "rate": 0.5, "measure": "ensemble_variance"}),
-    (0, {"divisible": False, "feature_shape": (2**62,), "scales": {"x": (1.0,)}}),
-    (1, {"passes": 21, "rate": None, "feature_shape": None}),
-    (1, {"rate": 1.0}),
-    (2, {"passes": 4, "step": 1e-2, "scales": None}),
-    (2, {"scales": {"z": (1.0, 0.5, 2.0)}}),
-    (2, {"scales": {"x": (1.0, 0.0, 2.0)}}),
-]
+CHANGES = [(0, {"passes": 2**62, "seed": 2, "rate": 0.5, "measure": "ensemble_variance"})]
+CHANGES += [(0, {"divisible": False, "feature_shape": (2**62,), "scales": {"x": (1.0,)}})]
+CHANGES += [(1, {"passes": 21, "rate": None, "feature_shape": None}), (1, {"rate": 1.0})]
+CHANGES += [(2, {"passes": 4, "step": 1e-2, "scales": None})]
+CHANGES += [(2, {"scales": {"z": (1.0, 0.5, 2.0)}}), (2, {"scales": {"x": (1.0, 0.0, 2.0)}})]
 SINGLE = [(at, {name: value}) for at, fields in CHANGES for name, value in fields.items()]
 TOO_MANY = (2, {"scales": {"x": (1.0,) * 17}, "passes": 17})
 
@@ -252,7 +234,7 @@ def test_another_plan_than_requested_is_refused(position, change):
     plans = list(FOUND)
     plans[position] = replace(plans[position], **change)
     with pytest.raises(FieldError):
-        check_loaded_model(planned(*plans), requested(ASKED))
+        checked_model(planned(*plans), requested(ASKED))
 
 
 LONG = [{"class_labels": ("a",) * (2**17 + 1)}, {"external_files": ("a" * 3000,) * 100}]

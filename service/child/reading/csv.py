@@ -2,6 +2,7 @@
 
 import csv
 import re
+from codecs import getincrementaldecoder
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -62,27 +63,26 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T].*)?|[0-9]{1,2}[./][0-9]{1,2
 
 def is_text(head: bytes) -> bool:
     """Tell whether a file begins with UTF-8 text."""
-    if not head or b"\0" in head:
-        return False
     try:
-        head.decode("utf-8")
-    except UnicodeDecodeError as error:
         # The last character may be cut in two by the end of what was read.
-        return error.start >= len(head) - 3 and error.reason == "unexpected end of data"
-    return True
+        getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return False
+    return bool(head) and b"\0" not in head
 
 
 def open_csv(file: SetFile, ctx: SetContext) -> TableSet | PairSet:
     """Open a CSV file, read its header, count its rows and check its labels, if any."""
     header = _read_header(file, ctx)
     check_n_columns(len(header), ctx)
+    read_texts = partial(_read_columns, file, header, ctx, dict.fromkeys(header, "string"))
     if reads_pairs(header, ctx):
         refuse_duplicates(header, ctx)
         cells: dict[str, str] = dict.fromkeys((CORRECT_COLUMN, GROUP, PREDICTED, LABEL), "string")
         read_pairs_of = partial(_read_columns, file, header, ctx, cells)
         pairs = read_pairs(header, read_pairs_of, ctx, file_format=FORMAT)
         first_row = _first_row(file, header, ctx)
-        _add_texts(pairs, [_table_column(*cell) for cell in first_row.items()], file, header, ctx)
+        add_texts(pairs, [_table_column(*cell) for cell in first_row.items()], read_texts, ctx)
         return pairs
     found = _columns(file, header, ctx)
     booleans = {column.name for column in found if column.type_name == BOOLEANS}
@@ -101,19 +101,8 @@ def open_csv(file: SetFile, ctx: SetContext) -> TableSet | PairSet:
     else:
         labels = _labels(columns.label.name, columns, read, ctx)
     dataset = TableSet(columns, sources, labels, partial(read, texts), ctx, file_format=FORMAT)
-    _add_texts(dataset, found, file, header, ctx)
+    add_texts(dataset, found, read_texts, ctx)
     return dataset
-
-
-def _add_texts(
-    dataset: TableSet | PairSet,
-    columns: Sequence[TableColumn],
-    file: SetFile,
-    header: Sequence[str],
-    ctx: SetContext,
-) -> None:
-    cells: dict[str, str] = dict.fromkeys(header, "string")
-    add_texts(dataset, columns, partial(_read_columns, file, header, ctx, cells), ctx)
 
 
 def _labels(

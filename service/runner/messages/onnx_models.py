@@ -279,7 +279,12 @@ def least_and_most(name: str) -> tuple[str, str]:
 
 def inputs_with_extents(columns: Collection[str]) -> tuple[str, ...]:
     """Return the inputs whose extents are among the columns, in a fixed order."""
-    return tuple(sorted(name.removeprefix(_LEAST) for name in columns if name.startswith(_LEAST)))
+    return names_after(_LEAST, columns)
+
+
+def names_after(prefix: str, columns: Collection[str]) -> tuple[str, ...]:
+    """Return what follows the prefix in names of columns that have it, in a fixed order."""
+    return tuple(sorted(name.removeprefix(prefix) for name in columns if name.startswith(prefix)))
 
 
 def score_columns(

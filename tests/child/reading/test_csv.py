@@ -86,12 +86,9 @@ def test_a_broken_rule_is_named_with_its_place(path, case):
 
 
 # Headers of two classes, and the names that the classes have.
-NAMED = [
-    ("proba_0,proba_1", None),
-    ("proba_a,proba_b", ("a", "b")),
-    (".pred_a,.pred_b", ("a", "b")),
-    *((f"{word}_1,{word}_2", ("1", "2")) for word in ("p", "prob", "proba")),
-]
+NAMED = [("proba_0,proba_1", None), ("proba_a,proba_b", ("a", "b"))]
+NAMED += [(".pred_a,.pred_b", ("a", "b"))]
+NAMED += [(f"{word}_1,{word}_2", ("1", "2")) for word in ("p", "prob", "proba")]
 
 
 @pytest.mark.parametrize(("header", "names"), NAMED)

@@ -69,17 +69,12 @@ def test_limits_are_inclusive(tmp_path, file_format, limit):
     assert type(refusal(path, reading=reading, limits=less)) is TooLarge
 
 
-OTHER_FILES = [
-    *((pickle.dumps([1, 2], protocol), "pickle") for protocol in (2, 3, 4, 5)),
-    (gzip.compress(CSV, mtime=0), "decompressed"),
-    (CSV.decode().encode("utf-16"), "UTF-8"),
-    (b"\x89HDF\r\n\x1a\n", "HDF5"),
-    (b"\x89PNG\r\n\x1a\n", "picture"),
-    (b"Rar!\x1a\x07\x00", ".tar"),
-    (b"label\0logit_0", "kind"),
-    ("label,größe\n".encode("latin-1"), "kind"),
-    (b"", "empty"),
-]
+OTHER_FILES = [(pickle.dumps([1, 2], protocol), "pickle") for protocol in (2, 3, 4, 5)]
+OTHER_FILES += [(gzip.compress(CSV, mtime=0), "decompressed")]
+OTHER_FILES += [(CSV.decode().encode("utf-16"), "UTF-8"), (b"\x89HDF\r\n\x1a\n", "HDF5")]
+OTHER_FILES += [(b"\x89PNG\r\n\x1a\n", "picture"), (b"Rar!\x1a\x07\x00", ".tar")]
+OTHER_FILES += [(b"label\0logit_0", "kind"), ("label,größe\n".encode("latin-1"), "kind")]
+OTHER_FILES += [(b"", "empty")]
 
 
 @pytest.mark.parametrize(("data", "named"), OTHER_FILES)

@@ -78,13 +78,10 @@ def test_folders_may_be_separated_as_in_windows(write):
     assert check(write({n.replace("/", "\\"): data for n, data in members.items()}), FOLDERS) == ()
 
 
-CLASS_FILES = [
-    ("cls", str),
-    ("cls", "{}\n".format),
-    ("json", lambda label: json.dumps({"label": label, "size": [1, {"a": None}]})),
-    ("json", lambda label: json.dumps({"cls": str(label)})),
-    ("json", lambda label: json.dumps({"class": label})),
-]
+CLASS_FILES = [("cls", str), ("cls", "{}\n".format)]
+CLASS_FILES += [("json", lambda label: json.dumps({"label": label, "size": [1, {"a": None}]}))]
+CLASS_FILES += [("json", lambda label: json.dumps({"cls": str(label)}))]
+CLASS_FILES += [("json", lambda label: json.dumps({"class": label}))]
 
 
 @pytest.mark.parametrize(("ending", "content"), CLASS_FILES)
