@@ -46,7 +46,7 @@ def test_a_measure_that_older_records_lack_is_named(client, service) -> None:
         content = npz(**{name: archive[name] for name in archive if "margin" not in name})
     path.write_bytes(content)
     with sqlite3.connect(service.folder / "howsure.sqlite3") as database:
-        values = sha256(content).hexdigest(), len(content), f"%{path.name}"
+        values = sha256(content).hexdigest(), len(content), f"%{made['id']}%{path.name}"
         database.execute("UPDATE artifact SET sha256 = ?, size = ? WHERE key LIKE ?", values)
     error = refit(client, made["id"], measures=["margin"]).json()["error"]
     assert [one["location"] for one in error["errors"]] == ["config.measures"], error
