@@ -173,9 +173,7 @@ def test_rows_that_differ_from_the_report_are_refused(changes):
 @pytest.mark.process
 def test_each_column_of_a_wide_csv_takes_little_memory(reader, tmp_path, monkeypatch):
     monkeypatch.setattr(reader, "_sandbox", SandboxRules(memory_bytes=550 * 2**20))
-    names, numbers = (
-        ",".join(f"{prefix}{k}" for k in range(30_000)) for prefix in ("logit_", "1.")
-    )
+    names, numbers = (",".join(f"{kind}{k}" for k in range(30_000)) for kind in ("logit_", "1."))
     wide = write_text(tmp_path / "wide.csv", f"label,{names}\n1,{numbers}\n0,{numbers}\n")
     with reader.read([to_read(wide)], LIMITS) as (dataset,):
         assert [batch.arrays["logits"].shape for batch in dataset.shards()] == [(2, 30_000)]

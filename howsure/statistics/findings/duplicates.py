@@ -1,12 +1,11 @@
 """Findings on copies: in a set, in both sets, and with different labels."""
 
-from dataclasses import replace
 
 import numpy as np
 
 from howsure.statistics.arrays import Counts
 from howsure.statistics.findings.evidence import Finding, RecordedSet, finding, groups_of_copies
-from howsure.statistics.records.records import Records, concatenate
+from howsure.statistics.records.records import Records
 
 COPIES_NOTICE, COPIES_WARNING = 0.005, 0.05
 LEAST_COPIES = 2
@@ -74,7 +73,7 @@ def samples_in_both_sets(evidence: RecordedSet) -> Finding | None:
         same = ours.n_samples == n and len(_occurrences(ours)) >= LEAST_DISTINCT
         again = n if same and np.array_equal(_identities(ours), _identities(theirs)) else 0
     else:
-        group = groups_of_copies(concatenate([_without_measures(ours), _without_measures(theirs)]))
+        group = groups_of_copies(ours, theirs)
         again = int(np.count_nonzero(np.isin(group[-n:], group[:-n])))
     if again < LEAST_COPIES or again / n < COPIES_NOTICE:
         return None
@@ -87,10 +86,6 @@ def samples_in_both_sets(evidence: RecordedSet) -> Finding | None:
         samples=n,
         share=again / n,
     )
-
-
-def _without_measures(records: Records) -> Records:
-    return replace(records, uncertainty={}, weight=None, group=None)
 
 
 def _identities(records: Records) -> Counts:

@@ -64,8 +64,8 @@ _TEMPLATES = _Templates()
 TOLERANCE = 1e-3
 
 
-def groups_of_copies(records: Records) -> NDArray[np.int64]:
-    """Return the index of each sample's group: samples with the same tie key and output.
+def groups_of_copies(*sets: Records) -> NDArray[np.int64]:
+    """Return the index of each sample's group: samples of the sets with the same key and output.
 
     The key is a 32-bit hash of the sample: in 100,000 samples about one pair shares a key by
     chance, in a million 116 pairs. Equal samples also have the same output, up to rounding that
@@ -74,14 +74,18 @@ def groups_of_copies(records: Records) -> NDArray[np.int64]:
     threshold here. A model that draws at random gives copies different outputs, so they are not
     recognised.
     """
-    first = records.top_classes[:, 0]
-    odds = records.top_log_odds[:, 0].astype(np.float64)
-    order = np.lexsort((odds, first, records.tie_key))
+
+    def joined(column: Callable[[Records], NDArray[Any]]) -> Floats:
+        return np.concatenate([column(one).astype(np.float64) for one in sets])
+
+    key, first = joined(lambda one: one.tie_key), joined(lambda one: one.top_classes[:, 0])
+    odds = joined(lambda one: one.top_log_odds[:, 0])
+    order = np.lexsort((odds, first, key))
     same = np.ones(max(len(order) - 1, 0), dtype=np.bool_)
-    for exact in (records.tie_key.astype(np.int64), first.astype(np.int64)):
+    for exact in (key, first):
         same &= exact[order][1:] == exact[order][:-1]
-    middle = records.log_sum_exp[:, USUAL // 2].astype(np.float64)
-    for values in (odds, records.sum_squares, middle):
+    middle = joined(lambda one: one.log_sum_exp[:, USUAL // 2])
+    for values in (odds, joined(lambda one: one.sum_squares), middle):
         same &= _close(values[order][1:], values[order][:-1])
     group = np.empty(len(order), dtype=np.int64)
     group[order] = np.concatenate([[0], np.cumsum(~same)])[: len(order)]

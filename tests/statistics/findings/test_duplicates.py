@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from own_process import peak_of
 from sample_strategies import calibrated, evidence_of, found_in, records_of
 from scipy.special import softmax
 
+from howsure.statistics.findings.duplicates import samples_in_both_sets
 from howsure.statistics.findings.evidence import groups_of_copies
 
 COPIES, CONFLICTS, BOTH = "duplicate-samples", "conflicting-labels", "samples-in-both-sets"
@@ -47,9 +49,10 @@ def test_one_key_by_chance_is_no_copy_and_a_key_alone_tells_apart():
     assert not found.keys() & {COPIES, CONFLICTS}
 
 
-@pytest.mark.parametrize(
-    ("n_copies", "n_conflicts", "level"), [(100, 30, "warning"), (1, 1, "notice")]
-)
+CONFLICTING = [(100, 30, "warning"), (1, 1, "notice")]
+
+
+@pytest.mark.parametrize(("n_copies", "n_conflicts", "level"), CONFLICTING)
 def test_copies_with_other_labels(n_copies, n_conflicts, level):
     logits, labels = doubled(n_copies, seed=4)
     changed = slice(1000, 1000 + n_conflicts)
@@ -86,9 +89,10 @@ def test_a_repeated_set_of_probabilities_is_found(times):
     assert (found.figures["times"], found.figures["copies"]) == (times, 300 * (times - 1))
 
 
-@pytest.mark.parametrize(
-    ("shared", "level"), [(500, "warning"), (4, "notice"), (1, None), (0, None)]
-)
+SHARED = [(500, "warning"), (4, "notice"), (1, None), (0, None)]
+
+
+@pytest.mark.parametrize(("shared", "level"), SHARED)
 def test_evaluation_samples_of_the_calibration_set_are_counted(shared, level):
     logits, labels = calibrated(1000, seed=6)
     others, other_labels = calibrated(500, seed=7)
@@ -107,3 +111,10 @@ def test_probabilities_that_are_given_as_evaluation_again(same):
     evaluation = records_of(log_p, other_labels[order], logits=False)
     found = found_in(softmax(logits, axis=1), labels, evaluation=evaluation, **PROBABILITIES)
     assert (BOTH in found) is same
+
+
+def test_two_sets_are_compared_by_a_few_numbers_of_each_sample():
+    logits, labels = calibrated(20_000, seed=6)
+    evidence = evidence_of(logits, labels, evaluation=records_of(logits, labels))
+    n_bytes = sum(array.nbytes for array in evidence.records.to_arrays().values())
+    assert peak_of(lambda: samples_in_both_sets(evidence)) < n_bytes
