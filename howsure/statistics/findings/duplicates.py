@@ -1,6 +1,5 @@
 """Findings on copies: in a set, in both sets, and with different labels."""
 
-
 import numpy as np
 
 from howsure.statistics.arrays import Counts
