@@ -237,11 +237,12 @@ SETS: tuple[Callable[[], Iterator[Outputs]], ...] = (
 def judge(outputs: Outputs, size: str, splits: int, k: int) -> Row | None:
     """Fit to ``n`` samples and score all others, for several random splits.
 
-    None if too few samples are left, or Top-k with k > 1 fails too seldom or too often.
+    None if too few samples are left, or Top-k with k > 1 fails too seldom or too often, or is
+    always right on the others.
     """
     records = outputs.records(k)
     n = records.n_samples // 2 if size == HALF else int(size)
-    if records.n_samples - n < LEAST_JUDGED:
+    if records.n_samples - n < LEAST_JUDGED or outputs.scores.shape[1] <= k:
         return None
     # A curve does not depend on the number of bins.
     options = FitOptions(top_k=(k,), bins=10)
@@ -251,7 +252,7 @@ def judge(outputs: Outputs, size: str, splits: int, k: int) -> Row | None:
         order = np.random.default_rng((n, repeat)).permutation(records.n_samples)
         calibration, rest = records.take(order[:n]), records.take(order[n:])
         misses = np.count_nonzero(~calibration.hits(k))
-        if k > 1 and not MISSES[0] <= misses <= MISSES[1]:
+        if k > 1 and (not MISSES[0] <= misses <= MISSES[1] or rest.hits(k).all()):
             continue
         n_classes = outputs.scores.shape[1]
         event = fit_calibration(

@@ -10,6 +10,7 @@ from howsure.statistics.learned.recorded import recorded_rest
 from howsure.statistics.records.records import TEMPERATURES, Records
 
 LEAST = 1e-37  # of a probability: float32 has little below
+LOG_TINY = np.log(1e-6)
 
 
 def log_sum_exp(values: Floats) -> Floats:
@@ -50,8 +51,9 @@ class ClassScores:
 
     @property
     def rules_out(self) -> bool:
-        """Whether a recorded class of a sample has no probability."""
-        return bool((self.log_p <= np.log(2.0 * LEAST)).any())
+        """Whether some classes have no probability, and no class a tiny one: as by votes."""
+        is_none = self.log_p <= np.log(2.0 * LEAST)
+        return bool(is_none.any() and (is_none | (self.log_p >= LOG_TINY)).all())
 
     def scaled(self, temperature: float, floor: float, log_rest: Floats) -> tuple[Floats, Floats]:
         """Return log-probabilities proportional to ``(p + floor)^(1 / T)``.
