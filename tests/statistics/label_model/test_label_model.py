@@ -231,3 +231,14 @@ def test_a_chosen_threshold_is_no_bias():
     logits, labels = calibrated(1500, n_classes=2, spread=3.0)
     chosen = records_of(logits, labels, threshold=0.95)
     assert fitted(in_canonical_order(chosen), n_classes=2).bias is None
+
+
+@pytest.mark.parametrize("votes", [False, True])
+def test_labels_that_votes_rule_out_may_come_and_tiny_probabilities_are_believed(votes):
+    logits, labels = calibrated(200, n_classes=N_CLASSES, seed=5)
+    p = softmax(20.0 * logits, axis=1)
+    if votes:
+        p = np.random.default_rng(5).multinomial(20, softmax(logits, axis=1)) / 20
+        labels = p.argmax(axis=1)  # none of them is ruled out
+    records = in_canonical_order(records_of(np.log(np.maximum(p, 1e-300)), labels))
+    assert (fitted(records).model.floor > 0.0) == votes
