@@ -71,7 +71,7 @@ class Outputs:
     labels: np.ndarray
     logits: bool = False
 
-    def records(self, k: int) -> Records:
+    def records(self, k: int = 1) -> Records:
         """Return the records, as a job makes them."""
         keys = tie_keys(self.scores, seed=0)
         return build_records(
@@ -240,10 +240,11 @@ def judge(outputs: Outputs, size: str, splits: int, k: int) -> Row | None:
     None if too few samples are left, or Top-k with k > 1 fails too seldom or too often, or is
     always right on the others.
     """
-    records = outputs.records(k)
-    n = records.n_samples // 2 if size == HALF else int(size)
-    if records.n_samples - n < LEAST_JUDGED or outputs.scores.shape[1] <= k:
+    n_samples, n_classes = outputs.scores.shape
+    n = n_samples // 2 if size == HALF else int(size)
+    if n_samples - n < LEAST_JUDGED or n_classes <= k:
         return None
+    records = outputs.records(k)
     # A curve does not depend on the number of bins.
     options = FitOptions(top_k=(k,), bins=10)
     events: list[EventFit] = []
@@ -254,7 +255,6 @@ def judge(outputs: Outputs, size: str, splits: int, k: int) -> Row | None:
         misses = np.count_nonzero(~calibration.hits(k))
         if k > 1 and (not MISSES[0] <= misses <= MISSES[1] or rest.hits(k).all()):
             continue
-        n_classes = outputs.scores.shape[1]
         event = fit_calibration(
             calibration, options=options, evaluation=rest, n_classes=n_classes
         ).events[k]
@@ -304,7 +304,7 @@ def list_losses(outputs: Outputs, order: np.ndarray, n: int, event: EventFit) ->
     fit, rest = order[:n], order[n:]
     labels, wide = outputs.labels, outputs.scores.astype(np.float64)
     p = np.maximum(softmax(wide, axis=1), 1e-37)
-    records = outputs.records(1).take(rest)
+    records = outputs.records().take(rest)
     odds, first = recorded_odds(event.learned.model, records), records.top_classes[:, 0]
     served = event.measures["learned"].table.look_up(odds.uncertainty(1)).probability
     is_hit, is_label = first == labels[rest], records.top_classes == labels[rest, np.newaxis]

@@ -38,7 +38,6 @@ from service.startup import start, stop
 from service.storage.database import Database
 from service.storage.overview import look_at
 from service.storage.tenants import ALL_TENANTS, default_tenant_id
-from service.untouched_memory import return_freed_memory
 from service.web.report import saved_report
 from service.workspace import Workspace
 
@@ -108,7 +107,6 @@ def create_app(
         collecting: asyncio.Task[None] | None = None
         if owns_process:
             postpone_full_collections()
-            return_freed_memory()
             collecting = asyncio.create_task(collect_garbage(services.lanes.documents))
         if on_ready is not None:
             on_ready()

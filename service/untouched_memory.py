@@ -1,21 +1,15 @@
-"""Memory for large bodies that costs time only where it is written, and is freed at once."""
+"""Memory for large bodies that costs time only where it is written, and freed memory."""
 
 import ctypes
 from contextlib import suppress
 from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 from typing import cast
 
-M_MMAP_THRESHOLD, LARGE_BYTES = -3, 2**20
-
 
 def return_freed_memory() -> None:
-    """Return each block of a MiB or more to the system as soon as it is freed.
-
-    The C library raises this size to that of the largest freed block, up to 32 MiB, and then keeps
-    a hundred MiB of the records of a large set.
-    """
-    with suppress(AttributeError):  # other C libraries have no such option
-        ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, LARGE_BYTES)
+    """Return freed memory to the system; the C library keeps a hundred MiB after a large set."""
+    with suppress(AttributeError):  # other C libraries have no such function
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def untouched_memory(size: int) -> mmap:

@@ -18,7 +18,6 @@ from service.metrics.metrics import Metrics
 from service.readiness import ReadinessChecks
 from service.settings import Settings
 from service.startup import start, stop
-from service.untouched_memory import return_freed_memory
 
 
 def create_worker_app(settings: Settings, *, on_ready: Callable[[], None] | None = None) -> FastAPI:
@@ -36,7 +35,6 @@ def create_worker_app(settings: Settings, *, on_ready: Callable[[], None] | None
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        return_freed_memory()
         workspace, workers = await run_in_threadpool(start, settings, counted)
         app.state.workspace = workspace
         app.state.readiness = ReadinessChecks(workspace, app.state.stopping)

@@ -15,6 +15,7 @@ from service.jobs.cleanup import ORPHAN_SECONDS, sweep_until
 from service.jobs.progress import JobCancelled, JobInterrupted
 from service.jobs.queue import ClaimedJob, JobQueue, JobSignal, JobTable, LeaseLost
 from service.storage.file_locks import OwnerLock
+from service.untouched_memory import return_freed_memory
 from service.workspace import Workspace
 
 
@@ -226,7 +227,9 @@ class Workers:
             except Exception:
                 # Keep the thread alive; the next job may succeed.
                 log.exception("worker_failed")
-            if not worked:
+            if worked:
+                return_freed_memory()
+            else:
                 self._workspace.job_available.acquire(timeout=POLL_SECONDS)
 
     def _may_run(self) -> bool:

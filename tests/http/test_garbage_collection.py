@@ -86,16 +86,16 @@ import numpy as np
 from pathlib import Path
 from service.untouched_memory import return_freed_memory
 
-return_freed_memory()
 resident = lambda: int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 before, kept = resident(), []
 for _ in range(3):
     large = [(np.ones(2**19), kept.append(np.ones(2**12))) for _ in range(20)]
     del large
+return_freed_memory()
 print(resident() - before)
 """
 
 
 @pytest.mark.process
-def test_large_blocks_are_returned_when_they_are_freed(tmp_path) -> None:
+def test_memory_of_large_blocks_is_returned(tmp_path) -> None:
     assert int(run_apart(FREED, folder=tmp_path)) < 2**24
