@@ -23,8 +23,8 @@ def test_shard_sizes_are_those_of_the_service() -> None:
 
 
 def rows_of_a_shard(info: ArrayInfo) -> int:
-    parts = {"x": info}
-    return shard_rows(DatasetInfo("inputs", "npz", parts, info.shape[0], None, (), labelled=True))
+    data = DatasetInfo("inputs", "npz", {"x": info}, info.shape[0], None, (), labelled=True)
+    return shard_rows(data)
 
 
 def cells(what: str) -> list[int]:

@@ -44,7 +44,6 @@ def test_texts(golden):
 @pytest.mark.parametrize(("lookup", "is_noted"), [("smooth", False), ("step", True)])
 def test_a_healthy_set_is_noted_about_only_if_a_baseline_is_better(lookup, is_noted):
     """One step loses to a temperature; a curve does not."""
-    measures = ("learned", "neg_log_pmax")
     records = simulated_records(2000, seed=1, sharpness=3.0)
-    notes = notes_of(records, bins=1, folds=10, lookup=lookup, measures=measures)
-    assert len(notes) == is_noted
+    options = {"bins": 1, "folds": 10, "lookup": lookup, "measures": ("learned", "margin")}
+    assert len(notes_of(records, **options)) == is_noted

@@ -82,10 +82,8 @@ def test_sentences(golden):
         **{f"{n} samples": measure_with(0.5, n=n) for n in (1, 10, 42, 43)},
         "10 labelled samples": measure_with(0.5, observed=0.015, ece_p=1.0, n=10),
     }
-    lines = []
-    for name, measure in measures.items():
-        outcome = shift_outcome(measure, level=0.005)
-        lines.append(f"{name}: {shift_sentence(1, measure, outcome, 0.005)}")
+    said = ((name, shift_outcome(m, level=0.005), m) for name, m in measures.items())
+    lines = [f"{name}: {shift_sentence(1, m, outcome, 0.005)}" for name, outcome, m in said]
     golden("statistics/shift_verdicts.txt", "\n".join(lines))
 
 

@@ -85,10 +85,7 @@ def calibrate(
         parts.append(("evaluation", ("evaluation.npz", evaluation)))
     parts.append(("config", (None, config)))
     return client.post(
-        "/calibrate",
-        files=parts,
-        headers={"Prefer": f"wait={wait}", **headers},
-        timeout=wait + 60,
+        "/calibrate", files=parts, headers={"Prefer": f"wait={wait}", **headers}, timeout=wait + 60
     )
 
 
