@@ -1,12 +1,13 @@
 """The model of the labels: a formula from the head's outputs to a probability of each class."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from howsure.statistics.arrays import Floats, Uncertainty
-from howsure.statistics.label_model.class_scores import ClassScores, log_sum_exp
+from howsure.statistics.label_model.class_scores import ClassScores, log_sum_exp, with_rest
 from howsure.statistics.learned.inputs import rest_column
 from howsure.statistics.records.records import TEMPERATURES
 
@@ -37,10 +38,16 @@ class LabelOdds:
 
     def beyond(self, k: int) -> Floats:
         """Return the logarithm of the sum beyond the first ``k``, shape (n_samples, 1)."""
-        return log_sum_exp(np.concatenate([self.eta[:, k:], self.rest], axis=1))
+        return log_sum_exp(with_rest(self.eta[:, k:], self.rest))
+
+    @cached_property
+    def _beyond_first(self) -> Floats:
+        return self.beyond(1)
 
     def log_odds(self, k: int) -> Floats:
         """Return the log-odds that the label is among the first ``k``, shape (n_samples,)."""
+        if k == 1:
+            return np.asarray((self.eta[:, :1] - self._beyond_first)[:, 0])
         return np.asarray((log_sum_exp(self.eta[:, :k]) - self.beyond(k))[:, 0])
 
     def uncertainty(self, k: int) -> Uncertainty:
@@ -49,7 +56,7 @@ class LabelOdds:
 
     def shares(self) -> Floats:
         """Return P(class | not the first), shape (n_samples, m); the first column is 1."""
-        shares = np.exp(self.eta - self.beyond(1))
+        shares = np.exp(self.eta - self._beyond_first)
         shares[:, 0] = 1.0
         return shares
 
