@@ -13,6 +13,7 @@ from howsure.statistics.bins.fit import fit_bin_table
 from howsure.statistics.bins.guarantee import Guarantee, guarantee
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.coarse import fit_coarse_table
+from howsure.statistics.comparison import LEAST_ANSWERS
 from howsure.statistics.diagnostics.consistency import cross_validated_band, evaluation_band
 from howsure.statistics.diagnostics.curves import fit_curves
 from howsure.statistics.diagnostics.loss_scatter import loss_scatter
@@ -28,7 +29,7 @@ from howsure.statistics.fit.event_samples import ALL, EventInput, EventSamples, 
 from howsure.statistics.fit.options import FitOptions, is_fixed_beforehand
 from howsure.statistics.fit.result import BaselineFit, EventFit, Fit, MeasureFit
 from howsure.statistics.fit.scored_baselines import fit_baselines, fit_oracle, fold_differences
-from howsure.statistics.fit.verdict import reach_verdict
+from howsure.statistics.fit.verdict import rarer_outcome, reach_verdict
 from howsure.statistics.label_model.fit import LabelFit, fit_label_model, n_classes_of
 from howsure.statistics.label_model.recorded import with_learned
 from howsure.statistics.measures import LEARNED, check_measures, column, parse_measure
@@ -261,8 +262,8 @@ def best_measure(measures: dict[str, MeasureFit]) -> str:
     """Return the measure to serve, by cross-validated negative log-likelihood.
 
     It is the preferred one, ``learned`` before ``neg_log_topk_mass``, among those that are not
-    clearly above the least; if there is none, the least. Infinite folds are left out. A mean over
-    fewer folds ranks after any mean over more.
+    clearly above the least; if there is none, the least. Fewer than ten misses or hits do not tell
+    that. Infinite folds are left out. A mean over fewer folds ranks after any mean over more.
     """
 
     def rank(name: str) -> tuple[int, float]:
@@ -270,11 +271,12 @@ def best_measure(measures: dict[str, MeasureFit]) -> str:
         return -nll.folds, np.inf if nll.mean is None else nll.mean
 
     least = min(measures, key=rank)
+    is_rare = rarer_outcome(measures[least].table)[0] < LEAST_ANSWERS
     for name in PREFERRED:
         if name in measures and rank(name)[0] == rank(least)[0]:
             scores, others = measures[name].scores, measures[least].scores
             lead = fold_differences(scores, others, len(measures) - 1).get("nll")
-            if name == least or (lead is not None and not lead.clear):
+            if name == least or is_rare or (lead is not None and not lead.clear):
                 return name
     return least
 
