@@ -113,8 +113,8 @@ def test_probabilities_that_are_given_as_evaluation_again(same):
     assert (BOTH in found) is same
 
 
+@pytest.mark.process
 def test_two_sets_are_compared_by_a_few_numbers_of_each_sample():
-    logits, labels = calibrated(20_000, seed=6)
-    evidence = evidence_of(logits, labels, evaluation=records_of(logits, labels))
+    evidence = evidence_of(*(one := calibrated(20_000, seed=6)), evaluation=records_of(*one))
     n_bytes = sum(array.nbytes for array in evidence.records.to_arrays().values())
     assert peak_of(lambda: samples_in_both_sets(evidence)) < n_bytes
