@@ -17,7 +17,8 @@ The list of classes is judged by the NLL of all labels, divided by the least of 
 where probmetrics is installed, temperature, structured vector (SVS) and structured matrix scaling
 (SMS).
 
-Of answers with a served probability of at least .98, the errors stated and found are counted.
+Among answers with a served probability of at least .98, it counts the wrong ones and the number of
+wrong ones that these probabilities lead one to expect.
 """
 
 import argparse
@@ -83,7 +84,7 @@ class Outputs:
 class Row:
     """One model at one n, means over the splits: ratios to the best rival, and AUROCs.
 
-    ``certain`` are answers, errors stated, their variance, and errors found.
+    ``certain`` are answers with p >= .98, errors expected by it, their variance, and errors.
     """
 
     name: str
@@ -237,8 +238,8 @@ SETS: tuple[Callable[[], Iterator[Outputs]], ...] = (
 def judge(outputs: Outputs, size: str, splits: int, k: int) -> Row | None:
     """Fit to ``n`` samples and score all others, for several random splits.
 
-    None if too few samples are left, or Top-k with k > 1 fails too seldom or too often, or is
-    always right on the others.
+    None if there are too few other samples. For k > 1 also if the number of misses among the ``n``
+    is outside of `MISSES`, or if the others have none.
     """
     n_samples, n_classes = outputs.scores.shape
     n = n_samples // 2 if size == HALF else int(size)
@@ -367,15 +368,15 @@ def main() -> None:
             for values in [[getattr(row, name) for row in of_size]]
         ]
         print(f"| {size} | {len(of_size)} | {' | '.join(cells)} |")
-    print("\n| n | answers with p >= .98 | errors stated | found | standard errors between |")
+    print("\n| n | answers with p >= .98 | errors expected | errors | standard errors between |")
     print("|---:|---:|---:|---:|---:|")
     for size in options.sizes:
-        answers, stated, variance, found = np.sum(
+        answers, expected, variance, errors = np.sum(
             [row.certain for row in rows if row.n == size], axis=0
         )
         print(
-            f"| {size} | {answers:,.0f} | {stated:.1f} | {found:.0f} "
-            f"| {(found - stated) / np.sqrt(variance):+.1f} |"
+            f"| {size} | {answers:,.0f} | {expected:.1f} | {errors:.0f} "
+            f"| {(errors - expected) / np.sqrt(variance):+.1f} |"
         )
 
 

@@ -123,10 +123,10 @@ def _width(event: EventFit) -> Iterator[str]:
 
 def _better_baseline(event: EventFit, folds: int) -> Iterator[str]:
     verdict = event.verdict
-    found = None if verdict is None else verdict.evaluation or verdict.cross_validation
-    if verdict is None or found is None or found.best == BINS or found.difference is None:
+    best = None if verdict is None else verdict.evaluation or verdict.cross_validation
+    if best is None or best.best == BINS or best.difference is None:
         return
-    if found.difference.clear:
+    if best.difference.clear:
         yield verdict_sentence(event, folds)
 
 

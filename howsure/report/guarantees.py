@@ -15,13 +15,8 @@ def guarantee_in_words(guarantee: Guarantee) -> dict[str, Any]:
             "for data drawn like it, the true hit rate of every bin lies within "
             f"±{guarantee.width:.4g} of the observed one ({guarantee.n_compared} bins compared)."
         )
-    return {
-        "width": guarantee.width,
-        "alpha": guarantee.alpha,
-        "n_compared": guarantee.n_compared,
-        "reasons": reasons,
-        "sentence": sentence,
-    }
+    figures = {name: getattr(guarantee, name) for name in ("width", "alpha", "n_compared")}
+    return figures | {"reasons": reasons, "sentence": sentence}
 
 
 def _reason(obstacle: Obstacle, per_bin: int) -> str:

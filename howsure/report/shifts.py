@@ -85,18 +85,18 @@ def _population(measure: MeasureEvaluation, level: float) -> str:
     p_value = "p < 1e-9"
     if population.p_value >= LEAST_PRINTED:
         p_value = f"p = {population.p_value:.2g}"
-    found = f"Kolmogorov-Smirnov distance {population.distance:.3f}, {p_value}"
+    test = f"Kolmogorov-Smirnov distance {population.distance:.3f}, {p_value}"
     if population.p_value >= level:
-        return f"no difference of certainty is seen, by {measure.measure} ({found})"
+        return f"no difference of certainty is seen, by {measure.measure} ({test})"
     above_half = population.auroc - 0.5
     if abs(above_half) < CLEARLY:
         return (
             f"certainty is distributed differently than on the calibration set, by "
-            f"{measure.measure} ({found})"
+            f"{measure.measure} ({test})"
         )
     how = "less" if above_half > 0.0 else "more"
     share = percent(0.5 + abs(above_half), digits=0)
     return (
         f"answers are {how} certain than on the calibration set, by {measure.measure}: of one "
-        f"answer from each, that of this set is the {how} certain one in {share} of cases ({found})"
+        f"answer from each, that of this set is the {how} certain one in {share} of cases ({test})"
     )

@@ -49,7 +49,7 @@ T = TypeVar("T")
 
 # A slow disk, and the time ONNX Runtime needs to optimise what it has read.
 LOADED_BYTES_PER_SECOND = 16 * 1024**2
-# Of a request to load a model, as its description repeats them.
+# Fields of a request to load a model that the description of the model must repeat.
 OPTIONS = ("scalar_outputs", "columns", "column_ranges", "preprocessing")
 
 

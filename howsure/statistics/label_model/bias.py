@@ -19,7 +19,8 @@ class ClassBias:
     Attributes
     ----------
     hits : PairedHits
-        Of the model, and of its most probable class after the corrections, which are cross-fitted.
+        Before: of the model's answers. After: of the classes that are most probable with
+        corrections learned from other samples.
     answer, label : int
         What the model answers most often where only the corrections are right, and the label there.
     """

@@ -38,7 +38,7 @@ STEP_COST = 1.5  # nats of a floor, and of each step up another grid
 SWEEPS = 3
 # Nats below the best: a grid is left, and a setting is averaged.
 HOPELESS, NEAR = 3.0, 4.0
-UNSEEN = 0.25  # labels; half a one costs few samples more than it saves
+UNSEEN = 0.25  # of a label; half of one made small sets worse
 LEAST_GAIN = 1.0  # nats, of a floor by itself
 
 Setting: TypeAlias = tuple[float, ...]

@@ -18,7 +18,7 @@ from service.runner.messages.sandbox_rules import SandboxRules
 
 REQUEST = "request"
 RESULT = "result"
-# Of a measure of an event, of each of its bins, and of an event for each class.
+# The most that a measure of an event takes, each of its bins, and each class of an event.
 MEASURE_BYTES, BIN_BYTES, CLASS_BYTES = 2**18, 2**10, 2**8
 
 
