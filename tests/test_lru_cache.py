@@ -69,13 +69,6 @@ def test_threads_that_need_a_value_at_once_load_it_once() -> None:
     assert calls == [1]
 
 
-def test_a_failure_is_told_and_the_next_loads_anew() -> None:
-    cache: LruCache[str, bytes] = LruCache(5)
-    with pytest.raises(ZeroDivisionError):
-        cache.get_or_load("key", lambda: bytes(1 // 0))
-    assert loaded(cache, "key")
-
-
 def test_after_a_load_that_failed_one_thread_loads_again() -> None:
     """A second one waits for the lock of the first, a third comes later: one of them loads."""
     cache: LruCache[str, bytes] = LruCache(5)

@@ -1,5 +1,6 @@
 """Notes on fits: a golden text, and the sets that have one."""
 
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
@@ -33,7 +34,7 @@ SETS = {
 
 def test_texts(golden):
     lines = []
-    for name, (ranks, options) in SETS.items():
+    for name, (ranks, options) in deepcopy(SETS).items():
         tied, design = options.pop("tied", 0), options.pop("design", {})
         records = replace(records_with_ranks(ranks), **design)
         records.uncertainty["margin"][:tied] = 0.5

@@ -9,7 +9,8 @@ from sample_strategies import fit_of, records_with_ranks, simulated_records
 
 from howsure.statistics.bins.intervals import IntervalOptions
 from howsure.statistics.fit.baselines import BASELINES
-from howsure.statistics.fit.calibration import fit_calibration
+from howsure.statistics.fit.calibration import best_measure, fit_calibration
+from howsure.statistics.fit.cross_validation import FoldScore
 from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.fit.scored_baselines import loss
 from howsure.statistics.records.order import in_canonical_order
@@ -67,6 +68,16 @@ def test_the_mass_of_the_event_serves_among_equals():
     for measures in permutations(("neg_log_topk_mass", "neg_log_pmax")):
         event = fit_of(records, measures=measures, bins=4).events[1]
         assert event.served == "neg_log_topk_mass"
+
+
+@pytest.mark.parametrize(("misses", "served"), [(9, "learned"), (10, "entropy")])
+def test_few_misses_do_not_choose_the_measure(misses, served):
+    records = records_with_ranks([0] * (100 - misses) + [1] * misses)
+    measures = fit_of(records, measures=("learned", "entropy")).events[1].measures
+    for name, nll in (("learned", 0.9), ("entropy", 0.1)):
+        scores = dict.fromkeys(("nll", "brier"), FoldScore(nll, None, 2, None, (nll, nll + 1e-3)))
+        measures[name] = replace(measures[name], scores=scores)
+    assert best_measure(measures) == served
 
 
 def test_the_fewest_bins_within_a_standard_error_are_fitted_beside_a_curve_too(records, fit):

@@ -225,9 +225,8 @@ def test_a_class_that_is_named_too_often_is_noted(bias, is_noted):
 
 
 def test_a_chosen_threshold_is_no_bias():
-    logits, labels = calibrated(1500, n_classes=2, spread=3.0)
-    chosen = in_canonical_order(records_of(logits, labels, threshold=0.95))
-    assert fitted(chosen, n_classes=2).bias is None
+    chosen = records_of(*calibrated(1500, n_classes=2, spread=3.0), threshold=0.95)
+    assert fitted(in_canonical_order(chosen), n_classes=2).bias is None
 
 
 @pytest.mark.parametrize("votes", [False, True])
