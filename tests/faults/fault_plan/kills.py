@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,13 @@ def _load(copies: int) -> dict[str, Any]:
     return {"uploaders": UPLOADERS, "unfinished": UPLOADERS + WORKERS if copies else WORKERS}
 
 
+def await_job(running: Callable[[], object], seconds: float) -> None:
+    """Return ``seconds`` after a job began or, if it ends before, when the next one begins."""
+    assert wait_until(running), "no job began"
+    time.sleep(seconds)
+    assert wait_until(running), "no other job began"
+
+
 def kill_server(folder: Path, *, times: int = 200, seed: int, copies: int = 20) -> Figures:
     """Kill the one serving process on SQLite ``times`` times, and start it again each time."""
     figures, generator = Figures("kill-server", seed), random.Random(seed)
@@ -47,9 +54,12 @@ def kill_server(folder: Path, *, times: int = 200, seed: int, copies: int = 20) 
             under_load(site, client, mixed_uploads(copies), figures, **_load(copies)) as load,
         ):
             for _ in range(times):
-                if generator.random() < AT_JOBS:
-                    assert wait_until(lambda: unfinished(client, "running")), "no job began"
-                time.sleep(generator.uniform(0, load.undisturbed.job_seconds))
+                at_job = generator.random() < AT_JOBS
+                seconds = generator.uniform(0, load.undisturbed.job_seconds)
+                if at_job:
+                    await_job(lambda: unfinished(client, "running"), seconds)
+                else:
+                    time.sleep(seconds)
                 killed_at = time.monotonic()
                 kill(process)
                 jobs = stored_jobs(site.database_url)
@@ -84,8 +94,7 @@ def kill_worker(
                 return [job for job in stored_jobs(database_url) if job.is_of(worker.pid)]  # noqa: B023 - called at once
 
             # To kill it before its first job would test nothing.
-            assert wait_until(held), f"a worker claimed no job: {worker.poll()}"
-            time.sleep(generator.uniform(0, load.undisturbed.job_seconds))
+            await_job(held, generator.uniform(0, load.undisturbed.job_seconds))
             kill(worker)
             recoveries.expect(held())
             figures.strike(job.stage or "claimed" for job in held())
