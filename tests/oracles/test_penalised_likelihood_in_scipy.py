@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.interpolate import BSpline
 from scipy.optimize import minimize
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from howsure.statistics.calibrators.spline import (
     POLYNOMIAL_SCALES,
@@ -81,7 +81,16 @@ def test_spline_and_its_interval_and_weights(prior):
     weights /= weights.sum()
     # Newton stops where a step gains less than 1e-5 nats.
     np.testing.assert_allclose(found.weights, weights, rtol=1e-4, atol=1e-7)
-    np.testing.assert_allclose(found.probability(x), weights @ probabilities, atol=1e-4)
+    averaged = weights @ probabilities
+    likely = {
+        share: (0.06 if share else 0.7) * np.prod(np.where(hits, q, 1 - q))
+        for share in (0, 0.0025, 0.005, 0.01, 0.02, 0.04)
+        for q in [(1 - share) * averaged + share / 2]
+    }
+    lapse = sum(share * weight for share, weight in likely.items()) / sum(likely.values())
+    assert found.lapse == pytest.approx(lapse, rel=1e-3)
+    expected = expit(logit((1 - lapse) * averaged + lapse / 2) + found.shift)
+    np.testing.assert_allclose(found.probability(x), expected, atol=1e-4)
 
     precision = spline_precision(*interval_scales(len(x)), prior=prior)
     mode, covariance, _ = dense_posterior(design, offset, hits, precision)

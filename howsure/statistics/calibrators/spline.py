@@ -5,7 +5,8 @@ a quadratic, and a cubic P-spline (Eilers & Marx 1996) on the ranks of ``x``, wh
 differences are penalised. All coefficients have normal priors. Their two scales are not chosen, but
 averaged over a grid with weights proportional to the marginal likelihood (Laplace's approximation:
 Tierney & Kadane 1986), so that a small or calibrated set moves the curve only a little away from
-its prior mean. The average is shifted if it overstates rare outcomes.
+its prior mean. The average leaves room for labels that no score explains, and is shifted if it
+overstates rare outcomes.
 """
 
 from dataclasses import dataclass, replace
@@ -25,6 +26,10 @@ MAX_POINTS = 200
 MOST_SHIFT = 50.0
 MOST_STEPS = 60
 TOLERANCE = 1e-5
+# Shares of labels that may be drawn by a coin, and the prior probability that none are.
+LAPSES = (0.0, 0.0025, 0.005, 0.01, 0.02, 0.04)
+NO_LAPSE = 0.7
+TINY = 2.0**-53  # of the numbers below 1, 1 - TINY is the largest
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +51,8 @@ class SplineFit:
     coefficients : ndarray of float64, shape (n_scales, n_terms)
     covariances : ndarray of float64, shape (n_scales, n_terms, n_terms)
         The last one, for the interval, is that of the mode over samples, not the posterior's.
+    lapse : float
+        Expected share of labels drawn by a coin: see `expected_lapse`.
     shift : float
         Added to the log-odds of the averaged probability: see `_shift`.
     """
@@ -58,6 +65,7 @@ class SplineFit:
     weights: Floats
     coefficients: Floats
     covariances: Floats
+    lapse: float = 0.0
     shift: float = 0.0
 
     def probability(self, x: Floats) -> Rates:
@@ -69,7 +77,7 @@ class SplineFit:
         mean, variance = self._log_odds(x, slice(-1))
         curves = expit(mean / np.sqrt(1.0 + np.pi * variance / 8.0))
         # The sum of the weights is 1 to rounding, and has no log-odds above it.
-        averaged = np.asarray(np.minimum(self.weights @ curves, 1.0), dtype=np.float64)
+        averaged = lapsed(np.minimum(self.weights @ curves, 1.0), self.lapse)
         return expit(logit(averaged) + self.shift) if self.shift else averaged
 
     def interval(self, x: Floats, level: float) -> tuple[Rates, Rates]:
@@ -124,7 +132,27 @@ def fit_spline(x: Floats, hits: Hits, counts: Floats, *, prior: bool) -> SplineF
     fit = SplineFit(
         points, ranks, centre, scale, prior, likely / likely.sum(), coefficients, covariances
     )
+    fit = replace(fit, lapse=expected_lapse(fit.probability(points), n_hits, counts))
     return replace(fit, shift=_shift(fit.probability(points), n_hits.sum(), counts))
+
+
+def lapsed(probability: Rates, lapse: float) -> Rates:
+    """Return the probabilities if this share of the labels is drawn by a coin."""
+    return np.asarray((1.0 - lapse) * probability + lapse / 2.0, dtype=np.float64)
+
+
+def expected_lapse(probability: Rates, hits: Floats, counts: Floats) -> float:
+    """Return the posterior mean of the share of labels drawn by a coin.
+
+    A wrong label makes a miss of the surest answer. A few of them in a small set hardly bend the
+    curve where answers are surest, and there they are most of the errors.
+    """
+    others = (1.0 - NO_LAPSE) / (len(LAPSES) - 1)
+    evidence = [np.log(others if lapse else NO_LAPSE) for lapse in LAPSES]
+    for place, lapse in enumerate(LAPSES):
+        rates = np.clip(lapsed(probability, lapse), TINY, 1.0 - TINY)
+        evidence[place] += np.log(rates) @ hits + np.log1p(-rates) @ (counts - hits)
+    return float(scipy.special.softmax(evidence) @ np.array(LAPSES))
 
 
 def interval_scales(n_samples: float) -> tuple[float, float]:
