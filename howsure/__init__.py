@@ -1,9 +1,10 @@
-"""Calibrated probabilities for classifiers: a client of the Howsure service, and its statistics."""
+"""Calibrated probabilities for classifiers: a calibrator, and a client of the Howsure service."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from howsure.calibrator import Answers, Calibrator
     from howsure.client import (
         AsyncClient,
         Calibration,
@@ -23,9 +24,11 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Answers",
     "AsyncClient",
     "Calibration",
     "CalibrationFailed",
+    "Calibrator",
     "Client",
     "Evaluation",
     "EvaluationFailed",
@@ -41,10 +44,14 @@ __all__ = [
 ]
 
 
+_OF_CALIBRATOR = frozenset({"Answers", "Calibrator"})
+
+
 def __getattr__(name: str) -> object:
-    """Import the client at its first use: ``howsure.statistics`` needs no httpx."""
+    """Import what is used at its first use: ``howsure.statistics`` needs no httpx."""
     if name in __all__:
-        return getattr(import_module("howsure.client"), name)
+        module = "howsure.calibrator" if name in _OF_CALIBRATOR else "howsure.client"
+        return getattr(import_module(module), name)
     raise AttributeError(f"module 'howsure' has no attribute {name!r}")
 
 

@@ -99,7 +99,7 @@ def add_answers(
 
 
 def _softmax_shares(build: GraphBuilder, scores: str, head: HeadTensors, spec: ExportSpec) -> str:
-    """Return `service.predictions.lookup.class_shares` of the softmax in float64."""
+    """Return `howsure.statistics.label_model.class_list.class_shares` of the softmax in float64."""
     wide = build.add("Cast", scores, to=TensorProto.DOUBLE)
     one, nothing = build.constant(np.array(1.0)), build.constant(np.array(0.0))
     rest = build.row_sums(build.columns(wide, 1, head.n_top))
@@ -114,7 +114,7 @@ def _softmax_shares(build: GraphBuilder, scores: str, head: HeadTensors, spec: E
 def _class_probabilities(
     build: GraphBuilder, probability: str, shares: str, spec: ExportSpec
 ) -> str:
-    """Return `service.predictions.lookup.class_probabilities` in float64, shape (n, n_top)."""
+    """Return `class_probability_array` of the same module in float64, shape (n, n_top)."""
     column = build.add("Reshape", probability, build.integers([-1, 1]))
     first = build.add("Cast", column, to=TensorProto.DOUBLE)
     left = build.add("Sub", build.constant(np.array(1.0)), first)

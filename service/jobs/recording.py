@@ -4,11 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-import numpy as np
-
 import models
-from howsure.statistics.arrays import as_scores, as_uncertainty
+from howsure.statistics.arrays import as_uncertainty
 from howsure.statistics.measures import SCORE
+from howsure.statistics.outputs import log_scores
 from howsure.statistics.records.build import build_records
 from howsure.statistics.records.order import tie_keys
 from howsure.statistics.records.pairs import CORRECT, build_pair_records
@@ -139,12 +138,8 @@ def scores_recorder(*, top_k: Sequence[int], seed: int, threshold: float | None 
                 tie_keys=tie_keys(values, seed),
             )
             return records.with_design(batch.design)
-        scores = values.astype(np.float64)
-        if kind == "probabilities":
-            with np.errstate(divide="ignore"):
-                scores = np.log(np.maximum(scores, 0.0))  # rounding may leave a -1e-7
         records = build_records(
-            as_scores(scores),
+            log_scores(values, "logits" if kind == "logits" else "probabilities"),
             batch.labels,
             tie_keys=tie_keys(values, seed),
             top_k=top_k,

@@ -8,12 +8,9 @@ from typing import Any
 
 import msgspec
 
+from howsure.statistics.label_model.class_list import class_shares
 from service.metrics.answers import AnswerCounts
-from service.predictions.lookup import (
-    PredictionBatch,
-    class_probabilities,
-    class_shares,
-)
+from service.predictions.lookup import PredictionBatch, class_probabilities
 from service.predictions.prediction_request import POSITIONAL
 from service.predictions.served_calibration import (
     EventProbability,
@@ -63,11 +60,12 @@ class JsonAnswers:
         if served.top1 is not None:
             top1 = [found.uncertainty for found in events[served.top1]]
         flags, unlike = served.flags, _unlike(rows, matrix.places, served)
+        shares = class_shares(outputs.top_scores, odds, len(served.class_names))
         return cls(
             served,
             outputs.top_classes[:, :SERVED_CLASSES].tolist(),
             outputs.top_scores[:, :SERVED_CLASSES].tolist(),
-            class_shares(outputs, odds, len(served.class_names)).tolist(),
+            shares[:, :SERVED_CLASSES].tolist(),
             events,
             None if (beyond := _beyond(top1, flags)) is None else _or(beyond, unlike),
             {name: _or(_above(top1, limit), unlike) for name, limit in flags.abstain.items()},

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from howsure.statistics.arrays import BinIndex, Classes
 from howsure.statistics.bins.lookup import BinLookup
-from howsure.statistics.label_model.model import LabelOdds
+from howsure.statistics.label_model.class_list import class_shares
 from service.metrics.answers import AnswerCounts
 from service.predictions.served_calibration import Flags, ServedCalibration, ServedEvent
 from service.runner.model_output import SERVED_CLASSES, HeadOutputs
@@ -81,38 +81,10 @@ class PredictionBatch:
         )
 
 
-def class_shares(
-    outputs: HeadOutputs, odds: LabelOdds | None, n_classes: int
-) -> NDArray[np.float64]:
-    """Return P(class | not the first) of the classes in answers, shape (n_samples, n_shown).
-
-    It is that of the model of the labels, if an event is served by it, and otherwise in proportion
-    to the model's own softmax. Classes that are not in the list have a share, too. The first is 1.
-    """
-    if odds is not None:
-        return odds.shares()[:, :SERVED_CLASSES]
-    wide = outputs.top_scores.astype(np.float64)
-    rest = np.add.reduce(wide[:, 1:], axis=1)
-    if wide.shape[1] < n_classes:
-        rest = np.maximum(rest, 1.0 - wide[:, 0])
-    shares = wide[:, :SERVED_CLASSES] / np.where(rest > 0.0, rest, np.inf)[:, np.newaxis]
-    shares[:, 0] = 1.0
-    return shares
-
-
 def class_probabilities(first: float, shares: Sequence[float]) -> list[float]:
     """Return the probabilities of the listed classes, where that of Top-1 is served."""
     left = 1.0 - first
     return [first, *(left * share for share in shares[1:])]
-
-
-def class_probability_array(
-    first: NDArray[np.float64], shares: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return `class_probabilities` of many rows, equal in each bit; shape (n_samples, n_shown)."""
-    probabilities = (1.0 - first)[:, np.newaxis] * shares
-    probabilities[:, 0] = first
-    return probabilities
 
 
 def answers_of(served: ServedCalibration, outputs: HeadOutputs) -> PredictionBatch:
@@ -124,11 +96,12 @@ def answers_of(served: ServedCalibration, outputs: HeadOutputs) -> PredictionBat
         uncertainty = events[served.top1].uncertainty
     beyond = _beyond(uncertainty, served.flags)
     flags, unlike = served.flags, _unlike(columns, served)
+    shares = class_shares(outputs.top_scores, odds, len(served.class_names))
     return PredictionBatch(
         calibration=served,
         classes=outputs.top_classes[:, :SERVED_CLASSES],
         scores=outputs.top_scores[:, :SERVED_CLASSES],
-        shares=class_shares(outputs, odds, len(served.class_names)),
+        shares=shares[:, :SERVED_CLASSES],
         events=events,
         out_of_distribution=None if beyond is None else _or(beyond, unlike),
         abstain={name: _or(uncertainty > limit, unlike) for name, limit in flags.abstain.items()},

@@ -7,8 +7,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from howsure.statistics.label_model.class_list import class_probability_array
 from service.errors import InvalidInput
-from service.predictions.lookup import PredictionBatch, class_probability_array
+from service.predictions.lookup import PredictionBatch
 from service.predictions.served_calibration import OutputType, ServedCalibration
 from service.runner.messages.open_inference import (
     DATATYPES,

@@ -60,7 +60,7 @@ def score_uncertainty(
     n_top = n_recorded_classes(checked.shape[1], top_k)
     parts = [
         _measure(rank_scores(checked[rows], n_top=n_top, threshold=threshold), top_k, logits=logits)
-        for rows in _row_blocks(checked)
+        for rows in row_blocks(checked)
     ]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
@@ -133,7 +133,7 @@ def build_records(
         if values.shape != (n_samples,):
             raise ValueError(f"{name} must have shape ({n_samples},), not {values.shape}")
     parts = []
-    for rows in _row_blocks(rankable):
+    for rows in row_blocks(rankable):
         ranked = rank_scores(rankable[rows], n_top=n_top, threshold=threshold)
         measured = {name: values[rows] for name, values in given.items()}
         if uncertainty is None:
@@ -143,9 +143,9 @@ def build_records(
     return concatenate(parts)
 
 
-def _row_blocks(logits: Logits) -> Iterator[slice]:
+def row_blocks(values: NDArray[np.floating]) -> Iterator[slice]:
     """Yield slices of rows, at least one, of bounded size."""
-    n_samples, n_classes = logits.shape
+    n_samples, n_classes = values.shape
     step = max(1, BLOCK_ELEMENTS // n_classes)
     for start in range(0, max(n_samples, 1), step):
         yield slice(start, start + step)

@@ -14,6 +14,7 @@ import models
 from howsure.calibrate_command import FILES, OPTIONS
 from howsure.remedies import LABELS_OF_NAMED_COLUMNS
 from howsure.statistics.arrays import Counts, Labels
+from howsure.statistics.outputs import are_distributions
 from howsure.statistics.softmax import BINARY
 from service.calibrations.config import MAX_CLASSES_BYTES, CalibrationConfig, parse_config
 from service.calibrations.pass_limits import check_rows
@@ -42,7 +43,6 @@ from service.calibrations.upload.set_checks import (
     class_names,
 )
 from service.calibrations.upload.upload_form import CalibrationUpload
-from service.child.reading.output_checks import are_distributions
 from service.errors import InvalidConfig, InvalidInput, InvalidOnnxModel, ModelRule, ServiceError
 from service.printable import check_printable
 from service.runner.messages.dataset import PAIRS, Batch, DatasetInfo

@@ -17,10 +17,11 @@ from howsure.statistics.measures import (
     parse_measure,
     supplied_names,
 )
+from howsure.statistics.outputs import are_distributions, are_percentages
 from service.calibrations.config import CalibrationConfig
 from service.calibrations.fit_config import MAX_TABLE_BINS
 from service.child.reading.checks import counted_from_one
-from service.child.reading.output_checks import AS_LOGITS, are_distributions, are_percentages
+from service.child.reading.output_checks import AS_LOGITS
 from service.errors import InvalidConfig, InvalidDataset, TooLarge, shown
 from service.graph.description import quote, quote_all
 from service.runner.messages.dataset import PAIRS, Batch, DatasetInfo, ScoreRange

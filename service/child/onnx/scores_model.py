@@ -6,10 +6,11 @@ import numpy as np
 
 from howsure.statistics.arrays import Floats
 from howsure.statistics.measures import LEARNED, SCORE
+from howsure.statistics.outputs import OutputKind, are_distributions, are_percentages
 from howsure.statistics.records.build import ranked_outputs
 from service.child.onnx.session import CPU, VERSIONS
 from service.child.reading.checks import SUPPLIED_PREFIX
-from service.child.reading.output_checks import AS_LOGITS, are_distributions, are_percentages
+from service.child.reading.output_checks import AS_LOGITS
 from service.child.reading.pairs import check_score_range, pair_rows
 from service.child.requests.body_decoder import Decoded, read_request
 from service.child.requests.limits import BodyLimits
@@ -24,7 +25,7 @@ from service.child.requests.predict_request import (
 )
 from service.errors import InvalidInput
 from service.graph.description import OnnxModelDescription, TensorSpec
-from service.runner.messages.dataset import PAIRS, OutputKind
+from service.runner.messages.dataset import PAIRS
 from service.runner.messages.frames import Array, Buffer
 from service.runner.messages.onnx_models import ANY_INPUT, LoadedOnnxModel
 from service.runner.messages.open_inference import RequestedOutputs, TensorMetadata

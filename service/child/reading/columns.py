@@ -9,10 +9,11 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from howsure.statistics.measures import SCORE
+from howsure.statistics.outputs import OutputKind
 from service.child.reading.checks import SUPPLIED_PREFIX
 from service.child.reading.class_indices import are_integers
 from service.errors import COMPARED_CHARACTERS, TooLarge
-from service.runner.messages.dataset import DESIGN_DTYPES, OutputKind
+from service.runner.messages.dataset import DESIGN_DTYPES
 from service.runner.messages.reading import LABEL, SetContext
 
 CORRECT_COLUMN = "correct"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from howsure.statistics.outputs import OutputKind
 from service.child.reading.checks import SUPPLIED_PREFIX, check_n_classes, supplied_names
 from service.child.reading.columns import (
     TableColumn,
@@ -17,7 +18,7 @@ from service.child.reading.columns import (
     rename_hint,
 )
 from service.child.reading.sampling_design import design_columns
-from service.runner.messages.dataset import MAX_NAME_LENGTH, OutputKind
+from service.runner.messages.dataset import MAX_NAME_LENGTH
 from service.runner.messages.reading import LABEL, Reading, SetContext
 
 # What the names of class columns begin with; an index or the name of the class follows.

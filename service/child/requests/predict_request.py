@@ -8,10 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howsure.statistics.measures import SCORE
-from service.child.reading.output_checks import SUM_TOLERANCE, are_off, sum_advice
+from howsure.statistics.outputs import (
+    SUM_TOLERANCE,
+    OutputKind,
+    are_off,
+    log_scores,
+    sum_advice,
+)
 from service.child.requests.tensors import NEVER_MISSING, check_numbers, check_shape
 from service.errors import InvalidInput, shown
-from service.runner.messages.dataset import PAIRS, OutputKind
+from service.runner.messages.dataset import PAIRS
 from service.runner.messages.frames import Array
 from service.runner.messages.onnx_models import ANY_INPUT
 
@@ -147,8 +153,7 @@ def class_scores(
             "expected non-negative values that sum to 1 within 0.001, got "
             f"{scores[row].sum():.6g}{fix}",
         )
-    with np.errstate(divide="ignore"):
-        return kind, np.log(np.maximum(scores, 0.0))
+    return kind, log_scores(scores, kind)
 
 
 def pair_scores(request: PredictRequest, *, max_rows: int) -> NDArray[np.float64]:

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howsure.statistics.arrays import Floats, Labels
+from howsure.statistics.outputs import OutputKind
 from service.runner.messages.convert import FieldError
 from service.runner.messages.frames import Array
 
-OutputKind: TypeAlias = Literal["logits", "probabilities"]
 # The kind and the array of sets of a score and whether it was right.
 PAIRS: Literal["pairs"] = "pairs"
 DatasetKind: TypeAlias = Literal["inputs", "pairs"] | OutputKind

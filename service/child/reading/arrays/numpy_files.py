@@ -216,7 +216,7 @@ class ArraySet:
         if kind == "inputs":
             may_lack = may_lack_values(values.shape, values.dtype.name)
             check_inputs(values, place=place, start=start, may_lack=may_lack)
-        else:
+        elif kind != "pairs":
             check_outputs(values, kind=kind, place=place, start=start)
         return values
 
