@@ -10,6 +10,13 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from howsure.outputs import (
+    OutputKind,
+    are_distributions,
+    are_percentages,
+    broken_rule,
+    log_scores,
+)
 from howsure.report.fit_notes import fit_notes
 from howsure.statistics.arrays import Classes, Hits, Rates, Uncertainty
 from howsure.statistics.bins.lookup import BinLookup
@@ -19,13 +26,6 @@ from howsure.statistics.fit.result import Fit
 from howsure.statistics.label_model.class_list import class_probability_array, class_shares
 from howsure.statistics.label_model.model import LabelOdds
 from howsure.statistics.measures import LEARNED
-from howsure.statistics.outputs import (
-    OutputKind,
-    are_distributions,
-    are_percentages,
-    broken_rule,
-    log_scores,
-)
 from howsure.statistics.records.build import build_records, ranked_outputs, row_blocks
 from howsure.statistics.records.order import tie_keys
 from howsure.statistics.records.records import Records

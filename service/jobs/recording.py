@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import models
+from howsure.outputs import log_scores
 from howsure.statistics.arrays import as_uncertainty
 from howsure.statistics.measures import SCORE
-from howsure.statistics.outputs import log_scores
 from howsure.statistics.records.build import build_records
 from howsure.statistics.records.order import tie_keys
 from howsure.statistics.records.pairs import CORRECT, build_pair_records

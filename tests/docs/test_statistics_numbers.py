@@ -1,4 +1,4 @@
-"""The worked numbers of docs/statistics.md: by hand, and by the service."""
+"""The worked numbers of the documents: by hand, and by the code."""
 
 import ast
 import doctest
@@ -12,7 +12,8 @@ from howsure.statistics.fit.baselines import BASELINES
 from howsure.statistics.measures import MEASURE_NAMES
 from howsure.statistics.scores import SCORES
 
-PAGE = Path(__file__).parents[2] / "docs" / "statistics.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "statistics.md"
 REGISTERED = (*MEASURE_NAMES, *INTERVALS, *SCORES, *BASELINES)
 
 
@@ -31,14 +32,17 @@ def sections(text: str) -> dict[str, str]:
     return dict(re.findall(r"^### `(\w+)`\n(.*?)(?=^##|\Z)", text, re.DOTALL | re.MULTILINE))
 
 
-def test_every_example_prints_what_it_says() -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    page = doctest.DocTest(examples(text), {}, PAGE.name, str(PAGE), 0, text)
+@pytest.mark.parametrize(("name", "least"), [("statistics", len(REGISTERED)), ("calibrator", 10)])
+def test_every_example_prints_what_it_says(monkeypatch, name: str, least: int) -> None:
+    monkeypatch.chdir(ROOT)
+    path = ROOT / "docs" / f"{name}.md"
+    text = path.read_text(encoding="utf-8")
+    page = doctest.DocTest(examples(text), {}, path.name, str(path), 0, text)
     failures: list[str] = []
 
     result = doctest.DocTestRunner(verbose=False).run(page, out=failures.append)
 
-    assert result.attempted > len(REGISTERED)
+    assert result.attempted > least
     assert result.failed == 0, "".join(failures)
 
 

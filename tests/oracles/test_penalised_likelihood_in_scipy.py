@@ -77,19 +77,22 @@ def test_spline_and_its_interval_and_weights(prior):
         variance = np.sum(design @ covariance * design, axis=1)
         evidence.append(likely)
         probabilities.append(expit((offset + design @ mode) / np.sqrt(1 + np.pi * variance / 8)))
-    weights = np.exp(np.array(evidence) - max(evidence))
-    weights /= weights.sum()
+    # Each pair with each share of labels that a coin draws; none has a prior probability of 0.7.
+    shares = np.array([0, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16])
+    joint, stated = [], []
+    for likely, curve in zip(evidence, probabilities, strict=True):
+        of_curve = np.prod(np.where(hits, curve, 1 - curve))
+        for share in shares:
+            mixed = (1 - share) * curve + share / 2
+            known = 0.05 if share else 0.7
+            gain = np.prod(np.where(hits, mixed, 1 - mixed)) / of_curve
+            joint.append(known * np.exp(likely - max(evidence)) * gain)
+            stated.append(mixed)
+    joint = np.array(joint) / sum(joint)
     # Newton stops where a step gains less than 1e-5 nats.
-    np.testing.assert_allclose(found.weights, weights, rtol=1e-4, atol=1e-7)
-    averaged = weights @ probabilities
-    likely = {
-        share: (0.06 if share else 0.7) * np.prod(np.where(hits, q, 1 - q))
-        for share in (0, 0.0025, 0.005, 0.01, 0.02, 0.04)
-        for q in [(1 - share) * averaged + share / 2]
-    }
-    lapse = sum(share * weight for share, weight in likely.items()) / sum(likely.values())
-    assert found.lapse == pytest.approx(lapse, rel=1e-3)
-    expected = expit(logit((1 - lapse) * averaged + lapse / 2) + found.shift)
+    pairs = joint.reshape(len(evidence), -1).sum(axis=1)
+    np.testing.assert_allclose(found.weights, pairs, rtol=1e-4, atol=1e-7)
+    expected = expit(logit(joint @ stated) + found.shift)
     np.testing.assert_allclose(found.probability(x), expected, atol=1e-4)
 
     precision = spline_precision(*interval_scales(len(x)), prior=prior)

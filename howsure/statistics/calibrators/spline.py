@@ -27,7 +27,7 @@ MOST_SHIFT = 50.0
 MOST_STEPS = 60
 TOLERANCE = 1e-5
 # Shares of labels that may be drawn by a coin, and the prior probability that none are.
-LAPSES = (0.0, 0.0025, 0.005, 0.01, 0.02, 0.04)
+LAPSES = (0.0, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16)
 NO_LAPSE = 0.7
 TINY = 2.0**-53  # of the numbers below 1, 1 - TINY is the largest
 
@@ -51,8 +51,8 @@ class SplineFit:
     coefficients : ndarray of float64, shape (n_scales, n_terms)
     covariances : ndarray of float64, shape (n_scales, n_terms, n_terms)
         The last one, for the interval, is that of the mode over samples, not the posterior's.
-    lapse : float
-        Expected share of labels drawn by a coin: see `expected_lapse`.
+    lapses : ndarray of float64, shape (n_scales - 1,)
+        Expected share of labels drawn by a coin, beside the curve of each pair.
     shift : float
         Added to the log-odds of the averaged probability: see `_shift`.
     """
@@ -65,19 +65,26 @@ class SplineFit:
     weights: Floats
     coefficients: Floats
     covariances: Floats
-    lapse: float = 0.0
+    lapses: Floats
     shift: float = 0.0
+
+    def curves(self, x: Floats) -> Rates:
+        """Return the posterior mean under each pair without a lapse, shape (n_scales - 1, n).
+
+        The mean of ``expit(N(m, v))`` is approximated by ``expit(m / sqrt(1 + pi v / 8))``: MacKay
+        1992.
+        """
+        mean, variance = self._log_odds(x, slice(-1))
+        return np.asarray(expit(mean / np.sqrt(1.0 + np.pi * variance / 8.0)))
 
     def probability(self, x: Floats) -> Rates:
         """Return the posterior mean of the probability of a hit, shape (n,).
 
-        Constant beyond the outer points. The mean of ``expit(N(m, v))`` is approximated by
-        ``expit(m / sqrt(1 + pi v / 8))``: MacKay 1992.
+        Constant beyond the outer points.
         """
-        mean, variance = self._log_odds(x, slice(-1))
-        curves = expit(mean / np.sqrt(1.0 + np.pi * variance / 8.0))
+        curves = lapsed(self.curves(x), self.lapses[:, np.newaxis])
         # The sum of the weights is 1 to rounding, and has no log-odds above it.
-        averaged = lapsed(np.minimum(self.weights @ curves, 1.0), self.lapse)
+        averaged = np.asarray(np.minimum(self.weights @ curves, 1.0), dtype=np.float64)
         return expit(logit(averaged) + self.shift) if self.shift else averaged
 
     def interval(self, x: Floats, level: float) -> tuple[Rates, Rates]:
@@ -128,30 +135,51 @@ def fit_spline(x: Floats, hits: Hits, counts: Floats, *, prior: bool) -> SplineF
     evidence, covariances = posterior.at_mode(coefficients)
     # A posterior adds the squared bias that the prior expects; true curves are smoother than that.
     covariances[-1] -= covariances[-1] @ precisions[-1] @ covariances[-1]
-    likely = np.exp(evidence[:-1] - evidence[:-1].max())
-    fit = SplineFit(
-        points, ranks, centre, scale, prior, likely / likely.sum(), coefficients, covariances
+    none = np.zeros(len(evidence) - 1)
+    fit = SplineFit(points, ranks, centre, scale, prior, none, coefficients, covariances, none)
+    joint = scipy.special.softmax(
+        evidence[:-1] + lapse_evidence(fit.curves(points), n_hits, counts)
     )
-    fit = replace(fit, lapse=expected_lapse(fit.probability(points), n_hits, counts))
+    weights = joint.sum(axis=0)
+    lapses = np.array(LAPSES) @ joint / np.maximum(weights, np.finfo(np.float64).tiny)
+    fit = replace(fit, weights=weights, lapses=lapses)
     return replace(fit, shift=_shift(fit.probability(points), n_hits.sum(), counts))
 
 
-def lapsed(probability: Rates, lapse: float) -> Rates:
-    """Return the probabilities if this share of the labels is drawn by a coin."""
-    return np.asarray((1.0 - lapse) * probability + lapse / 2.0, dtype=np.float64)
-
-
-def expected_lapse(probability: Rates, hits: Floats, counts: Floats) -> float:
-    """Return the posterior mean of the share of labels drawn by a coin.
+def lapsed(probability: Rates, lapse: float | Floats) -> Rates:
+    """Return the probabilities if this share of the labels is drawn by a coin.
 
     A wrong label makes a miss of the surest answer. A few of them in a small set hardly bend the
     curve where answers are surest, and there they are most of the errors.
     """
+    return np.asarray((1.0 - lapse) * probability + lapse / 2.0, dtype=np.float64)
+
+
+def lapse_evidence(probability: Rates, hits: Floats, counts: Floats) -> Floats:
+    """Return the log-evidence of each of `LAPSES`, relative to none, prior included.
+
+    Parameters
+    ----------
+    probability : ndarray of float64, shape (..., n)
+        Of a hit, without a lapse.
+    hits, counts : ndarray of float64, shape (n,)
+
+    Returns
+    -------
+    ndarray of float64, shape (n_lapses, ...)
+    """
     others = (1.0 - NO_LAPSE) / (len(LAPSES) - 1)
-    evidence = [np.log(others if lapse else NO_LAPSE) for lapse in LAPSES]
-    for place, lapse in enumerate(LAPSES):
+    evidence = []
+    for lapse in LAPSES:
         rates = np.clip(lapsed(probability, lapse), TINY, 1.0 - TINY)
-        evidence[place] += np.log(rates) @ hits + np.log1p(-rates) @ (counts - hits)
+        likelihood = np.log(rates) @ hits + np.log1p(-rates) @ (counts - hits)
+        evidence.append(likelihood + np.log(others if lapse else NO_LAPSE))
+    return np.asarray(np.stack(evidence) - (evidence[0] - np.log(NO_LAPSE)))
+
+
+def expected_lapse(probability: Rates, hits: Floats, counts: Floats) -> float:
+    """Return the posterior mean of the share of labels drawn by a coin."""
+    evidence = lapse_evidence(probability, hits, counts)
     return float(scipy.special.softmax(evidence) @ np.array(LAPSES))
 
 

@@ -12,9 +12,9 @@ import numpy as np
 
 import models
 from howsure.calibrate_command import FILES, OPTIONS
+from howsure.outputs import are_distributions
 from howsure.remedies import LABELS_OF_NAMED_COLUMNS
 from howsure.statistics.arrays import Counts, Labels
-from howsure.statistics.outputs import are_distributions
 from howsure.statistics.softmax import BINARY
 from service.calibrations.config import MAX_CLASSES_BYTES, CalibrationConfig, parse_config
 from service.calibrations.pass_limits import check_rows

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from howsure.outputs import OutputKind, are_distributions, are_percentages
 from howsure.statistics.arrays import Floats
 from howsure.statistics.measures import LEARNED, SCORE
-from howsure.statistics.outputs import OutputKind, are_distributions, are_percentages
 from howsure.statistics.records.build import ranked_outputs
 from service.child.onnx.session import CPU, VERSIONS
 from service.child.reading.checks import SUPPLIED_PREFIX

@@ -8,8 +8,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from howsure.outputs import OutputKind
 from howsure.statistics.measures import SCORE
-from howsure.statistics.outputs import OutputKind
 from service.child.reading.checks import SUPPLIED_PREFIX
 from service.child.reading.class_indices import are_integers
 from service.errors import COMPARED_CHARACTERS, TooLarge

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from howsure.statistics.outputs import PERCENT, OutputKind, broken_rule
+from howsure.outputs import PERCENT, OutputKind, broken_rule
 from service.errors import InvalidDataset
 
 AS_LOGITS = (

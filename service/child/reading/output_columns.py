@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from howsure.statistics.outputs import OutputKind
+from howsure.outputs import OutputKind
 from service.child.reading.checks import SUPPLIED_PREFIX, check_n_classes, supplied_names
 from service.child.reading.columns import (
     TableColumn,

@@ -7,14 +7,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from howsure.statistics.measures import SCORE
-from howsure.statistics.outputs import (
+from howsure.outputs import (
     SUM_TOLERANCE,
     OutputKind,
     are_off,
     log_scores,
     sum_advice,
 )
+from howsure.statistics.measures import SCORE
 from service.child.requests.tensors import NEVER_MISSING, check_numbers, check_shape
 from service.errors import InvalidInput, shown
 from service.runner.messages.dataset import PAIRS

@@ -8,8 +8,8 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from howsure.outputs import OutputKind
 from howsure.statistics.arrays import Floats, Labels
-from howsure.statistics.outputs import OutputKind
 from service.runner.messages.convert import FieldError
 from service.runner.messages.frames import Array
 
