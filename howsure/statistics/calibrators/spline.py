@@ -82,10 +82,14 @@ class SplineFit:
 
         Constant beyond the outer points.
         """
-        curves = lapsed(self.curves(x), self.lapses[:, np.newaxis])
-        # The sum of the weights is 1 to rounding, and has no log-odds above it.
-        averaged = np.asarray(np.minimum(self.weights @ curves, 1.0), dtype=np.float64)
+        averaged = self.average(self.curves(x))
         return expit(logit(averaged) + self.shift) if self.shift else averaged
+
+    def average(self, curves: Rates) -> Rates:
+        """Return the mean of the pairs' curves with their lapses, shape (n,)."""
+        averaged = self.weights @ lapsed(curves, self.lapses[:, np.newaxis])
+        # The sum of the weights is 1 to rounding, and has no log-odds above it.
+        return np.asarray(np.minimum(averaged, 1.0))
 
     def interval(self, x: Floats, level: float) -> tuple[Rates, Rates]:
         """Return an interval of the probability of a hit at each ``x``, shape (n,) each.
@@ -137,13 +141,12 @@ def fit_spline(x: Floats, hits: Hits, counts: Floats, *, prior: bool) -> SplineF
     covariances[-1] -= covariances[-1] @ precisions[-1] @ covariances[-1]
     none = np.zeros(len(evidence) - 1)
     fit = SplineFit(points, ranks, centre, scale, prior, none, coefficients, covariances, none)
-    joint = scipy.special.softmax(
-        evidence[:-1] + lapse_evidence(fit.curves(points), n_hits, counts)
-    )
+    curves = fit.curves(points)
+    joint = scipy.special.softmax(evidence[:-1] + lapse_evidence(curves, n_hits, counts))
     weights = joint.sum(axis=0)
     lapses = np.array(LAPSES) @ joint / np.maximum(weights, np.finfo(np.float64).tiny)
     fit = replace(fit, weights=weights, lapses=lapses)
-    return replace(fit, shift=_shift(fit.probability(points), n_hits.sum(), counts))
+    return replace(fit, shift=_shift(fit.average(curves), n_hits.sum(), counts))
 
 
 def lapsed(probability: Rates, lapse: float | Floats) -> Rates:
