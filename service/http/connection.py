@@ -152,7 +152,8 @@ class Connection(asyncio.Protocol):
             self._answer_next()
         if self.is_refused:
             return
-        if reader.n_received or reader.is_receiving():
+        is_cut = bool(reader.received) and not self.queue  # the turn ended within a request
+        if not is_cut and (reader.n_received or reader.is_receiving()):
             reader.check_unfinished()
         is_behind = reader.head is not None and self.current is not None
         if self.is_refused or self.transport.is_closing():
