@@ -15,7 +15,6 @@ RNG = np.random.default_rng(5)
 NAMES = ["sales", "billing", "other"]
 OUTPUTS = RNG.dirichlet(np.ones(3), 300)
 LABELS = np.array([RNG.choice(3, p=row) for row in OUTPUTS])
-ACCURACY = (OUTPUTS.argmax(axis=1) == LABELS).mean()
 CHANCE = RNG.random(300)
 FRAUD = (RNG.random(300) < CHANCE).astype(int)
 FEW = slice(0, 20)
@@ -47,11 +46,6 @@ def intents(client: httpx.Client) -> dict[str, Any]:
 
 def predictions(client: httpx.Client, name: str, columns: Mapping[str, Any]) -> list[Any]:
     return send(client, name, csv(columns), CSV).raise_for_status().json()["predictions"]
-
-
-def test_columns_name_the_classes(client, intents) -> None:
-    assert intents["config"]["classes"] == NAMES
-    assert intents["accuracy"]["1"] == ACCURACY
 
 
 def test_later_tables_are_read_by_the_names_of_classes(client, intents) -> None:
@@ -130,11 +124,6 @@ UPLOADS = {
 def test_tables_of_other_columns_are_told_the_fix(client, case) -> None:
     content, parts, named = UPLOADS[case]
     assert_refused(calibrate(client, calibration=content, **parts), None, named)
-
-
-def test_named_rows_of_a_calibration_without_a_model(client, shelf) -> None:
-    body = {"calibration": shelf("logits")["id"], "inputs": [{"a": 1.0}]}
-    assert_refused(client.post("/predict", json=body), None, "`logits`")
 
 
 def test_an_array_without_a_name_is_what_the_calibration_set_held(client, intents, shelf) -> None:

@@ -26,13 +26,13 @@ CASES: list[tuple[str, str, int, int, dict[str, Any]]] = [
     ("votes", "probabilities", 5, 300, {"measures": ("learned", "neg_log_topk_mass")}),
     ("design", "logits", 3, 300, {"measures": ("learned",)}),
     ("step", "logits", 4, 300, {"lookup": "step", "monotone": True}),
+    ("energy", "logits", 5, 300, {"measures": ("energy",)}),
 ]
 FURTHER: list[tuple[str, str, int, int, dict[str, Any]]] = [
     ("default of two", "logits", 2, 200, {"full": True}),
     ("default, probabilities", "probabilities", 6, 800, {"full": True}),
     ("default, many classes", "probabilities", 120, 600, {"full": True}),
     ("interpolated", "logits", 4, 300, {"lookup": "interpolated"}),
-    ("energy", "logits", 5, 300, {"measures": ("energy",)}),
     (
         "served by name",
         "logits",
