@@ -53,12 +53,6 @@ def test_a_frame_of_mixed_types(client, framed) -> None:
     assert len(client.predict(framed, mixed[:7])) == 7
 
 
-def test_a_table_of_arrow_holds_scores(client) -> None:
-    scores = pa.table({"correct": [k % 3 > 0 for k in range(90)], "score": [*range(90)]})
-    judge = client.calibrate(scores=scores, name="arrow-judge", bins=3, folds=2)
-    assert len(client.predict(judge, scores=scores)) == 90
-
-
 def test_predictions_and_lists_become_frames(client, framed) -> None:
     """After a sort, a split or a filter the index of rows does not count from 0."""
     inputs, _ = frame_of("evaluation")
