@@ -110,10 +110,8 @@ LOGIT, BINARY = OUTPUTS[:, 0] * 4 - 2, np.minimum(LABELS, 1)
 TABLE = {name: OUTPUTS[:, k] for k, name in enumerate(NAMES)} | {"label": LABELS}
 PAIRS = csv({"score": CHANCE, "correct": FRAUD})
 WITH_ID = csv({"ticket_id": np.arange(300), **TABLE})
-PERCENT = {name: 100 * shares for name, shares in by_class().items()}
 UPLOADS = {
     "pairs with a model": (PAIRS, {"model": linear().SerializeToString()}, "without a model"),
-    "percentages": (csv(PERCENT | {"label": LABELS}), {}, "percentages"),
     "one score of two classes": (csv({"logit": LOGIT, "label": BINARY}), {}, "`logit_1` = z"),
     "an array of one score": (npz(logits=LOGIT, labels=BINARY), {}, "column_stack([0 * z, z])"),
     "columns called as classes": (WITH_ID, {}, "(rename `other` to `prob_other`)"),
