@@ -153,13 +153,17 @@ def test_no_rows_have_no_answers(fitted) -> None:
     assert answers.interval.shape == (0, 2)
 
 
-def test_what_is_accepted_lies_within_the_threshold(logits) -> None:
+def test_what_is_accepted_and_flagged_follows_the_thresholds(logits) -> None:
     options = CHEAP | {"selective": (SelectiveTarget(0.2),)}
     calibrator = Calibrator(kind="logits", **options).fit(*logits)
     answers = calibrator.predict(logits[0])
     accepted = answers.top[1].uncertainty <= calibrator.threshold(0.2)
     np.testing.assert_array_equal(answers.accept[0.2], accepted)
     assert 0 < accepted.sum() < len(accepted)
+    levels = calibrator.fitted.events[1].measures["margin"].ood_thresholds
+    flagged = answers.top[1].uncertainty > np.float32(levels[0.99])
+    np.testing.assert_array_equal(answers.out_of_distribution, flagged)
+    assert 0 < flagged.sum() < len(flagged)
     with pytest.raises(ValueError, match=r"max_risk must be one of those fitted \(0.2\), not 0.1"):
         calibrator.threshold(0.1)
 
