@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator
 
 import httpx
-import numpy as np
 import pytest
 from bins_documents import EARLIER, answers, changed, digits_set, exported, put
 from job_workspaces import inputs_set
@@ -93,18 +92,6 @@ def test_a_document_of_an_earlier_version_answers_as_it_did(other, case) -> None
     again = exported(other, there["id"])
     for name in ("schema", "content_sha256", "tables"):
         assert again[name] == case["document"][name]
-
-
-def test_outputs_alone_need_no_model(client, other) -> None:
-    logits, labels = outputs(400, seed=3, n_classes=6, scale=2.0).values()
-    own = np.random.default_rng(3).random(400) + (logits.argmax(axis=1) != labels)
-    config = {"name": "own", "measures": ["supplied:own"], "serve": {"1": "supplied:own"}}
-    archive = npz(logits=logits, labels=labels, uncertainty_own=own)
-    made = calibrated(client, config, calibration=archive)
-    there = imported(other, exported(client, made["id"]))
-    assert there["model"] is None
-    sent = {"logits": logits[:50].tolist(), "supplied": {"own": own[:50].tolist()}}
-    assert answers(other, there["id"], **sent) == answers(client, made["id"], **sent)
 
 
 DROPOUT = {"measures": ["dropout_variance"], "dropout": {"passes": 4}}

@@ -15,7 +15,6 @@ RNG = np.random.default_rng(5)
 NAMES = ["sales", "billing", "other"]
 OUTPUTS = RNG.dirichlet(np.ones(3), 300)
 LABELS = np.array([RNG.choice(3, p=row) for row in OUTPUTS])
-ACCURACY = (OUTPUTS.argmax(axis=1) == LABELS).mean()
 CHANCE = RNG.random(300)
 FRAUD = (RNG.random(300) < CHANCE).astype(int)
 FEW = slice(0, 20)
@@ -47,11 +46,6 @@ def intents(client: httpx.Client) -> dict[str, Any]:
 
 def predictions(client: httpx.Client, name: str, columns: Mapping[str, Any]) -> list[Any]:
     return send(client, name, csv(columns), CSV).raise_for_status().json()["predictions"]
-
-
-def test_columns_name_the_classes(client, intents) -> None:
-    assert intents["config"]["classes"] == NAMES
-    assert intents["accuracy"]["1"] == ACCURACY
 
 
 def test_later_tables_are_read_by_the_names_of_classes(client, intents) -> None:
@@ -116,10 +110,8 @@ LOGIT, BINARY = OUTPUTS[:, 0] * 4 - 2, np.minimum(LABELS, 1)
 TABLE = {name: OUTPUTS[:, k] for k, name in enumerate(NAMES)} | {"label": LABELS}
 PAIRS = csv({"score": CHANCE, "correct": FRAUD})
 WITH_ID = csv({"ticket_id": np.arange(300), **TABLE})
-PERCENT = {name: 100 * shares for name, shares in by_class().items()}
 UPLOADS = {
     "pairs with a model": (PAIRS, {"model": linear().SerializeToString()}, "without a model"),
-    "percentages": (csv(PERCENT | {"label": LABELS}), {}, "percentages"),
     "one score of two classes": (csv({"logit": LOGIT, "label": BINARY}), {}, "`logit_1` = z"),
     "an array of one score": (npz(logits=LOGIT, labels=BINARY), {}, "column_stack([0 * z, z])"),
     "columns called as classes": (WITH_ID, {}, "(rename `other` to `prob_other`)"),
@@ -130,11 +122,6 @@ UPLOADS = {
 def test_tables_of_other_columns_are_told_the_fix(client, case) -> None:
     content, parts, named = UPLOADS[case]
     assert_refused(calibrate(client, calibration=content, **parts), None, named)
-
-
-def test_named_rows_of_a_calibration_without_a_model(client, shelf) -> None:
-    body = {"calibration": shelf("logits")["id"], "inputs": [{"a": 1.0}]}
-    assert_refused(client.post("/predict", json=body), None, "`logits`")
 
 
 def test_an_array_without_a_name_is_what_the_calibration_set_held(client, intents, shelf) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy
-from colour_pictures import HALVES, IMAGENET, colour_model, colour_set, zip_of
+from colour_pictures import IMAGENET, colour_model, colour_set, zip_of
 from faulty_uploads import with_factor
 from refusals import assert_refused
 from remedy_lines import followed
@@ -149,29 +149,6 @@ def tried(client, model, content, **config):
     """Return what a dry run says, and its findings about the set."""
     resource = dry_run(client, content, model=model, **config).raise_for_status().json()
     return resource, resource["findings"]
-
-
-NOT_NORMALISED = [("nchw", IMAGENET, 255, True), ("nhwc", HALVES, 1, False)]
-
-
-@pytest.mark.parametrize(("layout", "normalisation", "most", "sort"), NOT_NORMALISED)
-def test_pictures_that_were_not_normalised(client, layout, normalisation, most, sort):
-    pixels, labels = colour_set(300, sort=sort)
-    shape = (3, 1, 1) if layout == "nchw" else (1, 1, 3)
-    if layout == "nchw":
-        pixels = pixels.transpose(0, 3, 1, 2)
-    content = npz(inputs=(pixels / (255 / most)).astype(np.float32), labels=labels)
-    model = colour_model(*normalisation, layout=layout)
-    _, (finding, *_) = tried(client, model, content)  # others may follow from it
-    assert finding["code"] == "inputs-not-scaled"
-    if sort:
-        assert codes(calibrated(client, model=model, calibration=content))[:1] == [finding["code"]]
-    figures, (mean, std) = finding["figures"], normalisation
-    assert (figures["mean"], figures["std"]) == ([*mean], [*std])
-    assert figures["rescaled_accuracy"] > figures["accuracy"] + 0.2
-    right = (pixels / 255.0 - np.reshape(mean, shape)) / np.reshape(std, shape)
-    mended = npz(inputs=right.astype(np.float32), labels=labels)
-    assert tried(client, model, mended)[1] == []
 
 
 def test_the_remedy_of_a_preprocessing_that_lacks_mean_and_std(client):

@@ -27,13 +27,6 @@ def top_1(client: httpx.Client, calibration: str, **rows: Any) -> list[dict[str,
     return [row["top1"] for row in answers(client, calibration, **rows)]
 
 
-def test_energy_is_served(client) -> None:
-    made = calibrated(client, {"measures": ["energy"]}, calibration=OUTPUTS)
-    events = top_1(client, made["id"], logits=LOGITS[:5].tolist())
-    expected = pytest.approx(-logsumexp(LOGITS[:5], axis=1), rel=1e-5)
-    assert [event["uncertainty"] for event in events] == expected
-
-
 def test_a_supplied_measure_is_served_where_it_is_named(client) -> None:
     config = {"measures": ["entropy", "supplied:ours"]}
     by_default = calibrated(client, config, calibration=OUTPUTS)

@@ -86,9 +86,7 @@ def test_passes_over_the_limit_on_rows(tmp_path) -> None:
 
 STEPS = of_rows(*steps("s = Round(x); y = MatMul(s, w)"), w=weights()).SerializeToString()
 UPLOADS = {
-    "plain": ([model_file("small_cnn.onnx")], IMAGES),
     "several": ([model_file(name) for name in MEMBERS], IMAGES),
-    "unlike": ([model_file(name) for name in (*MEMBERS[:2], "member_other_classes.onnx")], IMAGES),
     "random": ([model_file("variational_mlp.onnx")], IMAGES),
     "steps": ([STEPS], inputs_set()),
     "outputs": ([], logits_set()),
@@ -100,12 +98,10 @@ def of(*measures: str) -> dict[str, Any]:
 
 
 REFUSED = [
-    ("plain", of("entropy", "dropout_variance"), MEASURES, "last_layer_dropout_variance"),
     ("several", of("entropy", "dropout_variance"), MEASURES, "one model"),
     ("several", of("entropy", "gradient_norm"), MEASURES, "one model"),
     ("several", of("entropy", "output:other"), MEASURES, "one model"),
     ("several", of("entropy", "energy"), MEASURES, "logits"),
-    ("unlike", of("entropy"), "model[2]", "classes"),
     ("random", of("ensemble_variance", "gradient_norm"), MEASURES, "gradient_norm"),
     ("steps", of("entropy", "gradient_norm"), MEASURES, "zero"),
     ("outputs", of("dropout_variance"), MEASURES, "an ONNX model"),

@@ -81,16 +81,6 @@ def test_channels_in_the_wrong_order(client):
     assert (right["colour"], right["scale"]) == ("rgb", UNIT)
 
 
-def test_pictures_in_white_on_black(client):
-    pixels, labels, model = patterns(1)
-    grey = {"colour": "grey", "scale": UNIT}
-    content = zip_of(255 - pixels[..., 0], labels)
-    made, (finding, *_) = findings(client, model, content, preprocessing=grey)
-    assert finding["code"] == "wrong-preprocessing"
-    assert remedy_of(finding, made).code.startswith("picture = PIL.ImageOps.invert(")
-    assert findings(client, model, zip_of(pixels[..., 0], labels), preprocessing=grey)[1] == []
-
-
 CHANGES = {
     "inverted bytes": (lambda inputs: 255.0 - inputs, 255.0),
     "inverted": (lambda inputs: 1.0 - inputs, 1.0),

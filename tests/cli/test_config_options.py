@@ -17,22 +17,6 @@ EXTERNAL = DIGITS.parents[1] / "tests" / "data" / "digits"
 WEIGHTS = "model_external.onnx.data"
 
 
-def test_options_become_keys(client, command, tmp_path) -> None:
-    names = tmp_path / "names.txt"
-    names.write_text("\n".join(f"digit {k}" for k in range(10)))
-    options = [
-        *("--name", "options", "--config", '{"folds": 2, "bins": 9}', "--bins", "5"),
-        *("--measures", "entropy,margin", "--top-k", "1,2", "--lookup", "interpolated"),
-        *("--output-kind", "logits", "--classes", names),
-    ]
-    command("calibrate", MODEL, SAMPLES, *options)
-    config = client.get("/calibrations/options").json()["config"]
-    assert (config["folds"], config["bins"], config["lookup"]) == (2, 5, "interpolated")
-    assert (config["measures"], config["top_k"]) == (["entropy", "margin"], [1, 2])
-    assert config["output"]["kind"] == "logits"
-    assert config["classes"] == [f"digit {k}" for k in range(10)]
-
-
 def test_columns_of_a_table(command, tmp_path) -> None:
     """The table has a column too many, and another name for the label."""
     with np.load(SAMPLES) as archive:
@@ -57,14 +41,14 @@ def test_the_json_of_options(tmp_path) -> None:
     for text in ("\ufeffcat\ndog\n", '{"id2label": {"1": "dog", "0": "cat"}}'):
         hub.write_text(text)
         assert config_option(None, classes=str(hub)) == {"classes": ["cat", "dog"]}
-    options = {"classes": "cat, dog", "top_k": "3", "max_risk": "0.1, 0.05"}
-    config = {"classes": ["cat", "dog"], "top_k": [3]}
+    options = {"classes": "cat, dog", "top_k": "3", "measures": "a,b", "max_risk": "0.1, 0.05"}
+    config = {"classes": ["cat", "dog"], "top_k": [3], "measures": ["a", "b"]}
     config["selective"] = [{"max_risk": 0.1}, {"max_risk": 0.05}]
     assert config_option(None, **options) == config
     # An option changes one key of `output`.
-    text = json.dumps({"output": {"name": "scores", "kind": "logits"}})
-    output = {"name": "scores", "kind": "probabilities"}
-    assert config_option(text, output_kind="probabilities") == {"output": output}
+    text = json.dumps({"bins": 9, "output": {"name": "scores", "kind": "logits"}})
+    config = {"bins": 5, "output": {"name": "scores", "kind": "probabilities"}}
+    assert config_option(text, output_kind="probabilities", bins="5") == config
     for name, value in {"top_k": "1;5", "classes": "[dog]", "max_risk": "x"}.items():
         with pytest.raises(CommandFailed, match=f"--{name.replace('_', '-')}"):
             config_option(None, **{name: value})

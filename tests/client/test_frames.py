@@ -46,19 +46,6 @@ def test_frames_give_what_arrays_do(client, framed) -> None:
         client.dry_run(MODEL, (inputs.assign(label=0), labels))
 
 
-def test_a_frame_of_mixed_types(client, framed) -> None:
-    inputs, labels = frame_of("calibration")
-    mixed = inputs.assign(pixel0=inputs["pixel0"].astype(int), pixel1=inputs["pixel1"] > 0)
-    assert client.dry_run(MODEL, (mixed, labels))["data"]["samples"] == len(labels)
-    assert len(client.predict(framed, mixed[:7])) == 7
-
-
-def test_a_table_of_arrow_holds_scores(client) -> None:
-    scores = pa.table({"correct": [k % 3 > 0 for k in range(90)], "score": [*range(90)]})
-    judge = client.calibrate(scores=scores, name="arrow-judge", bins=3, folds=2)
-    assert len(client.predict(judge, scores=scores)) == 90
-
-
 def test_predictions_and_lists_become_frames(client, framed) -> None:
     """After a sort, a split or a filter the index of rows does not count from 0."""
     inputs, _ = frame_of("evaluation")

@@ -175,6 +175,7 @@ SCORES = [
     {"scores": pd.Series(P), "labels": pd.Series(HIT)},
     {"scores": pd.DataFrame({"anything": P}), "labels": HIT},
     {"scores": pd.DataFrame({"score": P, "correct": HIT})},
+    {"scores": pa.table({"correct": HIT, "score": P})},
     {"calibration": pd.DataFrame({"correct": HIT, "confidence": P})},
 ]
 
@@ -196,7 +197,7 @@ def test_scores_are_calibrated_evaluated_and_answered(client) -> None:
     with pytest.raises(AttributeError, match="classes"):
         predictions.class_  # noqa: B018 - a property
     forms = (pd.DataFrame({"anything": P}), pd.DataFrame({"correct": HIT, "score": P}), P[:, None])
-    for scores in forms:
+    for scores in (*forms, pa.table({"correct": HIT, "score": P})):
         again = client.predict(made, scores=scores)
         assert np.array_equal(again.top1.probability, predictions.top1.probability)
 

@@ -107,7 +107,7 @@ def test_predictions_are_those_of_the_service(client, url, digits) -> None:
     assert all(flags is found[f"abstain_{risk}"] for risk, flags in found.abstain.items())
 
 
-FORMS = ["bytes", "file", "memory", "names", "ensemble", "labels beside", "external weights"]
+FORMS = ["bytes", "file", "memory", "names", "ensemble", "external weights"]
 
 
 @pytest.fixture(scope="module")
@@ -117,10 +117,9 @@ def expected(url) -> dict:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_of_a_model_and_a_set_gives_the_same(form, url, expected, tmp_path) -> None:
+def test_every_form_of_a_model_and_a_set_gives_the_same(form, url, expected) -> None:
     model, samples = DIGITS / "model.onnx", DIGITS / "calibration.npz"
     inputs, labels = arrays("calibration")
-    np.save(tmp_path / "inputs.npy", inputs)
     external = EXTERNAL / "model_external.onnx"
     weights = {WEIGHTS: (EXTERNAL / WEIGHTS).read_bytes()}
     with Client(url) as client, model.open("rb") as open_model, samples.open("rb") as open_set:
@@ -131,7 +130,6 @@ def test_every_form_of_a_model_and_a_set_gives_the_same(form, url, expected, tmp
             "memory": ((onnx.load(model), (inputs.tolist(), labels.tolist())), {}),
             "names": ((str(model), {"inputs": inputs, "labels": labels}), {}),
             "ensemble": (([model, model.read_bytes()], samples), {}),
-            "labels beside": ((model, tmp_path / "inputs.npy"), {"labels": labels}),
             "external weights": ((external, samples), {"model_data": weights}),
         }[form]
         tried = client.dry_run(*parts, **options, **QUICK)

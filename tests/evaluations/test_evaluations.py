@@ -7,7 +7,7 @@ import httpx
 import numpy as np
 import pandas as pd
 import pytest
-from bins_documents import answers, digits_set
+from bins_documents import digits_set
 from running_service import (
     DIGITS_PARTS,
     calibrated,
@@ -18,7 +18,6 @@ from running_service import (
     npz,
     refit,
     report_of,
-    swept_files,
 )
 
 EVALUATION = digits_set()
@@ -53,25 +52,6 @@ def clean(client, judged) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def noisy(client, judged) -> dict[str, Any]:
     return further(client, "noisy", NOISY)
-
-
-def test_a_clean_set_is_scored_as_the_evaluation_was(client, clean) -> None:
-    """The same samples, sent with the calibration or afterwards, get the same scores."""
-    for k, event in report_of(client, "judged@1")["events"].items():
-        for name, measure in event["measures"].items():
-            scores = clean["result"]["events"][k]["measures"][name]["scores"]
-            assert scores == pytest.approx(measure["evaluation"], rel=1e-12, nan_ok=False)
-    assert clean["labelled"] is True
-    assert clean["data"]["samples"] == 600
-
-
-def test_a_shifted_set_is_reported_as_shifted(clean, noisy) -> None:
-    for resource, outcome in ((clean, "alike"), (noisy, "shifted")):
-        assert resource["result"]["findings"] == []
-        assert resource["result"]["outcome"] == outcome
-        assert resource["result"]["shifted"] is (outcome == "shifted")
-    margins = [one["result"]["events"]["1"]["measures"]["margin"] for one in (clean, noisy)]
-    assert margins[0]["scores"]["nll"] < margins[1]["scores"]["nll"]
 
 
 # Nothing is said of labels of other rows: their answers are to the wrong inputs.
@@ -198,11 +178,6 @@ def test_bad_further_sets(service, clean, name, content, status: int, location: 
     assert kept_files(service.folder) == before
 
 
-def test_an_evaluation_keeps_records_and_no_samples(service, clean) -> None:
-    (left,) = [path for path in swept_files(service.folder) if clean["id"] in path]
-    assert "/evaluation_records-0000000000-" in left
-
-
 def test_a_refit_equals_a_new_calibration(client) -> None:
     """Other bins by refit and by a new run of the model give the same tables and scores."""
     first = calibrated(client, {"name": "refitted"}, **SETS)
@@ -247,31 +222,6 @@ def test_comparison_is_paired_on_outputs_of_the_same_samples(client, judged, is_
     (comparison,) = report_of(client, "judged@1", made["id"])["comparisons"]
     assert comparison["events"]["1"]["paired"] == is_same
     assert ("the same labels in the same order" in comparison["on"]) == is_same
-
-
-def test_one_per_cent_of_the_calibration_set_lies_beyond_its_99_per_cent_point(client) -> None:
-    """Of a measure that is not cross-fitted, so that answers have the values of the set."""
-    archive = digits("calibration.npz")
-    config = {"name": "one-measure", "measures": ["entropy"]}
-    made = calibrated(client, config, model=digits("model.onnx"), calibration=archive)
-    rows = digits_set("calibration")["inputs"].tolist()
-    flagged = [row["out_of_distribution"] for row in answers(client, made["id"], inputs=rows)]
-    assert 1 <= sum(flagged) <= 6
-
-
-def test_flags_follow_their_thresholds(client, digits_calibration) -> None:
-    event = report_of(client, "digits@1")["events"]["1"]
-    served = event["measures"][event["served"]]
-    threshold = served["ood_thresholds"]["0.99"]
-    accept = {f"{one['target']['max_risk']:g}": one["threshold"] for one in served["selective"]}
-    assert set(accept) == {"0.05", "0.01"}
-    assert accept["0.05"] is not None
-    predictions = answers(client, "digits@1", inputs=digits_set("calibration")["inputs"].tolist())
-    for row in predictions:
-        uncertainty = row["top1"]["uncertainty"]
-        assert row["out_of_distribution"] == (uncertainty > threshold)
-        for risk, limit in accept.items():
-            assert row["abstain"][risk] == (None if limit is None else uncertainty > limit)
 
 
 def test_names_that_the_calibration_has_shown_are_not_doubted(client) -> None:

@@ -135,6 +135,10 @@ def test_outputs_with_a_supplied_column(client, kind: str) -> None:
     assert answered(send(client, name, npz(**archive), NPZ)) == expected
     bytes_of = {kind: encoded(scores), "supplied": {"own": encoded(own)}}
     assert as_json(client, name, **bytes_of) == expected
+    document = client.get(f"/calibrations/{name}/bins").json()
+    copied = client.post("/calibrations/import", json=document, params={"name": "copy"}).json()
+    assert copied["model"] is None
+    assert as_json(client, copied["id"], **bytes_of)["predictions"] == expected["predictions"]
     wide = scores.astype(np.float64)
     tensors = {"inputs": [in_json("uncertainty_own", own), in_bytes(kind, wide, "FP64")]}
     answer = outputs_of(infer(client, name, tensors, wide.tobytes()))

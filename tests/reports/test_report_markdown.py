@@ -54,19 +54,23 @@ def test_a_verdict_without_what_baselines_are_fitted_on_can_be_rendered(report) 
 def test_both_documents_give_the_accuracy_of_the_set_that_scores_are_of(report) -> None:
     event = report["events"]["1"]
     accuracy, served = event["figures"]["accuracy"], event["measures"][event["served"]]
+    digest = report["provenance"]["data"]["sha256"]
     assert accuracy["value"] != pytest.approx(event["accuracy"], abs=1e-4)
-    for judged, brier in (
-        ("evaluation", served["evaluation"]["brier"]),
-        ("calibration", served["scores"]["brier"]["mean"]),
+    for judged, scores in (
+        ("evaluation", served["evaluation"]),
+        ("calibration", {name: score["mean"] for name, score in served["scores"].items()}),
     ):
         text = report_markdown(report)
         assert f"Accuracy on the {judged} set: {accuracy['value']:.4f} (" in text
         assert ("On the calibration set: " in text) == (judged == "evaluation")
         assert "conditional_entropy" in text  # names of scores stay as they are
-        front = model_card(report).split("---")[1]
+        _, front, text = model_card(report).split("---\n", 2)
+        assert digest in text
+        assert f"{accuracy['interval'][0]:.4f}" in text
         assert f"name: {judged} set" in front
         assert f"name: Top-1 accuracy\n      value: {accuracy['value']}\n" in front
-        assert f"name: Top-1 brier\n      value: {brier}\n" in front
+        for name in scores.keys() - {"ece"}:
+            assert f"name: Top-1 {name}\n      value: {scores[name]}\n" in front
         event["figures"]["set"], served["evaluation"] = "calibration", None
 
 

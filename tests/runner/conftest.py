@@ -5,6 +5,7 @@ from functools import partial
 
 import pytest
 from forked_children import SERVER
+from runner_children import StartedChildren
 from served_requests import run_loop
 
 from service.runner.pool import RunnerPool
@@ -18,6 +19,12 @@ def pytest_pyfunc_call(pyfuncitem):
     names = inspect.signature(pyfuncitem.obj).parameters
     run_loop(partial(pyfuncitem.obj, **{name: pyfuncitem.funcargs[name] for name in names}))
     return True
+
+
+@pytest.fixture
+def started():
+    """The children that a test starts."""
+    return StartedChildren()
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-from runner_children import StartedChildren
 from sample_strategies import simulated_records
 from scripted_child import start_scripted
 
@@ -28,11 +27,6 @@ pytestmark = pytest.mark.process
 
 OPTIONS = FitOptions(top_k=(1,), measures=("entropy", "learned"), folds=2, bins=5)
 SMALL = simulated_records(100, seed=1, top_k=(1,))
-
-
-@pytest.fixture
-def started():
-    return StartedChildren()
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from runner_children import StartedChildren, wait_until
+from runner_children import wait_until
 from runner_models import (
     check_head,
     endless_above,
@@ -29,11 +29,6 @@ pytestmark = pytest.mark.process
 
 TOP_K = (1, 5)
 X = rows(20)
-
-
-@pytest.fixture
-def started():
-    return StartedChildren()
 
 
 @pytest.fixture

@@ -31,13 +31,11 @@ from service.errors import (
     OnnxModelCrashed,
     OnnxModelQuarantined,
     Overloaded,
-    TooManyRequests,
 )
 from service.runner import model_admission
 from service.runner import served_models as module
 from service.runner.devices import Device, Placement
 from service.runner.model_to_serve import NOT_NEEDED
-from service.runner.queue_bounds import QueueBounds
 
 
 @pytest.fixture(scope="module")
@@ -186,17 +184,6 @@ async def test_closing_fails_all_requests_and_ends_all_children(make):
         with pytest.raises(Overloaded):
             work.ask(make(0))
         assert len(children.pids()) <= 1
-
-
-async def test_only_so_many_rows_may_wait(pool, make):
-    model = make(0)
-    async with at_work(pool.serve, bounds=QueueBounds(max_rows=10, max_bytes=4000)) as work:
-        large = work.ask(model, rows(30))  # one may wait, however large
-        with pytest.raises(TooManyRequests):
-            work.ask(model)
-        await outcome(large)
-        for request in [work.ask(model, rows(2)) for _ in range(5)]:
-            work.drop(request)
 
 
 async def end_process(work, model, number):

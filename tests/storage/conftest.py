@@ -66,10 +66,15 @@ def s3_location(s3_server: S3Server, s3_folder: str, lead_to_s3: LeadToS3) -> st
     return f"s3://{BUCKET}/{s3_folder}"
 
 
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where a store in a folder has its files."""
+    return tmp_path / "artifacts"
+
+
 @pytest.fixture(params=["folder", "memory", "s3"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> ArtifactStore:
+def store(request: pytest.FixtureRequest, folder: Path) -> ArtifactStore:
     """Each kind of store: all keep one contract."""
     if request.param == "s3":
         return open_artifact_store(request.getfixturevalue("s3_location"))
-    folder = str(tmp_path / "artifacts")
-    return open_artifact_store("memory://" if request.param == "memory" else folder)
+    return open_artifact_store("memory://" if request.param == "memory" else str(folder))

@@ -19,11 +19,6 @@ KEY = f"{FOLDER}/model-0"
 
 
 @pytest.fixture
-def folder(tmp_path):
-    return tmp_path / "artifacts"
-
-
-@pytest.fixture
 def store(folder):
     return open_artifact_store(str(folder))
 

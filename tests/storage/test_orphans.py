@@ -73,11 +73,6 @@ def test_the_files_of_an_evaluation_are_left_while_it_is_there_or_may_publish(da
 
 
 @pytest.fixture
-def folder(tmp_path):
-    return tmp_path / "artifacts"
-
-
-@pytest.fixture
 def folder_store(folder):
     return open_artifact_store(str(folder))
 

@@ -36,6 +36,12 @@ def test_a_row_that_is_not_finite_is_told_apart(name: str, answers_under_node: A
     assert all(answer["class"] >= 0 for answer in others)
 
 
+def test_the_program_of_the_example_prints_the_answers(file_of, tmp_path: Path) -> None:
+    require_node()
+    rows, *model = file_of("smooth").write(tmp_path)
+    file_of("smooth").check(predict_under_node(rows, model))
+
+
 WRONG_ROWS = [
     ({"inputs": {"pixels": [[0] * 16]}}, 'there are no rows for the input "x"'),
     ([[0] * 16, [0] * 15], 'the rows of the input "x" differ in length'),

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from graph_models import (
+    LOGITS,
     OPSETS,
     branched,
     constant,
@@ -21,7 +22,6 @@ from onnx import helper
 from service.errors import InvalidOnnxModel
 from service.graph.gate.versions import MAX_IR_VERSION, MAX_OPSET, default_opset
 
-LOGITS = (3 * np.random.default_rng(0).normal(size=(12, 6))).astype(np.float32)
 PASSTHROUGH = passthrough().SerializeToString()
 EYE = np.eye(6)
 IN_BRANCH = make_model(branched(steps("a = Gemm(x, x)"), "x", "y"), opset=10)

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 from graph_models import (
+    CONFIDENT,
     FLOAT,
+    LOGITS,
     assert_reads_logits,
     constant,
     ending,
@@ -21,9 +23,6 @@ from scipy.special import expit, log_softmax, softmax
 
 from service.errors import InvalidConfig, InvalidOnnxModel
 from service.graph.output.plan import plan_output
-
-LOGITS = (3 * np.random.default_rng(0).normal(size=(12, 6))).astype(np.float32)
-CONFIDENT = (60 * np.random.default_rng(1).normal(size=(12, 6))).astype(np.float32)
 
 
 def two_outputs(text, *, w=("N", 6), type_of_w=FLOAT, **options):

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 from graph_models import (
+    CONFIDENT,
+    LOGITS,
     assert_reads_logits,
     constant,
     ending,
@@ -16,10 +18,6 @@ from graph_models import (
 from onnx import TensorProto
 
 from service.errors import InvalidOnnxModel
-
-LOGITS = (3 * np.random.default_rng(0).normal(size=(12, 6))).astype(np.float32)
-CONFIDENT = (60 * np.random.default_rng(1).normal(size=(12, 6))).astype(np.float32)
-
 
 LAST = [("Softmax", "probabilities"), ("Softmax<axis=-1>", None), ("LogSoftmax", None)]
 

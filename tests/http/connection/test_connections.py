@@ -116,11 +116,6 @@ def fed(data: bytes, n_turns: int) -> tuple[Recorder, int]:
     return recorder, asyncio.run(feed())
 
 
-def test_pipelined_requests_take_turns_with_everything_else() -> None:
-    recorder, n_at_once = fed(post("/predict?a") * 1000, 1000)
-    assert (len(recorder.seen), n_at_once) == (1000, 1)
-
-
 @pytest.mark.parametrize("target", ["/predict?a", "/ordinary"])
 def test_a_body_in_many_chunks_takes_turns_with_everything_else(monkeypatch, target) -> None:
     monkeypatch.setattr(service.http.connection, "TURN_SECONDS", -1.0)

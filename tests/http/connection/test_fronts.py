@@ -88,17 +88,6 @@ def test_answers_stay_in_order(front) -> None:
     assert {one["bytes"] for one in found} == {2}
 
 
-def test_a_half_received_request_waits_behind_another(front) -> None:
-    second = post("/predict?second", b"x" * 1000)
-    with front.connect() as connection:
-        connection.send(post("/predict?released") + second[:200])
-        front.hot.wait_for("released")
-        front.hot.released.set()
-        assert connection.answer().json()["query"] == "released"
-        connection.send(second[200:])
-        assert connection.answer().json()["query"] == "second"
-
-
 def test_expect_100_continue_is_answered(front) -> None:
     with front.connect() as connection:
         for target, offer in (("/predict", {}), ("/predict", UPGRADE), ("/ordinary/a", UPGRADE)):

@@ -23,6 +23,8 @@ OPSETS = (11, 12, 13, 17, 18, 21, 23, 26)
 QUICK_OPSETS = (15, 17)
 FLOAT = TensorProto.FLOAT
 MEASURES = ("entropy", "neg_log_pmax", "margin", "neg_log_topk_mass_5")
+LOGITS = (3 * np.random.default_rng(0).normal(size=(12, 6))).astype(np.float32)
+CONFIDENT = (60 * np.random.default_rng(1).normal(size=(12, 6))).astype(np.float32)
 
 
 def opsets(*versions):

@@ -80,8 +80,12 @@ class WebFile:
             values = [[event["probability"], *event["interval"]] for event in events]
             columns = np.stack([found.probability, found.lower, found.upper], axis=1)
             np.testing.assert_allclose(values, columns, rtol=0, atol=1e-6)
+            measured = {"measure", "bin", "uncertainty", "probability", "interval"}
+            assert all(event.keys() == measured for event in events)
         spec = self.calibrated.spec
         for row in answers:
+            of_row = {"class", "label", "classes", "out_of_distribution", "abstain"}
+            assert row.keys() == of_row | {f"top{k}" for k in self.calibrated.tables}
             uncertainty = row["top1"]["uncertainty"]
             assert row["out_of_distribution"] is (uncertainty > spec.ood_threshold)
             accepts = {r: at is not None and uncertainty <= at for r, at in spec.accept_thresholds}

@@ -218,10 +218,6 @@ def test_pictures_are_sent_as_they_are(pages, key, tmp_path: Path) -> None:
     assert outputs[0]["name"] == "class"
 
 
-def test_without_a_model_it_says_why_there_is_no_file(pages) -> None:
-    assert "browser" not in snippets(pages["scores"])
-
-
 def test_the_command_for_another_measure_sends_the_key_too(keyed, key) -> None:
     visitor = Visitor(keyed)
     visitor.sign_in(key)

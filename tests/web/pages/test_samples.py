@@ -51,15 +51,6 @@ def test_the_page_says_where_numbers_are_cross_fitted(visitor, digits_calibratio
         assert ("cross-fitted" in page) == is_learned
 
 
-def test_the_surest_errors_are_the_least_uncertain_ones_of_all_shards(client) -> None:
-    found = listed(client, "scores", kind="surest_errors", limit=200)["samples"]
-    uncertainty = [sample["uncertainty"] for sample in found]
-    assert uncertainty == sorted(uncertainty)
-    rows = {sample["row"] for sample in found}
-    assert len({row // 4096 for row in rows}) == 3
-    assert len(rows) == len(found)
-
-
 def test_samples_have_the_numbers_of_their_predictions(client) -> None:
     pictures, labels = picture_set()
     for sample in listed(client, "pictures@1", limit=5)["samples"]:
@@ -101,12 +92,6 @@ def test_kept_pictures_are_shown_with_a_text(client, visitor) -> None:
     expected = picture_set()[0][row, 0].astype(float)
     expected = np.rint((expected - expected.min()) / np.ptp(expected) * 255)
     assert np.array_equal(Image.open(io.BytesIO(file.content)), expected)
-
-
-def test_samples_that_are_no_pictures_show_their_first_numbers(visitor) -> None:
-    shown = visitor.open("/pages/calibrations/scores/samples")
-    assert "<img" not in shown.text
-    assert "logits" in shown.text
 
 
 def test_samples_that_are_not_stored_are_listed_without_inputs(tmp_path) -> None:

@@ -1,29 +1,27 @@
 """The report as files: HTML without other files, and a model card."""
 
 import re
-from typing import Any
 
 import httpx
 import pytest
-import yaml
 from page_visitor import elements, numbers_of
 
 FETCHED = ("src", "srcset", "poster", "data", "action", "background", "ping")
 
 
 @pytest.fixture(scope="module")
-def report(client: httpx.Client, shelf) -> dict[str, Any]:
+def pictures(shelf) -> None:
+    """The calibration whose names are strange."""
     shelf("pictures")
-    return saved(client, "json").json()
 
 
 @pytest.fixture(scope="module")
-def file(client: httpx.Client, report) -> httpx.Response:
+def file(client: httpx.Client, pictures) -> httpx.Response:
     return saved(client, "html")
 
 
 @pytest.fixture(scope="module")
-def card(client: httpx.Client, report) -> str:
+def card(client: httpx.Client, pictures) -> str:
     return saved(client, "model-card").text
 
 
@@ -71,22 +69,3 @@ def test_the_file_forbids_browsers_to_fetch(file) -> None:
 def test_names_of_strangers_are_text_in_the_card(card) -> None:
     assert r"\<script\>alert(1)\</script\>" in card
     assert r"abc \&amp;" in card
-
-
-def test_the_front_matter_of_a_model_card_has_the_report_s_numbers(card, report) -> None:
-    _, front, text = card.split("---\n", 2)
-    front_matter = yaml.safe_load(front)
-    (model,) = front_matter["model-index"]
-    assert model["name"] == "pictures"
-    assert model["results"][0]["dataset"]["name"] == "evaluation set"
-    assert front_matter["license"] is None
-    values = {m["name"]: m["value"] for m in model["results"][0]["metrics"]}
-    for k, event in report["events"].items():
-        scores = event["measures"][event["served"]]["evaluation"]
-        assert event["figures"]["set"] == "evaluation"
-        assert values.pop(f"Top-{k} accuracy") == event["figures"]["accuracy"]["value"]
-        for name in ("ece_15", "brier", "nll", "auroc"):
-            assert values.pop(f"Top-{k} {name}", None) == scores[name]
-        assert f"{event['figures']['accuracy']['interval'][0]:.4f}" in text
-    assert values == {}
-    assert report["provenance"]["data"]["sha256"] in text
