@@ -8,7 +8,7 @@ from howsure.statistics.bins.curve import MAX_KNOTS, Curve
 from howsure.statistics.bins.edges import UNDERFLOW
 from howsure.statistics.bins.intervals import IntervalOptions, binomial_interval
 from howsure.statistics.bins.prior import BetaPrior, posterior_mean
-from howsure.statistics.calibrators.spline import SplineFit, expected_lapse, fit_spline, lapsed
+from howsure.statistics.calibrators.spline import SplineFit, fit_spline
 from howsure.statistics.measures import LEARNED
 
 KNOTS_BY_RANK = 65
@@ -88,7 +88,8 @@ def fit_curve(
     at = x[places]
     probability = found.probability(at)
     if measure == LEARNED and min(weights @ hits, weights @ ~hits) < FEW_EVENTS:
-        probability = _own_log_odds(x, hits, weights)[places]
+        least = 0.5 / weights.sum()
+        probability = np.clip(scipy.special.expit(at), least, 1.0 - least)
     lower, upper = _interval(found, x, places, interval.level_of_each(len(at)))
     proven = _proven(values, hits, weights, places, prior, interval)
     lower, upper = np.minimum(lower, proven[0]), np.maximum(upper, proven[1])
@@ -101,13 +102,6 @@ def fit_curve(
         lower=np.minimum(lower, probability),
         upper=np.maximum(upper, probability),
     )
-
-
-def _own_log_odds(x: Floats, hits: Hits, weights: Floats) -> Rates:
-    """Return the probabilities of these log-odds, none of them surer than half a sample tells."""
-    least = 0.5 / weights.sum()
-    probability = np.clip(scipy.special.expit(x), least, 1.0 - least)
-    return lapsed(probability, expected_lapse(probability, weights * hits, weights))
 
 
 def _interval(found: SplineFit, x: Floats, places: Counts, level: float) -> tuple[Rates, Rates]:

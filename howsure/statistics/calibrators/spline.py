@@ -180,12 +180,6 @@ def lapse_evidence(probability: Rates, hits: Floats, counts: Floats) -> Floats:
     return np.asarray(np.stack(evidence) - (evidence[0] - np.log(NO_LAPSE)))
 
 
-def expected_lapse(probability: Rates, hits: Floats, counts: Floats) -> float:
-    """Return the posterior mean of the share of labels drawn by a coin."""
-    evidence = lapse_evidence(probability, hits, counts)
-    return float(scipy.special.softmax(evidence) @ np.array(LAPSES))
-
-
 def interval_scales(n_samples: float) -> tuple[float, float]:
     """Return the scales of polynomial and spline for the interval.
 

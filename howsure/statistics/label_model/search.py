@@ -40,7 +40,6 @@ SWEEPS = 3
 HOPELESS, NEAR = 3.0, 4.0
 UNSEEN = 0.25  # of a label; half of one made small sets worse
 LEAST_GAIN = 1.0  # nats, of a floor by itself
-TEMPERATURE_SCALE = 0.5  # of the prior of its logarithm
 
 Setting: TypeAlias = tuple[float, ...]
 
@@ -164,15 +163,14 @@ def _agree(one: Setting, other: Setting) -> int:
 def fit_temperature(samples: LabelledScores, floor: float) -> tuple[Scaling, float]:
     """Return the temperature of largest likelihood with a floor, and the loss.
 
-    Its logarithm has a Cauchy prior of scale 1/2: few errors do not move it far from the model's
-    own probabilities, and many move it anywhere.
+    Its logarithm has a standard normal prior, so that predictions that are all right do not get
+    the lowest temperature.
     """
 
     def loss(log_temperature: float) -> float:
         scaling = Scaling(float(np.exp(log_temperature)), floor)
         u, _ = samples.scaled(scaling)
-        prior = np.log1p((log_temperature / TEMPERATURE_SCALE) ** 2)
-        prior += samples.scores.rules_out * _unseen_loss(scaling)
+        prior = log_temperature**2 / 2.0 + samples.scores.rules_out * _unseen_loss(scaling)
         return float(prior - samples.label_u(scaling, u) @ samples.counts)
 
     if samples.scores.is_complete:
