@@ -12,7 +12,8 @@ from running_service import DIGITS, QUICK
 import howsure
 from howsure.client import AsyncClient, Client, Predictions
 
-PAGE = (Path(__file__).parents[2] / "docs" / "client.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "client.md").read_text(encoding="utf-8")
 METHODS = {name for name in dir(Client) if not name.startswith("_")}
 
 
@@ -31,8 +32,9 @@ def test_both_clients_have_the_same_arguments() -> None:
 
 
 def test_every_exported_name_and_attribute_is_documented() -> None:
+    pages = PAGE + (DOCS / "calibrator.md").read_text(encoding="utf-8")
     for name in howsure.__all__:
-        assert name == "EventPredictions" or re.search(rf"`{name}\b", PAGE), name
+        assert name == "EventPredictions" or re.search(rf"`{name}\b", pages), name
     for name in vars(Predictions):
         if not name.startswith("_") and name not in {"event", "joined"}:
             assert re.search(rf"`{name}\b", PAGE), name

@@ -60,9 +60,10 @@ def test_a_file_is_read_as_it_is_sent(tmp_path) -> None:
     assert peak < 8 * MEBIBYTE
 
 
-def test_howsure_offers_what_its_client_does() -> None:
+def test_howsure_offers_its_client_and_its_calibrator() -> None:
     import howsure  # noqa: PLC0415
-    from howsure import client  # noqa: PLC0415
+    from howsure import calibrator, client  # noqa: PLC0415
 
-    assert sorted(howsure.__all__) == sorted(client.__all__)
-    assert all(getattr(howsure, name) is getattr(client, name) for name in howsure.__all__)
+    own = {"Answers": calibrator.Answers, "Calibrator": calibrator.Calibrator}
+    offered = {name: getattr(howsure, name) for name in howsure.__all__}
+    assert offered == own | {name: getattr(client, name) for name in client.__all__}
