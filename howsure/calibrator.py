@@ -29,8 +29,10 @@ from howsure.statistics.measures import LEARNED
 from howsure.statistics.records.build import build_records, ranked_outputs, row_blocks
 from howsure.statistics.records.order import tie_keys
 from howsure.statistics.records.records import Records
+from howsure.statistics.softmax import BINARY
 
 DEFAULT_TOP_K = (1, 5)
+MATRIX = 2  # dimensions
 
 
 class NotFittedError(ValueError, AttributeError):
@@ -47,7 +49,7 @@ class EventAnswers(BinLookup):
     probability, lower, upper : ndarray of float64, shape (n_samples,)
         The calibrated probability, and its interval.
     uncertainty : ndarray of float32, shape (n_samples,)
-        Of the measure that serves the event.
+        By the measure that serves the event.
     """
 
     uncertainty: Uncertainty
@@ -99,9 +101,16 @@ class Calibrator:
     top_k : tuple of int, optional
         Events; by default 1 and 5, as far as there are more classes.
     decision_threshold : float, optional
-        Of two classes: class 1 is predicted where its probability reaches this.
+        For models of two classes: class 1 is predicted where the model's probability of it is at
+        least this.
     **options
         Those of `FitOptions`, such as ``measures``, ``lookup`` or ``selective``.
+
+    Attributes
+    ----------
+    notes : list of str
+        What a reader of these probabilities should know, a sentence or two each; empty before
+        `fit`.
 
     Raises
     ------
@@ -137,7 +146,8 @@ class Calibrator:
         self._top_k = top_k
         self._options = FitOptions(top_k=top_k or DEFAULT_TOP_K, **options)
         self._n_classes = 0
-        self._fitted: tuple[Fit, Records] | None = None
+        self._fit: Fit | None = None
+        self.notes: list[str] = []
 
     def fit(
         self,
@@ -179,12 +189,12 @@ class Calibrator:
             if column is not None
         }
         records = self._records(values, labels, options).with_design(design)
-        judged = None
+        others = None
         if evaluation is not None:
-            judged = self._records(self._checked(evaluation[0], n_classes), evaluation[1], options)
-        fit = fit_calibration(records, options=options, evaluation=judged, n_classes=n_classes)
-        self._options, self._n_classes = options, n_classes
-        self._fitted = fit, records
+            others = self._records(self._checked(evaluation[0], n_classes), evaluation[1], options)
+        fit = fit_calibration(records, options=options, evaluation=others, n_classes=n_classes)
+        self._fit, self._options, self._n_classes = fit, options, n_classes
+        self.notes = fit_notes(fit, records, options)
         return self
 
     def predict(self, outputs: ArrayLike) -> Answers:
@@ -193,7 +203,7 @@ class Calibrator:
         Parameters
         ----------
         outputs : array_like of float, shape (n_samples, n_classes)
-            Of the same kind as those of the fit.
+            Logits or probabilities, as they were fitted.
 
         Raises
         ------
@@ -238,18 +248,15 @@ class Calibrator:
         NotFittedError
             Before `fit`.
         """
-        return self._require()[0]
-
-    @property
-    def notes(self) -> list[str]:
-        """What a reader of these probabilities should know, a sentence or two each."""
-        fit, records = self._require()
-        return fit_notes(fit, records, self._options)
+        if self._fit is None:
+            raise NotFittedError("This calibrator is not fitted: call fit(outputs, labels) first.")
+        return self._fit
 
     def threshold(self, max_risk: float) -> float | None:
         """Return the largest Top-1 uncertainty to accept for this error rate.
 
-        None if these samples prove none. ``fitted`` has the counts behind it.
+        None if the calibration set proves no threshold. ``fitted`` holds the counts of accepted
+        answers and of errors.
 
         Raises
         ------
@@ -258,14 +265,9 @@ class Calibrator:
         """
         proven = self._thresholds()
         if max_risk not in proven:
-            known = ", ".join(map(str, proven)) or "none"
-            raise ValueError(f"max_risk must be one of those fitted ({known}), not {max_risk}")
+            risks = ", ".join(map(str, proven)) or "none"
+            raise ValueError(f"max_risk must be one of those fitted ({risks}), not {max_risk}")
         return proven[max_risk]
-
-    def _require(self) -> tuple[Fit, Records]:
-        if self._fitted is None:
-            raise NotFittedError("This calibrator is not fitted: call fit(outputs, labels) first.")
-        return self._fitted
 
     def _checked(self, outputs: ArrayLike, n_classes: int | None = None) -> NDArray[np.floating]:
         """Return outputs as an array.
@@ -278,10 +280,11 @@ class Calibrator:
         values = np.asarray(outputs)
         if values.dtype.kind != "f":
             values = values.astype(np.float64)
-        expected = "n_classes" if n_classes is None else n_classes
-        if values.ndim != 2 or values.shape[1] != (n_classes or max(values.shape[1], 2)):  # noqa: PLR2004
+        is_wide = values.ndim == MATRIX and values.shape[1] >= BINARY
+        if not is_wide or n_classes not in (None, values.shape[1]):
             raise ValueError(
-                f"{self.kind} must have shape (n_samples, {expected}), not {values.shape}"
+                f"{self.kind} must have shape (n_samples, {n_classes or 'n_classes'}), not "
+                f"{values.shape}"
             )
         broken = broken_rule(values, self.kind)
         if broken is not None:

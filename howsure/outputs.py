@@ -32,7 +32,7 @@ class BrokenRule(NamedTuple):
 
 
 def broken_rule(values: NDArray[np.floating], kind: OutputKind) -> BrokenRule | None:
-    """Return the first rule that outputs break; None if they keep them all.
+    """Return the first rule that outputs break, or None.
 
     Values are finite. Probabilities lie in [0, 1], and a row of them sums to 1, within 1e-3 each.
     """

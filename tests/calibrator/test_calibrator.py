@@ -52,13 +52,13 @@ FURTHER: list[tuple[str, str, int, int, dict[str, Any]]] = [
 
 def drawn(kind: str, n_classes: int, n: int, *, name: str, scale: float = 4.0) -> Any:
     """Outputs and labels; votes are probabilities of which most are 0."""
-    found = outputs(n, seed=sum(map(ord, name)), n_classes=n_classes, scale=scale, wrong=0.05)
-    values = found["logits"]
+    seed = sum(map(ord, name))
+    values, labels = outputs(n, seed=seed, n_classes=n_classes, scale=scale, wrong=0.05).values()
     if kind == "probabilities":
         values = softmax(values, axis=1)
     if name == "votes":
         values = np.random.default_rng(0).multinomial(10, values) / 10.0
-    return values, found["labels"]
+    return values, labels
 
 
 def both(client, name: str, kind: str, n_classes: int, n: int, options: dict[str, Any]) -> Any:
@@ -71,8 +71,8 @@ def both(client, name: str, kind: str, n_classes: int, n: int, options: dict[str
     typed = options | {
         key: make(options[key])
         for key, make in (
-            ("interval", lambda given: IntervalOptions(**given)),
-            ("selective", lambda given: tuple(SelectiveTarget(**one) for one in given)),
+            ("interval", lambda interval: IntervalOptions(**interval)),
+            ("selective", lambda targets: tuple(SelectiveTarget(**one) for one in targets)),
         )
         if key in options
     }
@@ -93,22 +93,22 @@ def both(client, name: str, kind: str, n_classes: int, n: int, options: dict[str
 
 def assert_same(ours, theirs: list[dict[str, Any]]) -> None:
     """Equal in each bit."""
-    shown = [one["class"] for one in theirs[0]["classes"]]
+    n_listed = len(theirs[0]["classes"])
     listed = [[one["class"] for one in row["classes"]] for row in theirs]
-    assert ours.classes[:, : len(shown)].tolist() == listed
+    assert ours.classes[:, :n_listed].tolist() == listed
     if ours.class_probability is not None:
         listed = [[one["probability"] for one in row["classes"]] for row in theirs]
-        assert ours.class_probability[:, : len(shown)].tolist() == listed
+        assert ours.class_probability[:, :n_listed].tolist() == listed
         assert ours.out_of_distribution.tolist() == [row["out_of_distribution"] for row in theirs]
         for risk, accepted in ours.accept.items():
             assert [not row["abstain"][str(risk)] for row in theirs] == accepted.tolist()
     for k, event in ours.top.items():
-        found = [row[f"top{k}"] for row in theirs]
-        assert event.probability.tolist() == [one["probability"] for one in found]
+        expected = [row[f"top{k}"] for row in theirs]
+        assert event.probability.tolist() == [one["probability"] for one in expected]
         ends = np.stack([event.lower, event.upper], axis=1).tolist()
-        assert ends == [one["interval"] for one in found]
-        assert event.uncertainty.astype(float).tolist() == [one["uncertainty"] for one in found]
-        assert event.bin.tolist() == [one["bin"] for one in found]
+        assert ends == [one["interval"] for one in expected]
+        assert event.uncertainty.astype(float).tolist() == [one["uncertainty"] for one in expected]
+        assert event.bin.tolist() == [one["bin"] for one in expected]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
@@ -124,8 +124,7 @@ def test_more_answers_are_those_of_the_service(client, case) -> None:
 
 @pytest.fixture(scope="module")
 def logits() -> tuple[np.ndarray, np.ndarray]:
-    found = outputs(400, seed=1, n_classes=6, wrong=0.05)
-    return found["logits"], found["labels"]
+    return tuple(outputs(400, seed=1, n_classes=6, wrong=0.05).values())
 
 
 @pytest.fixture(scope="module")

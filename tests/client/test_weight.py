@@ -12,6 +12,8 @@ from hatchling.builders.wheel import WheelBuilder
 from own_process import peak_of
 from scripted_server import scripted
 
+import howsure
+from howsure import calibrator, client
 from howsure.client import Client, HowsureError
 
 ROOT = Path(__file__).parents[2]
@@ -61,9 +63,6 @@ def test_a_file_is_read_as_it_is_sent(tmp_path) -> None:
 
 
 def test_howsure_offers_its_client_and_its_calibrator() -> None:
-    import howsure  # noqa: PLC0415
-    from howsure import calibrator, client  # noqa: PLC0415
-
     own = {"Answers": calibrator.Answers, "Calibrator": calibrator.Calibrator}
     offered = {name: getattr(howsure, name) for name in howsure.__all__}
     assert offered == own | {name: getattr(client, name) for name in client.__all__}

@@ -84,9 +84,9 @@ def test_spline_and_its_interval_and_weights(prior):
         of_curve = np.prod(np.where(hits, curve, 1 - curve))
         for share in shares:
             mixed = (1 - share) * curve + share / 2
-            known = 0.05 if share else 0.7
+            beforehand = 0.05 if share else 0.7
             gain = np.prod(np.where(hits, mixed, 1 - mixed)) / of_curve
-            joint.append(known * np.exp(likely - max(evidence)) * gain)
+            joint.append(beforehand * np.exp(likely - max(evidence)) * gain)
             stated.append(mixed)
     joint = np.array(joint) / sum(joint)
     # Newton stops where a step gains less than 1e-5 nats.

@@ -164,7 +164,7 @@ def lapse_evidence(probability: Rates, hits: Floats, counts: Floats) -> Floats:
     Parameters
     ----------
     probability : ndarray of float64, shape (..., n)
-        Of a hit, without a lapse.
+        Probability of a hit, if a coin draws no label.
     hits, counts : ndarray of float64, shape (n,)
 
     Returns

@@ -50,7 +50,7 @@ class LabelFit:
     class_counts : ndarray of int64, shape (n_classes,)
         Samples by predicted class.
     bias : ClassBias, optional
-        None unless correcting the classes makes clearly more answers right.
+        None if correcting the classes would not make clearly more answers right.
     """
 
     model: LabelModel

@@ -137,7 +137,7 @@ def test_rare_outcomes_are_not_overstated(measure, n_rare, rare):
     # Neighbours are joined to 200 points, so single samples may differ a little.
     assert of_rare <= 1.01 * (n_rare + 1) / 2002
     common = spline_of(*drawn(2000, measure=measure), measure)[0]
-    assert common.shift == pytest.approx(0.0, abs=1e-2)
+    assert abs(common.shift) / 4.0 < 1e-3  # the most that a probability moves
 
 
 def test_constant_beyond_the_outer_knots():
