@@ -166,8 +166,8 @@ class Calibrator:
         labels : array_like of int, shape (n_samples,)
         weight : array_like of float, shape (n_samples,), optional
             How much each sample counts; only ratios matter.
-        group : array_like of int, shape (n_samples,), optional
-            Samples with equal numbers belong together.
+        group : array_like, shape (n_samples,), optional
+            Numbers or names; samples with equal ones belong together.
         evaluation : pair of array_like, optional
             Outputs and labels of other samples, on which the fit is judged.
 
@@ -183,11 +183,13 @@ class Calibrator:
             top_k = tuple(k for k in DEFAULT_TOP_K if k < n_classes)
             served = {k: measure for k, measure in options.serve.items() if k in top_k}
             options = replace(options, top_k=top_k, serve=served)
-        design = {
-            name: np.asarray(column, dtype)
-            for name, column, dtype in (("weight", weight, np.float64), ("group", group, np.int64))
-            if column is not None
-        }
+        if self.decision_threshold is not None and n_classes != BINARY:
+            raise ValueError(f"decision_threshold is for two classes, not {n_classes}")
+        design: dict[str, NDArray[np.generic]] = {}
+        if weight is not None:
+            design["weight"] = np.asarray(weight, np.float64)
+        if group is not None:
+            design["group"] = np.unique(np.asarray(group), return_inverse=True)[1]
         records = self._records(values, labels, options).with_design(design)
         others = None
         if evaluation is not None:

@@ -181,6 +181,7 @@ REFUSED = [
     ({}, ROW, [3], r"labels"),
     ({}, [1.0, 2.0], [0, 1], r"logits must have shape \(n_samples, n_classes\), not \(2,\)"),
     ({}, [[1.0], [2.0]], [0, 0], r"logits must have shape"),
+    ({"decision_threshold": 0.3}, ROW, [0], r"decision_threshold is for two classes, not 3"),
     ({}, [[0.0, np.nan, 0.0]], [0], r"logits\[0\]\[1\]: expected a finite number, got nan"),
     ({}, [[0.2, 0.3, 0.5]], [0], r'make Calibrator\(kind="probabilities"\)'),
     ({"kind": "probabilities"}, ROW, [0], r"probabilities\[0\]\[2\]: expected a probability"),
