@@ -152,8 +152,8 @@ class Connection(asyncio.Protocol):
             self._answer_next()
         if self.is_refused:
             return
-        is_cut = bool(reader.received) and not self.queue  # the turn ended within a request
-        if not is_cut and (reader.n_received or reader.is_receiving()):
+        # What was received may end the request.
+        if not reader.received and (reader.n_received or reader.is_receiving()):
             reader.check_unfinished()
         is_behind = reader.head is not None and self.current is not None
         if self.is_refused or self.transport.is_closing():
@@ -261,7 +261,7 @@ class Connection(asyncio.Protocol):
             self.loop.call_soon(self._answer_next)
         else:
             self._read_on()
-            if self.reader.head is not None:
+            if self.reader.head is not None and not self.reader.received:
                 self.reader.check_unfinished()
 
     # Ending.
