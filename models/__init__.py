@@ -12,7 +12,6 @@ from models.idempotency_key import IdempotencyKey
 from models.job import UNFINISHED, Job, JobStatus
 from models.operating_point import OperatingPoint
 from models.row_bytes import Weighed, bytes_of
-from models.score import Score, ScorePhase, SubjectKind
 from models.tenant import DEFAULT_TENANT, Tenant, TenantLimit
 
 __all__ = [
@@ -37,9 +36,6 @@ __all__ = [
     "JobStatus",
     "OperatingPoint",
     "ReleasedFile",
-    "Score",
-    "ScorePhase",
-    "SubjectKind",
     "Tenant",
     "TenantLimit",
     "UtcDateTime",

@@ -59,6 +59,7 @@ class Calibration(Job, Base):
     model_scores: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     verdicts: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     baselines: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    oracles: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     mislabelled: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     digest: Mapped[str | None] = mapped_column(String(64))
     decision_digest: Mapped[str | None] = mapped_column(String(64))

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import models
@@ -10,6 +10,7 @@ from howsure.report.compared_methods import verdict_words
 from howsure.report.fit_notes import fit_notes
 from howsure.report.guarantees import guarantee_in_words
 from howsure.statistics.error_samples import choose_rows_to_keep, mislabelled_candidates
+from howsure.statistics.fit.cross_validation import Scored
 from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.fit.result import BaselineFit, EventFit, Fit, MeasureFit
 from howsure.statistics.measures import LEARNED
@@ -29,7 +30,7 @@ from service.jobs.samples import keep_samples, rows_to_keep
 from service.storage.artifact_keys import JobFiles
 from service.storage.artifact_rows import NewArtifact
 from service.storage.calibrations import CalibrationRepository
-from service.storage.fit_results import bin_table_row, score_rows
+from service.storage.fit_results import bin_table_row
 from service.storage.shards import keep_learned
 from service.workspace import Workspace
 
@@ -37,7 +38,7 @@ MISLABELLED_SHOWN = 50
 
 
 def fitted_rows(fit: Fit, *, tenant_id: uuid.UUID, calibration_id: uuid.UUID) -> list[models.Base]:
-    """Return every table and score of a fit."""
+    """Return every table of a fit, with its scores."""
     rows: list[models.Base] = []
     for k, event in fit.events.items():
         rows += [
@@ -57,14 +58,6 @@ def fitted_rows(fit: Fit, *, tenant_id: uuid.UUID, calibration_id: uuid.UUID) ->
             )
             for name, found in event.measures.items()
         ]
-        rows += score_rows(
-            tenant_id=tenant_id,
-            calibration_id=calibration_id,
-            k=k,
-            measures=event.measures,
-            baselines=event.baselines,
-            oracle=event.oracle,
-        )
     return rows
 
 
@@ -80,6 +73,10 @@ def fitted_values(fit: Fit, records: Records, options: FitOptions) -> dict[str, 
             for k, event in events.items()
         },
         "baselines": {str(k): _baselines(event) for k, event in events.items()},
+        "oracles": {
+            str(k): None if event.oracle is None else _scored(event.oracle)
+            for k, event in events.items()
+        },
         "mislabelled": {
             str(k): to_plain(_mislabelled(event, records)) for k, event in events.items()
         },
@@ -88,7 +85,9 @@ def fitted_values(fit: Fit, records: Records, options: FitOptions) -> dict[str, 
 
 def _analysis(found: MeasureFit) -> dict[str, Any]:
     effective = found.table.effective
-    analysis = {} if effective is None else {"effective": to_plain(effective)}
+    analysis = _scored(found)
+    if effective is not None:
+        analysis["effective"] = to_plain(effective)
     if found.guarantee is not None:
         analysis["guarantee"] = guarantee_in_words(found.guarantee)
     return analysis | {
@@ -125,13 +124,37 @@ def _curves(found: MeasureFit) -> dict[str, Any]:
 
 
 def _baselines(event: EventFit) -> dict[str, Any]:
-    """Return the results of the baselines but their scores, which are rows."""
+    """Return the results of the baselines, with their differences from the served table."""
 
     def plain(found: BaselineFit) -> dict[str, Any]:
         names = ("log_floor", "parameters", "ece_band", "evaluation_ece_band")
-        return {name: to_plain(getattr(found, name)) for name in names}
+        phases = {
+            "cross_validation": found.difference,
+            "evaluation": found.evaluation_difference,
+        }
+        rivals = len(event.baselines)
+        return {
+            **_scored(found),
+            **{name: to_plain(getattr(found, name)) for name in names},
+            "difference": {
+                phase: {
+                    name: to_plain(replace(one, rivals=rivals)) for name, one in differences.items()
+                }
+                for phase, differences in phases.items()
+            },
+        }
 
     return {name: plain(found) for name, found in event.baselines.items()}
+
+
+def _scored(found: Scored) -> dict[str, Any]:
+    """Return the cross-validated scores, and those on the evaluation set if there is one."""
+    names = ("mean", "std", "folds", "pooled")
+    scores = {
+        score: {name: to_plain(getattr(fold, name)) for name in names}
+        for score, fold in found.scores.items()
+    }
+    return {"scores": scores, "evaluation": to_plain(found.evaluation or None)}
 
 
 def _mislabelled(event: EventFit, records: Records) -> tuple[object, ...]:

@@ -15,7 +15,7 @@ from service.reports.summary import summarise
 from service.runner.model_description import OnnxModel, runs_of
 from service.storage.artifact_rows import ExportRepository, KeptExport
 from service.storage.evaluations import EvaluationRepository
-from service.storage.fit_results import read_fitted, scores_of
+from service.storage.fit_results import read_fitted
 from service.storage.operating_points import FIRST, OperatingPointRepository
 from service.workspace import Workspace
 
@@ -169,7 +169,6 @@ def collect_report(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -
     with workspace.database.reading(tenant_id) as session:
         fitted = read_fitted(session, tenant_id, reference, with_curves=True)
         row, tables = fitted.row, fitted.tables
-        scores = scores_of(session, tenant_id, row.id)
         evaluations = EvaluationRepository(session, tenant_id)
         further = evaluations.of_calibration(row.id)
         elsewhere = evaluations.only_of_other_versions(row)
@@ -186,7 +185,7 @@ def collect_report(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -
             "created_at": _time(row.created_at),
             "finished_at": _time(row.finished_at),
         },
-        "events": {k: _event(k, row, tables, scores) for k in sorted(accuracy, key=int)},
+        "events": {k: _event(k, row, tables) for k in sorted(accuracy, key=int)},
         "model_scores": row.model_scores or {},
         "operating_point": None if point is None else operating_point(point, first),
         "earlier_operating_point": None if earlier is None else earlier_operating_point(*earlier),
@@ -207,34 +206,20 @@ def collect_report(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -
     return report | {"summary": summarise(report)}
 
 
-def _event(
-    k: str,
-    row: models.Calibration,
-    tables: Sequence[models.BinTable],
-    scores: Sequence[models.Score],
-) -> dict[str, Any]:
-    found = [score for score in scores if score.k == int(k)]
-    stored: dict[str, Any] = row.baselines or {}
-    baselines = stored.get(k, {})
-    methods = dict.fromkeys(s.subject for s in found if s.subject_kind == "baseline")
-    oracle = next((s.subject for s in found if s.subject_kind == "oracle"), None)
+NOT_SCORED: dict[str, Any] = {"scores": {}, "evaluation": None}  # imported tables
+
+
+def _event(k: str, row: models.Calibration, tables: Sequence[models.BinTable]) -> dict[str, Any]:
     event = {
         "accuracy": (row.accuracy or {})[k],
         "served": (row.serve or {}).get(k),
         "assurance": assurance((row.serve or {}).get(k, ""), k, row.config),
         "verdict": (row.verdicts or {}).get(k),
         "measures": {
-            table.measure: _scores(found, "measure", table.measure) | _table(table)
-            for table in tables
-            if table.k == int(k)
+            table.measure: NOT_SCORED | _table(table) for table in tables if table.k == int(k)
         },
-        "baselines": {
-            name: _scores(found, "baseline", name)
-            | baselines.get(name, {})
-            | {"difference": _differences(found, name, len(methods))}
-            for name in methods
-        },
-        "oracle": None if oracle is None else _scores(found, "oracle", oracle),
+        "baselines": (row.baselines or {}).get(k, {}),
+        "oracle": (row.oracles or {}).get(k),
         "mislabelled": (row.mislabelled or {}).get(k, []),
     }
     folds = row.config.get("folds", 0)
@@ -271,36 +256,6 @@ def _export(found: KeptExport) -> dict[str, Any]:
 
 def _time(value: datetime | None) -> str | None:
     return None if value is None else value.isoformat()
-
-
-def _scores(
-    scores: Sequence[models.Score], kind: models.SubjectKind, subject: str
-) -> dict[str, Any]:
-    """Return the cross-validated scores and, if a set was sent, those of the evaluation."""
-    found = [s for s in scores if s.subject_kind == kind and s.subject == subject]
-    evaluation = {s.name: s.value for s in found if s.phase == "evaluation"}
-    return {
-        "scores": {
-            s.name: {"mean": s.mean, "std": s.std, "folds": s.folds, "pooled": s.pooled}
-            for s in found
-            if s.phase == "cross_validation"
-        },
-        "evaluation": evaluation or None,
-    }
-
-
-def _differences(scores: Sequence[models.Score], baseline: str, rivals: int) -> dict[str, Any]:
-    """Return the baseline's scores minus the served table's, pair by pair, by phase and score."""
-    differences: dict[str, Any] = {"cross_validation": {}, "evaluation": {}}
-    for s in scores:
-        if s.subject_kind == "baseline" and s.subject == baseline and s.difference is not None:
-            differences[s.phase][s.name] = {
-                "mean": s.difference,
-                "standard_error": s.difference_error,
-                "pairs": s.difference_pairs,
-                "rivals": rivals,
-            }
-    return differences
 
 
 def _table(table: models.BinTable) -> dict[str, Any]:

@@ -119,6 +119,7 @@ _LONG = (
     Calibration.model_scores,
     Calibration.verdicts,
     Calibration.baselines,
+    Calibration.oracles,
     Calibration.mislabelled,
 )
 

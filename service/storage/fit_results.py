@@ -8,10 +8,10 @@ checked whenever it is loaded.
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -25,11 +25,9 @@ from howsure.statistics.bins.curve import Curve
 from howsure.statistics.bins.intervals import IntervalOptions
 from howsure.statistics.bins.prior import BetaPrior
 from howsure.statistics.bins.table import BinTable
-from howsure.statistics.comparison import PairedDifference
-from howsure.statistics.fit.result import BaselineFit, MeasureFit
 from howsure.statistics.label_model.recorded import Formula, formula_of
 from howsure.statistics.plain import to_plain
-from models import Base, Calibration, Score, ScorePhase, SubjectKind
+from models import Base, Calibration
 from service.errors import ArtifactDamaged
 from service.json_pieces import json_pieces
 from service.storage.calibrations import MODEL_ROLES, CalibrationRepository
@@ -146,82 +144,9 @@ def _finite(value: np.floating) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-ScoredFit: TypeAlias = MeasureFit | BaselineFit
-
-
-def score_rows(
-    *,
-    tenant_id: UUID,
-    calibration_id: UUID,
-    k: int,
-    measures: Mapping[str, ScoredFit],
-    baselines: Mapping[str, BaselineFit],
-    oracle: BaselineFit | None = None,
-) -> list[Score]:
-    """Return the rows of one event; the order of the mappings is kept, the oracle comes last.
-
-    A baseline's paired differences stand beside the scores that they are differences of.
-    """
-    rows = [row for subject, fit in measures.items() for row in _rows("measure", subject, fit)]
-    for subject, baseline in baselines.items():
-        found = list(_rows("baseline", subject, baseline))
-        _add_differences(found, "cross_validation", baseline.difference)
-        _add_differences(found, "evaluation", baseline.evaluation_difference)
-        rows += found
-    if oracle is not None:
-        rows += _rows("oracle", oracle.name, oracle)
-    for position, row in enumerate(rows):
-        row.tenant_id, row.calibration_id, row.k = tenant_id, calibration_id, k
-        row.position = position
-    return rows
-
-
-def scores_of(session: Session, tenant_id: UUID, calibration_id: UUID) -> Sequence[Score]:
-    """Return the scores of a calibration by event, in the order in which they were added."""
-    return session.scalars(
-        select(Score)
-        .where(Score.tenant_id == tenant_id, Score.calibration_id == calibration_id)
-        .order_by(Score.k, Score.position)
-    ).all()
-
-
-def _rows(kind: SubjectKind, subject: str, fit: ScoredFit) -> Iterator[Score]:
-    for name, score in fit.scores.items():
-        yield Score(
-            subject_kind=kind,
-            subject=subject,
-            phase="cross_validation",
-            name=name,
-            mean=score.mean,
-            std=score.std,
-            folds=score.folds,
-            pooled=score.pooled,
-        )
-    for name, value in (fit.evaluation or {}).items():
-        yield Score(subject_kind=kind, subject=subject, phase="evaluation", name=name, value=value)
-
-
-def _add_differences(
-    rows: Sequence[Score], phase: ScorePhase, differences: Mapping[str, PairedDifference]
-) -> None:
-    """Put each difference into the row of its score.
-
-    Raises
-    ------
-    KeyError
-        If there is no such score: none is dropped in silence.
-    """
-    by_name = {row.name: row for row in rows if row.phase == phase}
-    for name, difference in differences.items():
-        row = by_name[name]
-        row.difference = difference.mean
-        row.difference_error = difference.standard_error
-        row.difference_pairs = difference.pairs
-
-
 _CONTENT = (
     *("name", "version", "config", "onnx_model", "data", "accuracy", "serve", "warnings"),
-    *("findings", "model_scores", "verdicts", "baselines"),
+    *("findings", "model_scores", "verdicts", "baselines", "oracles"),
 )
 _FILE = ("role", "position", "label", "sha256")
 _KEYS = {"id", "tenant_id", "calibration_id", "bin_table_id"}

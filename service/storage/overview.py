@@ -7,6 +7,7 @@ from typing import Any, get_args
 from uuid import UUID
 
 from sqlalchemy import (
+    Select,
     SQLColumnExpression,
     and_,
     func,
@@ -16,16 +17,16 @@ from sqlalchemy import (
     select,
     union_all,
 )
-from sqlalchemy.orm import Session, aliased
+from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
 from models import (
     UNFINISHED,
+    BinTable,
     Calibration,
     CalibrationName,
     Evaluation,
     Job,
     JobStatus,
-    Score,
     database_now,
 )
 from service.storage.database import Database
@@ -192,40 +193,41 @@ def name_rows(session: Session, tenant_id: UUID, *, limit: int, search: str = ""
                 Calibration.model_scores["evaluation", "accuracy", "1"].as_float(),
                 Calibration.accuracy["1"].as_float(),
             ).label("accuracy"),
+            _error(Calibration.baselines, "1", RAW).label("raw_error"),
         )
         .join(named, and_(Calibration.name == named.c.name, Calibration.version == version))
         .where(Calibration.tenant_id == tenant_id)
         .order_by(named.c.created_at.desc(), Calibration.name)
     ).all()
     ids = [row.id for row in meant]
-    errors = _errors(session, tenant_id, ids)
-    return [
-        NameRow(
-            **row._asdict(),
-            raw_error=errors.get((row.id, "baseline", RAW)),
-            served_error=errors.get((row.id, "measure", (row.serve or {}).get("1", ""))),
-        )
-        for row in meant
-    ]
+    served = _served_errors(session, tenant_id, ids)
+    return [NameRow(**row._asdict(), served_error=served.get(row.id)) for row in meant]
 
 
-def _errors(
+def _served_errors(
     session: Session, tenant_id: UUID, ids: Sequence[UUID]
-) -> dict[tuple[UUID, str, str], float | None]:
-    """Return the calibration errors of Top-1; those on an evaluation set come last and stay."""
-    subject = (Score.calibration_id, Score.subject_kind, Score.subject)
-    found = session.execute(
-        select(*subject, func.coalesce(Score.value, Score.mean).label("error"))
-        .where(
-            Score.tenant_id == tenant_id,
-            Score.calibration_id.in_(ids),
-            Score.k == 1,
-            Score.name == ERROR,
-            Score.subject_kind.in_(("measure", "baseline")),
-        )
-        .order_by(Score.phase == "evaluation")
+) -> dict[UUID, float | None]:
+    """Return the calibration errors of the tables that serve Top-1."""
+    query: Select[UUID, float | None] = select(
+        BinTable.calibration_id, _error(BinTable.analysis).label("error")
+    ).where(
+        BinTable.tenant_id == tenant_id,
+        BinTable.calibration_id.in_(ids),
+        BinTable.k == 1,
+        BinTable.served,
     )
-    return {(row.calibration_id, row.subject_kind, row.subject): row.error for row in found}
+    return {row.calibration_id: row.error for row in session.execute(query)}
+
+
+def _error(scored: InstrumentedAttribute[Any], *path: str) -> SQLColumnExpression[float]:
+    """Return the calibration error of scores in a document: on the evaluation set if there is one.
+
+    Otherwise it is the cross-validated one.
+    """
+    return func.coalesce(
+        scored[(*path, "evaluation", ERROR)].as_float(),
+        scored[(*path, "scores", ERROR, "mean")].as_float(),
+    )
 
 
 def job_rows(session: Session, tenant_id: UUID, *, limit: int) -> list[JobRow]:

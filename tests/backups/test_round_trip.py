@@ -52,18 +52,17 @@ def test_all_rows_are_of_one_moment(place, tmp_path):
     """Also if others write between two tables."""
     before, writes = place.rows(), []
 
-    def write_before_scores_are_read(_connection, _cursor, statement, *_):
-        if "FROM score" in statement and not writes:
+    def write_before_decisions_are_read(_connection, _cursor, statement, *_):
+        if "FROM operating_point" in statement and not writes:
             writes.append(statement)
             with place.opened() as database, database.session(ALL_TENANTS) as session:
-                session.execute(delete(models.Score))
                 session.execute(delete(models.OperatingPoint))
 
-    with listening(Engine, "before_cursor_execute", write_before_scores_are_read):
+    with listening(Engine, "before_cursor_execute", write_before_decisions_are_read):
         manifest = place.back_up(tmp_path / "backup")
     lines = {table.name: table.part.lines for table in manifest.tables}
     assert lines == {name: len(rows) for name, rows in before.items()}
-    assert place.rows()["score"] == []
+    assert place.rows()["operating_point"] == []
 
 
 def test_equal_files_are_kept_once_and_nothing_is_a_backup(stored_backup, empty_place, tmp_path):

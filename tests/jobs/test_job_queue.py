@@ -25,10 +25,10 @@ def count(jobs, table):
         return session.scalar(select(func.count()).select_from(table))
 
 
-def score(jobs, row, **columns):
-    defaults = {"tenant_id": row.tenant_id, "calibration_id": jobs.calibration_id(row), "k": 1}
-    defaults |= {"subject_kind": "measure", "subject": "margin", "phase": "evaluation"}
-    return models.Score(**(defaults | {"name": "nll", "value": 0.25} | columns))
+def decision(jobs, row):
+    """Return a row of any other table."""
+    names = {"tenant_id": row.tenant_id, "calibration_id": jobs.calibration_id(row)}
+    return models.OperatingPoint(**names, number=1, author="somebody", reason="a test")
 
 
 def expire(jobs):
@@ -136,13 +136,13 @@ def test_publishing_shows_everything_at_once_and_the_end_alone_is_news(jobs):
     queue.report_progress(job, "load", 1, 2)
     assert jobs.database.generation == before
     file = new_artifact(jobs.calibration_id(row), "records")
-    queue.publish(job, rows=[score(jobs, row)], artifacts=[file], **jobs.result)
+    queue.publish(job, rows=[decision(jobs, row)], artifacts=[file], **jobs.result)
     assert jobs.database.generation > before
     row = jobs.stored(row.id)
     assert {name: getattr(row, name) for name in jobs.result} == jobs.result
     assert (row.status, row.error, row.lease_owner) == ("succeeded", None, None)
     assert row.finished_at >= row.started_at >= row.created_at
-    assert (count(jobs, models.Score), count(jobs, models.Artifact)) == (1, 1)
+    assert (count(jobs, models.OperatingPoint), count(jobs, models.Artifact)) == (1, 1)
     assert queue.claim() is None
 
 
@@ -172,14 +172,14 @@ def test_a_stale_owner_changes_nothing(jobs):
     assert not stale_queue.cancel(stale)
     assert not stale_queue.release(stale)
     with pytest.raises(LeaseLost):
-        stale_queue.publish(stale, rows=[score(jobs, row)], artifacts=[], **jobs.result)
+        stale_queue.publish(stale, rows=[decision(jobs, row)], artifacts=[], **jobs.result)
     now = jobs.stored(row.id)
     assert (now.status, now.lease_owner, now.progress_stage) == ("running", "new", None)
     # So is the same owner with an older attempt.
     assert queue.renew(replace(job, attempt=1)) is JobSignal.LOST
     assert queue.renew(job) is JobSignal.GO_ON
-    assert count(jobs, models.Score) == 0
-    queue.publish(job, rows=[score(jobs, row)], artifacts=[], **jobs.result)
+    assert count(jobs, models.OperatingPoint) == 0
+    queue.publish(job, rows=[decision(jobs, row)], artifacts=[], **jobs.result)
     assert not stale_queue.fail(stale, {"title": "Stale"})
     assert jobs.stored(row.id).status == "succeeded"
 

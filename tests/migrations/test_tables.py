@@ -23,7 +23,6 @@ from models import (
     CalibrationName,
     Evaluation,
     FiniteNumber,
-    Score,
 )
 from service.storage.tenants import ALL_TENANTS
 
@@ -37,10 +36,9 @@ ROWS = {
         for column, value in HEAD_ROWS[table.__tablename__][0].items()
         if column not in OWNERS
     }
-    for table in (BinTable, Bin, Score, Artifact)
+    for table in (BinTable, Bin, Artifact)
 }
 ROWS[Evaluation] = {"id": uuid.UUID(int=1), "name": "rotated", "labelled": True, "data": {}}
-BASELINE = {"subject_kind": "baseline"}
 BROKEN = {
     BinTable: [
         *({"k": 0}, {"requested_bins": 0}, {"n_samples": -1}, {"calibration_id": NOBODY}),
@@ -50,12 +48,6 @@ BROKEN = {
         *({"index": -1}, {"hits": 11}, {"hits": -1}, {"probability": 0.4}),
         *({"lower": 1.0, "upper": 1.0}, {"bin_table_id": 10**6}, {"tenant_id": NOBODY}),
         *({"interval_lower": -0.1}, {"interval_upper": 1.1}, {"interval_upper": 0.8}),
-    ],
-    Score: [
-        *({"k": 0}, {"folds": -1}, {"folds": None}, {"phase": "evaluation"}, {"value": 0.5}),
-        {"difference": 0.5, "difference_pairs": 10},
-        *(BASELINE | {name: 1} for name in ("difference", "difference_pairs", "difference_error")),
-        {"calibration_id": NOBODY},
     ],
     Evaluation: [{"id": NOBODY}, {"id": NOBODY, "name": "second", "calibration_id": NOBODY}],
     Artifact: [
@@ -128,7 +120,7 @@ NUMBERS = [
 @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
 def test_no_column_takes_a_number_that_is_not_finite(database, value):
     """Nor a number within JSON; no column of numbers is of another type."""
-    assert len(NUMBERS) > 40
+    assert len(NUMBERS) > 35
     assert not [
         column
         for table in Base.metadata.sorted_tables
@@ -190,13 +182,12 @@ def test_what_belongs_to_a_job_goes_with_it_and_nothing_else(database):
     names = {"tenant_id": row.tenant_id, "calibration_id": row.id}
     (table_id,) = store(database, BinTable, **names)
     store(database, Bin, tenant_id=row.tenant_id, bin_table_id=table_id)
-    store(database, Score, **names)
     (evaluation_id,) = store(database, Evaluation, **names)
     store(database, Artifact, **names, evaluation_id=evaluation_id)
     with database.session(ALL_TENANTS) as session:
         session.execute(delete(Evaluation))
         assert [file.role for file in session.scalars(select(Artifact))] == ["calibration"]
         session.execute(delete(Calibration))
-        for table in (BinTable, Bin, Score, Artifact, Evaluation):
+        for table in (BinTable, Bin, Artifact, Evaluation):
             assert session.scalars(select(table)).all() == []
         assert len(session.scalars(select(CalibrationName)).all()) == 1

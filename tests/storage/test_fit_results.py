@@ -1,4 +1,4 @@
-"""Bin tables and scores as rows, and back. Nothing here is about a dialect: one is enough."""
+"""Bin tables as rows, and back. Nothing here is about a dialect: one is enough."""
 
 import dataclasses
 import math
@@ -11,16 +11,7 @@ from stored_rows import queue_calibration, tenant_of
 from howsure.statistics.bins.intervals import IntervalOptions
 from howsure.statistics.bins.prior import BetaPrior
 from howsure.statistics.bins.table import BinTable
-from howsure.statistics.comparison import PairedDifference
-from howsure.statistics.fit.cross_validation import FoldScore
-from howsure.statistics.fit.result import BaselineFit
-from service.storage.fit_results import (
-    bin_table_row,
-    core_table,
-    score_rows,
-    scores_of,
-    tables_of,
-)
+from service.storage.fit_results import bin_table_row, core_table, tables_of
 from service.storage.tenants import ALL_TENANTS
 
 LOW = np.float32(0.1)
@@ -89,59 +80,3 @@ def test_tables_come_by_event_and_then_as_they_were_fitted(database, calibration
         # Curves are long: they are never read by accident.
         with pytest.raises(InvalidRequestError, match="raiseload"):
             _ = rows[0].curves
-
-
-NLL, UNDEFINED = FoldScore(0.1234567890123456, 1e-300, 10, 0.12), FoldScore(None, None, 0, None)
-
-
-def judged(scores, evaluation=None, **differences):
-    options = {"name": "any", "log_floor": 0.001, "evaluation": evaluation}
-    return BaselineFit(scores=scores, **options, **differences)
-
-
-def fit_rows(calibration, k=1, *, measures=None, baselines=None, oracle=None):
-    owner = {"tenant_id": calibration.tenant_id, "calibration_id": calibration.id, "k": k}
-    return score_rows(**owner, measures=measures or {}, baselines=baselines or {}, oracle=oracle)
-
-
-def read_scores(database, calibration):
-    with database.reading(ALL_TENANTS) as session:
-        return scores_of(session, tenant_of(database), calibration.id)
-
-
-def test_scores_come_back_in_the_order_of_the_fit(database, calibration):
-    measures = {
-        "neg_log_pmax": judged({"nll": NLL, "auroc": UNDEFINED}, {"nll": 0.5, "auroc": None}),
-        "entropy": judged({"nll": NLL}),
-    }
-    raw = judged({"nll": NLL}, {"nll": 0.25})
-    keep(database, *fit_rows(queue_calibration(database), measures=measures))
-    keep(database, *fit_rows(calibration, 5, measures=measures))
-    keep(database, *fit_rows(calibration, measures=measures, baselines={"raw": raw}, oracle=raw))
-    rows = read_scores(database, calibration)
-    assert [row.k for row in rows] == [1] * 9 + [5] * 5
-    subjects = ["neg_log_pmax"] * 4 + ["entropy"] + ["raw"] * 2 + ["any"] * 2
-    assert [row.subject for row in rows[:9]] == subjects
-    assert [(row.phase, row.name) for row in rows[:4]] == [
-        (phase, name) for phase in ("cross_validation", "evaluation") for name in ("nll", "auroc")
-    ]
-    for row, score in zip(rows, (NLL, UNDEFINED), strict=False):
-        assert FoldScore(row.mean, row.std, row.folds, row.pooled) == score
-    assert [(row.value, row.mean) for row in rows[2:4]] == [(0.5, None), (None, None)]
-
-
-def test_paired_differences_stand_beside_the_scores_they_are_of(database, calibration):
-    """None of a score that there is not is dropped in silence."""
-    folds, samples = PairedDifference(-0.125, None, 10), PairedDifference(0.5, 0.25, 5000)
-    differences = {"difference": {"nll": folds}, "evaluation_difference": {"nll": samples}}
-    baseline = judged({"nll": NLL, "ece": NLL}, {"nll": 0.2}, **differences)
-    keep(database, *fit_rows(calibration, baselines={"raw": baseline}))
-    rows = [row for row in read_scores(database, calibration) if row.difference is not None]
-    assert [row.phase for row in rows] == ["cross_validation", "evaluation"]
-    assert {row.name for row in rows} == {"nll"}
-    for row, of in zip(rows, (folds, samples), strict=True):
-        assert PairedDifference(row.difference, row.difference_error, row.difference_pairs) == of
-    for kind, difference in differences.items():
-        baseline = judged({"nll": NLL}, {"nll": 0.2}, **{kind: {"other": difference["nll"]}})
-        with pytest.raises(KeyError, match="other"):
-            fit_rows(calibration, baselines={"raw": baseline})

@@ -26,7 +26,7 @@ from service.storage.audit_log import audit_page
 from service.storage.calibrations import CalibrationRepository
 from service.storage.database import Database, bypasses_row_security, open_database
 from service.storage.evaluations import EvaluationRepository
-from service.storage.fit_results import scores_of, tables_of
+from service.storage.fit_results import tables_of
 from service.storage.idempotency_keys import KeyedRequest, is_committed, made_before
 from service.storage.operating_points import OperatingPointRepository
 from service.storage.overview import job_rows, name_rows
@@ -178,7 +178,6 @@ WORKS: dict[str, Callable[[Session], object]] = {
     "cancel evaluation": lambda s: evaluations(s).request_cancel(THEIRS, "dark").id,
     "delete evaluation": lambda s: evaluations(s).delete(THEIRS, "rotated"),
     "tables": lambda s: [row.id for row in tables_of(s, OURS, THEIRS)],
-    "scores": lambda s: len(scores_of(s, OURS, THEIRS)),
     "operating points": lambda s: len(
         OperatingPointRepository(s, OURS).history(THEIRS, before=None, limit=9)
     ),

@@ -11,10 +11,10 @@ from typing import Any
 from schema_rows import connected
 from sqlalchemy import Row, Select, func, make_url, select
 
-from models import Artifact, Bin, BinTable, Calibration, Score
+from models import Artifact, Bin, BinTable, Calibration
 from service.storage.database import sqlite_path
 
-NOTHING = (0, 0, 0)
+NOTHING = (0, 0)
 # In the order of the fields of `StoredJob`.
 NAMES = ("id", "name", "version", "status", "attempt", "lease_owner", "progress_stage", "error")
 COLUMNS = [getattr(Calibration, name) for name in NAMES]
@@ -22,7 +22,7 @@ COLUMNS = [getattr(Calibration, name) for name in NAMES]
 
 @dataclass(frozen=True)
 class StoredJob:
-    """A row of a calibration; ``results`` counts its published tables, bins and scores."""
+    """A row of a calibration; ``results`` counts its published tables and bins."""
 
     id: str
     name: str
@@ -47,10 +47,9 @@ def stored_jobs(database_url: str) -> list[StoredJob]:
     """Return all calibrations with their numbers of results, in one state of the database."""
     tables = select(func.count()).where(BinTable.calibration_id == Calibration.id)
     bins = tables.join_from(BinTable, Bin, Bin.bin_table_id == BinTable.id)
-    scores = select(func.count()).where(Score.calibration_id == Calibration.id)
-    counts = [query.scalar_subquery() for query in (tables, bins, scores)]
+    counts = [query.scalar_subquery() for query in (tables, bins)]
     rows = _rows(database_url, select(*COLUMNS, *counts))
-    return [StoredJob(str(row.id), *row[1:-3], results=tuple(row[-3:])) for row in rows]
+    return [StoredJob(str(row.id), *row[1:-2], results=tuple(row[-2:])) for row in rows]
 
 
 def artifact_keys(database_url: str) -> set[str]:
@@ -61,7 +60,7 @@ def artifact_keys(database_url: str) -> set[str]:
 def half_visible(jobs: Sequence[StoredJob], whole: dict[str, tuple[int, ...]]) -> list[str]:
     """Return the jobs that have published a part; all or nothing is right."""
     return [
-        f"{job.name} is {job.status} with {job.results} tables, bins and scores"
+        f"{job.name} is {job.status} with {job.results} tables and bins"
         for job in jobs
         if job.results != (whole[job.kind] if job.status == "succeeded" else NOTHING)
     ]

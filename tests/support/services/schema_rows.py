@@ -94,11 +94,6 @@ def _bin(table_id: int, index: int, n_bins: int) -> dict[str, Any]:
     )
 
 
-def _score(kind: str, name: str, **changes: Any) -> dict[str, Any]:
-    given = {"subject_kind": kind, "name": name, "mean": 0.25, "folds": 10, "pooled": 0.1}
-    return _row("score", **given | changes)
-
-
 KEY_ID = "0123456789Ab"
 KEY = {"id": KEY_ID, "digest": "0" * 64, "pepper_id": "1" * 16, "revoked_at": NOON}
 REFUSED = {"result": "refused", "code": "forbidden", "key_id": KEY_ID, "request_id": "“one”"}
@@ -148,12 +143,6 @@ HEAD_ROWS: Rows = {
         _bin_table(12, "learned", k=5, lookup="smooth", **LEARNED),
     ],
     "bin": [_bin(3, 0, 3), _bin(3, 1, 3), _bin(3, 2, 3), _bin(8, 0, 1), _bin(11, 0, 1)],
-    "score": [
-        _score("measure", "nll"),
-        _score("oracle", "nll"),
-        _score("baseline", "nll", difference=0.5, difference_error=0.1, difference_pairs=10),
-        _score("measure", "brier", phase="evaluation", folds=None, mean=None, value=1 / 3),
-    ],
     "export": [_row("export", samples=9, bins=0, probability=1e-9)],
     "operating_point": [
         _row("operating_point", number=1, name="automatic", threshold=0.1, chosen_by={"at": 0.8}),
