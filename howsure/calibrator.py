@@ -17,7 +17,9 @@ from howsure.outputs import (
     broken_rule,
     log_scores,
 )
-from howsure.report.fit_notes import fit_notes
+from howsure.report.fit_notes import certain_event_notes
+from howsure.report.fit_report import FittedSets, fit_report
+from howsure.report.report import Report
 from howsure.statistics.arrays import Classes, Hits, Rates, Uncertainty
 from howsure.statistics.bins.lookup import BinLookup
 from howsure.statistics.fit.calibration import fit_calibration
@@ -27,7 +29,7 @@ from howsure.statistics.label_model.class_list import class_probability_array, c
 from howsure.statistics.label_model.model import LabelOdds
 from howsure.statistics.measures import LEARNED
 from howsure.statistics.records.build import build_records, ranked_outputs, row_blocks
-from howsure.statistics.records.order import tie_keys
+from howsure.statistics.records.order import moved_to_canonical_order, tie_keys
 from howsure.statistics.records.records import Records
 from howsure.statistics.softmax import BINARY
 
@@ -147,6 +149,7 @@ class Calibrator:
         self._options = FitOptions(top_k=top_k or DEFAULT_TOP_K, **options)
         self._n_classes = 0
         self._fit: Fit | None = None
+        self._report: Report | None = None
         self.notes: list[str] = []
 
     def fit(
@@ -178,8 +181,9 @@ class Calibrator:
         """
         values = self._checked(outputs)
         n_classes = values.shape[1]
-        options = self._options
+        options, notes = self._options, []
         if self._top_k is None:
+            notes = certain_event_notes(DEFAULT_TOP_K, n_classes)
             top_k = tuple(k for k in DEFAULT_TOP_K if k < n_classes)
             served = {k: measure for k, measure in options.serve.items() if k in top_k}
             options = replace(options, top_k=top_k, serve=served)
@@ -187,17 +191,34 @@ class Calibrator:
             raise ValueError(f"decision_threshold is for two classes, not {n_classes}")
         design: dict[str, NDArray[np.generic]] = {}
         if weight is not None:
-            design["weight"] = np.asarray(weight, np.float64)
+            design["weight"] = np.array(weight, np.float64)
         if group is not None:
             design["group"] = np.unique(np.asarray(group), return_inverse=True)[1]
         records = self._records(values, labels, options).with_design(design)
         others = None
         if evaluation is not None:
             others = self._records(self._checked(evaluation[0], n_classes), evaluation[1], options)
-        fit = fit_calibration(records, options=options, evaluation=others, n_classes=n_classes)
+        with moved_to_canonical_order(records):  # which the fit has its learned columns in
+            fit = fit_calibration(records, options=options, evaluation=others, n_classes=n_classes)
+            records.uncertainty.update(fit.learned_columns)
         self._fit, self._options, self._n_classes = fit, options, n_classes
-        self.notes = fit_notes(fit, records, options)
+        sets = FittedSets(records, others, self.kind, n_classes)
+        self._report = fit_report(fit, sets, options, notes=notes)
+        self.notes = self._report.warnings
         return self
+
+    def report(self) -> Report:
+        """Return all results of the fit: scores, bins, curves, findings and a summary.
+
+        It is that of ``GET /report``. Classes are called by their indices.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        """
+        _ = self.fitted
+        return cast("Report", self._report)
 
     def predict(self, outputs: ArrayLike) -> Answers:
         """Return classes and calibrated probabilities; those of a row depend on no other row.

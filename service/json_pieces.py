@@ -4,9 +4,18 @@ import json
 from collections.abc import Iterator, Mapping
 from functools import partial
 
+import msgspec
 from starlette.responses import StreamingResponse
 
-_COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+class _Compact(json.JSONEncoder):
+    """Writes plain data and parts of reports without spaces, hundreds of times as fast."""
+
+    def encode(self, o: object) -> str:
+        return msgspec.json.encode(o).decode()
+
+
+_COMPACT = _Compact(separators=(",", ":"))
 SORTED = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True
 )
@@ -26,11 +35,15 @@ def json_pieces(
     others are divided down to ``depth``; what is below them is one piece. A call for each number
     would take ten times as long.
 
+    By default a number that is not finite is null.
+
     Raises
     ------
     ValueError
-        If a number is not finite.
+        If a number is not finite, by `SORTED`.
     """
+    if isinstance(value, msgspec.Struct):
+        value = msgspec.structs.asdict(value)
     inside = partial(json_pieces, encoder=encoder, depth=depth - 1)
     if not depth or not _holds_containers(value):
         yield encoder.encode(value)
@@ -54,7 +67,7 @@ def _holds_containers(value: object) -> bool:
     if not isinstance(value, dict | list | tuple):
         return False
     parts = value.values() if isinstance(value, dict) else value
-    return any(isinstance(part, dict | list | tuple) for part in parts)
+    return any(isinstance(part, dict | list | tuple | msgspec.Struct) for part in parts)
 
 
 CHUNK_CHARACTERS = 2**16

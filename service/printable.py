@@ -1,12 +1,9 @@
 """Names that people read: what is accepted as one, and how stored ones are shown."""
 
-import json
 from collections.abc import Iterable
 
+from howsure.printable import escaped
 from service.errors import InvalidInput, ModelRule, shown
-
-# Own sentences and tables hold them.
-_OWN = "\n\t\u00a0\u202f"
 
 
 def check_printable(
@@ -26,19 +23,6 @@ def check_printable(
         if not name.isprintable():
             message = f"expected names of printable characters, got {shown(name)}; rename it"
             raise error.at(place, message, rule=rule)
-
-
-def escaped(text: str) -> str:
-    r"""Return text with unprintable characters as escapes such as ``\u001b``, but for line ends.
-
-    JSON keeps its meaning. Earlier releases stored names with any characters.
-    """
-    if text.isprintable():
-        return text
-    return "".join(
-        letter if letter.isprintable() or letter in _OWN else json.dumps(letter)[1:-1]
-        for letter in text
-    )
 
 
 def escaped_text(value: object) -> object:

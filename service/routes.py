@@ -2,6 +2,7 @@
 
 from fastapi import FastAPI
 
+from howsure.report.report import Report
 from service import health
 from service.access import routes as access_routes
 from service.access.guard import Guard
@@ -24,6 +25,7 @@ from service.predictions import routes as predictions_routes
 from service.predictions.oip_schemas import OipIndexRequest, OipRequest
 from service.reports import operating_point_routes, samples_routes
 from service.reports import routes as reports_routes
+from service.reports.comparison.comparisons import Comparisons
 from service.web.html_errors import HtmlErrors
 from service.web.routes import ROUTES as PAGES
 
@@ -61,4 +63,4 @@ def install(
     for router in ROUTERS:
         app.include_router(router)
     openapi.add_documentation_page(app)
-    openapi.complete_document(app, SCHEMAS)
+    openapi.complete_document(app, SCHEMAS, (Report, Comparisons))

@@ -1,12 +1,11 @@
 """The resources of all operations: built once by the composition root and passed down."""
 
 import threading
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
 from uuid import UUID
 
-from howsure.statistics.errors_by_class import ClassErrors, LabelledSamples
+from howsure.report.confusion import CountedErrors
+from howsure.statistics.errors_by_class import LabelledSamples
 from service.child.requests.limits import BodyLimits
 from service.jobs.queue import JobQueue, JobTable
 from service.jobs.samples import KeepInputs
@@ -21,8 +20,6 @@ from service.storage.artifact_store import ArtifactStore
 from service.storage.database import Database
 from service.storage.file_locks import SpoolFolder
 
-# The confusion as plain data, and the errors by class.
-CountedErrors: TypeAlias = tuple[dict[str, Any], Sequence[ClassErrors]]
 LABELLED_BYTES = 64 * 2**20
 SERVED_BYTES = 128 * 2**20
 
@@ -74,9 +71,9 @@ class Workspace:
     missed: LruCache[tuple[UUID, Kind, int], ErrorSamples] = field(
         default_factory=lambda: LruCache(64)
     )
-    confusions: LruCache[
-        tuple[UUID, float | None], tuple[dict[str, Any], Sequence[ClassErrors]]
-    ] = field(default_factory=lambda: LruCache(256))
+    confusions: LruCache[tuple[UUID, float | None], CountedErrors] = field(
+        default_factory=lambda: LruCache(256)
+    )
     metrics: Metrics = field(default_factory=Metrics)
     job_available: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.json_pieces import CHUNK_CHARACTERS, json_chunks, json_pieces
+from service.json_pieces import CHUNK_CHARACTERS, SORTED, json_chunks, json_pieces
 from service.storage.fit_results import digest_of
 from service.web.page import unbroken
 
@@ -66,4 +66,4 @@ def test_chunks_are_the_whole(n: int) -> None:
 @pytest.mark.parametrize("depth", [0, 1, 9])
 def test_numbers_are_finite(depth: int) -> None:
     with pytest.raises(ValueError, match="JSON"):
-        "".join(json_pieces({"a": [float("nan")]}, depth=depth))
+        "".join(json_pieces({"a": [float("nan")]}, SORTED, depth=depth))

@@ -30,12 +30,7 @@ FITTED_ON: dict[OutcomeName, str] = {
 }
 
 
-def verdict_words(event: EventFit, folds: int) -> dict[str, str]:
-    """Return the verdict on an event in words."""
-    return {"sentence": verdict_sentence(event, folds), "fitted_on": _fitted_on(event)}
-
-
-def _fitted_on(event: EventFit) -> str:
+def fitted_on(event: EventFit) -> str:
     """Return the probability that the binary methods are fitted on, in a sentence for each."""
     said = []
     for outcome, words in FITTED_ON.items():

@@ -1,6 +1,6 @@
 """Notes on a fitted calibration."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -15,6 +15,15 @@ from howsure.statistics.label_model.bias import ClassBias
 from howsure.statistics.records.records import Records
 
 WIDE = 0.1  # an interval of ±0.05
+
+
+def certain_event_notes(top_k: Iterable[int], n_classes: int) -> list[str]:
+    """Return which of the default events are certain, and so left out."""
+    return [
+        f"Top-{k} is certain with {n_classes} classes and was left out."
+        for k in top_k
+        if k >= n_classes
+    ]
 
 
 def fit_notes(fit: Fit, records: Records, options: FitOptions) -> list[str]:

@@ -1,12 +1,11 @@
 """The guarantee for all bins in words."""
 
-from typing import Any
-
+from howsure.report.event import GuaranteeWords
 from howsure.statistics.bins.guarantee import Guarantee, Obstacle
 
 
-def guarantee_in_words(guarantee: Guarantee) -> dict[str, Any]:
-    """Return a guarantee as plain data, with its sentence."""
+def guarantee_in_words(guarantee: Guarantee) -> GuaranteeWords:
+    """Return a guarantee with its sentence."""
     reasons = [_reason(obstacle, guarantee.per_bin) for obstacle in guarantee.reasons]
     sentence = f"No guarantee for all bins at once: {'; '.join(reasons)}."
     if guarantee.width is not None:
@@ -15,8 +14,13 @@ def guarantee_in_words(guarantee: Guarantee) -> dict[str, Any]:
             "for data drawn like it, the true hit rate of every bin lies within "
             f"±{guarantee.width:.4g} of the observed one ({guarantee.n_compared} bins compared)."
         )
-    figures = {name: getattr(guarantee, name) for name in ("width", "alpha", "n_compared")}
-    return figures | {"reasons": reasons, "sentence": sentence}
+    return GuaranteeWords(
+        width=guarantee.width,
+        alpha=guarantee.alpha,
+        n_compared=guarantee.n_compared,
+        reasons=reasons,
+        sentence=sentence,
+    )
 
 
 def _reason(obstacle: Obstacle, per_bin: int) -> str:

@@ -26,6 +26,7 @@ class CoarseCell:
     lower, upper : float or None
         None where there is no limit. Both are None if no cell reaches the target.
     count, hits : int
+        Samples, and hits among them.
     weight : float
         Weighted share of all samples.
     probability : float or None
@@ -52,6 +53,7 @@ class CoarseTable:
     Attributes
     ----------
     targets : tuple of float
+        The hit rates that were asked for.
     edges : tuple of float or None
         Upper end of the cell of each target; None if the target cannot be met.
     cells : tuple of CoarseCell

@@ -42,6 +42,7 @@ class MislabelledCandidate:
     posterior : float
         Probability of a hit in its bin, from the other samples of the bin.
     uncertainty : float
+        By the served measure.
     """
 
     index: int

@@ -25,6 +25,7 @@ class ClassShare:
     Attributes
     ----------
     n_samples, n_errors : int
+        These samples, and errors among them.
     share : float or None
         Weighted share of errors; None if there are no samples.
     interval : tuple of float or None
@@ -44,6 +45,7 @@ class ClassErrors:
     Attributes
     ----------
     index : int
+        Of the class.
     named : ClassShare
         Answers that name the class; errors have another label.
     labelled : ClassShare

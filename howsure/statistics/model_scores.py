@@ -23,6 +23,7 @@ class PassesRow:
     Attributes
     ----------
     passes : int
+        Number of runs.
     accuracy : dict of int to float, optional
         Share of labels among the ``k`` top classes of their mean probability, by ``k``; None for
         measures without a mean prediction.
@@ -104,7 +105,9 @@ class ConfidenceRow:
     Attributes
     ----------
     confidence : float
+        Inclusive.
     count : int
+        Number of these samples.
     accuracy : float or None
         Share of correct predictions among them; None if there are none.
     """
@@ -121,6 +124,7 @@ class ModelScores:
     Attributes
     ----------
     n_samples : int
+        Of the set.
     accuracy : dict of int to float
         Share of labels among the ``k`` top classes, by ``k``.
     nll : float or None

@@ -79,7 +79,7 @@ class SelectiveResult:
     coverage: float | None
     n_accepted: int
     n_errors: int
-    labels_missing: int | None
+    labels_missing: int | None = None
     evaluation: AcceptedSamples | None = None
     effective: EffectiveShare | None = None
     out_of_reach: bool = False

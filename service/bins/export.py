@@ -6,6 +6,8 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
+from msgspec.structs import asdict
+
 import models
 from service.bins.digest import content_sha256
 from service.bins.schemas import (
@@ -148,7 +150,7 @@ def served_bins(
                 "measures": {
                     table.measure: {
                         "lookup": table.lookup,
-                        "bins": [render_bin(found, table.n_samples) for found in table.bins],
+                        "bins": [render_bin(one, table.n_samples) for one in table.bins],
                     }
                 }
             }
@@ -231,7 +233,6 @@ def _table(table: models.BinTable) -> Table:
     values["curve"] = table.smooth
     is_label_model = "floor" in (table.learned or {})
     values["label_model" if is_label_model else "learned"] = table.learned
-    values["effective_counts"] = table.analysis.get("effective", {}).get("counts")
-    rendered = [render_bin(found, table.n_samples) for found in table.bins]
-    bins = [Bin(**found | {"interval": tuple(found["interval"])}) for found in rendered]
+    values["effective_counts"] = (table.analysis.get("effective") or {}).get("counts")
+    bins = [Bin(**asdict(render_bin(one, table.n_samples))) for one in table.bins]
     return Table(event=table.k, bins=bins, **values)

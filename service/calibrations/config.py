@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 import msgspec
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, model_validator
 
+from howsure.report.fit_notes import certain_event_notes
 from howsure.statistics.bins.intervals import IntervalOptions
 from howsure.statistics.findings import FINDINGS
 from howsure.statistics.fit.options import FitOptions
@@ -166,8 +167,8 @@ class CalibrationConfig(FitConfig):
                 f"Top-{certain[0]} is certain with {n_classes} classes; use values below "
                 f"{n_classes}",
             )
-        notes = [f"Top-{k} is certain with {n_classes} classes and was left out." for k in certain]
-        return tuple(sorted(set(asked) - set(certain))), notes
+        events = tuple(sorted(set(asked) - set(certain)))
+        return events, certain_event_notes(certain, n_classes)
 
     def fit_options(self, top_k: tuple[int, ...]) -> FitOptions:
         """Return the options of the fit for these events."""

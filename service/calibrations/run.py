@@ -2,17 +2,23 @@
 
 import uuid
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 import models
-from howsure.report.compared_methods import verdict_words
 from howsure.report.fit_notes import fit_notes
-from howsure.report.guarantees import guarantee_in_words
-from howsure.statistics.error_samples import choose_rows_to_keep, mislabelled_candidates
-from howsure.statistics.fit.cross_validation import Scored
+from howsure.report.fitted import (
+    fitted_analysis,
+    fitted_baselines,
+    fitted_curves,
+    fitted_mislabelled,
+    fitted_oracle,
+    fitted_verdict,
+)
+from howsure.report.plain_parts import plain_part
+from howsure.statistics.error_samples import choose_rows_to_keep
 from howsure.statistics.fit.options import FitOptions
-from howsure.statistics.fit.result import BaselineFit, EventFit, Fit, MeasureFit
+from howsure.statistics.fit.result import EventFit, Fit
 from howsure.statistics.measures import LEARNED
 from howsure.statistics.plain import to_plain
 from howsure.statistics.records.records import Records
@@ -34,8 +40,6 @@ from service.storage.fit_results import bin_table_row
 from service.storage.shards import keep_learned
 from service.workspace import Workspace
 
-MISLABELLED_SHOWN = 50
-
 
 def fitted_rows(fit: Fit, *, tenant_id: uuid.UUID, calibration_id: uuid.UUID) -> list[models.Base]:
     """Return every table of a fit, with its scores."""
@@ -52,8 +56,8 @@ def fitted_rows(fit: Fit, *, tenant_id: uuid.UUID, calibration_id: uuid.UUID) ->
                 served=name == event.served,
                 quantile_bins=found.quantile_bins,
                 candidates=[asdict(candidate) for candidate in found.candidates],
-                analysis=_analysis(found) | _learned(event, name),
-                curves=_curves(found),
+                analysis=plain_part(fitted_analysis(event, name)),
+                curves=plain_part(fitted_curves(found)),
                 learned=event.learned.model if name == LEARNED and event.learned else None,
             )
             for name, found in event.measures.items()
@@ -64,104 +68,19 @@ def fitted_rows(fit: Fit, *, tenant_id: uuid.UUID, calibration_id: uuid.UUID) ->
 def fitted_values(fit: Fit, records: Records, options: FitOptions) -> dict[str, Any]:
     """Return the columns of the calibration's row, as plain data by event or by set."""
     events = fit.events
+
+    def by_event(part: Callable[[EventFit], object]) -> dict[str, Any]:
+        return {str(k): plain_part(part(event)) for k, event in events.items()}
+
     return {
         "accuracy": {str(k): event.accuracy for k, event in events.items()},
         "serve": {str(k): event.served for k, event in events.items()},
         "model_scores": to_plain(fit.model_scores),
-        "verdicts": {
-            str(k): to_plain(event.verdict) | verdict_words(event, options.folds)
-            for k, event in events.items()
-        },
-        "baselines": {str(k): _baselines(event) for k, event in events.items()},
-        "oracles": {
-            str(k): None if event.oracle is None else _scored(event.oracle)
-            for k, event in events.items()
-        },
-        "mislabelled": {
-            str(k): to_plain(_mislabelled(event, records)) for k, event in events.items()
-        },
+        "verdicts": by_event(lambda event: fitted_verdict(event, options.folds)),
+        "baselines": by_event(fitted_baselines),
+        "oracles": by_event(fitted_oracle),
+        "mislabelled": by_event(lambda event: fitted_mislabelled(event, records)),
     }
-
-
-def _analysis(found: MeasureFit) -> dict[str, Any]:
-    effective = found.table.effective
-    analysis = _scored(found)
-    if effective is not None:
-        analysis["effective"] = to_plain(effective)
-    if found.guarantee is not None:
-        analysis["guarantee"] = guarantee_in_words(found.guarantee)
-    return analysis | {
-        name: to_plain(getattr(found, name))
-        for name in (
-            "coarse",
-            "ood_thresholds",
-            "selective",
-            "ece_band",
-            "evaluation_ece_band",
-            "rank_grid",
-            "difference",
-            "reliability",
-        )
-    }
-
-
-def _learned(event: EventFit, measure: str) -> dict[str, Any]:
-    """Return the changes of the log-odds by predicted class; nothing for other measures."""
-    if measure != LEARNED or event.learned is None:
-        return {}
-    return {
-        "learned": {
-            "class_effects": event.learned.class_effects.tolist(),
-            "class_counts": event.learned.class_counts.tolist(),
-        }
-    }
-
-
-def _curves(found: MeasureFit) -> dict[str, Any]:
-    """Return the curves and the scatter plot, which are long."""
-    curves: dict[str, Any] = to_plain(found.curves) or {}
-    return curves | ({} if found.scatter is None else {"scatter": to_plain(found.scatter)})
-
-
-def _baselines(event: EventFit) -> dict[str, Any]:
-    """Return the results of the baselines, with their differences from the served table."""
-
-    def plain(found: BaselineFit) -> dict[str, Any]:
-        names = ("log_floor", "parameters", "ece_band", "evaluation_ece_band")
-        phases = {
-            "cross_validation": found.difference,
-            "evaluation": found.evaluation_difference,
-        }
-        rivals = len(event.baselines)
-        return {
-            **_scored(found),
-            **{name: to_plain(getattr(found, name)) for name in names},
-            "difference": {
-                phase: {
-                    name: to_plain(replace(one, rivals=rivals)) for name, one in differences.items()
-                }
-                for phase, differences in phases.items()
-            },
-        }
-
-    return {name: plain(found) for name, found in event.baselines.items()}
-
-
-def _scored(found: Scored) -> dict[str, Any]:
-    """Return the cross-validated scores, and those on the evaluation set if there is one."""
-    names = ("mean", "std", "folds", "pooled")
-    scores = {
-        score: {name: to_plain(getattr(fold, name)) for name in names}
-        for score, fold in found.scores.items()
-    }
-    return {"scores": scores, "evaluation": to_plain(found.evaluation or None)}
-
-
-def _mislabelled(event: EventFit, records: Records) -> tuple[object, ...]:
-    served = event.measures[event.served]
-    return mislabelled_candidates(
-        records, event.k, served.column, served.table, n=MISLABELLED_SHOWN
-    )
 
 
 def run_calibration(

@@ -142,8 +142,8 @@ def main() -> None:
         app()
     except Exception as error:
         # Only now: neither `howsure --help` nor `howsure --version` needs the client.
+        from howsure.printable import escaped
         from service.cli.failure import sentence_of
-        from service.printable import escaped
 
         sentence = sentence_of(error)
         if sentence is None:

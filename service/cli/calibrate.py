@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.filesize import decimal
 
+from howsure import numbers
 from howsure.calibrate_command import TypedWords, path_word
 from howsure.client import Calibration, Client
 from howsure.client.uploads import pack_folder
@@ -25,7 +26,6 @@ from service.cli.console import (
 )
 from service.cli.failure import CommandFailed
 from service.cli.report import print_calibration
-from service.reports import numbers
 
 
 @contextmanager

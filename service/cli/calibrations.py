@@ -7,6 +7,7 @@ import typer
 from rich.table import Table
 
 from howsure.client.request import Request, address_of
+from howsure.printable import escaped
 from service.cli.connection import service_client
 from service.cli.console import (
     UrlOption,
@@ -19,7 +20,6 @@ from service.cli.console import (
 )
 from service.cli.failure import CommandFailed
 from service.cli.report import write_file
-from service.printable import escaped
 
 
 def list_calibrations(

@@ -20,13 +20,13 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
+from howsure import numbers
 from howsure.calibrate_command import TypedWords
 from howsure.client import JobFailed, Progress
+from howsure.printable import escaped
 from howsure.remedies import remedy_of
 from howsure.remedy_texts import Remedy
 from service.cli.failure import CommandFailed
-from service.printable import escaped
-from service.reports import numbers
 
 
 def require_version(calibration: str) -> None:

@@ -53,13 +53,15 @@ def evaluate(
             ).resource
     print_table(_table(resource, found.reference))
     # Later than the wait: it takes long.
-    from service.reports.further_sets import accepted_in_words
+    from howsure.report.further_set import AcceptedCounts
+    from howsure.report.further_sets import accepted_in_words
+    from howsure.report.plain_parts import typed_part
 
     for k, event in resource["result"]["events"].items():
         say(event["sentence"])
         own = event.get("unpromised")
         for one in [*event.get("accepted", ()), *([] if own is None else [own])]:
-            say(f"  Top-{k}: {accepted_in_words(one)}")
+            say(f"  Top-{k}: {accepted_in_words(typed_part(one, AcceptedCounts))}")
     is_off = resource["result"].get("outcome") in ("shifted", "worse", "miscalibrated")
     if is_off and not resource["result"].get("findings"):
         model = "" if found.resource["model"] is None else "MODEL "

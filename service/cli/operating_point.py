@@ -10,6 +10,7 @@ from rich.table import Table
 
 from howsure.client import Calibration, Client, OperatingPoint
 from howsure.client.operating_point_methods import DELTA, NAME
+from howsure.numbers import confidence, share
 from howsure.statistics.measures.scale import scale_of
 from service.cli.connection import service_client
 from service.cli.console import (
@@ -29,7 +30,6 @@ from service.cli.operating_point_preview import (
     print_effects,
     print_preview,
 )
-from service.reports.numbers import confidence, share
 
 CHOICES = ("max_risk", "coverage", "threshold")
 CHOICE = "--max-risk, --coverage or --threshold"

@@ -10,9 +10,9 @@ from rich.table import Table
 
 from howsure.client import Calibration, OperatingPointPreview
 from howsure.client.operating_points import Consequences, ExpectedVolume
+from howsure.numbers import amount, confidence, count, missing_labels, percent, share
 from howsure.statistics.measures.scale import scale_of
 from service.cli.console import add_row, print_table, say, table_of
-from service.reports.numbers import amount, confidence, count, missing_labels, percent, share
 
 IMPORTED = "Its effect is unknown: this calibration was imported and stores no samples."
 

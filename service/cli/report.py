@@ -15,6 +15,7 @@ from rich.text import Text
 from howsure.calibrate_command import TypedWords
 from howsure.client import Calibration, Client
 from howsure.client.request import Request
+from howsure.printable import escaped
 from service.cli.connection import service_client
 from service.cli.console import (
     UrlOption,
@@ -26,7 +27,6 @@ from service.cli.console import (
     table_of,
 )
 from service.cli.failure import CommandFailed
-from service.printable import escaped
 
 # If there is a screen, one of these is set. BROWSER may name a browser without a screen.
 _SCREENS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")

@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 import models
+from howsure.report.fitted import MISLABELLED_SHOWN
 from howsure.report.shifts import shift_sentences
 from howsure.statistics.accepted import count_accepted
 from howsure.statistics.error_samples import mislabelled_candidates
@@ -15,7 +16,6 @@ from howsure.statistics.ranking import OOD_LEVELS
 from howsure.statistics.records.records import Records
 from howsure.statistics.shift.evaluation import evaluate_set
 from service.calibrations.findings import findings_of_further_set, findings_of_inputs
-from service.calibrations.run import MISLABELLED_SHOWN
 from service.jobs.progress import Progress
 from service.jobs.queue import ClaimedJob, JobQueue
 from service.jobs.record_set import load_records, record_set

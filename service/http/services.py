@@ -1,12 +1,12 @@
 """The shared objects of a running service, as its routes receive them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from fastapi import Response
 from starlette.types import Scope
 
+from howsure.report.report import Report
 from service.access.authenticator import Authenticator
 from service.http.job_watch import JobWatch
 from service.http.uploads import UploadLimits
@@ -30,7 +30,7 @@ class Services:
     models: ServedModels
     lanes: Lanes
     job_watch: JobWatch
-    saved_report: Callable[[Mapping[str, Any]], Response]
+    saved_report: Callable[[Report], Response]
     upload_limits: UploadLimits
     uploading: SharedAmount
     dry_runs: SharedAmount

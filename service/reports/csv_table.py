@@ -2,10 +2,12 @@
 
 import csv
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
-from service.printable import escaped
+from howsure.printable import escaped
+from howsure.report.event import Method
+from howsure.report.report import Report
 
 Value = TypeVar("Value")
 
@@ -46,18 +48,20 @@ def csv_text(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
     return text.getvalue()
 
 
-def report_csv(report: dict[str, Any]) -> str:
+def report_csv(report: Report) -> str:
     """Return one score per line; for an evaluation set ``mean`` is the score itself."""
     return csv_text(SCORE_COLUMNS, _score_rows(report))
 
 
-def _score_rows(report: dict[str, Any]) -> Iterable[list[Any]]:
-    for k, event in report["events"].items():
-        for kind in ("measure", "baseline"):
-            for subject, found in event[f"{kind}s"].items():
-                head = [k, kind, subject, subject == event["served"]]
-                for name, fold in found["scores"].items():
-                    numbers = [fold["mean"], fold["std"], fold["folds"], fold["pooled"]]
+def _score_rows(report: Report) -> Iterable[list[Any]]:
+    for k, event in report.events.items():
+        methods: dict[str, Mapping[str, Method]]
+        methods = {"measure": event.measures, "baseline": event.baselines}
+        for kind, of_kind in methods.items():
+            for subject, method in of_kind.items():
+                head = [k, kind, subject, subject == event.served]
+                for name, fold in method.scores.items():
+                    numbers = [fold.mean, fold.std, fold.folds, fold.pooled]
                     yield [*head, "cross_validation", name, *numbers]
-                for name, value in (found["evaluation"] or {}).items():
+                for name, value in (method.evaluation or {}).items():
                     yield [*head, "evaluation", name, value, None, None, None]

@@ -5,10 +5,17 @@ from dataclasses import dataclass
 from uuid import UUID
 
 import models
-from service.reports.further_sets import further_events
-from service.reports.learned import assurance
-from service.reports.report import first_risk, operating_point
-from service.reports.summary import Status, decide, promised_rate
+from howsure.report.disproof import NamedEvents
+from howsure.report.event import Verdict
+from howsure.report.figures import first_risk
+from howsure.report.further_set import CountedEvents, StoredFinding
+from howsure.report.further_sets import further_events
+from howsure.report.learned import assurance
+from howsure.report.plain_parts import typed_or_none, typed_part
+from howsure.report.report import Status
+from howsure.report.summary import Standing, decide
+from howsure.statistics.selective import SelectiveResult
+from service.reports.report import operating_point
 from service.storage.calibration_queries import Reference
 from service.storage.operating_points import FitnessRow, fitness_rows
 from service.workspace import Workspace
@@ -64,28 +71,25 @@ def reasons_against(workspace: Workspace, tenant_id: UUID, calibration_id: UUID)
 
 
 def _fitness(row: FitnessRow) -> Fitness:
-    k, selective = str(row.k), row.selective or []
-    event = {
-        "accuracy": row.accuracy[k],
-        "served": row.measure,
-        "assurance": assurance(row.measure, k, vars(row)),
-        "verdict": (row.verdicts or {}).get(k),
-        "measures": {row.measure: {"selective": selective}},
-        "figures": {"risk": first_risk(selective)},
-    }
-    active = None if row.point is None else operating_point(row.point, row.measure)
-    report = {
-        "findings": row.findings,
-        "provenance": {"data": row.data},
-        "operating_point": active,
-        "events": {k: event},
-        "evaluations": [
-            {"name": name, "events": further_events(result, name, row.point)}
-            for name, result in row.further
+    k, selective = str(row.k), typed_part(row.selective or [], list[SelectiveResult])
+    findings = typed_part(row.findings, list[StoredFinding])
+    warnings = tuple(found.message for found in findings if found.level == "warning")
+    standing = Standing(
+        k=k,
+        n_warnings=len(warnings),
+        evaluations=[
+            NamedEvents(name, further_events(typed_part(one, CountedEvents), name, row.point))
+            for name, one in row.further
         ],
-    }
-    status, headline = decide(report)
-    promised = (promised_rate(report, k) if status == "fit" else None) or {}
-    warnings = tuple(found["message"] for found in row.findings if found["level"] == "warning")
-    rates = promised.get("coverage"), promised.get("max_risk")
+        accuracy=row.accuracy[k],
+        assurance=assurance(row.measure, k, vars(row)),
+        verdict=typed_or_none((row.verdicts or {}).get(k), Verdict),
+        selective=selective,
+        risk=first_risk(selective),
+        point=None if row.point is None else operating_point(row.point, row.measure),
+        data=row.data,
+    )
+    status, headline = decide(standing)
+    promised = standing.promised if status == "fit" else None
+    rates = (None, None) if promised is None else (promised.coverage, promised.max_risk)
     return Fitness(status, headline, warnings, row.point, *rates)

@@ -2,14 +2,16 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import is_dataclass
 from functools import partial
 from typing import Any
 
 from markupsafe import Markup
+from msgspec import Struct
 
+from howsure.numbers import FILTERS, edge, moment, percent
 from howsure.shares import measured_percents
 from howsure.statistics.measures.scale import Scale
-from service.reports.numbers import FILTERS, edge, moment, percent
 
 
 def pointer(*parts: object) -> str:
@@ -39,16 +41,20 @@ class Located:
         """Return a part of the value."""
         found: Any = _MISSING
         if isinstance(self._value, Mapping):
-            found = self._value.get(str(part), _MISSING)
-        elif isinstance(self._value, list) and isinstance(part, int) and part < len(self._value):
-            found = self._value[part]
+            # Some names are numbers until they are JSON.
+            found = {str(key): one for key, one in self._value.items()}.get(str(part), _MISSING)
+        elif isinstance(self._value, list | tuple):
+            if isinstance(part, int) and part < len(self._value):
+                found = self._value[part]
+        elif is_dataclass(self._value) or isinstance(self._value, Struct):
+            found = getattr(self._value, str(part), _MISSING)
         return Located(found, self._path + pointer(part))
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the names of an object, or the parts of a list."""
-        if isinstance(self._value, list):
+        if isinstance(self._value, list | tuple):
             return (self[index] for index in range(len(self._value)))
-        return iter(self._value if isinstance(self._value, Mapping) else ())
+        return map(str, self._value if isinstance(self._value, Mapping) else ())
 
     def __len__(self) -> int:
         return len(self._value)

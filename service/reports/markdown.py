@@ -3,20 +3,24 @@
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
+from msgspec.structs import asdict
 
+from howsure.numbers import confidence, share
+from howsure.printable import escaped
 from howsure.remedies import remedy_of
+from howsure.remedy_texts import Remedy
+from howsure.report.event import Baseline, ComparedMeasure, Event, Learned, Phase
+from howsure.report.figures import COMPARED
+from howsure.report.further_set import ReportedFinding
+from howsure.report.further_sets import accepted_in_words
+from howsure.report.learned import classes_sentence, learned_sentence
+from howsure.report.report import Report
 from howsure.statistics.measures.scale import scale_of
-from service.printable import escaped
-from service.reports.further_sets import accepted_in_words
-from service.reports.learned import classes_sentence, learned_sentence
-from service.reports.numbers import confidence, share
-from service.reports.report import COMPARED
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~])")
 # An underscore within a word is no markup, nor is "<" before a number: names and "p < 0.01" stay.
@@ -65,10 +69,8 @@ def _escaped(letter: str) -> str:
     return f"\\u{code:04x}" if code <= _SHORT else f"\\U{code:08x}"
 
 
-Report = Mapping[str, Any]
-
 CARD_SCORES = ("ece_15", "brier", "nll", "auroc")
-PHASES = ("cross_validation", "evaluation")
+PHASES: tuple[Phase, ...] = ("cross_validation", "evaluation")
 _BACKTICKS = re.compile("`+")
 
 
@@ -83,10 +85,12 @@ def model_card(report: Report) -> str:
 
 
 def _render(template: str, report: Report) -> str:
-    about = report["calibration"]
-    reference = f"{about['name']}@{about['version']}"
-    remedy = partial(remedy_of, about=report["provenance"], reference=reference)
-    context = dict(report) | {"remedy_of": remedy}
+    about = asdict(report.provenance)
+
+    def remedy(finding: ReportedFinding) -> Remedy:
+        return remedy_of(asdict(finding), about, report.reference)
+
+    context = asdict(report) | {"remedy_of": remedy}
     return _TEMPLATES.get_template(template).render(context).rstrip("\n") + "\n"
 
 
@@ -107,29 +111,29 @@ def _code(text: str) -> Markup:
     return Markup(f"{fence}{pad}{shown}{pad}{fence}")  # noqa: S704 - Markdown, not HTML
 
 
-def _phases(baselines: Mapping[str, Any]) -> list[str]:
+def _phases(baselines: Mapping[str, Baseline]) -> list[str]:
     """Return the phases in which baselines were compared with the served bins."""
     return [
-        phase for phase in PHASES if any(found["difference"][phase] for found in baselines.values())
+        phase for phase in PHASES if any(one.difference.get(phase) for one in baselines.values())
     ]
 
 
-def _metrics(event: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+def _metrics(event: Event) -> Iterator[tuple[str, float]]:
     """Yield the scores of the served measure that have a value: of the evaluation set if any."""
-    served, accuracy = event["measures"][event["served"]], event["figures"]["accuracy"]
-    scores = served["evaluation"] or {n: found["mean"] for n, found in served["scores"].items()}
-    values = {"accuracy": accuracy and accuracy["value"]}
+    served, accuracy = event.measures[event.served], event.figures.accuracy
+    scores = served.evaluation or {name: one.mean for name, one in served.scores.items()}
+    values = {"accuracy": None if accuracy is None else accuracy.value}
     values |= {name: scores.get(name) for name in CARD_SCORES}
     yield from ((name, value) for name, value in values.items() if value is not None)
 
 
-def _learned(learned: Mapping[str, Any], names: Sequence[str]) -> str:
+def _learned(learned: Learned, names: Sequence[str]) -> str:
     """Return what the learned measure learned in two sentences."""
     return f"{learned_sentence(learned)} {classes_sentence(learned, names)}"
 
 
-def _has_evaluation(rows: list[dict[str, Any]]) -> bool:
-    return any(row[score]["evaluation"] is not None for row in rows for score in COMPARED)
+def _has_evaluation(rows: list[ComparedMeasure]) -> bool:
+    return any(getattr(row, score).evaluation is not None for row in rows for score in COMPARED)
 
 
 def _safe(function: Any) -> Any:  # noqa: ANN401 - any filter

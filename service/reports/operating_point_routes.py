@@ -12,6 +12,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 import models
+from howsure.report.learned import CERTIFIED
 from howsure.statistics.measures.scale import scale_of
 from howsure.statistics.operating_point import ThresholdChoice
 from service.calibrations.fit_config import TINY
@@ -28,7 +29,6 @@ from service.http.dependencies import (
 from service.http.problems import problems
 from service.reports import operating_points as operations
 from service.reports.fitness import reasons_against
-from service.reports.learned import CERTIFIED
 from service.workspace import Workspace
 
 DELTA = 0.05

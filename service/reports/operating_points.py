@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 import models
+from howsure.numbers import confidence, missing_labels, share
+from howsure.report.learned import assurance
 from howsure.statistics.errors_by_class import LabelledSamples
 from howsure.statistics.measures.scale import scale_of
 from howsure.statistics.operating_point import (
@@ -29,8 +31,6 @@ from service.jobs.record_set import (
 )
 from service.reports.error_samples import record_parts
 from service.reports.fitness import reasons_against
-from service.reports.learned import assurance
-from service.reports.numbers import confidence, missing_labels, share
 from service.storage.calibrations import CalibrationRepository
 from service.storage.evaluations import EvaluationRepository
 from service.storage.fit_results import read_fitted

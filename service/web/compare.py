@@ -7,13 +7,15 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
+from howsure.numbers import share
+from howsure.report.disproof import disproving_sets
+from howsure.report.report import Report
+from howsure.report.summary import Standing, active_point
+from howsure.report.verdict import compared_verdict
 from service.reports.charts.registry import render_figures
 from service.reports.comparison.compare import compare_calibrations
-from service.reports.disproof import disproving_sets
+from service.reports.comparison.comparisons import Comparisons
 from service.reports.located import Located, value_of
-from service.reports.numbers import share
-from service.reports.summary import active_point
-from service.reports.verdict import compared_verdict
 from service.storage.operating_points import FIRST
 from service.web.measures import VERDICTS
 from service.web.page import page
@@ -36,21 +38,21 @@ REASONS = {
 }
 
 
-def compared_events(found: Json) -> list[dict[str, Any]]:
+def compared_events(found: Comparisons) -> list[dict[str, Any]]:
     """Return the events of all calibrations, by ascending k."""
-    ks = {k for report in found["calibrations"] for k in report["events"]}
+    ks = {k for report in found.calibrations for k in report.events}
     return [_event(k, found) for k in sorted(ks, key=int)]
 
 
-def _event(k: str, found: Json) -> dict[str, Any]:
+def _event(k: str, found: Comparisons) -> dict[str, Any]:
     reports, comparisons = Located(found)["calibrations"], Located(found)["comparisons"]
     columns = [_column(k, report) for report in reports]
-    compared = [comparison["events"].get(k) for comparison in found["comparisons"]]
+    compared = [comparison["events"].get(k) for comparison in found.comparisons]
     return {
         "k": k,
         "columns": columns,
         "accepted": _accepted(columns),
-        "common": _common(k, found["comparisons"], comparisons),
+        "common": _common(k, found.comparisons, comparisons),
         "differences": [
             (heading, [_difference(at["events"][k], score) for at in comparisons])
             for score, heading in DIFFERENCES.items()
@@ -107,15 +109,15 @@ def _in_use(k: str, report: Located) -> dict[str, Any]:
 
     It is the active operating point, or else the first requested error rate with a threshold.
     """
-    found: Json = value_of(report)
-    risk, point = report["events"][k]["figures"]["risk"], found["operating_point"]
+    typed: Report = value_of(report)
+    risk, point = report["events"][k]["figures"]["risk"], typed.operating_point
     if k == FIRST and point is not None:
-        target = point["chosen_by"].get("max_risk")
+        target = point.chosen_by.get("max_risk")
         promise = "not tested" if target is None else f"at most {share(target)} wrong"
         seen = report["operating_point"]["consequences"]
         return {
-            "rule": f"operating point “{point['name']}”, {promise}",
-            "at": seen if active_point(found, k) else None,
+            "rule": f"operating point “{point.name}”, {promise}",
+            "at": seen if active_point(typed, k) else None,
             "rate": seen["risk"],
             "interval": seen["risk_interval"],
         }
@@ -143,8 +145,8 @@ def _difference(event: Located, score: str) -> dict[str, Any] | None:
 def compare(request: Request, references: Sequence[str]) -> Response:
     """Show several calibrations, each compared with the first."""
     found = compare_calibrations(workspace_of(request), tenant_of(request), references)
-    reports = found["calibrations"]
-    ids = [report["calibration"]["id"] for report in reports]
+    reports = found.calibrations
+    ids = [report.calibration.id for report in reports]
     disproving = _disproving(reports)
     return page(
         request,
@@ -153,7 +155,7 @@ def compare(request: Request, references: Sequence[str]) -> Response:
             _heading(report, Located(found)["calibrations"][at], at, ids, disproving)
             for at, report in enumerate(reports)
         ],
-        against=[_against(at, found) for at in range(len(found["comparisons"]))],
+        against=[_against(at, found) for at in range(len(found.comparisons))],
         events=compared_events(found),
         bases=_bases(found),
         json=f"{_address(ids)}&format=json",
@@ -161,12 +163,12 @@ def compare(request: Request, references: Sequence[str]) -> Response:
     )
 
 
-def _bases(found: Json) -> dict[str, bool]:
+def _bases(found: Comparisons) -> dict[str, bool]:
     """Return which losses of the own sets are shown: those that differences are computed from.
 
     Without any such difference they are the cross-validated ones, which most calibrations have.
     """
-    bases = {one["basis"] for one in found["comparisons"]}
+    bases = {one["basis"] for one in found.comparisons}
     return {
         "evaluation": "evaluation" in bases,
         "cross_validated": bases != {"evaluation"},
@@ -179,39 +181,40 @@ def _address(ids: Sequence[str]) -> str:
     return f"/report?{urlencode([('calibration', found) for found in ids])}"
 
 
-def _disproving(reports: Sequence[Json]) -> dict[str, str]:
+def _disproving(reports: Sequence[Report]) -> dict[str, str]:
     """Return the further sets that disprove one of the calibrations: names, and digests."""
     return {
-        one["name"]: one["sha256"]
+        one.name: one.sha256
         for report in reports
-        for one in disproving_sets(report["evaluations"], report["summary"]["event"])
+        for one in disproving_sets(report.evaluations, Standing.of(report).k)
     }
 
 
 def _heading(
-    report: Json, shown: Located, at: int, ids: Sequence[str], disproving: Mapping[str, str]
+    report: Report, shown: Located, at: int, ids: Sequence[str], disproving: Mapping[str, str]
 ) -> dict[str, Any]:
-    summary, data = report["summary"], report["provenance"]["data"]
-    seen = {one[key] for one in report["evaluations"] for key in ("name", "sha256")}
-    seen |= {data.get("evaluation_sha256")}
+    summary, data = report.summary, report.provenance.data
+    status = None if summary is None else summary.status
+    seen = {key for one in report.evaluations for key in (one.name, one.sha256)}
+    seen.add(data.get("evaluation_sha256") or "")
     return {
         "at": shown,
         "is_first": at == 0,
-        "about": report["calibration"],
-        "warning": summary["headline"] if summary["status"] in REASONS else "",
+        "about": report.calibration,
+        "warning": summary.headline if summary is not None and status in REASONS else "",
         "untested": [name for name, of in disproving.items() if seen.isdisjoint({name, of})],
-        "reason": REASONS.get(summary["status"]),
+        "reason": REASONS.get(status or ""),
         "as_first": _address([ids[at], *ids[:at], *ids[at + 1 :]]),
-        "model": report["provenance"]["model"],
+        "model": report.provenance.model,
         "data": data,
     }
 
 
-def _against(at: int, found: Json) -> dict[str, Any]:
+def _against(at: int, found: Comparisons) -> dict[str, Any]:
     """Return the basis and the sentences of a comparison with the first calibration."""
-    comparison = found["comparisons"][at]
+    comparison = found.comparisons[at]
     first, second = (
-        found["calibrations"][place]["provenance"]["data"].get("sha256") for place in (0, at + 1)
+        found.calibrations[place].provenance.data.get("sha256") for place in (0, at + 1)
     )
     names = ("first", "second", "basis", "on", "sentences", "to_decide")
     return {name: comparison[name] for name in names} | {"is_same_set": first == second}

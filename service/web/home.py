@@ -6,13 +6,14 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from howsure.report.report import Status
+from howsure.report.summary import earlier_point
 from service.access.api_keys import WRITE
 from service.calibrations.findings import with_docs
 from service.calibrations.manage import get_calibration, jobs_under_way, overview
 from service.errors import NotFound
 from service.reports.fitness import fitness_of
 from service.reports.report import earlier_operating_point
-from service.reports.summary import Status, earlier_point
 from service.runner.messages.preprocessing import PRESETS
 from service.storage.operating_points import OperatingPointRepository
 from service.storage.overview import NameRow

@@ -3,6 +3,7 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
+from howsure.report.report import Subject
 from service.reports.located import Located
 from service.web.integration import describe_integration
 from service.web.page import calibration_page
@@ -18,7 +19,7 @@ def integrate(request: Request) -> Response:
         request,
         "integrate.html",
         "integrate",
-        {"id": found.id, "name": found.name, "version": found.version},
+        Subject(id=found.id, name=found.name, version=found.version),
         found=found,
         shown=Located(found.onnx_model, "/provenance/model"),
         snippets=snippets_of(found, origin_of(request), keyed=keyed),

@@ -8,11 +8,15 @@ from typing import Any, NamedTuple, TypeAlias
 from starlette.requests import Request
 from starlette.responses import Response
 
+from howsure.report.event import Event
+from howsure.report.figures import is_pooled
+from howsure.report.report import Provenance, Report
+from howsure.report.verdict import TIES, Verdict, verdict
+from howsure.statistics.comparison import PairedDifference
 from howsure.statistics.measures import SCORE, parse_measure
 from service.reports.charts.registry import render_figures
 from service.reports.located import Located, value_of
-from service.reports.report import collect_report, is_pooled
-from service.reports.verdict import TIES, Verdict, verdict
+from service.reports.report import collect_report
 from service.web.page import calibration_page
 from service.web.page_route import origin_of, subject_of
 
@@ -59,7 +63,7 @@ def verdict_of(difference: Located, score: str = "nll") -> str:
     return VERDICTS[verdict(value_of(difference), score)]
 
 
-def _ties(difference: Mapping[str, Any] | None) -> bool:
+def _ties(difference: PairedDifference | None) -> bool:
     return difference is not None and verdict(difference) in TIES
 
 
@@ -99,27 +103,24 @@ def score_cell(found: Located, phase: str, score: str, folds: int) -> Cell:
         return at["mean"], None, None
     if is_pooled(score, over, folds):
         return at["pooled"], None, "all folds"
-    std = None if over["std"] is None else at["std"]
-    return at["mean"], std, "some folds" if 0 < over["folds"] < folds else None
-
-
-Json = Mapping[str, Any]
+    std = None if over.std is None else at["std"]
+    return at["mean"], std, "some folds" if 0 < over.folds < folds else None
 
 
 def measures(request: Request) -> Response:
     """Show the measures of each event."""
     found = collect_report(*subject_of(request))
-    address = f"/pages/calibrations/{found['calibration']['id']}/charts"
+    address = f"/pages/calibrations/{found.calibration.id}/charts"
     shown = Located(found)
     return calibration_page(
         request,
         "measures.html",
         "measures",
-        found["calibration"],
+        found.calibration,
         shown=shown,
         events=[
-            _event(k, event, shown["events"][k], found["provenance"])
-            for k, event in found["events"].items()
+            _event(k, event, shown["events"][k], found.provenance)
+            for k, event in found.events.items()
         ],
         scores=SCORES,
         phases=PHASES,
@@ -127,68 +128,67 @@ def measures(request: Request) -> Response:
         needs_of=needs_of,
         verdict_of=verdict_of,
         passes=_by_passes(shown["model_scores"]),
-        provider=(found["provenance"]["model"] or {}).get("provider"),
+        provider=(found.provenance.model or {}).get("provider"),
         refit=_refit(found, origin_of(request)),
-        is_imported="imported" in found["provenance"]["data"],
+        is_imported="imported" in found.provenance.data,
         chart=render_figures(found, ("measures",), address=address),
     )
 
 
-def _event(k: str, event: Json, shown: Located, provenance: Json) -> dict[str, Any]:
+def _event(k: str, event: Event, shown: Located, provenance: Provenance) -> dict[str, Any]:
     return {
         "k": k,
-        "served": event["served"],
+        "served": event.served,
         "why": _why(k, event, provenance),
-        "verdict": event["verdict"],
-        "tied": [row["measure"] for row in event["comparison"] if _ties(row["difference"])],
+        "verdict": event.verdict,
+        "tied": [row.measure for row in event.comparison if _ties(row.difference)],
         "cheaper": _cheaper(event, shown["comparison"]),
         "at": shown,
-        "folds": provenance["config"].get("folds", 0),
-        "is_evaluated": any(found["evaluation"] for found in event["measures"].values()),
+        "folds": provenance.config.get("folds", 0),
+        "is_evaluated": any(measure.evaluation for measure in event.measures.values()),
     }
 
 
-def _why(k: str, event: Json, provenance: Json) -> str:
+def _why(k: str, event: Event, provenance: Provenance) -> str:
     """Return the reason why this measure serves."""
-    if "imported" in provenance["data"]:
+    if "imported" in provenance.data:
         return "the imported tables name it"
-    if provenance["config"]["serve"].get(k) == event["served"] != SCORE:
+    if provenance.config["serve"].get(k) == event.served != SCORE:
         return "the configuration names it in serve"
-    ranked = [row["measure"] for row in event["comparison"]]
+    ranked = [row.measure for row in event.comparison]
     others = [name for name in ranked if parse_measure(name).kind != "supplied"] or ranked
     if len(others) == 1:
         return "it is the only one that can serve by default"
-    if event["served"] == others[0]:
+    if event.served == others[0]:
         return "it has the lowest cross-validated NLL of the measures that can serve by default"
     return "it is preferred, and no measure has a clearly lower cross-validated NLL"
 
 
-def _cheaper(event: Json, shown: Located) -> dict[str, Any] | None:
+def _cheaper(event: Event, shown: Located) -> dict[str, Any] | None:
     """Return the cheapest measure of those that tie and cost less."""
-    rows = event["comparison"]
-    served = next((at for at, row in enumerate(rows) if row["served"]), None)
-    if served is None or rows[served]["ms_per_row"] is None:
-        return None
+    rows = event.comparison
+    served = next((at for at, row in enumerate(rows) if row.served), None)
+    own = None if served is None else rows[served].ms_per_row
     costs = {
-        at: row["ms_per_row"]
+        at: row.ms_per_row
         for at, row in enumerate(rows)
-        if row["ms_per_row"] is not None and _ties(row["difference"])
+        if row.ms_per_row is not None and _ties(row.difference)
     }
     least = min(costs, key=costs.__getitem__, default=None)
-    if least is None or costs[least] >= rows[served]["ms_per_row"]:
+    if own is None or least is None or costs[least] >= own:
         return None
-    return {"measure": rows[least]["measure"], "row": shown[least], "served": shown[served]}
+    return {"measure": rows[least].measure, "row": shown[least], "served": shown[served]}
 
 
-def _refit(found: Json, origin: str) -> dict[str, Any] | None:
+def _refit(found: Report, origin: str) -> dict[str, Any] | None:
     """Return the refit command for another measure; None if there is no other."""
-    for k, event in found["events"].items():
-        others = [row["measure"] for row in event["comparison"] if not row["served"]]
+    for k, event in found.events.items():
+        others = [row.measure for row in event.comparison if not row.served]
         if others:
             # What is left out of `serve` would be chosen anew.
-            serve = found["provenance"]["config"]["serve"] | {k: others[0]}
+            serve = found.provenance.config["serve"] | {k: others[0]}
             body = shlex.quote(json.dumps({"serve": serve}, ensure_ascii=False))
-            address = f"{origin}/calibrations/{found['calibration']['id']}/refit"
+            address = f"{origin}/calibrations/{found.calibration.id}/refit"
             return {"k": k, "measure": others[0], "body": body, "address": shlex.quote(address)}
     return None
 

@@ -12,6 +12,7 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from howsure.report.report import Subject
 from howsure.statistics.measures.scale import scale_of
 from service.access.api_keys import READ
 from service.access.page_session import SESSION, PageSession, session_cookie
@@ -128,7 +129,7 @@ def calibration_page(
     request: Request,
     template: str,
     tab: str,
-    about: Mapping[str, Any],
+    about: Subject,
     *,
     status: int = 200,
     **context: Any,  # noqa: ANN401 - whatever the template names
@@ -139,16 +140,16 @@ def calibration_page(
     ----------
     tab : str
         A key of `TABS`.
-    about : mapping
-        ``calibration`` of the report: its id, name and version.
+    about : Subject
+        The calibration.
     """
     fitness = None
     if tab != "report":  # which begins with its own summary
-        found = UUID(about["id"])
+        found = UUID(about.id)
         fitness = fitness_of(workspace_of(request), tenant_of(request), [found]).get(found)
-    tabs = [(name == tab, tab_address(about["id"], name), label) for name, label in TABS.items()]
+    tabs = [(name == tab, tab_address(about.id, name), label) for name, label in TABS.items()]
     given = context | {"about": about, "tabs": tabs, "fitness": fitness}
-    given["meant"] = meant_version(workspace_of(request), tenant_of(request), about["name"])
+    given["meant"] = meant_version(workspace_of(request), tenant_of(request), about.name)
     return page(request, template, status=status, **given, may_see=may(request, READ))
 
 

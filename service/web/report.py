@@ -3,31 +3,34 @@
 import hashlib
 import json
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 from markupsafe import Markup
+from msgspec.structs import asdict
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 import models
 from howsure.pictures.palette import Theme, paint
 from howsure.remedies import remedy_of
-from service.calibrations.manage import list_calibrations
-from service.errors import InvalidInput, NotFound
-from service.reports.charts.registry import RenderedFigures, figures_of, render_figures
-from service.reports.comparison.compare import MOST_COMPARED
-from service.reports.confusion import collect_full_report
-from service.reports.learned import (
+from howsure.report.event import Event, Learned
+from howsure.report.learned import (
     classes_sentence,
     is_exact_test,
     learned_sentence,
     ranked_classes,
 )
+from howsure.report.report import About, ActivePoint, Provenance, Report
+from howsure.report.summary import active_point, labels_advice
+from howsure.report.verdict import chance_in_words
+from service.calibrations.manage import list_calibrations
+from service.errors import InvalidInput, NotFound
+from service.reports.charts.registry import RenderedFigures, figures_of, render_figures
+from service.reports.comparison.compare import MOST_COMPARED
+from service.reports.confusion import collect_full_report
 from service.reports.located import Located
-from service.reports.summary import active_point, labels_advice
-from service.reports.verdict import chance_in_words
 from service.runner.messages.dataset import PAIRS
 from service.storage.operating_points import FIRST
 from service.web.compare import compare
@@ -39,76 +42,73 @@ FEW_CLASSES = 5
 MOST_LEARNED = 20
 
 
-def report_content(report: Mapping[str, Any], chart: RenderedFigures) -> dict[str, Any]:
-    """Return the context of the template, from a report as ``GET /report`` returns it."""
+def report_content(report: Report, chart: RenderedFigures) -> dict[str, Any]:
+    """Return the context of the template."""
     shown = Located(report)
-    findings = sorted(report["findings"], key=lambda found: found["level"] != "warning")
-    about = report["calibration"]
-    reference = f"{about['name']}@{about['version']}"
+    findings = sorted(report.findings, key=lambda found: found.level != "warning")
+    provenance = report.provenance
     return {
         "report": report,
         "shown": shown,
         "chart": chart,
         "findings": [
-            (found, remedy_of(found, report["provenance"], reference)) for found in findings
+            (found, remedy_of(asdict(found), asdict(provenance), report.reference))
+            for found in findings
         ],
         "active_point": active_point(report, FIRST),
         "events": [
-            _event(k, event, shown["events"][k], report["provenance"])
-            for k, event in report["events"].items()
+            _event(k, event, shown["events"][k], provenance) for k, event in report.events.items()
         ],
-        "fewest": _fewest(report["provenance"]),
-        "config": json.dumps(report["provenance"]["config"], indent=2, ensure_ascii=False),
+        "fewest": _fewest(provenance),
+        "config": json.dumps(provenance.config, indent=2, ensure_ascii=False),
         "warnings": _warnings(report),
         "further_rates": lambda k: _tested_rates(report, k),
-        "unpromised_point": _unpromised_point(report["operating_point"]),
+        "unpromised_point": _unpromised_point(report.operating_point),
     }
 
 
-def _event(
-    k: str, event: Mapping[str, Any], at: Located, provenance: Mapping[str, Any]
-) -> dict[str, Any]:
+def _event(k: str, event: Event, at: Located, provenance: Provenance) -> dict[str, Any]:
     """Return the context of the section of an event."""
-    served = event["served"]
-    table = event["measures"][served]
+    served, table = event.served, event.measures[event.served]
     return {
         "k": k,
         "at": at,
         "served": served,
         "table": at["measures"][served],
-        "assurance": event["assurance"].capitalize(),
-        "is_approximate": not is_exact_test(event["assurance"], provenance["data"].get("design")),
+        "assurance": event.assurance.capitalize(),
+        "is_approximate": not is_exact_test(event.assurance, provenance.data.get("design")),
         "chance": chance_in_words(table),
-        "missing": labels_advice(event),
-        "learned": _learned(table.get("learned"), provenance["config"].get("classes") or []),
+        "missing": labels_advice(table.selective, event.accuracy),
+        "learned": _learned(table.learned, provenance.config.get("classes") or []),
     }
 
 
-def _tested_rates(report: Mapping[str, Any], k: str) -> list[float]:
+def _tested_rates(report: Report, k: str) -> list[float]:
     """Return the error rates with a threshold, in the order of further sets.
 
     They are the requested ones and, last, that of the active operating point.
     """
-    event = report["events"][k]
-    selective = event["measures"][event["served"]].get("selective") or ()
-    rates = [one["target"]["max_risk"] for one in selective if one["threshold"] is not None]
+    event = report.events[k]
+    selective = event.measures[event.served].selective
+    rates = [one.target.max_risk for one in selective if one.threshold is not None]
     of_point = [
-        one["target"]["max_risk"]
-        for found in report["evaluations"]
-        for one in found["events"].get(k, {}).get("accepted", ())
-        if "operating_point" in one
+        one.target["max_risk"]
+        for further in report.evaluations
+        if k in further.events
+        for one in further.events[k].accepted
+        if one.operating_point is not None
     ]
     return [*rates, *of_point[:1]]
 
 
-def _unpromised_point(point: Mapping[str, Any] | None) -> str | None:
+def _unpromised_point(point: ActivePoint | None) -> str | None:
     """Return the name of an active operating point that was not chosen by an error rate."""
-    if point is None or "max_risk" in point["chosen_by"]:
+    if point is None or "max_risk" in point.chosen_by:
         return None
-    return str(point["name"])
+    return point.name
 
 
-def _learned(learned: Mapping[str, Any] | None, names: Sequence[str]) -> dict[str, Any] | None:
+def _learned(learned: Learned | None, names: Sequence[str]) -> dict[str, Any] | None:
     """Return the context of what the learned measure learned; None for other measures."""
     if learned is None:
         return None
@@ -121,19 +121,19 @@ def _learned(learned: Mapping[str, Any] | None, names: Sequence[str]) -> dict[st
     }
 
 
-def _warnings(report: Mapping[str, Any]) -> list[str]:
+def _warnings(report: Report) -> list[str]:
     """Return the warnings without the verdicts, which the page shows elsewhere."""
-    verdicts = [event["verdict"] for event in report["events"].values()]
-    shown = {verdict["sentence"] for verdict in verdicts if verdict is not None}
-    return [text for text in report["warnings"] if text not in shown]
+    verdicts = [event.verdict for event in report.events.values()]
+    shown = {verdict.sentence for verdict in verdicts if verdict is not None}
+    return [text for text in report.warnings if text not in shown]
 
 
-def _fewest(provenance: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _fewest(provenance: Provenance) -> list[dict[str, Any]]:
     """Return the few classes with the fewest samples."""
-    if provenance["data"].get("kind") == PAIRS:
+    if provenance.data.get("kind") == PAIRS:
         return []
-    counts = provenance["data"].get("class_counts") or []
-    names = provenance["config"]["classes"]
+    counts = provenance.data.get("class_counts") or []
+    names = provenance.config["classes"]
     order = sorted(range(len(counts)), key=lambda index: counts[index])[:FEW_CLASSES]
     return [{"index": index, "name": names[index]} for index in order]
 
@@ -141,16 +141,16 @@ def _fewest(provenance: Mapping[str, Any]) -> list[dict[str, Any]]:
 SHEETS = ("pages.css", "charts.css")
 
 
-def saved_report(report: Mapping[str, Any]) -> Response:
+def saved_report(report: Report) -> Response:
     """Return the page of a report as one file that loads nothing."""
-    about, content = report["calibration"], report_content(report, render_figures(report))
+    about, content = report.calibration, report_content(report, render_figures(report))
     own = {"about": about, "style": style(), "security": policy()}
     return HTMLResponse(
         render("saved_report.html", content | own),
         headers={
             # A policy inside the file cannot forbid framing.
             "Content-Security-Policy": f"{policy()}; frame-ancestors 'none'",
-            "Content-Disposition": f'inline; filename="{about["name"]}-{about["version"]}.html"',
+            "Content-Disposition": f'inline; filename="{about.name}-{about.version}.html"',
         },
     )
 
@@ -186,8 +186,8 @@ def report(request: Request) -> Response:
     if len(named) > 1:
         return compare(request, named)
     found = collect_full_report(workspace_of(request), tenant_of(request), named[0])
-    about = found["calibration"]
-    address = f"/pages/calibrations/{about['id']}/charts"
+    about = found.calibration
+    address = f"/pages/calibrations/{about.id}/charts"
     chart = render_figures(found, address=address)
     return calibration_page(
         request,
@@ -200,24 +200,24 @@ def report(request: Request) -> Response:
     )
 
 
-def _other_versions(request: Request, about: Mapping[str, Any]) -> Sequence[models.Calibration]:
+def _other_versions(request: Request, about: About) -> Sequence[models.Calibration]:
     """Return the other versions that it can be compared with, newest first."""
     rows, _ = list_calibrations(
         workspace_of(request),
         tenant_of(request),
         limit=MOST_COMPARED,
         cursor=None,
-        name=about["name"],
+        name=about.name,
         status="succeeded",
     )
-    return [row for row in rows if str(row.id) != about["id"]][: MOST_COMPARED - 1]
+    return [row for row in rows if str(row.id) != about.id][: MOST_COMPARED - 1]
 
 
-def _saves(about: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+def _saves(about: About) -> list[tuple[str, str, str]]:
     """Return the label, address and file name of each format."""
-    stem = f"{about['name']}-{about['version']}"
+    stem = f"{about.name}-{about.version}"
     return [
-        (label, f"/report?calibration={about['id']}&format={form}", f"{stem}{ending}")
+        (label, f"/report?calibration={about.id}&format={form}", f"{stem}{ending}")
         for label, form, ending in SAVES
     ]
 

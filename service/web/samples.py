@@ -6,6 +6,7 @@ from typing import cast, get_args
 from starlette.requests import Request
 from starlette.responses import Response
 
+from howsure.report.report import Subject
 from service.access.api_keys import PREDICT
 from service.errors import InvalidInput, NotFound
 from service.reports.error_samples import MOST, Kind
@@ -37,7 +38,7 @@ def samples(request: Request) -> Response:
     """Show the first samples of a list."""
     kind, k = _asked(request)
     listed = list_samples(*subject_of(request), kind=kind, k=k, limit=SHOWN)
-    found, about = listed.document, listed.document["calibration"]
+    found, about = listed.document, Subject(**listed.document["calibration"])
     return calibration_page(
         request,
         "samples.html",
@@ -49,7 +50,7 @@ def samples(request: Request) -> Response:
         pictures={row: _address(sample_picture(s, most=SIDE)) for row, s in listed.kept.items()},
         may_predict=may(request, PREDICT),
         most=MOST,
-        list_address=f"/calibrations/{about['id']}/samples?kind={kind}&k={found['k']}&limit={MOST}",
+        list_address=f"/calibrations/{about.id}/samples?kind={kind}&k={found['k']}&limit={MOST}",
     )
 
 

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 import models
+from howsure.report.report import Subject
 from service.access.api_keys import PREDICT, READ
 from service.bins.export import served_bins
 from service.child.magic_bytes import media_type_of
@@ -186,7 +187,7 @@ def _refused(error: InvalidInput | NotFound) -> _Tried:
 async def _page(
     request: Request, row: models.Calibration, tried: _Tried | None, written: str = ""
 ) -> Response:
-    about = {"id": str(row.id), "name": row.name, "version": row.version}
+    about = Subject(id=str(row.id), name=row.name, version=row.version)
     context: dict[str, Any] = {"answered": None, "problem": None}
     if tried is not None and tried.answer.is_done:
         bins = None

@@ -4,14 +4,19 @@ import json
 import pickle
 from typing import Any
 
+import httpx
+import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import asdict, replace
 from report_scenarios import outputs
 from running_service import calibrated, npz
 from scipy.special import softmax
 
 from howsure import Calibrator
 from howsure.calibrator import NotFittedError
+from howsure.report.plain_parts import typed_part
+from howsure.report.report import Report
 from howsure.statistics.bins.intervals import IntervalOptions
 from howsure.statistics.selective import SelectiveTarget
 
@@ -88,7 +93,21 @@ def both(client, name: str, kind: str, n_classes: int, n: int, options: dict[str
     body = {"calibration": made["name"], kind: values[n:].tolist()}
     answer = client.post("/predict", json=body)
     assert answer.status_code == 200, answer.text
+    assert_same_report(calibrator.report(), client.get(f"/report?calibration={made['id']}"))
     return calibrator.predict(values[n:]), answer.json()["predictions"]
+
+
+def assert_same_report(report: Report, answer: httpx.Response) -> None:
+    """Byte for byte, but for ids and dates, and what only the service has: files and options."""
+    theirs = typed_part(answer.json(), Report)
+    assert theirs.json() == answer.content
+    data, config = report.provenance.data, report.provenance.config
+    assert data.items() <= theirs.provenance.data.items()
+    assert config["selective"] == theirs.provenance.config["selective"]
+    same = {"calibration": report.calibration, "provenance": report.provenance}
+    others = asdict(replace(theirs, **same))
+    for name, ours in asdict(report).items():
+        assert msgspec.json.encode(ours) == msgspec.json.encode(others[name])
 
 
 def assert_same(ours, theirs: list[dict[str, Any]]) -> None:

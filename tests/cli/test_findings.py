@@ -7,7 +7,8 @@ import pytest
 from remedy_lines import followed
 from running_service import DIGITS, DIGITS_PARTS, calibrated
 
-from service.reports.further_sets import accepted_in_words
+from howsure.report.further_set import AcceptedCounts
+from howsure.report.further_sets import accepted_in_words
 
 FEW_BINS = "few-samples-for-bins"
 FEW = (DIGITS / "calibration_logits.csv", "--bins", "50")
@@ -101,7 +102,7 @@ def test_a_shifted_set_has_a_next_step(command, moving, tmp_path):
 @pytest.mark.parametrize(("n_errors", "excess"), [(5, ""), (6, "chance"), (11, "clearly")])
 def test_a_broken_promise_is_told(n_errors, excess):
     target = {"max_risk": 0.05, "delta": 0.05}
-    counts = {"n_samples": 300, "n_accepted": 100, "n_errors": n_errors}
-    text = accepted_in_words({"target": target, **counts})
+    counts = {"n_samples": 300, "n_accepted": 100, "n_errors": n_errors, "coverage": 1 / 3}
+    text = accepted_in_words(AcceptedCounts(target=target, threshold=0.1, **counts))
     assert f" {n_errors}.0 % (" in text
     assert [word for word in ("chance", "clearly") if word in text] == [excess] * bool(excess)

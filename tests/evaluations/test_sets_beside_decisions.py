@@ -40,8 +40,8 @@ def activate(workspace, calibration, points):
 
 def assert_judged_at(workspace, calibration, point):
     report = collect_report(workspace, calibration.tenant_id, str(calibration.id))
-    judged = [further["events"]["1"]["unpromised"] for further in report["evaluations"]]
-    assert [one and one["threshold"] for one in judged] == [point.threshold] * len(judged)
+    judged = [further.events["1"].unpromised for further in report.evaluations]
+    assert [one and one.threshold for one in judged] == [point.threshold] * len(judged)
 
 
 @pytest.mark.slow

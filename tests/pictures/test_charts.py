@@ -9,6 +9,7 @@ import pytest
 from howsure.pictures.charts import bins, calibration, confusion, differences, further_sets
 from howsure.pictures.charts.thresholds import RiskCurve, Threshold, risk_coverage
 from howsure.pictures.picture import Picture
+from howsure.statistics.diagnostics.reliability import ReliabilityRow
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -42,13 +43,16 @@ EMPTY = [
 ]
 
 
+UNDRAWN = (0.0, 0.0, 0.0, 0.0)
+
+
 @pytest.mark.parametrize("picture", EMPTY)
 def test_a_chart_of_nothing_has_axes(picture) -> None:
     assert not re.search("nan|inf", picture.svg("", "", "one"))
 
 
 def test_a_bar_far_above_the_others_is_cut_and_has_its_number() -> None:
-    rows = [{"group": 14, "count": 3007, "hits": 3000}, {"group": 13, "count": 30, "hits": 20}]
+    rows = [ReliabilityRow(14, 3007, 3000, *UNDRAWN), ReliabilityRow(13, 30, 20, *UNDRAWN)]
     picture = calibration.confidence_histogram(rows, 15)
     assert "3,000" in texts(picture)
     *cut, other = bars(picture, "blue")

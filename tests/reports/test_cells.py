@@ -2,10 +2,11 @@
 
 import pytest
 
+from howsure.numbers import short, signed
+from howsure.report.verdict import verdict
+from howsure.statistics.comparison import PairedDifference
 from howsure.statistics.measures import MULTI_PASS_MEASURES, OUTPUT, SINGLE_PASS_MEASURES, SUPPLIED
 from service.reports.csv_table import csv_cell
-from service.reports.numbers import short, signed
-from service.reports.verdict import verdict
 
 NUMBERS = [
     *((None, "–"), (0.0, "0"), (0.009, "0.00900"), (53.04, "53.0"), (100.0, "100")),  # noqa: RUF001 - as it is printed
@@ -35,7 +36,7 @@ MEANS = [
 
 @pytest.mark.parametrize(("mean", "error", "score", "expected"), MEANS)
 def test_beyond_chance_a_difference_is_no_tie(mean, error, score, expected) -> None:
-    assert verdict({"mean": mean, "standard_error": error, "pairs": 9}, score) == expected
+    assert verdict(PairedDifference(mean, error, 9), score) == expected
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])

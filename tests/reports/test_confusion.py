@@ -9,7 +9,7 @@ from report_scenarios import activate, rare_class, send_set, withdraw
 from running_service import calibrated, npz, report_of
 from scipy.stats import binomtest
 
-from service.reports.confusion import confusion_matrix, count_confusion
+from howsure.report.confusion import confusion_matrix, count_confusion
 
 COLUMN = "margin"
 
@@ -48,8 +48,8 @@ def test_of_many_classes_those_with_the_most_errors_are_shown() -> None:
     assert counts.shape == (13, 13)
     assert counts.sum() == 5000
     pair = matrix["pairs"][0]
-    is_pair = (part.label == pair["label"]) & (part.top_classes[:, 0] == pair["predicted"])
-    assert is_pair.sum() == pair["count"]
+    is_pair = (part.label == pair.label) & (part.top_classes[:, 0] == pair.predicted)
+    assert is_pair.sum() == pair.count
 
 
 def told(report: dict[str, Any], name: str) -> list[str]:

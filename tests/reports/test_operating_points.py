@@ -11,7 +11,7 @@ from refusals import assert_refused
 from report_scenarios import of_outputs, outputs
 from running_service import NPY, calibrated, digits, npy, refit, send
 
-from service.reports.numbers import rough_count
+from howsure.numbers import rough_count
 from service.storage import operating_points
 
 CREATED, OK, CONFLICT = httpx.codes.CREATED, httpx.codes.OK, httpx.codes.CONFLICT

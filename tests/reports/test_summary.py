@@ -4,9 +4,11 @@ import json
 from typing import Any
 
 from bins_documents import changed, put
+from msgspec.structs import asdict
+from report_documents import typed
 
+from howsure.report.summary import summarise
 from service.http.openapi.examples import FOLDER
-from service.reports.summary import summarise
 
 EXAMPLE = json.loads((FOLDER / "report.json").read_text())
 EVENT = "events.1"
@@ -21,6 +23,7 @@ Changes = dict[str, Any]
 def unproven(*missing: int | None, out_of_reach: tuple[bool, bool] = (False, False)) -> Changes:
     """No requested error rate passes its test; so many labels are missing to prove each."""
     nothing = {"threshold": None, "coverage": None, "n_accepted": 0, "n_errors": 0}
+    nothing |= {"evaluation": None, "effective": None}
     selective = [
         {"target": {"max_risk": rate, "delta": 0.05}, "labels_missing": n, "out_of_reach": far}
         | nothing
@@ -29,27 +32,47 @@ def unproven(*missing: int | None, out_of_reach: tuple[bool, bool] = (False, Fal
     return {f"{SERVED}.selective": selective, RISK: None}
 
 
+# What sentences do not read.
+UNREAD = (0.0, 0.0)
+
+
 def counts(n_errors: int, n_accepted: int = 500) -> Changes:
     coverage = n_accepted / 600
     numbers = {"n_samples": 600, "n_accepted": n_accepted, "n_errors": n_errors}
     return numbers | {"coverage": coverage, "effective": None}
 
 
+def effect(n_errors: int, n_accepted: int) -> Changes:
+    intervals = dict.fromkeys(("coverage_interval", "risk_interval", "errors_interval"), UNREAD)
+    return counts(n_errors, n_accepted) | intervals | {"risk": 0.0, "errors": 0.0, "by_class": []}
+
+
+def evaluated(n_errors: int) -> Changes:
+    return counts(n_errors) | {"value": 0.0, "weighted": False, "interval": UNREAD}
+
+
 def promised(n_errors: int, n_accepted: int = 500, max_risk: float = 0.05) -> Changes:
-    return {"target": {"max_risk": max_risk, "delta": 0.05}, **counts(n_errors, n_accepted)}
+    rate = {"threshold": 0.1, "risk": 0.0, "risk_interval": UNREAD}
+    target = {"max_risk": max_risk, "delta": 0.05}
+    return {"target": target, **counts(n_errors, n_accepted), **rate}
 
 
 def active(chosen_by: dict[str, float], evaluation: Changes | None = None) -> Changes:
     """An operating point is active that accepts 527 of 600 answers, 3 of them wrong."""
-    consequences = counts(3, 527) | {"evaluation": evaluation}
+    consequences = effect(3, 527) | {"evaluation": evaluation}
     point = {"name": "night-shift", "threshold": 0.1, "chosen_by": chosen_by}
+    point |= {"author": "Ann", "reason": "agreed", "created_at": None}
     return {"operating_point": point | {"consequences": consequences}}
+
+
+BAND = {"score": "ece_15", "observed": 0.03, "median": 0.0, "upper": 0.0, "resamples": 999}
+BAND |= {"refitted": False, "consistent": True}  # which follows from the others
 
 
 def chance(raw: Changes, *, served: bool | None = True, after: float = 0.01) -> Changes:
     """Calibration errors on the evaluation set, with the test of chance."""
-    band = None if served is None else {"consistent": served}
-    before = {f"{RAW}.evaluation_ece_band": {"observed": 0.03} | raw, f"{RAW}.difference": {}}
+    band = None if served is None else BAND | {"upper": float(served)}
+    before = {f"{RAW}.evaluation_ece_band": BAND | raw, f"{RAW}.difference": {}}
     return before | {f"{SERVED}.evaluation_ece_band": band, f"{ERROR}.mean": after}
 
 
@@ -62,17 +85,28 @@ def loss(mean: float, standard_error: float, phase: str = "evaluation") -> Chang
 def further(
     name: str, *, outcome: str = "shifted", shifted: bool | None = None, **event: Any
 ) -> Changes:
-    about = {"accuracy": 0.5, "scores": {"ece_15": 0.4}, "accepted": [], "disproves": False}
     is_shifted = outcome != "alike" if shifted is None else shifted
-    return {"name": name, "shifted": is_shifted, "outcome": outcome, "events": {"1": about | event}}
+    about = {"accuracy": 0.5, "scores": {"ece_15": 0.4}, "accepted": [], "disproves": False}
+    about |= {"served": "margin", "shifted": is_shifted, "discarded": {}, "verdict": ""}
+    about |= dict.fromkeys(("population", "stated", "unpromised"))
+    further_set = {"labelled": True, "samples": 600, "sha256": "", "sentence": "", "findings": []}
+    further_set |= {"confidence": {"edges": [], "counts": [], "calibration_counts": []}}
+    further_set |= dict.fromkeys(("finished_at", "entropy", "by_confidence"))
+    return further_set | {
+        "name": name,
+        "shifted": is_shifted,
+        "outcome": outcome,
+        "above_confidence": [],
+        "events": {"1": about | event},
+    }
 
 
 def sets(*evaluations: Changes) -> Changes:
     return {"evaluations": list(evaluations)}
 
 
-WARNING = {"code": "labels-shifted", "level": "warning"}
-CHANCE, NO_CHANCE = {"consistent": True, "upper": 0.04}, {"consistent": False}
+WARNING = {"code": "labels-shifted", "level": "warning", "message": "", "docs": ""}
+CHANCE, NO_CHANCE = {"upper": 0.04}, {"upper": 0.02}
 TESTED = {"max_risk": 0.01, "delta": 0.05}
 ONE_CLASS = [576, *[0] * 8, 24]
 EQUAL = "not as stated"
@@ -117,10 +151,13 @@ CASES: dict[str, Changes] = {
         for phase in ("evaluation", "cross_validation")
     },
     "cross-validated": {f"{EVENT}.figures.set": "calibration", f"{ERROR}.folds": 10},
-    **{f"{n} of 500 evaluated are wrong": {f"{RISK}.evaluation": counts(n)} for n in (20, 30, 40)},
+    **{
+        f"{n} of 500 evaluated are wrong": {f"{RISK}.evaluation": evaluated(n)}
+        for n in (20, 30, 40)
+    },
     "a baseline is far better": {f"{EVENT}.verdict.outdone": True},
-    "an active operating point": active(TESTED, counts(10, 537)),
-    "a disproved operating point": active(TESTED, counts(30, 537)),
+    "an active operating point": active(TESTED, effect(10, 537)),
+    "a disproved operating point": active(TESTED, effect(30, 537)),
     "an untested operating point": active({"coverage": 0.87}),
     "further sets disprove it": sets(
         further("dusk", disproves=True),
@@ -167,7 +204,7 @@ CASES: dict[str, Changes] = {
 
 
 def test_the_example_holds_its_own_summary() -> None:
-    assert summarise(EXAMPLE) == EXAMPLE["summary"]
+    assert asdict(summarise(typed(EXAMPLE))) == EXAMPLE["summary"]
 
 
 def test_the_status_and_sentences_follow_from_the_numbers(golden) -> None:
@@ -175,10 +212,10 @@ def test_the_status_and_sentences_follow_from_the_numbers(golden) -> None:
     known = {EXAMPLE["summary"]["headline"], *EXAMPLE["summary"]["sentences"]}
     texts = []
     for case, changes in CASES.items():
-        summary = summarise(changed(EXAMPLE, put(changes), sign=False))
-        lines = [summary["headline"], *(f"- {sentence}" for sentence in summary["sentences"])]
+        summary = summarise(typed(changed(EXAMPLE, put(changes), sign=False)))
+        lines = [summary.headline, *(f"- {sentence}" for sentence in summary.sentences)]
         new = ["…" if line.removeprefix("- ") in known else line for line in lines]
         kept = [line for at, line in enumerate(new) if line != "…" or new[at - 1 : at] != ["…"]]
-        texts.append("\n".join([f"== {case}: {summary['status']}, {len(lines)} lines", *kept]))
+        texts.append("\n".join([f"== {case}: {summary.status}, {len(lines)} lines", *kept]))
     whole = [EXAMPLE["summary"]["headline"], *EXAMPLE["summary"]["sentences"]]
     golden("summaries.txt", "\n".join([*whole, *texts]))

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import TypedDict
+from typing import Protocol
 
 from howsure.pictures.elements import Shape
 from howsure.pictures.lettering import fit_text, text_width
@@ -19,14 +19,26 @@ BEFORE: tuple[Shape, Ink] = ("square", "orange")
 AFTER: tuple[Shape, Ink] = ("circle", "blue")
 
 
-class Group(TypedDict):
-    """Samples of similar stated probability: its mean, the share of hits with an interval."""
+class Group(Protocol):
+    """Samples of similar stated probability: its mean, and the share of hits with an interval.
 
-    said: float
-    hit_rate: float
-    lower: float
-    upper: float
-    count: int
+    ``group`` is the place of a range.
+    """
+
+    @property
+    def group(self) -> int: ...
+    @property
+    def said(self) -> float: ...
+    @property
+    def hit_rate(self) -> float: ...
+    @property
+    def lower(self) -> float: ...
+    @property
+    def upper(self) -> float: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def hits(self) -> int: ...
 
 
 def reliability(before: Sequence[Group], after: Sequence[Group], *, outcome: str) -> Picture:
@@ -35,7 +47,7 @@ def reliability(before: Sequence[Group], after: Sequence[Group], *, outcome: str
     Groups of few samples are faint. ``outcome`` names the share, such as ``correct``. The axes
     begin a tenth below the lowest point or interval.
     """
-    ends = [group[end] for group in (*before, *after) for end in ("said", "lower")]
+    ends = [min(group.said, group.lower) for group in (*before, *after)]
     least = min(math.floor(10 * min(ends, default=0.0) + 1e-9) / 10, 0.9)
     picture = Picture(
         Scale(least, 1.0, "stated probability", percent),
@@ -43,16 +55,14 @@ def reliability(before: Sequence[Group], after: Sequence[Group], *, outcome: str
         height=270,
     )
     picture.line([(least, least), (1.0, 1.0)], "muted", width=1, dash="4 3")
-    largest = max((group["count"] for group in (*before, *after)), default=1)
+    largest = max((group.count for group in (*before, *after)), default=1)
     for name, groups, (shape, ink) in (("before", before, BEFORE), ("after", after, AFTER)):
         for group in groups:
-            size = _SMALLEST + (_LARGEST - _SMALLEST) * math.sqrt(group["count"] / largest)
-            stated, opacity = group["said"], 1.0 if group["count"] >= FEW else 0.4
-            picture.line([(stated, group["lower"]), (stated, group["upper"])], ink, width=1.2)
-            picture.points(
-                [(stated, group["hit_rate"])], ink, shape=shape, size=size, opacity=opacity
-            )
-        anchors = [(group["said"], group["hit_rate"]) for group in groups]
+            size = _SMALLEST + (_LARGEST - _SMALLEST) * math.sqrt(group.count / largest)
+            stated, opacity = group.said, 1.0 if group.count >= FEW else 0.4
+            picture.line([(stated, group.lower), (stated, group.upper)], ink, width=1.2)
+            picture.points([(stated, group.hit_rate)], ink, shape=shape, size=size, opacity=opacity)
+        anchors = [(group.said, group.hit_rate) for group in groups]
         picture.label(f"{name} calibration", anchors, ink)
     return picture
 
@@ -71,24 +81,16 @@ def calibration_error(event: str, before: float, after: float, chance: float | N
     return picture
 
 
-class ConfidenceRange(TypedDict):
-    """Samples in one of equal ranges of confidence, and hits among them."""
-
-    group: int
-    count: int
-    hits: int
-
-
-def confidence_histogram(ranges: Sequence[ConfidenceRange], n_ranges: int) -> Picture:
+def confidence_histogram(ranges: Sequence[Group], n_ranges: int) -> Picture:
     """Draw how many answers of each range of confidence were correct and wrong, side by side.
 
     A bar that would leave nothing of the others is cut, and its number is written on it.
     """
     counts = {
-        "correct": [(row["group"], row["hits"]) for row in ranges],
-        "wrong": [(row["group"], row["count"] - row["hits"]) for row in ranges],
+        "correct": [(row.group, row.hits) for row in ranges],
+        "wrong": [(row.group, row.count - row.hits) for row in ranges],
     }
-    most = cut_end([max(row["hits"], row["count"] - row["hits"]) for row in ranges])
+    most = cut_end([max(row.hits, row.count - row.hits) for row in ranges])
     picture = Picture(
         Scale(0.0, 1.0, "confidence of the model", percent), Scale(0.0, most, "samples"), height=170
     )
@@ -133,9 +135,9 @@ def classes(names: Sequence[str], groups: Sequence[Group]) -> Picture:
     """Draw the share that was correct, with its interval, and what was stated, by class."""
     labels = []
     for name, group in zip(names, groups, strict=True):
-        count = f"  ({group['count']:,})"
+        count = f"  ({group.count:,})"
         labels.append(fit_text(name, _MOST_OF_LABEL - text_width(count)) + count)
-    ends = [group[end] for group in groups for end in ("lower", "said")]
+    ends = [min(group.lower, group.said) for group in groups]
     least = min(math.floor(10 * min(ends, default=0.0) + 1e-9) / 10, 0.9)
     picture = Picture(
         Scale(least, 1.0, "", percent),
@@ -143,9 +145,9 @@ def classes(names: Sequence[str], groups: Sequence[Group]) -> Picture:
         height=22.0 * max(len(names), 1),
     )
     for place, group in enumerate(groups):
-        picture.line([(group["lower"], place), (group["upper"], place)], "blue")
-        picture.points([(group["hit_rate"], place)], "blue")
-        picture.points([(group["said"], place)], "orange", shape="tick")
+        picture.line([(group.lower, place), (group.upper, place)], "blue")
+        picture.points([(group.hit_rate, place)], "blue")
+        picture.points([(group.said, place)], "orange", shape="tick")
     picture.legend("correct", "circle", "blue")
     picture.legend("stated", "tick", "orange")
     return picture

@@ -29,6 +29,7 @@ class ReliabilityRow:
     group : int
         Index of the range, the bin or the class.
     count, hits : int
+        Samples, and hits among them.
     said : float
         Mean predicted probability.
     hit_rate, lower, upper : float

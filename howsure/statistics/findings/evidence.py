@@ -17,7 +17,7 @@ from howsure.statistics.records.records import USUAL, Records
 from howsure.statistics.softmax import BINARY
 
 Level: TypeAlias = Literal["warning", "notice"]
-Figure: TypeAlias = int | float | list[int] | list[float]
+Figure: TypeAlias = int | float | Sequence[int | float]
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,9 @@ class ConfidenceCount:
     Attributes
     ----------
     confidence : float
+        Inclusive.
     count : int
+        Number of these samples.
     share, calibration_share : float
         Of this set, and of the calibration set.
     """

@@ -13,8 +13,10 @@ from starlette.responses import HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
+from howsure.report.event import Part
 from service.access.route_table import OPEN, ROUTES
 from service.http.openapi.examples import add_examples
+from service.http.openapi.part_schemas import part_schemas
 from service.http.problems import MEDIA_TYPE, PREFIX
 from service.http.response_head import CACHE, CONTENT_SECURITY
 from service.http.services import Services
@@ -69,10 +71,13 @@ _REFUSED = {
 }
 
 
-def complete_document(app: FastAPI, kinds: Sequence[type[BaseModel]]) -> None:
+def complete_document(
+    app: FastAPI, kinds: Sequence[type[BaseModel]], parts: Sequence[type[Part]]
+) -> None:
     """Complete the document of ``app`` at its first use.
 
-    ``kinds`` are the schemas that routes refer to by name, because FastAPI does not see them.
+    ``kinds`` are the schemas that routes refer to by name, because FastAPI does not see them, and
+    ``parts`` classes of reports.
     """
     generate = app.openapi
 
@@ -84,6 +89,7 @@ def complete_document(app: FastAPI, kinds: Sequence[type[BaseModel]]) -> None:
                 schema = kind.model_json_schema(ref_template="#/components/schemas/{model}")
                 known.update(schema.pop("$defs", {}))
                 known[kind.__name__] = schema
+            known.update(part_schemas(parts))
             _drop_what_never_happens(document)
             _ask_for_keys(document)
             add_examples(document["paths"])

@@ -4,9 +4,12 @@ from collections import Counter
 
 from howsure.pictures.charts import bins
 from howsure.pictures.elements import Point
+from howsure.report import text
+from howsure.report.event import Bin, Event, Measure
+from howsure.report.report import Report
+from howsure.statistics.diagnostics.loss_scatter import LossScatter, Outcome
 from howsure.statistics.measures import SCORE
-from service.reports.charts import text
-from service.reports.charts.figure import Column, Figure, Report, Row, Table, served_events
+from service.reports.charts.figure import Column, Figure, Table, served_events
 from service.reports.located import Located
 
 ODDS_RATIO = "odds_ratio"
@@ -23,14 +26,15 @@ def odds_ratio_figures(report: Report) -> list[Figure]:
     return [_odds_ratio_figure(*served) for served in served_events(report)]
 
 
-def _odds_ratio_figure(k: str, event: Row, table: Row, at: Located) -> Figure:
-    served = event["served"]
+def _odds_ratio_figure(k: str, event: Event, table: Measure, at: Located) -> Figure:
+    served = event.served
     drawn = [
-        (place, row)
-        for place, row in enumerate(table["bins"])
-        if row["count"] and row["odds_ratio"] is not None
+        (place, row, row.odds_ratio)
+        for place, row in enumerate(table.bins)
+        if row.count and row.odds_ratio is not None
     ]
-    mean = table["scores"].get("eor", {}).get("pooled")
+    eor = table.scores.get("eor")
+    mean = None if eor is None else eor.pooled
     title = f"{text.event(k)}: odds of a correct answer, by bin of {text.name(served)}"
     if mean is not None:
         title = (
@@ -42,20 +46,19 @@ def _odds_ratio_figure(k: str, event: Row, table: Row, at: Located) -> Figure:
         key=k,
         title=title,
         note="How much better or worse the odds of a correct answer are in each bin than over all "
-        f"calibration samples ({text.percent(event['accuracy'])} correct). Dashed line: the mean.",
+        f"calibration samples ({text.percent(event.accuracy)} correct). Dashed line: the mean.",
         picture=bins.odds_ratios(
-            {place + 1: _relative_odds(row, event) for place, row in drawn}, mean
+            {place + 1: _relative_odds(row, ratio, event) for place, row, ratio in drawn}, mean
         ),
         table=Table.of(
-            ODDS_RATIO_COLUMNS, [({"bin": place + 1}, at["bins"][place]) for place, _ in drawn]
+            ODDS_RATIO_COLUMNS, [({"bin": place + 1}, at["bins"][place]) for place, *_ in drawn]
         ),
     )
 
 
-def _relative_odds(row: Row, event: Row) -> float:
+def _relative_odds(row: Bin, ratio: float, event: Event) -> float:
     """Return the odds ratio of a bin, below 1 where fewer answers are correct than over all."""
-    ratio: float = row["odds_ratio"]
-    return ratio if row["probability"] >= event["accuracy"] else 1.0 / ratio
+    return ratio if row.probability >= event.accuracy else 1.0 / ratio
 
 
 LOSS_SCATTER = "loss_scatter"
@@ -75,11 +78,9 @@ def scatter_figures(report: Report) -> list[Figure]:
     The loss of pairs is a function of the score: two curves, which say nothing.
     """
     return [
-        _scatter_figure(
-            k, event, table["curves"]["scatter"], at["curves"]["scatter"], _outcomes(report)
-        )
+        _scatter_figure(k, event, table.curves.scatter, at["curves"]["scatter"], _outcomes(report))
         for k, event, table, at in served_events(report)
-        if "scatter" in table["curves"] and event["served"] != SCORE
+        if table.curves.scatter is not None and event.served != SCORE
     ]
 
 
@@ -87,31 +88,32 @@ def _outcomes(report: Report) -> dict[str, str]:
     """Return the words for each outcome; without a Top-5 event all errors are alike."""
     return {
         "hit": CORRECT,
-        "top5_hit": IN_TOP_5 if TOP_5 in report["events"] else WRONG,
+        "top5_hit": IN_TOP_5 if TOP_5 in report.events else WRONG,
         "miss": WRONG,
     }
 
 
 def _scatter_figure(
-    k: str, event: Row, scatter: Row, located: Located, outcomes: dict[str, str]
+    k: str, event: Event, scatter: LossScatter, located: Located, outcomes: dict[str, str]
 ) -> Figure:
     samples: dict[str, list[Point]] = {name: [] for name in outcomes.values()}
+    drawn: dict[str, Outcome] = {key: getattr(scatter, key) for key in outcomes}
     for key, name in outcomes.items():
-        samples[name] += zip(scatter[key]["uncertainty"], scatter[key]["loss"], strict=True)
+        samples[name] += zip(drawn[key].uncertainty, drawn[key].loss, strict=True)
     table = [
-        [outcome, located[key]["count"], len(scatter[key]["loss"]), located[key]["infinite"]]
+        [outcome, located[key]["count"], len(drawn[key].loss), located[key]["infinite"]]
         for key, outcome in outcomes.items()
-        if scatter[key]["count"] or outcome != IN_TOP_5
+        if drawn[key].count or outcome != IN_TOP_5
     ]
     totals: Counter[str] = Counter()
     for key, outcome in outcomes.items():
-        totals[outcome] += scatter[key]["count"]
+        totals[outcome] += drawn[key].count
     counts = text.enumerated([f"{text.count(n)} {outcome}" for outcome, n in totals.items() if n])
     return Figure(
         chart=LOSS_SCATTER,
         key=k,
         title=_scatter_title(k, event),
-        note=f"Uncertainty is {text.name(event['served'])}. At most 200 random samples of each "
+        note=f"Uncertainty is {text.name(event.served)}. At most 200 random samples of each "
         f"outcome are drawn, of {counts} in the calibration set. Both axes are square-root scales.",
         picture=bins.loss_scatter(
             [(name, samples[name]) for name in (CORRECT, WRONG, IN_TOP_5) if name in samples]
@@ -120,12 +122,12 @@ def _scatter_figure(
     )
 
 
-def _scatter_title(k: str, event: Row) -> str:
-    auroc = event["figures"]["error_detection"]["served"]
+def _scatter_title(k: str, event: Event) -> str:
+    auroc = event.figures.error_detection.served
     if auroc is None:
         return f"{text.event(k)}: loss and uncertainty"
-    on = "on the evaluation set" if event["figures"]["set"] == "evaluation" else "cross-validated"
+    on = "on the evaluation set" if event.figures.set == "evaluation" else "cross-validated"
     return (
         f"{text.event(k)}: an error is more uncertain than a correct answer in "
-        f"{text.percent(auroc['mean'])} of pairs (AUROC, {on})"
+        f"{text.percent(auroc.mean)} of pairs (AUROC, {on})"
     )

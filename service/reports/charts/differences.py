@@ -5,11 +5,14 @@ from functools import partial
 from howsure.pictures.charts.differences import Difference, differences
 from howsure.pictures.elements import Shape
 from howsure.pictures.palette import Ink
+from howsure.report import text
+from howsure.report.event import ComparedMeasure, Event
+from howsure.report.report import Report
+from howsure.report.verdict import TIES, compared_verdict, verdict
 from howsure.statistics.comparison import PairedDifference
-from service.reports.charts import text
-from service.reports.charts.figure import Column, Figure, Report, Row, Table
+from service.reports.charts.figure import Column, Figure, Row, Table
+from service.reports.comparison.comparisons import Comparisons
 from service.reports.located import Located, pointer
-from service.reports.verdict import TIES, compared_verdict, verdict
 
 MEASURES = "measures"
 SERVED, TIED, DIFFERS = "served", "tied with it", "differs clearly"
@@ -35,20 +38,20 @@ def measure_figures(report: Report) -> list[Figure]:
     """Return one figure an event that has several measures whose differences are known."""
     return [
         _measure_figure(k, event)
-        for k, event in report["events"].items()
-        if any(row.get("difference") for row in event["comparison"])
+        for k, event in report.events.items()
+        if any(row.difference for row in event.comparison)
     ]
 
 
-def _measure_figure(k: str, event: Row) -> Figure:
-    compared = Located(event["comparison"], pointer("events", k, "comparison"))
+def _measure_figure(k: str, event: Event) -> Figure:
+    compared = Located(event.comparison, pointer("events", k, "comparison"))
     drawn = [
         (row, compared[at])
-        for at, row in enumerate(event["comparison"])
-        if row["served"] or row.get("difference")
+        for at, row in enumerate(event.comparison)
+        if row.served or row.difference
     ]
-    tied = [text.name(row["measure"]) for row, _ in drawn if _measure_verdict(row) == TIED]
-    served = text.name(event["served"])
+    tied = [text.name(row.measure) for row, _ in drawn if _measure_verdict(row) == TIED]
+    served = text.name(event.served)
     ties = "no measure ties with it"
     if tied:
         ties = f"{text.enumerated(tied)} {'ties' if len(tied) == 1 else 'tie'} with it"
@@ -69,22 +72,22 @@ def _measure_figure(k: str, event: Row) -> Figure:
     )
 
 
-def _measure_verdict(row: Row) -> str:
-    if row["served"]:
+def _measure_verdict(row: ComparedMeasure) -> str:
+    if row.served or row.difference is None:
         return SERVED
-    return TIED if verdict(row["difference"]) in TIES else DIFFERS
+    return TIED if verdict(row.difference) in TIES else DIFFERS
 
 
-def _measure_row(row: Row) -> Difference:
-    difference = row.get("difference") or {"mean": 0.0, "standard_error": 0.0, "pairs": 1}
+def _measure_row(row: ComparedMeasure) -> Difference:
+    difference = row.difference or PairedDifference(0.0, 0.0, 1)
     cost = ""
-    if row["ms_per_row"] is not None:
-        runs = "1 run" if row["passes"] == 1 else f"{text.count(row['passes'])} runs"
-        cost = f"  ({runs}, {text.figures(row['ms_per_row'], 2)} ms a row)"
+    if row.ms_per_row is not None:
+        runs = "1 run" if row.passes == 1 else f"{text.count(row.passes)} runs"
+        cost = f"  ({runs}, {text.figures(row.ms_per_row, 2)} ms a row)"
     return Difference(
-        text.name(row["measure"]) + cost,
-        difference["mean"],
-        PairedDifference(**difference).margin or 0.0,
+        text.name(row.measure) + cost,
+        difference.mean,
+        difference.margin or 0.0,
         _measure_verdict(row),
     )
 
@@ -109,10 +112,10 @@ COMPARISON_COLUMNS = (
 )
 
 
-def comparison_figures(report: Report) -> list[Figure]:
+def comparison_figures(report: Comparisons) -> list[Figure]:
     """Return one figure for each calibration that is compared with the first."""
     drawn = []
-    for at, comparison in enumerate(report.get("comparisons", ())):
+    for at, comparison in enumerate(report.comparisons):
         rows = _compared_scores(at, comparison)
         if rows:
             drawn.append(_comparison_figure(at, comparison, rows))

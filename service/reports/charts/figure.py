@@ -11,10 +11,11 @@ from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
 from howsure.pictures.picture import Picture
+from howsure.report.event import Event, Measure
+from howsure.report.report import Report
 from service.printable import escaped_text
 from service.reports.located import Located, path_of, value_of
 
-Report = Mapping[str, Any]
 Row = Mapping[str, Any]
 
 
@@ -120,17 +121,17 @@ class Served(NamedTuple):
     """An event and its served table; ``at`` is the table with its JSON pointers."""
 
     k: str
-    event: Row
-    table: Row
+    event: Event
+    table: Measure
     at: Located
 
 
 def served_events(report: Report) -> Iterator[Served]:
     """Yield the events of a report with their served tables."""
     events = Located(report)["events"]
-    for k, event in report["events"].items():
-        measure = event["served"]
-        yield Served(k, event, event["measures"][measure], events[k]["measures"][measure])
+    for k, event in report.events.items():
+        measure = event.served
+        yield Served(k, event, event.measures[measure], events[k]["measures"][measure])
 
 
 _TEMPLATES = Environment(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from howsure.report.report import Report
 from service.reports.charts.bins import (
     LOSS_SCATTER,
     ODDS_RATIO,
@@ -18,7 +19,7 @@ from service.reports.charts.differences import (
     comparison_figures,
     measure_figures,
 )
-from service.reports.charts.figure import Figure, Report, figure_html
+from service.reports.charts.figure import Figure, figure_html
 from service.reports.charts.further_sets import (
     ABOVE_CONFIDENCE,
     HISTOGRAM,
@@ -36,6 +37,7 @@ from service.reports.charts.reliability import (
     reliability_figures,
 )
 from service.reports.charts.thresholds import RISK_COVERAGE, risk_coverage_figures
+from service.reports.comparison.comparisons import Comparisons
 
 
 @dataclass(frozen=True)
@@ -47,13 +49,10 @@ class Chart:
     name : str
     figures : callable
         From a report to its figures; none if the report lacks the data.
-    of_several : bool
-        Whether the chart belongs to the report of several calibrations.
     """
 
     name: str
     figures: Callable[[Report], Sequence[Figure]]
-    of_several: bool = False
 
 
 CHARTS: dict[str, Chart] = {
@@ -70,20 +69,15 @@ CHARTS: dict[str, Chart] = {
         Chart(MEASURES, measure_figures),
         Chart(HISTOGRAM, histogram_figures),
         Chart(ABOVE_CONFIDENCE, above_confidence_figures),
-        Chart(COMPARISON, comparison_figures, of_several=True),
     )
 }
 
 
-def figures_of(report: Report) -> list[Figure]:
+def figures_of(report: Report | Comparisons) -> list[Figure]:
     """Return all figures of a report of one calibration or of several."""
-    several = "comparisons" in report
-    return [
-        figure
-        for chart in CHARTS.values()
-        if chart.of_several == several
-        for figure in chart.figures(report)
-    ]
+    if isinstance(report, Comparisons):
+        return comparison_figures(report)
+    return [figure for chart in CHARTS.values() for figure in chart.figures(report)]
 
 
 class RenderedFigures:
@@ -105,8 +99,8 @@ class RenderedFigures:
 
 
 def render_figures(
-    report: Report,
-    charts: Collection[str] = tuple(CHARTS),
+    report: Report | Comparisons,
+    charts: Collection[str] = (*CHARTS, COMPARISON),
     *,
     address: str | None = None,
 ) -> RenderedFigures:

@@ -1,16 +1,20 @@
 """The chart of thresholds: the risk-coverage curve, its band and its operating points."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from howsure.numbers import rough_count
 from howsure.pictures.charts.thresholds import RiskCurve, Threshold, risk_coverage
+from howsure.report import text
+from howsure.report.event import Event, RiskBand, RiskCoverage
+from howsure.report.learned import is_exact_test
+from howsure.report.report import ActivePoint, Consequences, Report
+from howsure.report.summary import active_point
 from howsure.statistics.measures.scale import scale_of
-from howsure.statistics.selective import tested_bound
-from service.reports.charts import text
-from service.reports.charts.figure import Column, Figure, Report, Row, Table, served_events
-from service.reports.learned import is_exact_test
+from howsure.statistics.selective import SelectiveResult, tested_bound
+from service.reports.charts.figure import Column, Figure, Served, Table, served_events
 from service.reports.located import Located
-from service.reports.numbers import rough_count
-from service.reports.summary import active_point
 
 RISK_COVERAGE = "risk_coverage"
 SHOWN_POINTS = 20
@@ -25,73 +29,77 @@ COLUMNS = (
 def risk_coverage_figures(report: Report) -> list[Figure]:
     """Return one figure an event, of the measure that is served, where curves were kept."""
     return [
-        _figure(report, k, event, table, at["curves"])
-        for k, event, table, at in served_events(report)
-        if table["curves"].get("risk_band")
+        _figure(report, served, served.table.curves.risk_coverage, served.table.curves.risk_band)
+        for served in served_events(report)
+        if served.table.curves.risk_coverage is not None
+        and served.table.curves.risk_band is not None
     ]
 
 
-def _figure(report: Report, k: str, event: Row, table: Row, located: Located) -> Figure:
+def _figure(report: Report, served: Served, curve: RiskCoverage, band: RiskBand) -> Figure:
+    k, event, table, at = served
     point = active_point(report, k)
-    curve, band = table["curves"]["risk_coverage"], table["curves"]["risk_band"]
-    n_points = len(curve["coverage"])
+    effect = None if point is None else point.consequences
+    n_points = len(curve.coverage)
     step = max(n_points // SHOWN_POINTS, 1)
     places = sorted({*range(0, n_points, step), n_points - 1})
-    scale = scale_of(event["served"])
-    thresholds = [_threshold(target) for target in table["selective"]]
-    tested = {target["threshold"] for target in table["selective"]}
-    bound = _bound(report, event, table)
-    diamonds = f"error rates {event['assurance']}"
-    if point is not None and point["threshold"] not in map(scale.of, tested):
+    scale = scale_of(event.served)
+    thresholds = [_threshold(target) for target in table.selective]
+    tested = {target.threshold for target in table.selective}
+    bound = _bound(report, event, table.selective, band)
+    diamonds = f"error rates {event.assurance}"
+    if point is not None and effect is not None and point.threshold not in map(scale.of, tested):
         diamonds += ", and the active operating point"
-        thresholds.insert(0, _threshold_of_point(point))
+        thresholds.insert(0, _threshold_of_point(point, effect))
     return Figure(
         chart=RISK_COVERAGE,
         key=k,
-        title=_title(k, table["selective"]) if point is None else _title_of_point(k, point),
-        note=f"{text.count(band['accepted'][-1])} calibration samples, the most certain first by "
-        f"{text.name(event['served'])}. Band: {text.requested(band['level'])} interval of each "
+        title=_title(k, table.selective)
+        if point is None or effect is None
+        else _title_of_point(k, point, effect),
+        note=f"{text.count(band.accepted[-1])} calibration samples, the most certain first by "
+        f"{text.name(event.served)}. Band: {text.requested(band.level)} interval of each "
         f"point. {'Grey: the bound that the test holds against the promise. ' if bound else ''}"
         f"Dashed: what is promised. Diamonds: {diamonds}.",
         picture=risk_coverage(
-            RiskCurve(curve["coverage"], curve["risk"], band["lower"], band["upper"], bound),
+            RiskCurve(curve.coverage, curve.risk, band.lower, band.upper, bound),
             thresholds,
         ),
         table=Table(
             (*COLUMNS, Column("threshold", lambda end: text.number(scale.of(end)))),
-            [_cells(located, at) for at in places],
+            [_cells(at["curves"], place) for place in places],
         ),
     )
 
 
-def _bound(report: Report, event: Row, table: Row) -> list[float] | None:
+def _bound(
+    report: Report, event: Event, targets: Sequence[SelectiveResult], band: RiskBand
+) -> list[float] | None:
     """Return what the test compares with a promised error rate; None if it is approximate."""
-    design, targets = report["provenance"]["data"].get("design"), table["selective"]
-    band, deltas = table["curves"]["risk_band"], {one["target"]["delta"] for one in targets}
-    if not is_exact_test(event["assurance"], design) or len(deltas) != 1:
+    design, deltas = report.provenance.data.get("design"), {one.target.delta for one in targets}
+    if not is_exact_test(event.assurance, design) or len(deltas) != 1:
         return None
-    errors, accepted = (np.array(band[name]) for name in ("errors", "accepted"))
+    errors, accepted = np.array(band.errors), np.array(band.accepted)
     bound: list[float] = tested_bound(errors, accepted, deltas.pop()).tolist()
     return bound
 
 
-def _threshold(target: Row) -> Threshold:
-    max_risk, n_accepted = target["target"]["max_risk"], target["n_accepted"]
+def _threshold(target: SelectiveResult) -> Threshold:
+    max_risk, n_accepted = target.target.max_risk, target.n_accepted
     return Threshold(
         f"≤ {text.requested(max_risk)}",
-        target["coverage"],
-        target["n_errors"] / n_accepted if n_accepted else None,
+        target.coverage,
+        target.n_errors / n_accepted if n_accepted else None,
         max_risk,
     )
 
 
-def _threshold_of_point(point: Row) -> Threshold:
-    accepted = point["consequences"]
+def _threshold_of_point(point: ActivePoint, accepted: Consequences) -> Threshold:
     return Threshold(
-        text.name(point["name"]),
-        accepted["coverage"],
-        accepted["n_errors"] / accepted["n_accepted"] if accepted["n_accepted"] else None,
-        point["chosen_by"].get("max_risk"),
+        text.name(point.name),
+        accepted.coverage,
+        accepted.n_errors / accepted.n_accepted if accepted.n_accepted else None,
+        point.chosen_by.get("max_risk"),
     )
 
 
@@ -101,31 +109,31 @@ def _cells(curves: Located, at: int) -> list[Located]:
     return [part[at] for part in parts]
 
 
-def _title(k: str, targets: list[Row]) -> str:
+def _title(k: str, targets: Sequence[SelectiveResult]) -> str:
     if not targets:
         return f"{text.event(k)}: error rate among accepted answers"
     target = targets[0]
-    bound = text.requested(target["target"]["max_risk"])
-    if target["threshold"] is not None:
+    bound = text.requested(target.target.max_risk)
+    if target.threshold is not None:
         return (
-            f"{text.event(k)}: {text.percent(target['coverage'])} can be accepted with an error "
+            f"{text.event(k)}: {text.percent(target.coverage)} can be accepted with an error "
             f"rate of at most {bound}"
         )
-    missing = target["labels_missing"]
+    missing = target.labels_missing
     labels = "" if missing is None else f"; about {rough_count(missing)} more labels are needed"
     return f"{text.event(k)}: an error rate of at most {bound} cannot be proven{labels}"
 
 
-def _title_of_point(k: str, point: Row) -> str:
-    accepted, max_risk = point["consequences"], point["chosen_by"].get("max_risk")
+def _title_of_point(k: str, point: ActivePoint, accepted: Consequences) -> str:
+    max_risk = point.chosen_by.get("max_risk")
     title = (
-        f"{text.event(k)}: “{text.name(point['name'])}”, the active operating point, accepts "
-        f"{text.percent(accepted['coverage'])}"
+        f"{text.event(k)}: “{text.name(point.name)}”, the active operating point, accepts "
+        f"{text.percent(accepted.coverage)}"
     )
     if max_risk is not None:
         return f"{title} with an error rate of at most {text.requested(max_risk)}"
     return (
         title
-        if accepted["risk"] is None
-        else f"{title}; {text.percent(accepted['risk'])} of these are wrong"
+        if accepted.risk is None
+        else f"{title}; {text.percent(accepted.risk)} of these are wrong"
     )

@@ -1,12 +1,16 @@
 """Several calibrations side by side."""
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from itertools import islice
 from typing import Any
 
+from msgspec.structs import asdict
+
+from howsure.report.report import Report
+from howsure.report.verdict import Undecided
 from howsure.statistics.comparison import (
     Comparison,
     compare_on_folds,
@@ -15,6 +19,7 @@ from howsure.statistics.comparison import (
 from howsure.statistics.fit.cross_validation import FoldScore
 from howsure.statistics.plain import to_plain
 from service.errors import InvalidInput
+from service.reports.comparison.comparisons import Comparisons
 from service.reports.comparison.labelled_sets import (
     Pair,
     common_name,
@@ -34,10 +39,8 @@ from service.reports.comparison.sentences import (
 )
 from service.reports.comparison.stored_sets import StoredSets
 from service.reports.report import collect_report
-from service.reports.verdict import Undecided
 from service.workspace import Workspace
 
-Report = Mapping[str, Any]
 MOST_COMPARED = 20
 MOST_ELSEWHERE = 3  # common sets that are told beside the one that decides
 ON_FOLDS = "the same calibration set, by cross-validation"
@@ -46,7 +49,7 @@ DIFFERENT = "different sets"
 
 def compare_calibrations(
     workspace: Workspace, tenant_id: uuid.UUID, references: Sequence[str]
-) -> dict[str, Any]:
+) -> Comparisons:
     """Return the reports of several calibrations, and each compared with the first.
 
     Calibrations are compared sample by sample on the newest labelled set that they have in common,
@@ -76,10 +79,10 @@ def compare_calibrations(
         name: _compare(report_of(first), report_of(name), common, stored)
         for name, common in zip(distinct, sets, strict=True)
     }
-    return {
-        "calibrations": [report_of(name) for name in references],
-        "comparisons": [compared[name] for name in others],
-    }
+    return Comparisons(
+        calibrations=[report_of(name) for name in references],
+        comparisons=[compared[name] for name in others],
+    )
 
 
 def _compare(
@@ -88,7 +91,7 @@ def _compare(
     """Compare two reports, on the set that they have in common."""
     decided = _decided_on(first, second, common, stored)
     basis, judged = decided.basis, decided.judged
-    ks = [k for k in first["events"] if k in second["events"]]
+    ks = [k for k in first.events if k in second.events]
     if basis in ("further", "evaluation"):
         served = [stored.served(one) for one in judged]
         comparisons = [compare_on_samples(int(k), *(one[k] for one in served)) for k in ks]
@@ -124,7 +127,7 @@ def _elsewhere(
 
     Of the first event that both have.
     """
-    k = next((k for k in first["events"] if k in second["events"]), None)
+    k = next((k for k in first.events if k in second.events), None)
     if k is None:
         return
     for pair in pairs_of_sets(labelled_sets(first), labelled_sets(second), stored.are_same):
@@ -142,7 +145,9 @@ def _decided_on(first: Report, second: Report, common: Pair | None, stored: Stor
     names = reference(first), reference(second)
     basis, judged, on = _basis(first, second, common, names, stored)
     both = zip(names, (first, second), strict=True)
-    warned = [name for name, one in both if one["summary"]["status"] == "warned"]
+    warned = [
+        name for name, one in both if one.summary is not None and one.summary.status == "warned"
+    ]
     return Decision(basis, on, names, judged, list(dict.fromkeys(warned)))
 
 
@@ -191,8 +196,8 @@ OPTIONS = ("preprocessing", "output", "ensemble", "dropout")
 
 def _model(report: Report) -> list[Any] | None:
     """Return what classes depend on; None without a model, or if its weights have no digest."""
-    model, config = report["provenance"]["model"], report["provenance"]["config"]
-    if model is None or report["provenance"]["data"].get("files", {}).get("model_data"):
+    model, config = report.provenance.model, report.provenance.config
+    if model is None or report.provenance.data.get("files", {}).get("model_data"):
         return None
     resolved = model["resolved"]
     return [
@@ -207,12 +212,11 @@ def _model(report: Report) -> list[Any] | None:
 def _on_folds(k: str, first: Report, second: Report) -> Comparison:
     scores, accuracies = [], []
     for report in (first, second):
-        event = report["events"][k]
-        found = event["measures"][event["served"]]["scores"]
-        scores.append({name: FoldScore(**values) for name, values in found.items()})
-        own = report["model_scores"].get("calibration") or {}
-        effective = own.get("effective", {}).get(k)  # results of earlier releases have none
-        n_samples = report["provenance"]["data"]["samples"]
-        worth = n_samples if effective is None else round(effective["n_effective"])
-        accuracies.append((event["accuracy"], worth))
+        event = report.events[k]
+        served = event.measures[event.served].scores
+        scores.append({name: FoldScore(**asdict(one)) for name, one in served.items()})
+        effective = report.model_scores["calibration"].effective.get(int(k))
+        n_samples = report.provenance.data["samples"]
+        worth = n_samples if effective is None else round(effective.n_effective)
+        accuracies.append((event.accuracy, worth))
     return compare_on_folds(int(k), *scores, accuracies=accuracies)

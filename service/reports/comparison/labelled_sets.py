@@ -5,10 +5,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 from uuid import UUID
 
-from service.reports.charts import text
-from service.reports.further_sets import doubted_part
+from howsure.report import text
+from howsure.report.event import Event
+from howsure.report.further_sets import doubted_part_of
+from howsure.report.report import Report
 
-Report: TypeAlias = Mapping[str, Any]
 Kind: TypeAlias = Literal["evaluation", "further", "calibration"]
 SHOWN = ("ece_15", "brier", "nll")
 
@@ -54,24 +55,23 @@ Pair: TypeAlias = tuple[JudgedSet, JudgedSet]
 
 def labelled_sets(report: Report) -> list[JudgedSet]:
     """Return the evaluation set, then the labelled further sets, oldest first, each file once."""
-    about = report["calibration"]
     sets = [own_set(report, "evaluation")] if has_evaluation(report) else []
     sets += [
         JudgedSet(
-            calibration_id=UUID(about["id"]),
+            calibration_id=UUID(report.calibration.id),
             kind="further",
-            name=one["name"],
-            sha256=one["sha256"],
-            n_samples=one["samples"],
+            name=one.name,
+            sha256=one.sha256,
+            n_samples=one.samples,
             events={
-                k: {"accuracy": event["accuracy"]} | _shown(event["scores"])
-                for k, event in one["events"].items()
+                k: {"accuracy": event.accuracy} | _shown(event.scores or {})
+                for k, event in one.events.items()
             },
-            finished_at=one["finished_at"],
-            doubt=doubted_part(one),
+            finished_at=one.finished_at or "",
+            doubt=doubted_part_of(one),
         )
-        for one in report["evaluations"]
-        if one["labelled"]
+        for one in report.evaluations
+        if one.labelled
     ]
     first: dict[str | None, JudgedSet] = {}
     for one in sets:
@@ -81,7 +81,7 @@ def labelled_sets(report: Report) -> list[JudgedSet]:
 
 def has_evaluation(report: Report) -> bool:
     """Tell whether the scores of a report are of an evaluation set."""
-    return report["provenance"]["data"].get("evaluation_samples") is not None
+    return report.provenance.data.get("evaluation_samples") is not None
 
 
 def own_set(report: Report, kind: Kind | None = None) -> JudgedSet:
@@ -90,26 +90,26 @@ def own_set(report: Report, kind: Kind | None = None) -> JudgedSet:
     By default it is the one that the scores of the report are of.
     """
     kind = kind or ("evaluation" if has_evaluation(report) else "calibration")
-    about, data = report["calibration"], report["provenance"]["data"]
+    about, data = report.calibration, report.provenance.data
     prefix = "evaluation_" if kind == "evaluation" else ""
     return JudgedSet(
-        calibration_id=UUID(about["id"]),
+        calibration_id=UUID(about.id),
         kind=kind,
         sha256=data.get(f"{prefix}sha256"),
         n_samples=data.get(f"{prefix}samples"),
-        events={k: _scores(event, kind) for k, event in report["events"].items()},
-        finished_at=about["finished_at"],
+        events={k: _scores(event, kind) for k, event in report.events.items()},
+        finished_at=about.finished_at or "",
     )
 
 
-def _scores(event: Mapping[str, Any], kind: Kind) -> dict[str, float | None]:
-    served = event["measures"].get(event["served"]) or {"evaluation": None, "scores": {}}
+def _scores(event: Event, kind: Kind) -> dict[str, float | None]:
+    served = event.measures[event.served]
     if kind == "evaluation":
-        accuracy = event["figures"]["accuracy"]
-        found = served["evaluation"] or {}
-        return {"accuracy": accuracy and accuracy["value"]} | _shown(found)
-    means = {name: score["mean"] for name, score in served["scores"].items()}
-    return {"accuracy": event["accuracy"]} | _shown(means)
+        accuracy = event.figures.accuracy
+        value = None if accuracy is None else accuracy.value
+        return {"accuracy": value} | _shown(served.evaluation or {})
+    means = {name: score.mean for name, score in served.scores.items()}
+    return {"accuracy": event.accuracy} | _shown(means)
 
 
 def _shown(scores: Mapping[str, float | None]) -> dict[str, float | None]:

@@ -1,17 +1,17 @@
 """A comparison of two calibrations in sentences."""
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from howsure.numbers import count
+from howsure.report.report import Report
+from howsure.report.verdict import Undecided
 from howsure.shares import percent
 from howsure.statistics.comparison import Comparison
 from service.reports.comparison.labelled_sets import JudgedSet, Pair, quoted
-from service.reports.numbers import count
-from service.reports.verdict import Undecided
 
-Report: TypeAlias = Mapping[str, Any]
 Basis: TypeAlias = Literal["further", "evaluation", "cross-validation", "none"]
 
 
@@ -46,12 +46,12 @@ class Decision:
 
 def reference(report: Report) -> str:
     """Return the name and the version of a calibration."""
-    return f"{report['calibration']['name']}@{report['calibration']['version']}"
+    return report.reference
 
 
 def is_imported(report: Report) -> bool:
     """Tell whether a calibration was imported: it has no samples and no scores."""
-    return "imported" in report["provenance"]["data"]
+    return "imported" in report.provenance.data
 
 
 def event_sentence(found: Comparison, undecided: Undecided | None, decided: Decision) -> str:
@@ -146,8 +146,8 @@ def decision(first: Report, second: Report) -> dict[str, Any] | None:
     names = reference(first), reference(second)
     again = f"howsure compare {shlex.join(names)}"
     for one, other in ((first, second), (second, first)):
-        taken = {found["name"] for found in other["evaluations"]}
-        known = [found["name"] for found in one["evaluations"] if found["labelled"]]
+        taken = {found.name for found in other.evaluations}
+        known = [found.name for found in one.evaluations if found.labelled]
         if known and known[-1] not in taken:
             return {
                 "sentence": f"{reference(one)} was evaluated on {quoted(known[-1])}. Evaluate "

@@ -10,12 +10,14 @@ from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
+from howsure.report.further_sets import excess
+from howsure.report.learned import is_exact_test
+from howsure.report.plain_parts import typed_or_none
+from howsure.statistics.operating_point import Effect
 from service.access.api_keys import WRITE
 from service.calibrations.manage import get_calibration
 from service.errors import ServiceError
 from service.http.problems import problem_on_page
-from service.reports.further_sets import excess
-from service.reports.learned import is_exact_test
 from service.reports.located import Located, value_of
 from service.reports.operating_point_routes import PreviewQuery, previewed
 from service.web.operating_point.choice import PERCENT, Chosen, typed
@@ -123,7 +125,8 @@ class Outcome:
     @property
     def excess(self) -> str:
         """What to say of an error rate of the evaluation set above the chosen one."""
-        return excess(self.preview["consequences"]["evaluation"], self.preview["max_risk"])
+        on_evaluation = typed_or_none(self.preview["consequences"]["evaluation"], Effect)
+        return excess(on_evaluation, self.preview["max_risk"])
 
     @property
     def tested_page(self) -> str | None:

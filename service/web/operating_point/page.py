@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -9,16 +10,18 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
+from howsure.report.event import FIRST, Measure
+from howsure.report.learned import assurance, is_exact_test
+from howsure.report.report import Report
+from howsure.report.summary import earlier_point
 from howsure.statistics.measures.scale import Scale, scale_of
 from service.access.api_keys import WRITE
 from service.reports.charts.figure import figure_html
 from service.reports.charts.thresholds import risk_coverage_figures
-from service.reports.learned import assurance, is_exact_test
 from service.reports.located import Located
 from service.reports.operating_point_routes import list_operating_points
 from service.reports.operating_points import MAX_AUTHOR_CHARACTERS, MAX_REASON_CHARACTERS, NAME
 from service.reports.report import collect_report
-from service.reports.summary import earlier_point
 from service.web.api_calls import Answer
 from service.web.operating_point.choice import CONTROLS, LABELS, MOST_OF_UNIT, Chosen, typed
 from service.web.operating_point.configured_rates import abstain_without_point
@@ -48,22 +51,23 @@ def operating_point_page(
     """Render the page; ``refused`` is the problem of a form, and ``given`` its fields."""
     workspace, tenant_id, reference = subject_of(request)
     report = collect_report(workspace, tenant_id, reference)
-    about = report["calibration"]
+    about = report.calibration
     cursor = request.query_params.get("decisions")
-    decisions = partial(list_operating_points, workspace, tenant_id, about["id"])
+    decisions = partial(list_operating_points, workspace, tenant_id, about.id)
     newest = decisions().model_dump(mode="json")
     history = newest if cursor is None else decisions(cursor=cursor).model_dump(mode="json")
     active = next((p for p in newest["operating_points"] if p["in_force"]), None)
-    event = report["events"].get("1")
-    served = "" if event is None else event["served"]
-    grounds = assurance("", "1", {}) if event is None else event["assurance"]
-    table = {} if event is None else event["measures"].get(served, {})
+    event = report.events.get(FIRST)
+    served = "" if event is None else event.served
+    grounds = assurance("", FIRST, {}) if event is None else event.assurance
+    table = None if event is None else event.measures[served]
+    selective = None if table is None else table.selective
     scale, by = scale_of(served), request.query_params.get("by", "")
     if chosen is None:
         chosen = _first(table, scale, active)
-    found = outcome_of(request, about["id"], chosen)
+    found = outcome_of(request, about.id, chosen)
     everything = Chosen("coverage", "100", chosen.failing)
-    whole = outcome_of(request, about["id"], everything)
+    whole = outcome_of(request, about.id, everything)
     return calibration_page(
         request,
         "operating_point.html",
@@ -81,11 +85,11 @@ def operating_point_page(
         cursor=cursor,
         point=Located(newest)["operating_points"][0] if active else None,
         earlier=""
-        if report["earlier_operating_point"] is None
-        else earlier_point(about["name"], report["earlier_operating_point"]),
-        is_approximate=not is_exact_test(grounds, report["provenance"]["data"].get("design")),
-        without=abstain_without_point(table.get("selective")),
-        withdrawn=abstain_without_point(table.get("selective"), then=True),
+        if report.earlier_operating_point is None
+        else earlier_point(about.name, report.earlier_operating_point),
+        is_approximate=not is_exact_test(grounds, report.provenance.data.get("design")),
+        without=abstain_without_point(selective),
+        withdrawn=abstain_without_point(selective, then=True),
         labels=LABELS,
         unread=None if by in ("", *CONTROLS) else by,
         refused=None if refused is None else on_page(refused.body),
@@ -97,35 +101,31 @@ def operating_point_page(
     )
 
 
-def _first(table: Row, scale: Scale, active: Row | None) -> Chosen:
+def _first(table: Measure | None, scale: Scale, active: Row | None) -> Chosen:
     """Return the first choice: the active operating point, or the risk of the configuration."""
     if active is not None:
         return Chosen.again(active["chosen_by"])
-    if _curve(table) is None:
+    if table is None or table.curves.risk_coverage is None:
         # Imported tables have no samples, so only a threshold can be chosen.
-        edges = [found["upper"] for found in table.get("bins", []) if found["upper"] is not None]
+        bins = [] if table is None else table.bins
+        edges = [one.upper for one in bins if one.upper is not None]
         return Chosen("threshold", typed("threshold", scale.sign * edges[0] if edges else 0.0))
-    if table["selective"]:
-        return Chosen.again(table["selective"][0]["target"])
+    if table.selective:
+        return Chosen.again(asdict(table.selective[0].target))
     return Chosen("coverage", "80")
 
 
-def _curve(table: Row) -> Row | None:
-    found: Row | None = (table.get("curves") or {}).get("risk_coverage")
-    return found
-
-
-def _ranges(table: Row, scale: Scale, max_risk: float | None) -> dict[str, Range]:
+def _ranges(table: Measure | None, scale: Scale, max_risk: float | None) -> dict[str, Range]:
     """Return minimum, maximum and step of each slider; rates and shares in percent.
 
     Beyond ``max_risk`` everything is accepted.
     """
-    curve = _curve(table)
+    curve = None if table is None else table.curves.risk_coverage
     if curve is None:
         return {}
     most = 100.0 if max_risk is None else 100.0 * max_risk
     step = min(10.0 ** math.floor(math.log10(most / 50)), 0.1)
-    least, greatest = sorted(scale.of(curve["threshold"][end]) or 0.0 for end in (0, -1))
+    least, greatest = sorted(scale.of(curve.threshold[end]) or 0.0 for end in (0, -1))
     return {
         "risk": (step, round(math.ceil(round(most / step, 6)) * step, 6), step),
         "coverage": (0.1, 100.0, 0.1),
@@ -133,9 +133,9 @@ def _ranges(table: Row, scale: Scale, max_risk: float | None) -> dict[str, Range
     }
 
 
-def _chart(report: Row, outcome: Outcome) -> Markup:
+def _chart(report: Report, outcome: Outcome) -> Markup:
     """Return the curve with a mark at the choice; empty if no curve was kept."""
-    figure = next((f for f in risk_coverage_figures(report) if f.key == "1"), None)
+    figure = next((f for f in risk_coverage_figures(report) if f.key == FIRST), None)
     if figure is None:
         return Markup()
     figure.picture.marker(outcome.place)

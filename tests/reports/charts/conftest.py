@@ -1,6 +1,7 @@
 from typing import Any
 
 import pytest
+from report_documents import typed
 
 from service.reports.charts.figure import Figure
 from service.reports.charts.registry import figures_of
@@ -21,7 +22,7 @@ def reports(client, shelf) -> dict[str, Any]:
 @pytest.fixture(scope="session")
 def figures(reports: dict[str, Any]) -> list[tuple[Figure, dict[str, Any]]]:
     """Every figure of every report, with its report."""
-    return [(figure, report) for report in reports.values() for figure in figures_of(report)]
+    return [(figure, report) for report in reports.values() for figure in figures_of(typed(report))]
 
 
 @pytest.fixture(scope="session")

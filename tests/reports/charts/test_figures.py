@@ -8,9 +8,11 @@ import xml.etree.ElementTree as ET
 
 import pytest
 from page_visitor import elements, numbers_of, pointed_to, text_of
+from report_documents import typed
 from report_scenarios import CLASSES
 
 from howsure.pictures.palette import PALETTE, paint
+from service.reports.charts.differences import COMPARISON
 from service.reports.charts.figure import figure_html
 from service.reports.charts.registry import CHARTS, figures_of, render_figures
 from service.web.static_files import FOLDER
@@ -25,7 +27,7 @@ def texts_of(picture):
     return list(ET.fromstring(picture).itertext())
 
 
-@pytest.mark.parametrize("name", CHARTS)
+@pytest.mark.parametrize("name", [*CHARTS, COMPARISON])
 def test_numbers_of_a_figure_are_the_reports_own(figures, name):
     own = [(figure, report) for figure, report in figures if figure.chart == name]
     assert own
@@ -42,7 +44,7 @@ def test_numbers_of_a_figure_are_the_reports_own(figures, name):
             assert pointed_to(report, path) == json.loads(value)
 
 
-@pytest.mark.parametrize("name", CHARTS)
+@pytest.mark.parametrize("name", [*CHARTS, COMPARISON])
 def test_a_picture_is_small_xml_with_words_and_nothing_that_runs_or_loads(pictures, name):
     for figure, picture in pictures:
         if figure.chart != name:
@@ -75,7 +77,7 @@ def test_a_file_has_title_and_note_above_its_axes(figures):
 
 
 def test_pictures_of_a_page_share_no_ids_and_show_names_as_text(pictures, reports):
-    page = [figure.svg() for figure in figures_of(reports["one"])]
+    page = [figure.svg() for figure in figures_of(typed(reports["one"]))]
     ids = [name for picture in page for name in re.findall(r' id="([^"]+)"', picture)]
     assert len(set(ids)) == len(ids) == 2 * len(page)
     texts = " ".join(text for _, picture in pictures for text in texts_of(picture))
@@ -85,7 +87,7 @@ def test_pictures_of_a_page_share_no_ids_and_show_names_as_text(pictures, report
 
 
 def test_rendered_figures_are_found_by_chart_and_key(reports):
-    drawn = render_figures(reports["one"])
+    drawn = render_figures(typed(reports["one"]))
     markup = str(drawn("classes", "1")) + str(drawn.all_of("histogram"))
     assert "script" not in {tag for tag, _ in elements(markup)}
     assert CLASSES[0] in html.unescape(text_of(markup))
@@ -105,7 +107,7 @@ def test_groups_without_a_sample_have_no_mark(reports):
                 if one is without:
                     groups[name].pop()
     for chart in ("odds_ratio", "reliability", "classes"):
-        figures = [CHARTS[chart].figures(one) for one in (report, without)]
+        figures = [CHARTS[chart].figures(typed(one)) for one in (report, without)]
         for figure, other in zip(*figures, strict=True):
             assert len(figure.table.rows) == len(other.table.rows)
             marks = [re.sub(r"<(title|desc).*?</\1>", "", f.svg()) for f in (figure, other)]
@@ -117,12 +119,12 @@ def test_a_report_without_what_is_drawn_has_fewer_figures(reports):
     report = copy.deepcopy(reports["one"]) | {"evaluations": [], "model_scores": {}}
     for event in report["events"].values():
         event |= {"comparison": [], "confusion": None, "baselines": {}}
-        event["figures"]["calibration_error"] = {"raw": None, "served": None}
+        event["figures"]["calibration_error"] |= {"raw": None, "served": None}
         event["figures"]["error_detection"]["served"] = None
         for table in event["measures"].values():
             table.pop("reliability")
             table["curves"], table["scores"], table["evaluation"] = {}, {}, None
-    assert {figure.chart for figure in figures_of(report)} == {"odds_ratio"}
+    assert {figure.chart for figure in figures_of(typed(report))} == {"odds_ratio"}
 
 
 def event_of(report):
@@ -131,7 +133,7 @@ def event_of(report):
 
 
 def drawn_bound(report) -> bool:
-    (figure,) = [f for f in CHARTS["risk_coverage"].figures(report) if f.key == "1"]
+    (figure,) = [f for f in CHARTS["risk_coverage"].figures(typed(report)) if f.key == "1"]
     return "tested bound" in texts_of(figure.svg())
 
 
@@ -156,14 +158,15 @@ def test_titles_follow_from_the_numbers(reports, golden) -> None:
         classes = list(range(len(counts) + 1))
         errors = [{"label": 0, "predicted": at + 1, "count": n} for at, n in enumerate(counts)]
         numbers = {"threshold": threshold, "n_accepted": 9, "n_errors": sum(counts)}
+        numbers |= {"max_risk": None, "operating_point": None, "by_class": []}
         matrix = {"classes": classes, "counts": [[0] * len(classes) for _ in classes]}
         event["confusion"] = numbers | matrix | {"pairs": errors}
         report["provenance"]["data"]["design"] = design
-        (figure,) = CHARTS["confusion"].figures(report)
+        (figure,) = CHARTS["confusion"].figures(typed(report))
         titles.append(f"errors {counts}, threshold {threshold}, {design}")
         titles.append(f"{figure.title}: {figure.note}")
     event["figures"]["accuracy"]["value"] = 0.001
-    (figure,) = CHARTS["before_after"].figures(report)
+    (figure,) = CHARTS["before_after"].figures(typed(report))
     titles.append(f"a useless model\n{re.sub(r'[.0-9]+ %', '# %', figure.title)}")
     golden("chart-titles.txt", "\n".join(titles))
 
@@ -179,7 +182,7 @@ def test_a_large_report_stays_small(reports):
         drawn = [0.00012345 * at for at in range(200)]
         served["curves"]["scatter"][outcome] |= {"uncertainty": drawn, "loss": drawn}
     event["comparison"] = event["comparison"] * 2
-    assert sum(len(figure.svg().encode()) for figure in figures_of(report)) < 200_000
+    assert sum(len(figure.svg().encode()) for figure in figures_of(typed(report))) < 200_000
 
 
 @pytest.mark.parametrize("theme", [0, 1])

@@ -37,12 +37,12 @@ def test_a_condition_that_fails_is_named_in_place_of_the_number(golden):
         "10 samples": {"n_samples": 10},
         "60 samples": {"n_samples": 60},
     }
-    sentences = [f"kept: {guarantee_in_words(guarantee_of())['sentence']}"]
+    sentences = [f"kept: {guarantee_in_words(guarantee_of()).sentence}"]
     for name, options in failing.items():
         found = guarantee_of(**options)
         assert found.width is None
         assert found.reasons
-        sentences.append(f"{name}: {guarantee_in_words(found)['sentence']}")
+        sentences.append(f"{name}: {guarantee_in_words(found).sentence}")
     golden("statistics/guarantees.txt", "\n".join(sentences))
 
 

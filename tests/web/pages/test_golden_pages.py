@@ -4,6 +4,7 @@ import re
 
 from page_text import document, visible_text
 
+from howsure.statistics.selective import SelectiveResult, SelectiveTarget
 from service.web.operating_point.configured_rates import abstain_without_point
 
 OUTCOMES = {
@@ -42,7 +43,7 @@ def test_operating_points(visitor, shelf, digits_calibration, golden) -> None:
         page = visitor.open(of_page(name, "operating-point")).text
         texts[f"the page of {name}"] = visible_text(page)
     met, unmet = (
-        {"target": {"max_risk": rate}, "threshold": threshold, "coverage": 0.4}
+        SelectiveResult(SelectiveTarget(rate, 0.05), threshold, 0.4, 0, 0)
         for rate, threshold in ((0.125, 1.0), (0.0005, None))
     )
     texts["without an operating point"] = "\n".join(

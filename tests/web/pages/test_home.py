@@ -14,7 +14,7 @@ from report_scenarios import DECISION, activate, of_outputs, outputs, send_set, 
 from running_service import QUICK, calibrated, npz
 from running_service import calibrate as send_calibration
 
-from service.reports.numbers import percent
+from howsure.numbers import percent
 from service.web import home
 
 LOGITS = logits_of()

@@ -16,9 +16,10 @@ from page_visitor import HTML, numbers_of, pointed_to
 from report_scenarios import outputs
 from running_service import WAIT, calibrated, npz, refit, report_of
 
+from howsure.report.figures import COMPARED
+from howsure.report.verdict import TIES, verdict
+from howsure.statistics.comparison import PairedDifference
 from howsure.statistics.measures import MEASURE_NAMES
-from service.reports.report import COMPARED
-from service.reports.verdict import TIES, verdict
 from service.web.measures import NEEDS, SCORES, needs_of
 
 OUTPUT = f"output:{HOSTILE}"
@@ -75,7 +76,7 @@ def test_a_measure_that_is_configured_serves_and_another_costs_less(client, show
     ties = [
         row["measure"]
         for row in comparison
-        if row["difference"] and verdict(row["difference"]) in TIES
+        if row["difference"] and verdict(PairedDifference(**row["difference"])) in TIES
     ]
     cheapest = min(ties, key=costs.__getitem__)
     # As a rule its passes of the last layer take longer; a busy machine may measure otherwise.

@@ -11,7 +11,7 @@ from page_visitor import Visitor, elements, text_of
 from report_scenarios import of_outputs, outputs
 from running_service import refit
 
-from service.reports.numbers import share
+from howsure.numbers import share
 
 OK, SEE_OTHER = httpx.codes.OK, httpx.codes.SEE_OTHER
 CONFLICT, UNPROCESSABLE = httpx.codes.CONFLICT, httpx.codes.UNPROCESSABLE_ENTITY

@@ -3,8 +3,8 @@
 import math
 from typing import Any
 
-from service.printable import escaped
-from service.reports import numbers
+from howsure import numbers
+from howsure.printable import escaped
 
 MOST_OF_A_NAME = 40
 NONE = "\u2013"

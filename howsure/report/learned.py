@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-import models
+from howsure.numbers import count, short, signed
+from howsure.report.event import ClassEffects, Learned
+from howsure.report.text import enumerated
 from howsure.statistics.fit.options import is_fixed_beforehand
 from howsure.statistics.measures import LEARNED
 from howsure.statistics.records.records import TEMPERATURES
-from service.reports.charts.text import enumerated
-from service.reports.numbers import count, short, signed
 
 # The terms of the model of the labels, and of formulas of earlier versions, in words.
 TERMS = {
@@ -48,61 +48,60 @@ def is_exact_test(grounds: str, design: Collection[str] | None) -> bool:
     return grounds == CERTIFIED and not design
 
 
-def learned_part(table: models.BinTable) -> dict[str, Any]:
-    """Return what a table's learned measure learned, in log-odds of a hit; nothing for others.
+def learned_facts(formula: Mapping[str, Any], effects: ClassEffects | None = None) -> Learned:
+    """Return what a formula of the measure says, in log-odds of a hit.
 
-    ``class_effects`` and ``class_counts`` are unknown for imported tables.
+    ``formula`` is plain data. The effects of classes are unknown for imported tables.
     """
-    formula = table.learned
-    if formula is None:
-        return {}
-    return {"learned": _facts(formula) | table.analysis.get("learned", {})}
-
-
-def _facts(formula: Mapping[str, Any]) -> dict[str, Any]:
-    """Return temperature and floor, and the terms that correct the softmax, in order."""
+    effects = effects or ClassEffects()
     if "floor" in formula:
-        terms = [term for term in TERMS if np.any(formula.get(term, ()))]
-        return {"temperature": formula["temperature"], "floor": formula["floor"], "terms": terms}
-    used = {
-        "curve": True,
-        "measures": any(formula["linear"][2:]),
-        "predicted": any(formula["offset"]),
-        "second": any(formula["second"]),
-    }
-    temperature = float(TEMPERATURES[formula["temperature"]])
-    terms = [term for term in TERMS if used.get(term)]
-    return {"temperature": temperature, "floor": 0.0, "terms": terms}
+        used = {term: bool(np.any(formula.get(term, ()))) for term in TERMS}
+        temperature, floor = float(formula["temperature"]), float(formula["floor"])
+    else:
+        used = {
+            "curve": True,
+            "measures": any(formula["linear"][2:]),
+            "predicted": any(formula["offset"]),
+            "second": any(formula["second"]),
+        }
+        temperature, floor = float(TEMPERATURES[formula["temperature"]]), 0.0
+    return Learned(
+        temperature=temperature,
+        floor=floor,
+        terms=[term for term in TERMS if used.get(term)],
+        class_effects=effects.class_effects,
+        class_counts=effects.class_counts,
+    )
 
 
-def learned_sentence(learned: Mapping[str, Any]) -> str:
+def learned_sentence(learned: Learned) -> str:
     """Return in words what the formula uses."""
-    floor = learned["floor"]
+    floor = learned.floor
     start = (
         "The learned measure estimates the odds of an error: it starts from the model's softmax at "
-        f"temperature {short(learned['temperature'])}"
+        f"temperature {short(learned.temperature)}"
     )
     if floor:
         start += f", with {short(floor)} added to each probability,"
-    if not learned["terms"]:
+    if not learned.terms:
         return f"{start} and corrects it no further, because nothing more is clear."
-    return f"{start} and corrects it with {enumerated([TERMS[t] for t in learned['terms']])}."
+    return f"{start} and corrects it with {enumerated([TERMS[t] for t in learned.terms])}."
 
 
-def ranked_classes(learned: Mapping[str, Any]) -> list[int]:
+def ranked_classes(learned: Learned) -> list[int]:
     """Return the predicted classes that change the log-odds, the largest change first."""
-    effects, counts = (learned.get(name) or [] for name in ("class_effects", "class_counts"))
-    changed = (i for i, effect in enumerate(effects) if effect and counts[i])
-    return sorted(changed, key=lambda i: (-abs(effects[i]), i))
+    counts = learned.class_counts or []
+    effects = {i: e for i, e in enumerate(learned.class_effects or []) if e and counts[i]}
+    return sorted(effects, key=lambda i: (-abs(effects[i]), i))
 
 
-def classes_sentence(learned: Mapping[str, Any], names: Sequence[str]) -> str:
+def classes_sentence(learned: Learned, names: Sequence[str]) -> str:
     """Return the largest changes by predicted class in words, or that there are none."""
-    if not set(learned["terms"]) - {"curve", "measures", "second"}:
+    if not set(learned.terms) - {"curve", "measures", "second"}:
         return "It treats all predicted classes alike, because they do not differ clearly."
+    effects, counts = learned.class_effects or [], learned.class_counts or []
     largest = [
-        f"{names[i]} {signed(learned['class_effects'][i])} "
-        f"(n = {count(learned['class_counts'][i])})"
+        f"{names[i]} {signed(effects[i])} (n = {count(counts[i])})"
         for i in ranked_classes(learned)[:MOST_IN_WORDS]
     ]
     if not largest:
