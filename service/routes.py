@@ -3,6 +3,7 @@
 from fastapi import FastAPI
 
 from howsure.report.report import Report
+from howsure.statistics.operating_point import ExpectedVolume
 from service import health
 from service.access import routes as access_routes
 from service.access.guard import Guard
@@ -63,4 +64,4 @@ def install(
     for router in ROUTERS:
         app.include_router(router)
     openapi.add_documentation_page(app)
-    openapi.complete_document(app, SCHEMAS, (Report, Comparisons))
+    openapi.complete_document(app, SCHEMAS, (Report, Comparisons, ExpectedVolume))

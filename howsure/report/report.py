@@ -1,15 +1,14 @@
 """The report of a calibration: all of its results and their origin, as typed JSON."""
 
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from howsure.report.event import Event, Interval, Part
+from howsure.report.event import Event, Part
 from howsure.report.further_set import FurtherSet, ReportedFinding
-from howsure.statistics.effective import EffectiveShare
-from howsure.statistics.errors_by_class import ClassErrors
+from howsure.statistics import operating_point
 from howsure.statistics.model_scores import ModelScores
-from howsure.statistics.operating_point import Effect
 
 Status: TypeAlias = Literal["fit", "unfit", "warned", "disproved", "shifted", "unknown"]
 
@@ -45,45 +44,21 @@ class About(Subject, frozen=True, kw_only=True):
     finished_at: str | None
 
 
-class Consequences(Part, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class Consequences(operating_point.Consequences):
     """What the threshold of an operating point accepts, on the calibration set.
 
     Attributes
     ----------
-    n_samples, n_accepted, n_errors : int
-        All samples, accepted ones, and errors among these.
-    coverage, coverage_interval : float and tuple of float
-        Weighted share of accepted samples, and its interval.
-    effective : EffectiveShare, optional
-        Of the errors, with weights or groups.
-    risk, risk_interval : float and tuple of float, optional
-        The error rate and its interval.
-    errors, errors_interval : float and tuple of float
-        Errors among all answers.
-    by_class : list of ClassErrors
-        The classes with the most errors.
-    evaluation : Effect, optional
-        The same on the evaluation set.
     further : dict of str to Effect
-        The same on each further set.
+        The same on each labelled further set that was finished at the activation, by its name.
     activated_despite : list of str
-        What was known against the calibration.
+        Why the calibration should not have been used, as known at the activation; empty if nothing
+        was known against it.
     """
 
-    n_samples: int
-    n_accepted: int
-    n_errors: int
-    coverage: float
-    effective: EffectiveShare | None = None
-    coverage_interval: Interval
-    risk: float | None
-    risk_interval: Interval | None
-    errors: float
-    errors_interval: Interval
-    by_class: list[ClassErrors] = []
-    evaluation: Effect | None = None
-    further: dict[str, Effect] = {}
-    activated_despite: list[str] = []
+    further: dict[str, operating_point.Effect] = field(default_factory=dict)
+    activated_despite: list[str] = field(default_factory=list)
 
 
 class ActivePoint(Part, frozen=True, kw_only=True):

@@ -124,6 +124,7 @@ class ExpectedVolume:
     Attributes
     ----------
     volume : int
+        Number of answers.
     accepted, errors, reviewed : float
         Mean numbers of accepted answers, of errors among them, and of answers left for review.
     accepted_interval, errors_interval : tuple of float

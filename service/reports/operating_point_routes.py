@@ -13,8 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 import models
 from howsure.report.learned import CERTIFIED
+from howsure.report.report import Consequences
 from howsure.statistics.measures.scale import scale_of
-from howsure.statistics.operating_point import ThresholdChoice
+from howsure.statistics.operating_point import ExpectedVolume, ThresholdChoice
 from service.calibrations.fit_config import TINY
 from service.errors import InvalidInput
 from service.http.dependencies import (
@@ -70,91 +71,6 @@ class PreviewQuery(Choice):
     )
 
 
-class Effective(BaseModel):
-    """The error rate of accepted samples that have weights or groups."""
-
-    share: float = Field(description="The weighted error rate.")
-    n_effective: float = Field(description="Independent samples that tell it as precisely.")
-    n_groups: int = Field(description="Groups of accepted samples; without groups, the samples.")
-    weighted: bool = Field(description="Whether samples have weights.")
-
-
-class ClassShare(BaseModel):
-    """How many accepted samples of some kind are errors."""
-
-    n_samples: int = Field(description="Accepted samples.")
-    n_errors: int = Field(description="Errors among them.")
-    share: float | None = Field(description="Weighted share of errors; null without samples.")
-    interval: tuple[float, float] | None = Field(description="Exact, at the configured level.")
-
-
-class ClassErrors(BaseModel):
-    """The errors among accepted answers that concern one class."""
-
-    index: int = Field(description="Index of the class.")
-    named: ClassShare = Field(description="Answers that name it; errors have another label.")
-    labelled: ClassShare = Field(
-        description="Samples with this label; errors are answered with another class."
-    )
-
-
-class Effect(BaseModel):
-    """The effect of a threshold on a set."""
-
-    n_samples: int = Field(description="Number of samples.")
-    n_accepted: int = Field(description="Samples at or below the threshold.")
-    n_errors: int = Field(description="Accepted samples with a wrong Top-1 class.")
-    coverage: float = Field(description="Weighted share that is accepted.")
-    coverage_interval: tuple[float, float] = Field(description="Exact, at the configured level.")
-    risk: float | None = Field(
-        description="Weighted error rate of accepted samples; null if none is accepted."
-    )
-    risk_interval: tuple[float, float] | None = Field(
-        description="Exact, at the configured level, for a threshold fixed beforehand."
-    )
-    errors: float = Field(description="Weighted share of all samples that are accepted and wrong.")
-    errors_interval: tuple[float, float] = Field(description="Exact, at the configured level.")
-    effective: Effective | None = Field(
-        None, description="How weights and groups count; null if samples have neither."
-    )
-    by_class: list[ClassErrors] = Field(
-        [], description="The classes with the largest shares of errors, at most 5, the worst first."
-    )
-
-
-class Consequences(Effect):
-    """The effect of a threshold on the calibration set."""
-
-    evaluation: Effect | None = Field(
-        None, description="The same on the evaluation set, which had no part in the choice."
-    )
-    further: dict[str, Effect] = Field(
-        {},
-        description="The same on each labelled further set that was finished at the activation, by "
-        "its name.",
-    )
-    activated_despite: list[str] = Field(
-        [],
-        description="Why the calibration should not have been used, as known at the activation; "
-        "empty if nothing was known against it.",
-    )
-
-
-class Expected(BaseModel):
-    """Expected counts for a number of answers on data like the calibration set."""
-
-    volume: int = Field(description="Number of answers.")
-    accepted: float = Field(description="Accepted answers.")
-    accepted_interval: tuple[float, float] = Field(
-        description="`coverage_interval` of the consequences, times `volume`."
-    )
-    errors: float = Field(description="Accepted wrong answers.")
-    errors_interval: tuple[float, float] = Field(
-        description="Exact, at the configured level, of the share of all samples."
-    )
-    reviewed: float = Field(description="Answers left for review.")
-
-
 class Preview(BaseModel):
     """The threshold of a choice, and its effect."""
 
@@ -181,7 +97,7 @@ class Preview(BaseModel):
         "would accept as much; null if there is none."
     )
     delta: float = Field(description="Probability that the bound of `max_risk` fails.")
-    expected: Expected | None = Field(
+    expected: ExpectedVolume | None = Field(
         description="Expected counts for `volume` answers; null without it or without consequences."
     )
 

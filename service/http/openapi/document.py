@@ -13,7 +13,6 @@ from starlette.responses import HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from howsure.report.event import Part
 from service.access.route_table import OPEN, ROUTES
 from service.http.openapi.examples import add_examples
 from service.http.openapi.part_schemas import part_schemas
@@ -72,12 +71,12 @@ _REFUSED = {
 
 
 def complete_document(
-    app: FastAPI, kinds: Sequence[type[BaseModel]], parts: Sequence[type[Part]]
+    app: FastAPI, kinds: Sequence[type[BaseModel]], parts: Sequence[type]
 ) -> None:
     """Complete the document of ``app`` at its first use.
 
     ``kinds`` are the schemas that routes refer to by name, because FastAPI does not see them, and
-    ``parts`` classes of reports.
+    ``parts`` classes that describe themselves.
     """
     generate = app.openapi
 

@@ -8,14 +8,12 @@ from typing import Any, get_args, get_type_hints
 
 import msgspec
 
-from howsure.report.event import Part
-
 REFERENCES = "#/components/schemas/"
 _HEADING = re.compile(r"^(\w[\w ]*)\n-+$", re.MULTILINE)
 _ATTRIBUTE = re.compile(r"^(\w[\w, ]*) : .*\n((?:    .*\n?|\n)*)", re.MULTILINE)
 
 
-def part_schemas(parts: Sequence[type[Part]]) -> dict[str, Any]:
+def part_schemas(parts: Sequence[type]) -> dict[str, Any]:
     """Return the schemas of some classes, and of all that they refer to, by name."""
     _, schemas = msgspec.json.schema_components(parts, ref_template=f"{REFERENCES}{{name}}")
     classes: set[type] = set()
