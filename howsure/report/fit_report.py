@@ -9,6 +9,7 @@ from howsure.outputs import OutputKind
 from howsure.report.assembly import assembled_event, with_summary
 from howsure.report.confusion import AcceptanceRule, count_errors, with_confusion
 from howsure.report.event import FIRST, FittedEvent, Measure
+from howsure.report.findings import DocumentedFinding, documented
 from howsure.report.fit_notes import fit_notes
 from howsure.report.fitted import (
     fitted_analysis,
@@ -19,9 +20,8 @@ from howsure.report.fitted import (
     fitted_oracle,
     fitted_verdict,
 )
-from howsure.report.further_set import ReportedFinding, StoredFinding
 from howsure.report.learned import learned_facts
-from howsure.report.plain_parts import plain_part, typed_part
+from howsure.report.plain_parts import plain_part
 from howsure.report.report import About, Provenance, Report
 from howsure.statistics.errors_by_class import LabelledSamples
 from howsure.statistics.findings import run_checks
@@ -137,7 +137,7 @@ def _data(sets: FittedSets) -> dict[str, Any]:
     }
 
 
-def _findings(sets: FittedSets, options: FitOptions) -> list[ReportedFinding]:
+def _findings(sets: FittedSets, options: FitOptions) -> list[DocumentedFinding]:
     """Return likely problems of the sets."""
     records = sets.calibration
     evidence = RecordedSet(
@@ -149,5 +149,4 @@ def _findings(sets: FittedSets, options: FitOptions) -> list[ReportedFinding]:
         evaluation=sets.evaluation,
         class_names=[str(index) for index in range(sets.n_classes)],
     )
-    stored = typed_part(plain_part(run_checks(evidence)), list[StoredFinding])
-    return [ReportedFinding.of(finding) for finding in stored]
+    return documented(run_checks(evidence))

@@ -3,13 +3,12 @@
 from typing import Any, Protocol
 
 from howsure.report.event import Interval, Part
+from howsure.report.findings import DocumentedFinding
 from howsure.statistics.effective import EffectiveShare
-from howsure.statistics.findings.evidence import Figure, Level
+from howsure.statistics.findings.evidence import Finding
 from howsure.statistics.model_scores import ConfidenceRow, ModelScores
 from howsure.statistics.shift.population import Histogram, PopulationShift
 from howsure.statistics.shift.result import ConfidenceCount, MeasureEvaluation, Outcome
-
-DOCS = "docs/findings.md"
 
 
 class Counts(Protocol):
@@ -38,47 +37,6 @@ class DecidedPoint(Protocol):
     def chosen_by(self) -> dict[str, Any] | None: ...
     @property
     def consequences(self) -> dict[str, Any] | None: ...
-
-
-class StoredFinding(Part, frozen=True, kw_only=True):
-    """A likely problem, as it was found."""
-
-    code: str
-    level: Level
-    message: str
-    figures: dict[str, Figure] = {}
-
-
-class ReportedFinding(StoredFinding, frozen=True, kw_only=True):
-    """A likely problem, with the place that explains it.
-
-    Attributes
-    ----------
-    code : str
-        Stable; for programs.
-    level : str
-        A warning: of no use as it is. A notice: worth a look.
-    message : str
-        What was seen, in words, and what to do.
-    figures : dict
-        The numbers of the message and of its fix.
-    docs : str
-        Where it is explained.
-    """
-
-    docs: str
-
-    @classmethod
-    def of(cls, found: StoredFinding) -> "ReportedFinding":
-        """Add the place."""
-        docs = f"{DOCS}#{found.code}"
-        return cls(
-            code=found.code,
-            level=found.level,
-            message=found.message,
-            figures=found.figures,
-            docs=docs,
-        )
 
 
 class AcceptedCounts(Part, frozen=True, kw_only=True):
@@ -142,7 +100,7 @@ class CountedEvents(Part, frozen=True, kw_only=True):
 
     n_samples: int
     events: dict[str, CountedEvent]
-    findings: list[StoredFinding] = []
+    findings: list[Finding] = []
 
 
 class CountedSet(CountedEvents, frozen=True, kw_only=True):
@@ -218,7 +176,7 @@ class FurtherSet(Part, frozen=True, kw_only=True):
         Whether any event is shifted.
     outcome : str
         `shifted`, `worse`, `miscalibrated`, `better` or `alike`.
-    findings : list of ReportedFinding
+    findings : list of DocumentedFinding
         Likely problems of its labels or scores.
     sentence : str
         The result in words.
@@ -239,7 +197,7 @@ class FurtherSet(Part, frozen=True, kw_only=True):
     sha256: str
     shifted: bool
     outcome: Outcome
-    findings: list[ReportedFinding]
+    findings: list[DocumentedFinding]
     sentence: str
     events: dict[str, FurtherEvent]
     confidence: Histogram

@@ -8,6 +8,7 @@ from scipy.special import betainc
 
 from howsure.numbers import count, percent, share
 from howsure.report.event import FIRST, ErrorRate, Share
+from howsure.report.findings import documented
 from howsure.report.further_set import (
     AcceptedCounts,
     AcceptedRate,
@@ -18,14 +19,13 @@ from howsure.report.further_set import (
     DecidedPoint,
     FurtherEvent,
     FurtherSet,
-    ReportedFinding,
-    StoredFinding,
 )
 from howsure.report.shifts import OPENINGS, USUAL_LEVEL
 from howsure.shares import excess_in_words, percent_with_interval
 from howsure.statistics.bins.intervals import proportion_interval
 from howsure.statistics.effective import EffectiveShare
 from howsure.statistics.findings import LABEL_FINDINGS, NEAR_CHANCE, OUT_OF_RANGE, REVERSED
+from howsure.statistics.findings.evidence import Finding
 from howsure.statistics.shift.population import PopulationShift
 from howsure.statistics.shift.verdict import SHIFT_LEVEL, is_too_small, stated_p_value
 
@@ -128,7 +128,7 @@ def further_set(
         sha256=sha256,
         shifted=result.shifted,
         outcome=result.outcome,
-        findings=[ReportedFinding.of(finding) for finding in result.findings],
+        findings=documented(result.findings),
         sentence=result.sentence,
         events=further_events(result, name, point),
         confidence=result.confidence,
@@ -255,7 +255,7 @@ def _verdict(event: CountedEvent, n_samples: int, level: float, *, disproves: bo
 
 
 def doubted_part(
-    findings: Sequence[StoredFinding], populations: Sequence[PopulationShift | None]
+    findings: Sequence[Finding], populations: Sequence[PopulationShift | None]
 ) -> str | None:
     """Return which part of a further set is probably wrong: inputs, scores or labels, or None.
 
@@ -277,7 +277,7 @@ def doubted_part_of(found: FurtherSet) -> str | None:
     return doubted_part(found.findings, [event.population for event in found.events.values()])
 
 
-def _concerns_most(found: StoredFinding) -> bool:
+def _concerns_most(found: Finding) -> bool:
     """Tell whether a finding is about half of the samples or more: few rows spoil no set."""
     rows, samples = found.figures["rows"], found.figures["samples"]
     return isinstance(rows, int) and isinstance(samples, int) and rows >= samples / 2

@@ -6,7 +6,8 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from howsure.report.event import Event, Part
-from howsure.report.further_set import FurtherSet, ReportedFinding
+from howsure.report.findings import DocumentedFinding
+from howsure.report.further_set import FurtherSet
 from howsure.statistics import operating_point
 from howsure.statistics.model_scores import ModelScores
 
@@ -218,7 +219,7 @@ class Report(Part, frozen=True, kw_only=True):
         Labelled further sets that only other versions of the name have.
     warnings : list of str
         In sentences.
-    findings : list of ReportedFinding
+    findings : list of DocumentedFinding
         Likely problems.
     provenance : Provenance
     summary : Summary
@@ -234,7 +235,7 @@ class Report(Part, frozen=True, kw_only=True):
     evaluations: list[FurtherSet]
     not_evaluated: list[str] = []
     warnings: list[str]
-    findings: list[ReportedFinding]
+    findings: list[DocumentedFinding]
     provenance: Provenance
     summary: Summary | None = None
 

@@ -178,7 +178,6 @@ def _records_of_rows(workspace: Workspace, checked: CheckedUpload, rows: Batch) 
     return records.with_supplied(rows.supplied).with_design(rows.design)
 
 
-DOCS = "docs/findings.md"
 SPREAD = "calibration, of samples spread over it"  # their row numbers are unknown
 
 
@@ -266,11 +265,6 @@ def findings_of_inputs(data: Mapping[str, Any]) -> list[Finding]:
     found = data.get(UNLIKE_ROWS)
     outside = None if found is None else rows_out_of_range(UnlikeRows(**found))
     return [] if outside is None else [outside]
-
-
-def with_docs(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a stored finding with a link to its documentation."""
-    return {**found, "docs": f"{DOCS}#{found['code']}"}
 
 
 def check_strict(findings: Sequence[Finding], strict: bool | Sequence[str]) -> None:  # noqa: FBT001 - as the configuration has it

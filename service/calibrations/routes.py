@@ -12,8 +12,9 @@ from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 
 import models
+from howsure.report.findings import documented_rows
 from service.calibrations import manage
-from service.calibrations.schemas import Calibration, CalibrationPage, rendered_findings
+from service.calibrations.schemas import Calibration, CalibrationPage
 from service.http.dependencies import (
     CalibrationRef,
     CallDep,
@@ -64,7 +65,7 @@ def _render(row: models.Calibration, promoted: Mapping[str, int]) -> Calibration
         promoted=promoted.get(row.name) == row.version,
         model=onnx_model,
         costs=costs,
-        findings=rendered_findings(row.findings),
+        findings=documented_rows(row.findings),
     )
 
 

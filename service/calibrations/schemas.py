@@ -1,15 +1,13 @@
 """Schemas of calibrations, as responses and the OpenAPI document show them."""
 
 import uuid
-from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from pydantic import BaseModel, Field
 
 import models
-from howsure.statistics.findings.evidence import Figure, Level
-from service.calibrations.findings import with_docs
+from howsure.report.findings import DocumentedFinding
 from service.http.job_events import Progress
 
 
@@ -18,23 +16,6 @@ class MeasureCost(BaseModel):
 
     passes: int = Field(description="Runs of the whole model.")
     ms_per_row: float = Field(description="Milliseconds.")
-
-
-class Finding(BaseModel):
-    """What looks wrong with a set or its model, and the figures behind it."""
-
-    code: str = Field(examples=["labels-shifted"], description="Stable; for programs.")
-    level: Level = Field(description="A warning: of no use as it is. A notice: worth a look.")
-    message: str = Field(description="What was seen, in words, and what to do.")
-    figures: dict[str, Figure] = Field(description="The numbers of the message and of its fix.")
-    docs: str = Field(
-        examples=["docs/findings.md#labels-shifted"], description="Where it is explained."
-    )
-
-
-def rendered_findings(found: Sequence[Mapping[str, Any]]) -> list[Finding]:
-    """Render stored findings."""
-    return [Finding.model_validate(with_docs(finding)) for finding in found]
 
 
 class Calibration(BaseModel):
@@ -74,7 +55,7 @@ class Calibration(BaseModel):
         description="The uncertainty measure that serves each event.",
     )
     warnings: list[str] = Field(description="Sentences worth reading.")
-    findings: list[Finding] = Field(description="What looks wrong with it.")
+    findings: list[DocumentedFinding] = Field(description="What looks wrong with it.")
     error: dict[str, Any] | None = Field(description="Why it failed, as a problem.")
 
 
@@ -122,7 +103,7 @@ class DryRun(BaseModel):
     accuracy: SampleAccuracy = Field(
         description="Of the examined samples; of pairs, the share of correct ones."
     )
-    findings: list[Finding] = Field(description="What looks wrong with it.")
+    findings: list[DocumentedFinding] = Field(description="What looks wrong with it.")
     warnings: list[str] = Field(description="Sentences worth reading.")
     cost: RunCost = Field(description="What the calibration would take.")
     config: dict[str, Any] = Field(description="The configuration as resolved.")

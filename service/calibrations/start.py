@@ -11,6 +11,7 @@ from typing import TypeAlias
 import numpy as np
 
 import models
+from howsure.report.findings import documented
 from howsure.statistics.bins.intervals import proportion_interval
 from howsure.statistics.effective import effective_share
 from howsure.statistics.plain import to_plain
@@ -23,7 +24,7 @@ from service.calibrations.findings import (
     findings_of_sample,
 )
 from service.calibrations.manage import library_versions
-from service.calibrations.schemas import DryRun, RunCost, SampleAccuracy, rendered_findings
+from service.calibrations.schemas import DryRun, RunCost, SampleAccuracy
 from service.calibrations.seen_inputs import SeenInputs
 from service.calibrations.upload.check_upload import CheckedUpload, check_upload
 from service.calibrations.upload.upload_form import CalibrationUpload
@@ -174,7 +175,7 @@ def dry_run(workspace: Workspace, tenant_id: uuid.UUID, upload: CalibrationUploa
         model.pop("costs", None)
         return DryRun(
             accuracy=_accuracy(records),
-            findings=rendered_findings(to_plain(findings)),
+            findings=documented(findings),
             cost=_cost(workspace, checked, records, n_bytes),
             data=dict(checked.data),
             model=model or None,

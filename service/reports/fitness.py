@@ -8,12 +8,13 @@ import models
 from howsure.report.disproof import NamedEvents
 from howsure.report.event import Verdict
 from howsure.report.figures import first_risk
-from howsure.report.further_set import CountedEvents, StoredFinding
+from howsure.report.further_set import CountedEvents
 from howsure.report.further_sets import further_events
 from howsure.report.learned import assurance
 from howsure.report.plain_parts import typed_or_none, typed_part
 from howsure.report.report import Status
 from howsure.report.summary import Standing, decide
+from howsure.statistics.findings.evidence import Finding
 from howsure.statistics.selective import SelectiveResult
 from service.reports.report import operating_point
 from service.storage.calibration_queries import Reference
@@ -72,7 +73,7 @@ def reasons_against(workspace: Workspace, tenant_id: UUID, calibration_id: UUID)
 
 def _fitness(row: FitnessRow) -> Fitness:
     k, selective = str(row.k), typed_part(row.selective or [], list[SelectiveResult])
-    findings = typed_part(row.findings, list[StoredFinding])
+    findings = typed_part(row.findings, list[Finding])
     warnings = tuple(found.message for found in findings if found.level == "warning")
     standing = Standing(
         k=k,

@@ -16,7 +16,7 @@ from howsure.remedies import remedy_of
 from howsure.remedy_texts import Remedy
 from howsure.report.event import Baseline, ComparedMeasure, Event, Learned, Phase
 from howsure.report.figures import COMPARED
-from howsure.report.further_set import ReportedFinding
+from howsure.report.findings import DocumentedFinding
 from howsure.report.further_sets import accepted_in_words
 from howsure.report.learned import classes_sentence, learned_sentence
 from howsure.report.report import Report
@@ -87,8 +87,8 @@ def model_card(report: Report) -> str:
 def _render(template: str, report: Report) -> str:
     about = asdict(report.provenance)
 
-    def remedy(finding: ReportedFinding) -> Remedy:
-        return remedy_of(asdict(finding), about, report.reference)
+    def remedy(finding: DocumentedFinding) -> Remedy:
+        return remedy_of(vars(finding), about, report.reference)
 
     context = asdict(report) | {"remedy_of": remedy}
     return _TEMPLATES.get_template(template).render(context).rstrip("\n") + "\n"

@@ -21,7 +21,8 @@ from howsure.report.event import (
     Verdict,
 )
 from howsure.report.figures import Cost
-from howsure.report.further_set import CountedSet, FurtherSet, ReportedFinding, StoredFinding
+from howsure.report.findings import documented_rows
+from howsure.report.further_set import CountedSet, FurtherSet
 from howsure.report.further_sets import further_set
 from howsure.report.learned import learned_facts
 from howsure.report.plain_parts import typed_or_none, typed_part
@@ -85,9 +86,7 @@ def collect_report(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -
         evaluations=[_further_set(one, point) for one in further if one.result is not None],
         not_evaluated=elsewhere,
         warnings=row.warnings,
-        findings=[
-            ReportedFinding.of(finding) for finding in typed_part(row.findings, list[StoredFinding])
-        ],
+        findings=documented_rows(row.findings),
         provenance=Provenance(
             data=row.data,
             model=row.onnx_model,

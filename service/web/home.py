@@ -6,10 +6,10 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from howsure.report.findings import documented_rows
 from howsure.report.report import Status
 from howsure.report.summary import earlier_point
 from service.access.api_keys import WRITE
-from service.calibrations.findings import with_docs
 from service.calibrations.manage import get_calibration, jobs_under_way, overview
 from service.errors import NotFound
 from service.reports.fitness import fitness_of
@@ -93,7 +93,7 @@ def _made(request: Request) -> dict[str, Any] | None:
         row = get_calibration(workspace_of(request), tenant_of(request), reference)
     except NotFound:
         return None
-    findings = [with_docs(finding) for finding in row.findings]
+    findings = documented_rows(row.findings)
     named = {"id": str(row.id), "name": row.name, "version": row.version, "status": row.status}
     return named | {"findings": findings, "warnings": row.warnings, "error": row.error}
 

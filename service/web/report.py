@@ -52,7 +52,7 @@ def report_content(report: Report, chart: RenderedFigures) -> dict[str, Any]:
         "shown": shown,
         "chart": chart,
         "findings": [
-            (found, remedy_of(asdict(found), asdict(provenance), report.reference))
+            (found, remedy_of(vars(found), asdict(provenance), report.reference))
             for found in findings
         ],
         "active_point": active_point(report, FIRST),
