@@ -17,9 +17,9 @@ from howsure.outputs import (
     broken_rule,
     log_scores,
 )
-from howsure.report.fit_notes import certain_event_notes
 from howsure.report.fit_report import FittedSets, fit_report
 from howsure.report.report import Report
+from howsure.report.words.fit_notes import certain_event_notes
 from howsure.statistics.arrays import Classes, Hits, Rates, Uncertainty
 from howsure.statistics.bins.lookup import BinLookup
 from howsure.statistics.fit.calibration import fit_calibration

@@ -1,1 +1,1 @@
-"""Reports in words: sentences from the facts of the statistics."""
+"""Reports: what they are made of, and how they are made."""

@@ -7,9 +7,9 @@ from msgspec.structs import asdict, replace
 
 from howsure.report.event import Event, FittedEvent
 from howsure.report.figures import Cost, compare_measures, event_figures
-from howsure.report.learned import assurance
 from howsure.report.report import Report
-from howsure.report.summary import summarise
+from howsure.report.words.learned import assurance
+from howsure.report.words.summary import summarise
 from howsure.statistics.model_scores import ModelScores
 
 

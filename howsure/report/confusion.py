@@ -8,10 +8,11 @@ import numpy as np
 from msgspec.structs import replace
 
 from howsure import numbers
-from howsure.report import text
-from howsure.report.event import FIRST, Confusion, ErrorPair
+from howsure.report.event import Confusion, ErrorPair
+from howsure.report.parts import FIRST
 from howsure.report.report import Report
-from howsure.report.summary import active_point
+from howsure.report.words import text
+from howsure.report.words.summary import active_point
 from howsure.shares import percent_with_interval
 from howsure.statistics.errors_by_class import ClassErrors, ClassShare, LabelledSamples
 from howsure.statistics.records.records import Records

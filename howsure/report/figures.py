@@ -4,20 +4,17 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from howsure.report.event import (
-    Baseline,
     CalibrationErrors,
     ComparedMeasure,
     ComparedScore,
     ErrorDetection,
     Figures,
     FigureScore,
-    FoldScore,
-    Measure,
-    Method,
-    Share,
     TestedRisk,
 )
 from howsure.report.further_sets import LEVEL, error_rate, share_of
+from howsure.report.measure import Baseline, FoldScore, Measure, Method
+from howsure.report.parts import Share
 from howsure.statistics.fit.verdict import ERROR
 from howsure.statistics.model_scores import ModelScores
 from howsure.statistics.selective import SelectiveResult

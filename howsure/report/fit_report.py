@@ -8,9 +8,8 @@ import numpy as np
 from howsure.outputs import OutputKind
 from howsure.report.assembly import assembled_event, with_summary
 from howsure.report.confusion import AcceptanceRule, count_errors, with_confusion
-from howsure.report.event import FIRST, FittedEvent, Measure
+from howsure.report.event import FittedEvent
 from howsure.report.findings import DocumentedFinding, documented
-from howsure.report.fit_notes import fit_notes
 from howsure.report.fitted import (
     fitted_analysis,
     fitted_baselines,
@@ -20,9 +19,12 @@ from howsure.report.fitted import (
     fitted_oracle,
     fitted_verdict,
 )
-from howsure.report.learned import learned_facts
+from howsure.report.measure import Measure
+from howsure.report.parts import FIRST
 from howsure.report.plain_parts import plain_part
 from howsure.report.report import About, Provenance, Report
+from howsure.report.words.fit_notes import fit_notes
+from howsure.report.words.learned import learned_facts
 from howsure.statistics.errors_by_class import LabelledSamples
 from howsure.statistics.findings import run_checks
 from howsure.statistics.findings.evidence import RecordedSet

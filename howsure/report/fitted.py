@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from howsure.report.compared_methods import fitted_on, verdict_sentence
-from howsure.report.event import (
+from howsure.report.event import Verdict
+from howsure.report.measure import (
     Analysis,
     Baseline,
     Bin,
@@ -16,12 +16,12 @@ from howsure.report.event import (
     Curves,
     EffectiveBins,
     FoldScore,
-    Phase,
     RankGrid,
     Scored,
-    Verdict,
 )
-from howsure.report.guarantees import guarantee_in_words
+from howsure.report.parts import Phase
+from howsure.report.words.compared_methods import fitted_on, verdict_sentence
+from howsure.report.words.guarantees import guarantee_in_words
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.comparison import PairedDifference
 from howsure.statistics.error_samples import MislabelledCandidate, mislabelled_candidates

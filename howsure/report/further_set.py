@@ -2,8 +2,8 @@
 
 from typing import Any, Protocol
 
-from howsure.report.event import Interval, Part
 from howsure.report.findings import DocumentedFinding
+from howsure.report.parts import Interval, Part
 from howsure.statistics.effective import EffectiveShare
 from howsure.statistics.findings.evidence import Finding
 from howsure.statistics.model_scores import ConfidenceRow, ModelScores

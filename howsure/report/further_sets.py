@@ -7,7 +7,6 @@ from msgspec.structs import asdict
 from scipy.special import betainc
 
 from howsure.numbers import count, percent, share
-from howsure.report.event import FIRST, ErrorRate, Share
 from howsure.report.findings import documented
 from howsure.report.further_set import (
     AcceptedCounts,
@@ -20,7 +19,8 @@ from howsure.report.further_set import (
     FurtherEvent,
     FurtherSet,
 )
-from howsure.report.shifts import OPENINGS, USUAL_LEVEL
+from howsure.report.parts import FIRST, ErrorRate, Share
+from howsure.report.words.shifts import OPENINGS, USUAL_LEVEL
 from howsure.shares import excess_in_words, percent_with_interval
 from howsure.statistics.bins.intervals import proportion_interval
 from howsure.statistics.effective import EffectiveShare

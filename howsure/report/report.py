@@ -5,9 +5,10 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from howsure.report.event import Event, Part
+from howsure.report.event import Event
 from howsure.report.findings import DocumentedFinding
 from howsure.report.further_set import FurtherSet
+from howsure.report.parts import Part
 from howsure.statistics import operating_point
 from howsure.statistics.model_scores import ModelScores
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 import msgspec
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, model_validator
 
-from howsure.report.fit_notes import certain_event_notes
+from howsure.report.words.fit_notes import certain_event_notes
 from howsure.statistics.bins.intervals import IntervalOptions
 from howsure.statistics.findings import FINDINGS
 from howsure.statistics.fit.options import FitOptions

@@ -6,7 +6,6 @@ from dataclasses import asdict
 from typing import Any
 
 import models
-from howsure.report.fit_notes import fit_notes
 from howsure.report.fitted import (
     fitted_analysis,
     fitted_baselines,
@@ -16,6 +15,7 @@ from howsure.report.fitted import (
     fitted_verdict,
 )
 from howsure.report.plain_parts import plain_part
+from howsure.report.words.fit_notes import fit_notes
 from howsure.statistics.error_samples import choose_rows_to_keep
 from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.fit.result import EventFit, Fit

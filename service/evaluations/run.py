@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 import models
 from howsure.report.fitted import MISLABELLED_SHOWN
-from howsure.report.shifts import shift_sentences
+from howsure.report.words.shifts import shift_sentences
 from howsure.statistics.accepted import count_accepted
 from howsure.statistics.error_samples import mislabelled_candidates
 from howsure.statistics.label_model.recorded import with_learned

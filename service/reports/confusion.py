@@ -3,7 +3,7 @@
 import uuid
 
 from howsure.report.confusion import AcceptanceRule, CountedErrors, count_errors, with_confusion
-from howsure.report.event import FIRST
+from howsure.report.parts import FIRST
 from howsure.report.report import Report
 from service.errors import ArtifactDamaged
 from service.reports.error_samples import record_parts

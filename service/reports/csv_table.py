@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from howsure.printable import escaped
-from howsure.report.event import Method
+from howsure.report.measure import Method
 from howsure.report.report import Report
 
 Value = TypeVar("Value")

@@ -5,15 +5,16 @@ from dataclasses import dataclass
 from uuid import UUID
 
 import models
-from howsure.report.disproof import NamedEvents
 from howsure.report.event import Verdict
 from howsure.report.figures import first_risk
 from howsure.report.further_set import CountedEvents
 from howsure.report.further_sets import further_events
-from howsure.report.learned import assurance
 from howsure.report.plain_parts import typed_or_none, typed_part
 from howsure.report.report import Status
-from howsure.report.summary import Standing, decide
+from howsure.report.standing import Standing
+from howsure.report.words.disproof import NamedEvents
+from howsure.report.words.learned import assurance
+from howsure.report.words.summary import decide
 from howsure.statistics.findings.evidence import Finding
 from howsure.statistics.selective import SelectiveResult
 from service.reports.report import operating_point

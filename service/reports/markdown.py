@@ -14,12 +14,14 @@ from howsure.numbers import confidence, share
 from howsure.printable import escaped
 from howsure.remedies import remedy_of
 from howsure.remedy_texts import Remedy
-from howsure.report.event import Baseline, ComparedMeasure, Event, Learned, Phase
+from howsure.report.event import ComparedMeasure, Event
 from howsure.report.figures import COMPARED
 from howsure.report.findings import DocumentedFinding
 from howsure.report.further_sets import accepted_in_words
-from howsure.report.learned import classes_sentence, learned_sentence
+from howsure.report.measure import Baseline, Learned
+from howsure.report.parts import Phase
 from howsure.report.report import Report
+from howsure.report.words.learned import classes_sentence, learned_sentence
 from howsure.statistics.measures.scale import scale_of
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~])")

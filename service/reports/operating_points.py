@@ -10,7 +10,7 @@ import numpy as np
 
 import models
 from howsure.numbers import confidence, missing_labels, share
-from howsure.report.learned import assurance
+from howsure.report.words.learned import assurance
 from howsure.statistics.errors_by_class import LabelledSamples
 from howsure.statistics.measures.scale import scale_of
 from howsure.statistics.operating_point import (

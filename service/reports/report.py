@@ -9,22 +9,12 @@ import msgspec
 
 import models
 from howsure.report.assembly import assembled_event, with_summary
-from howsure.report.event import (
-    Analysis,
-    Baseline,
-    Bin,
-    Curves,
-    Event,
-    FittedEvent,
-    Measure,
-    Scored,
-    Verdict,
-)
+from howsure.report.event import Event, FittedEvent, Verdict
 from howsure.report.figures import Cost
 from howsure.report.findings import documented_rows
 from howsure.report.further_set import CountedSet, FurtherSet
 from howsure.report.further_sets import further_set
-from howsure.report.learned import learned_facts
+from howsure.report.measure import Analysis, Baseline, Bin, Curves, Measure, Scored
 from howsure.report.plain_parts import typed_or_none, typed_part
 from howsure.report.report import (
     About,
@@ -36,6 +26,7 @@ from howsure.report.report import (
     Provenance,
     Report,
 )
+from howsure.report.words.learned import learned_facts
 from howsure.statistics.bins.fit import BinCandidate
 from howsure.statistics.error_samples import MislabelledCandidate
 from howsure.statistics.measures.scale import scale_of

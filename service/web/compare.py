@@ -8,10 +8,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from howsure.numbers import share
-from howsure.report.disproof import disproving_sets
 from howsure.report.report import Report
-from howsure.report.summary import Standing, active_point
-from howsure.report.verdict import compared_verdict
+from howsure.report.standing import Standing
+from howsure.report.words.disproof import disproving_sets
+from howsure.report.words.summary import active_point
+from howsure.report.words.verdict import compared_verdict
 from service.reports.charts.registry import render_figures
 from service.reports.comparison.compare import compare_calibrations
 from service.reports.comparison.comparisons import Comparisons

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from howsure.report.findings import documented_rows
 from howsure.report.report import Status
-from howsure.report.summary import earlier_point
+from howsure.report.words.summary import earlier_point
 from service.access.api_keys import WRITE
 from service.calibrations.manage import get_calibration, jobs_under_way, overview
 from service.errors import NotFound

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from howsure.report.event import Event
 from howsure.report.figures import is_pooled
 from howsure.report.report import Provenance, Report
-from howsure.report.verdict import TIES, Verdict, verdict
+from howsure.report.words.verdict import TIES, Verdict, verdict
 from howsure.statistics.comparison import PairedDifference
 from howsure.statistics.measures import SCORE, parse_measure
 from service.reports.charts.registry import render_figures

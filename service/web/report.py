@@ -15,16 +15,17 @@ from starlette.responses import HTMLResponse, Response
 import models
 from howsure.pictures.palette import Theme, paint
 from howsure.remedies import remedy_of
-from howsure.report.event import Event, Learned
-from howsure.report.learned import (
+from howsure.report.event import Event
+from howsure.report.measure import Learned
+from howsure.report.report import About, ActivePoint, Provenance, Report
+from howsure.report.words.learned import (
     classes_sentence,
     is_exact_test,
     learned_sentence,
     ranked_classes,
 )
-from howsure.report.report import About, ActivePoint, Provenance, Report
-from howsure.report.summary import active_point, labels_advice
-from howsure.report.verdict import chance_in_words
+from howsure.report.words.summary import active_point, labels_advice
+from howsure.report.words.verdict import chance_in_words
 from service.calibrations.manage import list_calibrations
 from service.errors import InvalidInput, NotFound
 from service.reports.charts.registry import RenderedFigures, figures_of, render_figures

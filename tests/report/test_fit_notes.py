@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sample_strategies import fit_of, records_with_ranks, simulated_records
 
-from howsure.report.fit_notes import fit_notes
+from howsure.report.words.fit_notes import fit_notes
 from howsure.statistics.fit.options import FitOptions
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from howsure.numbers import short, signed
-from howsure.report.verdict import verdict
+from howsure.report.words.verdict import verdict
 from howsure.statistics.comparison import PairedDifference
 from howsure.statistics.measures import MULTI_PASS_MEASURES, OUTPUT, SINGLE_PASS_MEASURES, SUPPLIED
 from service.reports.csv_table import csv_cell

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from scipy.stats import binomtest
 
-from howsure.report.disproof import NamedEvents, disproof
 from howsure.report.further_set import CountedEvents, FurtherEvent
 from howsure.report.further_sets import further_events
 from howsure.report.plain_parts import typed_part
+from howsure.report.words.disproof import NamedEvents, disproof
 
 ALIKE = {"distance": 0.0, "p_value": 1.0, "auroc": 0.5}
 BAND = {"score": "ece_15", "observed": 0.0, "median": 0.0, "upper": 0.0, "resamples": 999}

@@ -7,7 +7,7 @@ from bins_documents import changed, put
 from msgspec.structs import asdict
 from report_documents import typed
 
-from howsure.report.summary import summarise
+from howsure.report.words.summary import summarise
 from service.http.openapi.examples import FOLDER
 
 EXAMPLE = json.loads((FOLDER / "report.json").read_text())

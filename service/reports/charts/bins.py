@@ -4,9 +4,10 @@ from collections import Counter
 
 from howsure.pictures.charts import bins
 from howsure.pictures.elements import Point
-from howsure.report import text
-from howsure.report.event import Bin, Event, Measure
+from howsure.report.event import Event
+from howsure.report.measure import Bin, Measure
 from howsure.report.report import Report
+from howsure.report.words import text
 from howsure.statistics.diagnostics.loss_scatter import LossScatter, Outcome
 from howsure.statistics.measures import SCORE
 from service.reports.charts.figure import Column, Figure, Table, served_events

@@ -2,9 +2,9 @@
 
 from howsure.numbers import share
 from howsure.pictures.charts import confusion
-from howsure.report import text
 from howsure.report.event import Confusion
 from howsure.report.report import Report
+from howsure.report.words import text
 from service.reports.charts.figure import Column, Figure, Table
 from service.reports.located import Located
 

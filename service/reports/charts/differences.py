@@ -5,10 +5,10 @@ from functools import partial
 from howsure.pictures.charts.differences import Difference, differences
 from howsure.pictures.elements import Shape
 from howsure.pictures.palette import Ink
-from howsure.report import text
 from howsure.report.event import ComparedMeasure, Event
 from howsure.report.report import Report
-from howsure.report.verdict import TIES, compared_verdict, verdict
+from howsure.report.words import text
+from howsure.report.words.verdict import TIES, compared_verdict, verdict
 from howsure.statistics.comparison import PairedDifference
 from service.reports.charts.figure import Column, Figure, Row, Table
 from service.reports.comparison.comparisons import Comparisons

@@ -11,7 +11,8 @@ from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
 from howsure.pictures.picture import Picture
-from howsure.report.event import Event, Measure
+from howsure.report.event import Event
+from howsure.report.measure import Measure
 from howsure.report.report import Report
 from service.printable import escaped_text
 from service.reports.located import Located, path_of, value_of

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from howsure.pictures.charts import further_sets
 from howsure.pictures.elements import Point
-from howsure.report import text
-from howsure.report.disproof import OUTCOMES
 from howsure.report.further_set import FurtherSet
 from howsure.report.report import Report
+from howsure.report.words import text
+from howsure.report.words.disproof import OUTCOMES
 from howsure.statistics.model_scores import ConfidenceRow
 from howsure.statistics.shift.population import Histogram
 from howsure.statistics.shift.result import ConfidenceCount

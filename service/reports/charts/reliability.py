@@ -1,10 +1,10 @@
 """Charts of calibration: reliability diagrams, by class as well, and the error before and after."""
 
 from howsure.pictures.charts import calibration
-from howsure.report import text
 from howsure.report.event import Event
 from howsure.report.report import Report
-from howsure.report.verdict import band_of, is_chance
+from howsure.report.words import text
+from howsure.report.words.verdict import band_of, is_chance
 from howsure.statistics.diagnostics.reliability import (
     N_RANGES,
     ClassReliability,

@@ -6,11 +6,12 @@ import numpy as np
 
 from howsure.numbers import rough_count
 from howsure.pictures.charts.thresholds import RiskCurve, Threshold, risk_coverage
-from howsure.report import text
-from howsure.report.event import Event, RiskBand, RiskCoverage
-from howsure.report.learned import is_exact_test
+from howsure.report.event import Event
+from howsure.report.measure import RiskBand, RiskCoverage
 from howsure.report.report import ActivePoint, Consequences, Report
-from howsure.report.summary import active_point
+from howsure.report.words import text
+from howsure.report.words.learned import is_exact_test
+from howsure.report.words.summary import active_point
 from howsure.statistics.measures.scale import scale_of
 from howsure.statistics.selective import SelectiveResult, tested_bound
 from service.reports.charts.figure import Column, Figure, Served, Table, served_events

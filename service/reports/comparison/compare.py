@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import asdict
 
 from howsure.report.report import Report
-from howsure.report.verdict import Undecided
+from howsure.report.words.verdict import Undecided
 from howsure.statistics.comparison import (
     Comparison,
     compare_on_folds,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from howsure.report.event import Part
+from howsure.report.parts import Part
 from howsure.report.report import Report
 
 

@@ -5,10 +5,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 from uuid import UUID
 
-from howsure.report import text
 from howsure.report.event import Event
 from howsure.report.further_sets import doubted_part_of
 from howsure.report.report import Report
+from howsure.report.words import text
 
 Kind: TypeAlias = Literal["evaluation", "further", "calibration"]
 SHOWN = ("ece_15", "brier", "nll")

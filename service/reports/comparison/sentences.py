@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 from howsure.numbers import count
 from howsure.report.report import Report
-from howsure.report.verdict import Undecided
+from howsure.report.words.verdict import Undecided
 from howsure.shares import percent
 from howsure.statistics.comparison import Comparison
 from service.reports.comparison.labelled_sets import JudgedSet, Pair, quoted

@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from howsure.report.further_sets import excess
-from howsure.report.learned import is_exact_test
 from howsure.report.plain_parts import typed_or_none
+from howsure.report.words.learned import is_exact_test
 from howsure.statistics.operating_point import Effect
 from service.access.api_keys import WRITE
 from service.calibrations.manage import get_calibration

@@ -10,10 +10,11 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
-from howsure.report.event import FIRST, Measure
-from howsure.report.learned import assurance, is_exact_test
+from howsure.report.measure import Measure
+from howsure.report.parts import FIRST
 from howsure.report.report import Report
-from howsure.report.summary import earlier_point
+from howsure.report.words.learned import assurance, is_exact_test
+from howsure.report.words.summary import earlier_point
 from howsure.statistics.measures.scale import Scale, scale_of
 from service.access.api_keys import WRITE
 from service.reports.charts.figure import figure_html

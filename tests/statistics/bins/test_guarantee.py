@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from howsure.report.guarantees import guarantee_in_words
+from howsure.report.words.guarantees import guarantee_in_words
 from howsure.statistics.bins.edges import edges_cut_ties
 from howsure.statistics.bins.fit import fit_bin_table
 from howsure.statistics.bins.guarantee import guarantee

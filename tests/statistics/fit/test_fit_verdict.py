@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from sample_strategies import fit_of, records_with_ranks, simulated_records
 
-from howsure.report.compared_methods import verdict_sentence
-from howsure.report.fit_notes import fit_notes
+from howsure.report.words.compared_methods import verdict_sentence
+from howsure.report.words.fit_notes import fit_notes
 from howsure.statistics.comparison import PairedDifference
 from howsure.statistics.fit.cross_validation import FoldScore
 from howsure.statistics.fit.options import FitOptions

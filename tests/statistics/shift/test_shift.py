@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from howsure.report.shifts import shift_sentence
+from howsure.report.words.shifts import shift_sentence
 from howsure.statistics.diagnostics.consistency import ConsistencyBand
 from howsure.statistics.shift.population import PopulationShift, fit_histogram
 from howsure.statistics.shift.result import MeasureEvaluation

@@ -17,7 +17,7 @@ from report_scenarios import outputs
 from running_service import WAIT, calibrated, npz, refit, report_of
 
 from howsure.report.figures import COMPARED
-from howsure.report.verdict import TIES, verdict
+from howsure.report.words.verdict import TIES, verdict
 from howsure.statistics.comparison import PairedDifference
 from howsure.statistics.measures import MEASURE_NAMES
 from service.web.measures import NEEDS, SCORES, needs_of

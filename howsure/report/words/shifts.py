@@ -1,6 +1,6 @@
 """The verdict on another set in words."""
 
-from howsure.report.compared_methods import chance_of
+from howsure.report.words.compared_methods import chance_of
 from howsure.shares import percent
 from howsure.statistics.fit.verdict import ERROR
 from howsure.statistics.shift.result import EvaluationResult, MeasureEvaluation, Outcome

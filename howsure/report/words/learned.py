@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from howsure.numbers import count, short, signed
-from howsure.report.event import ClassEffects, Learned
-from howsure.report.text import enumerated
+from howsure.report.measure import ClassEffects, Learned
+from howsure.report.words.text import enumerated
 from howsure.statistics.fit.options import is_fixed_beforehand
 from howsure.statistics.measures import LEARNED
 from howsure.statistics.records.records import TEMPERATURES

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from howsure.numbers import percent, share
-from howsure.report import text
 from howsure.report.further_set import AcceptedRate, FurtherEvent, FurtherSet
 from howsure.report.further_sets import contradicts, rate_in_words
+from howsure.report.words import text
 from howsure.statistics.fit.verdict import ERROR
 
 MOST_NAMED = 3

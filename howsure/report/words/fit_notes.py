@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from howsure.report.compared_methods import verdict_sentence
+from howsure.report.words.compared_methods import verdict_sentence
 from howsure.shares import percent
 from howsure.statistics.bins.design import SampleDesign
 from howsure.statistics.bins.table import BinTable

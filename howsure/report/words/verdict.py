@@ -5,7 +5,9 @@ from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 from howsure.numbers import count, percent
-from howsure.report.event import Baseline, Event, FigureScore, Method, Phase
+from howsure.report.event import Event, FigureScore
+from howsure.report.measure import Baseline, Method
+from howsure.report.parts import Phase
 from howsure.report.report import Provenance
 from howsure.statistics.comparison import PairedDifference
 from howsure.statistics.diagnostics.consistency import ConsistencyBand

@@ -1,6 +1,6 @@
 """The guarantee for all bins in words."""
 
-from howsure.report.event import GuaranteeWords
+from howsure.report.measure import GuaranteeWords
 from howsure.statistics.bins.guarantee import Guarantee, Obstacle
 
 

@@ -1,0 +1,1 @@
+"""Reports in words: sentences from their facts."""
