@@ -105,10 +105,10 @@ deploy-check: install
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 lock:
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/$(COMPILE) --group dev --extra cluster -o requirements.lock pyproject.toml
-	$(BIN)/$(COMPILE) --extra cluster -c requirements.lock \
+	$(BIN)/$(COMPILE) --group dev --extra service --extra cluster -o requirements.lock pyproject.toml
+	$(BIN)/$(COMPILE) --extra service --extra cluster -c requirements.lock \
 	  --overrides docker/cpu-overrides.txt -o requirements-cpu.lock pyproject.toml
-	$(BIN)/$(COMPILE) --extra cluster --extra cuda -c requirements.lock \
+	$(BIN)/$(COMPILE) --extra service --extra cluster --extra cuda -c requirements.lock \
 	  -o requirements-cuda.lock pyproject.toml
 	$(BIN)/$(COMPILE) --group outside -o requirements-outside.lock
 

@@ -1,5 +1,5 @@
 """``python -m service`` is ``howsure``."""
 
-from service.cli import main
+from service.command import main
 
 main()

@@ -1,7 +1,7 @@
 """The finding that the surest answers disagree with their labels."""
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy  # whose parts are imported when first used
 from scipy.special import bdtrc, expit
 
 from howsure.statistics.arrays import Floats, Hits
@@ -69,5 +69,8 @@ def _fit(odds: Floats, hits: Hits, *, floor: bool) -> tuple[float, tuple[float, 
         return float(-np.log(np.where(hits, right, 1.0 - right)).sum())
 
     starts = ([0.0, np.log(slope), *([-3.5] * floor)] for slope in (1.0, 0.3))
-    best = min((minimize(loss, start, method="BFGS") for start in starts), key=lambda one: one.fun)
+    best = min(
+        (scipy.optimize.minimize(loss, start, method="BFGS") for start in starts),
+        key=lambda one: one.fun,
+    )
     return float(best.fun), read(best.x)
