@@ -19,8 +19,8 @@ _COMPACT = _Compact(separators=(",", ":"))
 SORTED = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True
 )
-# Deep enough for the single bins of several reports.
-DEPTH = 8
+# Deep enough for the single measures of several reports, and for the single bins of a document.
+DEPTH = 6
 
 
 def json_pieces(
