@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-import msgspec
-
 import models
 from howsure.report.assembly import assembled_event, with_summary
 from howsure.report.event import Event, FittedEvent, Verdict
@@ -88,12 +86,6 @@ def collect_report(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -
         ),
     )
     return with_summary(report)
-
-
-def document(report: Report) -> dict[str, Any]:
-    """Return a report as the JSON of ``GET /report``, for pages and charts."""
-    plain: dict[str, Any] = msgspec.to_builtins(report, str_keys=True)
-    return plain
 
 
 def _event(

@@ -79,7 +79,7 @@ def scaled_neg_log_mass(
     """
     # The usual temperatures are closer to one another than the others.
     is_usual = TEMPERATURES[0] <= temperature <= TEMPERATURES[USUAL - 1]
-    columns = np.argsort(TEMPERATURES[: USUAL if is_usual else log_sum_exp.shape[1]])
+    columns = np.argsort(TEMPERATURES[: USUAL if is_usual else None])
     # A monotone cubic depends on the two nodes of its interval and one beside each.
     right = max(int(np.searchsorted(TEMPERATURES[columns], temperature)), 1)
     columns = columns[max(right - 2, 0) : right + 2]

@@ -14,8 +14,8 @@ from howsure.statistics.measures import SUPPLIED, column
 from howsure.statistics.measures.passes import PassColumns
 from howsure.statistics.softmax import RankedScores
 
-# Records of earlier versions have the first 24 alone. The others are for logits on another scale,
-# as cosines are, or sums over ten models; they lie farther apart, because few sets need them.
+# Those after the first 24 are for logits on another scale, as cosines are, or sums over ten models;
+# they lie farther apart, because few sets need them.
 USUAL = 24
 TEMPERATURES: Floats = np.concatenate(
     [
@@ -92,8 +92,7 @@ class Records:
     sum_squares : ndarray of float64, shape (n_samples,)
         ``sum p^2``.
     log_sum_exp : ndarray of float32, shape (n_samples, 40)
-        ``log sum exp((z - z_(1)) / T)`` for each ``T`` in `TEMPERATURES`, or the first 24:
-        never negative.
+        ``log sum exp((z - z_(1)) / T)`` for each ``T`` in `TEMPERATURES`: never negative.
     label_logit : ndarray of float32, shape (n_samples,)
         ``z_y - z_(1)``.
     top_logits : ndarray of float32, shape (n_samples, m)
@@ -155,8 +154,6 @@ class Records:
     def _layout(self) -> dict[str, tuple[type[np.generic], tuple[int, ...]]]:
         """Return dtype and columns of each array, in the order of the fields."""
         top = self.top_classes.shape[1:]
-        recorded = self.log_sum_exp.shape[1:]
-        grid = recorded if recorded == (USUAL,) else TEMPERATURES.shape
         return {
             "tie_key": (np.uint32, ()),
             "label": (np.int32, ()),
@@ -165,7 +162,7 @@ class Records:
             "label_rank": (np.int32, ()),
             "label_log_probability": (np.float64, ()),
             "sum_squares": (np.float64, ()),
-            "log_sum_exp": (np.float32, grid),
+            "log_sum_exp": (np.float32, TEMPERATURES.shape),
             "label_logit": (np.float32, ()),
             "top_logits": (np.float32, top),
         }
