@@ -1,14 +1,19 @@
 """Calibrations that no service has loaded yet, made to look as if they were made elsewhere."""
 
 import hashlib
-import json
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 import numpy as np
+from databases import opened_database
 from running_service import npz
+from sqlalchemy import select
+
+from models import Calibration
+from service.storage.fit_results import seal
+from service.storage.tenants import ALL_TENANTS
 
 CUDA = "CUDAExecutionProvider"
 CPU = "CPUExecutionProvider"
@@ -26,14 +31,13 @@ def _database(folder: Path) -> Iterator[sqlite3.Connection]:
 
 def say_made_on_cuda(folder: Path, name: str) -> None:
     """Have all versions of a name say that CUDA ran them over their samples."""
-    with _database(folder) as database:
-        rows = database.execute("SELECT id, onnx_model FROM calibration WHERE name = ?", [name])
-        for calibration_id, text in rows.fetchall():
-            changed = json.dumps(json.loads(text) | {"provider": CUDA, "device": "cuda:0"})
-            database.execute(
-                "UPDATE calibration SET onnx_model = ?, digest = NULL WHERE id = ?",
-                [changed, calibration_id],
-            )
+    with (
+        opened_database(f"sqlite:///{folder / 'howsure.sqlite3'}") as database,
+        database.session(ALL_TENANTS) as session,
+    ):
+        for row in session.scalars(select(Calibration).filter_by(name=name)).all():
+            row.onnx_model = {**row.onnx_model, "provider": CUDA, "device": "cuda:0"}
+            seal(session, row.tenant_id, row.id)
 
 
 def change_records(folder: Path, change: Callable[[Arrays], None], *, name: str) -> None:
