@@ -278,8 +278,8 @@ class Calibrator:
     def threshold(self, max_risk: float) -> float | None:
         """Return the largest Top-1 uncertainty to accept for this error rate.
 
-        None if the calibration set proves no threshold. ``fitted`` holds the counts of accepted
-        answers and of errors.
+        It is None if the calibration set is too small, or has too many errors, to prove one.
+        ``fitted`` holds the numbers of accepted answers and of errors among them.
 
         Raises
         ------

@@ -73,7 +73,7 @@ def count_errors(
     threshold : float or None
     n_classes : int
     level : float
-        Of the intervals of single classes.
+        The level of the interval of each class, such as 0.95.
     """
     most = np.inf if threshold is None else threshold
     return CountedErrors(

@@ -114,7 +114,7 @@ class Figures(Part, frozen=True, kw_only=True):
     set : str
         The set that all but the risk are of.
     level : float
-        Of the intervals.
+        The level of the intervals, such as 0.95.
     accuracy : Share, optional
     calibration_error : CalibrationErrors
     error_detection : ErrorDetection
@@ -262,7 +262,7 @@ class Event(FittedEvent, frozen=True, kw_only=True):
     Attributes
     ----------
     assurance : str
-        Of its error rates: `certified`, or why estimated.
+        Whether its error rates are `certified`; otherwise why they are only estimated.
     comparison : list of ComparedMeasure
         The measures, by ascending cross-validated NLL.
     figures : Figures

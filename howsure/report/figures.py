@@ -25,7 +25,7 @@ OF_THE_TABLE = "eor"  # of the served table itself: no fold has it
 
 
 class Cost(NamedTuple):
-    """Runs of the model per answer, and milliseconds per row; None if unknown."""
+    """What an answer costs: runs of the model, and milliseconds per row (None: not measured)."""
 
     passes: int | None = None
     ms_per_row: float | None = None
@@ -113,9 +113,10 @@ def compare_measures(
     served
         The one that is served.
     costs
-        Of the measures; empty where the model's outputs were uploaded.
+        What each measure costs; empty where the model's outputs were uploaded.
     folds
-        Of the cross-validation: where fewer of them define a score, it is that of all together.
+        How many the cross-validation has. A score that some folds do not define is computed once,
+        from the samples of all folds together.
     """
 
     def row(name: str, measure: Measure) -> ComparedMeasure:

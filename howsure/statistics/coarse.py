@@ -59,7 +59,7 @@ class CoarseTable:
     cells : tuple of CoarseCell
         One per target, and one for the remaining samples.
     level : float
-        Of the intervals.
+        The level of the intervals, such as 0.95.
     note : str
         A caveat about the intervals.
     """

@@ -76,7 +76,7 @@ def errors_by_class(
         Labels and predicted classes, from 0.
     accepted : ndarray of bool, shape (n_samples,)
     level : float
-        Of the intervals.
+        The level of the intervals, such as 0.95.
     design : SampleDesign
     """
     labels, answers, kept = labels[accepted], answers[accepted], design.take(accepted)

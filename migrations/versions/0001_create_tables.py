@@ -5,12 +5,14 @@ triggers again.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.schema import SchemaItem
+
+SqlType = sa.types.TypeEngine[Any] | type[sa.types.TypeEngine[Any]]
 
 revision = "0001"
 down_revision = None
@@ -509,9 +511,17 @@ def _create(
     return op.create_table(table, *parts, *checks, primary)
 
 
-def _column(name: str, of: Any, **options: Any) -> sa.Column[Any]:  # noqa: ANN401 - SQLAlchemy's
+def _column(
+    name: str,
+    kind: SqlType,
+    *,
+    server_default: str | sa.TextClause | None = None,
+    autoincrement: bool | Literal["auto"] = "auto",
+) -> sa.Column[Any]:
     """Return a column that is never null."""
-    return sa.Column(name, of, nullable=False, **options)
+    return sa.Column(
+        name, kind, nullable=False, server_default=server_default, autoincrement=autoincrement
+    )
 
 
 def _one_of(column: str, *words: str) -> str:
