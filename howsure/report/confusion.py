@@ -105,16 +105,16 @@ def confusion_matrix(confusion: Counted, n_classes: int) -> dict[str, Any]:
     the most frequent errors.
     """
     errors = Counter({pair: count for pair, count in confusion.items() if pair[0] != pair[1]})
-    shown = _classes(errors, n_classes)
-    place = {index: at for at, index in enumerate(shown)}
-    size = len(shown) + (len(shown) < n_classes)
+    listed = _classes(errors, n_classes)
+    place = {index: at for at, index in enumerate(listed)}
+    size = len(listed) + (len(listed) < n_classes)
     counts = np.zeros((size, size), dtype=np.int64)
     for (label, predicted), count in confusion.items():
-        counts[place.get(label, len(shown)), place.get(predicted, len(shown))] += count
+        counts[place.get(label, len(listed)), place.get(predicted, len(listed))] += count
     return {
         "n_accepted": confusion.total(),
         "n_errors": errors.total(),
-        "classes": shown,
+        "classes": listed,
         "counts": counts.tolist(),
         "pairs": [
             ErrorPair(label=label, predicted=predicted, count=count)

@@ -272,14 +272,14 @@ def doubted_part(
     return None
 
 
-def doubted_part_of(found: FurtherSet) -> str | None:
+def doubted_part_of(further: FurtherSet) -> str | None:
     """Return which part of a reported set is probably wrong."""
-    return doubted_part(found.findings, [event.population for event in found.events.values()])
+    return doubted_part(further.findings, [event.population for event in further.events.values()])
 
 
-def _concerns_most(found: Finding) -> bool:
+def _concerns_most(finding: Finding) -> bool:
     """Tell whether a finding is about half of the samples or more: few rows spoil no set."""
-    rows, samples = found.figures["rows"], found.figures["samples"]
+    rows, samples = finding.figures["rows"], finding.figures["samples"]
     return isinstance(rows, int) and isinstance(samples, int) and rows >= samples / 2
 
 

@@ -77,9 +77,9 @@ def _reason(event: FurtherEvent, accuracy: float, on: str) -> str:
     return f"{percent(right)} of answers are right{on}{said}."
 
 
-def details(found: FurtherSet, k: str) -> str:
+def details(further: FurtherSet, k: str) -> str:
     """Return the figures of a set that disproves the calibration."""
-    event = found.events[k]
+    event = further.events[k]
     said = [f"{percent(1.0 - (event.accuracy or 0.0))} of answers are wrong"]
     broken = _broken(event)
     if broken is not None:
@@ -89,5 +89,5 @@ def details(found: FurtherSet, k: str) -> str:
     elif event.scores is not None and event.scores.get(ERROR) is not None:
         off = percent(event.scores[ERROR])
         said.append(f"stated probabilities are off by {off} on average")
-    how = "breaks a promise" if found.outcome == "alike" else OUTCOMES[found.outcome]
-    return f"The further set “{text.name(found.name)}” {how}: {'; '.join(said)}."
+    how = "breaks a promise" if further.outcome == "alike" else OUTCOMES[further.outcome]
+    return f"The further set “{text.name(further.name)}” {how}: {'; '.join(said)}."

@@ -108,14 +108,14 @@ def _degeneracy(event: EventFit, options: FitOptions) -> Iterator[str]:
 
 
 def _merged_bins(event: EventFit, fit: MeasureFit) -> Iterator[str]:
-    asked, found = fit.table.requested_bins, fit.quantile_bins
-    if found < asked:
+    requested, created = fit.table.requested_bins, fit.quantile_bins
+    if created < requested:
         why = "samples with equal uncertainty share a bin"
-        if found == event.n_samples:
+        if created == event.n_samples:
             why = "every sample has its own bin"
         yield (
-            f"Top-{event.k}, {fit.measure}: {asked} bin{'s' * (asked > 1)} requested, {found} "
-            f"created: {why}."
+            f"Top-{event.k}, {fit.measure}: {requested} bin{'s' * (requested > 1)} requested, "
+            f"{created} created: {why}."
         )
 
 

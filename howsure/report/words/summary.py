@@ -63,7 +63,7 @@ def _sentences(report: Report, standing: Standing, status: Status) -> Iterator[s
         # Second, so that a small screen shows it under the headline.
         status, headline = _by_error_rate(standing)
         yield f"For data like the calibration set: {headline}"
-        yield from (details(found, k) for found in disproving_sets(report.evaluations, k))
+        yield from (details(further, k) for further in disproving_sets(report.evaluations, k))
     if report.earlier_operating_point is not None:
         yield earlier_point(report.calibration.name, report.earlier_operating_point)
     if report.not_evaluated:
@@ -81,8 +81,8 @@ def _sentences(report: Report, standing: Standing, status: Status) -> Iterator[s
     yield from _further_rates(standing, status)
     yield from calibration_sentences(event, report.provenance)
     promised = standing.promised if status == "fit" else None
-    for found in report.evaluations:
-        yield from _further_set(found, k, promised)
+    for further in report.evaluations:
+        yield from _further_set(further, k, promised)
 
 
 def _without_a_model(report: Report, standing: Standing) -> Iterator[str]:
@@ -102,13 +102,13 @@ def _without_a_model(report: Report, standing: Standing) -> Iterator[str]:
         )
 
 
-def earlier_point(name: str, found: EarlierPoint) -> str:
+def earlier_point(name: str, point: EarlierPoint) -> str:
     """Return that an earlier version has an operating point, which this one does not follow."""
-    target = found.chosen_by.get("max_risk")
+    target = point.chosen_by.get("max_risk")
     promise = "" if target is None else f"at most {share(target)} wrong, "
     return (
-        f"{name}@{found.version} has the operating point “{text.name(found.name)}” "
-        f"({promise}by {text.name(found.author)}). This version does not follow it: activate "
+        f"{name}@{point.version} has the operating point “{text.name(point.name)}” "
+        f"({promise}by {text.name(point.author)}). This version does not follow it: activate "
         f"one here before callers of “{name}” rely on it."
     )
 
@@ -137,9 +137,9 @@ def _by_error_rate(standing: Standing) -> tuple[Status, str]:
         )
     if not standing.selective:
         return "unknown", "No error rate was requested, so fitness for automatic use is unknown."
-    asked = " or ".join(share(one.target.max_risk) for one in standing.selective)
+    rates = " or ".join(share(one.target.max_risk) for one in standing.selective)
     return "unfit", (
-        f"Not yet fit for automatic use: an error rate of at most {asked} cannot be proven. "
+        f"Not yet fit for automatic use: an error rate of at most {rates} cannot be proven. "
         f"{labels_advice(standing.selective, standing.accuracy)}"
     )
 
@@ -161,12 +161,12 @@ def _by_promise(standing: Standing, promised: Promise) -> tuple[Status, str]:
             "probabilities on the same samples. Calibrate with the default measures and lookup, or "
             "with more samples."
         )
-    known = "" if is_exact_test(standing.assurance, standing.data.get("design")) else "about "
+    hedge = "" if is_exact_test(standing.assurance, standing.data.get("design")) else "about "
     # An evaluation set that the model has not seen would have shown it.
     unseen = standing.data.get("evaluation_samples") is None
     return "fit", (
         f"Fit for automatic use{using} on {_answers(promised.coverage)}: at most "
-        f"{share(promised.max_risk)} of them wrong ({known}{confidence(promised.delta)} "
+        f"{share(promised.max_risk)} of them wrong ({hedge}{confidence(promised.delta)} "
         f"confidence){', if the model was not trained on these samples' * unseen}."
     )
 
@@ -180,10 +180,10 @@ def active_point(report: Report, k: str) -> ActivePoint | None:
 
 def _point_in_words(point: ActivePoint, seen: Consequences) -> str:
     """Return what the active operating point accepts, on each set."""
-    judged = _on_evaluation(seen.evaluation, point.chosen_by.get("max_risk"))
+    on_evaluation = _on_evaluation(seen.evaluation, point.chosen_by.get("max_risk"))
     return (
         f"The active operating point “{point.name}” accepts {_answers(seen.coverage)}: on "
-        f"the calibration set, {rate_in_words(seen)}{judged}."
+        f"the calibration set, {rate_in_words(seen)}{on_evaluation}."
     )
 
 
@@ -216,24 +216,24 @@ def _further_rates(standing: Standing, status: Status) -> Iterator[str]:
         max_risk = one.target.max_risk
         if promised is not None and max_risk == promised.max_risk:
             continue
-        asked = f"an error rate of at most {share(max_risk)}"
+        rate = f"an error rate of at most {share(max_risk)}"
         if one.threshold is None or one.coverage is None:
-            yield f"A{asked[1:]} cannot be proven with these labels."
+            yield f"A{rate[1:]} cannot be proven with these labels."
             continue
-        judged = _on_evaluation(one.evaluation, max_risk)
-        yield f"For {asked}, {_answers(one.coverage)} can be accepted{judged}."
+        on_evaluation = _on_evaluation(one.evaluation, max_risk)
+        yield f"For {rate}, {_answers(one.coverage)} can be accepted{on_evaluation}."
 
 
-def _further_set(found: FurtherSet, k: str, promised: Promise | None) -> Iterator[str]:
-    name, event = text.name(found.name), found.events.get(k)
-    doubted = doubted_part_of(found)
+def _further_set(further: FurtherSet, k: str, promised: Promise | None) -> Iterator[str]:
+    name, event = text.name(further.name), further.events.get(k)
+    doubted = doubted_part_of(further)
     if doubted is not None:
-        why = found.findings[0].message
+        why = further.findings[0].message
         yield f"{doubted.capitalize()} of the further set “{name}” look wrong: {why}"
         return
     if event is None or event.disproves:
         return
-    yield from _difference(found, event)
+    yield from _difference(further, event)
     for one in event.accepted:
         more = excess(one, one.target["max_risk"])
         if more and promised is not None and _is_of(one.target, promised):
@@ -255,9 +255,9 @@ MISCALIBRATED = {
 }
 
 
-def _difference(found: FurtherSet, event: FurtherEvent) -> Iterator[str]:
+def _difference(further: FurtherSet, event: FurtherEvent) -> Iterator[str]:
     """Yield what a shifted set, or one that may be, means for the numbers of the report."""
-    name, verdict = text.name(found.name), event.verdict
+    name, verdict = text.name(further.name), event.verdict
     if verdict in MISCALIBRATED or verdict == UNCLEAR:
         right, stated = event.accuracy or 0.0, event.stated or 0.0
         off = (event.scores or {}).get(ERROR)
@@ -266,7 +266,7 @@ def _difference(found: FurtherSet, event: FurtherEvent) -> Iterator[str]:
             shares = f"stated probabilities are off by {percent(off)} on average"
     if verdict in MISCALIBRATED:
         yield f"On the further set “{name}”, answers are {MISCALIBRATED[verdict]}: {shares}."
-    elif found.shifted:
+    elif further.shifted:
         yield (
             f"The further set “{name}” differs from the calibration set: these numbers may not "
             "hold for it."

@@ -139,9 +139,9 @@ def chance_in_words(method: Method) -> str:
 
 def _together(event: Event, provenance: Provenance) -> str:
     """Return in words on which samples the error of the model's own probabilities was measured."""
-    data, judged = provenance.data, event.figures.set
-    n = data["evaluation_samples"] if judged == "evaluation" else data["samples"]
-    return f"calibration error on the {judged} set, {count(n)} samples"
+    data, scored_set = provenance.data, event.figures.set
+    n = data["evaluation_samples"] if scored_set == "evaluation" else data["samples"]
+    return f"calibration error on the {scored_set} set, {count(n)} samples"
 
 
 # By whether the served probabilities are better than the model's own.
@@ -167,13 +167,13 @@ def _gains(event: Event) -> bool | None:
     return True if is_less else None
 
 
-def _measured_on(judged: str, data: Mapping[str, Any], score: FigureScore) -> str:
+def _measured_on(scored_set: str, data: Mapping[str, Any], score: FigureScore) -> str:
     """Return in words on which samples a calibration error was measured.
 
     Chance adds to it in proportion to one over the root of their number: in ten folds about three
     times as much as in all samples together.
     """
-    if judged == "evaluation":
+    if scored_set == "evaluation":
         n_samples = count(data["evaluation_samples"])
         return f"calibration error on the evaluation set, {n_samples} samples"
     folds = score.folds or 1

@@ -25,26 +25,26 @@ def part_schemas(parts: Sequence[type]) -> dict[str, Any]:
         texts: dict[str, str] = {}
         for base in reversed(kind.__mro__):
             texts |= _sections(base)[1]
-        for name, found in schema["properties"].items():
-            if name in texts and "$ref" not in found:  # beside which some readers take no text
-                found["description"] = texts[name]
+        for name, field in schema["properties"].items():
+            if name in texts and "$ref" not in field:  # beside which some readers take no text
+                field["description"] = texts[name]
     for schema in schemas.values():
-        for found in schema.get("properties", {}).values():
-            _describe_by_reference(found, schemas)
+        for field in schema.get("properties", {}).values():
+            _describe_by_reference(field, schemas)
     return schemas
 
 
-def _classes_of(hint: object, known: set[type]) -> Iterator[type]:
+def _classes_of(hint: object, classes: set[type]) -> Iterator[type]:
     """Yield the classes with fields that a type refers to."""
     for inner in get_args(hint):
-        yield from _classes_of(inner, known)
-    if not isinstance(hint, type) or hint in known:
+        yield from _classes_of(inner, classes)
+    if not isinstance(hint, type) or hint in classes:
         return
     if is_dataclass(hint) or issubclass(hint, msgspec.Struct):
-        known.add(hint)
+        classes.add(hint)
         yield hint
         for inner in get_type_hints(hint).values():
-            yield from _classes_of(inner, known)
+            yield from _classes_of(inner, classes)
 
 
 def _sections(kind: type) -> tuple[str, dict[str, str]]:
@@ -60,8 +60,8 @@ def _sections(kind: type) -> tuple[str, dict[str, str]]:
     return " ".join(about.split()), texts
 
 
-def _describe_by_reference(found: dict[str, Any], schemas: dict[str, Any]) -> None:
+def _describe_by_reference(field: dict[str, Any], schemas: dict[str, Any]) -> None:
     """Describe a property, if it has no text of its own, by the class that it holds."""
-    text = re.search(rf"{REFERENCES}(\w+)", str(found))
-    if text is not None and "$ref" not in found and "description" not in found:
-        found["description"] = schemas[text[1]]["description"]
+    text = re.search(rf"{REFERENCES}(\w+)", str(field))
+    if text is not None and "$ref" not in field and "description" not in field:
+        field["description"] = schemas[text[1]]["description"]
