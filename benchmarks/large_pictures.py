@@ -29,10 +29,10 @@ from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 from serve.server_process import end_in_order_when_told, service
 
+from howsure.preprocessing import PRESETS
 from service.child.reading.open_set import open_dataset
 from service.runner.messages.dataset import shard_rows
 from service.runner.messages.limits import DatasetLimits
-from service.runner.messages.preprocessing import PRESETS
 from service.runner.messages.reading import Reading
 
 WIDTH, HEIGHT = 500, 375

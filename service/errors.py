@@ -111,8 +111,6 @@ class ModelRule(StrEnum):
     MEMBERS_DIFFER = "members-differ"
 
 
-# Names of calibrations, keys and tenants.
-NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 SHOWN_CHARACTERS = 120
 
 

@@ -2,6 +2,7 @@
 
 from fastapi import FastAPI
 
+from howsure.bins_document.document import BinsDocument
 from howsure.report.report import Report
 from howsure.statistics.operating_point import ExpectedVolume
 from service import health
@@ -9,7 +10,6 @@ from service.access import routes as access_routes
 from service.access.guard import Guard
 from service.access.origins import AllowedOrigins
 from service.bins import routes as bins_routes
-from service.bins.schemas import BinsDocument
 from service.calibrations import routes as calibrations_routes
 from service.calibrations.config import CalibrationConfig
 from service.calibrations.fit_config import FitConfig
@@ -47,7 +47,7 @@ ROUTERS = (
 )
 # Schemas that routes refer to by name.
 SCHEMAS = (
-    *(problems.Problem, CalibrationConfig, FitConfig, BinsDocument),
+    *(problems.Problem, CalibrationConfig, FitConfig),
     *(predictions_routes.PredictBody, OipRequest, OipIndexRequest),
 )
 
@@ -64,4 +64,4 @@ def install(
     for router in ROUTERS:
         app.include_router(router)
     openapi.add_documentation_page(app)
-    openapi.complete_document(app, SCHEMAS, (Report, Comparisons, ExpectedVolume))
+    openapi.complete_document(app, SCHEMAS, (Report, Comparisons, ExpectedVolume, BinsDocument))

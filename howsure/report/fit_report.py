@@ -13,7 +13,6 @@ from howsure.report.findings import DocumentedFinding, documented
 from howsure.report.fitted import (
     fitted_analysis,
     fitted_baselines,
-    fitted_bins,
     fitted_curves,
     fitted_mislabelled,
     fitted_oracle,
@@ -107,17 +106,14 @@ def _measure(event: EventFit, name: str) -> Measure:
     learned = None
     if name == LEARNED and event.learned is not None:
         learned = learned_facts(to_plain(event.learned.model), analysis.learned)
-    of_table: dict[str, Any] = {
-        "lookup": fit.table.lookup,
-        "monotone": fit.table.monotone,
-        "requested_bins": fit.table.requested_bins,
-        "quantile_bins": fit.quantile_bins,
-        "candidates": list(fit.candidates),
-        "bins": fitted_bins(fit.table),
-        "curves": fitted_curves(fit),
-        "learned": learned,
-    }
-    return Measure.of(analysis, **of_table)
+    return Measure.of(
+        fit.table,
+        analysis,
+        quantile_bins=fit.quantile_bins,
+        candidates=fit.candidates,
+        curves=fitted_curves(fit),
+        learned=learned,
+    )
 
 
 def _config(options: FitOptions, n_classes: int) -> dict[str, Any]:

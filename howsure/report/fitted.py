@@ -5,13 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from howsure.report.event import Verdict
 from howsure.report.measure import (
     Analysis,
     Baseline,
-    Bin,
     ClassEffects,
     Curves,
     EffectiveBins,
@@ -22,7 +20,6 @@ from howsure.report.measure import (
 from howsure.report.parts import Phase
 from howsure.report.words.compared_methods import fitted_on, verdict_sentence
 from howsure.report.words.guarantees import guarantee_in_words
-from howsure.statistics.bins.table import BinTable
 from howsure.statistics.comparison import PairedDifference
 from howsure.statistics.error_samples import MislabelledCandidate, mislabelled_candidates
 from howsure.statistics.fit import cross_validation
@@ -66,35 +63,6 @@ def fitted_curves(fit: MeasureFit) -> Curves:
     """Return the curves and the scatter plot, which are long."""
     curves: dict[str, Any] = to_plain(fit.curves) or {}
     return msgspec.convert({**curves, "scatter": to_plain(fit.scatter)}, Curves)
-
-
-def fitted_bins(table: BinTable) -> list[Bin]:
-    """Return the bins of a table; an edge without limit is null."""
-    edges, n_samples = table.edges, table.n_samples
-    columns = (
-        *(edges[:-1], edges[1:], table.counts, table.hits, table.probability),
-        *(table.lower, table.upper, table.mean_uncertainty, table.odds_ratios),
-    )
-    return [
-        Bin(
-            lower=_finite(lower),
-            upper=_finite(upper),
-            count=count,
-            hits=hits,
-            weight=count / n_samples,
-            probability=probability,
-            interval=(least, most),
-            mean_uncertainty=_finite(mean),
-            odds_ratio=_finite(odds_ratio),
-        )
-        for lower, upper, count, hits, probability, least, most, mean, odds_ratio in zip(
-            *(column.tolist() for column in columns), strict=True
-        )
-    ]
-
-
-def _finite(value: float) -> float | None:
-    return value if np.isfinite(value) else None
 
 
 def fitted_baselines(event: EventFit) -> dict[str, Baseline]:

@@ -3,13 +3,17 @@
 Classes of `howsure.statistics` are parts of it as they are.
 """
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Self
 
 from msgspec.structs import asdict
 
-from howsure.report.parts import Interval, Numbers, Part, Phase
+from howsure.bins_document.document import Bin
+from howsure.bins_document.tables import bins_of
+from howsure.report.parts import Numbers, Part, Phase
 from howsure.statistics.bins.fit import BinCandidate
 from howsure.statistics.bins.lookup import Lookup
+from howsure.statistics.bins.table import BinTable
 from howsure.statistics.coarse import CoarseTable
 from howsure.statistics.comparison import PairedDifference
 from howsure.statistics.diagnostics.consistency import ConsistencyBand
@@ -82,40 +86,6 @@ class Baseline(Method, frozen=True, kw_only=True):
     log_floor: float | None = None
     parameters: dict[str, float] = {}
     difference: dict[Phase, dict[str, PairedDifference]] = {}
-
-
-class Bin(Part, frozen=True, kw_only=True):
-    """Samples with an uncertainty in (lower, upper].
-
-    Attributes
-    ----------
-    lower, upper : float or None
-        Null: no limit.
-    count : int
-        Number of calibration samples.
-    hits : int
-        Samples for which the event holds.
-    weight : float
-        Share of the calibration samples.
-    probability : float
-        The served probability: hits / count, regularised.
-    interval : tuple of float
-        Of the probability.
-    mean_uncertainty : float or None
-        Mean of its samples; null without any.
-    odds_ratio : float or None
-        Its odds relative to those of the whole set; null if they overflow.
-    """
-
-    lower: float | None
-    upper: float | None
-    count: int
-    hits: int
-    weight: float
-    probability: float
-    interval: Interval
-    mean_uncertainty: float | None
-    odds_ratio: float | None
 
 
 class EffectiveBins(Part, frozen=True, kw_only=True):
@@ -353,6 +323,25 @@ class Measure(Analysis, frozen=True, kw_only=True):
     learned: Learned | None = None
 
     @classmethod
-    def of(cls, analysis: Analysis, **of_table: Any) -> "Measure":  # noqa: ANN401 - fields
-        """Return a measure with what the calibration set says about it."""
-        return cls(**{**asdict(analysis), **of_table})
+    def of(
+        cls,
+        table: BinTable,
+        analysis: Analysis,
+        *,
+        quantile_bins: int,
+        candidates: Sequence[BinCandidate],
+        curves: Curves,
+        learned: Learned | None,
+    ) -> Self:
+        """Return a measure with its table and what the calibration set says about it."""
+        of_analysis = {**asdict(analysis), "learned": learned}
+        return cls(
+            lookup=table.lookup,
+            monotone=table.monotone,
+            requested_bins=table.requested_bins,
+            quantile_bins=quantile_bins,
+            candidates=list(candidates),
+            bins=bins_of(table),
+            curves=curves,
+            **of_analysis,
+        )

@@ -17,10 +17,11 @@ from uuid import UUID
 
 from sqlalchemy.orm import Session
 
+from howsure.limits import NAME_PATTERN
 from models import ApiKey
 from service.access.audit_log import AuditEvent
 from service.access.rate_limits import UNLIMITED, TenantLimiter, TenantLimits
-from service.errors import NAME_PATTERN, Conflict, InvalidInput, shown
+from service.errors import Conflict, InvalidInput, shown
 from service.storage import api_keys as key_rows
 from service.storage import tenants as tenant_rows
 from service.storage.database import Database

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from sqlalchemy.orm import Session
 
 import models
+from howsure.bins_document.document import BinsDocument, ModelRun
 from howsure.statistics.measures import parse_measure
 from service.bins.export import model_run
-from service.bins.rules import PLACE
-from service.bins.schemas import BinsDocument, ModelRun
 from service.errors import InvalidInput, NotFound, Violation, shown
 from service.runner.model_description import ModelDescription
 from service.storage.calibrations import calibrations_of_model
 
+PLACE = "document"
 RECALIBRATE_HINT = "calibrate that model so once, then import again"
 
 
@@ -68,8 +68,8 @@ def _differences(row: models.Calibration, document: BinsDocument) -> Iterator[Vi
         yield _violation(
             "top_k", f"the model stored here was prepared for {events}; {RECALIBRATE_HINT}"
         )
-    plans = {plan["measure"]: plan for plan in ours.passes}
-    wanted = {plan["measure"]: plan for plan in theirs.passes}
+    plans = {plan.measure: plan for plan in ours.passes}
+    wanted = {plan.measure: plan for plan in theirs.passes}
     for k, measure in document.serve.items():
         reason = _unavailable(measure, model)
         if parse_measure(measure).kind == "multi_pass" and (

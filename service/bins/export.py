@@ -6,32 +6,29 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
-from msgspec.structs import asdict
+import msgspec
 
 import models
-from service.bins.digest import content_sha256
-from service.bins.schemas import (
-    Bin,
+from howsure.bins_document.digest import signed
+from howsure.bins_document.document import (
     BinsDocument,
+    Data,
     ModelRun,
     Origin,
     OutOfDistribution,
-    Prior,
     ReadOutput,
     Selective,
     Table,
     schema_of,
 )
-from service.bins.set_schemas import Data
-from service.calibrations.fit_config import IntervalConfig
-from service.calibrations.preprocessing_config import PreprocessingConfig
+from howsure.bins_document.tables import bins_of, written_table
+from howsure.preprocessing import Preprocessing
+from howsure.statistics.label_model.recorded import Formula
 from service.graph.description import OutputChoice
 from service.predictions.served_calibration import accept_results, ood_threshold
 from service.reports.csv_table import csv_text
-from service.reports.report import render_bin
-from service.runner.messages.onnx_models import serving
 from service.runner.model_description import ModelDescription
-from service.storage.fit_results import read_fitted
+from service.storage.fit_results import core_table, learned_formulas, read_fitted
 from service.workspace import Workspace
 
 ColumnType: TypeAlias = Literal["string", "bool", "int64", "float32", "float64"]
@@ -79,11 +76,11 @@ def bin_rows(document: BinsDocument) -> Iterator[list[Any]]:
             *(interval.method, interval.level, interval.simultaneous),
             *(prior.accuracy, prior.strength, prior.degenerate),
         ]
-        for index, found in enumerate(table.bins):
+        for index, row in enumerate(table.bins):
             yield [
                 *(table.event, table.measure, table.served, index),
-                *(found.lower, found.upper, found.count, found.hits, found.weight),
-                *(found.probability, *found.interval, found.mean_uncertainty, found.odds_ratio),
+                *(row.lower, row.upper, row.count, row.hits, row.weight),
+                *(row.probability, *row.interval, row.mean_uncertainty, row.odds_ratio),
                 *of_table,
                 *digests,
                 None if table.effective_counts is None else table.effective_counts[index],
@@ -103,9 +100,10 @@ def bins_parquet(document: BinsDocument) -> bytes:
     import pyarrow as pa  # noqa: PLC0415 - slow to import
     import pyarrow.parquet as pa_parquet  # noqa: PLC0415 - slow to import
 
-    shared = document.model_dump(mode="json", by_alias=True, exclude={"tables"})
+    shared = msgspec.to_builtins(document)
+    del shared["tables"]
     metadata = {
-        "howsure.schema": document.schema_,
+        "howsure.schema": document.schema,
         "howsure.content_sha256": document.content_sha256,
         "howsure.document": json.dumps(shared, ensure_ascii=False),
     }
@@ -121,9 +119,6 @@ def bins_parquet(document: BinsDocument) -> bytes:
     return written.getvalue()
 
 
-EMPTY_DIGEST = "0" * 64
-
-
 def export_bins(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> BinsDocument:
     """Return all tables of a calibration and everything else that its answers depend on.
 
@@ -134,8 +129,7 @@ def export_bins(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> B
     """
     with workspace.database.reading(tenant_id) as session:
         fitted = read_fitted(session, tenant_id, reference)
-    document = _document(fitted.row, fitted.tables)
-    return document.model_copy(update={"content_sha256": content_sha256(document)})
+    return signed(_document(fitted.row, fitted.tables))
 
 
 def served_bins(
@@ -144,19 +138,11 @@ def served_bins(
     """Return the part of the report with the served table of each event."""
     with workspace.database.reading(tenant_id) as session:
         tables = read_fitted(session, tenant_id, str(calibration_id)).served
-    return {
-        "events": {
-            str(table.k): {
-                "measures": {
-                    table.measure: {
-                        "lookup": table.lookup,
-                        "bins": [render_bin(one, table.n_samples) for one in table.bins],
-                    }
-                }
-            }
-            for table in tables
-        }
+    measures = {
+        str(one.k): {one.measure: {"lookup": one.lookup, "bins": bins_of(core_table(one))}}
+        for one in tables
     }
+    return {"events": {k: {"measures": of_event} for k, of_event in measures.items()}}
 
 
 def model_run(row: models.Calibration, measures: Sequence[str]) -> ModelRun | None:
@@ -165,74 +151,67 @@ def model_run(row: models.Calibration, measures: Sequence[str]) -> ModelRun | No
     if model is None:
         return None
     files = sorted(row.artifacts, key=lambda artifact: artifact.position)
+    preprocessing = model.resolved.get("preprocessing")  # which earlier releases did not store
     return ModelRun(
         members=[file.sha256 for file in files if file.role == "model"][1:],
         companions={file.label: file.sha256 for file in files if file.role == "model_data"},
-        outputs=[_read_output(found) for found in model.outputs],
+        outputs=[_read_output(OutputChoice(**output)) for output in model.outputs],
         averaged=model.is_averaged,
-        passes=serving(model.resolved, measures)["passes"],
-        preprocessing=_preprocessing(model.resolved),
+        passes=[plan for plan in model.passes if plan.measure in measures],
+        preprocessing=None if preprocessing is None else Preprocessing.from_dict(preprocessing),
     )
 
 
-def _preprocessing(resolved: Mapping[str, Any]) -> PreprocessingConfig | None:
-    # Models stored before preprocessing existed lack the key.
-    found = resolved.get("preprocessing")
-    return None if found is None else PreprocessingConfig.model_validate(found)
-
-
-def _read_output(found: dict[str, Any]) -> ReadOutput:
-    choice = OutputChoice(**found)
-    return ReadOutput(**{name: getattr(choice, name) for name in ReadOutput.model_fields})
+def _read_output(choice: OutputChoice) -> ReadOutput:
+    names = ReadOutput.__struct_fields__
+    return ReadOutput(**{name: getattr(choice, name) for name in names})
 
 
 def _document(row: models.Calibration, tables: Sequence[models.BinTable]) -> BinsDocument:
     config = row.config
-    data = row.data
-    onnx_model = row.onnx_model or {}
     served = [table for table in tables if table.served]
     level = config["ood"]["level"]
-    written = [_table(table) for table in tables]
+    formulas = learned_formulas(tables)
+    written = [_table(table, formulas.get(table.k)) for table in tables]
     return BinsDocument(
         schema=schema_of(written),
-        content_sha256=EMPTY_DIGEST,
         calibration=Origin(id=row.id, name=row.name, version=row.version),
-        model_sha256=onnx_model.get("sha256"),
+        model_sha256=(row.onnx_model or {}).get("sha256"),
         model=model_run(row, [table.measure for table in served]),
-        data_sha256=data["sha256"],
-        data=_data(data),
+        data_sha256=row.data["sha256"],
+        data=_data(row.data),
         classes=config["classes"],
         top_k=config["top_k"],
         decision_threshold=config.get("decision_threshold"),
         serve={str(table.k): table.measure for table in served},
         out_of_distribution=OutOfDistribution(level=level, threshold=ood_threshold(served, level)),
         selective=[
-            _selective(target, found)
-            for target, found in accept_results(served, config["selective"])
+            _selective(target, result)
+            for target, result in accept_results(served, config["selective"])
         ],
         tables=written,
     )
 
 
 def _data(data: Mapping[str, Any]) -> Data:
-    stored = {name: data[name] for name in Data.model_fields if data.get(name) is not None}
-    return Data.model_validate_json(json.dumps(stored))
+    names = Data.__struct_fields__
+    stored = {name: data[name] for name in names if data.get(name) is not None}
+    return msgspec.convert(stored, Data)
 
 
-def _selective(target: Mapping[str, float], found: dict[str, Any] | None) -> Selective:
-    found = found or {"n_accepted": 0, "n_errors": 0}
-    names = [name for name in Selective.model_fields if name not in target]
-    return Selective.model_validate({**target, **{name: found.get(name) for name in names}})
+def _selective(target: Mapping[str, float], result: dict[str, Any] | None) -> Selective:
+    names = Selective.__struct_fields__
+    values = {"n_accepted": 0, "n_errors": 0, **(result or {}), **target}
+    return msgspec.convert({name: values.get(name) for name in names}, Selective)
 
 
-def _table(table: models.BinTable) -> Table:
-    same = ("measure", "served", "lookup", "monotone", "requested_bins", "quantile_bins")
-    values = {name: getattr(table, name) for name in same}
-    for part, kind in (("interval", IntervalConfig), ("prior", Prior)):
-        values[part] = {name: getattr(table, f"{part}_{name}") for name in kind.model_fields}
-    values["curve"] = table.smooth
-    is_label_model = "floor" in (table.learned or {})
-    values["label_model" if is_label_model else "learned"] = table.learned
-    values["effective_counts"] = (table.analysis.get("effective") or {}).get("counts")
-    bins = [Bin(**asdict(render_bin(one, table.n_samples))) for one in table.bins]
-    return Table(event=table.k, bins=bins, **values)
+def _table(row: models.BinTable, formula: Formula | None) -> Table:
+    return written_table(
+        core_table(row),
+        event=row.k,
+        measure=row.measure,
+        served=row.served,
+        quantile_bins=row.quantile_bins,
+        formula=None if row.learned is None else formula,
+        effective_counts=(row.analysis.get("effective") or {}).get("counts"),
+    )

@@ -4,32 +4,22 @@ Without samples it has no scores, curves or guarantees.
 """
 
 import json
-import math
 import uuid
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import chain
 from typing import Any
 
-import numpy as np
+import msgspec
 
 import models
-from howsure.statistics.bins.intervals import IntervalOptions
-from howsure.statistics.bins.prior import BetaPrior
-from howsure.statistics.bins.table import BinTable
+from howsure.bins_document.document import BinsDocument, Selective, Table
+from howsure.bins_document.read import DocumentError, read_document
+from howsure.bins_document.tables import fitted_formula, fitted_table
 from howsure.statistics.measures import column, supplied_names
-from service.bins.compatible_model import find_compatible_model
-from service.bins.rules import read_bins_document
-from service.bins.schemas import (
-    BinsDocument,
-    Selective,
-    Table,
-    bin_columns,
-    core_curve,
-    learned_formula,
-)
-from service.calibrations.config import CalibrationConfig, parse_config
+from service.bins.compatible_model import PLACE, find_compatible_model
+from service.calibrations.config import MAX_CLASSES_BYTES, CalibrationConfig, parse_config
 from service.calibrations.manage import library_versions
-from service.errors import InvalidConfig, InvalidInput
+from service.errors import InvalidConfig, InvalidInput, MalformedRequest
 from service.jobs.acceptance import CallContext, accepted
 from service.printable import check_printable
 from service.runner.messages.reading import COLUMN_RANGES, INPUT_RANGES, SCORE_RANGE, TEXTS
@@ -52,11 +42,16 @@ def import_bins(ctx: CallContext, body: bytes, name: str | None) -> uuid.UUID:
         If its model is not stored here.
     """
     document = read_bins_document(body)
-    check_printable(document.classes, "document.classes")
+    check_printable(document.classes, f"{PLACE}.classes")
+    n_bytes = len(json.dumps(document.classes))
+    if n_bytes > MAX_CLASSES_BYTES:
+        message = f"expected at most {MAX_CLASSES_BYTES} bytes of JSON, got {n_bytes}"
+        raise InvalidInput.at(f"{PLACE}.classes", message)
     data = document.data
     words = chain(data.texts, *data.texts.values(), data.input_ranges, data.column_ranges)
-    check_printable(words, "document.data")
-    config = _config(document, document.calibration.name if name is None else _checked(name))
+    check_printable(words, f"{PLACE}.data")
+    place = "name" if name else f"{PLACE}.calibration.name"
+    config = _config(document, _checked(name or document.calibration.name, place))
     calibration_id = uuid.uuid4()
     row = models.Calibration(
         id=calibration_id,
@@ -84,11 +79,27 @@ def import_bins(ctx: CallContext, body: bytes, name: str | None) -> uuid.UUID:
     return calibration_id
 
 
-def _checked(name: str) -> str:
+def read_bins_document(body: bytes) -> BinsDocument:
+    """Return the document of a request.
+
+    Raises
+    ------
+    MalformedRequest, InvalidInput
+        If it is no JSON, or breaks a rule.
+    """
+    try:
+        return read_document(body)
+    except DocumentError as error:
+        failure = InvalidInput if error.is_json else MalformedRequest
+        place = f"{PLACE}.{error.place}" if error.place else PLACE
+        raise failure.at(place, error.rule) from error
+
+
+def _checked(name: str, place: str) -> str:
     try:
         parse_config(json.dumps({"name": name}), CalibrationConfig)
     except InvalidConfig as error:
-        raise InvalidInput.at("name", error.violations[0].message) from error
+        raise InvalidInput.at(place, error.violations[0].message) from error
     return name
 
 
@@ -105,7 +116,7 @@ def _config(document: BinsDocument, name: str) -> dict[str, Any]:
         "bins": requested.pop() if len(requested) == 1 else "auto",
         "lookup": served.lookup,
         "prior_strength": served.prior.strength,
-        "interval": served.interval.model_dump(),
+        "interval": asdict(served.interval),
         "monotone": served.monotone,
         "selective": [
             {"max_risk": target.max_risk, "delta": target.delta} for target in document.selective
@@ -114,24 +125,28 @@ def _config(document: BinsDocument, name: str) -> dict[str, Any]:
         "classes": document.classes,
         "preprocessing": None
         if document.model is None or document.model.preprocessing is None
-        else document.model.preprocessing.resolved().as_dict(),
+        else document.model.preprocessing.as_dict(),
     }
     return parse_config(json.dumps(asked), CalibrationConfig).model_dump(mode="json")
 
 
 def _data(document: BinsDocument) -> dict[str, Any]:
+    data = msgspec.to_builtins(document.data)
+    ranges = (SCORE_RANGE, TEXTS, INPUT_RANGES, COLUMN_RANGES)
     return {
         "sha256": document.data_sha256,
         "samples": document.data.samples,
         "kind": document.data.kind,
-        "format": document.schema_,
+        "format": document.schema,
         "supplied": list(supplied_names(table.measure for table in document.tables)),
         "class_counts": None,
         "evaluation_sha256": None,
         "evaluation_samples": None,
-        "imported": document.calibration.model_dump(mode="json")
-        | {"content_sha256": document.content_sha256},
-    } | document.data.model_dump(include={SCORE_RANGE, TEXTS, INPUT_RANGES, COLUMN_RANGES})
+        "imported": {
+            **msgspec.to_builtins(document.calibration),
+            "content_sha256": document.content_sha256,
+        },
+    } | {name: data[name] for name in ranges if name in data}
 
 
 def _warning(document: BinsDocument) -> str:
@@ -147,7 +162,7 @@ def _warning(document: BinsDocument) -> str:
 def _accuracy(document: BinsDocument) -> dict[str, float]:
     """Return the share of samples for which each event holds."""
     return {
-        str(table.event): sum(found.hits for found in table.bins) / document.data.samples
+        str(table.event): sum(one.hits for one in table.bins) / document.data.samples
         for table in document.tables
         if table.served
     }
@@ -157,7 +172,7 @@ def _table_row(
     document: BinsDocument, table: Table, tenant_id: uuid.UUID, calibration_id: uuid.UUID
 ) -> models.BinTable:
     return bin_table_row(
-        core_table(table),
+        fitted_table(table),
         tenant_id=tenant_id,
         calibration_id=calibration_id,
         k=table.event,
@@ -166,27 +181,7 @@ def _table_row(
         served=table.served,
         quantile_bins=table.quantile_bins,
         analysis=_analysis(document, table),
-        learned=learned_formula(table),
-    )
-
-
-def core_table(table: Table) -> BinTable:
-    """Return the document's table, equal to the last bit."""
-    bins, prior = bin_columns(table.bins), table.prior
-    return BinTable(
-        edges=np.array([-math.inf, *bins.upper[:-1], math.inf], np.float32),
-        counts=bins.counts,
-        hits=bins.hits,
-        prior=BetaPrior(prior.accuracy, prior.strength, degenerate=prior.degenerate),
-        probability=bins.probability,
-        lower=bins.interval_lower,
-        upper=bins.interval_upper,
-        mean_uncertainty=bins.mean_uncertainty,
-        requested_bins=table.requested_bins,
-        lookup=table.lookup,
-        curve=core_curve(table),
-        monotone=table.monotone,
-        interval=IntervalOptions(**table.interval.model_dump()),
+        learned=fitted_formula(table),
     )
 
 
@@ -204,7 +199,6 @@ def _analysis(document: BinsDocument, table: Table) -> dict[str, Any]:
     }
 
 
-def _selective(found: Selective) -> dict[str, Any]:
-    result = found.model_dump()
-    target = {name: result.pop(name) for name in ("max_risk", "delta")}
-    return {"target": target} | result
+def _selective(result: Selective) -> dict[str, Any]:
+    values: dict[str, Any] = msgspec.to_builtins(result)
+    return {"target": {name: values.pop(name) for name in ("max_risk", "delta")}, **values}

@@ -4,12 +4,12 @@ from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Literal
 
+import msgspec
 from fastapi import APIRouter, Query, Request, Response
 
 from service.bins.export import bins_csv, bins_parquet, export_bins
 from service.bins.import_bins import import_bins
 from service.bins.refit import start_refit
-from service.bins.schemas import BinsDocument
 from service.calibrations.config import MAX_CONFIG_BYTES, parse_config
 from service.calibrations.fit_config import FitConfig
 from service.calibrations.routes import calibration_response, start_once
@@ -43,11 +43,14 @@ router = APIRouter(tags=["calibrations"])
 @router.get(
     "/calibrations/{calibration_id}/bins",
     summary="Read the bin tables",
-    response_model=BinsDocument,
     responses={
         **problems(404, 406, 409, 422),
         200: {
-            "content": {MEDIA_TYPES["csv"]: {}, MEDIA_TYPES["parquet"]: {}},
+            "content": {
+                MEDIA_TYPES["json"]: {"schema": {"$ref": "#/components/schemas/BinsDocument"}},
+                MEDIA_TYPES["csv"]: {},
+                MEDIA_TYPES["parquet"]: {},
+            },
             "headers": {
                 "ETag": {
                     "description": "A weak validator: the digest of the content, in each format.",
@@ -82,7 +85,7 @@ def get_bins(
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
     if chosen in TABLES:
         return Response(TABLES[chosen](document), media_type=MEDIA_TYPES[chosen], headers=headers)
-    return LargeJSONResponse(document.plain(), headers=headers)
+    return LargeJSONResponse(msgspec.to_builtins(document), headers=headers)
 
 
 def _is_known(known: str, digest: str) -> bool:

@@ -6,7 +6,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from service.errors import NAME_PATTERN, InvalidInput, Violation, did_you_mean, shown
+from howsure.limits import NAME_PATTERN
+from service.errors import InvalidInput, Violation, did_you_mean, shown
 
 Schema = Mapping[str, Any]
 Checked = TypeVar("Checked", bound=BaseModel)

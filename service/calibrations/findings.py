@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import models
+from howsure.preprocessing import PIXELS, Preprocessing
 from howsure.remedies import LABELS_OF_NAMED_COLUMNS, OF_EVALUATION
 from howsure.statistics.compared_inputs import UnlikeRows
 from howsure.statistics.findings import (
@@ -35,7 +36,6 @@ from service.calibrations.upload.check_upload import CheckedUpload
 from service.errors import FindingRefused, Violation
 from service.jobs.recording import scores_recorder
 from service.runner.messages.dataset import PAIRS, Batch
-from service.runner.messages.preprocessing import PIXELS, Preprocessing
 from service.runner.messages.reading import (
     EVALUATION_NAMED_BY_MODEL,
     LABELS_ARE_NAMES,

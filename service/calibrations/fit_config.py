@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, model_validator
 
+from howsure.limits import MAX_BINS
 from howsure.statistics.bins.intervals import INTERVALS
 from howsure.statistics.bins.lookup import Lookup
 from howsure.statistics.measures import (
@@ -20,7 +21,6 @@ from howsure.statistics.measures import (
 from howsure.statistics.measures.measure import PLAIN_NAME
 
 DEFAULT_TOP_K = (1, 5)
-MAX_BINS = 10_000
 # A kilobyte each in the database, and in a report.
 MAX_TABLE_BINS = 100_000
 MAX_OUTPUTS = 100

@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from howsure.preprocessing import PRESETS, Colour, Preprocessing
 from howsure.statistics.findings.evidence import Preparation, PreparationTrials
 from howsure.statistics.findings.preparations import of_pictures, rearrangements, rescalings
 from howsure.statistics.findings.preprocessing import FLOOR, merit
@@ -14,7 +15,6 @@ from howsure.statistics.records.records import Records
 from service.child.pictures.values import model_values
 from service.errors import InferenceFailed, InvalidInput
 from service.runner.messages.dataset import AnyArray, Batch
-from service.runner.messages.preprocessing import PRESETS, Colour, Preprocessing
 
 FEW_TRIALS = 3  # so many run on all samples; of more, the best on the first look do
 FIRST_ROWS = 64

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from howsure.statistics.measures.pass_plan import DROPOUT, ENSEMBLE, GRADIENT
 from service.errors import TooLarge
-from service.runner.messages.passes import DROPOUT, ENSEMBLE, GRADIENT
 from service.runner.model_description import ModelDescription
 
 MIN_VARIANCE_RUNS = 2

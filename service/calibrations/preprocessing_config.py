@@ -4,14 +4,14 @@ from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from service.calibrations.fit_config import Strict
-from service.runner.messages.preprocessing import (
+from howsure.preprocessing import (
     PRESETS,
     Colour,
     Interpolation,
     Layout,
     Preprocessing,
 )
+from service.calibrations.fit_config import Strict
 
 MAX_SIDE = 16_384
 

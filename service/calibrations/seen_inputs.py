@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from howsure.preprocessing import PIXELS, Preprocessing
 from howsure.shares import percent
 from howsure.statistics.column_middles import ColumnMiddles
 from howsure.statistics.compared_inputs import ComparedInputs, NamedColumns, UnlikeRows
@@ -10,7 +11,6 @@ from howsure.statistics.input_ranges import ColumnRanges, InputRange, InputRange
 from howsure.statistics.plain import to_plain
 from service.runner.messages.dataset import AnyArray, Batch
 from service.runner.messages.onnx_models import read_table_columns
-from service.runner.messages.preprocessing import PIXELS, Preprocessing
 from service.runner.messages.reading import COLUMN_MIDDLES, COLUMN_RANGES, INPUT_RANGES
 
 SHOWN_COLUMNS = 10

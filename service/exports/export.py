@@ -10,6 +10,7 @@ from pathlib import Path
 import models
 from howsure.statistics.learned.model import LearnedModel
 from howsure.statistics.measures import parse_measure
+from howsure.statistics.measures.pass_plan import LAST_LAYER
 from service.access.quotas import enforce_quotas
 from service.errors import Conflict, NotFound
 from service.exports.parity import Parity, compare_answers, require_parity
@@ -21,7 +22,6 @@ from service.predictions.load_calibration import load_served
 from service.predictions.lookup import answers_of
 from service.predictions.served_calibration import ServedCalibration, ServedOnnxModel
 from service.runner.messages.onnx_models import read_table_columns
-from service.runner.messages.passes import LAST_LAYER
 from service.runner.model_output import SERVED_CLASSES
 from service.storage.artifact_keys import keys_of
 from service.storage.artifact_rows import ExportRepository, KeptExport, NewArtifact

@@ -3,7 +3,6 @@
 import uuid
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 import models
 from howsure.report.assembly import assembled_event, with_summary
@@ -12,7 +11,7 @@ from howsure.report.figures import Cost
 from howsure.report.findings import documented_rows
 from howsure.report.further_set import CountedSet, FurtherSet
 from howsure.report.further_sets import further_set
-from howsure.report.measure import Analysis, Baseline, Bin, Curves, Measure, Scored
+from howsure.report.measure import Analysis, Baseline, Curves, Measure, Scored
 from howsure.report.plain_parts import typed_or_none, typed_part
 from howsure.report.report import (
     About,
@@ -32,7 +31,7 @@ from howsure.statistics.model_scores import ModelScores
 from service.runner.model_description import runs_of
 from service.storage.artifact_rows import ExportRepository, KeptExport
 from service.storage.evaluations import EvaluationRepository
-from service.storage.fit_results import read_fitted
+from service.storage.fit_results import core_table, read_fitted
 from service.storage.operating_points import FIRST, OperatingPointRepository
 from service.workspace import Workspace
 
@@ -164,31 +163,11 @@ def _time(value: datetime | None) -> str | None:
 
 def _measure(table: models.BinTable) -> Measure:
     analysis = typed_part(table.analysis, Analysis)
-    of_table: dict[str, Any] = {
-        "lookup": table.lookup,
-        "monotone": table.monotone,
-        "requested_bins": table.requested_bins,
-        "quantile_bins": table.quantile_bins,
-        "candidates": typed_part(table.candidates, list[BinCandidate]),
-        "bins": [render_bin(one, table.n_samples) for one in table.bins],
-        "curves": typed_part(table.curves, Curves),
-        "learned": None
-        if table.learned is None
-        else learned_facts(table.learned, analysis.learned),
-    }
-    return Measure.of(analysis, **of_table)
-
-
-def render_bin(stored: models.Bin, n_samples: int) -> Bin:
-    """Return one bin; an edge without limit is null."""
-    return Bin(
-        lower=stored.lower,
-        upper=stored.upper,
-        count=stored.count,
-        hits=stored.hits,
-        weight=stored.count / n_samples,
-        probability=stored.probability,
-        interval=(stored.interval_lower, stored.interval_upper),
-        mean_uncertainty=stored.mean_uncertainty,
-        odds_ratio=stored.odds_ratio,
+    return Measure.of(
+        core_table(table),
+        analysis,
+        quantile_bins=table.quantile_bins,
+        candidates=typed_part(table.candidates, list[BinCandidate]),
+        curves=typed_part(table.curves, Curves),
+        learned=None if table.learned is None else learned_facts(table.learned, analysis.learned),
     )

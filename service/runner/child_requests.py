@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from howsure.statistics.arrays import Labels
+from howsure.statistics.measures.pass_plan import ENSEMBLE, GRADIENT, LAST_LAYER, PLAIN, PassPlan
 from howsure.statistics.records.records import Records
 from service.errors import InvalidDataset, InvalidInput, TooLarge
 from service.graph.export_spec import ExportSpec
@@ -29,7 +30,6 @@ from service.runner.messages.onnx_models import (
     unpacked_model,
 )
 from service.runner.messages.packed import MAX_NAMES_BYTES, packed
-from service.runner.messages.passes import ENSEMBLE, GRADIENT, LAST_LAYER, PLAIN, PassPlan
 from service.runner.messages.requests import (
     MAX_ADDED_BYTES,
     MAX_EXPORTED_ROW_BYTES,

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from howsure.statistics.measures.pass_plan import ENSEMBLE, PLAIN, PassPlan
 from models import Calibration
+from service.runner.messages.convert import convert
 from service.runner.messages.onnx_models import LoadedOnnxModel
-from service.runner.messages.passes import ENSEMBLE, PLAIN, PassPlan, read_pass_plans
 
 OnnxModel = Mapping[str, Any]
 
@@ -65,7 +66,7 @@ class ModelDescription:
     @property
     def passes(self) -> tuple[PassPlan, ...]:
         """The plans of the measures that run the model several times."""
-        return read_pass_plans(self.resolved.get("passes", []))
+        return _plans(self.resolved)
 
     @property
     def pass_measures(self) -> list[str]:
@@ -95,8 +96,7 @@ def runs_of(onnx_model: OnnxModel, measures: Sequence[str]) -> ModelRuns:
     If the prediction is a mean, the averaged runs also give its variance.
     """
     resolved = onnx_model["resolved"]
-    # Models stored by earlier releases lack these keys.
-    runs = {plan.measure: plan.runs for plan in read_pass_plans(resolved.get("passes", []))}
+    runs = {plan.measure: plan.runs for plan in _plans(resolved)}
     if resolved.get("averaged"):
         members = len(onnx_model.get("members", ()))
         return _averaged(onnx_model, members or runs[ENSEMBLE])
@@ -105,6 +105,11 @@ def runs_of(onnx_model: OnnxModel, measures: Sequence[str]) -> ModelRuns:
         if measure in runs:
             total += ModelRuns(runs[measure], _time(onnx_model, measure))
     return total
+
+
+def _plans(resolved: Mapping[str, Any]) -> tuple[PassPlan, ...]:
+    # Models stored by earlier releases lack the key.
+    return convert(resolved.get("passes", []), tuple[PassPlan, ...], name="plans of passes")
 
 
 def _averaged(onnx_model: OnnxModel, runs: int) -> ModelRuns:

@@ -6,6 +6,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from howsure.preprocessing import PRESETS
 from howsure.report.findings import documented_rows
 from howsure.report.report import Status
 from howsure.report.words.summary import earlier_point
@@ -14,7 +15,6 @@ from service.calibrations.manage import get_calibration, jobs_under_way, overvie
 from service.errors import NotFound
 from service.reports.fitness import fitness_of
 from service.reports.report import earlier_operating_point
-from service.runner.messages.preprocessing import PRESETS
 from service.storage.operating_points import OperatingPointRepository
 from service.storage.overview import NameRow
 from service.web.page import page

@@ -13,6 +13,7 @@ import numpy as np
 
 import models
 from howsure.npz import npz_bytes
+from howsure.preprocessing import PIXELS
 from howsure.statistics.measures import SCORE, supplied_names
 from service.child.reading.checks import SUPPLIED_PREFIX
 from service.child.requests.media_types import JSON, NPZ
@@ -23,7 +24,6 @@ from service.predictions.load_calibration import RowInput, row_columns, row_inpu
 from service.reports.thumbnail import looks_like_picture, png, shown_pixels
 from service.runner.messages.dataset import PAIRS
 from service.runner.messages.onnx_models import ANY_INPUT
-from service.runner.messages.preprocessing import PIXELS
 from service.storage.calibrations import CalibrationRepository
 from service.workspace import Workspace
 

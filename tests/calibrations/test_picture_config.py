@@ -5,9 +5,9 @@ import json
 import pytest
 from pydantic import ValidationError
 
+from howsure.preprocessing import PRESETS, Preprocessing
 from service.calibrations.config import CalibrationConfig, parse_config
 from service.errors import InvalidConfig
-from service.runner.messages.preprocessing import PRESETS, Preprocessing
 
 
 def resolved(preprocessing: object) -> Preprocessing:

@@ -7,8 +7,8 @@ from model_services import labelled_sets
 from onnx import TensorProto
 from runner_models import assert_same_classes, digits_model, linear, rows, save, weights
 
+from howsure.statistics.measures.pass_plan import PassPlan
 from service.runner.messages.onnx_models import OnnxModelFiles
-from service.runner.messages.passes import PassPlan
 
 pytestmark = [pytest.mark.gpu, pytest.mark.slow]
 

@@ -23,9 +23,9 @@ from runner_models import (
 from runner_models import weights as random_weights
 from served_requests import AskedQueue, infer_body, json_body, load_here
 
+from howsure.statistics.measures.pass_plan import PassPlan
 from service.child.requests.media_types import JSON
 from service.errors import InvalidInput, MalformedRequest, TooLarge
-from service.runner.messages.passes import PassPlan
 
 TRIAL = rows(20)
 

@@ -7,9 +7,9 @@ from onnx import TensorProto, helper
 from runner_models import PASSES_FOLDER, digits_model, mean_of_vectors, of_rows, save
 from scipy.special import softmax
 
+from howsure.statistics.measures.pass_plan import PassPlan
 from service.errors import InvalidConfig, InvalidOnnxModel, ModelRule, TooLarge
 from service.runner.messages.onnx_models import OnnxMember, OnnxModelFiles
-from service.runner.messages.passes import PassPlan
 
 N_VALUES, N_CLASSES = 4, 3
 WEIGHTS = np.random.default_rng(0).normal(size=(N_VALUES, N_CLASSES)).astype(np.float32)

@@ -10,8 +10,8 @@ from runner_models import PASSES_FOLDER, digits_model
 from scipy.special import log_softmax, softmax
 from scipy.stats import spearmanr
 
+from howsure.statistics.measures.pass_plan import PassPlan
 from service.runner.messages.onnx_models import serving
-from service.runner.messages.passes import PassPlan
 
 DIGITS = np.load(PASSES_FOLDER / "digits_passes.npz")
 X, LABELS = DIGITS["evaluation_inputs"], DIGITS["evaluation_labels"]

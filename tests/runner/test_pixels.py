@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from runner_models import PASSES_FOLDER, digits_model, linear, rows, save, weights
 
+from howsure.preprocessing import PRESETS, Preprocessing
 from howsure.statistics.bins.lookup import LookupTable
+from howsure.statistics.measures.pass_plan import PassPlan
 from howsure.statistics.records.order import tie_keys
 from service.child.onnx.model_inputs import ModelInputs
 from service.errors import InvalidConfig, InvalidInput
 from service.graph.description import TensorSpec
 from service.graph.export_spec import ExportEvent, ExportSpec
 from service.runner.messages.convert import FieldError, convert
-from service.runner.messages.passes import PassPlan
-from service.runner.messages.preprocessing import PRESETS, Preprocessing
 
 DIGITS = np.load(PASSES_FOLDER / "digits_passes.npz")
 X, LABELS = DIGITS["evaluation_inputs"], DIGITS["evaluation_labels"]

@@ -19,10 +19,10 @@ from runner_models import (
     weights,
 )
 
+from howsure.statistics.measures.pass_plan import PassPlan
 from service.errors import DeadlineExceeded, Overloaded
 from service.runner.child_requests import ChildRequests
 from service.runner.messages.onnx_models import OnnxModelFiles
-from service.runner.messages.passes import PassPlan
 from service.runner.pool import RunnerPool
 
 pytestmark = pytest.mark.process

@@ -12,11 +12,11 @@ from forked_children import SERVER
 from picture_files import class_folders, write_zip
 from runner_children import children
 
+from howsure.preprocessing import PRESETS
 from service.errors import InvalidDataset, Overloaded, TooLarge
 from service.runner.messages.convert import FieldError
 from service.runner.messages.dataset import ArrayInfo, Batch, DatasetInfo
 from service.runner.messages.limits import DatasetLimits
-from service.runner.messages.preprocessing import PRESETS
 from service.runner.messages.reading import Reading
 from service.runner.messages.sandbox_rules import SandboxRules
 from service.runner.messages.set_checks import check_opened, check_rows

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from scripted_child import loaded_model
 
+from howsure.preprocessing import PRESETS
 from howsure.statistics.input_ranges import ColumnRanges
+from howsure.statistics.measures.pass_plan import PassPlan
 from howsure.statistics.records.build import build_records
 from service import errors
 from service.runner.child_requests import checked_model
@@ -17,8 +19,6 @@ from service.runner.messages.convert import FieldError, convert, to_fields
 from service.runner.messages.failures import raise_failure
 from service.runner.messages.frames import HEADER, Frame, Kind, Status, encode, parse_header
 from service.runner.messages.onnx_models import LoadedOnnxModel, packed_model, unpacked_model
-from service.runner.messages.passes import PassPlan
-from service.runner.messages.preprocessing import PRESETS
 from service.runner.messages.requests import LoadRequest
 from service.runner.messages.sandbox_rules import SandboxRules
 from service.runner.model_output import OutputMatrix, output_spec

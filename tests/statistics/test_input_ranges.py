@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 
+from howsure.preprocessing import PRESETS
 from howsure.statistics.compared_inputs import ComparedInputs, NamedColumns
 from howsure.statistics.input_ranges import ColumnRanges, InputRange, InputRanges, row_extents
 from service.child.pictures.values import model_values
-from service.runner.messages.preprocessing import PRESETS
 
 SHAPES = arrays.array_shapes(min_dims=2, max_dims=4, min_side=2, max_side=5)
 FLOATS = arrays.arrays(np.float32, SHAPES, elements=st.floats(-100, 100, width=32))

@@ -18,6 +18,7 @@ from howsure.statistics.measures import (
     parse_measure,
     supplied_names,
 )
+from howsure.statistics.measures.pass_plan import ENSEMBLE
 from service.calibrations.config import CalibrationConfig
 from service.calibrations.fit_config import MAX_TABLE_BINS
 from service.child.reading.checks import counted_from_one
@@ -25,7 +26,6 @@ from service.child.reading.output_checks import AS_LOGITS
 from service.errors import InvalidConfig, InvalidDataset, TooLarge, shown
 from service.graph.description import quote, quote_all
 from service.runner.messages.dataset import PAIRS, Batch, DatasetInfo, ScoreRange
-from service.runner.messages.passes import ENSEMBLE
 from service.runner.model_description import ModelDescription
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from howsure.statistics.arrays import Floats, Labels
 from howsure.statistics.learned.inputs import is_input
+from howsure.statistics.measures.pass_plan import ENSEMBLE, PLAIN, PassPlan
 from howsure.statistics.measures.passes import (
     averaged_columns,
     covariance_norm,
@@ -35,7 +36,6 @@ from service.graph.proto import PREFIX
 from service.graph.serving import SCORES, TOP_CLASSES, TOP_SCORES
 from service.runner.messages.frames import Array
 from service.runner.messages.onnx_models import LoadedOnnxModel
-from service.runner.messages.passes import ENSEMBLE, PLAIN, PassPlan
 from service.runner.messages.requests import LoadRequest
 
 

@@ -6,6 +6,7 @@ import numpy as np
 from onnx import ModelProto
 
 from howsure.statistics.measures.measure import output_column
+from howsure.statistics.measures.pass_plan import LAST_LAYER
 from service.child.onnx.batches import batch_rows, join_parts
 from service.child.onnx.loading import Bytes
 from service.child.onnx.noise import last_layer_masks
@@ -19,7 +20,6 @@ from service.graph.gate.external_weights import attach_external_data
 from service.graph.load import load_onnx_model
 from service.runner.messages.frames import Array
 from service.runner.messages.input_rows import chunks
-from service.runner.messages.passes import LAST_LAYER
 from service.runner.messages.requests import CONTENT, OUTPUT, LoadRequest
 
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from howsure.statistics.arrays import Floats
 from howsure.statistics.measures.gradient import directions, gaussian_directions, is_exact, slopes
+from howsure.statistics.measures.pass_plan import GRADIENT, PassPlan
 from service.child.onnx.batches import apply_to_finite_rows
 from service.errors import InvalidConfig
 from service.graph.description import TensorSpec
 from service.runner.messages.frames import Array
-from service.runner.messages.passes import GRADIENT, PassPlan
 
 TAKEN = ("float32", "float64")
 USUAL_STEP = 1e-3

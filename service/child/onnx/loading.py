@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from howsure.statistics.measures.pass_plan import ENSEMBLE
 from service.child.onnx.averaged_model import Ensemble, StochasticGraph
 from service.child.onnx.loaded_model import LoadedModel
 from service.child.onnx.onnx_file import OnnxFile
@@ -13,7 +14,6 @@ from service.child.onnx.trial import fitted_trial
 from service.child.onnx.watchdog import Watchdog
 from service.errors import InferenceFailed
 from service.runner.messages.frames import Array
-from service.runner.messages.passes import ENSEMBLE
 from service.runner.messages.requests import LoadRequest
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from howsure.preprocessing import PIXELS, Preprocessing
 from service.child.onnx.shape_advice import (
     MATRIX_AXES,
     axis_advice,
@@ -24,7 +25,6 @@ from service.errors import InvalidConfig, InvalidInput, InvalidOnnxModel, ModelR
 from service.graph.description import TensorSpec, quote, quote_all
 from service.runner.messages.frames import DTYPES, Array
 from service.runner.messages.onnx_models import ANY_INPUT, names_each_input
-from service.runner.messages.preprocessing import PIXELS, Preprocessing
 
 SHOWN_COLUMNS = 30
 

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from howsure.statistics.arrays import Floats
 from howsure.statistics.measures.noise import keep_mask, normal, uniform
+from howsure.statistics.measures.pass_plan import LAST_LAYER, PassPlan
 from service.child.onnx.batches import log_probabilities, padded
 from service.child.onnx.session import OnnxSession
 from service.errors import InvalidOnnxModel, ModelRule, TooLarge
 from service.graph.description import Kind, NoiseSite
 from service.graph.serving import SCORES
 from service.runner.messages.frames import Array
-from service.runner.messages.passes import LAST_LAYER, PassPlan
 
 MAX_LAYOUTS = 64  # for example for texts of different lengths
 MAX_KEPT_BYTES = 2**26

@@ -9,6 +9,7 @@ from google.protobuf.message import EncodeError
 from onnx import ModelProto, TensorProto, ValueInfoProto, helper
 
 from howsure.statistics.findings.outputs import LabelDifference
+from howsure.statistics.measures.pass_plan import PassPlan
 from service.child.onnx.batches import batch_rows, join_parts, run_batches
 from service.child.onnx.model_inputs import ModelInputs, check_input_types
 from service.child.onnx.noise import neutral_feeds
@@ -27,7 +28,6 @@ from service.graph.proto import keep_outputs
 from service.graph.serving import SCORES, build_serving_graph
 from service.runner.messages.frames import Array
 from service.runner.messages.onnx_models import LoadedOnnxModel
-from service.runner.messages.passes import PassPlan
 from service.runner.messages.requests import LoadRequest
 
 MAX_TRIAL_SCORES = 2**23

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from howsure.preprocessing import PIXELS, Layout, Preprocessing
 from howsure.statistics.input_ranges import InputRange
 from service.child.reading.columns import listed, nearest
 from service.errors import InvalidInput
 from service.graph.description import TensorSpec
 from service.runner.messages.frames import Array
 from service.runner.messages.onnx_models import ANY_INPUT
-from service.runner.messages.preprocessing import PIXELS, Layout, Preprocessing
 
 IMAGE_AXES = 4
 MOST_NAMED = 12

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from howsure.statistics.measures.measure import output_column
+from howsure.statistics.measures.pass_plan import DROPOUT, GRADIENT, LAST_LAYER, PassPlan
 from service.child.onnx.gradient import check_gradient_inputs, plan_gradient
 from service.child.onnx.loaded_model import LoadedModel
 from service.child.onnx.noise import USUAL_RATE, NoiseFeeds, check_masks, last_layer_masks
@@ -32,7 +33,6 @@ from service.graph.proto import PREFIX
 from service.graph.serving import TOP_CLASSES, TOP_SCORES, build_packed_graph, build_serving_graph
 from service.runner.messages.frames import Array
 from service.runner.messages.onnx_models import score_columns
-from service.runner.messages.passes import DROPOUT, GRADIENT, LAST_LAYER, PassPlan
 from service.runner.messages.requests import LoadRequest
 
 

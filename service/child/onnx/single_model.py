@@ -7,6 +7,7 @@ import numpy as np
 
 from howsure.statistics.arrays import Labels
 from howsure.statistics.measures.gradient import gradient_norm
+from howsure.statistics.measures.pass_plan import DROPOUT, GRADIENT, LAST_LAYER, PassPlan
 from howsure.statistics.measures.passes import (
     PassColumns,
     averaged_columns,
@@ -29,7 +30,6 @@ from service.graph.serving import (
     TOP_SCORES,
 )
 from service.runner.messages.frames import Array
-from service.runner.messages.passes import DROPOUT, GRADIENT, LAST_LAYER, PassPlan
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from howsure.statistics.arrays import Floats
 from howsure.statistics.measures.gradient import gradient_norm
+from howsure.statistics.measures.pass_plan import DROPOUT, GRADIENT, LAST_LAYER, PLAIN, PassPlan
 from howsure.statistics.measures.passes import covariance_norm
 from service.child.onnx.batches import apply_to_finite_rows, batch_rows, padded
 from service.child.onnx.model_inputs import ModelInputs
@@ -22,7 +23,6 @@ from service.graph.proto import PREFIX
 from service.graph.serving import TOP_SCORES
 from service.runner.messages.frames import Array
 from service.runner.messages.onnx_models import LoadedOnnxModel
-from service.runner.messages.passes import DROPOUT, GRADIENT, LAST_LAYER, PLAIN, PassPlan
 
 MAX_TIMED_ROWS = 32
 MAX_TIMED_RUNS = 1024  # rows times passes

@@ -15,6 +15,7 @@ from PIL.JpegImagePlugin import JpegImageFile
 from PIL.PngImagePlugin import PngImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 
+from howsure.preprocessing import Preprocessing
 from service.child.pictures.claims import (
     MOST_PIXELS,
     PictureFormat,
@@ -26,7 +27,6 @@ from service.child.pictures.claims import (
 )
 from service.child.pictures.geometry import cropped, resized
 from service.errors import InvalidDataset, InvalidInput, ServiceError
-from service.runner.messages.preprocessing import Preprocessing
 
 
 class _QuietJpegFile(JpegImageFile):

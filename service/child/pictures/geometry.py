@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from PIL import Image
 
+from howsure.preprocessing import Interpolation, Preprocessing
 from service.child.pictures.claims import check_size
 from service.errors import InvalidInput
-from service.runner.messages.preprocessing import Interpolation, Preprocessing
 
 _RESAMPLING: Mapping[Interpolation, Image.Resampling] = {
     "nearest": Image.Resampling.NEAREST,

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from service.runner.messages.preprocessing import Preprocessing
+from howsure.preprocessing import Preprocessing
 
 
 def model_values(pixels: NDArray[np.uint8], preprocessing: Preprocessing) -> NDArray[np.float32]:

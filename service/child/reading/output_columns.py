@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from howsure.limits import MAX_NAME_LENGTH
 from howsure.outputs import OutputKind
 from service.child.reading.checks import SUPPLIED_PREFIX, check_n_classes, supplied_names
 from service.child.reading.columns import (
@@ -18,7 +19,6 @@ from service.child.reading.columns import (
     rename_hint,
 )
 from service.child.reading.sampling_design import design_columns
-from service.runner.messages.dataset import MAX_NAME_LENGTH
 from service.runner.messages.reading import LABEL, Reading, SetContext
 
 # What the names of class columns begin with; an index or the name of the class follows.

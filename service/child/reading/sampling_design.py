@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from howsure.limits import MAX_NAME_LENGTH
 from howsure.statistics.arrays import Floats
 from service.child.reading.columns import refuse_null
-from service.runner.messages.dataset import DESIGN_DTYPES, MAX_NAME_LENGTH, AnyArray
+from service.runner.messages.dataset import DESIGN_DTYPES, AnyArray
 from service.runner.messages.reading import SetContext
 
 WEIGHT, GROUP = "weight", "group"

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 
+from howsure.preprocessing import PIXELS
 from service.child.reading.checks import SUPPLIED_PREFIX, supplied_names
 from service.child.reading.columns import (
     FIXES,
@@ -20,7 +21,6 @@ from service.child.reading.output_columns import output_columns, reads_outputs
 from service.child.reading.sampling_design import design_columns
 from service.errors import InvalidDataset
 from service.runner.messages.onnx_models import ANY_INPUT
-from service.runner.messages.preprocessing import PIXELS
 from service.runner.messages.reading import LABEL, SetContext
 
 CALIBRATION = "calibration"

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from howsure.limits import MAX_NAME_LENGTH
 from howsure.statistics.arrays import Labels
 from service.child.reading.checks import check_labels, check_n_samples
 from service.child.reading.class_indices import (
@@ -16,7 +17,6 @@ from service.child.reading.class_indices import (
 )
 from service.child.reading.columns import listed, nearest, refuse_null
 from service.child.reading.tables import ReadColumns
-from service.runner.messages.dataset import MAX_NAME_LENGTH
 from service.runner.messages.reading import SetContext
 
 LABELS_PER_READ = 65_536

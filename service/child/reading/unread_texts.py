@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from howsure.limits import MOST_TEXTS
 from service.child.reading.columns import CORRECT_COLUMN, TableColumn, listed, shown
 from service.child.reading.pairs import PREDICTED, READ_ROWS, PairSet
 from service.child.reading.sampling_design import GROUP
 from service.child.reading.tables import ReadColumns, TableSet
-from service.runner.messages.dataset import MOST_TEXTS, is_word
+from service.runner.messages.dataset import is_word
 from service.runner.messages.reading import LABEL, SetContext
 
 # A column with fewer samples of each text says nothing of kinds of samples.

@@ -7,6 +7,7 @@ from math import prod
 import msgspec
 import numpy as np
 
+from howsure.preprocessing import PIXELS
 from service.child.onnx.model_inputs import ModelInputs
 from service.child.requests.json_body import JsonRows
 from service.child.requests.limits import BodyLimits
@@ -32,7 +33,6 @@ from service.runner.messages.open_inference import (
     requested_outputs,
 )
 from service.runner.messages.predict_batches import SentBodies
-from service.runner.messages.preprocessing import PIXELS
 
 
 class RawBodyLayout:

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from howsure.preprocessing import Preprocessing
 from service.child.pictures.claims import MOST_PIXELS
 from service.child.pictures.decode import claimed_pixels, read_picture
 from service.child.requests.limits import BodyLimits
 from service.child.requests.predict_request import SentPicture
 from service.errors import InvalidInput, TooLarge
-from service.runner.messages.preprocessing import Preprocessing
 
 # Per request. Decoding takes a few seconds, during which the model serves no other request.
 MOST_REQUEST_PIXELS = 4 * MOST_PIXELS

@@ -15,6 +15,7 @@ from rich.text import Text
 from howsure.client import AsyncClient, HowsureError
 from howsure.client.predictions import Predictions
 from howsure.client.resources import Calibration
+from howsure.preprocessing import Preprocessing
 from howsure.statistics.measures import SCORE
 from howsure.statistics.records.pairs import CORRECT
 from service.child.reading.checks import SUPPLIED_PREFIX
@@ -29,7 +30,6 @@ from service.cli.scoring.writers import Columns, Result, writer_of
 from service.errors import ServiceError
 from service.runner.messages.dataset import PAIRS, Batch, Dataset
 from service.runner.messages.limits import DatasetLimits
-from service.runner.messages.preprocessing import Preprocessing
 from service.runner.messages.reading import SCORE_RANGE, TAKES_OTHER_COLUMNS, TEXTS, Reading
 
 # The model runs this many rows at a time, or a multiple: few requests end in the middle of a run.

@@ -2,10 +2,11 @@
 
 from collections import Counter
 
+from howsure.bins_document.document import Bin
 from howsure.pictures.charts import bins
 from howsure.pictures.elements import Point
 from howsure.report.event import Event
-from howsure.report.measure import Bin, Measure
+from howsure.report.measure import Measure
 from howsure.report.report import Report
 from howsure.report.words import text
 from howsure.statistics.diagnostics.loss_scatter import LossScatter, Outcome

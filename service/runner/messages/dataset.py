@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from howsure.limits import MAX_NAME_LENGTH
 from howsure.outputs import OutputKind
 from howsure.statistics.arrays import Floats, Labels
 from service.runner.messages.convert import FieldError
@@ -22,9 +23,6 @@ ColumnLabels: TypeAlias = Literal["names", "positions"]
 
 # Of one set; a frame has room for so many beside labels and supplied columns.
 MAX_ARRAYS = 900
-MAX_NAME_LENGTH = 200
-# A column with more texts says nothing of kinds of samples.
-MOST_TEXTS = 5
 # Of the labels, in sets and in shards.
 LABELS = "labels"
 # In shards, inputs may have any name, also that of the labels.

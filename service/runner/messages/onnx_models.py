@@ -6,16 +6,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
+from howsure.preprocessing import Preprocessing
 from howsure.statistics.findings.outputs import LabelDifference
 from howsure.statistics.input_ranges import ColumnRanges
 from howsure.statistics.learned.inputs import is_input
 from howsure.statistics.measures import columns
+from howsure.statistics.measures.pass_plan import ENSEMBLE, PassPlan
 from service.graph.description import OnnxModelDescription, OutputChoice
 from service.runner.messages.convert import NotNegativeFloat, Positive, convert, to_json
 from service.runner.messages.frames import Array
 from service.runner.messages.packed import MANY, MAX_NAMES_BYTES, checked, packed
-from service.runner.messages.passes import ENSEMBLE, PassPlan
-from service.runner.messages.preprocessing import Preprocessing
 from service.runner.messages.reading import LABEL
 
 # The name of a single input, and of the columns of a table of which none were chosen.

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from howsure.preprocessing import Preprocessing
 from service.errors import InvalidDataset
 from service.runner.messages.dataset import DatasetKind, ScoreRange
 from service.runner.messages.limits import DatasetLimits
-from service.runner.messages.preprocessing import Preprocessing
 
 # The column of the labels, and its key among the ``columns`` of a reading.
 LABEL = "label"

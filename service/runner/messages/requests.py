@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from howsure.preprocessing import Preprocessing
 from howsure.statistics.input_ranges import ColumnRanges
+from howsure.statistics.measures.pass_plan import PassPlan
 from service.graph.description import DecisionThreshold, Kind, OutputChoice
 from service.runner.messages.convert import FieldError
 from service.runner.messages.frames import Array
-from service.runner.messages.passes import PassPlan
-from service.runner.messages.preprocessing import Preprocessing
 from service.runner.messages.sandbox_rules import SandboxRules
 from service.runner.messages.scores_model import ScoresModelSpec
 

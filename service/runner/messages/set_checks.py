@@ -6,20 +6,13 @@ the service uses to count, allocate or store is checked.
 
 import numpy as np
 
+from howsure.limits import MAX_NAME_LENGTH, MOST_TEXTS
 from howsure.statistics.arrays import Labels
 from service.child.reading.checks import MIN_CLASSES, is_finite, supplied_names
 from service.child.reading.open_set import FORMATS
 from service.errors import InvalidInput
 from service.runner.messages.convert import FieldError
-from service.runner.messages.dataset import (
-    DESIGN_DTYPES,
-    MAX_ARRAYS,
-    MAX_NAME_LENGTH,
-    MOST_TEXTS,
-    Batch,
-    DatasetInfo,
-    is_word,
-)
+from service.runner.messages.dataset import DESIGN_DTYPES, MAX_ARRAYS, Batch, DatasetInfo, is_word
 from service.runner.messages.frames import DTYPES, MAX_RANK, Array
 from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.onnx_models import ANY_INPUT

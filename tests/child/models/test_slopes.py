@@ -5,8 +5,8 @@ import pytest
 from scipy.special import softmax
 
 from howsure.statistics.measures.gradient import gradient_norm
+from howsure.statistics.measures.pass_plan import PassPlan
 from service.child.onnx.gradient import plan_gradient, slopes_of
-from service.runner.messages.passes import PassPlan
 
 WEIGHTS = np.random.default_rng(0).normal(size=(5, 4))
 

@@ -11,12 +11,12 @@ import pytest
 from picture_files import encoded, jpeg, png, scene
 from PIL import Image, ImageOps
 
+from howsure.preprocessing import PRESETS, Preprocessing
 from service.child.pictures.decode import read_picture
 from service.child.requests.limits import BodyLimits
 from service.child.requests.picture_rows import picture_rows
 from service.child.requests.predict_request import SentPicture
 from service.errors import InvalidInput, TooLarge
-from service.runner.messages.preprocessing import PRESETS, Preprocessing
 
 KINDS = ("JPEG", "PNG", "WEBP")
 AS_IT_IS = PRESETS["none"]

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from picture_files import encoded, jpeg, reference_values, scene
 
+from howsure.preprocessing import PRESETS, Preprocessing
 from service.child.pictures.decode import read_picture
 from service.child.pictures.values import keeps_pixels, model_values, pixels_in_order
-from service.runner.messages.preprocessing import PRESETS, Preprocessing
 
 SIZES = [(300, 200), (201, 333), (256, 256), (97, 640), (224, 225), (31, 30)]
 REFERENCES: dict[str, dict[str, Any]] = {

@@ -10,9 +10,9 @@ from own_process import read_apart
 from picture_files import AS_THEY_ARE, encoded
 from PIL import Image
 
+from howsure.preprocessing import PRESETS, Preprocessing
 from service.errors import TooLarge
 from service.runner.messages.limits import DatasetLimits
-from service.runner.messages.preprocessing import PRESETS, Preprocessing
 from service.runner.messages.reading import Reading
 
 N = 25

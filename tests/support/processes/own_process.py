@@ -75,7 +75,7 @@ from pathlib import Path
 from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.reading import Reading
 from service.child.reading.open_set import open_dataset
-from service.runner.messages.preprocessing import Preprocessing
+from howsure.preprocessing import Preprocessing
 
 path, size, *crop = sys.argv[1:]
 reading = Reading(preprocessing=Preprocessing(crop=tuple(map(int, crop)) or None))

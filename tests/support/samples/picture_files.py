@@ -17,10 +17,10 @@ from dataset_files import write_members as write_zip
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
+from howsure.preprocessing import Preprocessing
 from service.child.reading.open_set import open_dataset
 from service.errors import InvalidInput
 from service.runner.messages.dataset import Dataset
-from service.runner.messages.preprocessing import Preprocessing
 from service.runner.messages.reading import Reading
 
 

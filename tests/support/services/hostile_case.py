@@ -11,7 +11,7 @@ from dataset_files import read_to_its_end
 from hot_fronts import Answer, Connection
 from running_service import calibrate
 
-from service.runner.messages.preprocessing import PRESETS
+from howsure.preprocessing import PRESETS
 from service.runner.messages.reading import Reading
 
 MEBIBYTE = 1024**2

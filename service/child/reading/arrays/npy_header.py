@@ -9,8 +9,8 @@ from io import BytesIO
 import numpy as np
 from numpy.lib import format as npy_format
 
+from howsure.limits import MAX_NAME_LENGTH
 from service.errors import InvalidDataset
-from service.runner.messages.dataset import MAX_NAME_LENGTH
 from service.runner.messages.frames import MAX_RANK
 
 MAGIC = npy_format.MAGIC_PREFIX

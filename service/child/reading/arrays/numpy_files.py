@@ -8,6 +8,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from howsure.limits import MAX_NAME_LENGTH
 from howsure.statistics.arrays import Labels
 from howsure.statistics.measures import SCORE
 from service.child.reading.arrays.array_file import ArrayFile
@@ -44,7 +45,6 @@ from service.errors import InvalidDataset, TooLarge
 from service.runner.messages.dataset import (
     LABELS,
     MAX_ARRAYS,
-    MAX_NAME_LENGTH,
     AnyArray,
     ArrayInfo,
     Batch,

@@ -12,6 +12,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from howsure.preprocessing import PIXELS, Preprocessing
 from howsure.statistics.arrays import Labels
 from service.child.pictures.decode import claimed_pixels, read_set_picture
 from service.child.reading.checks import check_n_samples, check_sizes
@@ -35,7 +36,6 @@ from service.child.reading.set_file import SetFile
 from service.errors import InvalidDataset, InvalidInput
 from service.runner.messages.dataset import ArrayInfo, Batch, DatasetInfo
 from service.runner.messages.limits import MEBIBYTE
-from service.runner.messages.preprocessing import PIXELS, Preprocessing
 from service.runner.messages.reading import SetContext
 
 Made = TypeVar("Made")

@@ -14,7 +14,7 @@ from picture_files import (
     shades_and_labels,
 )
 
-from service.runner.messages.preprocessing import Preprocessing
+from howsure.preprocessing import Preprocessing
 from service.runner.messages.reading import Reading
 
 ORDER = {"cat": 0, "dog": 1, "emu": 2}

@@ -18,8 +18,8 @@ from picture_files import (
     refused_at,
 )
 
+from howsure.preprocessing import Preprocessing
 from service.errors import InvalidDataset, InvalidInput, UnsupportedFormat
-from service.runner.messages.preprocessing import Preprocessing
 from service.runner.messages.reading import Reading
 
 GOOD = class_folders()

@@ -1,12 +1,13 @@
-"""Rules for the bins of an imported table: its numbers must agree with one another."""
+"""Rules for the bins of a table: its numbers must agree with one another."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from howsure.bins_document.document import Bin
 from howsure.statistics.bins.prior import odds_ratio
 
 TOLERANCE = 1e-9
@@ -43,6 +44,22 @@ class BinColumns:
     interval_upper: Column
     mean_uncertainty: Column
     odds_ratio: Column
+
+    @classmethod
+    def of(cls, bins: Sequence[Bin]) -> Self:
+        """Return bins as columns."""
+
+        def column(name: str) -> Column:
+            return np.array([getattr(one, name) for one in bins], np.float64)
+
+        names = ("lower", "upper", "weight", "probability", "mean_uncertainty", "odds_ratio")
+        return cls(
+            counts=np.array([one.count for one in bins], np.int64),
+            hits=np.array([one.hits for one in bins], np.int64),
+            interval_lower=np.array([one.interval[0] for one in bins]),
+            interval_upper=np.array([one.interval[1] for one in bins]),
+            **{name: column(name) for name in names},
+        )
 
 
 def is_float32(values: Column) -> NDArray[np.bool_]:
@@ -83,13 +100,13 @@ def _edge_rules(bins: BinColumns) -> list[tuple[str, NDArray[np.bool_], Message]
 
     def at_lower(i: int) -> str:
         known = (
-            "null, the first bin's" if i == 0 else f"{_shown(before, i)}, where the bin before ends"
+            "null, the first bin's" if i == 0 else f"{_text(before, i)}, where the bin before ends"
         )
-        return f"expected {known}, got {_shown(lower, i)}"
+        return f"expected {known}, got {_text(lower, i)}"
 
     def at_upper(i: int) -> str:
         known = "null in the last bin" if is_last[i] else "a number in any bin but the last"
-        return f"expected {known}, got {_shown(upper, i)}"
+        return f"expected {known}, got {_text(upper, i)}"
 
     return [
         ("lower", ~np.isclose(lower, before, rtol=0, atol=0, equal_nan=True), at_lower),
@@ -97,13 +114,13 @@ def _edge_rules(bins: BinColumns) -> list[tuple[str, NDArray[np.bool_], Message]
         (
             "upper",
             has_upper & ~is_float32(upper),
-            lambda i: f"expected a float32, as uncertainties are, got {_shown(upper, i)}",
+            lambda i: f"expected a float32, as uncertainties are, got {_text(upper, i)}",
         ),
         (
             "upper",
             upper <= lower,
             lambda i: (
-                f"edges must ascend: expected more than {_shown(lower, i)}, got {_shown(upper, i)}"
+                f"edges must ascend: expected more than {_text(lower, i)}, got {_text(upper, i)}"
             ),
         ),
     ]
@@ -121,8 +138,8 @@ def _count_rules(bins: BinColumns) -> list[tuple[str, NDArray[np.bool_], Message
             "probability",
             ~((low <= probability) & (probability <= high)),
             lambda i: (
-                f"expected a value in its interval, {_shown(low, i)} to {_shown(high, i)}, "
-                f"got {_shown(probability, i)}"
+                f"expected a value in its interval, {_text(low, i)} to {_text(high, i)}, "
+                f"got {_text(probability, i)}"
             ),
         ),
     ]
@@ -141,16 +158,18 @@ def _derived_rules(
     ]
 
 
-def _follows(name: str, given: Column, computed: Column) -> tuple[str, NDArray[np.bool_], Message]:
-    largest = np.maximum(np.abs(given), np.abs(computed))
+def _follows(
+    name: str, written: Column, computed: Column
+) -> tuple[str, NDArray[np.bool_], Message]:
+    largest = np.maximum(np.abs(written), np.abs(computed))
     with np.errstate(invalid="ignore"):
-        apart = np.abs(given - computed) > TOLERANCE * largest
+        apart = np.abs(written - computed) > TOLERANCE * largest
     return (
         name,
         apart,
         lambda i: (
-            f"expected {_shown(computed, i)}, which follows from the rest, got "
-            f"{_shown(given, i)}; or leave it out"
+            f"expected {_text(computed, i)}, which follows from the rest, got "
+            f"{_text(written, i)}; or leave it out"
         ),
     )
 
@@ -167,6 +186,6 @@ def _broken_mean(means: Column) -> BrokenRule | None:
     )
 
 
-def _shown(values: Column, place: int) -> str:
+def _text(values: Column, place: int) -> str:
     value = float(values[place])
     return "null" if np.isnan(value) else repr(value)

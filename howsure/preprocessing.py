@@ -13,12 +13,12 @@ import msgspec
 import numpy as np
 
 from howsure.statistics.input_ranges import InputRange
-from service.runner.messages.convert import Positive, to_json
 
 Colour: TypeAlias = Literal["rgb", "bgr", "grey"]
 Layout: TypeAlias = Literal["nchw", "nhwc", "nhw"]
 Interpolation: TypeAlias = Literal["nearest", "bilinear", "bicubic", "lanczos"]
 
+Positive: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
 AboveZero: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
 
 # The array of pixels, uint8 [n, height, width, channels], in a set, a shard or a request.
@@ -91,7 +91,8 @@ class Preprocessing:
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data, ready for JSON."""
-        return to_json(self)
+        fields: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
+        return fields
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Preprocessing":

@@ -2,9 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated, TypeAlias
+
+from msgspec import Meta
 
 from howsure.statistics.measures import MULTI_PASS_MEASURES
-from service.runner.messages.convert import NotNegative, NotNegativeFloat, Positive, convert
+
+Positive: TypeAlias = Annotated[int, Meta(ge=1)]
+NotNegative: TypeAlias = Annotated[int, Meta(ge=0)]
+NotNegativeFloat: TypeAlias = Annotated[float, Meta(ge=0)]
 
 GRADIENT = "gradient_norm"
 LAST_LAYER = "last_layer_dropout_variance"
@@ -57,14 +63,3 @@ class PassPlan:
         if self.measure == LAST_LAYER:
             return 0
         return 2 * self.passes if self.measure == GRADIENT else self.passes
-
-
-def read_pass_plans(values: object) -> tuple[PassPlan, ...]:
-    """Return plans from the database.
-
-    Raises
-    ------
-    FieldError
-        If they are not plans of known measures.
-    """
-    return convert(values, tuple[PassPlan, ...], name="plans of passes")

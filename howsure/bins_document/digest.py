@@ -2,14 +2,14 @@
 
 import hashlib
 import struct
-from typing import Any
 
-from service.bins.schemas import BinsDocument
-from service.json_pieces import SORTED, json_pieces
+import msgspec
+
+from howsure.bins_document.document import BinsDocument
 
 # Names and values that follow from others are not part of the content.
-_NO_CONTENT = {"content_sha256", "calibration", "tables"}
-_NO_CONTENT_OF_A_TABLE = {"bins": {"__all__": {"weight", "odds_ratio"}}}
+NO_CONTENT = ("content_sha256", "calibration")
+NO_CONTENT_OF_A_BIN = ("weight", "odds_ratio")
 
 
 def content_sha256(document: BinsDocument) -> str:
@@ -18,17 +18,22 @@ def content_sha256(document: BinsDocument) -> str:
     Programs write real numbers differently, such as ``1``, ``1.0`` and ``1e0``. Each is replaced
     by the 16 hexadecimal digits of its big-endian binary64.
     """
-    content = document.model_dump(by_alias=True, exclude=_NO_CONTENT)
-    tables = [
-        table.model_dump(by_alias=True, exclude=_NO_CONTENT_OF_A_TABLE) for table in document.tables
-    ]
-    digest = hashlib.sha256()
-    for piece in json_pieces(_bits(content | {"tables": tables}), SORTED):
-        digest.update(piece.encode())
-    return digest.hexdigest()
+    content = msgspec.to_builtins(document)
+    for name in NO_CONTENT:
+        content.pop(name, None)
+    for table in content["tables"]:
+        for row in table["bins"]:
+            for name in NO_CONTENT_OF_A_BIN:
+                row.pop(name, None)
+    return hashlib.sha256(msgspec.json.encode(_bits(content), order="sorted")).hexdigest()
 
 
-def _bits(value: Any) -> Any:  # noqa: ANN401 - whatever JSON holds
+def signed(document: BinsDocument) -> BinsDocument:
+    """Return a document with the digest of its content."""
+    return msgspec.structs.replace(document, content_sha256=content_sha256(document))
+
+
+def _bits(value: object) -> object:
     if isinstance(value, float):
         # Some programs write -0 as 0, and the two compare equal.
         return struct.pack(">d", value + 0.0).hex()
