@@ -21,10 +21,10 @@ import onnxruntime
 from dropout_cost import Timed, resnet18
 from onnx import TensorProto, helper
 
+from howsure.onnx_head.spec import ExportEvent, ExportSpec
 from howsure.statistics.bins.fit import fit_bin_table
 from service.graph.description import OutputChoice
 from service.graph.export import build_export_graph
-from service.graph.export_spec import ExportEvent, ExportSpec
 from service.graph.load import load_onnx_model
 
 COLUMNS = {1: "entropy", 5: "neg_log_topk_mass_5"}

@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from howsure.calibrator import Answers, Calibrator
+    from howsure.calibrator import Calibrator
     from howsure.client import (
         AsyncClient,
         Calibration,
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         Progress,
         ServiceUnreachable,
     )
+    from howsure.predictor import Answers
 
 __all__ = [
     "Answers",
@@ -44,14 +45,13 @@ __all__ = [
 ]
 
 
-_OF_CALIBRATOR = frozenset({"Answers", "Calibrator"})
+_MODULES = {"Answers": "howsure.predictor", "Calibrator": "howsure.calibrator"}
 
 
 def __getattr__(name: str) -> object:
     """Import what is used at its first use: ``howsure.statistics`` needs no httpx."""
     if name in __all__:
-        module = "howsure.calibrator" if name in _OF_CALIBRATOR else "howsure.client"
-        return getattr(import_module(module), name)
+        return getattr(import_module(_MODULES.get(name, "howsure.client")), name)
     raise AttributeError(f"module 'howsure' has no attribute {name!r}")
 
 

@@ -1,96 +1,65 @@
 """A calibrator in a program or notebook: from a model's outputs to probabilities of being right.
 
-It fits and answers as the service does when it is sent outputs instead of a model.
+It follows the conventions of scikit-learn, and fits and answers as the service does when it is sent
+outputs instead of a model.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Self, cast
+import inspect
+import os
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self
 
+import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from howsure.outputs import (
-    OutputKind,
-    are_distributions,
-    are_percentages,
-    broken_rule,
-    log_scores,
+from howsure.bins_document.document import BinsDocument, Data
+from howsure.bins_document.fitted import fitted_document
+from howsure.bins_document.read import read_document
+from howsure.labelled_outputs import (
+    KINDS,
+    SCORES,
+    AnyKind,
+    as_indices,
+    as_outputs,
+    column_names,
+    sha256_of,
 )
+from howsure.outputs import log_scores
+from howsure.predictor import Answers, Predictor
 from howsure.report.fit_report import FittedSets, fit_report
 from howsure.report.report import Report
 from howsure.report.words.fit_notes import certain_event_notes
-from howsure.statistics.arrays import Classes, Hits, Rates, Uncertainty
-from howsure.statistics.bins.lookup import BinLookup
+from howsure.report.words.scores import scores_note
+from howsure.statistics.arrays import Hits, Rates
+from howsure.statistics.bins.intervals import IntervalOptions
+from howsure.statistics.bins.lookup import Lookup
 from howsure.statistics.fit.calibration import fit_calibration
 from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.fit.result import Fit
-from howsure.statistics.label_model.class_list import class_probability_array, class_shares
-from howsure.statistics.label_model.model import LabelOdds
-from howsure.statistics.measures import LEARNED
-from howsure.statistics.records.build import build_records, ranked_outputs, row_blocks
+from howsure.statistics.measures import DEFAULT_MEASURES, SCORE
+from howsure.statistics.records.build import build_records
 from howsure.statistics.records.order import moved_to_canonical_order, tie_keys
+from howsure.statistics.records.pairs import (
+    CLASS_NAMES,
+    are_probabilities,
+    build_pair_records,
+    pair_rows,
+)
 from howsure.statistics.records.records import Records
+from howsure.statistics.selective import DEFAULT_TARGETS, SelectiveTarget
 from howsure.statistics.softmax import BINARY
 
+if TYPE_CHECKING:
+    from howsure.client import Calibration
+
 DEFAULT_TOP_K = (1, 5)
-MATRIX = 2  # dimensions
 
 
 class NotFittedError(ValueError, AttributeError):
     """A calibrator was asked before it was fitted; named and typed as scikit-learn's."""
-
-
-@dataclass(frozen=True, eq=False)
-class EventAnswers(BinLookup):
-    """Whether the label is among the ``k`` top classes, a number for each sample.
-
-    Attributes
-    ----------
-    bin : ndarray of int64, shape (n_samples,)
-    probability, lower, upper : ndarray of float64, shape (n_samples,)
-        The calibrated probability, and its interval.
-    uncertainty : ndarray of float32, shape (n_samples,)
-        By the measure that serves the event.
-    """
-
-    uncertainty: Uncertainty
-
-
-@dataclass(frozen=True, eq=False)
-class Answers:
-    """Predicted classes and the probability that they are right.
-
-    Attributes
-    ----------
-    classes : ndarray of int, shape (n_samples, n_listed)
-        The most probable classes by the model's own scores, best first.
-    class_probability : ndarray of float64, shape (n_samples, n_listed), optional
-        The calibrated probability of each of them; the first is that of Top-1. None unless Top-1
-        was calibrated.
-    top : dict of int to EventAnswers
-        By ``k``.
-    out_of_distribution : ndarray of bool, shape (n_samples,), optional
-        Whether the Top-1 uncertainty is beyond that of nearly all calibration samples.
-    accept : dict of float to ndarray of bool, shape (n_samples,)
-        By error rate: whether an answer may be accepted. None may, where no threshold is proven.
-    """
-
-    classes: Classes
-    class_probability: Rates | None
-    top: Mapping[int, EventAnswers]
-    out_of_distribution: Hits | None
-    accept: Mapping[float, Hits]
-
-    @property
-    def probability(self) -> Rates:
-        """The probability that the first class is right, float64 of shape (n_samples,)."""
-        return self.top[1].probability
-
-    @property
-    def interval(self) -> Rates:
-        """Lower and upper end for `probability`, float64 of shape (n_samples, 2)."""
-        return np.stack([self.top[1].lower, self.top[1].upper], axis=1)
 
 
 class Calibrator:
@@ -98,26 +67,31 @@ class Calibrator:
 
     Parameters
     ----------
-    kind : {"logits", "probabilities"}
-        What the outputs are.
+    kind : {"logits", "probabilities", "scores"}
+        What the outputs are; scores are one number a sample, larger where an answer is likelier
+        right, with labels that say whether it was.
+    classes : sequence, optional
+        The class of each column, as labels have it, such as ``classes_`` of a classifier; by
+        default labels are columns, counted from 0.
     top_k : tuple of int, optional
         Events; by default 1 and 5, as far as there are more classes.
     decision_threshold : float, optional
         For models of two classes: class 1 is predicted where the model's probability of it is at
         least this.
-    **options
-        Those of `FitOptions`, such as ``measures``, ``lookup`` or ``selective``.
+    measures, serve, bins, lookup, prior_strength, interval, monotone, folds, targets, selective, \
+ood_level, seed
+        As `FitOptions` has them.
 
     Attributes
     ----------
-    notes : list of str
-        What a reader of these probabilities should know, a sentence or two each; empty before
-        `fit`.
-
-    Raises
-    ------
-    ValueError
-        If an option breaks its rule.
+    classes_ : ndarray, shape (n_classes,)
+        The classes, in the order of `predict_proba`.
+    n_features_in_ : int
+        The number of columns.
+    feature_names_in_ : ndarray of str, shape (n_classes,)
+        Their names, if a frame was fitted.
+    document_ : BinsDocument
+        All tables and thresholds, as `save` writes them.
 
     Examples
     --------
@@ -128,48 +102,69 @@ class Calibrator:
     >>> wrong = rng.random(600) < 0.2
     >>> labels = np.where(wrong, rng.integers(0, 3, 600), logits.argmax(axis=1))
     >>> calibrator = Calibrator(kind="logits").fit(logits[:500], labels[:500])
-    >>> answers = calibrator.predict(logits[500:])
-    >>> answers.classes.shape, answers.probability.shape, answers.interval.shape
-    ((100, 3), (100,), (100, 2))
+    >>> calibrator.predict_proba(logits[500:]).shape
+    (100, 3)
+    >>> calibrator.predict_interval(logits[500:]).shape
+    (100, 2)
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the options of a fit
         self,
+        kind: AnyKind = "logits",
         *,
-        kind: OutputKind,
+        classes: Sequence[Hashable] | None = None,
         top_k: tuple[int, ...] | None = None,
         decision_threshold: float | None = None,
-        **options: Any,  # noqa: ANN401 - `FitOptions` checks them
+        measures: tuple[str, ...] = DEFAULT_MEASURES,
+        serve: Mapping[int, str] | None = None,
+        bins: int | Literal["auto"] = "auto",
+        lookup: Lookup = "smooth",
+        prior_strength: float = 1.0,
+        interval: IntervalOptions | None = None,
+        monotone: bool = False,
+        folds: int = 10,
+        targets: tuple[float, ...] = (0.99, 0.95),
+        selective: tuple[SelectiveTarget, ...] = DEFAULT_TARGETS,
+        ood_level: float = 0.99,
+        seed: int = 0,
     ) -> None:
-        if kind not in ("logits", "probabilities"):
-            raise ValueError(f'kind must be "logits" or "probabilities", not {kind!r}')
-        self.kind: OutputKind = kind
+        self.kind = kind
+        self.classes = classes
+        self.top_k = top_k
         self.decision_threshold = decision_threshold
-        self._top_k = top_k
-        self._options = FitOptions(top_k=top_k or DEFAULT_TOP_K, **options)
-        self._n_classes = 0
-        self._fit: Fit | None = None
-        self._report: Report | None = None
-        self.notes: list[str] = []
+        self.measures = measures
+        self.serve = serve
+        self.bins = bins
+        self.lookup = lookup
+        self.prior_strength = prior_strength
+        self.interval = interval
+        self.monotone = monotone
+        self.folds = folds
+        self.targets = targets
+        self.selective = selective
+        self.ood_level = ood_level
+        self.seed = seed
 
     def fit(
         self,
-        outputs: ArrayLike,
-        labels: ArrayLike,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
         *,
-        weight: ArrayLike | None = None,
-        group: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         evaluation: tuple[ArrayLike, ArrayLike] | None = None,
     ) -> Self:
         """Fit to outputs and labels of samples that the model was not trained on.
 
         Parameters
         ----------
-        outputs : array_like of float, shape (n_samples, n_classes)
-        labels : array_like of int, shape (n_samples,)
-        weight : array_like of float, shape (n_samples,), optional
+        X : array_like of float, shape (n_samples, n_classes); of scores (n_samples,)
+            Outputs of the model.
+        y : array_like, shape (n_samples,)
+            Labels.
+        sample_weight : array_like of float, shape (n_samples,), optional
             How much each sample counts; only ratios matter.
-        group : array_like, shape (n_samples,), optional
+        groups : array_like, shape (n_samples,), optional
             Numbers or names; samples with equal ones belong together.
         evaluation : pair of array_like, optional
             Outputs and labels of other samples, on which the fit is judged.
@@ -179,54 +174,108 @@ class Calibrator:
         ValueError
             If an array or option breaks its rule; the message names it.
         """
-        values = self._checked(outputs)
-        n_classes = values.shape[1]
-        options, notes = self._options, []
-        if self._top_k is None:
-            notes = certain_event_notes(DEFAULT_TOP_K, n_classes)
-            top_k = tuple(k for k in DEFAULT_TOP_K if k < n_classes)
-            served = {k: measure for k, measure in options.serve.items() if k in top_k}
-            options = replace(options, top_k=top_k, serve=served)
-        if self.decision_threshold is not None and n_classes != BINARY:
-            raise ValueError(f"decision_threshold is for two classes, not {n_classes}")
+        if self.kind not in KINDS:
+            raise ValueError(f"kind must be one of {', '.join(KINDS)}, not {self.kind!r}")
+        values = as_outputs(X, self.kind)
+        if y is None:
+            raise ValueError("fit requires y to be passed, but the target y is None")
+        n_classes = BINARY if self.kind == SCORES else values.shape[1]
+        options, notes = self._fit_options(n_classes)
         design: dict[str, NDArray[np.generic]] = {}
-        if weight is not None:
-            design["weight"] = np.array(weight, np.float64)
-        if group is not None:
-            design["group"] = np.unique(np.asarray(group), return_inverse=True)[1]
-        records = self._records(values, labels, options).with_design(design)
+        if sample_weight is not None:
+            design["weight"] = np.array(sample_weight, np.float64)
+        if groups is not None:
+            design["group"] = np.unique(np.asarray(groups), return_inverse=True)[1]
+        records = self._records(values, y, options).with_design(design)
         others = None
         if evaluation is not None:
-            others = self._records(self._checked(evaluation[0], n_classes), evaluation[1], options)
+            further = as_outputs(evaluation[0], self.kind, values.shape[1])
+            others = self._records(further, evaluation[1], options)
         with moved_to_canonical_order(records):  # which the fit has its learned columns in
             fit = fit_calibration(records, options=options, evaluation=others, n_classes=n_classes)
             records.uncertainty.update(fit.learned_columns)
-        self._fit, self._options, self._n_classes = fit, options, n_classes
-        sets = FittedSets(records, others, self.kind, n_classes)
+        is_scores = self.kind == SCORES
+        ends = float(values.min()), float(values.max())
+        if is_scores:
+            notes = [scores_note(*ends, probabilities=are_probabilities(np.asarray(ends)))]
+        names = CLASS_NAMES if is_scores else tuple(map(str, self._classes(n_classes)))
+        document = fitted_document(
+            fit,
+            options,
+            data=Data(
+                samples=records.n_samples,
+                kind="pairs" if self.kind == SCORES else self.kind,
+                score_range=ends if is_scores else None,
+            ),
+            data_sha256=sha256_of(values, records.label, *design.values()),
+            classes=names,
+            decision_threshold=self.decision_threshold,
+        )
+        sets = FittedSets(records, others, document.data.kind, names)
         self._report = fit_report(fit, sets, options, notes=notes)
-        self.notes = self._report.warnings
+        self._fit = fit
+        self._take(document)
+        self._remember_names(X)
         return self
 
-    def report(self) -> Report:
-        """Return all results of the fit: scores, bins, curves, findings and a summary.
+    def predict(self, X: ArrayLike) -> NDArray[np.generic]:
+        """Return the predicted classes, shape (n_samples,).
 
-        It is that of ``GET /report``. Classes are called by their indices.
+        Of scores, whether the answers are right with a probability of at least a half.
+        """
+        answers = self.answer(X)
+        if self.kind == SCORES:
+            return np.asarray(answers.probability >= 1 / BINARY)
+        return np.asarray(self.classes_[answers.classes[:, 0]])
+
+    def predict_proba(self, X: ArrayLike) -> Rates:
+        """Return the calibrated probability of each class, shape (n_samples, n_classes).
+
+        Of scores, that the answer is wrong and that it is right. The columns are ``classes_``.
 
         Raises
         ------
-        NotFittedError
-            Before `fit`.
+        ValueError
+            If Top-1 was not calibrated.
         """
-        _ = self.fitted
-        return cast("Report", self._report)
+        return self._predictor_.distribution(self._checked(X))
 
-    def predict(self, outputs: ArrayLike) -> Answers:
-        """Return classes and calibrated probabilities; those of a row depend on no other row.
+    def predict_interval(self, X: ArrayLike) -> Rates:
+        """Return the interval of the probability that the predicted class is right: (n_samples, 2).
+
+        Raises
+        ------
+        ValueError
+            If Top-1 was not calibrated.
+        """
+        answers = self.answer(X)
+        if 1 not in answers.top:
+            raise ValueError("Top-1 was not calibrated: see `answer` for other events")
+        return answers.interval
+
+    def abstain(self, X: ArrayLike, *, max_risk: float) -> Hits:
+        """Return which answers to hand over, so that at most ``max_risk`` of the others are wrong.
+
+        The promise holds with a probability of 95 % for data like those that were fitted. Where
+        they prove no threshold, all answers are handed over.
+
+        Raises
+        ------
+        ValueError
+            If the fit was not asked for this error rate: see ``selective``.
+        """
+        self.threshold(max_risk)
+        return ~self.answer(X).accept[max_risk]
+
+    def answer(self, X: ArrayLike) -> Answers:
+        """Return all answers: classes, probabilities, intervals and flags of each event.
+
+        Those of a row depend on no other row.
 
         Parameters
         ----------
-        outputs : array_like of float, shape (n_samples, n_classes)
-            Logits or probabilities, as they were fitted.
+        X : array_like of float, shape (n_samples, n_classes)
+            Outputs of the kind that was fitted.
 
         Raises
         ------
@@ -235,32 +284,37 @@ class Calibrator:
         ValueError
             If outputs break a rule; the message names the row.
         """
-        fit = self.fitted
-        values = self._checked(outputs, self._n_classes)
-        learned = next(iter(fit.events.values())).learned
-        inputs = () if learned is None else learned.model.columns
-        classes, probabilities, measured = self._ranked(values, inputs)
-        odds = None
-        if learned is not None and any(one.served == LEARNED for one in fit.events.values()):
-            rests = [measured[name] for name in inputs]
-            log_rest = np.stack(rests, axis=1) if rests else np.empty((len(values), 0))
-            odds = learned.model.odds(classes, probabilities, log_rest)
-        top = {k: _event_answers(fit, k, measured, odds) for k in fit.events}
-        if 1 not in top:
-            return Answers(classes, None, top, None, {})
-        shares = class_shares(probabilities, odds, self._n_classes)
-        uncertainty = top[1].uncertainty
-        beyond = fit.events[1].measures[fit.events[1].served].ood_thresholds
-        return Answers(
-            classes[:, : shares.shape[1]],
-            class_probability_array(top[1].probability, shares),
-            top,
-            uncertainty > np.float32(beyond[self._options.ood_level]),
-            {
-                risk: uncertainty <= np.float32(-np.inf if limit is None else limit)
-                for risk, limit in self._thresholds().items()
-            },
-        )
+        return self._predictor_.answers(self._checked(X))
+
+    def threshold(self, max_risk: float) -> float | None:
+        """Return the largest Top-1 uncertainty to accept for this error rate.
+
+        It is None if the calibration set is too small, or has too many errors, to prove one.
+        ``document_`` holds the numbers of accepted answers and of errors among them.
+
+        Raises
+        ------
+        ValueError
+            If the fit was not asked for this error rate: see ``selective``.
+        """
+        proven = self._predictor_.accept_thresholds
+        if max_risk not in proven:
+            risks = ", ".join(map(str, proven)) or "none"
+            raise ValueError(f"max_risk must be one of those fitted ({risks}), not {max_risk}")
+        return proven[max_risk]
+
+    def report(self) -> Report:
+        """Return all results of the fit: scores, bins, curves, findings and a summary.
+
+        It is that of ``GET /report``, but for names of classes.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`, and of a loaded calibrator, since a bins document has no scores.
+        """
+        self._require("_report")
+        return self._report
 
     @property
     def fitted(self) -> Fit:
@@ -269,101 +323,228 @@ class Calibrator:
         Raises
         ------
         NotFittedError
-            Before `fit`.
+            Before `fit`, and of a loaded calibrator.
         """
-        if self._fit is None:
-            raise NotFittedError("This calibrator is not fitted: call fit(outputs, labels) first.")
+        self._require("_fit")
         return self._fit
 
-    def threshold(self, max_risk: float) -> float | None:
-        """Return the largest Top-1 uncertainty to accept for this error rate.
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of these probabilities should know, a sentence or two each."""
+        return self.report().warnings
 
-        It is None if the calibration set is too small, or has too many errors, to prove one.
-        ``fitted`` holds the numbers of accepted answers and of errors among them.
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the bins document, which `load` and the service read; return its path."""
+        self._require("document_")
+        written = Path(path)
+        written.write_bytes(msgspec.json.format(msgspec.json.encode(self.document_), indent=1))
+        return written
 
-        Raises
-        ------
-        ValueError
-            If the fit was not asked for this error rate: see ``selective`` of `FitOptions`.
-        """
-        proven = self._thresholds()
-        if max_risk not in proven:
-            risks = ", ".join(map(str, proven)) or "none"
-            raise ValueError(f"max_risk must be one of those fitted ({risks}), not {max_risk}")
-        return proven[max_risk]
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Return a calibrator from a bins document, also one of a service's calibration.
 
-    def _checked(self, outputs: ArrayLike, n_classes: int | None = None) -> NDArray[np.floating]:
-        """Return outputs as an array.
+        It answers equally; it has neither a report nor samples.
 
         Raises
         ------
         ValueError
-            If they break a rule of their kind.
+            If the file is no bins document, breaks a rule of it, or is served by a measure that
+            outputs alone do not give.
         """
-        values = np.asarray(outputs)
-        if values.dtype.kind != "f":
-            values = values.astype(np.float64)
-        is_wide = values.ndim == MATRIX and values.shape[1] >= BINARY
-        if not is_wide or n_classes not in (None, values.shape[1]):
-            raise ValueError(
-                f"{self.kind} must have shape (n_samples, {n_classes or 'n_classes'}), not "
-                f"{values.shape}"
+        document = read_document(Path(path).read_bytes())
+        served = [table for table in document.tables if table.served]
+        calibrator = cls(
+            Predictor.of(document).kind,
+            top_k=tuple(document.top_k),
+            decision_threshold=document.decision_threshold,
+            measures=tuple(dict.fromkeys(table.measure for table in document.tables)),
+            serve={table.event: table.measure for table in served},
+            lookup=served[0].lookup,
+            prior_strength=served[0].prior.strength,
+            interval=served[0].interval,
+            monotone=served[0].monotone,
+            selective=tuple(SelectiveTarget(one.max_risk, one.delta) for one in document.selective),
+            ood_level=document.out_of_distribution.level,
+        )
+        if document.classes != list(map(str, range(len(document.classes)))):
+            calibrator.classes = None if calibrator.kind == SCORES else tuple(document.classes)
+        calibrator._take(document)
+        return calibrator
+
+    def to_onnx(self, *, opset: int = 17) -> Any:  # noqa: ANN401 - onnx is optional
+        """Return the calibration alone as an ONNX model, from outputs to what `answer` returns.
+
+        Append it to your model, or run it behind it. It needs the extra ``onnx``.
+        """
+        self._require("document_")
+        from howsure.onnx_head.calibration_graph import calibration_graph  # noqa: PLC0415
+
+        return calibration_graph(self.document_, self._predictor, opset=opset)
+
+    def push(
+        self, url: str | None = None, *, name: str | None = None, api_key: str | None = None
+    ) -> "Calibration":
+        """Make a calibration of a service from this one, which answers equally.
+
+        Parameters
+        ----------
+        url, api_key
+            As in `howsure.Client`.
+        name
+            Its name on the service; by default that of the document, ``calibrator``.
+        """
+        self._require("document_")
+        from howsure.client import Client  # noqa: PLC0415 - only here
+
+        with Client(url, api_key=api_key) as client:
+            return client.import_bins(msgspec.json.encode(self.document_), name=name)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002, FBT001, FBT002
+        """Return the parameters, as scikit-learn asks for them."""
+        return {name: getattr(self, name) for name in _PARAMETERS}
+
+    def set_params(self, **params: Any) -> Self:  # noqa: ANN401 - each has its type
+        """Set parameters.
+
+        Raises
+        ------
+        ValueError
+            If there is no such parameter.
+        """
+        for name, value in params.items():
+            if name not in _PARAMETERS:
+                raise ValueError(f"there is no parameter {name!r}; there are {_PARAMETERS}")
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        """Return the parameters that differ from their defaults."""
+        defaults = inspect.signature(type(self)).parameters
+        changed = [
+            f"{name}={value!r}"
+            for name, value in self.get_params().items()
+            if name == "kind" or value != defaults[name].default
+        ]
+        return f"Calibrator({', '.join(changed)})"
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Tell scikit-learn whether it can answer."""
+        return hasattr(self, "document_")
+
+    def __sklearn_tags__(self) -> Any:  # noqa: ANN401 - scikit-learn is optional
+        """Tell scikit-learn what it is: a classifier of the outputs of another."""
+        from sklearn.utils import (  # type: ignore[import-untyped]  # noqa: PLC0415
+            ClassifierTags,
+            Tags,
+            TargetTags,
+        )
+
+        return Tags("classifier", TargetTags(required=True), classifier_tags=ClassifierTags())
+
+    def _require(self, attribute: str) -> None:
+        if hasattr(self, attribute):
+            return
+        if hasattr(self, "document_"):
+            raise NotFittedError(
+                "This calibrator was loaded from a bins document, which has tables and thresholds, "
+                "and neither scores nor a report: fit(outputs, labels) makes them."
             )
-        broken = broken_rule(values, self.kind)
-        if broken is not None:
-            column = "" if broken.column is None else f"[{broken.column}]"
-            raise ValueError(f"{self.kind}[{broken.row}]{column}: {broken.rule}")
-        if self.kind == "logits" and (are_distributions(values) or are_percentages(values)):
+        raise NotFittedError("This calibrator is not fitted: call fit(outputs, labels) first.")
+
+    @property
+    def _predictor_(self) -> Predictor:
+        self._require("document_")
+        return self._predictor
+
+    def _checked(self, outputs: ArrayLike) -> NDArray[np.floating]:
+        self._require("document_")
+        names, known = column_names(outputs), getattr(self, "feature_names_in_", None)
+        if names is not None and known is not None and list(names) != list(known):
             raise ValueError(
-                "logits: these are numbers that sum to 1, or 100, in each row; for probabilities "
-                'make Calibrator(kind="probabilities"), and divide percentages by 100'
+                "The feature names should match those that were passed during fit: expected "
+                f"{list(known)}, in this order, not {list(names)}"
             )
-        return values
+        return as_outputs(outputs, self.kind, self.n_features_in_)
+
+    def _take(self, document: BinsDocument) -> None:
+        """Take over the tables that answers come from."""
+        self.document_ = document
+        self._predictor = Predictor.of(document)
+        n_classes = len(document.classes)
+        is_scores = self.kind == SCORES
+        self.n_features_in_ = 1 if is_scores else n_classes
+        self.classes_ = np.array([False, True] if is_scores else self._classes(n_classes))
+
+    def _remember_names(self, outputs: object) -> None:
+        names = column_names(outputs)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _classes(self, n_classes: int) -> Sequence[Hashable]:
+        if self.classes is None:
+            return range(n_classes)
+        if len(set(self.classes)) != n_classes or len(self.classes) != n_classes:
+            raise ValueError(
+                f"classes must name each of {n_classes} columns once, not {list(self.classes)[:10]}"
+            )
+        return self.classes
+
+    def _fit_options(self, n_classes: int) -> tuple[FitOptions, list[str]]:
+        """Return the options, and notes on events that are certain.
+
+        Raises
+        ------
+        ValueError
+            If one breaks its rule.
+        """
+        names = ("bins", "lookup", "prior_strength", "monotone", "folds", "seed")
+        options = FitOptions(
+            top_k=self.top_k or DEFAULT_TOP_K,
+            measures=tuple(self.measures),
+            serve=self.serve or {},
+            interval=self.interval or IntervalOptions(),
+            targets=tuple(self.targets),
+            selective=tuple(self.selective),
+            ood_level=self.ood_level,
+            **{name: getattr(self, name) for name in names},
+        )
+        self._classes(n_classes)
+        if self.decision_threshold is not None and (n_classes != BINARY or self.kind == SCORES):
+            raise ValueError(f"decision_threshold is for two classes, not {n_classes}")
+        if self.kind == SCORES:
+            return replace(options, top_k=(1,), measures=(SCORE,), serve={1: SCORE}), []
+        if self.top_k is not None:
+            return options, []
+        top_k = tuple(k for k in DEFAULT_TOP_K if k < n_classes)
+        served = {k: measure for k, measure in options.serve.items() if k in top_k}
+        notes = certain_event_notes(DEFAULT_TOP_K, n_classes)
+        return replace(options, top_k=top_k, serve=served), notes
 
     def _records(
         self, values: NDArray[np.floating], labels: ArrayLike, options: FitOptions
     ) -> Records:
+        if self.kind == SCORES:
+            correct = np.asarray(labels)
+            if correct.shape != (len(values),) or not np.isin(correct, (0, 1)).all():
+                raise ValueError("labels must say of each score whether the answer was right")
+            scores = values[:, 0].astype(np.float64)
+            return build_pair_records(
+                pair_rows(scores, probabilities=are_probabilities(scores)),
+                correct.astype(np.bool_),
+                (-scores).astype(np.float32),
+                seed=options.seed,
+            )
         return build_records(
             log_scores(values, self.kind),
-            labels,
+            as_indices(labels, self.classes),
             tie_keys=tie_keys(values, options.seed),
             top_k=options.top_k,
             logits=self.kind == "logits",
             threshold=self.decision_threshold,
         )
 
-    def _ranked(
-        self, values: NDArray[np.floating], inputs: Iterable[str]
-    ) -> tuple[Classes, NDArray[np.float32], dict[str, Uncertainty]]:
-        """Return classes, their probabilities and uncertainties, a block of rows at a time."""
-        blocks = [
-            ranked_outputs(
-                log_scores(values[rows], self.kind),
-                top_k=self._options.top_k,
-                inputs=inputs,
-                logits=self.kind == "logits",
-                threshold=self.decision_threshold,
-            )
-            for rows in row_blocks(values)
-        ]
-        classes, probabilities, measured = zip(*blocks, strict=True)
-        return (
-            np.concatenate(classes),
-            np.concatenate(probabilities).astype(np.float32),
-            {name: np.concatenate([one[name] for one in measured]) for name in measured[0]},
-        )
 
-    def _thresholds(self) -> dict[float, float | None]:
-        event = self.fitted.events.get(1)
-        results = [] if event is None else event.measures[event.served].selective
-        return {one.target.max_risk: one.threshold for one in results}
-
-
-def _event_answers(
-    fit: Fit, k: int, measured: Mapping[str, Uncertainty], odds: LabelOdds | None
-) -> EventAnswers:
-    measure = fit.events[k].measures[fit.events[k].served]
-    uncertainty = measured.get(measure.column)
-    if uncertainty is None:  # it is computed from others
-        uncertainty = cast("LabelOdds", odds).uncertainty(k)
-    return EventAnswers(**vars(measure.table.look_up(uncertainty)), uncertainty=uncertainty)
+_PARAMETERS = tuple(inspect.signature(Calibrator).parameters)

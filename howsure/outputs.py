@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from howsure.statistics.arrays import Floats
 
 OutputKind: TypeAlias = Literal["logits", "probabilities"]
+Precision: TypeAlias = Literal["float32", "float64"]
 
 SUM_TOLERANCE = 1e-3
 # Floats of decimals such as 0.333 miss them by less than this.

@@ -109,6 +109,7 @@ class Client:
     report = _waits(Methods.report)
     report_text = _waits(Methods.report_text)
     bins = _waits(Methods.bins)
+    import_bins = _waits(Methods.import_bins)
     export = _waits(Methods.export)
     evaluate = _waits(Methods.evaluate)
     refit = _waits(Methods.refit)

@@ -247,6 +247,12 @@ class Methods(OperatingPointMethods):
         """Return the bin tables and everything else that predictions depend on."""
         return dict((await self._get(address_of(reference_of(calibration), "bins"))).json())
 
+    async def import_bins(self, document: bytes, *, name: str | None = None) -> Calibration:
+        """Make a calibration from the JSON of bin tables, under their name or another one."""
+        path, headers = "/calibrations/import", {"Content-Type": "application/json"}
+        request = Request("POST", path, {"name": name}, headers, content=document, repeatable=False)
+        return Calibration.of((await self.sender.send(request)).json())
+
     async def export(self, calibration: Reference, to: str | os.PathLike[str]) -> Path:
         """Write the calibrated model as an ONNX file, and return its path.
 

@@ -1,11 +1,10 @@
 """The report of a fit in a program, without a service that stores it."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from howsure.outputs import OutputKind
 from howsure.report.assembly import assembled_event, with_summary
 from howsure.report.confusion import AcceptanceRule, count_errors, with_confusion
 from howsure.report.event import FittedEvent
@@ -42,8 +41,8 @@ class FittedSets(NamedTuple):
 
     calibration: Records
     evaluation: Records | None
-    kind: OutputKind
-    n_classes: int
+    kind: Literal["inputs", "logits", "probabilities", "pairs"]
+    classes: Sequence[str]
 
 
 def fit_report(
@@ -52,9 +51,9 @@ def fit_report(
     """Return the report of a fit: what the service shows of the same outputs.
 
     ``notes`` come before those on the fit.
-    Classes are called by their indices, and there are no digests.
+    There are no digests.
     """
-    records, config = sets.calibration, _config(options, sets.n_classes)
+    records, config = sets.calibration, _config(options, sets.classes)
     report = Report(
         calibration=About(id="", name="calibrator", version=1, created_at=None, finished_at=None),
         events={
@@ -75,7 +74,7 @@ def fit_report(
         ),
     )
     report = with_summary(report)
-    if FIRST not in report.events:
+    if FIRST not in report.events or sets.kind == "pairs":
         return report
     column, rule = fit.events[1].measures[fit.events[1].served].column, AcceptanceRule.of(report)
     errors = count_errors(
@@ -83,7 +82,7 @@ def fit_report(
         LabelledSamples.of([records], column),
         column,
         rule.threshold,
-        n_classes=sets.n_classes,
+        n_classes=len(sets.classes),
         level=options.interval.level,
     )
     return with_confusion(report, rule, errors)
@@ -116,11 +115,11 @@ def _measure(event: EventFit, name: str) -> Measure:
     )
 
 
-def _config(options: FitOptions, n_classes: int) -> dict[str, Any]:
+def _config(options: FitOptions, classes: Sequence[str]) -> dict[str, Any]:
     """Return the options as the service names them."""
     plain: dict[str, Any] = plain_part(options)
     plain["ood"] = {"level": plain.pop("ood_level")}
-    return plain | {"classes": [str(index) for index in range(n_classes)]}
+    return plain | {"classes": list(classes)}
 
 
 def _data(sets: FittedSets) -> dict[str, Any]:
@@ -130,7 +129,7 @@ def _data(sets: FittedSets) -> dict[str, Any]:
         "kind": sets.kind,
         "samples": records.n_samples,
         "design": [name for name in ("weight", "group") if getattr(design, name) is not None],
-        "class_counts": np.bincount(records.label, minlength=sets.n_classes).tolist(),
+        "class_counts": np.bincount(records.label, minlength=len(sets.classes)).tolist(),
         "evaluation_samples": None if others is None else others.n_samples,
     }
 
@@ -140,11 +139,11 @@ def _findings(sets: FittedSets, options: FitOptions) -> list[DocumentedFinding]:
     records = sets.calibration
     evidence = RecordedSet(
         records=records,
-        class_counts=np.bincount(records.label, minlength=sets.n_classes),
+        class_counts=np.bincount(records.label, minlength=len(sets.classes)),
         source=sets.kind,
         probabilities=sets.kind == "probabilities",
         bins=options.bins,
         evaluation=sets.evaluation,
-        class_names=[str(index) for index in range(sets.n_classes)],
+        class_names=list(sets.classes),
     )
     return documented(run_checks(evidence))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from howsure.onnx_head.spec import ExportSpec
 from service.child.failure import describe
 from service.child.lockdown.lock_down import lock_down
 from service.child.onnx.export import export_file
@@ -23,7 +24,6 @@ from service.child.onnx.session import MORE_MEMORY, NOT_LOADED, VERSIONS, probe_
 from service.child.onnx.watchdog import Watchdog
 from service.child.requests.body_decoder import BodyDecoder
 from service.errors import InferenceFailed, InvalidOnnxModel, ModelRule, ServiceError
-from service.graph.export_spec import ExportSpec
 from service.runner.messages.channel import Channel, ChannelClosed, to_keep
 from service.runner.messages.convert import FieldError, convert
 from service.runner.messages.frames import (

@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import models
+from howsure.onnx_head.spec import ExportEvent, ExportSpec
 from howsure.statistics.learned.model import LearnedModel
 from howsure.statistics.measures import parse_measure
 from howsure.statistics.measures.pass_plan import LAST_LAYER
 from service.access.quotas import enforce_quotas
 from service.errors import Conflict, NotFound
 from service.exports.parity import Parity, compare_answers, require_parity
-from service.graph.export_spec import ExportEvent, ExportSpec
 from service.jobs.acceptance import CallContext, deleted_on_failure
 from service.jobs.samples import KeptSamples
 from service.lru_cache import KeyedLocks

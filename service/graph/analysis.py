@@ -16,14 +16,9 @@ from onnx import (
     shape_inference,
 )
 
+from howsure.onnx_head.liveness import used_names
 from service.graph.gate.versions import MAX_IR_VERSION
-from service.graph.proto import (
-    DEFAULT_DOMAINS,
-    NOISE_PREFIX,
-    attribute,
-    producers_of,
-    used_names,
-)
+from service.graph.proto import DEFAULT_DOMAINS, NOISE_PREFIX, attribute, producers_of
 
 HAND_ON = frozenset(("Identity", "Cast"))
 LARGEST_READ = 1024  # values; a ratio, a shape

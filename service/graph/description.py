@@ -5,6 +5,8 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta
 
+from howsure.outputs import OutputKind, Precision
+
 MAX_LENGTH = 80
 
 NotNegative: TypeAlias = Annotated[int, Meta(ge=0)]
@@ -63,10 +65,8 @@ class OnnxModelDescription:
     one_by_one: str = ""
 
 
-Kind: TypeAlias = Literal["logits", "probabilities"]
 # In `inferred` where the caller says logits and the values say otherwise.
 LIKE_PROBABILITIES = "no value is negative and every row sums to 1, as probabilities do"
-Precision: TypeAlias = Literal["float32", "float64"]
 DecisionThreshold: TypeAlias = Annotated[float, Meta(gt=0, lt=1)] | None
 
 
@@ -101,7 +101,7 @@ class OutputChoice:
     """
 
     name: str
-    kind: Kind
+    kind: OutputKind
     tensor: str
     inferred: str
     n_classes: Annotated[int, Meta(ge=2)]

@@ -4,16 +4,10 @@ from collections.abc import Collection, Iterable, Iterator
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto, inliner
 
+from howsure.onnx_head.builder import PREFIX
+from howsure.onnx_head.liveness import subgraphs, used_names
 from service.errors import InvalidOnnxModel, ModelRule
-from service.graph.proto import (
-    DEFAULT_DOMAINS,
-    PREFIX,
-    drop,
-    rename_values,
-    subgraphs,
-    used_names,
-    value_names,
-)
+from service.graph.proto import DEFAULT_DOMAINS, drop, rename_values, value_names
 
 
 def inline_functions(model: ModelProto, *, holding: Collection[str] | None = None) -> None:

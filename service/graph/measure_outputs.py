@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import TensorProto
 
+from howsure.onnx_head.builder import GraphBuilder
+from howsure.onnx_head.measures import without_minus_zero
 from service.errors import InvalidConfig
-from service.graph.builder import GraphBuilder
 from service.graph.description import TensorSpec, quote, quote_all
-from service.graph.head import without_minus_zero
 
 PLACE = "config.measures"
 NUMBERS = frozenset(

@@ -1,31 +1,20 @@
 """Walk through and edit the nodes, names and tensors of a graph."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
+from howsure.onnx_head.builder import PREFIX
+from howsure.onnx_head.liveness import drop_dead_nodes, subgraphs, used_names
 from service.errors import InvalidOnnxModel, ModelRule
 from service.graph.description import quote
 
 DEFAULT_DOMAINS = ("", "ai.onnx")
 
 Producers: TypeAlias = Mapping[str, NodeProto]
-
-
-def subgraphs(node: NodeProto) -> Iterator[GraphProto]:
-    """Yield the graphs in a node's attributes: the branches of an If, the body of a Loop."""
-    yield from graphs_of(node.attribute)
-
-
-def graphs_of(attributes: Iterable[AttributeProto]) -> Iterator[GraphProto]:
-    """Yield the graphs among attributes, independent of their declared type."""
-    for attribute in attributes:
-        if attribute.HasField("g"):
-            yield attribute.g
-        yield from attribute.graphs
 
 
 def all_graphs(graph: GraphProto) -> Iterator[GraphProto]:
@@ -36,16 +25,6 @@ def all_graphs(graph: GraphProto) -> Iterator[GraphProto]:
             yield from all_graphs(subgraph)
 
 
-def used_names(node: NodeProto) -> Iterator[str]:
-    """Yield every name a node may read, including those its subgraphs read from outside."""
-    yield from node.input
-    for subgraph in subgraphs(node):
-        for output in subgraph.output:
-            yield output.name
-        for inner in subgraph.node:
-            yield from used_names(inner)
-
-
 def producers_of(graph: GraphProto) -> dict[str, NodeProto]:
     """Return the node that makes each tensor of the main graph."""
     return {name: node for node in graph.node for name in node.output if name}
@@ -54,21 +33,6 @@ def producers_of(graph: GraphProto) -> dict[str, NodeProto]:
 def operator(node: NodeProto) -> str:
     """Return the node's operator, with its domain unless that is the default one."""
     return node.op_type if node.domain in DEFAULT_DOMAINS else f"{node.domain}.{node.op_type}"
-
-
-def upstream(graph: GraphProto, tensors: Iterable[str]) -> set[int]:
-    """Return the indices of the nodes of the main graph that the tensors depend on."""
-    producers = {
-        name: index for index, node in enumerate(graph.node) for name in node.output if name
-    }
-    waiting = list(tensors)
-    found: set[int] = set()
-    while waiting:
-        index = producers.get(waiting.pop())
-        if index is not None and index not in found:
-            found.add(index)
-            waiting.extend(used_names(graph.node[index]))
-    return found
 
 
 def initial_tensors(graph: GraphProto) -> Iterator[TensorProto]:
@@ -117,14 +81,6 @@ def keep_outputs(graph: GraphProto, outputs: Sequence[ValueInfoProto]) -> None:
     _drop_dead_initializers(graph)
 
 
-def drop_dead_nodes(graph: GraphProto, *, since: int = 0) -> None:
-    """Drop, in place, the nodes from index ``since`` on that no output needs."""
-    alive = upstream(graph, [output.name for output in graph.output])
-    for index in reversed(range(since, len(graph.node))):
-        if index not in alive:
-            del graph.node[index]
-
-
 def replace_node(graph: GraphProto, index: int, nodes: Sequence[NodeProto]) -> None:
     """Replace one node by several, in place; nodes of a file are in execution order."""
     del graph.node[index]
@@ -148,7 +104,6 @@ def drop(parts: Any, is_dropped: Callable[[Any], bool]) -> None:  # noqa: ANN401
             del parts[index]
 
 
-PREFIX = "howsure_"
 NOISE_PREFIX = f"{PREFIX}noise_"
 FRONT = "user."
 

@@ -6,17 +6,18 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, ValueInfoProto, helper
 
+from howsure.onnx_head.builder import PREFIX, GraphBuilder
+from howsure.onnx_head.measures import HeadTensors, add_head
 from howsure.statistics.learned.inputs import is_input, n_read_classes
 from howsure.statistics.softmax import n_recorded_classes
-from service.graph.builder import GraphBuilder, class_scores
+from service.graph.class_scores import class_scores
 from service.graph.description import NoiseSite, OutputChoice
 from service.graph.gate.versions import default_opset
-from service.graph.head import HeadTensors, add_head
 from service.graph.inline import inline_functions
 from service.graph.measure_outputs import pass_through
 from service.graph.noise.last_layer_dropout import LastLayerTensors, add_last_layer_dropout
 from service.graph.output.plan import raw_scores
-from service.graph.proto import PREFIX, keep_outputs
+from service.graph.proto import keep_outputs
 
 TOP_CLASSES = f"{PREFIX}top_classes"
 TOP_SCORES = f"{PREFIX}top_scores"
@@ -140,7 +141,16 @@ def append_head(
     build = GraphBuilder(graph, opset=default_opset(model), precision=choice.precision)
     scores = class_scores(build, tensor, choice)
     n_top = n_recorded_classes(choice.n_classes, top_k)
-    head = add_head(build, scores, choice, n_top=n_top, top_k=top_k, inputs=inputs)
+    head = add_head(
+        build,
+        scores,
+        choice.kind,
+        choice.n_classes,
+        threshold=choice.decision_threshold,
+        n_top=n_top,
+        top_k=top_k,
+        inputs=inputs,
+    )
     return build, scores, head
 
 

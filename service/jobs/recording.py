@@ -132,10 +132,10 @@ def scores_recorder(*, top_k: Sequence[int], seed: int, threshold: float | None 
         ((kind, values),) = batch.arrays.items()
         if kind == PAIRS:
             records = build_pair_records(
-                values[:, 0],
+                values,
                 batch.labels == CORRECT,
                 as_uncertainty(batch.supplied[SCORE]),
-                tie_keys=tie_keys(values, seed),
+                seed=seed,
             )
             return records.with_design(batch.design)
         records = build_records(

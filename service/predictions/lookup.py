@@ -8,12 +8,13 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from howsure.events import HeadOutputs
 from howsure.statistics.arrays import BinIndex, Classes
 from howsure.statistics.bins.lookup import BinLookup
 from howsure.statistics.label_model.class_list import class_shares
 from service.metrics.answers import AnswerCounts
 from service.predictions.served_calibration import Flags, ServedCalibration, ServedEvent
-from service.runner.model_output import SERVED_CLASSES, HeadOutputs
+from service.runner.model_output import SERVED_CLASSES
 
 FlaggedRows: TypeAlias = NDArray[np.bool_]
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from howsure.events import HeadOutputs
 from service.calibrations.manage import get_calibration
 from service.child.reading.checks import SUPPLIED_PREFIX
 from service.jobs.acceptance import CallContext
@@ -18,7 +19,6 @@ from service.predictions.oip_schemas import (
 from service.predictions.served_calibration import ServedCalibration
 from service.predictions.tensor_answers import prediction_arrays
 from service.runner.messages.open_inference import datatype_of
-from service.runner.model_output import HeadOutputs
 from service.storage.calibration_queries import CalibrationRef, Reference, parse_reference
 from service.storage.calibrations import CalibrationRepository
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from howsure.events import HeadOutputs
 from howsure.statistics.arrays import Floats
 from howsure.statistics.measures import parse_measure
 from howsure.statistics.softmax import BINARY, decision_scores
 from service.predictions.served_calibration import ServedEvent
-from service.runner.model_output import HeadOutputs
 
 
 @dataclass(frozen=True)

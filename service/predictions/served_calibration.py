@@ -12,16 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 import models
+from howsure.events import HeadOutputs, TabledEvent, label_odds
 from howsure.statistics.bins.curve import Curve
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.input_ranges import ColumnRanges, InputRange
 from howsure.statistics.label_model.model import LabelModel, LabelOdds
-from howsure.statistics.label_model.recorded import Formula
 from howsure.statistics.learned.inputs import n_read_classes
 from howsure.statistics.measures import supplied_names
 from service.runner.messages.dataset import ScoreRange
 from service.runner.messages.onnx_models import OnnxModelFiles, least_and_most, outside
-from service.runner.model_output import HeadOutputs
 from service.runner.model_to_serve import ModelToServe
 from service.storage.calibration_queries import CalibrationRef
 
@@ -108,40 +107,13 @@ def _top1(served: Sequence[models.BinTable]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class ServedEvent:
-    """An event's measure, its column in the model's output and its bins.
-
-    A learned measure is computed from other columns by its formula.
-    """
-
-    k: int
-    measure: str
-    column: str
-    table: BinTable
-    learned: Formula | None = None
+class ServedEvent(TabledEvent):
+    """An event with what its answers are read from."""
 
     @property
     def name(self) -> str:
         """The event's name in answers."""
         return f"top{self.k}"
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """The columns of the model's output that the measure is read or computed from."""
-        return (self.column,) if self.learned is None else self.learned.columns
-
-    def uncertainty(self, outputs: HeadOutputs, odds: LabelOdds | None) -> NDArray[np.float32]:
-        """Return the measure, float32 of shape (n_samples,).
-
-        ``odds`` are those of the model of the labels, if it serves an event.
-        """
-        if self.learned is None:
-            return outputs.uncertainty[self.column]
-        if isinstance(self.learned, LabelModel):
-            return (label_odds(self.learned, outputs) if odds is None else odds).uncertainty(self.k)
-        inputs = np.stack([outputs.uncertainty[name] for name in self.learned.columns], axis=1)
-        first, second = outputs.top_classes[:, 0], outputs.top_classes[:, 1]
-        return self.learned.uncertainty(inputs, first, second).astype(np.float32)
 
     @cached_property
     def at(self) -> ScalarLookup | None:
@@ -305,7 +277,7 @@ class ServedCalibration:
 
     def odds(self, outputs: HeadOutputs) -> LabelOdds | None:
         """Return the log-probabilities of the classes; None without a model of the labels."""
-        return None if self.label_model is None else label_odds(self.label_model, outputs)
+        return label_odds(self.label_model, outputs)
 
     @cached_property
     def flags(self) -> "Flags":
@@ -320,13 +292,6 @@ class ServedCalibration:
         # The measure of pairs is the negative score.
         least = None if self.score_range is None else -self.score_range[1]
         return Flags(_float32(self.ood_threshold), abstain, _float32(least))
-
-
-def label_odds(model: LabelModel, outputs: HeadOutputs) -> LabelOdds:
-    """Return the log-probabilities of the classes by the model of the labels."""
-    columns = [outputs.uncertainty[name] for name in model.columns]
-    log_rest = np.stack(columns, axis=1) if columns else np.empty((len(outputs.top_classes), 0))
-    return model.odds(outputs.top_classes, outputs.top_scores, log_rest)
 
 
 def needed_columns(

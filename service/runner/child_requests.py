@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from howsure.onnx_head.spec import ExportSpec
 from howsure.statistics.arrays import Labels
 from howsure.statistics.measures.pass_plan import ENSEMBLE, GRADIENT, LAST_LAYER, PLAIN, PassPlan
 from howsure.statistics.records.records import Records
 from service.errors import InvalidDataset, InvalidInput, TooLarge
-from service.graph.export_spec import ExportSpec
 from service.runner.messages.convert import FieldError, convert, to_fields
 from service.runner.messages.failures import raise_failure
 from service.runner.messages.frames import (

@@ -8,12 +8,12 @@ from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from pathlib import Path
 
+from howsure.events import HeadOutputs
 from service.errors import Overloaded
 from service.runner.child_requests import ChildRequests, ask
 from service.runner.devices import Placement
 from service.runner.messages.frames import Array, FrameError
 from service.runner.messages.onnx_models import LoadedOnnxModel, NoFiles
-from service.runner.model_output import HeadOutputs
 from service.runner.model_to_serve import ModelToServe, ProviderParity
 from service.runner.process import RunnerProcess
 from service.runner.spawner import CLOSED, Spawner

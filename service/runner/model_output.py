@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from howsure.events import HeadOutputs
 from howsure.statistics.learned.inputs import n_read_classes
 from howsure.statistics.measures.measure import SUPPLIED_COLUMN, output_column
 from howsure.statistics.measures.passes import column_names
@@ -44,25 +45,6 @@ MOST_LOG = 600.0
 NO_CLASS = "a class that does not exist"
 NO_PROBABILITY = "a probability outside [0, 1]"
 NOT_FINITE = "an uncertainty that is not finite"
-
-
-@dataclass(frozen=True, eq=False)
-class HeadOutputs:
-    """The rows of a `OutputMatrix`, as one array a field.
-
-    Attributes
-    ----------
-    top_classes : ndarray of int64, shape (n_samples, n_top)
-        Best first.
-    top_scores : ndarray of float32, shape (n_samples, n_top)
-        The model's softmax of these classes.
-    uncertainty : mapping of str to ndarray of float32, shape (n_samples,)
-        By column.
-    """
-
-    top_classes: NDArray[np.int64]
-    top_scores: NDArray[np.float32]
-    uncertainty: Mapping[str, NDArray[np.float32]]
 
 
 class OutputMatrix:

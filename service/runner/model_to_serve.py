@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
+from howsure.events import HeadOutputs
 from service.errors import ServiceError
 from service.runner.messages.frames import Array
 from service.runner.messages.onnx_models import NoFiles, OnnxModelFiles
-from service.runner.model_output import HeadOutputs, OutputSpec, output_spec
+from service.runner.model_output import OutputSpec, output_spec
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,9 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Self, TypeVar
 
+from howsure.events import HeadOutputs
+from howsure.onnx_head.spec import ExportSpec
 from howsure.statistics.records.records import Records, concatenate
-from service.graph.export_spec import ExportSpec
 from service.runner.child_requests import ChildRequest, ChildRequests
 from service.runner.devices import Device, DeviceFinder, Placement, usable_cpus
 from service.runner.fitter import Fitter
@@ -17,7 +18,7 @@ from service.runner.messages.onnx_models import LoadedOnnxModel, OnnxModelFiles
 from service.runner.messages.requests import ExportedOnnxModel
 from service.runner.messages.sandbox_rules import DEFAULT_RULES, SandboxRules
 from service.runner.messages.set_messages import TRIAL_ROWS
-from service.runner.model_output import HeadOutputs, OutputMatrix, output_spec
+from service.runner.model_output import OutputMatrix, output_spec
 from service.runner.predict_requests import BatchLimits
 from service.runner.process import RunnerProcess
 from service.runner.queue_bounds import QueueBounds

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
+from howsure.events import HeadOutputs
 from howsure.statistics.bins.prior import BetaPrior
 from howsure.statistics.bins.table import BinTable
 from service.predictions.provider_parity import RecordedRows, compare_providers
 from service.predictions.served_calibration import ServedEvent
-from service.runner.model_output import HeadOutputs
 
 VALUES = np.array([1e-9, 1e-4, 0.1, 0.2, 0.3, 0.4, 0.5, 2.0], np.float32)
 N_ROWS = len(VALUES)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from runner_models import PASSES_FOLDER, digits_model, linear, rows, save, weights
 
+from howsure.onnx_head.spec import ExportEvent, ExportSpec
 from howsure.preprocessing import PRESETS, Preprocessing
 from howsure.statistics.bins.lookup import LookupTable
 from howsure.statistics.measures.pass_plan import PassPlan
@@ -15,7 +16,6 @@ from howsure.statistics.records.order import tie_keys
 from service.child.onnx.model_inputs import ModelInputs
 from service.errors import InvalidConfig, InvalidInput
 from service.graph.description import TensorSpec
-from service.graph.export_spec import ExportEvent, ExportSpec
 from service.runner.messages.convert import FieldError, convert
 
 DIGITS = np.load(PASSES_FOLDER / "digits_passes.npz")

@@ -8,8 +8,9 @@ itself with its sign changed, so bins keep the caller's scale.
 
 import numpy as np
 
-from howsure.statistics.arrays import Floats, Hits, TieKeys, Uncertainty
+from howsure.statistics.arrays import Floats, Hits, Uncertainty
 from howsure.statistics.measures import SCORE, column
+from howsure.statistics.records.order import tie_keys
 from howsure.statistics.records.records import TEMPERATURES, Records
 
 CORRECT, WRONG = 0, 1
@@ -39,36 +40,44 @@ def score_log_odds(scores: Floats, *, probabilities: bool) -> Floats:
     return np.asarray(np.where(far, drawn, x))
 
 
+def pair_rows(scores: Floats, *, probabilities: bool) -> Floats:
+    """Return the logits of *correct* and *wrong*, shape (n_samples, 2)."""
+    log_odds = score_log_odds(scores, probabilities=probabilities)
+    return np.stack([log_odds, np.zeros_like(log_odds)], axis=1)
+
+
 def build_pair_records(
-    log_odds: Floats, correct: Hits, uncertainty: Uncertainty, *, tie_keys: TieKeys
+    rows: Floats, correct: Hits, uncertainty: Uncertainty, *, seed: int
 ) -> Records:
     """Make one record per pair.
 
     Parameters
     ----------
-    log_odds : ndarray of float64, shape (n_samples,)
-        As `score_log_odds` returns them.
+    rows : ndarray of float64, shape (n_samples, 2)
+        As `pair_rows` returns them.
     correct : ndarray of bool, shape (n_samples,)
     uncertainty : ndarray of float32, shape (n_samples,)
         The negative scores.
-    tie_keys : ndarray of uint32, shape (n_samples,)
+    seed : int
+        Of the tie keys.
 
     Raises
     ------
     ValueError
         If a shape differs or a value is not finite.
     """
+    log_odds = rows[:, 0]
     n_samples = len(log_odds)
     p = 1.0 / (1.0 + np.exp(-log_odds))
     wrong = np.where(correct, CORRECT, WRONG).astype(np.int32)
     neg_log_mass = np.logaddexp(0.0, -log_odds)
     grid = np.logaddexp(0.0, -log_odds[:, np.newaxis] / TEMPERATURES)
     return Records(
-        tie_key=tie_keys,
+        tie_key=tie_keys(rows, seed),
         label=wrong,
         top_classes=np.full((n_samples, 1), CORRECT, np.int32),
         top_log_odds=log_odds.astype(np.float32)[:, np.newaxis],
-        label_rank=wrong,
+        label_rank=wrong.copy(),  # records may be moved in place
         label_log_probability=-np.logaddexp(0.0, np.where(correct, -log_odds, log_odds)),
         sum_squares=np.square(p) + np.square(1.0 - p),
         log_sum_exp=grid.astype(np.float32),

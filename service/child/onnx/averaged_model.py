@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from howsure.onnx_head.builder import PREFIX
+from howsure.outputs import OutputKind
 from howsure.statistics.arrays import Floats, Labels
 from howsure.statistics.learned.inputs import is_input
 from howsure.statistics.measures.pass_plan import ENSEMBLE, PLAIN, PassPlan
@@ -29,10 +31,9 @@ from service.child.onnx.trial import (
     verify_scores,
 )
 from service.errors import InvalidConfig, InvalidOnnxModel, ModelRule
-from service.graph.description import Kind, OutputChoice, quote_all
+from service.graph.description import OutputChoice, quote_all
 from service.graph.noise.random_operators import expose_random, refuse_random
 from service.graph.output.plan import plan_output
-from service.graph.proto import PREFIX
 from service.graph.serving import SCORES, TOP_CLASSES, TOP_SCORES
 from service.runner.messages.frames import Array
 from service.runner.messages.onnx_models import LoadedOnnxModel
@@ -44,7 +45,7 @@ class Members:
     """The models of an ensemble."""
 
     sessions: Sequence[OnnxSession]
-    kinds: Sequence[Kind]
+    kinds: Sequence[OutputKind]
 
     def log_probabilities(self, rows: Mapping[str, Array], place: str) -> Iterator[Floats]:
         """Yield each member's log-probabilities."""

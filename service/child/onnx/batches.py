@@ -6,13 +6,13 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 
+from howsure.outputs import OutputKind
 from howsure.statistics.arrays import Floats
 from service.errors import InvalidInput, InvalidOnnxModel, ModelRule
-from service.graph.description import Kind
 from service.runner.messages.frames import Array
 
 
-def class_logs(scores: Array, kind: Kind) -> Floats:
+def class_logs(scores: Array, kind: OutputKind) -> Floats:
     """Return logits as they are, and probabilities as their logarithms, float64 (n, n_classes)."""
     wide: Floats = scores.astype(np.float64)
     if kind == "logits":
@@ -21,7 +21,7 @@ def class_logs(scores: Array, kind: Kind) -> Floats:
         return np.asarray(np.log(np.maximum(wide, 0.0)))  # rounding may leave a -1e-9
 
 
-def log_probabilities(scores: Array, kind: Kind) -> Floats:
+def log_probabilities(scores: Array, kind: OutputKind) -> Floats:
     """Return the logarithms of the classes' probabilities, which sum to one, float64.
 
     A row that is not finite gives NaN.

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 from onnx import ModelProto
 
+from howsure.onnx_head.spec import ExportSpec
 from howsure.statistics.measures.measure import output_column
 from howsure.statistics.measures.pass_plan import LAST_LAYER
 from service.child.onnx.batches import batch_rows, join_parts
@@ -15,7 +16,6 @@ from service.child.onnx.trial import fitted_trial
 from service.child.onnx.watchdog import Watchdog
 from service.errors import InferenceFailed
 from service.graph.export import build_export_graph
-from service.graph.export_spec import ExportSpec
 from service.graph.gate.external_weights import attach_external_data
 from service.graph.load import load_onnx_model
 from service.runner.messages.frames import Array

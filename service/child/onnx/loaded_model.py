@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from howsure.onnx_head.builder import PREFIX
 from howsure.statistics.arrays import Labels
 from howsure.statistics.input_ranges import row_extents
 from howsure.statistics.measures import MULTI_PASS_MEASURES
@@ -19,7 +20,6 @@ from service.child.onnx.single_model import SingleModel
 from service.child.requests.tensors import is_surely_finite
 from service.errors import InvalidInput, ModelRule
 from service.graph.description import OnnxModelDescription
-from service.graph.proto import PREFIX
 from service.graph.serving import (
     LAST_LAYER_LOGS,
     PACKED_OUTPUT,

@@ -8,13 +8,14 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from howsure.outputs import OutputKind
 from howsure.statistics.arrays import Floats
 from howsure.statistics.measures.noise import keep_mask, normal, uniform
 from howsure.statistics.measures.pass_plan import LAST_LAYER, PassPlan
 from service.child.onnx.batches import log_probabilities, padded
 from service.child.onnx.session import OnnxSession
 from service.errors import InvalidOnnxModel, ModelRule, TooLarge
-from service.graph.description import Kind, NoiseSite
+from service.graph.description import NoiseSite
 from service.graph.serving import SCORES
 from service.runner.messages.frames import Array
 
@@ -126,7 +127,7 @@ class StochasticPasses:
     """Runs of one graph with the noise of each pass."""
 
     noise: NoiseFeeds
-    kind: Kind
+    kind: OutputKind
     passes: int
 
     def log_probabilities(self, rows: Mapping[str, Array], place: str) -> Iterator[Floats]:

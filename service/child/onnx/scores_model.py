@@ -8,10 +8,11 @@ from howsure.outputs import OutputKind, are_distributions, are_percentages
 from howsure.statistics.arrays import Floats
 from howsure.statistics.measures import LEARNED, SCORE
 from howsure.statistics.records.build import ranked_outputs
+from howsure.statistics.records.pairs import pair_rows
 from service.child.onnx.session import CPU, VERSIONS
 from service.child.reading.checks import SUPPLIED_PREFIX
 from service.child.reading.output_checks import AS_LOGITS
-from service.child.reading.pairs import check_score_range, pair_rows
+from service.child.reading.pairs import check_score_range
 from service.child.requests.body_decoder import Decoded, read_request
 from service.child.requests.limits import BodyLimits
 from service.child.requests.media_types import NPY, SET_ROWS

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from howsure.onnx_head.builder import PREFIX
 from howsure.statistics.measures.measure import output_column
 from howsure.statistics.measures.pass_plan import DROPOUT, GRADIENT, LAST_LAYER, PassPlan
 from service.child.onnx.gradient import check_gradient_inputs, plan_gradient
@@ -29,7 +30,6 @@ from service.graph.noise.last_layer import find_last_layer
 from service.graph.noise.last_layer_dropout import expose_features
 from service.graph.noise.random_operators import refuse_random
 from service.graph.output.plan import SCALAR, OutputPlan, plan_output
-from service.graph.proto import PREFIX
 from service.graph.serving import TOP_CLASSES, TOP_SCORES, build_packed_graph, build_serving_graph
 from service.runner.messages.frames import Array
 from service.runner.messages.onnx_models import score_columns

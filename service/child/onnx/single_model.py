@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from howsure.onnx_head.builder import PREFIX
 from howsure.statistics.arrays import Labels
 from howsure.statistics.measures.gradient import gradient_norm
 from howsure.statistics.measures.pass_plan import DROPOUT, GRADIENT, LAST_LAYER, PassPlan
@@ -21,7 +22,6 @@ from service.child.onnx.gradient import slopes_of
 from service.child.onnx.noise import NoiseFeeds, StochasticPasses
 from service.child.onnx.session import OnnxSession
 from service.graph.description import OutputChoice
-from service.graph.proto import PREFIX
 from service.graph.serving import (
     LAST_LAYER_LOGS,
     PACKED_OUTPUT,

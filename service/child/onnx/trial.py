@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from howsure.onnx_head.builder import PREFIX
 from howsure.statistics.arrays import Floats
 from howsure.statistics.measures.gradient import gradient_norm
 from howsure.statistics.measures.pass_plan import DROPOUT, GRADIENT, LAST_LAYER, PLAIN, PassPlan
@@ -19,7 +20,6 @@ from service.child.onnx.single_model import SingleModel
 from service.errors import InvalidConfig, InvalidOnnxModel, ModelRule
 from service.graph.description import OutputChoice
 from service.graph.output.logits import distribution
-from service.graph.proto import PREFIX
 from service.graph.serving import TOP_SCORES
 from service.runner.messages.frames import Array
 from service.runner.messages.onnx_models import LoadedOnnxModel

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from howsure.report.words.scores import PERCENT, scores_note
 from howsure.shares import percent
 from howsure.statistics.arrays import Floats, Labels
 from howsure.statistics.measures import SCORE
@@ -12,7 +13,7 @@ from howsure.statistics.records.pairs import (
     CORRECT,
     WRONG,
     are_probabilities,
-    score_log_odds,
+    pair_rows,
 )
 from service.child.reading.checks import check_n_samples, check_sizes, check_supplied
 from service.child.reading.columns import CONFIDENCE, CORRECT_COLUMN, listed, rename_hint
@@ -213,7 +214,6 @@ def check_correct(values: AnyArray, *, start: int, ctx: SetContext) -> Labels:
 
 # As for probabilities of classes: rounding is no mistake.
 TOLERANCE = 1e-3
-PERCENT = 100.0
 
 
 def check_score_range(scores: Floats, known: ScoreRange, *, place: str) -> None:
@@ -259,10 +259,7 @@ class PairSet:
         own_range = (float(scores.min()), float(scores.max()))
         self._probabilities = are_probabilities(np.array(known_range or own_range))
         self._design = {name: columns[name] for name in design_columns(columns)}
-        scale = "probabilities" if self._probabilities else "log-odds"
-        notes = [f"Scores are read as {scale} by the baselines; bins take them as they are."]
-        if own_range[0] >= 0.0 and 1.0 < own_range[1] <= PERCENT:
-            notes[0] += " Divide them by 100 if they are percentages."
+        notes = [scores_note(*own_range, probabilities=self._probabilities)]
         if is_log:
             share = percent(float(np.mean(columns[CORRECT_COLUMN] == CORRECT)))
             notes.append(
@@ -306,9 +303,3 @@ class PairSet:
                 {SCORE: -scores},
                 {name: values[rows].copy() for name, values in self._design.items()},
             )
-
-
-def pair_rows(scores: Floats, *, probabilities: bool) -> Floats:
-    """Return the logits of *correct* and *wrong*, shape (n_samples, 2)."""
-    log_odds = score_log_odds(scores, probabilities=probabilities)
-    return np.stack([log_odds, np.zeros_like(log_odds)], axis=1)

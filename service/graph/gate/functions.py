@@ -8,11 +8,12 @@ from typing import TypeAlias
 
 from onnx import ModelProto, NodeProto
 
+from howsure.onnx_head.liveness import graphs_of
 from service.errors import InvalidOnnxModel, ModelRule
 from service.graph.description import quote
 from service.graph.gate.size import too_many_nodes
 from service.graph.inline import all_nodes
-from service.graph.proto import DEFAULT_DOMAINS, graphs_of
+from service.graph.proto import DEFAULT_DOMAINS
 
 # ONNX Runtime calls itself for each level; modules in modules make about ten.
 MAX_CALL_DEPTH = 64

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator
 
 from onnx import ModelProto, NodeProto
 
+from howsure.onnx_head.liveness import graphs_of
 from service.errors import InvalidOnnxModel, ModelRule
 from service.graph.description import quote
 from service.graph.gate.functions import key_of, own_functions
 from service.graph.inline import all_nodes
-from service.graph.proto import DEFAULT_DOMAINS, all_graphs, graphs_of
+from service.graph.proto import DEFAULT_DOMAINS, all_graphs
 
 
 def check_names_once(model: ModelProto) -> None:

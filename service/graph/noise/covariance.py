@@ -2,7 +2,7 @@
 
 import math
 
-from service.graph.builder import GraphBuilder
+from howsure.onnx_head.builder import GraphBuilder
 
 EIGENVALUE_TOLERANCE = 5e-5
 # Smaller ratios to the largest deviation do not affect the squares, and are slow (denormal).

@@ -5,13 +5,14 @@ from collections.abc import Mapping
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TypeProto
 
+from howsure.onnx_head.builder import GraphBuilder
+from howsure.onnx_head.liveness import upstream
 from service.errors import InvalidConfig, InvalidOnnxModel, ModelRule
 from service.graph.analysis import RANDOM, SmallConstants, varying_tensors
-from service.graph.builder import GraphBuilder
 from service.graph.description import NoiseSite, quote
 from service.graph.noise.inputs import cast_like, feed_noise, noise_site, noisy_places
 from service.graph.output.logits import trace
-from service.graph.proto import DEFAULT_DOMAINS, attribute, producers_of, upstream
+from service.graph.proto import DEFAULT_DOMAINS, attribute, producers_of
 
 USUAL_RATIO = 0.5  # the default of the operator
 

@@ -5,13 +5,14 @@ from typing import TypeAlias
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, helper
 
+from howsure.onnx_head.builder import PREFIX, GraphBuilder
+from howsure.onnx_head.liveness import subgraphs, upstream
 from service.errors import InvalidOnnxModel, ModelRule
 from service.graph.analysis import tensor_types
-from service.graph.builder import GraphBuilder
 from service.graph.description import NoiseKind, NoiseSite
 from service.graph.gate.versions import default_opset
 from service.graph.inline import all_nodes, inline_functions
-from service.graph.proto import NOISE_PREFIX, PREFIX, replace_node, subgraphs, upstream
+from service.graph.proto import NOISE_PREFIX, replace_node
 
 CAST_LIKE_SINCE = 15
 

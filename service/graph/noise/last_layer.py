@@ -5,18 +5,12 @@ from dataclasses import dataclass
 
 from onnx import GraphProto, NodeProto
 
+from howsure.onnx_head.liveness import subgraphs
 from service.errors import InvalidConfig
 from service.graph.analysis import RANDOM, SmallConstants, varying_tensors
 from service.graph.description import quote
 from service.graph.noise.dropout import dropout_rate, is_dropout
-from service.graph.proto import (
-    DEFAULT_DOMAINS,
-    Producers,
-    attribute,
-    operator,
-    producers_of,
-    subgraphs,
-)
+from service.graph.proto import DEFAULT_DOMAINS, Producers, attribute, operator, producers_of
 
 WHAT_COUNTS = "a Gemm, MatMul or 1x1 Conv with constant weights"
 

@@ -10,15 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
+from howsure.onnx_head.builder import PREFIX, GraphBuilder, log1p
+from howsure.onnx_head.measures import ratios_to_top
 from service.graph.analysis import SmallConstants, tensor_types
-from service.graph.builder import GraphBuilder, class_scores, log1p
+from service.graph.class_scores import class_scores
 from service.graph.description import OutputChoice
-from service.graph.head import ratios_to_top
 from service.graph.inline import inline_functions
 from service.graph.noise.covariance import covariance_norm
 from service.graph.noise.inputs import cast_like
 from service.graph.noise.last_layer import LastLayer, find_last_layer
-from service.graph.proto import PREFIX, attribute, keep_outputs
+from service.graph.proto import attribute, keep_outputs
 
 LARGEST_SIZE = 2**62  # of an axis: to the end, in a Slice
 

@@ -4,14 +4,15 @@ from collections.abc import Mapping
 
 from onnx import ModelProto, NodeProto, TensorProto, TypeProto
 
+from howsure.onnx_head.builder import GraphBuilder
+from howsure.onnx_head.liveness import upstream
 from service.errors import InvalidConfig, InvalidOnnxModel, ModelRule
 from service.graph.analysis import RANDOM, varying_tensors
-from service.graph.builder import GraphBuilder
 from service.graph.description import NoiseKind, NoiseSite, quote
 from service.graph.inline import all_nodes, functions_holding
 from service.graph.noise.dropout import has_active_dropout
 from service.graph.noise.inputs import cast_like, feed_noise, noise_site, noisy_places
-from service.graph.proto import DEFAULT_DOMAINS, attribute, upstream
+from service.graph.proto import DEFAULT_DOMAINS, attribute
 
 KINDS: Mapping[str, NoiseKind] = {
     "RandomNormal": "normal",

@@ -5,10 +5,11 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from howsure.outputs import OutputKind
 from howsure.statistics.findings.outputs import LabelDifference
 from howsure.statistics.softmax import BINARY
 from service.errors import InvalidConfig, InvalidOnnxModel, ModelRule
-from service.graph.description import LIKE_PROBABILITIES, Kind, OutputChoice, quote
+from service.graph.description import LIKE_PROBABILITIES, OutputChoice, quote
 from service.graph.measure_outputs import check_values
 from service.graph.output.kinds import (
     OPPOSITE_COLUMNS,
@@ -64,7 +65,7 @@ def choose_output(
             f"output {quote(plan.name)} is a softmax over one column, which is always 1; export "
             "the score before it, or a sigmoid",
         )
-    kind: Kind = "logits"
+    kind: OutputKind = "logits"
     is_found = plan.source is not None and is_confirmed(plan.source, scores, trial[LOGITS])
     if plan.source is not None and is_found:
         source, reading = plan.source, _describe_source(plan.source, n_samples)
@@ -108,7 +109,7 @@ def _as_rows(values: NDArray[np.floating], n_samples: int, name: str) -> Floats:
     return np.asarray(values, dtype=np.float64).reshape(n_samples, -1)
 
 
-def _kind(plan: OutputPlan, scores: Floats) -> tuple[Kind, str]:
+def _kind(plan: OutputPlan, scores: Floats) -> tuple[OutputKind, str]:
     if plan.kind == "probabilities":
         return "probabilities", _claimed_probabilities(scores)
     if plan.kind == "logits":

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import NodeProto
 
+from howsure.outputs import OutputKind
 from service.errors import InvalidOnnxModel, ModelRule
-from service.graph.description import Kind, quote
+from service.graph.description import quote
 from service.graph.output.logits import quantisation_step, trace
 from service.graph.proto import Producers, attribute, operator
 
@@ -77,7 +78,7 @@ def _is_sigmoid(tensor: str, producers: Producers) -> bool:
     return node is not None and operator(node) == "Sigmoid"
 
 
-def infer_kind(name: str, reading: GraphReading | None, scores: Floats) -> tuple[Kind, str]:
+def infer_kind(name: str, reading: GraphReading | None, scores: Floats) -> tuple[OutputKind, str]:
     """Return the kind of an output by its graph and its values, and the reason.
 
     Parameters
@@ -101,7 +102,7 @@ def infer_kind(name: str, reading: GraphReading | None, scores: Floats) -> tuple
     by_value = f"by its values on {len(scores)} rows"
     if reading is not None:
         by_value = f"by its graph, which ends in {reading.node}, and {by_value}"
-    kind: Kind = "probabilities" if found == "probabilities" else "logits"
+    kind: OutputKind = "probabilities" if found == "probabilities" else "logits"
     if scores.shape[1] == 1:
         meaning = "probability" if found == "probabilities" else "logit"
         return kind, f"{by_value} its one column is the {meaning} of class 1"

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import NodeProto
 
-from service.graph.description import Kind
+from howsure.outputs import OutputKind
 from service.graph.proto import DEFAULT_DOMAINS, Producers, attribute, operator
 
 # They pass on the values of their first input, at least those of a softmax.
@@ -157,7 +157,9 @@ def _distribution(scores: Floats) -> Floats:
         return scores if np.nanmin(scores) >= -ROUNDED else np.exp(scores)
 
 
-def distribution(values: NDArray[np.floating], kind: Kind, positive_column: int | None) -> Floats:
+def distribution(
+    values: NDArray[np.floating], kind: OutputKind, positive_column: int | None
+) -> Floats:
     """Return the probabilities of all classes, shape (n_samples, n_classes): see `OutputChoice`."""
     scores = np.asarray(values, dtype=np.float64).reshape(len(values), -1)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
+from howsure.outputs import OutputKind, Precision
 from service.errors import InvalidConfig, InvalidOnnxModel, ModelRule
 from service.graph.describe import output_specs
-from service.graph.description import Kind, Precision, TensorSpec, quote, quote_all
+from service.graph.description import TensorSpec, quote, quote_all
 from service.graph.measure_outputs import PLACE, check_declared
 from service.graph.output.kinds import GraphReading, read_graph
 from service.graph.output.labels import LABELS, LabelOutput, add_class_numbers, find_labels
@@ -45,7 +46,7 @@ class OutputPlan:
     name: str
     tensor: str
     source: LogitsSource | None
-    kind: Kind | None
+    kind: OutputKind | None
     precision: Precision
     reason: str
     scalars: tuple[str, ...] = ()
@@ -57,7 +58,7 @@ def plan_output(
     model: ModelProto,
     *,
     name: str | None = None,
-    kind: Kind | None = None,
+    kind: OutputKind | None = None,
     scalars: Sequence[str] = (),
 ) -> OutputPlan:
     """Choose the output with the class scores.

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from howsure.outputs import OutputKind
 from howsure.preprocessing import Preprocessing
 from howsure.statistics.input_ranges import ColumnRanges
 from howsure.statistics.measures.pass_plan import PassPlan
-from service.graph.description import DecisionThreshold, Kind, OutputChoice
+from service.graph.description import DecisionThreshold, OutputChoice
 from service.runner.messages.convert import FieldError
 from service.runner.messages.frames import Array
 from service.runner.messages.sandbox_rules import SandboxRules
@@ -65,7 +66,7 @@ class LoadRequest:
     location: str = "model"
     choices: tuple[OutputChoice, ...] = ()
     output_name: str | None = None
-    output_kind: Kind | None = None
+    output_kind: OutputKind | None = None
     decision_threshold: DecisionThreshold = None
     scalar_outputs: tuple[str, ...] = ()
     passes: tuple[PassPlan, ...] = ()

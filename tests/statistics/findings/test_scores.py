@@ -29,8 +29,8 @@ def pairs(n_samples, *, seed=0, sharpness=1.0, mean=1.0):
 def records_of_size(n_samples):
     """Records of pairs, of which the simulations replace all that the checks read."""
     zeros = np.zeros(n_samples)
-    keys = np.arange(n_samples, dtype=np.uint32)
-    return build_pair_records(zeros, zeros > 0, zeros.astype(np.float32), tie_keys=keys)
+    rows = np.stack([np.arange(n_samples), zeros], axis=1)
+    return build_pair_records(rows, zeros > 0, zeros.astype(np.float32), seed=0)
 
 
 def evidence_of_pairs(scores, correct, **design):

@@ -15,6 +15,7 @@ from request_formats import in_bytes
 from runner_models import rows
 from tritonclient.utils import np_to_triton_dtype
 
+from howsure.events import HeadOutputs
 from service.child.onnx.loading import load, read_files
 from service.child.onnx.predict_queue import BatchQueue
 from service.child.onnx.watchdog import Watchdog
@@ -31,7 +32,7 @@ from service.runner.messages.predict_batches import (
     encode_batch,
     encode_result,
 )
-from service.runner.model_output import HeadOutputs, output_spec
+from service.runner.model_output import output_spec
 from service.runner.model_to_serve import ModelToServe
 from service.runner.predict_requests import BatchLimits, BatchRequest, body_kind, read_response
 from service.runner.queue_bounds import QueueBounds

@@ -9,12 +9,12 @@ import onnx
 import onnxruntime
 from graph_models import make_model, node, resolve, value
 
+from howsure.onnx_head.spec import ExportEvent, ExportSpec
 from howsure.statistics.bins.fit import fit_bin_table
 from howsure.statistics.bins.lookup import Lookup
 from howsure.statistics.bins.table import BinTable
 from service.graph.description import OutputChoice
 from service.graph.export import build_export_graph
-from service.graph.export_spec import ExportEvent, ExportSpec
 from service.graph.load import load_onnx_model
 from service.graph.serving import TOP_CLASSES, TOP_SCORES, build_serving_graph
 from service.runner.messages.packed import packed, unpacked

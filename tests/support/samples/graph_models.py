@@ -11,12 +11,12 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 from scipy.special import logsumexp
 
+from howsure.onnx_head.builder import PREFIX
 from service.graph.describe import describe_onnx_model
 from service.graph.description import OnnxModelDescription, OutputChoice
 from service.graph.load import load_onnx_model
 from service.graph.output.choose import choose_output
 from service.graph.output.plan import plan_output, probe_graph
-from service.graph.proto import PREFIX
 from service.graph.serving import build_serving_graph
 
 OPSETS = (11, 12, 13, 17, 18, 21, 23, 26)

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import TensorProto
 
+from howsure.onnx_head.builder import GraphBuilder
 from howsure.statistics.bins.curve import Curve
 from howsure.statistics.bins.lookup import LookupTable
-from service.graph.builder import GraphBuilder
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ the sum of e outside the top, U_k = -log(top-k mass) = log1p(rest / top-k sum), 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from service.graph.builder import GraphBuilder, log1p
-from service.graph.description import Kind, OutputChoice
-from service.graph.learned import add_inputs
+from howsure.onnx_head.builder import GraphBuilder, log1p
+from howsure.onnx_head.learned import add_inputs
+from howsure.outputs import OutputKind
 
 # exp() of less is 0 in float32. The bound avoids e * log(e) = 0 * inf for a logit of -inf.
 LEAST_LOG_RATIO = -200.0
@@ -37,15 +37,17 @@ class HeadTensors:
 def add_head(
     build: GraphBuilder,
     scores: str,
-    choice: OutputChoice,
+    kind: OutputKind,
+    n_classes: int,
     *,
+    threshold: float | None,
     n_top: int,
     top_k: Sequence[int],
     inputs: Sequence[str] = (),
 ) -> HeadTensors:
     """Append the head, with these inputs of the learned measure.
 
-    With a decision threshold of two classes the first of the top is the predicted class, which
+    With a decision ``threshold`` of two classes the first of the top is the predicted class, which
     may have the smaller probability.
 
     NaN, +inf and rows of only -inf give NaN in every float output; finite rows give neither NaN nor
@@ -53,9 +55,8 @@ def add_head(
     Finlay & Oberman, section 6.1, the margin 1 - (p_(1) - p_(2)) and, of logits alone, the energy
     -log sum exp(z) of Liu et al. 2020.
     """
-    kind, threshold = choice.kind, choice.decision_threshold
     if threshold is None:
-        top, top_classes = build.top(scores, n_top, choice.n_classes)
+        top, top_classes = build.top(scores, n_top, n_classes)
     else:
         top, top_classes = build.decided(scores, kind, threshold)
     ratios, log_ratios, top_ratios = ratios_to_top(build, kind, scores, top, top_classes)
@@ -135,7 +136,7 @@ class _Tails:
 
 
 def ratios_to_top(
-    build: GraphBuilder, kind: Kind, scores: str, top: str, top_classes: str
+    build: GraphBuilder, kind: OutputKind, scores: str, top: str, top_classes: str
 ) -> tuple[str, str, str]:
     """Return e of all classes, log e, and e of the top classes, whose scores are ``top``."""
     first = build.columns(top, 0, 1)

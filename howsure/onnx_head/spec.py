@@ -42,6 +42,8 @@ class ExportSpec:
     n_classes : int
     ood_threshold : float or None
         Samples with a larger Top-1 uncertainty are flagged; None for no such output.
+    least_uncertainty : float or None
+        Of scores: samples with a smaller one are flagged, too.
     input_ranges : tuple of (str, InputRange)
         By input; samples outside are flagged, too.
     column_ranges : tuple of (str, ColumnRanges)
@@ -65,6 +67,7 @@ class ExportSpec:
     accept_thresholds: tuple[tuple[str, float | None], ...]
     metadata: Mapping[str, str]
     label_model: LabelModel | None = None
+    least_uncertainty: float | None = None
     top_k: tuple[int, ...] = ()
     input_ranges: tuple[tuple[str, InputRange], ...] = ()
     column_ranges: tuple[tuple[str, ColumnRanges], ...] = ()

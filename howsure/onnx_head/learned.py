@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from onnx import TensorProto
 
+from howsure.onnx_head.builder import GraphBuilder
 from howsure.statistics.learned.inputs import LEAST, least_rest, parse_rest
 from howsure.statistics.learned.model import SATURATED_BELOW, LearnedModel
 from howsure.statistics.records.records import TEMPERATURES
-from service.graph.builder import GraphBuilder
 
 
 def add_inputs(

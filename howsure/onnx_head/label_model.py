@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import TensorProto
 
+from howsure.onnx_head.builder import GraphBuilder
+from howsure.onnx_head.measures import HeadTensors
 from howsure.statistics.label_model.class_scores import LEAST
 from howsure.statistics.label_model.model import LabelModel
-from service.graph.builder import GraphBuilder
-from service.graph.head import HeadTensors
 
 
 @dataclass(frozen=True)

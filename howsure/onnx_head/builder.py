@@ -6,10 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import GraphProto, TensorProto, helper, numpy_helper
 
+from howsure.outputs import OutputKind, Precision
 from howsure.statistics.softmax import least_probability
-from service.graph.description import Kind, OutputChoice, Precision
-from service.graph.proto import PREFIX
 
+# Of names of tensors.
+PREFIX = "howsure_"
 # Axes are an attribute before this opset, and an input since.
 AXES_INPUT_SINCE = {"ReduceSum": 13, "ReduceMax": 18}
 
@@ -67,7 +68,7 @@ class GraphBuilder:
         columns = self._picked(columns, found) if columns else found
         return self._picked(scores, columns), columns
 
-    def decided(self, scores: str, kind: Kind, threshold: float) -> tuple[str, str]:
+    def decided(self, scores: str, kind: OutputKind, threshold: float) -> tuple[str, str]:
         """Return the scores of two classes and their columns, those of the predicted one first.
 
         The rule is that of `howsure.statistics.softmax.decision_scores`. It is computed in float64,
@@ -173,22 +174,3 @@ def log1p(build: GraphBuilder, y: str) -> str:
     u = build.add("Add", y, one)
     lost = build.add("Sub", y, build.add("Sub", u, one))
     return build.add("Add", build.add("Log", u), build.add("Div", lost, u))
-
-
-def class_scores(build: GraphBuilder, tensor: str, choice: OutputChoice) -> str:
-    """Return the scores, shape (n, n_classes), in the head's precision.
-
-    Float16 is converted to float32. Flatten accepts (n,), (n, 1), (n, K) and (n, K, 1, 1). For a
-    binary model with one column, a probability p becomes (1 - p, p) and a logit z becomes (0, z).
-    """
-    scores = build.add("Flatten", build.add("Cast", tensor, to=build.element_type), axis=1)
-    if choice.positive_column is None:
-        return scores
-    positive = build.columns(scores, choice.positive_column, choice.positive_column + 1)
-    if choice.kind == "probabilities":
-        other = build.add("Sub", build.number(1), positive)
-    else:
-        # Zeros of the same shape; 0 * z would be NaN at an infinite z.
-        nowhere = build.add("Less", positive, positive)
-        other = build.add("Cast", nowhere, to=build.element_type)
-    return build.add("Concat", other, positive, axis=1)

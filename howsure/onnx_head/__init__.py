@@ -1,0 +1,1 @@
+"""Uncertainties, tables and thresholds as nodes of an ONNX graph."""
