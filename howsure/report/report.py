@@ -244,6 +244,12 @@ class Report(Part, frozen=True, kw_only=True):
         """Return the JSON of ``GET /report``."""
         return msgspec.json.encode(self)
 
+    def _repr_html_(self) -> str:
+        """Return its summary and pictures, for notebooks."""
+        from howsure.figures.notebook import notebook_html  # noqa: PLC0415 - they draw reports
+
+        return notebook_html(self)
+
     @property
     def reference(self) -> str:
         """The name and the version of the calibration."""

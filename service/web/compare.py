@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from howsure.numbers import share
+from howsure.report.located import Located, value_of
 from howsure.report.report import Report
 from howsure.report.standing import Standing
 from howsure.report.words.disproof import disproving_sets
@@ -16,7 +17,6 @@ from howsure.report.words.verdict import compared_verdict
 from service.reports.charts.registry import render_figures
 from service.reports.comparison.compare import compare_calibrations
 from service.reports.comparison.comparisons import Comparisons
-from service.reports.located import Located, value_of
 from service.storage.operating_points import FIRST
 from service.web.measures import VERDICTS
 from service.web.page import page

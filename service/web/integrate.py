@@ -3,8 +3,8 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
+from howsure.report.located import Located
 from howsure.report.report import Subject
-from service.reports.located import Located
 from service.web.integration import describe_integration
 from service.web.page import calibration_page
 from service.web.page_route import needs_key, origin_of, subject_of

@@ -10,12 +10,12 @@ from starlette.responses import Response
 
 from howsure.report.event import Event
 from howsure.report.figures import is_pooled
+from howsure.report.located import Located, value_of
 from howsure.report.report import Provenance, Report
 from howsure.report.words.verdict import TIES, Verdict, verdict
 from howsure.statistics.comparison import PairedDifference
 from howsure.statistics.measures import SCORE, parse_measure
 from service.reports.charts.registry import render_figures
-from service.reports.located import Located, value_of
 from service.reports.report import collect_report
 from service.web.page import calibration_page
 from service.web.page_route import origin_of, subject_of

@@ -12,6 +12,7 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from howsure.report.located import present
 from howsure.report.report import Subject
 from howsure.statistics.measures.scale import scale_of
 from service.access.api_keys import READ
@@ -19,7 +20,7 @@ from service.access.page_session import SESSION, PageSession, session_cookie
 from service.http.services import services_of
 from service.printable import escaped_text
 from service.reports.fitness import fitness_of
-from service.reports.located import LOCATED_FILTERS, present
+from service.reports.located_html import LOCATED_FILTERS
 from service.web.page_route import may, meant_version, tenant_of, workspace_of
 from service.web.static_files import asset
 

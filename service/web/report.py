@@ -16,6 +16,7 @@ import models
 from howsure.pictures.palette import Theme, paint
 from howsure.remedies import remedy_of
 from howsure.report.event import Event
+from howsure.report.located import Located
 from howsure.report.measure import Learned
 from howsure.report.report import About, ActivePoint, Provenance, Report
 from howsure.report.words.learned import (
@@ -31,7 +32,6 @@ from service.errors import InvalidInput, NotFound
 from service.reports.charts.registry import RenderedFigures, figures_of, render_figures
 from service.reports.comparison.compare import MOST_COMPARED
 from service.reports.confusion import collect_full_report
-from service.reports.located import Located
 from service.runner.messages.dataset import PAIRS
 from service.storage.operating_points import FIRST
 from service.web.compare import compare

@@ -6,11 +6,11 @@ from typing import cast, get_args
 from starlette.requests import Request
 from starlette.responses import Response
 
+from howsure.report.located import Located
 from howsure.report.report import Subject
 from service.access.api_keys import PREDICT
 from service.errors import InvalidInput, NotFound
 from service.reports.error_samples import MOST, Kind
-from service.reports.located import Located
 from service.reports.samples import list_samples
 from service.web.page import calibration_page
 from service.web.page_route import may, subject_of

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 import models
+from howsure.report.located import Located, value_of
 from howsure.report.report import Subject
 from service.access.api_keys import PREDICT, READ
 from service.bins.export import served_bins
@@ -20,7 +21,6 @@ from service.errors import InvalidInput, NotFound, problem_of
 from service.http.problems import status_of
 from service.http.services import services_of
 from service.http.uploads import PartRule, SpooledUpload, spool_multipart
-from service.reports.located import Located, value_of
 from service.web.api_calls import Answer, Sent, handed_on
 from service.web.page import calibration_page, tab_address
 from service.web.page_route import (

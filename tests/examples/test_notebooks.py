@@ -14,6 +14,7 @@ FOLDER = Path(__file__).parents[2] / "examples" / "notebooks"
 # What each is to have said at its end.
 SAID = {
     "digits": r"calibrated +0\.\d+.*raw softmax",
+    "outputs": r"by Ada Byron: at most 5 %.*wrong among the others: [0-4]\.\d%",
     "tabular": r"outcomes now means outcomes@2.*outcomes now means outcomes@1",
     "pictures": r"sharp: .*% out of distribution.*blurred: .*% out of distribution",
 }
@@ -50,6 +51,10 @@ def test_a_notebook_runs(name, url, tmp_path) -> None:
     runner.execute(env=os.environ | {"HOWSURE_URL": url, "OMP_NUM_THREADS": "1"})
 
     outputs = [out for cell in notebook.cells for out in cell.get("outputs", [])]
-    assert all(out.output_type == "stream" and out.name == "stdout" for out in outputs), outputs
-    said = "".join(out.text for out in outputs)
+    printed = [out for out in outputs if out.output_type == "stream"]
+    shown = [out.data["text/html"] for out in outputs if out.output_type == "execute_result"]
+    assert len(printed) + len(shown) == len(outputs), outputs
+    assert all(out.name == "stdout" for out in printed), printed
+    assert [html.count("<svg") > 3 for html in shown] == [True] * (name == "outputs")
+    said = "".join(out.text for out in printed)
     assert re.search(SAID[name], said, re.DOTALL), said

@@ -1,83 +1,22 @@
-"""All charts by name, and the rendered figures of a report."""
+"""The rendered figures of a report of one calibration, or of several."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 
 from markupsafe import Markup
 
+from howsure.figures.charts import CHARTS, report_figures
+from howsure.figures.figure import Figure
 from howsure.report.report import Report
-from service.reports.charts.bins import (
-    LOSS_SCATTER,
-    ODDS_RATIO,
-    odds_ratio_figures,
-    scatter_figures,
-)
-from service.reports.charts.confusion import CONFUSION, confusion_figures
-from service.reports.charts.differences import (
-    COMPARISON,
-    MEASURES,
-    comparison_figures,
-    measure_figures,
-)
-from service.reports.charts.figure import Figure, figure_html
-from service.reports.charts.further_sets import (
-    ABOVE_CONFIDENCE,
-    HISTOGRAM,
-    above_confidence_figures,
-    histogram_figures,
-)
-from service.reports.charts.reliability import (
-    BEFORE_AFTER,
-    CLASSES,
-    CONFIDENCE,
-    RELIABILITY,
-    before_after_figures,
-    class_figures,
-    confidence_figures,
-    reliability_figures,
-)
-from service.reports.charts.thresholds import RISK_COVERAGE, risk_coverage_figures
+from service.reports.charts.comparison import COMPARISON, comparison_figures
+from service.reports.charts.figure_html import figure_html
 from service.reports.comparison.comparisons import Comparisons
-
-
-@dataclass(frozen=True)
-class Chart:
-    """A chart.
-
-    Attributes
-    ----------
-    name : str
-    figures : callable
-        From a report to its figures; none if the report lacks the data.
-    """
-
-    name: str
-    figures: Callable[[Report], Sequence[Figure]]
-
-
-CHARTS: dict[str, Chart] = {
-    chart.name: chart
-    for chart in (
-        Chart(BEFORE_AFTER, before_after_figures),
-        Chart(RELIABILITY, reliability_figures),
-        Chart(CONFIDENCE, confidence_figures),
-        Chart(CLASSES, class_figures),
-        Chart(CONFUSION, confusion_figures),
-        Chart(ODDS_RATIO, odds_ratio_figures),
-        Chart(LOSS_SCATTER, scatter_figures),
-        Chart(RISK_COVERAGE, risk_coverage_figures),
-        Chart(MEASURES, measure_figures),
-        Chart(HISTOGRAM, histogram_figures),
-        Chart(ABOVE_CONFIDENCE, above_confidence_figures),
-    )
-}
 
 
 def figures_of(report: Report | Comparisons) -> list[Figure]:
     """Return all figures of a report of one calibration or of several."""
     if isinstance(report, Comparisons):
         return comparison_figures(report)
-    return [figure for chart in CHARTS.values() for figure in chart.figures(report)]
+    return report_figures(report)
 
 
 class RenderedFigures:

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from howsure.report.further_sets import excess
+from howsure.report.located import Located, value_of
 from howsure.report.plain_parts import typed_or_none
 from howsure.report.words.learned import is_exact_test
 from howsure.statistics.operating_point import Effect
@@ -18,7 +19,6 @@ from service.access.api_keys import WRITE
 from service.calibrations.manage import get_calibration
 from service.errors import ServiceError
 from service.http.problems import problem_on_page
-from service.reports.located import Located, value_of
 from service.reports.operating_point_routes import PreviewQuery, previewed
 from service.web.operating_point.choice import PERCENT, Chosen, typed
 from service.web.operating_point.field_errors import on_page

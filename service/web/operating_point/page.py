@@ -10,6 +10,8 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
+from howsure.figures.thresholds import risk_coverage_figures
+from howsure.report.located import Located
 from howsure.report.measure import Measure
 from howsure.report.parts import FIRST
 from howsure.report.report import Report
@@ -17,9 +19,7 @@ from howsure.report.words.learned import assurance, is_exact_test
 from howsure.report.words.summary import earlier_point
 from howsure.statistics.measures.scale import Scale, scale_of
 from service.access.api_keys import WRITE
-from service.reports.charts.figure import figure_html
-from service.reports.charts.thresholds import risk_coverage_figures
-from service.reports.located import Located
+from service.reports.charts.figure_html import figure_html
 from service.reports.operating_point_routes import list_operating_points
 from service.reports.operating_points import MAX_AUTHOR_CHARACTERS, MAX_REASON_CHARACTERS, NAME
 from service.reports.report import collect_report

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from report_documents import typed
 
-from service.reports.charts.figure import Figure
+from howsure.figures.figure import Figure
 from service.reports.charts.registry import figures_of
 
 

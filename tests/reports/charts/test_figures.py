@@ -11,10 +11,11 @@ from page_visitor import elements, numbers_of, pointed_to, text_of
 from report_documents import typed
 from report_scenarios import CLASSES
 
+from howsure.figures.charts import CHARTS
 from howsure.pictures.palette import PALETTE, paint
-from service.reports.charts.differences import COMPARISON
-from service.reports.charts.figure import figure_html
-from service.reports.charts.registry import CHARTS, figures_of, render_figures
+from service.reports.charts.comparison import COMPARISON
+from service.reports.charts.figure_html import figure_html
+from service.reports.charts.registry import figures_of, render_figures
 from service.web.static_files import FOLDER
 
 MOST_BYTES = 30_000

@@ -2,17 +2,17 @@
 
 from collections.abc import Sequence
 
+from howsure.figures.figure import Column, Figure, Table
 from howsure.pictures.charts import further_sets
 from howsure.pictures.elements import Point
 from howsure.report.further_set import FurtherSet
+from howsure.report.located import Located, pointer
 from howsure.report.report import Report
 from howsure.report.words import text
 from howsure.report.words.disproof import OUTCOMES
 from howsure.statistics.model_scores import ConfidenceRow
 from howsure.statistics.shift.population import Histogram
 from howsure.statistics.shift.result import ConfidenceCount
-from service.reports.charts.figure import Column, Figure, Table
-from service.reports.located import Located, pointer
 
 HISTOGRAM = "histogram"
 KINDS = {"confidence": "largest softmax probability", "entropy": "entropy, nats"}

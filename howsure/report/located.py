@@ -1,17 +1,10 @@
 """Values of a report with their JSON pointers, so that each number of a page names its source."""
 
-import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import is_dataclass
-from functools import partial
 from typing import Any
 
-from markupsafe import Markup
 from msgspec import Struct
-
-from howsure.numbers import FILTERS, edge, moment, percent
-from howsure.shares import measured_percents
-from howsure.statistics.measures.scale import Scale
 
 
 def pointer(*parts: object) -> str:
@@ -19,7 +12,6 @@ def pointer(*parts: object) -> str:
     return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in parts)
 
 
-_NUMBER = Markup('<span class="number" data-path="{}" data-value="{}">{}</span>')
 _MISSING = object()
 
 
@@ -85,59 +77,3 @@ def value_of(located: Located) -> Any:  # noqa: ANN401 -- any JSON
 def path_of(located: Located) -> str | None:
     """Return the JSON pointer of the value; None without a value."""
     return None if value_of(located) is None else located._path  # noqa: SLF001 -- same module
-
-
-def shown(value: Any, form: str) -> str:  # noqa: ANN401 -- any JSON
-    """Return a value in a form of `FILTERS`; a located one as HTML with its pointer."""
-    show = FILTERS[form]
-    if not isinstance(value, Located):
-        return str(show(value))
-    text = show(value_of(value))
-    return str(text) if show is moment else _marked(value, text)
-
-
-def _marked(value: Any, text: str) -> str:  # noqa: ANN401 -- any JSON
-    """Return the text of a value; of a located one as HTML with its pointer."""
-    if not isinstance(value, Located) or value._value is _MISSING:  # noqa: SLF001 -- same module
-        return str(text)
-    return _NUMBER.format(value._path, json.dumps(value._value), text)  # noqa: SLF001 -- same module
-
-
-def rate(value: Any, interval: Any) -> str:  # noqa: ANN401 -- any JSON
-    """Return a measured share in percent with as many digits as beside its interval."""
-    found, ends = _values(value), _values(interval)
-    if found is None or ends is None:
-        return _marked(value, percent(found))
-    return _marked(value, measured_percents(found, ends)[0])
-
-
-def bounds(interval: Any, value: Any) -> str:  # noqa: ANN401 -- any JSON
-    """Return the interval of a measured share, such as ``0.05 % to 0.28 %``."""
-    _, *ends = measured_percents(_values(value), _values(interval))
-    lower, upper = (_marked(interval[end], text) for end, text in enumerate(ends))
-    return Markup("{} to {}").format(lower, upper)
-
-
-def with_interval(value: Any, interval: Any, *, weighted: object = False) -> str:  # noqa: ANN401 -- any JSON
-    """Return a measured share with its interval, such as ``0.14 % (0.05 % to 0.28 %)``."""
-    more = ", weighted" if weighted else ""
-    return Markup("{} ({}{})").format(rate(value, interval), bounds(interval, value), more)
-
-
-def on_scale(value: Located | float | None, scale: Scale) -> str:
-    """Return a value of a measure on the scale on which people read it."""
-    return _marked(value, edge(scale.of(_values(value))))
-
-
-def _values(found: Any) -> Any:  # noqa: ANN401 -- any JSON
-    return value_of(found) if isinstance(found, Located) else found
-
-
-LOCATED_FILTERS: Mapping[str, Callable[..., str]] = {
-    "shown": shown,
-    "rate": rate,
-    "bounds": bounds,
-    "with_interval": with_interval,
-    "on_scale": on_scale,
-    **{form: partial(shown, form=form) for form in FILTERS},
-}

@@ -1,12 +1,12 @@
 """The chart of errors among accepted answers, by label and predicted class."""
 
+from howsure.figures.figure import Column, Figure, Table
 from howsure.numbers import share
 from howsure.pictures.charts import confusion
 from howsure.report.event import Confusion
+from howsure.report.located import Located
 from howsure.report.report import Report
 from howsure.report.words import text
-from service.reports.charts.figure import Column, Figure, Table
-from service.reports.located import Located
 
 CONFUSION = "confusion"
 OTHERS = "others"

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from howsure.figures.figure import Column, Figure, Served, Table, served_events
 from howsure.numbers import rough_count
 from howsure.pictures.charts.thresholds import RiskCurve, Threshold, risk_coverage
 from howsure.report.event import Event
+from howsure.report.located import Located
 from howsure.report.measure import RiskBand, RiskCoverage
 from howsure.report.report import ActivePoint, Consequences, Report
 from howsure.report.words import text
@@ -14,8 +16,6 @@ from howsure.report.words.learned import is_exact_test
 from howsure.report.words.summary import active_point
 from howsure.statistics.measures.scale import scale_of
 from howsure.statistics.selective import SelectiveResult, tested_bound
-from service.reports.charts.figure import Column, Figure, Served, Table, served_events
-from service.reports.located import Located
 
 RISK_COVERAGE = "risk_coverage"
 SHOWN_POINTS = 20

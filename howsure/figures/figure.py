@@ -4,18 +4,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import getitem
-from pathlib import Path
 from typing import Any, NamedTuple
-
-from jinja2 import Environment, FileSystemLoader
-from markupsafe import Markup
 
 from howsure.pictures.picture import Picture
 from howsure.report.event import Event
+from howsure.report.located import Located, path_of, value_of
 from howsure.report.measure import Measure
 from howsure.report.report import Report
-from service.printable import escaped_text
-from service.reports.located import Located, path_of, value_of
 
 Row = Mapping[str, Any]
 
@@ -83,7 +78,7 @@ class Figure:
     Attributes
     ----------
     chart : str
-        Name of the chart, in `service.reports.charts.registry.CHARTS`.
+        Name of the chart, in `howsure.figures.charts.CHARTS`.
     key : str
         Which one of the chart's figures: ``1`` for that of Top-1.
     title : str
@@ -133,26 +128,3 @@ def served_events(report: Report) -> Iterator[Served]:
     for k, event in report.events.items():
         measure = event.served
         yield Served(k, event, event.measures[measure], events[k]["measures"][measure])
-
-
-_TEMPLATES = Environment(
-    loader=FileSystemLoader(Path(__file__).parent.parent / "templates"),
-    autoescape=True,
-    finalize=escaped_text,
-    trim_blocks=True,
-)
-
-
-def figure_html(figure: Figure, address: str | None = None) -> Markup:
-    """Return a figure with title, note, picture and numbers.
-
-    ``address`` is the base URL of the figures as files; None in a saved report.
-    """
-    rows = list(figure.table.cells())
-    columns = [
-        (column, all(isinstance(row[at].value, str) for row in rows))
-        for at, column in enumerate(figure.table.columns)
-    ]
-    macros: Any = _TEMPLATES.get_template("figure.html").module
-    html: Markup = macros.figure_html(figure, address, columns, rows)
-    return html

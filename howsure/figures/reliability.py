@@ -1,7 +1,9 @@
 """Charts of calibration: reliability diagrams, by class as well, and the error before and after."""
 
+from howsure.figures.figure import Column, Figure, Served, Table, served_events
 from howsure.pictures.charts import calibration
 from howsure.report.event import Event
+from howsure.report.located import Located
 from howsure.report.report import Report
 from howsure.report.words import text
 from howsure.report.words.verdict import band_of, is_chance
@@ -12,8 +14,6 @@ from howsure.statistics.diagnostics.reliability import (
     ReliabilityRow,
 )
 from howsure.statistics.fit.verdict import ERROR
-from service.reports.charts.figure import Column, Figure, Served, Table, served_events
-from service.reports.located import Located
 
 Groups = Reliability | ClassReliability
 RELIABILITY = "reliability"

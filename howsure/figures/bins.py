@@ -3,16 +3,16 @@
 from collections import Counter
 
 from howsure.bins_document.document import Bin
+from howsure.figures.figure import Column, Figure, Table, served_events
 from howsure.pictures.charts import bins
 from howsure.pictures.elements import Point
 from howsure.report.event import Event
+from howsure.report.located import Located
 from howsure.report.measure import Measure
 from howsure.report.report import Report
 from howsure.report.words import text
 from howsure.statistics.diagnostics.loss_scatter import LossScatter, Outcome
 from howsure.statistics.measures import SCORE
-from service.reports.charts.figure import Column, Figure, Table, served_events
-from service.reports.located import Located
 
 ODDS_RATIO = "odds_ratio"
 ODDS_RATIO_COLUMNS = (
