@@ -8,6 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
+from howsure.bins_document.pass_plan import PassPlan
 from howsure.limits import MAX_BINS, MAX_NAME_LENGTH, MOST_TEXTS, NAME_PATTERN
 from howsure.preprocessing import Preprocessing
 from howsure.statistics.bins.curve import MAX_KNOTS
@@ -16,7 +17,6 @@ from howsure.statistics.bins.lookup import Lookup
 from howsure.statistics.bins.prior import BetaPrior
 from howsure.statistics.input_ranges import MOST_COLUMNS
 from howsure.statistics.learned.model import N_INPUTS
-from howsure.statistics.measures.pass_plan import PassPlan
 from howsure.statistics.records.records import USUAL
 from howsure.statistics.softmax import MOST_COMPLETE
 

@@ -7,13 +7,13 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 import msgspec
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, model_validator
 
+from howsure.bins_document.pass_plan import ENSEMBLE, GRADIENT, PassPlan
 from howsure.limits import NAME_PATTERN
 from howsure.report.words.fit_notes import certain_event_notes
 from howsure.statistics.bins.intervals import IntervalOptions
 from howsure.statistics.findings import FINDINGS
 from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.measures import MULTI_PASS_MEASURES
-from howsure.statistics.measures.pass_plan import ENSEMBLE, GRADIENT, PassPlan
 from howsure.statistics.selective import SelectiveTarget
 from service.calibrations.config_errors import parsed_json
 from service.calibrations.fit_config import DEFAULT_TOP_K, FitConfig, Strict

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from howsure.statistics.measures.pass_plan import DROPOUT, ENSEMBLE, GRADIENT
+from howsure.bins_document.pass_plan import DROPOUT, ENSEMBLE, GRADIENT
 from service.errors import TooLarge
 from service.runner.model_description import ModelDescription
 

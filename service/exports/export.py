@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import models
+from howsure.bins_document.pass_plan import LAST_LAYER
 from howsure.onnx_head.spec import ExportEvent, ExportSpec
 from howsure.statistics.learned.model import LearnedModel
 from howsure.statistics.measures import parse_measure
-from howsure.statistics.measures.pass_plan import LAST_LAYER
 from service.access.quotas import enforce_quotas
 from service.errors import Conflict, NotFound
 from service.exports.parity import Parity, compare_answers, require_parity

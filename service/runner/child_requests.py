@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from howsure.bins_document.pass_plan import ENSEMBLE, GRADIENT, LAST_LAYER, PLAIN, PassPlan
 from howsure.onnx_head.spec import ExportSpec
 from howsure.statistics.arrays import Labels
-from howsure.statistics.measures.pass_plan import ENSEMBLE, GRADIENT, LAST_LAYER, PLAIN, PassPlan
 from howsure.statistics.records.records import Records
 from service.errors import InvalidDataset, InvalidInput, TooLarge
 from service.runner.messages.convert import FieldError, convert, to_fields

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from howsure.statistics.measures.pass_plan import ENSEMBLE, PLAIN, PassPlan
+from howsure.bins_document.pass_plan import ENSEMBLE, PLAIN, PassPlan
 from models import Calibration
 from service.runner.messages.convert import convert
 from service.runner.messages.onnx_models import LoadedOnnxModel

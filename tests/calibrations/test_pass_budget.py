@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from howsure.statistics.measures.pass_plan import PassPlan
+from howsure.bins_document.pass_plan import PassPlan
 from service.calibrations.pass_limits import check_rows
 from service.errors import TooLarge
 from service.runner.model_description import ModelDescription, ModelRuns, runs_of

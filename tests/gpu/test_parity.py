@@ -7,7 +7,7 @@ from model_services import labelled_sets
 from onnx import TensorProto
 from runner_models import assert_same_classes, digits_model, linear, rows, save, weights
 
-from howsure.statistics.measures.pass_plan import PassPlan
+from howsure.bins_document.pass_plan import PassPlan
 from service.runner.messages.onnx_models import OnnxModelFiles
 
 pytestmark = [pytest.mark.gpu, pytest.mark.slow]

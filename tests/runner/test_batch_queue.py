@@ -23,7 +23,7 @@ from runner_models import (
 from runner_models import weights as random_weights
 from served_requests import AskedQueue, infer_body, json_body, load_here
 
-from howsure.statistics.measures.pass_plan import PassPlan
+from howsure.bins_document.pass_plan import PassPlan
 from service.child.requests.media_types import JSON
 from service.errors import InvalidInput, MalformedRequest, TooLarge
 

@@ -7,7 +7,7 @@ from onnx import TensorProto, helper
 from runner_models import PASSES_FOLDER, digits_model, mean_of_vectors, of_rows, save
 from scipy.special import softmax
 
-from howsure.statistics.measures.pass_plan import PassPlan
+from howsure.bins_document.pass_plan import PassPlan
 from service.errors import InvalidConfig, InvalidOnnxModel, ModelRule, TooLarge
 from service.runner.messages.onnx_models import OnnxMember, OnnxModelFiles
 

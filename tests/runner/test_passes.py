@@ -10,7 +10,7 @@ from runner_models import PASSES_FOLDER, digits_model
 from scipy.special import log_softmax, softmax
 from scipy.stats import spearmanr
 
-from howsure.statistics.measures.pass_plan import PassPlan
+from howsure.bins_document.pass_plan import PassPlan
 from service.runner.messages.onnx_models import serving
 
 DIGITS = np.load(PASSES_FOLDER / "digits_passes.npz")

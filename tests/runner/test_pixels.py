@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from runner_models import PASSES_FOLDER, digits_model, linear, rows, save, weights
 
+from howsure.bins_document.pass_plan import PassPlan
 from howsure.onnx_head.spec import ExportEvent, ExportSpec
 from howsure.preprocessing import PRESETS, Preprocessing
 from howsure.statistics.bins.lookup import LookupTable
-from howsure.statistics.measures.pass_plan import PassPlan
 from howsure.statistics.records.order import tie_keys
 from service.child.onnx.model_inputs import ModelInputs
 from service.errors import InvalidConfig, InvalidInput

@@ -19,7 +19,7 @@ from runner_models import (
     weights,
 )
 
-from howsure.statistics.measures.pass_plan import PassPlan
+from howsure.bins_document.pass_plan import PassPlan
 from service.errors import DeadlineExceeded, Overloaded
 from service.runner.child_requests import ChildRequests
 from service.runner.messages.onnx_models import OnnxModelFiles

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scripted_child import loaded_model
 
+from howsure.bins_document.pass_plan import PassPlan
 from howsure.preprocessing import PRESETS
 from howsure.statistics.input_ranges import ColumnRanges
-from howsure.statistics.measures.pass_plan import PassPlan
 from howsure.statistics.records.build import build_records
 from service import errors
 from service.runner.child_requests import checked_model

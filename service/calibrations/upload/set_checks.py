@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from howsure.bins_document.pass_plan import ENSEMBLE
 from howsure.outputs import are_distributions, are_percentages
 from howsure.statistics.arrays import Labels
 from howsure.statistics.bins.fit import CANDIDATES
@@ -18,7 +19,6 @@ from howsure.statistics.measures import (
     parse_measure,
     supplied_names,
 )
-from howsure.statistics.measures.pass_plan import ENSEMBLE
 from service.calibrations.config import CalibrationConfig
 from service.calibrations.fit_config import MAX_TABLE_BINS
 from service.child.reading.checks import counted_from_one

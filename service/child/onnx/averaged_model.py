@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from howsure.bins_document.pass_plan import ENSEMBLE, PLAIN, PassPlan
 from howsure.onnx_head.builder import PREFIX
 from howsure.outputs import OutputKind
 from howsure.statistics.arrays import Floats, Labels
 from howsure.statistics.learned.inputs import is_input
-from howsure.statistics.measures.pass_plan import ENSEMBLE, PLAIN, PassPlan
 from howsure.statistics.measures.passes import (
     averaged_columns,
     covariance_norm,

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import numpy as np
 from onnx import ModelProto
 
+from howsure.bins_document.pass_plan import LAST_LAYER
 from howsure.onnx_head.spec import ExportSpec
 from howsure.statistics.measures.measure import output_column
-from howsure.statistics.measures.pass_plan import LAST_LAYER
 from service.child.onnx.batches import batch_rows, join_parts
 from service.child.onnx.loading import Bytes
 from service.child.onnx.noise import last_layer_masks

@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 import numpy as np
 
+from howsure.bins_document.pass_plan import GRADIENT, PassPlan
 from howsure.statistics.arrays import Floats
 from howsure.statistics.measures.gradient import directions, gaussian_directions, is_exact, slopes
-from howsure.statistics.measures.pass_plan import GRADIENT, PassPlan
 from service.child.onnx.batches import apply_to_finite_rows
 from service.errors import InvalidConfig
 from service.graph.description import TensorSpec

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from howsure.statistics.measures.pass_plan import ENSEMBLE
+from howsure.bins_document.pass_plan import ENSEMBLE
 from service.child.onnx.averaged_model import Ensemble, StochasticGraph
 from service.child.onnx.loaded_model import LoadedModel
 from service.child.onnx.onnx_file import OnnxFile

@@ -8,10 +8,10 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from howsure.bins_document.pass_plan import LAST_LAYER, PassPlan
 from howsure.outputs import OutputKind
 from howsure.statistics.arrays import Floats
 from howsure.statistics.measures.noise import keep_mask, normal, uniform
-from howsure.statistics.measures.pass_plan import LAST_LAYER, PassPlan
 from service.child.onnx.batches import log_probabilities, padded
 from service.child.onnx.session import OnnxSession
 from service.errors import InvalidOnnxModel, ModelRule, TooLarge

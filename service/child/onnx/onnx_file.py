@@ -8,8 +8,8 @@ import numpy as np
 from google.protobuf.message import EncodeError
 from onnx import ModelProto, TensorProto, ValueInfoProto, helper
 
+from howsure.bins_document.pass_plan import PassPlan
 from howsure.statistics.findings.outputs import LabelDifference
-from howsure.statistics.measures.pass_plan import PassPlan
 from service.child.onnx.batches import batch_rows, join_parts, run_batches
 from service.child.onnx.model_inputs import ModelInputs, check_input_types
 from service.child.onnx.noise import neutral_feeds

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from howsure.bins_document.pass_plan import DROPOUT, GRADIENT, LAST_LAYER, PassPlan
 from howsure.onnx_head.builder import PREFIX
 from howsure.statistics.measures.measure import output_column
-from howsure.statistics.measures.pass_plan import DROPOUT, GRADIENT, LAST_LAYER, PassPlan
 from service.child.onnx.gradient import check_gradient_inputs, plan_gradient
 from service.child.onnx.loaded_model import LoadedModel
 from service.child.onnx.noise import USUAL_RATE, NoiseFeeds, check_masks, last_layer_masks

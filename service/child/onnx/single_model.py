@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from howsure.bins_document.pass_plan import DROPOUT, GRADIENT, LAST_LAYER, PassPlan
 from howsure.onnx_head.builder import PREFIX
 from howsure.statistics.arrays import Labels
 from howsure.statistics.measures.gradient import gradient_norm
-from howsure.statistics.measures.pass_plan import DROPOUT, GRADIENT, LAST_LAYER, PassPlan
 from howsure.statistics.measures.passes import (
     PassColumns,
     averaged_columns,

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from howsure.bins_document.pass_plan import DROPOUT, GRADIENT, LAST_LAYER, PLAIN, PassPlan
 from howsure.onnx_head.builder import PREFIX
 from howsure.statistics.arrays import Floats
 from howsure.statistics.measures.gradient import gradient_norm
-from howsure.statistics.measures.pass_plan import DROPOUT, GRADIENT, LAST_LAYER, PLAIN, PassPlan
 from howsure.statistics.measures.passes import covariance_norm
 from service.child.onnx.batches import apply_to_finite_rows, batch_rows, padded
 from service.child.onnx.model_inputs import ModelInputs

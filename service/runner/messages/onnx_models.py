@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
+from howsure.bins_document.pass_plan import ENSEMBLE, PassPlan
 from howsure.preprocessing import Preprocessing
 from howsure.statistics.findings.outputs import LabelDifference
 from howsure.statistics.input_ranges import ColumnRanges
 from howsure.statistics.learned.inputs import is_input
 from howsure.statistics.measures import columns
-from howsure.statistics.measures.pass_plan import ENSEMBLE, PassPlan
 from service.graph.description import OnnxModelDescription, OutputChoice
 from service.runner.messages.convert import NotNegativeFloat, Positive, convert, to_json
 from service.runner.messages.frames import Array

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from howsure.bins_document.pass_plan import PassPlan
 from howsure.outputs import OutputKind
 from howsure.preprocessing import Preprocessing
 from howsure.statistics.input_ranges import ColumnRanges
-from howsure.statistics.measures.pass_plan import PassPlan
 from service.graph.description import DecisionThreshold, OutputChoice
 from service.runner.messages.convert import FieldError
 from service.runner.messages.frames import Array

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
+from howsure.bins_document.pass_plan import PassPlan
 from howsure.statistics.measures.gradient import gradient_norm
-from howsure.statistics.measures.pass_plan import PassPlan
 from service.child.onnx.gradient import plan_gradient, slopes_of
 
 WEIGHTS = np.random.default_rng(0).normal(size=(5, 4))
