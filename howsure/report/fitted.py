@@ -25,6 +25,7 @@ from howsure.statistics.error_samples import MislabelledCandidate, mislabelled_c
 from howsure.statistics.fit import cross_validation
 from howsure.statistics.fit.result import BaselineFit, EventFit, MeasureFit
 from howsure.statistics.measures import LEARNED
+from howsure.statistics.odds import merged_odds
 from howsure.statistics.plain import to_plain
 from howsure.statistics.records.records import Records
 
@@ -56,6 +57,7 @@ def fitted_analysis(event: EventFit, measure: str) -> Analysis:
         if effective is None
         else msgspec.convert(to_plain(effective), EffectiveBins),
         learned=effects,
+        merged_odds=merged_odds(fit.table),
     )
 
 

@@ -19,6 +19,7 @@ from howsure.statistics.comparison import PairedDifference
 from howsure.statistics.diagnostics.consistency import ConsistencyBand
 from howsure.statistics.diagnostics.loss_scatter import LossScatter
 from howsure.statistics.diagnostics.reliability import Reliability
+from howsure.statistics.odds import MergedOdds
 from howsure.statistics.selective import SelectiveResult
 
 
@@ -199,6 +200,8 @@ class Analysis(Method, frozen=True, kw_only=True):
         Of a set with weights or groups, whose probabilities and intervals follow it.
     learned : ClassEffects, optional
         Only for the measure `learned`.
+    merged_odds : MergedOdds, optional
+        The expected odds ratio over bins that have a hit and a miss each; null for imported tables.
     """
 
     guarantee: GuaranteeWords | None = None
@@ -210,6 +213,7 @@ class Analysis(Method, frozen=True, kw_only=True):
     reliability: Reliability | None = None
     effective: EffectiveBins | None = None
     learned: ClassEffects | None = None
+    merged_odds: MergedOdds | None = None
 
 
 class RiskCoverage(Part, frozen=True, kw_only=True):

@@ -95,6 +95,7 @@ def _auroc(uncertainty: Uncertainty | None, hits: Hits) -> float | None:
 
 
 CONFIDENCES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999)
+SURE = (0.9, 0.99, 0.999)
 USUAL_EVENTS = (1, 5)
 
 
@@ -115,6 +116,32 @@ class ConfidenceRow:
     confidence: float
     count: int
     accuracy: float | None
+
+
+@dataclass(frozen=True)
+class ConfidentErrors:
+    """Errors of which the model is as good as certain, and the most that there can be.
+
+    Where the largest probability is at least ``c`` and the label is another class, that class has
+    at most ``1 - c``, so the loss ``-log p_y`` is at least ``-log(1 - c)``. By Markov's inequality
+    their share is at most the mean loss over that: Empirical Confidence Estimates, Theorem 3.4.
+
+    Attributes
+    ----------
+    confidence : float
+        ``c``.
+    count : int
+        Samples.
+    share : float
+        Their share, weighted if samples have weights.
+    bound : float or None
+        None without a mean loss.
+    """
+
+    confidence: float
+    count: int
+    share: float
+    bound: float | None
 
 
 @dataclass(frozen=True)
@@ -139,6 +166,8 @@ class ModelScores:
         Scores of fewer passes, by multi-pass measure; only measures with recorded passes.
     effective : dict of int to EffectiveShare or None
         Each accuracy with weights or groups, otherwise None.
+    confident_errors : tuple of ConfidentErrors
+        By ascending confidence; empty where results of earlier versions lack it.
     """
 
     n_samples: int
@@ -149,6 +178,7 @@ class ModelScores:
     by_confidence: tuple[ConfidenceRow, ...]
     passes: dict[str, tuple[PassesRow, ...]] = field(default_factory=dict)
     effective: dict[int, EffectiveShare | None] = field(default_factory=dict)
+    confident_errors: tuple[ConfidentErrors, ...] = ()
 
 
 def model_scores(records: Records, *, top_k: tuple[int, ...]) -> ModelScores | None:
@@ -169,15 +199,24 @@ def model_scores(records: Records, *, top_k: tuple[int, ...]) -> ModelScores | N
     def mean(values: Floats | Hits) -> float:
         return mean_of(values, weights)
 
+    def confident_errors(confidence: float) -> ConfidentErrors:
+        least = np.log(1.0 - confidence)
+        is_sure = records.top_log_odds[:, 0] >= np.log(confidence) - least
+        wrong = is_sure & ~records.hits(1)
+        bound = None if nll is None else float(min(nll / -least, 1.0))
+        return ConfidentErrors(confidence, int(np.count_nonzero(wrong)), mean(wrong), bound)
+
+    nll = -mean(log_likelihood) if np.isfinite(log_likelihood).all() else None
     return ModelScores(
         n_samples=records.n_samples,
         accuracy={k: mean(records.hits(k)) for k in events},
-        nll=-mean(log_likelihood) if np.isfinite(log_likelihood).all() else None,
+        nll=nll,
         brier_multiclass=mean(squares),
         mean_entropy=None if entropy is None else mean(entropy.astype(np.float64)),
         by_confidence=_by_confidence(records),
         passes=pass_scores(records, top_k=events),
         effective={k: effective_share(records.hits(k), records.design) for k in events},
+        confident_errors=tuple(map(confident_errors, SURE)),
     )
 
 

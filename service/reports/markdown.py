@@ -152,7 +152,10 @@ _TEMPLATES = Environment(
     lstrip_blocks=True,
 )
 _TEMPLATES.globals |= {
-    "scores": ("ece", "ece_15", "brier", "nll", "auroc", "aurc", "eor", "conditional_entropy"),
+    "scores": (
+        *("ece", "ece_15", "aece", "amce", "brier", "nll"),
+        *("auroc", "aurc", "eor", "conditional_entropy"),
+    ),
     "further_scores": ("ece", "brier", "nll", "auroc"),
     "compared_scores": COMPARED,
     "card_scores": CARD_SCORES,
@@ -171,6 +174,9 @@ _TEMPLATES.filters |= {
         f"{score}, {phase.replace('_', '-')}" for phase in phases for score in ("nll", "brier")
     ],
     "has_evaluation": _has_evaluation,
+    "targets": lambda cells: [
+        "the rest" if cell.target is None else f"at least {share(cell.target)}" for cell in cells
+    ],
     "accepted_in_words": accepted_in_words,
     "metrics": _metrics,
     "learned": _learned,

@@ -15,6 +15,7 @@ from howsure.report.report import Provenance, Report
 from howsure.report.words.verdict import TIES, Verdict, verdict
 from howsure.statistics.comparison import PairedDifference
 from howsure.statistics.measures import SCORE, parse_measure
+from howsure.statistics.measures.scale import scale_of
 from service.reports.charts.registry import render_figures
 from service.reports.report import collect_report
 from service.web.page import calibration_page
@@ -81,6 +82,8 @@ SCORES = (
     Score("brier", "Brier", "number"),
     Score("ece_15", "ECE, 15 bins", "number"),
     Score("ece", "ECE, own bins", "number"),
+    Score("aece", "AECE", "number"),
+    Score("amce", "AMCE", "number"),
     Score("auroc", "AUROC", "number"),
     Score("aurc", "AURC", "short"),
     Score("eor", "EOR", "short"),
@@ -128,6 +131,12 @@ def measures(request: Request) -> Response:
         needs_of=needs_of,
         verdict_of=verdict_of,
         passes=_by_passes(shown["model_scores"]),
+        sure=[
+            (name, row)
+            for name in shown["model_scores"]
+            for row in shown["model_scores"][name]["confident_errors"]
+        ],
+        scale_of=scale_of,
         provider=(found.provenance.model or {}).get("provider"),
         refit=_refit(found, origin_of(request)),
         is_imported="imported" in found.provenance.data,
@@ -144,6 +153,8 @@ def _event(k: str, event: Event, shown: Located, provenance: Provenance) -> dict
         "tied": [row.measure for row in event.comparison if _ties(row.difference)],
         "cheaper": _cheaper(event, shown["comparison"]),
         "at": shown,
+        "coarse": shown["measures"][event.served]["coarse"]["cells"],
+        "levels": list(shown["measures"][event.served]["ood_thresholds"]),
         "folds": provenance.config.get("folds", 0),
         "is_evaluated": any(measure.evaluation for measure in event.measures.values()),
     }

@@ -78,6 +78,7 @@ SCORES: dict[str, Score] = {
         _of_bins("mce", mce),
         _of_groups("ece_10", partial(equal_range_ece, n_bins=10)),
         _of_groups("ece_15", partial(equal_range_ece, n_bins=15)),
+        _of_groups("mce_10", partial(equal_range_mce, n_bins=10)),
         _of_groups("mce_15", partial(equal_range_mce, n_bins=15)),
         _of_groups("ece_equal_mass", equal_mass_ece),
         _of_groups("l2_debiased", debiased_l2),
