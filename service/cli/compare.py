@@ -11,7 +11,7 @@ from service.cli.connection import service_client
 from service.cli.console import UrlOption, add_row, number, print_table, say, table_of
 
 Json = Mapping[str, Any]
-COMPARED_SCORES = ("accuracy", "ece_15", "brier", "nll")
+COMPARED_SCORES = ("accuracy", "ece_15", "aece", "brier", "nll", "auroc", "aurc", "eor")
 
 
 def compare(

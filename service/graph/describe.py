@@ -2,6 +2,7 @@
 
 from ast import literal_eval
 from collections.abc import Iterator, Sequence
+from math import prod
 
 from onnx import (
     GraphProto,
@@ -21,7 +22,7 @@ from service.graph.dynamic_scales import dynamic_operator
 from service.graph.gate.external_weights import external_files
 from service.graph.gate.versions import check_versions, default_opset
 from service.graph.output.logits import trace
-from service.graph.proto import Producers, attribute, operator, producers_of
+from service.graph.proto import Producers, attribute, initial_tensors, operator, producers_of
 
 # ai.onnx.ml has two names for one thing.
 LABEL_ATTRIBUTES = {
@@ -159,6 +160,7 @@ def describe_onnx_model(model: ModelProto) -> OnnxModelDescription:
             f"its {dynamic} takes one scale for a whole batch, so it runs one row at a time, and "
             "no row changes the answer to another. A model that is quantised statically is faster"
         ),
+        parameters=sum(prod(tensor.dims) for tensor in initial_tensors(graph)),
     )
 
 

@@ -52,7 +52,8 @@ class OnnxModelDescription:
     ``fixed_batch`` is the number of rows that the graph takes at a time, None if any number is
     possible; ``one_by_one`` is why it is 1 where the graph's inputs do not say so.
     ``class_labels`` are those of a classifier node, in the order of the score columns.
-    ``external_files`` are the plain names of the files with external weights.
+    ``external_files`` are the plain names of the files with external weights. ``parameters`` are
+    the numbers in its initial tensors.
     """
 
     inputs: tuple[TensorSpec, ...]
@@ -63,6 +64,7 @@ class OnnxModelDescription:
     external_files: tuple[str, ...]
     fixed_batch: Annotated[int, Meta(ge=1)] | None
     one_by_one: str = ""
+    parameters: NotNegative = 0
 
 
 # In `inferred` where the caller says logits and the values say otherwise.

@@ -33,7 +33,7 @@ CASES: list[tuple[str, str, int, int, dict[str, Any]]] = [
     ("design", "logits", 3, 300, {"measures": ("learned",)}),
     ("step", "logits", 4, 300, {"lookup": "step", "monotone": True}),
     ("energy", "logits", 5, 300, {"measures": ("energy",)}),
-    ("judge", "scores", 2, 300, {"full": True, "folds": 2, "bins": 5}),
+    ("judged scores", "scores", 2, 300, {"full": True, "folds": 2, "bins": 5}),
 ]
 FURTHER: list[tuple[str, str, int, int, dict[str, Any]]] = [
     ("default of two", "logits", 2, 200, {"full": True}),
@@ -204,7 +204,7 @@ def test_more_fits_are_the_same_everywhere(client, case) -> None:
     assert_same_everywhere(both(client, *case))
 
 
-@pytest.mark.parametrize("name", ["default", "many classes", "design", "judge", "no errors"])
+@pytest.mark.parametrize("name", ["default", "many classes", "design", "judged scores", "no errors"])
 def test_probabilities_are_a_distribution_over_all_classes(name) -> None:
     _, kind, n_classes, n, options = next(case for case in CASES + FURTHER if case[0] == name)
     keys = ("measures", "top_k", "folds", "bins")

@@ -146,6 +146,8 @@ def _description(
         "opset": found.opset,
         "ir_version": found.ir_version,
         "fixed_batch": found.fixed_batch,
+        "parameters": found.parameters,
+        "bytes": sum(file.size for file in (*upload.onnx_models, *upload.companions)),
         "output": {
             "name": loaded.output.name,
             "kind": loaded.output.kind,

@@ -11,7 +11,7 @@ from howsure.report.report import Report
 from howsure.report.words import text
 
 Kind: TypeAlias = Literal["evaluation", "further", "calibration"]
-SHOWN = ("ece_15", "brier", "nll")
+SHOWN = ("ece_15", "aece", "brier", "nll", "auroc", "aurc", "eor")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,7 @@ class JudgedSet:
         Of the file; None for imported calibrations.
     n_samples : int or None
     events : dict
-        By k: ``accuracy``, ``ece_15``, ``brier`` and ``nll``, each None if unknown.
+        By k: ``accuracy`` and the scores of `SHOWN`, each None if unknown.
     finished_at : str
         When the calibration was judged on it.
     doubt : str or None
