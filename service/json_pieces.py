@@ -16,9 +16,6 @@ class _Compact(json.JSONEncoder):
 
 
 _COMPACT = _Compact(separators=(",", ":"))
-SORTED = json.JSONEncoder(
-    ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True
-)
 # Deep enough for the single measures of several reports, and for the single bins of a document.
 DEPTH = 6
 
@@ -36,11 +33,6 @@ def json_pieces(
     would take ten times as long.
 
     By default a number that is not finite is null.
-
-    Raises
-    ------
-    ValueError
-        If a number is not finite, by `SORTED`.
     """
     if isinstance(value, msgspec.Struct):
         value = msgspec.structs.asdict(value)

@@ -31,7 +31,6 @@ SMOOTH = changed(STEP, put(OF_LEARNED | OF_CURVE))
 OUTPUTS = changed(INTERPOLATED, put({"model": None, "model_sha256": None, "data.kind": "logits"}))
 DOCUMENTS = {"step": STEP, "smooth": SMOOTH, "outputs": OUTPUTS}
 BIN, NEXT = "tables.0.bins.1", "tables.0.bins.2"
-HUGE = ["x" * 5_000_000]
 OF_SHARES = {"data.kind": "probabilities"}
 TOP_2 = {"top_k": [2], "serve": {"2": "margin"}, "tables.0.event": 2}
 OF_9_CLASSES = {f"tables.0.learned.{name}": [0.0] * 9 for name in ("offset", "slope", "second")}
@@ -106,9 +105,7 @@ BROKEN_RULES = [
     ("step", {"tables.0.effective_counts": [151.0] * 4}, "", ""),
     ("step", {"selective.1.threshold": 0.1}, "", "float32"),
     ("step", {"selective.1.max_risk": 0.05}, "selective", "max_risk"),
-    ("step", {"tables": []}, "", "1"),
     ("step", {f"{BIN}.interval": ["x" * 3000]}, f"{BIN}.interval.0", "float"),
-    ("step", {"classes": HUGE}, "classes.0", "200"),
     ("step", {"top_k": [1] * (2**20 + 1)}, "document", "at most"),
     ("outputs", {"tables.0.measure": "gradient_norm"}, "", "ONNX"),
     ("outputs", {**serving("energy"), **OF_SHARES}, "tables.0.measure", "logits"),
@@ -117,12 +114,10 @@ BROKEN_RULES = [
     ("smooth", {"schema": "howsure.bins/1"}, "", "'howsure.bins/2'"),
     ("smooth", {"tables.0.curve": None}, "", "'smooth'"),
     ("smooth", {"tables.0.lookup": "step"}, "tables.0.curve", "'smooth'"),
-    ("smooth", {"tables.0.curve.uncertainty": []}, "", "1"),
     ("smooth", {"tables.0.curve.lower.0": -0.1}, "tables.0.curve", "lower"),
     ("smooth", {"tables.0.learned": None}, "", "'learned'"),
     ("smooth", {"tables.1.learned": FORMULA}, "", "'learned'"),
     ("smooth", {"tables.0.learned.k": 2}, "", "1"),
-    ("smooth", {"tables.0.learned.square": [0.0] * 5}, "", "4"),
     ("smooth", {"tables.0.learned.temperature": 99}, "", "23"),
     ("smooth", OF_9_CLASSES, "", "10 classes"),
     ("smooth", {"tables.0.learned.intercept": 1e300}, "tables.0.learned", "1e+30"),

@@ -51,12 +51,13 @@ def test_what_is_accepted_and_flagged_follows_the_thresholds(logits) -> None:
     accepted = answers.top[1].uncertainty <= calibrator.threshold(0.2)
     np.testing.assert_array_equal(answers.accept[0.2], accepted)
     assert 0 < accepted.sum() < len(accepted)
+    np.testing.assert_array_equal(calibrator.abstain(logits[0], max_risk=0.2), ~accepted)
     levels = calibrator.fitted.events[1].measures["margin"].ood_thresholds
     flagged = answers.top[1].uncertainty > np.float32(levels[0.99])
     np.testing.assert_array_equal(answers.out_of_distribution, flagged)
     assert 0 < flagged.sum() < len(flagged)
     with pytest.raises(ValueError, match=r"max_risk must be one of those fitted \(0.2\), not 0.1"):
-        calibrator.threshold(0.1)
+        calibrator.abstain(logits[0], max_risk=0.1)
 
 
 def test_a_set_for_evaluation_judges_the_fit(logits) -> None:
@@ -101,14 +102,6 @@ def test_before_the_fit_there_is_no_answer(fitted) -> None:
         Calibrator().predict(ROW)
     with pytest.raises(ValueError, match=r"logits must have shape \(n_samples, 6\), not \(1, 3\)"):
         fitted.predict(ROW)
-
-
-def test_what_is_handed_over_follows_the_threshold(logits) -> None:
-    calibrator = Calibrator(**CHEAP, selective=(SelectiveTarget(0.2),)).fit(*logits)
-    expected = ~calibrator.answer(logits[0]).accept[0.2]
-    np.testing.assert_array_equal(calibrator.abstain(logits[0], max_risk=0.2), expected)
-    with pytest.raises(ValueError, match="max_risk must be one of"):
-        calibrator.abstain(logits[0], max_risk=0.1)
 
 
 @pytest.mark.parametrize("of_service", [False, True], ids=["saved", "of a service"])

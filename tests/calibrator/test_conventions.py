@@ -44,33 +44,21 @@ def test_a_frame_keeps_the_order_of_its_columns(logits) -> None:
 
 
 # Why these do not apply; each other check of scikit-learn does.
-LABELS = "its sets have more classes than columns; here each class has one"
-LEARNS = "it calibrates the scores that it is sent, and does not learn classes from features"
-TEXTS = "it refuses this with a message of its own, which says the row or the rule"
-NOT_APPLICABLE = {
-    "check_estimators_overwrite_params": LABELS,
-    "check_estimators_fit_returns_self": LABELS,
-    "check_readonly_memmap_input": LABELS,
-    "check_sample_weights_pandas_series": LABELS,
-    "check_sample_weights_not_an_array": LABELS,
-    "check_sample_weights_shape": LABELS,
-    "check_sample_weights_not_overwritten": LABELS,
-    "check_classifier_data_not_an_array": LABELS,
-    "check_classifiers_train": LEARNS,
-    "check_classifiers_one_label": LEARNS,
-    "check_classifiers_one_label_sample_weights": LEARNS,
-    "check_classifiers_classes": "it needs classes= for labels that are names",
-    "check_estimators_unfitted": "its NotFittedError is its own: scikit-learn may be missing",
-    "check_sample_weight_equivalence_on_dense_data": "weights of 0 are refused",
-    "check_all_zero_sample_weights_error": TEXTS,
-    "check_dtype_object": TEXTS,
-    "check_estimators_empty_data_messages": TEXTS,
-    "check_estimators_nan_inf": TEXTS,
-    "check_classifiers_regression_target": TEXTS,
-    "check_supervised_y_2d": "a column of labels is taken without a warning",
-    "check_fit2d_1feature": TEXTS,
-    "check_fit2d_predict1d": TEXTS,
+REASONS = {
+    "its sets have more classes than columns": "estimators_overwrite_params "
+    "estimators_fit_returns_self readonly_memmap_input sample_weights_pandas_series "
+    "sample_weights_not_an_array sample_weights_shape sample_weights_not_overwritten "
+    "classifier_data_not_an_array",
+    "it calibrates scores, and does not learn classes from features": "classifiers_train "
+    "classifiers_one_label classifiers_one_label_sample_weights",
+    "it refuses this with a message of its own": "all_zero_sample_weights_error dtype_object "
+    "estimators_empty_data_messages estimators_nan_inf classifiers_regression_target "
+    "fit2d_1feature fit2d_predict1d sample_weight_equivalence_on_dense_data",
+    "it needs classes= for labels that are names": "classifiers_classes",
+    "its NotFittedError is its own: scikit-learn may be missing": "estimators_unfitted",
+    "a column of labels is taken without a warning": "supervised_y_2d",
 }
+NOT_APPLICABLE = {f"check_{name}": why for why, names in REASONS.items() for name in names.split()}
 
 
 @pytest.mark.filterwarnings("ignore")

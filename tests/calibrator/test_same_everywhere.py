@@ -19,6 +19,7 @@ from howsure import Calibrator
 from howsure.report.plain_parts import typed_part
 from howsure.report.report import Report
 from howsure.statistics.bins.intervals import IntervalOptions
+from howsure.statistics.plain import to_plain
 from howsure.statistics.selective import SelectiveTarget
 
 CHEAP = {"measures": ("margin",), "folds": 2, "bins": 5}
@@ -40,18 +41,12 @@ FURTHER: list[tuple[str, str, int, int, dict[str, Any]]] = [
     ("default, probabilities", "probabilities", 6, 800, {"full": True}),
     ("default, many classes", "probabilities", 120, 600, {"full": True}),
     ("interpolated", "logits", 4, 300, {"lookup": "interpolated"}),
-    (
-        "served by name",
-        "logits",
-        7,
-        300,
-        {"measures": ("entropy", "margin"), "serve": {1: "margin"}},
-    ),
+    ("by name", "logits", 7, 300, {"measures": ("entropy", "margin"), "serve": {1: "margin"}}),
     ("few errors", "logits", 3, 60, {"measures": ("learned",), "scale": 40.0}),
     ("no errors", "logits", 3, 60, {"measures": ("learned",), "scale": 4000.0}),
-    ("simultaneous", "logits", 3, 300, {"interval": {"simultaneous": True, "level": 0.9}}),
-    ("jeffreys", "logits", 3, 300, {"interval": {"method": "jeffreys"}, "lookup": "step"}),
-    ("risk", "logits", 3, 2000, {"selective": ({"max_risk": 0.2, "delta": 0.1},)}),
+    ("simultaneous", "logits", 3, 300, {"interval": IntervalOptions(level=0.9, simultaneous=True)}),
+    ("jeffreys", "logits", 3, 300, {"interval": IntervalOptions("jeffreys"), "lookup": "step"}),
+    ("risk", "logits", 3, 2000, {"selective": (SelectiveTarget(0.2, 0.1),)}),
     ("seed", "logits", 3, 300, {"seed": 7, "measures": ("learned",)}),
     ("weak prior", "logits", 3, 300, {"prior_strength": 10.0, "monotone": True}),
 ]
@@ -96,22 +91,13 @@ def both(client, name: str, kind: str, n_classes: int, n: int, options: dict[str
     scale = options.pop("scale", 4.0)
     options = ({} if full else CHEAP) | options
     values, labels = drawn(kind, n_classes, n + 40, name=name, scale=scale)
-    typed = options | {
-        key: make(options[key])
-        for key, make in (
-            ("interval", lambda interval: IntervalOptions(**interval)),
-            ("selective", lambda targets: tuple(SelectiveTarget(**one) for one in targets)),
-        )
-        if key in options
-    }
-    if not full:
-        typed = {"top_k": (1,)} | typed
+    typed = options if full else {"top_k": (1,)} | options
     design = {}
     if name == "design":
         design = {"weight": 1.0 + np.arange(n) % 3, "group": np.arange(n) // 4}
     of_fit = {"sample_weight": design.get("weight"), "groups": design.get("group")}
     calibrator = Calibrator(kind, **typed).fit(values[:n], labels[:n], **of_fit)
-    config = json.dumps({"name": name.replace(" ", "-").replace(",", "")} | options)
+    config = json.dumps({"name": name.replace(" ", "-").replace(",", "")} | to_plain(options))
     arrays = {kind: values[:n], "labels": labels[:n]} | design
     if kind == "scores":
         arrays = {"score": values[:n], "correct": labels[:n]}
@@ -204,7 +190,10 @@ def test_more_fits_are_the_same_everywhere(client, case) -> None:
     assert_same_everywhere(both(client, *case))
 
 
-@pytest.mark.parametrize("name", ["default", "many classes", "design", "judged scores", "no errors"])
+OF_ALL = ("default", "many classes", "design", "judged scores", "no errors")
+
+
+@pytest.mark.parametrize("name", OF_ALL)
 def test_probabilities_are_a_distribution_over_all_classes(name) -> None:
     _, kind, n_classes, n, options = next(case for case in CASES + FURTHER if case[0] == name)
     keys = ("measures", "top_k", "folds", "bins")
