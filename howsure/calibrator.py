@@ -256,8 +256,8 @@ ood_level, seed
     def abstain(self, X: ArrayLike, *, max_risk: float) -> Hits:
         """Return which answers to hand over, so that at most ``max_risk`` of the others are wrong.
 
-        The promise holds with a probability of 95 % for data like those that were fitted. Where
-        they prove no threshold, all answers are handed over.
+        The promise holds with the confidence of its target in ``selective``, 95 % by default, for
+        data like those that were fitted. Where they prove no threshold, all are handed over.
 
         Raises
         ------
@@ -375,11 +375,20 @@ ood_level, seed
     def to_onnx(self, *, opset: int = 17) -> Any:  # noqa: ANN401 - onnx is optional
         """Return the calibration alone as an ONNX model, from outputs to what `answer` returns.
 
-        Append it to your model, or run it behind it. It needs the extra ``onnx``.
+        Append it to your model, or run it behind it.
+
+        Raises
+        ------
+        ImportError
+            Without the package onnx, which the extra ``onnx`` installs.
         """
         self._require("document_")
-        from howsure.onnx_head.calibration_graph import calibration_graph  # noqa: PLC0415
-
+        try:
+            from howsure.onnx_head.calibration_graph import calibration_graph  # noqa: PLC0415
+        except ModuleNotFoundError as error:
+            raise ImportError(
+                f"to_onnx needs the package {error.name}: install howsure with its extra onnx"
+            ) from error
         return calibration_graph(self.document_, self._predictor, opset=opset)
 
     def push(

@@ -10,6 +10,12 @@ from howsure.figures.bins import (
     scatter_figures,
 )
 from howsure.figures.confusion import CONFUSION, confusion_figures
+from howsure.figures.detection import (
+    PRECISION_RECALL,
+    ROC,
+    precision_recall_figures,
+    roc_figures,
+)
 from howsure.figures.figure import Figure
 from howsure.figures.further_sets import (
     ABOVE_CONFIDENCE,
@@ -58,6 +64,8 @@ CHARTS: dict[str, Chart] = {
         Chart(ODDS_RATIO, odds_ratio_figures),
         Chart(LOSS_SCATTER, scatter_figures),
         Chart(RISK_COVERAGE, risk_coverage_figures),
+        Chart(ROC, roc_figures),
+        Chart(PRECISION_RECALL, precision_recall_figures),
         Chart(MEASURES, measure_figures),
         Chart(HISTOGRAM, histogram_figures),
         Chart(ABOVE_CONFIDENCE, above_confidence_figures),

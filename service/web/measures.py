@@ -16,7 +16,7 @@ from howsure.report.words.verdict import TIES, Verdict, verdict
 from howsure.statistics.comparison import PairedDifference
 from howsure.statistics.measures import SCORE, parse_measure
 from howsure.statistics.measures.scale import scale_of
-from service.reports.charts.registry import render_figures
+from service.reports.charts.registry import CHARTS_OF_MEASURES, render_figures
 from service.reports.report import collect_report
 from service.web.page import calibration_page
 from service.web.page_route import origin_of, subject_of
@@ -140,7 +140,7 @@ def measures(request: Request) -> Response:
         provider=(found.provenance.model or {}).get("provider"),
         refit=_refit(found, origin_of(request)),
         is_imported="imported" in found.provenance.data,
-        chart=render_figures(found, ("measures",), address=address),
+        chart=render_figures(found, CHARTS_OF_MEASURES, address=address),
     )
 
 

@@ -84,6 +84,7 @@ def test_what_a_report_lacks_is_said(fitted) -> None:
 def test_a_notebook_shows_summary_and_pictures(report) -> None:
     html = report._repr_html_()
     assert report.summary.headline in html
+    assert "var(--" not in html  # a notebook has no style sheet of ours
     page = ET.fromstring(f"<body>{html.replace('<br>', '<br/>')}</body>")
     pictures = page.findall(".//{http://www.w3.org/2000/svg}svg")
     assert len(pictures) > 10

@@ -5,11 +5,17 @@ from collections.abc import Collection, Mapping
 from markupsafe import Markup
 
 from howsure.figures.charts import CHARTS, report_figures
+from howsure.figures.detection import PRECISION_RECALL, ROC
 from howsure.figures.figure import Figure
+from howsure.figures.measures import MEASURES
 from howsure.report.report import Report
 from service.reports.charts.comparison import COMPARISON, comparison_figures
 from service.reports.charts.figure_html import figure_html
 from service.reports.comparison.comparisons import Comparisons
+
+# The page of measures has these; the report's own page has all but the last two.
+CHARTS_OF_MEASURES = (MEASURES, ROC, PRECISION_RECALL)
+CHARTS_OF_REPORT = tuple(name for name in CHARTS if name not in (ROC, PRECISION_RECALL))
 
 
 def figures_of(report: Report | Comparisons) -> list[Figure]:
@@ -39,7 +45,7 @@ class RenderedFigures:
 
 def render_figures(
     report: Report | Comparisons,
-    charts: Collection[str] = (*CHARTS, COMPARISON),
+    charts: Collection[str] = (*CHARTS_OF_REPORT, COMPARISON),
     *,
     address: str | None = None,
 ) -> RenderedFigures:
