@@ -5,9 +5,7 @@ from collections.abc import Iterator
 from operator import gt
 from typing import TypeAlias
 
-import numpy as np
-
-from howsure.bins_document.bin_rules import TOLERANCE, BinColumns, broken_rule, is_float32
+from howsure.bins_document.bin_rules import TOLERANCE, broken_bins, is_float32
 from howsure.bins_document.digest import content_sha256
 from howsure.bins_document.document import BinsDocument, Table, schema_of
 from howsure.bins_document.tables import fitted_curve, fitted_formula
@@ -93,14 +91,13 @@ def _broken_by_table(table: Table, place: str, *, n_samples: int) -> Iterator[Br
             f"{place}.quantile_bins",
             f"expected from {len(table.bins)}, the bins there are, to requested_bins",
         )
-    broken = broken_rule(
-        BinColumns.of(table.bins),
+    for path, message in broken_bins(
+        table.bins,
         accuracy=table.prior.accuracy,
         n_samples=n_samples,
         interpolated=table.lookup == "interpolated",
-    )
-    if broken is not None:
-        yield f"{place}.{broken.path}", broken.message
+    ):
+        yield f"{place}.{path}", message
     most = [one.count * (1 + TOLERANCE) for one in table.bins]
     effective = most if table.effective_counts is None else table.effective_counts
     if len(effective) != len(most) or any(map(gt, effective, most)):
@@ -165,5 +162,5 @@ def _broken_by_thresholds(document: BinsDocument) -> Iterator[Broken]:
             continue
         if 1 not in document.top_k:
             yield f"{place}.threshold", "expected null: Top-1 is no event"
-        if not is_float32(np.array(threshold)):
+        if not is_float32(threshold):
             yield f"{place}.threshold", f"expected a float32, got {threshold!r}"

@@ -1,7 +1,6 @@
 """A calibrator in a program: the same answers as the service's, and its refusals."""
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 import httpx
@@ -67,25 +66,8 @@ def drawn(kind: str, n_classes: int, n: int, *, name: str, scale: float = 4.0) -
     return values, labels
 
 
-@dataclass(frozen=True)
-class Both:
-    """A calibrator and the service's calibration of the same set, and rows for their answers."""
-
-    calibrator: Calibrator
-    client: httpx.Client
-    resource: dict[str, Any]
-    rows: np.ndarray
-
-    def predictions(self) -> list[dict[str, Any]]:
-        """Return those of the service."""
-        body = {"calibration": self.resource["id"], self.calibrator.kind: self.rows.tolist()}
-        answer = self.client.post("/predict", json=body)
-        assert answer.status_code == 200, answer.text
-        return answer.json()["predictions"]
-
-
-def both(client, name: str, kind: str, n_classes: int, n: int, options: dict[str, Any]) -> Both:
-    """Calibrate the same set twice: in a program, and with the service."""
+def both(client, name: str, kind: str, n_classes: int, n: int, options: dict[str, Any]) -> Any:
+    """Return a calibrator, the service's calibration of the same set, and rows for answers."""
     options = dict(options)
     full = options.pop("full", False)
     scale = options.pop("scale", 4.0)
@@ -102,7 +84,7 @@ def both(client, name: str, kind: str, n_classes: int, n: int, options: dict[str
     if kind == "scores":
         arrays = {"score": values[:n], "correct": labels[:n]}
     resource = calibrated(client, config, full=full, calibration=npz(**arrays))
-    return Both(calibrator, client, resource, values[n:])
+    return calibrator, resource["id"], values[n:]
 
 
 def assert_same_document(calibrator: Calibrator, document: dict[str, Any]) -> None:
@@ -134,14 +116,18 @@ def assert_same_graph(calibrator: Calibrator, rows: np.ndarray) -> None:
         np.testing.assert_allclose(listed, ours, atol=1e-6)
 
 
-def assert_same_everywhere(case: Both) -> None:
+def assert_same_everywhere(client: httpx.Client, case: Any) -> None:
     """One fit: equal answers, report, tables and graph."""
-    calibrator, reference = case.calibrator, case.resource["id"]
-    assert_same(calibrator.answer(case.rows), case.predictions())
-    report = case.client.get("/report", params={"calibration": reference})
+    calibrator, reference, rows = both(client, *case)
+    answer = client.post(
+        "/predict", json={"calibration": reference, calibrator.kind: rows.tolist()}
+    )
+    assert answer.status_code == 200, answer.text
+    assert_same(calibrator.answer(rows), answer.json()["predictions"])
+    report = client.get("/report", params={"calibration": reference})
     assert_same_report(calibrator.report(), report)
-    assert_same_document(calibrator, exported(case.client, reference))
-    assert_same_graph(calibrator, case.rows)
+    assert_same_document(calibrator, exported(client, reference))
+    assert_same_graph(calibrator, rows)
 
 
 def assert_same_report(report: Report, answer: httpx.Response) -> None:
@@ -181,13 +167,13 @@ def assert_same(ours, theirs: list[dict[str, Any]]) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
 def test_one_fit_is_the_same_everywhere(client, case) -> None:
-    assert_same_everywhere(both(client, *case))
+    assert_same_everywhere(client, case)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", FURTHER, ids=lambda case: case[0])
 def test_more_fits_are_the_same_everywhere(client, case) -> None:
-    assert_same_everywhere(both(client, *case))
+    assert_same_everywhere(client, case)
 
 
 OF_ALL = ("default", "many classes", "design", "judged scores", "no errors")
