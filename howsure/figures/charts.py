@@ -9,6 +9,7 @@ from howsure.figures.bins import (
     odds_ratio_figures,
     scatter_figures,
 )
+from howsure.figures.class_errors import CLASS_ERRORS, class_error_figures
 from howsure.figures.confusion import CONFUSION, confusion_figures
 from howsure.figures.detection import (
     PRECISION_RECALL,
@@ -25,11 +26,9 @@ from howsure.figures.further_sets import (
 )
 from howsure.figures.measures import MEASURES, measure_figures
 from howsure.figures.reliability import (
-    BEFORE_AFTER,
     CLASSES,
     CONFIDENCE,
     RELIABILITY,
-    before_after_figures,
     class_figures,
     confidence_figures,
     reliability_figures,
@@ -56,14 +55,14 @@ class Chart:
 CHARTS: dict[str, Chart] = {
     chart.name: chart
     for chart in (
-        Chart(BEFORE_AFTER, before_after_figures),
+        Chart(RISK_COVERAGE, risk_coverage_figures),
+        Chart(CLASS_ERRORS, class_error_figures),
         Chart(RELIABILITY, reliability_figures),
         Chart(CONFIDENCE, confidence_figures),
         Chart(CLASSES, class_figures),
         Chart(CONFUSION, confusion_figures),
         Chart(ODDS_RATIO, odds_ratio_figures),
         Chart(LOSS_SCATTER, scatter_figures),
-        Chart(RISK_COVERAGE, risk_coverage_figures),
         Chart(ROC, roc_figures),
         Chart(PRECISION_RECALL, precision_recall_figures),
         Chart(MEASURES, measure_figures),

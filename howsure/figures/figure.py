@@ -87,6 +87,8 @@ class Figure:
         A description of the picture, with the number of samples.
     picture : Picture
     table : Table
+    wide : Picture, optional
+        The same for wide pages, of the figures that decide.
     """
 
     chart: str
@@ -95,6 +97,7 @@ class Figure:
     note: str
     picture: Picture
     table: Table
+    wide: Picture | None = None
 
     @property
     def name(self) -> str:
@@ -104,6 +107,10 @@ class Figure:
     def svg(self, *, has_heading: bool = False) -> str:
         """Return the picture, with title and note above it for a file of its own."""
         return self.picture.svg(self.title, self.note, self.name, has_heading=has_heading)
+
+    def wide_svg(self) -> str:
+        """Return the picture for wide pages; empty if there is none."""
+        return "" if self.wide is None else self.wide.svg(self.title, self.note, f"{self.name}-w")
 
 
 def _cell(value: Any, column: Column) -> Cell:  # noqa: ANN401 -- any JSON, or located

@@ -1,19 +1,17 @@
-"""Charts of calibration: reliability diagrams, by class as well, and the error before and after."""
+"""Charts of calibration: reliability diagrams, by class as well, and confidence."""
 
-from howsure.figures.figure import Column, Figure, Served, Table, served_events
+from howsure.figures.figure import Column, Figure, Table, served_events
 from howsure.pictures.charts import calibration
 from howsure.report.event import Event
 from howsure.report.located import Located
 from howsure.report.report import Report
 from howsure.report.words import text
-from howsure.report.words.verdict import band_of, is_chance
 from howsure.statistics.diagnostics.reliability import (
     N_RANGES,
     ClassReliability,
     Reliability,
     ReliabilityRow,
 )
-from howsure.statistics.fit.verdict import ERROR
 
 Groups = Reliability | ClassReliability
 RELIABILITY = "reliability"
@@ -203,55 +201,4 @@ def _class_title(k: str, names: list[str], rows: list[ReliabilityRow]) -> str:
         f"{text.event(k)}: “{name}” is furthest off, stated "
         f"{text.percent(worst.said)}, correct {text.percent(worst.hit_rate)} of "
         f"{text.count(worst.count)}"
-    )
-
-
-BEFORE_AFTER = "before_after"
-BEFORE_AFTER_COLUMNS = (
-    Column("event", str),
-    Column("before, by the model's softmax", text.percent),
-    Column("after", text.percent),
-    Column("99 % limit of chance", text.percent),
-)
-
-
-def before_after_figures(report: Report) -> list[Figure]:
-    """Return one figure per event with scores."""
-    events = Located(report)["events"]
-    return [
-        _before_after_figure(
-            served,
-            error.raw.mean,
-            error.served.mean,
-            events[served.k]["figures"]["calibration_error"],
-        )
-        for served in served_events(report)
-        if (error := served.event.figures.calibration_error).raw is not None
-        and error.served is not None
-    ]
-
-
-def _before_after_figure(served: Served, before: float, after: float, located: Located) -> Figure:
-    figures, event = served.event.figures, text.event(served.k)
-    evaluated = figures.set == "evaluation"
-    on = "on the evaluation set" if evaluated else "by cross-validation"
-    band = "evaluation_ece_band" if evaluated else "ece_band"
-    of_chance = band_of(served.table)
-    chance = None if of_chance is None else of_chance.upper
-    verdict = ", no more than chance explains" if is_chance(served.table) else ""
-    accuracy = figures.accuracy
-    # A model that is nearly always wrong has a small error, too, once it states so.
-    right = "" if accuracy is None else f"; {text.percent(accuracy.value)} of answers are correct"
-    return Figure(
-        chart=BEFORE_AFTER,
-        key=served.k,
-        title=f"{event}: calibration error from {text.percent(before)} to "
-        f"{text.percent(after)}{verdict}{right}",
-        note=f"How far stated probabilities are off on average ({ERROR}), {on}. Grey: what chance "
-        "alone gives a calibrated model in 99 of 100 cases.",
-        picture=calibration.calibration_error(event, before, after, chance),
-        table=Table(
-            BEFORE_AFTER_COLUMNS,
-            [[event, located["raw"]["mean"], located["served"]["mean"], served.at[band]["upper"]]],
-        ),
     )

@@ -7,14 +7,17 @@ import numpy as np
 from howsure.figures.figure import Column, Figure, Served, Table, served_events
 from howsure.numbers import rough_count
 from howsure.pictures.charts.thresholds import RiskCurve, Threshold, risk_coverage
-from howsure.report.event import Event
+from howsure.pictures.picture import WIDE
+from howsure.report.event import Event, TestedRisk
 from howsure.report.located import Located
 from howsure.report.measure import RiskBand, RiskCoverage
+from howsure.report.parts import ErrorRate
 from howsure.report.report import ActivePoint, Consequences, Report
 from howsure.report.words import text
 from howsure.report.words.learned import is_exact_test
 from howsure.report.words.summary import active_point
 from howsure.statistics.measures.scale import scale_of
+from howsure.statistics.operating_point import Effect
 from howsure.statistics.selective import SelectiveResult, tested_bound
 
 RISK_COVERAGE = "risk_coverage"
@@ -45,9 +48,11 @@ def _figure(report: Report, served: Served, curve: RiskCoverage, band: RiskBand)
     step = max(n_points // SHOWN_POINTS, 1)
     places = sorted({*range(0, n_points, step), n_points - 1})
     scale = scale_of(event.served)
-    thresholds = [_threshold(target) for target in table.selective]
-    tested = {target.threshold for target in table.selective}
     bound = _bound(report, event, table.selective, band)
+    risk = event.figures.risk
+    thresholds = [_threshold(target, risk) for target in table.selective]
+    drawn = RiskCurve(curve.coverage, curve.risk, band.lower, band.upper, bound)
+    tested = {target.threshold for target in table.selective}
     diamonds = f"error rates {event.assurance}"
     if point is not None and effect is not None and point.threshold not in map(scale.of, tested):
         diamonds += ", and the active operating point"
@@ -62,10 +67,8 @@ def _figure(report: Report, served: Served, curve: RiskCoverage, band: RiskBand)
         f"{text.name(event.served)}. Band: {text.requested(band.level)} interval of each "
         f"point. {'Grey: the bound that the test holds against the promise. ' if bound else ''}"
         f"Dashed: what is promised. Diamonds: {diamonds}.",
-        picture=risk_coverage(
-            RiskCurve(curve.coverage, curve.risk, band.lower, band.upper, bound),
-            thresholds,
-        ),
+        picture=risk_coverage(drawn, thresholds),
+        wide=risk_coverage(drawn, thresholds, WIDE),
         table=Table(
             (*COLUMNS, Column("threshold", lambda end: text.number(scale.of(end)))),
             [_cells(at["curves"], place) for place in places],
@@ -85,14 +88,24 @@ def _bound(
     return bound
 
 
-def _threshold(target: SelectiveResult) -> Threshold:
+def _threshold(target: SelectiveResult, risk: TestedRisk | None) -> Threshold:
+    """Return the threshold of a requested error rate; that of ``risk`` has an evaluation set."""
     max_risk, n_accepted = target.target.max_risk, target.n_accepted
+    is_first = risk is not None and risk.max_risk == max_risk
     return Threshold(
         f"≤ {text.requested(max_risk)}",
         target.coverage,
         target.n_errors / n_accepted if n_accepted else None,
         max_risk,
+        _on_evaluation(risk.evaluation if is_first and risk is not None else None),
     )
+
+
+def _on_evaluation(counts: ErrorRate | Effect | None) -> tuple[float, float] | None:
+    """Return what is accepted of the evaluation set, and the error rate."""
+    if counts is None or not counts.n_accepted:
+        return None
+    return counts.coverage, counts.n_errors / counts.n_accepted
 
 
 def _threshold_of_point(point: ActivePoint, accepted: Consequences) -> Threshold:
@@ -101,6 +114,7 @@ def _threshold_of_point(point: ActivePoint, accepted: Consequences) -> Threshold
         accepted.coverage,
         accepted.n_errors / accepted.n_accepted if accepted.n_accepted else None,
         point.chosen_by.get("max_risk"),
+        _on_evaluation(accepted.evaluation),
     )
 
 

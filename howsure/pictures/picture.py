@@ -13,6 +13,7 @@ from howsure.pictures.palette import Ink, variable
 from howsure.pictures.scales import Axis, Scale
 
 WIDTH = 356.0  # of a telephone
+WIDE = 700.0
 RADIUS = 4.0
 _LEAST_SIZE = 7.0
 _MARK_EVERY = 6.0  # pixels along lines that labels avoid
@@ -175,8 +176,9 @@ class Picture:
         body = "".join([*self.axes.drawn(), *self._marks, *self._drawn_labels(), *legend])
         size = f"{pixels(self.axes.width)} {pixels(top + bottom)}"
         width, height = size.split()
+        look = "chart" if self.axes.width <= WIDTH else "chart wide"
         return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" class="chart" role="img" '
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="{look}" role="img" '
             f'viewBox="0 0 {size}" width="{width}" height="{height}" '
             f'font-family="{FONT}" font-size="{pixels(SIZE)}" '
             f'aria-labelledby="t-{name} d-{name}"><title id="t-{name}">{xml_text(title)}</title>'

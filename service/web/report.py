@@ -76,7 +76,7 @@ def _event(k: str, event: Event, at: Located, provenance: Provenance) -> dict[st
         "at": at,
         "served": served,
         "table": at["measures"][served],
-        "assurance": event.assurance.capitalize(),
+        "assurance": event.assurance,
         "is_approximate": not is_exact_test(event.assurance, provenance.data.get("design")),
         "chance": chance_in_words(table),
         "missing": labels_advice(table.selective, event.accuracy),

@@ -6,9 +6,16 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from howsure.pictures.charts import bins, calibration, confusion, differences, further_sets
+from howsure.pictures.charts import (
+    bins,
+    calibration,
+    class_errors,
+    confusion,
+    differences,
+    further_sets,
+)
 from howsure.pictures.charts.thresholds import RiskCurve, Threshold, risk_coverage
-from howsure.pictures.picture import Picture
+from howsure.pictures.picture import WIDE, Picture
 from howsure.statistics.diagnostics.reliability import ReliabilityRow
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -30,7 +37,7 @@ def bars(picture: Picture, ink: str) -> list[float]:
 
 EMPTY = [
     calibration.reliability([], [], outcome="correct"),
-    calibration.calibration_error("Top-1", 0.0, 0.0, None),
+    class_errors.class_errors([], 0.05, WIDE),
     calibration.confidence_histogram([], 15),
     calibration.classes([], []),
     confusion.confusion([], []),
@@ -72,13 +79,14 @@ def test_thresholds_promises_and_what_is_not_proven() -> None:
     coverage = np.linspace(0.01, 1.0, 100)
     curve = RiskCurve(coverage, 0.2 * coverage, 0.1 * coverage, 0.3 * coverage, 0.32 * coverage)
     thresholds = [
-        Threshold("≤ 10 %", 0.32, 0.064, 0.1),
+        Threshold("≤ 10 %", 0.32, 0.064, 0.1, (0.3, 0.081)),
         Threshold("≤ 1 %", None, None, 0.01),
         Threshold("W" * 99, 0.8, 0.16, None),
     ]
     picture = risk_coverage(curve, thresholds)
     shown = texts(picture)
     assert {"≤ 10 %: accept 32\u00a0%", "≤ 1 %: not proven", "measured", "tested bound"} <= {*shown}
+    assert "evaluation set: 8.1\u00a0%" in shown
     assert any(re.fullmatch(r"W+…: accept 80\u00a0%", text) for text in shown)
     paths = [p for p in parsed(picture).iter(f"{SVG}path") if p.get("stroke") == "var(--chart-red)"]
     ends = [[float(n) for n in re.findall(r"[\d.]+", path.get("d"))] for path in paths]

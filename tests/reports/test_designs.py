@@ -48,7 +48,7 @@ def test_the_accuracy_is_one_number_and_that_of_the_traffic(client, weighted) ->
     plain = np.mean(found["logits"].argmax(axis=1) == found["labels"])
     assert plain > figure["interval"][1], "what the samples count as one would say"
     lower, upper = (f"{100 * end:.1f} %" for end in figure["interval"])
-    assert f"({lower} to {upper}, weighted)" in text_of(forms["html"].text)
+    assert f"{lower} to {upper}, weighted" in text_of(forms["html"].text)
     assert f"{figure['value']:.4f}" in forms["markdown"].text
     assert f"{plain:.4f}" not in forms["markdown"].text
 

@@ -51,8 +51,8 @@ def test_the_report_has_the_formula_and_the_classes(client, differing) -> None:
 def test_the_page_lists_the_largest_changes_first(client, differing) -> None:
     text = report_of(client, differing, "html").text
     report = report_of(client, differing).json()
-    _, _, section = text.partition("What the learned measure learned</h3>")
-    section, _, _ = section.partition('<h3 id="bins-1">')
+    _, _, section = text.partition("What the learned measure learned</h3></summary>")
+    section, _, _ = section.partition("</details>")
     shown = [(path, value) for _, path, value in numbers_of(section, "") if "class_" in path]
     effects = [pointed_to(report, path) for path, _ in shown if "class_effects" in path]
     assert sorted(effects, key=lambda effect: -abs(effect)) == effects

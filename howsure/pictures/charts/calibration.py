@@ -67,20 +67,6 @@ def reliability(before: Sequence[Group], after: Sequence[Group], *, outcome: str
     return picture
 
 
-def calibration_error(event: str, before: float, after: float, chance: float | None) -> Picture:
-    """Draw the error before and after calibration, and up to where chance explains it."""
-    most = min(round_above(1.15 * max(before, after, chance or 0.0) or 0.01), 1.0)
-    picture = Picture(Scale(0.0, most, "calibration error", percent), Names([event]), height=60)
-    if chance is not None:
-        picture.bar((0.0, -0.15), (chance, 0.15), "grey", opacity=0.3)
-        picture.legend("chance alone, 99 of 100 times", "square", "grey")
-    picture.line([(before, 0.0), (after, 0.0)], "muted")
-    for name, error, (shape, ink) in (("before", before, BEFORE), ("after", after, AFTER)):
-        picture.points([(error, 0.0)], ink, shape=shape, size=5)
-        picture.label(name, [(error, 0.0)], ink)
-    return picture
-
-
 def confidence_histogram(ranges: Sequence[Group], n_ranges: int) -> Picture:
     """Draw how many answers of each range of confidence were correct and wrong, side by side.
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from howsure.pictures.lettering import fit_text
-from howsure.pictures.picture import Picture
+from howsure.pictures.picture import WIDTH, Picture
 from howsure.pictures.scales import Scale, percent
 
 MIN_COVERAGE = 0.1  # below it the band is as wide as the picture
@@ -30,16 +30,19 @@ class Threshold(NamedTuple):
     """A threshold: what it accepts, and what it promises.
 
     ``coverage`` and ``risk`` are None where nothing could be proven, ``promise`` where nothing is
-    promised.
+    promised. ``evaluation`` is the share that it accepts of the evaluation set, and its error rate.
     """
 
     name: str
     coverage: float | None
     risk: float | None
     promise: float | None
+    evaluation: tuple[float, float] | None = None
 
 
-def risk_coverage(curve: RiskCurve, thresholds: Sequence[Threshold]) -> Picture:
+def risk_coverage(
+    curve: RiskCurve, thresholds: Sequence[Threshold], width: float = WIDTH
+) -> Picture:
     """Draw the curve, its band and bound; what is promised, and what each threshold accepts.
 
     The first threshold's share is tinted. It ends where the bound crosses the promise.
@@ -47,7 +50,8 @@ def risk_coverage(curve: RiskCurve, thresholds: Sequence[Threshold]) -> Picture:
     picture = Picture(
         Scale(0.0, 1.0, "share of answers accepted, the most certain first", percent),
         Scale(0.0, _most(curve, thresholds), "error rate among accepted answers", percent),
-        height=230,
+        height=230 if width == WIDTH else 300,
+        width=width,
     )
     top = _most(curve, thresholds)
     first = thresholds[0].coverage if thresholds else None
@@ -77,7 +81,7 @@ def risk_coverage(curve: RiskCurve, thresholds: Sequence[Threshold]) -> Picture:
 
 
 def _mark(picture: Picture, threshold: Threshold, top: float) -> None:
-    _, coverage, risk, promise = threshold
+    _, coverage, risk, promise, evaluation = threshold
     name = fit_text(threshold.name, _MOST_OF_NAME)
     if promise is not None and promise <= top:
         end = 1.0 if coverage is None else coverage
@@ -93,6 +97,9 @@ def _mark(picture: Picture, threshold: Threshold, top: float) -> None:
         f"{name}: accept {percent(round(coverage, 3))}",
         [(coverage, rate), (coverage, promise or rate)],
     )
+    if evaluation is not None:
+        picture.points([evaluation], "orange", is_hollow=True)
+        picture.label(f"evaluation set: {percent(round(evaluation[1], 3))}", [evaluation], "orange")
 
 
 def _most(curve: RiskCurve, thresholds: Sequence[Threshold]) -> float:

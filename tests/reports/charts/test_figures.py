@@ -78,7 +78,8 @@ def test_a_file_has_title_and_note_above_its_axes(figures):
 
 
 def test_pictures_of_a_page_share_no_ids_and_show_names_as_text(pictures, reports):
-    page = [figure.svg() for figure in figures_of(typed(reports["one"]))]
+    drawn = figures_of(typed(reports["one"]))
+    page = [picture for one in drawn for picture in (one.svg(), one.wide_svg()) if picture]
     ids = [name for picture in page for name in re.findall(r' id="([^"]+)"', picture)]
     assert len(set(ids)) == len(ids) == 2 * len(page)
     texts = " ".join(text for _, picture in pictures for text in texts_of(picture))
@@ -166,9 +167,13 @@ def test_titles_follow_from_the_numbers(reports, golden) -> None:
         (figure,) = CHARTS["confusion"].figures(typed(report))
         titles.append(f"errors {counts}, threshold {threshold}, {design}")
         titles.append(f"{figure.title}: {figure.note}")
-    event["figures"]["accuracy"]["value"] = 0.001
-    (figure,) = CHARTS["before_after"].figures(typed(report))
-    titles.append(f"a useless model\n{re.sub(r'[.0-9]+ %', '# %', figure.title)}")
+    shares = [{"n_samples": 99, "n_errors": n, "share": n / 99} for n in (9, 3)]
+    for max_risk, lower in ((None, 0.04), (0.05, 0.04), (0.05, 0.06)):
+        labelled, named = ({**one, "interval": [lower, 0.2]} for one in shares)
+        worst = {"index": 2, "labelled": labelled, "named": named}
+        event["confusion"] |= {"max_risk": max_risk, "by_class": [worst]}
+        (figure,) = CHARTS["class_errors"].figures(typed(report))
+        titles.append(f"errors by class, promised {max_risk}\n{figure.title}: {figure.note}")
     golden("chart-titles.txt", "\n".join(titles))
 
 

@@ -41,7 +41,7 @@ def test_the_first_finding_is_open_and_the_others_take_a_line_each(visitor, shel
 def test_an_imported_report_has_no_empty_parts(visitor, shelf) -> None:
     text = visitor.open(f"/report?calibration={shelf('imported')['id']}").text
     assert 'id="calibration-1"' not in text
-    assert 'href="#calibration-1"' not in text
+    assert 'id="measured-1"' in text
 
 
 def test_no_line_breaks_between_a_number_and_its_percent_sign(client, page) -> None:
@@ -65,12 +65,15 @@ def test_each_event_is_a_tab_and_all_are_in_the_page(page) -> None:
     tabs = [a["id"] for tag, a in tags if tag == "input" and a["type"] == "radio"]
     assert tabs == ["show-1", "show-5"]
     assert {"top-1", "top-5"} <= {a.get("id") for tag, a in tags if tag == "h2"}
-    links = {a.get("href", "") for tag, a in tags if tag == "a"}
-    assert {"#calibration-1", "#bins-5", "#provenance"} <= links
+    parts = {a.get("id") for tag, a in tags if tag == "h3"}
+    assert {"measured-1", "measured-5", "calibration-1", "bins-5"} <= parts
+    links = [a.get("href", "") for tag, a in tags if tag == "a"]
     assert any(link.endswith("/operating-point") for link in links)
     charts = [a["data-chart"] for tag, a in tags if tag == "figure"]
-    assert {"before_after", "reliability", "classes", "risk_coverage"} <= set(charts)
-    assert sum(tag == "svg" for tag, _ in tags) == len(charts)
+    assert charts[:3] == ["risk_coverage", "class_errors", "reliability"]
+    widths = [a["class"] for tag, a in tags if tag == "svg"]
+    assert widths.count("chart") == len(charts)
+    assert widths.count("chart wide") == 3
 
 
 ACCEPTED = [
