@@ -48,6 +48,10 @@ class PairedDifference:
         tail = LEVEL / max(self.rivals, 2)
         return float(stdtrit(max(self.pairs - 1, 1), 1.0 - tail)) * self.standard_error
 
+    def among(self, rivals: int) -> "PairedDifference":
+        """Return the same, of one of so many methods."""
+        return replace(self, rivals=rivals)
+
     @property
     def clear(self) -> bool:
         """Whether the mean is farther from 0 than the margin."""

@@ -82,10 +82,10 @@ def _fit_baseline(event: EventInput, method: BaselineMethod, served: MeasureFit)
 
     def fit(rows: Rows) -> Callable[[BinIndex], Predictions]:
         fitted = method.fit(samples, rows)
-        return lambda others: _judge(fitted, samples, others, log_floor)
+        return lambda others: judge_baseline(fitted, samples, others, log_floor)
 
     fitted = method.fit(samples, ALL)
-    whole = _judge(fitted, samples, ALL, log_floor)
+    whole = judge_baseline(fitted, samples, ALL, log_floor)
     scores = cross_validate(fit, event.folds, whole, learned=method.learns)
     found = BaselineFit(
         name=method.name,
@@ -100,7 +100,7 @@ def _fit_baseline(event: EventInput, method: BaselineMethod, served: MeasureFit)
     )
     if event.evaluation is None:
         return found
-    judged = _judge(fitted, event.evaluation, ALL, log_floor)
+    judged = judge_baseline(fitted, event.evaluation, ALL, log_floor)
     evaluated = compute_scores(judged)
     return replace(
         found,
@@ -112,9 +112,10 @@ def _fit_baseline(event: EventInput, method: BaselineMethod, served: MeasureFit)
     )
 
 
-def _judge(
+def judge_baseline(
     fitted: FittedBaseline, samples: EventSamples, rows: Rows, log_floor: float
 ) -> Predictions:
+    """Return the predictions of a fitted baseline for the samples at ``rows``."""
     predicted = fitted(samples, rows)
     return Predictions(
         uncertainty=predicted.uncertainty,

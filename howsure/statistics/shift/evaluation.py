@@ -13,6 +13,7 @@ from howsure.statistics.bins.table import BinTable
 from howsure.statistics.diagnostics.consistency import evaluation_band
 from howsure.statistics.effective import effective_share
 from howsure.statistics.fit.cross_validation import predict_with_table
+from howsure.statistics.fit.event_samples import EventSamples
 from howsure.statistics.measures import column
 from howsure.statistics.model_scores import model_scores
 from howsure.statistics.ranking import OOD_LEVELS, ood_thresholds, ranking_of
@@ -20,6 +21,7 @@ from howsure.statistics.records.order import in_canonical_order
 from howsure.statistics.records.records import Records
 from howsure.statistics.scores import compute_scores
 from howsure.statistics.shift.gap import gap_test
+from howsure.statistics.shift.methods import best_on_set, compare_methods
 from howsure.statistics.shift.permutation import (
     RESAMPLES,
     ece_permutation_test,
@@ -90,6 +92,11 @@ def evaluate_set(  # noqa: PLR0913 - two sets, and the choices of a calibration
             measure: judge(table, measure=measure, k=k, refitted=refitted)
             for measure, table in tables[k].items()
         }
+        methods = {}
+        if labelled:
+            name = column(served[k], k)
+            sets = EventSamples(calibration, k), EventSamples(further, k)
+            methods = compare_methods(tables[k][served[k]], name, *sets)
         outcome = shift_outcome(measures[served[k]], level=SHIFT_LEVEL / len(tables))
         events[k] = EventEvaluation(
             k=k,
@@ -99,6 +106,8 @@ def evaluate_set(  # noqa: PLR0913 - two sets, and the choices of a calibration
             shifted=outcome != "alike",
             outcome=outcome,
             effective=effective_share(further.hits(k), further.design) if labelled else None,
+            methods=methods,
+            best=best_on_set(methods),
         )
     return EvaluationResult(
         n_samples=further.n_samples,

@@ -1,11 +1,12 @@
 """The result of evaluating a calibration on another set."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from howsure.statistics.diagnostics.consistency import ConsistencyBand
 from howsure.statistics.effective import EffectiveShare
 from howsure.statistics.model_scores import ModelScores
+from howsure.statistics.shift.methods import BestOnSet, MethodOnSet
 from howsure.statistics.shift.population import Histogram, PopulationShift
 
 # What a set is compared with the calibration set, the most serious first: its uncertainties are
@@ -76,6 +77,10 @@ class EventEvaluation:
         Which of the two it is.
     effective : EffectiveShare or None
         The accuracy; None if samples have no labels, or neither weights nor groups.
+    methods : dict of str to MethodOnSet
+        What is served, the model's own softmax and each baseline; empty without labels.
+    best : BestOnSet or None
+        None without labels.
     """
 
     k: int
@@ -85,6 +90,8 @@ class EventEvaluation:
     shifted: bool
     outcome: Outcome
     effective: EffectiveShare | None = None
+    methods: dict[str, MethodOnSet] = field(default_factory=dict)
+    best: BestOnSet | None = None
 
 
 @dataclass(frozen=True)

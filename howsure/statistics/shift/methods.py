@@ -1,0 +1,139 @@
+"""What is served beside other methods on the samples of a further set: Ovadia et al. 2019."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from howsure.statistics.arrays import Rates
+from howsure.statistics.bins.table import BinTable
+from howsure.statistics.comparison import PairedDifference, paired_difference, paired_differences
+from howsure.statistics.fit.baselines import BASELINES
+from howsure.statistics.fit.cross_validation import predict_with_table
+from howsure.statistics.fit.event_samples import ALL, EventSamples
+from howsure.statistics.fit.scored_baselines import judge_baseline
+from howsure.statistics.model_scores import CONFIDENCES, ConfidenceRow
+from howsure.statistics.scores import SCORES, Predictions
+from howsure.statistics.scores.proper import sample_losses
+
+SERVED = "served"
+RAW = "raw_softmax"
+SCORED = ("nll", "brier", "ece_15", "auroc", "aurc")
+# It is proper and finite, also for a softmax of exactly 1 on an error.
+DECIDES = "brier"
+# Whether another method is clearly better than the served one, or the served one than the model's
+# own softmax; or neither.
+Better: TypeAlias = Literal["other", "served", "unclear"]
+
+
+@dataclass(frozen=True, eq=False)
+class MethodOnSet:
+    """One method on a further set.
+
+    Attributes
+    ----------
+    scores : dict of str to float or None
+        ``nll``, ``brier``, ``ece_15``, ``auroc`` and ``aurc``; None where undefined.
+    intervals : dict of str to tuple of float
+        Of the scores that are means over samples, at 95 %, by Student's t.
+    difference : dict of str to PairedDifference
+        Its ``nll`` and ``brier`` minus those of what is served; empty for that.
+    above : tuple of ConfidenceRow
+        Samples, and the share of hits, where the method states at least a probability.
+    """
+
+    scores: dict[str, float | None]
+    intervals: dict[str, tuple[float, float]]
+    difference: dict[str, PairedDifference]
+    above: tuple[ConfidenceRow, ...]
+
+
+@dataclass(frozen=True)
+class BestOnSet:
+    """Which method states the best probabilities on a further set, by the Brier score.
+
+    Attributes
+    ----------
+    better : Better
+    method : str
+        Another method that is clearly better than the served one: the best of these. Otherwise
+        the model's own softmax.
+    """
+
+    better: Better
+    method: str
+
+
+def compare_methods(
+    table: BinTable, column: str, calibration: EventSamples, further: EventSamples
+) -> dict[str, MethodOnSet]:
+    """Return what is served and each baseline, fitted on the calibration set, on another one.
+
+    Parameters
+    ----------
+    table : BinTable
+        The served one.
+    column : str
+        Its uncertainty.
+    calibration, further : EventSamples
+        Of one event, with labels.
+    """
+    served = predict_with_table(
+        table, further.records.uncertainty[column], further.hits, further.design
+    )
+    losses = sample_losses(served)
+    rivals = dict(_rivals(calibration, further))
+    return {SERVED: _on_set(served, {})} | {
+        name: _on_set(judged, paired_differences(sample_losses(judged), losses, further.design))
+        for name, judged in rivals.items()
+    }
+
+
+def _rivals(calibration: EventSamples, further: EventSamples) -> Iterator[tuple[str, Predictions]]:
+    log_floor = 0.5 / calibration.n_samples
+    for name, method in BASELINES.items():
+        fitted = method.fit(calibration, ALL)
+        yield name, judge_baseline(fitted, further, ALL, log_floor)
+
+
+def _on_set(judged: Predictions, difference: dict[str, PairedDifference]) -> MethodOnSet:
+    scores = {name: SCORES[name].compute(judged) for name in SCORED}
+    intervals = {}
+    for name, loss in sample_losses(judged).items():
+        mean = paired_difference(loss, np.zeros_like(loss), judged.design)
+        if mean is not None and mean.margin is not None and np.isfinite(mean.mean):
+            intervals[name] = (mean.mean - mean.margin, mean.mean + mean.margin)
+    return MethodOnSet(scores, intervals, difference, _above(judged.probability, judged))
+
+
+def _above(probability: Rates, judged: Predictions) -> tuple[ConfidenceRow, ...]:
+    rows = []
+    for least in CONFIDENCES:
+        is_above = probability >= least
+        count = int(np.count_nonzero(is_above))
+        share = float(np.mean(judged.hits[is_above])) if count else None
+        rows.append(ConfidenceRow(least, count, share))
+    return tuple(rows)
+
+
+def best_on_set(methods: Mapping[str, MethodOnSet]) -> BestOnSet | None:
+    """Return which method is best; None where no two are compared.
+
+    The best of several leads by chance more easily than one, so a lead over the served method must
+    be clear among all of them.
+    """
+    leads = {
+        name: one.difference[DECIDES] for name, one in methods.items() if DECIDES in one.difference
+    }
+    clear = {
+        name: lead.mean
+        for name, lead in leads.items()
+        if lead.mean < 0.0 and lead.among(len(leads)).clear
+    }
+    if clear:
+        return BestOnSet("other", min(clear, key=clear.__getitem__))
+    raw = leads.get(RAW)
+    if raw is None:
+        return None
+    return BestOnSet("served" if raw.mean > 0.0 and raw.clear else "unclear", RAW)
