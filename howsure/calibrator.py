@@ -4,10 +4,10 @@ It follows the conventions of scikit-learn, and fits and answers as the service 
 outputs instead of a model.
 """
 
-import inspect
 import os
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -18,17 +18,17 @@ from numpy.typing import ArrayLike, NDArray
 from howsure.bins_document.document import BinsDocument, Data
 from howsure.bins_document.fitted import fitted_document
 from howsure.bins_document.read import read_document
+from howsure.estimator import Estimator, NotFittedError
 from howsure.labelled_outputs import (
     KINDS,
     SCORES,
     AnyKind,
-    as_indices,
     as_outputs,
-    column_names,
+    class_labels,
+    labelled_records,
     sha256_of,
 )
-from howsure.outputs import log_scores
-from howsure.predictor import Answers, Predictor
+from howsure.predictor import Answers, Predictor, is_of_outputs
 from howsure.report.fit_report import FittedSets, fit_report
 from howsure.report.report import Report
 from howsure.report.words.fit_notes import certain_event_notes
@@ -40,29 +40,20 @@ from howsure.statistics.fit.calibration import fit_calibration
 from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.fit.result import Fit
 from howsure.statistics.measures import DEFAULT_MEASURES, SCORE
-from howsure.statistics.records.build import build_records
-from howsure.statistics.records.order import moved_to_canonical_order, tie_keys
-from howsure.statistics.records.pairs import (
-    CLASS_NAMES,
-    are_probabilities,
-    build_pair_records,
-    pair_rows,
-)
-from howsure.statistics.records.records import Records
+from howsure.statistics.records.order import moved_to_canonical_order
+from howsure.statistics.records.pairs import CLASS_NAMES, are_probabilities
 from howsure.statistics.selective import DEFAULT_TARGETS, SelectiveTarget
 from howsure.statistics.softmax import BINARY
 
 if TYPE_CHECKING:
     from howsure.client import Calibration
 
+__all__ = ["Calibrator", "NotFittedError"]
+
 DEFAULT_TOP_K = (1, 5)
 
 
-class NotFittedError(ValueError, AttributeError):
-    """A calibrator was asked before it was fitted; named and typed as scikit-learn's."""
-
-
-class Calibrator:
+class Calibrator(Estimator):
     """Fits the probability that a classifier's answer is right to its outputs and labels.
 
     Parameters
@@ -179,26 +170,29 @@ ood_level, seed
         values = as_outputs(X, self.kind)
         if y is None:
             raise ValueError("fit requires y to be passed, but the target y is None")
-        n_classes = BINARY if self.kind == SCORES else values.shape[1]
+        is_scores = self.kind == SCORES
+        n_classes = BINARY if is_scores else values.shape[1]
+        labels = class_labels(self.classes, n_classes)
         options, notes = self._fit_options(n_classes)
+        kind, classes = self.kind, self.classes
+        records_of = partial(labelled_records, options, kind, classes, self.decision_threshold)
         design: dict[str, NDArray[np.generic]] = {}
         if sample_weight is not None:
             design["weight"] = np.array(sample_weight, np.float64)
         if groups is not None:
             design["group"] = np.unique(np.asarray(groups), return_inverse=True)[1]
-        records = self._records(values, y, options).with_design(design)
+        records = records_of(values, y).with_design(design)
         others = None
         if evaluation is not None:
             further = as_outputs(evaluation[0], self.kind, values.shape[1])
-            others = self._records(further, evaluation[1], options)
+            others = records_of(further, evaluation[1])
         with moved_to_canonical_order(records):  # which the fit has its learned columns in
             fit = fit_calibration(records, options=options, evaluation=others, n_classes=n_classes)
             records.uncertainty.update(fit.learned_columns)
-        is_scores = self.kind == SCORES
         ends = float(values.min()), float(values.max())
         if is_scores:
             notes = [scores_note(*ends, probabilities=are_probabilities(np.asarray(ends)))]
-        names = CLASS_NAMES if is_scores else tuple(map(str, self._classes(n_classes)))
+        names = CLASS_NAMES if is_scores else tuple(map(str, labels))
         document = fitted_document(
             fit,
             options,
@@ -214,7 +208,7 @@ ood_level, seed
         sets = FittedSets(records, others, document.data.kind, names)
         self._report = fit_report(fit, sets, options, notes=notes)
         self._fit = fit
-        self._take(document)
+        self._take(document, Predictor.of(document))
         self._remember_names(X)
         return self
 
@@ -238,7 +232,8 @@ ood_level, seed
         ValueError
             If Top-1 was not calibrated.
         """
-        return self._predictor_.distribution(self._checked(X))
+        values = self._checked(X)
+        return self._predictor.distribution(values)
 
     def predict_interval(self, X: ArrayLike) -> Rates:
         """Return the interval of the probability that the predicted class is right: (n_samples, 2).
@@ -284,7 +279,8 @@ ood_level, seed
         ValueError
             If outputs break a rule; the message names the row.
         """
-        return self._predictor_.answers(self._checked(X))
+        values = self._checked(X)
+        return self._predictor.answers(values)
 
     def threshold(self, max_risk: float) -> float | None:
         """Return the largest Top-1 uncertainty to accept for this error rate.
@@ -297,7 +293,8 @@ ood_level, seed
         ValueError
             If the fit was not asked for this error rate: see ``selective``.
         """
-        proven = self._predictor_.accept_thresholds
+        self._require("document_")
+        proven = self._predictor.accept_thresholds
         if max_risk not in proven:
             risks = ", ".join(map(str, proven)) or "none"
             raise ValueError(f"max_risk must be one of those fitted ({risks}), not {max_risk}")
@@ -334,10 +331,17 @@ ood_level, seed
         return self.report().warnings
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the bins document, which `load` and the service read; return its path."""
-        self._require("document_")
+        """Write the bins document, which `load` and the service read; return its path.
+
+        Raises
+        ------
+        ValueError
+            If the document breaks a rule, such as the length of a class name; the message names
+            the part. Nothing is written.
+        """
+        content = msgspec.json.format(self._json(), indent=1)
         written = Path(path)
-        written.write_bytes(msgspec.json.format(msgspec.json.encode(self.document_), indent=1))
+        written.write_bytes(content)
         return written
 
     @classmethod
@@ -353,10 +357,11 @@ ood_level, seed
             outputs alone do not give.
         """
         document = read_document(Path(path).read_bytes())
+        predictor = Predictor.of(document)
         served = [table for table in document.tables if table.served]
         calibrator = cls(
-            Predictor.of(document).kind,
-            top_k=tuple(document.top_k),
+            predictor.kind,
+            top_k=predictor.top_k,
             decision_threshold=document.decision_threshold,
             measures=tuple(dict.fromkeys(table.measure for table in document.tables)),
             serve={table.event: table.measure for table in served},
@@ -369,7 +374,7 @@ ood_level, seed
         )
         if document.classes != list(map(str, range(len(document.classes)))):
             calibrator.classes = None if calibrator.kind == SCORES else tuple(document.classes)
-        calibrator._take(document)
+        calibrator._take(document, predictor)
         return calibrator
 
     def to_onnx(self, *, opset: int = 17) -> Any:  # noqa: ANN401 - onnx is optional
@@ -402,104 +407,39 @@ ood_level, seed
             As in `howsure.Client`.
         name
             Its name on the service; by default that of the document, ``calibrator``.
-        """
-        self._require("document_")
-        from howsure.client import Client  # noqa: PLC0415 - only here
-
-        with Client(url, api_key=api_key) as client:
-            return client.import_bins(msgspec.json.encode(self.document_), name=name)
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002, FBT001, FBT002
-        """Return the parameters, as scikit-learn asks for them."""
-        return {name: getattr(self, name) for name in _PARAMETERS}
-
-    def set_params(self, **params: Any) -> Self:  # noqa: ANN401 - each has its type
-        """Set parameters.
 
         Raises
         ------
         ValueError
-            If there is no such parameter.
+            If the document breaks a rule, as in `save`.
         """
-        for name, value in params.items():
-            if name not in _PARAMETERS:
-                raise ValueError(f"there is no parameter {name!r}; there are {_PARAMETERS}")
-            setattr(self, name, value)
-        return self
+        content = self._json()
+        from howsure.client import Client  # noqa: PLC0415 - only here
 
-    def __repr__(self) -> str:
-        """Return the parameters that differ from their defaults."""
-        defaults = inspect.signature(type(self)).parameters
-        changed = [
-            f"{name}={value!r}"
-            for name, value in self.get_params().items()
-            if name == "kind" or value != defaults[name].default
-        ]
-        return f"Calibrator({', '.join(changed)})"
+        with Client(url, api_key=api_key) as client:
+            return client.import_bins(content, name=name)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        """Tell scikit-learn whether it can answer."""
-        return hasattr(self, "document_")
-
-    def __sklearn_tags__(self) -> Any:  # noqa: ANN401 - scikit-learn is optional
-        """Tell scikit-learn what it is: a classifier of the outputs of another."""
-        from sklearn.utils import (  # type: ignore[import-untyped]  # noqa: PLC0415
-            ClassifierTags,
-            Tags,
-            TargetTags,
-        )
-
-        return Tags("classifier", TargetTags(required=True), classifier_tags=ClassifierTags())
-
-    def _require(self, attribute: str) -> None:
-        if hasattr(self, attribute):
-            return
-        if hasattr(self, "document_"):
-            raise NotFittedError(
-                "This calibrator was loaded from a bins document, which has tables and thresholds, "
-                "and neither scores nor a report: fit(outputs, labels) makes them."
-            )
-        raise NotFittedError("This calibrator is not fitted: call fit(outputs, labels) first.")
-
-    @property
-    def _predictor_(self) -> Predictor:
+    def _json(self) -> bytes:
+        """Return the document as JSON, after reading it back: each of its rules is checked."""
         self._require("document_")
-        return self._predictor
+        content = msgspec.json.encode(self.document_)
+        read_document(content)
+        return content
 
     def _checked(self, outputs: ArrayLike) -> NDArray[np.floating]:
         self._require("document_")
-        names, known = column_names(outputs), getattr(self, "feature_names_in_", None)
-        if names is not None and known is not None and list(names) != list(known):
-            raise ValueError(
-                "The feature names should match those that were passed during fit: expected "
-                f"{list(known)}, in this order, not {list(names)}"
-            )
+        self._check_names(outputs)
         return as_outputs(outputs, self.kind, self.n_features_in_)
 
-    def _take(self, document: BinsDocument) -> None:
+    def _take(self, document: BinsDocument, predictor: Predictor) -> None:
         """Take over the tables that answers come from."""
         self.document_ = document
-        self._predictor = Predictor.of(document)
+        self._predictor = predictor
         n_classes = len(document.classes)
         is_scores = self.kind == SCORES
         self.n_features_in_ = 1 if is_scores else n_classes
-        self.classes_ = np.array([False, True] if is_scores else self._classes(n_classes))
-
-    def _remember_names(self, outputs: object) -> None:
-        names = column_names(outputs)
-        if names is not None:
-            self.feature_names_in_ = np.array(names, object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-
-    def _classes(self, n_classes: int) -> Sequence[Hashable]:
-        if self.classes is None:
-            return range(n_classes)
-        if len(set(self.classes)) != n_classes or len(self.classes) != n_classes:
-            raise ValueError(
-                f"classes must name each of {n_classes} columns once, not {list(self.classes)[:10]}"
-            )
-        return self.classes
+        labels = [False, True] if is_scores else class_labels(self.classes, n_classes)
+        self.classes_ = np.array(labels)
 
     def _fit_options(self, n_classes: int) -> tuple[FitOptions, list[str]]:
         """Return the options, and notes on events that are certain.
@@ -509,7 +449,10 @@ ood_level, seed
         ValueError
             If one breaks its rule.
         """
-        names = ("bins", "lookup", "prior_strength", "monotone", "folds", "seed")
+        others = [name for name in self.measures if not is_of_outputs(name)]
+        if others and self.kind != SCORES:
+            raise ValueError(f"measures must be computable from outputs alone, not {others[0]}")
+        names = ("bins", "lookup", "prior_strength", "monotone", "folds", "ood_level", "seed")
         options = FitOptions(
             top_k=self.top_k or DEFAULT_TOP_K,
             measures=tuple(self.measures),
@@ -517,10 +460,8 @@ ood_level, seed
             interval=self.interval or IntervalOptions(),
             targets=tuple(self.targets),
             selective=tuple(self.selective),
-            ood_level=self.ood_level,
             **{name: getattr(self, name) for name in names},
         )
-        self._classes(n_classes)
         if self.decision_threshold is not None and (n_classes != BINARY or self.kind == SCORES):
             raise ValueError(f"decision_threshold is for two classes, not {n_classes}")
         if self.kind == SCORES:
@@ -531,29 +472,3 @@ ood_level, seed
         served = {k: measure for k, measure in options.serve.items() if k in top_k}
         notes = certain_event_notes(DEFAULT_TOP_K, n_classes)
         return replace(options, top_k=top_k, serve=served), notes
-
-    def _records(
-        self, values: NDArray[np.floating], labels: ArrayLike, options: FitOptions
-    ) -> Records:
-        if self.kind == SCORES:
-            correct = np.asarray(labels)
-            if correct.shape != (len(values),) or not np.isin(correct, (0, 1)).all():
-                raise ValueError("labels must say of each score whether the answer was right")
-            scores = values[:, 0].astype(np.float64)
-            return build_pair_records(
-                pair_rows(scores, probabilities=are_probabilities(scores)),
-                correct.astype(np.bool_),
-                (-scores).astype(np.float32),
-                seed=options.seed,
-            )
-        return build_records(
-            log_scores(values, self.kind),
-            as_indices(labels, self.classes),
-            tie_keys=tie_keys(values, options.seed),
-            top_k=options.top_k,
-            logits=self.kind == "logits",
-            threshold=self.decision_threshold,
-        )
-
-
-_PARAMETERS = tuple(inspect.signature(Calibrator).parameters)

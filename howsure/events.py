@@ -15,7 +15,7 @@ from howsure.statistics.label_model.recorded import Formula
 
 @dataclass(frozen=True, eq=False)
 class HeadOutputs:
-    """The rows of a `OutputMatrix`, as one array a field.
+    """What a head computes for each sample: top classes, their scores, and uncertainties.
 
     Attributes
     ----------

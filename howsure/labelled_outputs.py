@@ -1,4 +1,4 @@
-"""Outputs of a model and labels, as a program has them: arrays, lists or frames."""
+"""Outputs of a model and labels, as a program has them: arrays, lists or frames; their records."""
 
 import hashlib
 from collections.abc import Hashable, Sequence
@@ -7,7 +7,18 @@ from typing import Literal, TypeAlias, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from howsure.outputs import OutputKind, are_distributions, are_percentages, broken_rule
+from howsure.outputs import (
+    OutputKind,
+    are_distributions,
+    are_percentages,
+    broken_rule,
+    log_scores,
+)
+from howsure.statistics.fit.options import FitOptions
+from howsure.statistics.records.build import build_records
+from howsure.statistics.records.order import tie_keys
+from howsure.statistics.records.pairs import are_probabilities, build_pair_records, pair_rows
+from howsure.statistics.records.records import Records
 from howsure.statistics.softmax import BINARY
 
 # `scores` are one number a sample, for an answer that was right or wrong.
@@ -95,6 +106,70 @@ def as_indices(labels: ArrayLike, classes: Sequence[Hashable] | None) -> NDArray
     if unknown:
         raise ValueError(f"labels must be among classes, {list(places)[:10]}, not {unknown[0]!r}")
     return np.array([places[label] for label in values.tolist()], np.int64)
+
+
+def class_labels(classes: Sequence[Hashable] | None, n_classes: int) -> Sequence[Hashable]:
+    """Return the class of each column; by default its number.
+
+    Raises
+    ------
+    ValueError
+        If ``classes`` do not name each column once.
+    """
+    if classes is None:
+        return range(n_classes)
+    if len(set(classes)) != n_classes or len(classes) != n_classes:
+        raise ValueError(
+            f"classes must name each of {n_classes} columns once, not {list(classes)[:10]}"
+        )
+    return classes
+
+
+def labelled_records(
+    options: FitOptions,
+    kind: AnyKind,
+    classes: Sequence[Hashable] | None,
+    threshold: float | None,
+    values: NDArray[np.floating],
+    labels: ArrayLike,
+) -> Records:
+    """Make one record per sample, for the events and the seed of a fit.
+
+    Parameters
+    ----------
+    classes : sequence, optional
+        The class of each column, as labels have it.
+    threshold : float, optional
+        Decision threshold of two classes.
+    values : ndarray of float, shape (n_samples, n_classes)
+        As `as_outputs` returns them.
+    labels : array_like, shape (n_samples,)
+        Of scores, whether each answer was right.
+
+    Raises
+    ------
+    ValueError
+        If labels break a rule.
+    """
+    if kind == SCORES:
+        correct = np.asarray(labels)
+        if correct.shape != (len(values),) or not np.isin(correct, (0, 1)).all():
+            raise ValueError("labels must say of each score whether the answer was right")
+        scores = values[:, 0].astype(np.float64)
+        return build_pair_records(
+            pair_rows(scores, probabilities=are_probabilities(scores)),
+            correct.astype(np.bool_),
+            (-scores).astype(np.float32),
+            seed=options.seed,
+        )
+    return build_records(
+        log_scores(values, kind),
+        as_indices(labels, classes),
+        tie_keys=tie_keys(values, options.seed),
+        top_k=options.top_k,
+        logits=kind == "logits",
+        threshold=threshold,
+    )
 
 
 def sha256_of(*arrays: NDArray[np.generic]) -> str:

@@ -20,6 +20,12 @@ from howsure.statistics.measures import SCORE, column, parse_measure
 from howsure.statistics.records.build import ranked_outputs, row_blocks
 
 
+def is_of_outputs(measure: str) -> bool:
+    """Tell whether a model's outputs alone give a measure, without the model or further columns."""
+    parsed = parse_measure(measure)
+    return not parsed.needs_model and parsed.kind != "supplied"
+
+
 @dataclass(frozen=True, eq=False)
 class EventAnswers(BinLookup):
     """Whether the label is among the ``k`` top classes, a number for each sample.
@@ -118,8 +124,7 @@ class Predictor:
         elif document.data.kind != "inputs":
             kind = document.data.kind
         for table in served:
-            measure = parse_measure(table.measure)
-            if measure.needs_model or (measure.kind == "supplied" and kind != SCORES):
+            if kind != SCORES and not is_of_outputs(table.measure):
                 raise ValueError(
                     f"Top-{table.event} is served by {table.measure}, which a model's outputs "
                     "alone do not give: serve another measure"

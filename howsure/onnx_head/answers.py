@@ -100,8 +100,8 @@ def _add_answers(
     if not head.measures.keys() & used:
         proofs.append(build.columns(scores, 0, 1))
     is_finite = _all_finite(build, proofs)
-    shown = {name: _or_nan(build, values, is_finite) for name, values in measured.items()}
-    flat = {name: build.add("Reshape", v, build.integers([-1])) for name, v in shown.items()}
+    matrices = {name: _or_nan(build, values, is_finite) for name, values in measured.items()}
+    flat = {name: build.add("Reshape", v, build.integers([-1])) for name, v in matrices.items()}
     answers = _classes(build, _first(build, head.top_classes, head, spec), is_finite, spec.n_top)
     scores = _or_nan(build, scores, is_finite)
     answers["topk_score"] = ExportOutput(scores, TensorProto.FLOAT, spec.n_top)
@@ -109,17 +109,17 @@ def _add_answers(
         answers["topk_probability"] = ExportOutput("", TensorProto.FLOAT, spec.n_top)
     for event in sorted(spec.events, key=lambda event: event.k):
         uncertainty = flat[event.column]
-        found = add_lookup(build, event.table, uncertainty, shown[event.column])
+        lookup = add_lookup(build, event.table, uncertainty, matrices[event.column])
         if event.k == 1:
             if shares is None:
                 shares = _softmax_shares(build, all_scores, head, spec)
-            listed = _class_probabilities(build, found.probability, shares, spec)
+            listed = _class_probabilities(build, lookup.probability, shares, spec)
             listed = _or_nan(build, listed, is_finite)
             answers["topk_probability"] = ExportOutput(listed, TensorProto.FLOAT, spec.n_top)
         for name in ("probability", "lower", "upper"):
-            answers[f"top{event.k}_{name}"] = ExportOutput(getattr(found, name), TensorProto.FLOAT)
+            answers[f"top{event.k}_{name}"] = ExportOutput(getattr(lookup, name), TensorProto.FLOAT)
         answers[f"top{event.k}_uncertainty"] = ExportOutput(uncertainty, TensorProto.FLOAT)
-        answers[f"top{event.k}_bin"] = ExportOutput(found.bin, TensorProto.INT64)
+        answers[f"top{event.k}_bin"] = ExportOutput(lookup.bin, TensorProto.INT64)
     for event in spec.events:
         if event.k == 1:
             answers |= _flags(build, measured[event.column], is_finite, spec)
@@ -162,11 +162,11 @@ def _or_nan(build: GraphBuilder, values: str, is_finite: str) -> str:
 def _classes(
     build: GraphBuilder, ranked: str, is_finite: str, n_top: int
 ) -> dict[str, ExportOutput]:
-    shown = build.add("Where", is_finite, ranked, build.integers([NO_CLASS]))
-    first = build.add("Gather", shown, build.constant(np.array(0)), axis=1)
+    classes = build.add("Where", is_finite, ranked, build.integers([NO_CLASS]))
+    first = build.add("Gather", classes, build.constant(np.array(0)), axis=1)
     return {
         "class": ExportOutput(first, TensorProto.INT64),
-        "topk_class": ExportOutput(shown, TensorProto.INT64, n_top),
+        "topk_class": ExportOutput(classes, TensorProto.INT64, n_top),
     }
 
 
@@ -177,8 +177,8 @@ def _flags(
 
     Rows that are not finite, and rows on another scale than the calibration set, exceed any.
     """
-    known = reduce(partial(build.add, "And"), _known(build, spec), is_finite)
-    endless = build.add("Where", known, column, build.number(np.inf))
+    is_usual = reduce(partial(build.add, "And"), _rows_in_range(build, spec), is_finite)
+    endless = build.add("Where", is_usual, column, build.number(np.inf))
     uncertainty = build.add("Reshape", endless, build.integers([-1]))
 
     def beyond(threshold: float | None) -> ExportOutput:
@@ -201,10 +201,10 @@ def _flags(
     return flags | risks
 
 
-def _known(build: GraphBuilder, spec: ExportSpec) -> Iterator[str]:
+def _rows_in_range(build: GraphBuilder, spec: ExportSpec) -> Iterator[str]:
     """Yield which rows are within the bounds of an input, and of its columns, shape (n, 1)."""
     may_lack = {name for name, columns in spec.column_ranges if columns.missing}
-    for name, found in spec.input_ranges:
+    for name, input_range in spec.input_ranges:
         rows = build.add("Flatten", build.add("Cast", name, to=TensorProto.FLOAT), axis=1)
         below = build.add("Neg", rows)
         if name in may_lack:
@@ -213,7 +213,7 @@ def _known(build: GraphBuilder, spec: ExportSpec) -> Iterator[str]:
                 build.add("Where", is_missing, lowest, values) for values in (rows, below)
             )
         most, below = build.largest(rows, [1]), build.largest(below, [1])
-        least, highest, narrowest = found.bounds
+        least, highest, narrowest = input_range.bounds
         for value, limit in ((most, highest), (below, -least)):
             yield build.add("Not", build.add("Greater", value, build.number(limit)))
         spread = build.add("Add", most, below)

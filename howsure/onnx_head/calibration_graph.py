@@ -7,9 +7,8 @@ from howsure.labelled_outputs import SCORES
 from howsure.onnx_head.answers import add_calibrated, give_out, read_inputs
 from howsure.onnx_head.builder import GraphBuilder
 from howsure.onnx_head.measures import HeadTensors, add_head, without_minus_zero
-from howsure.onnx_head.spec import ExportEvent, ExportSpec
+from howsure.onnx_head.spec import ExportSpec, export_events
 from howsure.predictor import Predictor
-from howsure.statistics.learned.model import LearnedModel
 from howsure.statistics.measures import SCORE, column
 from howsure.statistics.softmax import n_recorded_classes
 
@@ -69,15 +68,7 @@ def _head_of_scores(build: GraphBuilder, scores: str) -> tuple[HeadTensors, dict
 def _spec(document: BinsDocument, predictor: Predictor) -> ExportSpec:
     is_scores = predictor.kind == SCORES
     return ExportSpec(
-        events=tuple(
-            ExportEvent(
-                event.k,
-                event.column,
-                event.table,
-                event.learned if isinstance(event.learned, LearnedModel) else None,
-            )
-            for event in predictor.events
-        ),
+        events=export_events(predictor.events),
         n_top=1 if is_scores else min(LISTED, predictor.n_classes),
         n_classes=predictor.n_classes,
         ood_threshold=predictor.ood_threshold,

@@ -34,13 +34,13 @@ def upstream(graph: GraphProto, tensors: Iterable[str]) -> set[int]:
         name: index for index, node in enumerate(graph.node) for name in node.output if name
     }
     waiting = list(tensors)
-    found: set[int] = set()
+    needed: set[int] = set()
     while waiting:
         index = producers.get(waiting.pop())
-        if index is not None and index not in found:
-            found.add(index)
+        if index is not None and index not in needed:
+            needed.add(index)
             waiting.extend(used_names(graph.node[index]))
-    return found
+    return needed
 
 
 def drop_dead_nodes(graph: GraphProto, *, since: int = 0) -> None:

@@ -1,8 +1,9 @@
 """The content of a calibrated file, as plain data for the process that writes it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from howsure.events import TabledEvent
 from howsure.statistics.bins.lookup import LookupTable
 from howsure.statistics.input_ranges import ColumnRanges, InputRange
 from howsure.statistics.label_model.model import LabelModel
@@ -27,6 +28,12 @@ class ExportEvent:
     column: str
     table: LookupTable
     learned: LearnedModel | None = None
+
+
+def export_events(events: Sequence[TabledEvent]) -> tuple[ExportEvent, ...]:
+    """Return the events of a file, without the model of the labels, which they share."""
+    own = {event.k: event.learned for event in events if isinstance(event.learned, LearnedModel)}
+    return tuple(ExportEvent(one.k, one.column, one.table, own.get(one.k)) for one in events)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

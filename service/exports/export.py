@@ -9,8 +9,7 @@ from pathlib import Path
 
 import models
 from howsure.bins_document.pass_plan import LAST_LAYER
-from howsure.onnx_head.spec import ExportEvent, ExportSpec
-from howsure.statistics.learned.model import LearnedModel
+from howsure.onnx_head.spec import ExportSpec, export_events
 from howsure.statistics.measures import parse_measure
 from service.access.quotas import enforce_quotas
 from service.errors import Conflict, NotFound
@@ -59,12 +58,12 @@ def exported_file(ctx: CallContext, reference: str) -> Iterator[ExportedFile]:
     served = load_served(ctx.workspace, ctx.tenant_id, reference)
     kept = _find_or_make(ctx, served)
     with ctx.workspace.artifacts.local_path(kept.key, kept.sha256) as path:
-        found = kept.parity
+        row = kept.parity
         yield ExportedFile(
             path=path,
             name=f"{served.ref.name}-{served.ref.version}.onnx",
             sha256=kept.sha256,
-            parity=Parity(found.samples, found.classes, found.bins, found.probability),
+            parity=Parity(row.samples, row.classes, row.bins, row.probability),
         )
 
 
@@ -182,15 +181,7 @@ def export_spec(
 ) -> ExportSpec:
     """Return tables, thresholds and metadata of a calibration's file."""
     return ExportSpec(
-        events=tuple(
-            ExportEvent(
-                event.k,
-                event.column,
-                event.table,
-                event.learned if isinstance(event.learned, LearnedModel) else None,
-            )
-            for event in served.events
-        ),
+        events=export_events(served.events),
         n_top=min(SERVED_CLASSES, len(served.class_names)),
         n_classes=len(served.class_names),
         ood_threshold=served.ood_threshold,
@@ -208,8 +199,6 @@ def _metadata(
     served: ServedCalibration, onnx_model: ServedOnnxModel, row: models.Calibration
 ) -> dict[str, str]:
     config = row.config
-    data = row.data
-    about_model = row.onnx_model or {}
     thresholds = {
         "out_of_distribution": served.ood_threshold,
         "abstain": dict(served.accept_thresholds),
@@ -222,8 +211,8 @@ def _metadata(
         "measures": json.dumps({str(event.k): event.measure for event in served.events}),
         "level": str(config["interval"]["level"]),
         "lookup": str(config["lookup"]),
-        "data_sha256": str(data.get("sha256") or ""),
-        "model_sha256": str(about_model["sha256"]),
+        "data_sha256": str(row.data.get("sha256") or ""),
+        "model_sha256": str((row.onnx_model or {})["sha256"]),
         "classes": json.dumps(list(served.class_names)),
         # By input, in order: without them nobody can check the order of the features.
         "columns": json.dumps(read_table_columns(onnx_model.resolved)),

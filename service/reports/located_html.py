@@ -15,12 +15,10 @@ from howsure.statistics.measures.scale import Scale
 _NUMBER = Markup('<span class="number" data-path="{}" data-value="{}">{}</span>')
 
 
-def shown(value: Any, form: str) -> str:  # noqa: ANN401 -- any JSON
+def in_form(value: Any, form: str) -> str:  # noqa: ANN401 -- any JSON
     """Return a value in a form of `FILTERS`; a located one as HTML with its pointer."""
     show = FILTERS[form]
-    if not isinstance(value, Located):
-        return str(show(value))
-    text = show(value_of(value))
+    text = show(_values(value))
     return str(text) if show is moment else _marked(value, text)
 
 
@@ -32,10 +30,9 @@ def _marked(value: Any, text: str) -> str:  # noqa: ANN401 -- any JSON
 
 def rate(value: Any, interval: Any) -> str:  # noqa: ANN401 -- any JSON
     """Return a measured share in percent with as many digits as beside its interval."""
-    found, ends = _values(value), _values(interval)
-    if found is None or ends is None:
-        return _marked(value, percent(found))
-    return _marked(value, measured_percents(found, ends)[0])
+    share, ends = _values(value), _values(interval)
+    is_bare = share is None or ends is None
+    return _marked(value, percent(share) if is_bare else measured_percents(share, ends)[0])
 
 
 def bounds(interval: Any, value: Any) -> str:  # noqa: ANN401 -- any JSON
@@ -56,15 +53,15 @@ def on_scale(value: Located | float | None, scale: Scale) -> str:
     return _marked(value, edge(scale.of(_values(value))))
 
 
-def _values(found: Any) -> Any:  # noqa: ANN401 -- any JSON
-    return value_of(found) if isinstance(found, Located) else found
+def _values(value: Any) -> Any:  # noqa: ANN401 -- any JSON
+    return value_of(value) if isinstance(value, Located) else value
 
 
 LOCATED_FILTERS: Mapping[str, Callable[..., str]] = {
-    "shown": shown,
+    "in_form": in_form,
     "rate": rate,
     "bounds": bounds,
     "with_interval": with_interval,
     "on_scale": on_scale,
-    **{form: partial(shown, form=form) for form in FILTERS},
+    **{form: partial(in_form, form=form) for form in FILTERS},
 }

@@ -96,11 +96,11 @@ PHASES = {"cross_validation": "Cross-validated", "evaluation": "On the evaluatio
 Cell: TypeAlias = tuple[Located, Located | None, str | None]
 
 
-def score_cell(found: Located, phase: str, score: str, folds: int) -> Cell:
+def score_cell(measure: Located, phase: str, score: str, folds: int) -> Cell:
     """Return a score as the comparison does: the mean, or the score of all folds together."""
     if phase == "evaluation":
-        return found["evaluation"][score], None, None
-    at = found["scores"][score]
+        return measure["evaluation"][score], None, None
+    at = measure["scores"][score]
     over = value_of(at)
     if over is None:
         return at["mean"], None, None
@@ -112,49 +112,46 @@ def score_cell(found: Located, phase: str, score: str, folds: int) -> Cell:
 
 def measures(request: Request) -> Response:
     """Show the measures of each event."""
-    found = collect_report(*subject_of(request))
-    address = f"/pages/calibrations/{found.calibration.id}/charts"
-    shown = Located(found)
+    report = collect_report(*subject_of(request))
+    address = f"/pages/calibrations/{report.calibration.id}/charts"
+    located = Located(report)
+    by_set = located["model_scores"]
     return calibration_page(
         request,
         "measures.html",
         "measures",
-        found.calibration,
-        shown=shown,
+        report.calibration,
+        located=located,
         events=[
-            _event(k, event, shown["events"][k], found.provenance)
-            for k, event in found.events.items()
+            _event(k, event, located["events"][k], report.provenance)
+            for k, event in report.events.items()
         ],
         scores=SCORES,
         phases=PHASES,
         score_cell=score_cell,
         needs_of=needs_of,
         verdict_of=verdict_of,
-        passes=_by_passes(shown["model_scores"]),
-        sure=[
-            (name, row)
-            for name in shown["model_scores"]
-            for row in shown["model_scores"][name]["confident_errors"]
-        ],
+        passes=_by_passes(by_set),
+        sure=[(name, row) for name in by_set for row in by_set[name]["confident_errors"]],
         scale_of=scale_of,
-        provider=(found.provenance.model or {}).get("provider"),
-        refit=_refit(found, origin_of(request)),
-        is_imported="imported" in found.provenance.data,
-        chart=render_figures(found, CHARTS_OF_MEASURES, address=address),
+        provider=(report.provenance.model or {}).get("provider"),
+        refit=_refit(report, origin_of(request)),
+        is_imported="imported" in report.provenance.data,
+        chart=render_figures(report, CHARTS_OF_MEASURES, address=address),
     )
 
 
-def _event(k: str, event: Event, shown: Located, provenance: Provenance) -> dict[str, Any]:
+def _event(k: str, event: Event, located: Located, provenance: Provenance) -> dict[str, Any]:
     return {
         "k": k,
         "served": event.served,
         "why": _why(k, event, provenance),
         "verdict": event.verdict,
         "tied": [row.measure for row in event.comparison if _ties(row.difference)],
-        "cheaper": _cheaper(event, shown["comparison"]),
-        "at": shown,
-        "coarse": shown["measures"][event.served]["coarse"]["cells"],
-        "levels": list(shown["measures"][event.served]["ood_thresholds"]),
+        "cheaper": _cheaper(event, located["comparison"]),
+        "at": located,
+        "coarse": located["measures"][event.served]["coarse"]["cells"],
+        "levels": list(located["measures"][event.served]["ood_thresholds"]),
         "folds": provenance.config.get("folds", 0),
         "is_evaluated": any(measure.evaluation for measure in event.measures.values()),
     }
@@ -175,7 +172,7 @@ def _why(k: str, event: Event, provenance: Provenance) -> str:
     return "it is preferred, and no measure has a clearly lower cross-validated NLL"
 
 
-def _cheaper(event: Event, shown: Located) -> dict[str, Any] | None:
+def _cheaper(event: Event, located: Located) -> dict[str, Any] | None:
     """Return the cheapest measure of those that tie and cost less."""
     rows = event.comparison
     served = next((at for at, row in enumerate(rows) if row.served), None)
@@ -188,18 +185,18 @@ def _cheaper(event: Event, shown: Located) -> dict[str, Any] | None:
     least = min(costs, key=costs.__getitem__, default=None)
     if own is None or least is None or costs[least] >= own:
         return None
-    return {"measure": rows[least].measure, "row": shown[least], "served": shown[served]}
+    return {"measure": rows[least].measure, "row": located[least], "served": located[served]}
 
 
-def _refit(found: Report, origin: str) -> dict[str, Any] | None:
+def _refit(report: Report, origin: str) -> dict[str, Any] | None:
     """Return the refit command for another measure; None if there is no other."""
-    for k, event in found.events.items():
+    for k, event in report.events.items():
         others = [row.measure for row in event.comparison if not row.served]
         if others:
             # What is left out of `serve` would be chosen anew.
-            serve = found.provenance.config["serve"] | {k: others[0]}
+            serve = report.provenance.config["serve"] | {k: others[0]}
             body = shlex.quote(json.dumps({"serve": serve}, ensure_ascii=False))
-            address = f"{origin}/calibrations/{found.calibration.id}/refit"
+            address = f"{origin}/calibrations/{report.calibration.id}/refit"
             return {"k": k, "measure": others[0], "body": body, "address": shlex.quote(address)}
     return None
 

@@ -97,6 +97,25 @@ def test_options_are_checked_by_the_fit(logits) -> None:
         Calibrator("scores").fit([0.5, 0.7], [1, 2])
 
 
+@pytest.mark.parametrize("measure", ["dropout_variance", "gradient_norm", "supplied:x", "output:y"])
+def test_a_measure_that_needs_more_than_outputs_is_refused(logits, measure) -> None:
+    with pytest.raises(ValueError, match=f"computable from outputs alone, not {measure}"):
+        Calibrator(measures=("margin", measure)).fit(*logits)
+
+
+def test_a_document_that_breaks_a_rule_is_not_saved(logits, tmp_path) -> None:
+    values, labels = logits
+    names = np.array(["a" * 201, *"bcdef"])
+    calibrator = Calibrator(**CHEAP, classes=tuple(names)).fit(values, names[labels])
+    with pytest.raises(ValueError, match=r"^classes\[0\]: expected `str` of length <= 200$"):
+        calibrator.save(tmp_path / "bins.json")
+    twins = (SelectiveTarget(0.1), SelectiveTarget(0.1, delta=0.01))
+    calibrator = Calibrator(**CHEAP, selective=twins).fit(values, labels)
+    with pytest.raises(ValueError, match=r"^selective: the same max_risk is named twice$"):
+        calibrator.push("http://localhost:9", name="never-sent")
+    assert not list(tmp_path.iterdir())
+
+
 def test_before_the_fit_there_is_no_answer(fitted) -> None:
     with pytest.raises(NotFittedError, match="call fit"):
         Calibrator().predict(ROW)

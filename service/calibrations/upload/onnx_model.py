@@ -134,19 +134,19 @@ def _description(
     device: str,
 ) -> dict[str, Any]:
     """Return the stored description of the model, of an ensemble that of its first member."""
-    found, first = loaded.description, upload.onnx_models[0]
+    description, first = loaded.description, upload.onnx_models[0]
     members = [{"label": m.label, "sha256": m.sha256} for m in upload.onnx_models]
     return {
         "label": first.label,
         "sha256": first.sha256,
         "members": members if len(members) > 1 else [],
-        "inputs": [asdict(tensor) for tensor in found.inputs],
-        "outputs": [asdict(tensor) for tensor in found.outputs],
+        "inputs": [asdict(tensor) for tensor in description.inputs],
+        "outputs": [asdict(tensor) for tensor in description.outputs],
         "classes": loaded.n_classes,
-        "opset": found.opset,
-        "ir_version": found.ir_version,
-        "fixed_batch": found.fixed_batch,
-        "parameters": found.parameters,
+        "opset": description.opset,
+        "ir_version": description.ir_version,
+        "fixed_batch": description.fixed_batch,
+        "parameters": description.parameters,
         "bytes": sum(file.size for file in (*upload.onnx_models, *upload.companions)),
         "output": {
             "name": loaded.output.name,
@@ -162,7 +162,7 @@ def _description(
 
 def _warnings(loaded: LoadedOnnxModel, upload: CalibrationUpload) -> list[str]:
     warnings = _duplicate_warnings(upload)
-    unused = {found.label for found in upload.companions} - {*loaded.description.external_files}
+    unused = {file.label for file in upload.companions} - {*loaded.description.external_files}
     # An ensemble's external files are known for the first member only.
     if unused and len(upload.onnx_models) == 1:
         warnings.append(
