@@ -6,7 +6,7 @@ from models.audit_entry import AuditEntry, AuditResult, AuditVia
 from models.base import Base, FiniteNumber, UtcDateTime, database_now
 from models.bin_table import Bin, BinTable
 from models.calibration import Calibration, CalibrationName
-from models.evaluation import Evaluation
+from models.evaluation import Evaluation, SetRole
 from models.export import Export
 from models.idempotency_key import IdempotencyKey
 from models.job import UNFINISHED, Job, JobStatus
@@ -36,6 +36,7 @@ __all__ = [
     "JobStatus",
     "OperatingPoint",
     "ReleasedFile",
+    "SetRole",
     "Tenant",
     "TenantLimit",
     "UtcDateTime",

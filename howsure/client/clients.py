@@ -112,6 +112,7 @@ class Client:
     import_bins = _waits(Methods.import_bins)
     export = _waits(Methods.export)
     evaluate = _waits(Methods.evaluate)
+    evaluations = _waits(Methods.evaluations)
     refit = _waits(Methods.refit)
     promote = _waits(Methods.promote)
     preview_operating_point = _waits(Methods.preview_operating_point)

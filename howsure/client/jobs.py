@@ -213,15 +213,19 @@ class Upload:
 
 
 def evaluation_parts(
-    name: str,
+    texts: Mapping[str, object],
     samples: Samples,
     labels: LabelsGiven | None,
     files: ExitStack,
     calibration: Calibration,
 ) -> list[FilePart]:
-    """Return the parts of POST /calibrations/{id}/evaluations; ``files`` closes what it opens."""
+    """Return the parts of POST /calibrations/{id}/evaluations; ``files`` closes what it opens.
+
+    ``texts`` that are None are left out.
+    """
     indices, kind = positions_of(calibration.classes), calibration.resource["data"]["kind"]
-    parts: list[FilePart] = [("name", (None, name.encode()))]
+    sent = {name: text for name, text in texts.items() if text is not None}
+    parts: list[FilePart] = [(name, (None, str(text).encode())) for name, text in sent.items()]
     kind = SCORES if kind == PAIRS else kind
     return parts + set_parts("evaluation", samples, labels, files, indices, kind)
 

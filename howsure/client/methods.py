@@ -22,6 +22,7 @@ from howsure.client.resources import (
     CalibrationList,
     Evaluation,
     Reference,
+    SetRole,
     reference_of,
 )
 from howsure.client.rows import Inputs, Picture, requests_of
@@ -266,18 +267,29 @@ class Methods(OperatingPointMethods):
         found = await self.get(calibration)
         return (await export_model(self.sender, found, Path(to))).path
 
-    async def evaluate(
+    async def evaluate(  # noqa: PLR0913 - what a further set is, and how to wait
         self,
         calibration: Reference,
         evaluation: Samples,
         *,
         name: str,
         labels: LabelsGiven | None = None,
+        role: SetRole | None = None,
+        type: str | None = None,  # noqa: A002 - as in the interface
+        intensity: float | None = None,
         wait: Wait = True,
         on_progress: OnProgress = None,
         cancel_on_interrupt: bool = False,
     ) -> Evaluation:
         """Evaluate a further set, labelled or not, by the tables of a calibration.
+
+        Parameters
+        ----------
+        role
+            ``traffic``, the default: data that is to come. ``stress``: data that was made to see
+            how far it may drift, and which does not change the verdict.
+        type, intensity
+            How the samples were changed, such as ``"rotation"``, and how much.
 
         Raises
         ------
@@ -285,13 +297,14 @@ class Methods(OperatingPointMethods):
             If the evaluation ends without success during the wait.
         """
         waiting = jobs.wait_options(wait, on_progress, cancels=cancel_on_interrupt)
+        texts = {"name": name, "role": role, "type": type, "intensity": intensity}
         # By id, so that a newer version is not used instead.
         found = await self.get(calibration)
         with ExitStack() as files:
             request = Request(
                 "POST",
                 address_of(found.id, "evaluations"),
-                parts=jobs.evaluation_parts(name, evaluation, labels, files, found),
+                parts=jobs.evaluation_parts(texts, evaluation, labels, files, found),
                 repeatable=False,
                 patient=True,
             )
@@ -300,6 +313,13 @@ class Methods(OperatingPointMethods):
         return Evaluation.of(
             await jobs.wait_for_job(self.sender, address, resource, waiting, EvaluationFailed)
         )
+
+    async def evaluations(self, calibration: Reference) -> list[Evaluation]:
+        """Return the evaluations of a calibration on further sets, oldest first."""
+        address = address_of(reference_of(calibration), "evaluations")
+        return [
+            Evaluation.of(one) for one in await self.sender.listed(address, "evaluations", None)
+        ]
 
     async def refit(
         self,

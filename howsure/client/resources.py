@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 from howsure.client.frames import Frame, data_frame, html_table
 from howsure.client.records import Record, record_of
@@ -154,6 +154,9 @@ def _cell(value: object) -> str:
     return "" if value is None else str(value)
 
 
+SetRole: TypeAlias = Literal["traffic", "stress"]
+
+
 @dataclass(frozen=True)
 class Evaluation(Record):
     """An evaluation of a further set; ``resource`` is the JSON of the service.
@@ -165,6 +168,9 @@ class Evaluation(Record):
     name: str
     status: str
     labelled: bool
+    role: SetRole
+    type: str | None
+    intensity: float | None
     result: Mapping[str, Any] | None = field(repr=False)
     resource: Mapping[str, Any] = field(repr=False, compare=False)
 

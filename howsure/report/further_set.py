@@ -1,14 +1,18 @@
 """A further set: what was counted on it, and the same as a part of a report."""
 
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 from howsure.report.findings import DocumentedFinding
 from howsure.report.parts import Interval, Part
 from howsure.statistics.effective import EffectiveShare
 from howsure.statistics.findings.evidence import Finding
 from howsure.statistics.model_scores import ConfidenceRow, ModelScores
+from howsure.statistics.shift.methods import BestOnSet, MethodOnSet
 from howsure.statistics.shift.population import Histogram, PopulationShift
 from howsure.statistics.shift.result import ConfidenceCount, MeasureEvaluation, Outcome
+
+# Whether a set is like the traffic to come, or only says how far data may drift.
+SetRole: TypeAlias = Literal["traffic", "stress"]
 
 
 class Counts(Protocol):
@@ -93,6 +97,8 @@ class CountedEvent(Part, frozen=True, kw_only=True):
     sentence: str = ""
     accepted: list[AcceptedCounts] = []
     unpromised: AcceptedCounts | None = None
+    methods: dict[str, MethodOnSet] = {}
+    best: BestOnSet | None = None
 
 
 class CountedEvents(Part, frozen=True, kw_only=True):
@@ -142,6 +148,13 @@ class FurtherEvent(Part, frozen=True, kw_only=True):
         Whether clearly more answers are wrong than promised or stated.
     verdict : str
         The outcome in a few words.
+    methods : dict of str to MethodOnSet
+        What is served, the model's own softmax and each baseline, on the same samples; empty
+        without labels.
+    best : BestOnSet, optional
+        Which of them is best; null without labels.
+    best_sentence : str
+        The same in words; empty without labels.
     """
 
     accuracy: float | None
@@ -155,23 +168,46 @@ class FurtherEvent(Part, frozen=True, kw_only=True):
     unpromised: AcceptedRate | None
     disproves: bool
     verdict: str
+    methods: dict[str, MethodOnSet] = {}
+    best: BestOnSet | None = None
+    best_sentence: str = ""
 
 
-class FurtherSet(Part, frozen=True, kw_only=True):
-    """An evaluated further set; `/evaluations/{name}` has the whole result.
+class DescribedSet(Part, frozen=True, kw_only=True):
+    """What was sent as a further set.
 
     Attributes
     ----------
     name : str
         The name it was sent with.
+    role : str
+        `traffic`, or `stress` of a set that does not change the verdict.
+    type, intensity : str and float, optional
+        How its samples were changed, and how much.
     labelled : bool
         Whether it has labels.
     finished_at : str or None
         End of its evaluation, in UTC.
-    samples : int
-        Number of samples.
     sha256 : str
         Digest of the set.
+    """
+
+    name: str
+    role: SetRole = "traffic"
+    type: str | None = None
+    intensity: float | None = None
+    labelled: bool
+    finished_at: str | None
+    sha256: str
+
+
+class FurtherSet(DescribedSet, frozen=True, kw_only=True):
+    """An evaluated further set; `/evaluations/{name}` has the whole result.
+
+    Attributes
+    ----------
+    samples : int
+        Number of samples.
     shifted : bool
         Whether any event is shifted.
     outcome : str
@@ -190,11 +226,7 @@ class FurtherSet(Part, frozen=True, kw_only=True):
         Accuracy above each confidence; null without labels.
     """
 
-    name: str
-    labelled: bool
-    finished_at: str | None
     samples: int
-    sha256: str
     shifted: bool
     outcome: Outcome
     findings: list[DocumentedFinding]

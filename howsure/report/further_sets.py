@@ -16,10 +16,12 @@ from howsure.report.further_set import (
     CountedSet,
     Counts,
     DecidedPoint,
+    DescribedSet,
     FurtherEvent,
     FurtherSet,
 )
 from howsure.report.parts import FIRST, ErrorRate, Share
+from howsure.report.words.methods import best_sentence
 from howsure.report.words.shifts import OPENINGS, USUAL_LEVEL
 from howsure.shares import excess_in_words, percent_with_interval
 from howsure.statistics.bins.intervals import proportion_interval
@@ -108,35 +110,25 @@ def accepted_in_words(counts: AcceptedCounts) -> str:
 
 
 def further_set(
-    result: CountedSet,
-    *,
-    name: str,
-    labelled: bool,
-    sha256: str,
-    finished_at: str | None,
-    point: DecidedPoint | None = None,
+    result: CountedSet, described: DescribedSet, point: DecidedPoint | None = None
 ) -> FurtherSet:
     """Return the scores of the served tables on a finished further set.
 
     ``point`` is the active operating point.
     """
+    scores = result.model_scores
     return FurtherSet(
-        name=name,
-        labelled=labelled,
-        finished_at=finished_at,
+        **asdict(described),
         samples=result.n_samples,
-        sha256=sha256,
         shifted=result.shifted,
         outcome=result.outcome,
         findings=documented(result.findings),
         sentence=result.sentence,
-        events=further_events(result, name, point),
+        events=further_events(result, described.name, point),
         confidence=result.confidence,
         entropy=result.entropy,
         above_confidence=result.above_confidence,
-        by_confidence=None
-        if result.model_scores is None
-        else list(result.model_scores.by_confidence),
+        by_confidence=None if scores is None else list(scores.by_confidence),
     )
 
 
@@ -170,6 +162,9 @@ def further_events(
             unpromised=None if unpromised is None else _with_rate(unpromised),
             disproves=disproves,
             verdict=verdict,
+            methods=event.methods,
+            best=event.best,
+            best_sentence=best_sentence(event.best, event.methods),
         )
     return events
 

@@ -251,6 +251,11 @@ class Report(Part, frozen=True, kw_only=True):
         return notebook_html(self)
 
     @property
+    def traffic(self) -> list[FurtherSet]:
+        """The further sets that the verdict follows."""
+        return [one for one in self.evaluations if one.role == "traffic"]
+
+    @property
     def reference(self) -> str:
         """The name and the version of the calibration."""
         return f"{self.calibration.name}@{self.calibration.version}"

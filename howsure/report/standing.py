@@ -22,7 +22,7 @@ class Standing:
         The event that it is about.
     n_warnings : int
     evaluations : sequence of FurtherSet or NamedEvents
-        The further sets.
+        The further sets of traffic.
     accuracy, assurance, verdict
         Of the event.
     selective : sequence of SelectiveResult
@@ -59,7 +59,7 @@ class Standing:
         return cls(
             k=k,
             n_warnings=sum(finding.level == "warning" for finding in report.findings),
-            evaluations=report.evaluations,
+            evaluations=report.traffic,
             accuracy=event.accuracy,
             assurance=event.assurance,
             verdict=event.verdict,

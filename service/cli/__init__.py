@@ -17,7 +17,7 @@ COMMANDS = {
         "serve": "serve:serve",
         "calibrate": "calibrate:calibrate",
         "predict": "predict:predict",
-        "evaluate": "evaluate:evaluate",
+        "evaluate": "further_sets.evaluate:evaluate",
     },
     "Look": {
         "list": "calibrations:list_calibrations",

@@ -1,8 +1,8 @@
 """Evaluations of a finished calibration on further sets: start, read, cancel and delete."""
 
 import uuid
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import models
 from howsure.statistics.compared_inputs import ComparedInputs
@@ -59,6 +59,7 @@ def start_evaluation(
     reference: str,
     *,
     name: str,
+    variation: Mapping[str, Any],
     uploaded: SpooledFile,
     labels: SpooledFile | None = None,
 ) -> models.Evaluation:
@@ -127,6 +128,7 @@ def start_evaluation(
                     and info.class_map is not None,
                     LABELS_ARE_NAMES: info.class_map is not None
                     and info.labels_of_named_columns != "positions",
+                    **variation,
                 },
             )
             return EvaluationRepository(session, ctx.tenant_id).add(further, kept)

@@ -15,6 +15,7 @@ from service.calibrations.routes import EVENT_ROUTE, event_stream
 from service.calibrations.upload.upload_form import form_body, part_rules
 from service.errors import InvalidInput
 from service.evaluations import evaluations
+from service.evaluations.variation import SCHEMAS, TEXTS, variation
 from service.http.dependencies import (
     CalibrationRef,
     CallDep,
@@ -53,6 +54,7 @@ REQUEST_BODY = form_body(
         "examples": ["rotated by 30 degrees"],
         "description": "What the set is called, once per calibration.",
     },
+    **SCHEMAS,
 )
 
 
@@ -62,6 +64,9 @@ class Evaluation(BaseModel):
     id: uuid.UUID = Field(description="Of this evaluation, for good.")
     name: str = Field(examples=["rotated by 30 degrees"], description="Once per calibration.")
     labelled: bool = Field(description="Whether the set came with labels.")
+    role: models.SetRole = Field(description="Whether it changes the verdict.")
+    type: str | None = Field(description="How its samples were changed.", examples=["rotation"])
+    intensity: float | None = Field(description="How much they were changed.")
     status: models.JobStatus = Field(description="Where the job stands.")
     progress: Progress | None = Field(description="While it runs; null else.")
     created_at: datetime = Field(description="When it was accepted, in UTC.")
@@ -104,7 +109,7 @@ async def post_evaluation(
     services: ServicesDep,
 ) -> Evaluation:
     """Run the model over a further set, labelled or not, and judge it by the tables as they are."""
-    parts = part_rules(services.upload_limits, FILES, {"name": MAX_NAME_BYTES})
+    parts = part_rules(services.upload_limits, FILES, {"name": MAX_NAME_BYTES, **TEXTS})
     async with received_upload(
         request, ctx.workspace, ctx.tenant_id, ctx.limits, parts=parts
     ) as spooled:
@@ -113,12 +118,14 @@ async def post_evaluation(
             raise InvalidInput.at("evaluation", "this part is required: a set to judge")
         if name is None:
             raise InvalidInput.at("name", "this part is required: what the set is called")
+        changed = variation(*(spooled.text(part) for part in TEXTS))
         row = await services.lanes.upload.run(
             ctx.tenant_id,
             evaluations.start_evaluation,
             ctx,
             calibration_id,
             name=name,
+            variation=changed,
             uploaded=files[0],
             labels=next(iter(spooled.files("evaluation_labels")), None),
         )

@@ -9,7 +9,7 @@ from howsure.report.assembly import assembled_event, with_summary
 from howsure.report.event import Event, FittedEvent, Verdict
 from howsure.report.figures import Cost
 from howsure.report.findings import documented_rows
-from howsure.report.further_set import CountedSet, FurtherSet
+from howsure.report.further_set import CountedSet, DescribedSet, FurtherSet
 from howsure.report.further_sets import further_set
 from howsure.report.measure import Analysis, Baseline, Curves, Measure, Scored
 from howsure.report.plain_parts import typed_or_none, typed_part
@@ -147,14 +147,16 @@ def _export(kept: KeptExport) -> ExportedFile:
 
 
 def _further_set(row: models.Evaluation, point: models.OperatingPoint | None) -> FurtherSet:
-    return further_set(
-        typed_part(row.result, CountedSet),
+    described = DescribedSet(
         name=row.name,
+        role=row.role,
+        type=row.type,
+        intensity=row.intensity,
         labelled=row.labelled,
         sha256=row.data["sha256"],
         finished_at=_time(row.finished_at),
-        point=point,
     )
+    return further_set(typed_part(row.result, CountedSet), described, point)
 
 
 def _time(value: datetime | None) -> str | None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from sqlalchemy import Select, delete, false, select
+from sqlalchemy import ColumnElement, Select, delete, false, func, select
 from sqlalchemy.orm import Session, selectinload
 
 from models import UNFINISHED, Calibration, Evaluation
@@ -92,6 +92,7 @@ class EvaluationRepository:
                 Calibration.name == row.name,
                 Evaluation.status == "succeeded",
                 Evaluation.labelled,
+                is_traffic(),
             )
             .distinct()
             .order_by(Evaluation.name)
@@ -249,6 +250,11 @@ def require_evaluations_finished(
             f"{title} has an evaluation that is {unfinished.status}: "
             f"cancel {shown(unfinished.name)} first."
         )
+
+
+def is_traffic() -> ColumnElement[bool]:
+    """Return the condition that a further set is like the traffic to come."""
+    return func.coalesce(Evaluation.data["role"].as_string(), "traffic") == "traffic"
 
 
 def _is_name(name: str) -> bool:

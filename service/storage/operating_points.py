@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session, aliased
 
 from models import BinTable, Calibration, Evaluation, OperatingPoint
 from service.errors import Conflict
+from service.storage.evaluations import is_traffic
 from service.storage.fit_results import digest_of, undamaged
 
 MOST_DECISIONS = 1_000
@@ -146,7 +147,7 @@ def _digest(row: OperatingPoint) -> str:
 class FitnessRow:
     """A calibration that has succeeded, with the served table of its first event.
 
-    ``further`` are the names and results of its labelled further sets.
+    ``further`` are the names and results of its labelled further sets of traffic.
     """
 
     id: UUID
@@ -216,6 +217,7 @@ def _further(
             Evaluation.calibration_id.in_(calibration_ids),
             Evaluation.status == "succeeded",
             Evaluation.labelled,
+            is_traffic(),
         )
         .order_by(Evaluation.created_at, Evaluation.id)
     )

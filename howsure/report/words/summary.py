@@ -63,7 +63,7 @@ def _sentences(report: Report, standing: Standing, status: Status) -> Iterator[s
         # Second, so that a small screen shows it under the headline.
         status, headline = _by_error_rate(standing)
         yield f"For data like the calibration set: {headline}"
-        yield from (details(further, k) for further in disproving_sets(report.evaluations, k))
+        yield from (details(further, k) for further in disproving_sets(report.traffic, k))
     if report.earlier_operating_point is not None:
         yield earlier_point(report.calibration.name, report.earlier_operating_point)
     if report.not_evaluated:
@@ -81,7 +81,7 @@ def _sentences(report: Report, standing: Standing, status: Status) -> Iterator[s
     yield from _further_rates(standing, status)
     yield from calibration_sentences(event, report.provenance)
     promised = standing.promised if status == "fit" else None
-    for further in report.evaluations:
+    for further in report.traffic:
         yield from _further_set(further, k, promised)
 
 

@@ -1,0 +1,1 @@
+"""``howsure evaluate``: one further set, or all those that a manifest lists."""
