@@ -15,8 +15,9 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from howsure.bins_document.conversion import fitted_interval
 from howsure.bins_document.document import BinsDocument, Data
-from howsure.bins_document.fitted import fitted_document
+from howsure.bins_document.fitted import check_bounds, fitted_document
 from howsure.bins_document.read import read_document
 from howsure.estimator import Estimator, NotFittedError
 from howsure.labelled_outputs import (
@@ -367,7 +368,7 @@ ood_level, seed
             serve={table.event: table.measure for table in served},
             lookup=served[0].lookup,
             prior_strength=served[0].prior.strength,
-            interval=served[0].interval,
+            interval=fitted_interval(served[0]),
             monotone=served[0].monotone,
             selective=tuple(SelectiveTarget(one.max_risk, one.delta) for one in document.selective),
             ood_level=document.out_of_distribution.level,
@@ -462,6 +463,7 @@ ood_level, seed
             selective=tuple(self.selective),
             **{name: getattr(self, name) for name in names},
         )
+        check_bounds(options)
         if self.decision_threshold is not None and (n_classes != BINARY or self.kind == SCORES):
             raise ValueError(f"decision_threshold is for two classes, not {n_classes}")
         if self.kind == SCORES:

@@ -8,3 +8,6 @@ MAX_NAME_LENGTH = 200
 MOST_TEXTS = 5
 # Of a table.
 MAX_BINS = 10_000
+# Of the prior, in samples.
+MAX_STRENGTH = 1e6
+TINY = 1e-9  # nearer to an end of (0, 1) a probability is lost to rounding on its way

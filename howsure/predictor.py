@@ -7,8 +7,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from howsure.bins_document.conversion import fitted_formula, fitted_table
 from howsure.bins_document.document import BinsDocument
-from howsure.bins_document.tables import fitted_formula, fitted_table
 from howsure.events import HeadOutputs, TabledEvent, label_odds
 from howsure.labelled_outputs import SCORES, AnyKind
 from howsure.outputs import log_scores

@@ -6,7 +6,6 @@ turn pixels into the model's input, each time the model runs.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
@@ -25,8 +24,7 @@ AboveZero: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
 PIXELS = "pixels"
 
 
-@dataclass(frozen=True)
-class Preprocessing:
+class Preprocessing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How pictures are turned into a model's input.
 
     Attributes

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from howsure.bins_document.document import Bin
+from howsure.bins_document.table import Bin
 from howsure.statistics.bins.prior import odds_ratio
 
 TOLERANCE = 1e-9

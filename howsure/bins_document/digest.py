@@ -10,6 +10,8 @@ from howsure.bins_document.document import BinsDocument
 # Names and values that follow from others are not part of the content.
 NO_CONTENT = ("content_sha256", "calibration")
 NO_CONTENT_OF_A_BIN = ("weight", "odds_ratio")
+# The digest of a document before `signed`.
+UNSIGNED = "0" * 64
 
 
 def content_sha256(document: BinsDocument) -> str:

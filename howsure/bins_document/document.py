@@ -1,49 +1,34 @@
-"""Parts of the bins document: all tables of a calibration, and what else its answers depend on.
-
-Classes of the statistics are parts of it as they are.
-"""
+"""The bins document: all tables of a calibration, and what else its answers depend on."""
 
 import uuid
 from typing import Annotated, Literal, TypeAlias
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
+from howsure.bins_document.parts import (
+    MAX_COUNT,
+    Count,
+    Digest,
+    Inside,
+    Part,
+    Positive,
+    Rate,
+    Risk,
+    SparsePart,
+    Text,
+)
 from howsure.bins_document.pass_plan import PassPlan
-from howsure.limits import MAX_BINS, MAX_NAME_LENGTH, MOST_TEXTS, NAME_PATTERN
+from howsure.bins_document.table import Table
+from howsure.limits import MOST_TEXTS, NAME_PATTERN
 from howsure.preprocessing import Preprocessing
-from howsure.statistics.bins.curve import MAX_KNOTS
-from howsure.statistics.bins.intervals import IntervalOptions
-from howsure.statistics.bins.lookup import Lookup
-from howsure.statistics.bins.prior import BetaPrior
 from howsure.statistics.input_ranges import MOST_COLUMNS
-from howsure.statistics.learned.model import N_INPUTS
-from howsure.statistics.records.records import USUAL
-from howsure.statistics.softmax import MOST_COMPLETE
 
 SchemaName: TypeAlias = Literal["howsure.bins/1", "howsure.bins/2"]
 
 MAX_TABLES = 5_000
-MAX_COUNT = 2**63 - 1
 MAX_INPUTS = 1_000
 
-Digest: TypeAlias = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
-Count: TypeAlias = Annotated[int, Meta(ge=0, le=MAX_COUNT)]
-Positive: TypeAlias = Annotated[int, Meta(ge=1)]
-Rate: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
-Inside: TypeAlias = Annotated[float, Meta(gt=0, lt=1)]  # of the ends of [0, 1]
-Text: TypeAlias = Annotated[str, Meta(min_length=1, max_length=MAX_NAME_LENGTH)]
-Knots: TypeAlias = Annotated[list[float], Meta(max_length=MAX_KNOTS)]
-Four: TypeAlias = Annotated[list[float], Meta(min_length=N_INPUTS, max_length=N_INPUTS)]
 Columns: TypeAlias = Annotated[list[float], Meta(min_length=1, max_length=MOST_COLUMNS)]
-Matrix: TypeAlias = Annotated[list[list[float]], Meta(max_length=MOST_COMPLETE)]
-
-
-class Part(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A part that has all of its keys."""
-
-
-class SparsePart(Part, frozen=True, kw_only=True, omit_defaults=True):
-    """A part without keys that older documents lack: their digests must stay valid."""
 
 
 class Origin(Part, frozen=True, kw_only=True):
@@ -225,187 +210,13 @@ class Selective(Part, frozen=True, kw_only=True):
         Approximate number of further labels needed for a threshold.
     """
 
-    max_risk: Inside
-    delta: Inside
+    max_risk: Risk
+    delta: Risk
     threshold: float | None
     coverage: Rate | None
     n_accepted: Count
     n_errors: Count
     labels_missing: Count | None
-
-
-class Bin(Part, frozen=True, kw_only=True):
-    """Samples with an uncertainty in (lower, upper].
-
-    Attributes
-    ----------
-    lower, upper : float or None
-        Null: no limit. A float32, exactly.
-    count : int
-        Number of calibration samples.
-    hits : int
-        Samples for which the event holds.
-    weight : float
-        Share of the calibration samples. It follows from others; optional in an import.
-    probability : float
-        The served probability: hits / count, regularised.
-    interval : tuple of float
-        Of the probability.
-    mean_uncertainty : float or None
-        Mean of its samples; null without any.
-    odds_ratio : float or None
-        Its odds relative to those of the whole set; null if they overflow. It follows from others;
-        optional in an import.
-    """
-
-    lower: float | None
-    upper: float | None
-    count: Count
-    hits: Count
-    weight: float | None = None
-    probability: Inside
-    interval: tuple[Rate, Rate]
-    mean_uncertainty: float | None
-    odds_ratio: float | None = None
-
-
-class CurveKnots(Part, frozen=True, kw_only=True):
-    """The curve of a smooth lookup: linear between its knots, constant beyond the outer two.
-
-    Attributes
-    ----------
-    uncertainty : list of float
-        Ascending; each is a float32, exactly.
-    probability, lower, upper : list of float
-        The probability at each knot, and the ends of its interval.
-    """
-
-    uncertainty: Annotated[Knots, Meta(min_length=1)]
-    probability: Knots
-    lower: Knots
-    upper: Knots
-
-
-class LearnedFormula(Part, frozen=True, kw_only=True):
-    """The formula of the measure `learned` of earlier versions: docs/statistics.md.
-
-    Attributes
-    ----------
-    k : int
-        The event.
-    temperature : int
-        Index in the grid.
-    intercept, saturated : float
-        Constants, the second one where all other classes have no mass.
-    linear, square : list of float
-        Coefficients of the inputs and of their squares.
-    lower, upper : list of float
-        Least and largest input in the calibration set.
-    offset, slope : list of float
-        By predicted class; the slope is of the first input.
-    second : list of float
-        By second class.
-    """
-
-    k: Positive
-    temperature: Annotated[int, Meta(ge=0, lt=USUAL)]
-    intercept: float
-    saturated: float
-    linear: Four
-    square: Four
-    lower: Four
-    upper: Four
-    offset: list[float]
-    slope: list[float]
-    second: list[float]
-
-
-class LabelFormula(Part, frozen=True, kw_only=True):
-    """The model of the labels, which the measure `learned` is computed by: docs/statistics.md.
-
-    Attributes
-    ----------
-    n_recorded : int
-        Number m of top classes that it reads.
-    temperature : float
-        T of the model's own probabilities.
-    floor : float
-        Added to each of them.
-    offset, slope : list of float
-        By class; the slope is of the class's own log-probability.
-    mixing : list of list of float
-        Of all log-probabilities, by class of the input and then by class; empty if not used.
-    confusion : list of list of float
-        By predicted class and then by class; empty if not used.
-    """
-
-    n_recorded: Annotated[int, Meta(ge=2)]
-    temperature: float
-    floor: Rate
-    offset: list[float]
-    slope: list[float]
-    mixing: Matrix
-    confusion: Matrix
-
-
-class Table(SparsePart, frozen=True, kw_only=True):
-    """The bins of one measure for one event.
-
-    Attributes
-    ----------
-    event : int
-        k of Top-k.
-    measure : str
-        The uncertainty measure.
-    served : bool
-        Whether this table serves the event.
-    lookup : str
-        Lookup between edges.
-    monotone : bool
-        Whether bins were pooled until the probability falls.
-    requested_bins : int
-        Requested number of bins, or that chosen by `auto`.
-    quantile_bins : int
-        Bins before pooling; ties make fewer than requested.
-    interval : IntervalOptions
-        Options of the intervals.
-    prior : BetaPrior
-        Prior of its probabilities.
-    bins : list of Bin
-        From the most certain to the least.
-    curve : CurveKnots, optional
-        Of a smooth lookup; otherwise omitted.
-    learned : LearnedFormula, optional
-        Of the measure `learned` of earlier versions; otherwise omitted.
-    label_model : LabelFormula, optional
-        Of the measure `learned`; otherwise omitted.
-    effective_counts : list of float, optional
-        Effective samples by bin, of a set with weights or groups; otherwise omitted. No answer
-        depends on them.
-    """
-
-    event: Positive
-    measure: str
-    served: bool
-    lookup: Lookup
-    monotone: bool
-    requested_bins: Annotated[int, Meta(ge=1, le=MAX_BINS)]
-    quantile_bins: Annotated[int, Meta(ge=1, le=MAX_BINS)]
-    interval: IntervalOptions
-    prior: BetaPrior
-    bins: Annotated[list[Bin], Meta(min_length=1, max_length=MAX_BINS)]
-    curve: CurveKnots | None = None
-    learned: LearnedFormula | None = None
-    label_model: LabelFormula | None = None
-    effective_counts: (
-        Annotated[list[Annotated[float, Meta(gt=0)]], Meta(max_length=MAX_BINS)] | None
-    ) = None
-
-    @property
-    def has_further_parts(self) -> bool:
-        """Whether it needs the second schema."""
-        parts = (self.curve, self.learned, self.label_model, self.effective_counts)
-        return any(part is not None for part in parts)
 
 
 class BinsDocument(SparsePart, frozen=True, kw_only=True):
@@ -444,7 +255,7 @@ class BinsDocument(SparsePart, frozen=True, kw_only=True):
     """
 
     schema: SchemaName
-    content_sha256: Digest = "0" * 64
+    content_sha256: Digest
     calibration: Origin
     model_sha256: Digest | None
     model: ModelRun | None

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from howsure.bins_document.digest import signed
+from howsure.bins_document.conversion import written_table
+from howsure.bins_document.digest import UNSIGNED, signed
 from howsure.bins_document.document import (
     BinsDocument,
     Data,
@@ -11,12 +12,30 @@ from howsure.bins_document.document import (
     Selective,
     schema_of,
 )
-from howsure.bins_document.tables import written_table
+from howsure.limits import MAX_STRENGTH, TINY
 from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.fit.result import EventFit, Fit, MeasureFit
 from howsure.statistics.label_model.recorded import Formula
 from howsure.statistics.measures import LEARNED
 from howsure.statistics.selective import SelectiveResult, SelectiveTarget
+
+
+def check_bounds(options: FitOptions) -> None:
+    """Check that a bins document can hold these options, whose bounds it has in its types.
+
+    Raises
+    ------
+    ValueError
+        If it cannot; the message names option, rule and value.
+    """
+    strength, level = options.prior_strength, options.interval.level
+    if not TINY <= strength <= MAX_STRENGTH:
+        raise ValueError(f"prior_strength must be {TINY:g} to {MAX_STRENGTH:g}, not {strength}")
+    if level > 1 - TINY:
+        raise ValueError(f"interval level must be at most {1 - TINY}, not {level}")
+    for target in options.selective:
+        if min(target.max_risk, target.delta) < TINY:
+            raise ValueError(f"max_risk and delta must be at least {TINY:g}, not {target}")
 
 
 def fitted_document(
@@ -51,6 +70,7 @@ def fitted_document(
     return signed(
         BinsDocument(
             schema=schema_of(tables),
+            content_sha256=UNSIGNED,
             calibration=Origin(name="calibrator"),
             model_sha256=None,
             model=None,

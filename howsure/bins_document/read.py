@@ -1,18 +1,19 @@
 """Reading of a bins document: each rule of it is checked."""
 
 import re
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 import msgspec
 
-from howsure.bins_document.document import BinsDocument
+from howsure.bins_document.document import BinsDocument, SchemaName
 from howsure.bins_document.rules import broken_rules
 
-SCHEMAS = ("howsure.bins/1", "howsure.bins/2")
+SCHEMAS = get_args(SchemaName)
 # More than a document of 8 MiB has, whose numbers have digits; each takes memory.
 MAX_ITEMS = 2**20
 Kind = TypeVar("Kind")
-_PLACE = re.compile(r"(.*) - at `(?:key in )?\$?(.*)`", re.DOTALL)
+# `$.data.texts[...][1]` is in the value of some key, and "`key` in `$.data.texts`" is a key itself.
+_PLACE = re.compile(r"(.*) - at `(key` in `)?\$(.*)`", re.DOTALL)
 _KEY = re.compile(r"Object (contains unknown|missing required) field `(.*)`", re.DOTALL)
 
 
@@ -68,7 +69,9 @@ def _decoded(text: bytes, kind: type[Kind]) -> Kind:
         message, place = str(error), ""
         match = _PLACE.fullmatch(message)
         if match is not None:
-            message, place = match[1], match[2].replace("[...]", "").strip(".")
+            message, place = match[1], match[3].strip(".")
+            if match[2]:
+                message = f"invalid key: {message[:1].lower()}{message[1:]}"
         key = _KEY.fullmatch(message)
         if key is not None:
             place = f"{place}.{ascii(key[2])[1:-1][:100]}".strip(".")

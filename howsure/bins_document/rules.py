@@ -6,10 +6,11 @@ from operator import gt
 from typing import TypeAlias
 
 from howsure.bins_document.bin_rules import TOLERANCE, broken_bins, is_float32
+from howsure.bins_document.conversion import fitted_curve, fitted_formula
 from howsure.bins_document.digest import content_sha256
-from howsure.bins_document.document import BinsDocument, Table, schema_of
-from howsure.bins_document.tables import fitted_curve, fitted_formula
-from howsure.statistics.measures import LEARNED, check_measures, parse_measure
+from howsure.bins_document.document import BinsDocument, schema_of
+from howsure.bins_document.table import Table
+from howsure.statistics.measures import LEARNED, SCORE, check_measures, parse_measure
 from howsure.statistics.softmax import BINARY
 
 # The place of a part in a document, and a message.
@@ -50,7 +51,7 @@ def _broken_by_model(document: BinsDocument) -> Iterator[Broken]:
     if (document.data.kind != "inputs") != without:
         yield (
             "data.kind",
-            "expected 'inputs' with a model, 'logits' or 'probabilities' without one",
+            "expected 'inputs' with a model, 'logits', 'probabilities' or 'pairs' without one",
         )
     for i, table in enumerate(document.tables):
         try:
@@ -61,6 +62,11 @@ def _broken_by_model(document: BinsDocument) -> Iterator[Broken]:
         else:
             if without and needs_model:
                 yield f"tables[{i}].measure", "it needs an ONNX model, and model_sha256 is null"
+        if (table.measure == SCORE) != (document.data.kind == "pairs"):
+            yield (
+                f"tables[{i}].measure",
+                f"expected {SCORE!r} with the data.kind 'pairs', and with no other",
+            )
 
 
 def _broken_by_events(document: BinsDocument) -> Iterator[Broken]:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from howsure.bins_document.document import Bin
+from howsure.bins_document.table import Bin
 from howsure.figures.figure import Column, Figure, Table, served_events
 from howsure.pictures.charts import bins
 from howsure.pictures.elements import Point

@@ -8,8 +8,8 @@ from typing import Self
 
 from msgspec.structs import asdict
 
-from howsure.bins_document.document import Bin
-from howsure.bins_document.tables import bins_of
+from howsure.bins_document.conversion import bins_of
+from howsure.bins_document.table import Bin
 from howsure.report.parts import Numbers, Part, Phase
 from howsure.statistics.bins.fit import BinCandidate
 from howsure.statistics.bins.lookup import Lookup

@@ -9,7 +9,8 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 import models
-from howsure.bins_document.digest import signed
+from howsure.bins_document.conversion import bins_of, written_table
+from howsure.bins_document.digest import UNSIGNED, signed
 from howsure.bins_document.document import (
     BinsDocument,
     Data,
@@ -18,10 +19,9 @@ from howsure.bins_document.document import (
     OutOfDistribution,
     ReadOutput,
     Selective,
-    Table,
     schema_of,
 )
-from howsure.bins_document.tables import bins_of, written_table
+from howsure.bins_document.table import Table
 from howsure.preprocessing import Preprocessing
 from howsure.statistics.label_model.recorded import Formula
 from service.graph.description import OutputChoice
@@ -175,6 +175,7 @@ def _document(row: models.Calibration, tables: Sequence[models.BinTable]) -> Bin
     written = [_table(table, formulas.get(table.k)) for table in tables]
     return BinsDocument(
         schema=schema_of(written),
+        content_sha256=UNSIGNED,
         calibration=Origin(id=row.id, name=row.name, version=row.version),
         model_sha256=(row.onnx_model or {}).get("sha256"),
         model=model_run(row, [table.measure for table in served]),

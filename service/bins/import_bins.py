@@ -5,16 +5,17 @@ Without samples it has no scores, curves or guarantees.
 
 import json
 import uuid
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
 import msgspec
 
 import models
-from howsure.bins_document.document import BinsDocument, Selective, Table
+from howsure.bins_document.conversion import fitted_formula, fitted_table
+from howsure.bins_document.document import BinsDocument, Selective
 from howsure.bins_document.read import DocumentError, read_document
-from howsure.bins_document.tables import fitted_formula, fitted_table
+from howsure.bins_document.table import Table
 from howsure.statistics.measures import column, supplied_names
 from service.bins.compatible_model import PLACE, find_compatible_model
 from service.calibrations.config import MAX_CLASSES_BYTES, CalibrationConfig, parse_config
@@ -116,7 +117,7 @@ def _config(document: BinsDocument, name: str) -> dict[str, Any]:
         "bins": requested.pop() if len(requested) == 1 else "auto",
         "lookup": served.lookup,
         "prior_strength": served.prior.strength,
-        "interval": asdict(served.interval),
+        "interval": msgspec.to_builtins(served.interval),
         "monotone": served.monotone,
         "selective": [
             {"max_risk": target.max_risk, "delta": target.delta} for target in document.selective

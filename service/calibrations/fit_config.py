@@ -1,11 +1,10 @@
 """Options of the fit: a refit may change them without running the model."""
 
-import re
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-from howsure.limits import MAX_BINS
+from howsure.limits import MAX_BINS, MAX_STRENGTH, TINY
 from howsure.statistics.bins.intervals import INTERVALS
 from howsure.statistics.bins.lookup import Lookup
 from howsure.statistics.measures import (
@@ -24,30 +23,23 @@ DEFAULT_TOP_K = (1, 5)
 # A kilobyte each in the database, and in a report.
 MAX_TABLE_BINS = 100_000
 MAX_OUTPUTS = 100
-TINY = 1e-9  # nearer to an end of (0, 1) a probability is lost to rounding on its way
-
-_SUPPLIED = re.compile(rf"{SUPPLIED}{PLAIN_NAME.pattern}")
 
 
 def _known_measure(name: str) -> str:
     try:
-        parsed = parse_measure(name)
-    except ValueError:
-        parsed = None
-    if name == SCORE:
-        return name
-    if parsed is not None and (parsed.kind != "supplied" or _SUPPLIED.fullmatch(name)):
-        return name
-    if name.startswith(OUTPUT):
+        parse_measure(name)
+    except ValueError as error:
+        if name.startswith(OUTPUT):
+            raise ValueError(
+                f"{OUTPUT} is followed by the name of an output of the model, of 1 to "
+                f"{MAX_OUTPUT_NAME} printable characters; rename the output if it has others"
+            ) from error
         raise ValueError(
-            f"{OUTPUT} is followed by the name of an output of the model, of 1 to "
-            f"{MAX_OUTPUT_NAME} printable characters; rename the output if it has others"
-        )
-    raise ValueError(
-        f"unknown measure {name!r}; known: {', '.join(MEASURE_NAMES)}, "
-        f"{SUPPLIED}<name> for a column uncertainty_<name> of the set, and {OUTPUT}<name> for an "
-        "output of the model with one number a sample"
-    )
+            f"unknown measure {name!r}; known: {', '.join(MEASURE_NAMES)}, "
+            f"{SUPPLIED}<name> for a column uncertainty_<name> of the set, and {OUTPUT}<name> for "
+            "an output of the model with one number a sample"
+        ) from error
+    return name
 
 
 def _known_interval(name: str) -> str:
@@ -58,7 +50,8 @@ def _known_interval(name: str) -> str:
 
 # For the JSON schema only: the validator gives better messages.
 _OUTPUT_PATTERN = f"{OUTPUT}.{{1,{MAX_OUTPUT_NAME}}}"
-_MEASURE_PATTERN = f"^({'|'.join((*MEASURE_NAMES, SCORE, _SUPPLIED.pattern, _OUTPUT_PATTERN))})$"
+_SUPPLIED_PATTERN = f"{SUPPLIED}{PLAIN_NAME.pattern}"
+_MEASURE_PATTERN = f"^({'|'.join((*MEASURE_NAMES, SCORE, _SUPPLIED_PATTERN, _OUTPUT_PATTERN))})$"
 _EACH_ONCE: dict[str, JsonValue] = {"uniqueItems": True}
 MeasureName = Annotated[
     str,
@@ -141,7 +134,10 @@ class FitConfig(Strict):
         "bins, or constant in a bin.",
     )
     prior_strength: float = Field(
-        1.0, ge=TINY, le=1e6, description="Pseudo-samples of the prior; it keeps odds finite."
+        1.0,
+        ge=TINY,
+        le=MAX_STRENGTH,
+        description="Pseudo-samples of the prior; it keeps odds finite.",
     )
     interval: IntervalConfig = Field(IntervalConfig(), description="Interval of a probability.")
     monotone: bool = Field(

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from msgspec import structs
 
 from howsure.preprocessing import PRESETS, Colour, Preprocessing
 from howsure.statistics.findings.evidence import Preparation, PreparationTrials
@@ -61,16 +62,18 @@ def _alternatives(asked: Preprocessing) -> list[Preprocessing]:
 
 def _common(asked: Preprocessing) -> Iterator[Preprocessing]:
     # Means of 0 to 255 with a scale of 1/255, or the other way round.
-    yield from (replace(asked, scale=scale) for scale in (1.0, UNIT))
+    yield from (structs.replace(asked, scale=scale) for scale in (1.0, UNIT))
     if asked.colour == "grey":
         for scale, mean, std in NORMALISATIONS[:OF_GREY]:
-            yield replace(asked, scale=scale, mean=mean[:1], std=std[:1])
+            yield structs.replace(asked, scale=scale, mean=mean[:1], std=std[:1])
         return
-    yield replace(asked, colour="rgb" if asked.colour == "bgr" else "bgr")
+    yield structs.replace(asked, colour="rgb" if asked.colour == "bgr" else "bgr")
     orders: tuple[tuple[Colour, int], ...] = (("rgb", 1), ("bgr", -1))
     for colour, step in orders:
         for scale, mean, std in NORMALISATIONS:
-            yield replace(asked, colour=colour, scale=scale, mean=mean[::step], std=std[::step])
+            yield structs.replace(
+                asked, colour=colour, scale=scale, mean=mean[::step], std=std[::step]
+            )
 
 
 def _is_near(one: Preprocessing, other: Preprocessing) -> bool:

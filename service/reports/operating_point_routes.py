@@ -12,11 +12,11 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 import models
+from howsure.limits import TINY
 from howsure.report.report import Consequences
 from howsure.report.words.learned import CERTIFIED
 from howsure.statistics.measures.scale import scale_of
 from howsure.statistics.operating_point import ExpectedVolume, ThresholdChoice
-from service.calibrations.fit_config import TINY
 from service.errors import InvalidInput
 from service.http.dependencies import (
     CalibrationRef,

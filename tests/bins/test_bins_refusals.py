@@ -105,10 +105,21 @@ BROKEN_RULES = [
     ("step", {"tables.0.effective_counts": [151.0] * 4}, "", ""),
     ("step", {"selective.1.threshold": 0.1}, "", "float32"),
     ("step", {"selective.1.max_risk": 0.05}, "selective", "max_risk"),
+    ("step", {"selective.1.max_risk": 1e-10}, "", ">= 1e-09"),
+    ("step", {"selective.1.delta": 1e-10}, "", ">= 1e-09"),
+    ("step", {"tables.0.interval.level": 1 - 1e-10}, "", "<= 0.999999999"),
+    ("step", {"tables.0.prior.strength": 2e6}, "", "<= 1000000"),
+    ("step", {"tables.0.prior.extra": 1}, "", "no such key"),
+    ("step", {"model.preprocessing": {"extra": 1}}, "model.preprocessing.extra", "no such key"),
+    ("step", {"data.texts": {"": ["a"]}}, "", "invalid key: expected `str` of length >= 1"),
+    ("step", {"data.texts": {"c": ["a", ""]}}, "data.texts[...].1", "`str` of length >= 1"),
+    ("step", {"tables.0.measure": "supplied:a-b"}, "", "supplied:<name>"),
     ("step", {f"{BIN}.interval": ["x" * 3000]}, f"{BIN}.interval.0", "float"),
     ("step", {"top_k": [1] * (2**20 + 1)}, "document", "at most"),
     ("outputs", {"tables.0.measure": "gradient_norm"}, "", "ONNX"),
     ("outputs", {**serving("energy"), **OF_SHARES}, "tables.0.measure", "logits"),
+    ("outputs", serving("score"), "tables.0.measure", "'pairs'"),
+    ("outputs", {"data.kind": "pairs"}, "tables.0.measure", "'score'"),
     ("outputs", {f"{BIN}.mean_uncertainty": -99.0}, "", "interpolated"),
     ("outputs", TOP_2, "out_of_distribution.threshold", "null"),
     ("smooth", {"schema": "howsure.bins/1"}, "", "'howsure.bins/2'"),
@@ -131,6 +142,13 @@ def test_one_rule_is_broken(document, changes, location, word) -> None:
     place = place_of(location or next(iter(changes)))
     assert violation.location == (place if location == "document" else f"document.{place}")
     assert word in violation.message
+
+
+def test_the_digest_is_required() -> None:
+    unsigned = {key: value for key, value in STEP.items() if key != "content_sha256"}
+    (violation,) = refusal(unsigned).violations
+    assert violation.location == "document.content_sha256"
+    assert violation.message == "this key is missing"
 
 
 CONTENT_CHANGES = [

@@ -9,6 +9,7 @@ from running_service import calibrated, npz
 
 from howsure import Calibrator
 from howsure.calibrator import NotFittedError
+from howsure.statistics.bins.intervals import IntervalOptions
 from howsure.statistics.selective import SelectiveTarget
 
 CHEAP = {"measures": ("margin",), "folds": 2, "bins": 5}
@@ -75,6 +76,10 @@ REFUSED = [
     ({}, [1.0, 2.0], [0, 1], r"logits must have shape \(n_samples, n_classes\), not \(2,\)"),
     ({}, [[1.0], [2.0]], [0, 0], r"logits must have shape"),
     ({"decision_threshold": 0.3}, ROW, [0], r"decision_threshold is for two classes, not 3"),
+    # What a bins document could not hold.
+    ({"prior_strength": 2e6}, ROW, [0], r"prior_strength must be 1e-09 to 1e\+06, not 2000000.0"),
+    ({"interval": IntervalOptions(level=1 - 1e-10)}, ROW, [0], r"level must be at most 0.99"),
+    ({"selective": (SelectiveTarget(1e-10),)}, ROW, [0], r"max_risk and delta must be at least"),
     ({}, [[0.0, np.nan, 0.0]], [0], r"logits\[0\]\[1\]: expected a finite number, got nan"),
     ({}, [[0.2, 0.3, 0.5]], [0], r'make Calibrator\(kind="probabilities"\)'),
     ({"kind": "probabilities"}, ROW, [0], r"probabilities\[0\]\[2\]: expected a probability"),

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 from runner_models import PASSES_FOLDER, digits_model, linear, rows, save, weights
 
 from howsure.bins_document.pass_plan import PassPlan
@@ -83,12 +84,12 @@ UNSUITED += [([SPEC], {"resize": (7, 8)}, r"\[rows, 1, 7, 8\]"), ([INTEGERS], {}
 @pytest.mark.parametrize(("specs", "changes", "words"), UNSUITED)
 def test_preprocessing_that_never_fits_the_inputs_is_refused(specs, changes, words):
     ModelInputs([SPEC], GREY).check_preprocessing()
-    integers = ModelInputs([INTEGERS], dataclasses.replace(GREY, scale=1.0))
+    integers = ModelInputs([INTEGERS], structs.replace(GREY, scale=1.0))
     integers.check_preprocessing()
     feeds = integers.fitted({"pixels": PIXELS}, location="rows", start=0)
     np.testing.assert_array_equal(feeds["inputs"], X * 16)
     with pytest.raises(InvalidConfig, match=words) as refused:
-        ModelInputs(specs, dataclasses.replace(GREY, **changes)).check_preprocessing()
+        ModelInputs(specs, structs.replace(GREY, **changes)).check_preprocessing()
     assert refused.value.violations[0].location == "config.preprocessing"
 
 

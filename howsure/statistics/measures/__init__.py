@@ -4,7 +4,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from howsure.statistics.measures import single_pass
-from howsure.statistics.measures.measure import Measure, MultiPassMeasure, SinglePassMeasure
+from howsure.statistics.measures.measure import (
+    PLAIN_NAME,
+    Measure,
+    MultiPassMeasure,
+    SinglePassMeasure,
+)
 
 SINGLE_PASS_MEASURES: dict[str, SinglePassMeasure] = {
     measure.name: measure
@@ -40,7 +45,8 @@ MAX_OUTPUT_NAME = 100 - len(OUTPUT)
 def parse_measure(text: str) -> Measure:
     """Return the measure of this name: a registered, supplied or output one.
 
-    ``output:<name>`` names an output of the graph: 1 to 93 printable characters.
+    ``supplied:<name>`` has 1 to 50 ASCII letters, digits and underscores. ``output:<name>`` names
+    an output of the graph: 1 to 93 printable characters.
 
     Raises
     ------
@@ -57,7 +63,7 @@ def parse_measure(text: str) -> Measure:
     if text in MULTI_PASS_MEASURES:
         return Measure("multi_pass", text, in_graph=MULTI_PASS_MEASURES[text].in_graph)
     prefix, colon, name = text.partition(":")
-    if prefix + colon == SUPPLIED and name:
+    if prefix + colon == SUPPLIED and PLAIN_NAME.fullmatch(name):
         return Measure("supplied", name)
     if prefix + colon == OUTPUT and 1 <= len(name) <= MAX_OUTPUT_NAME and name.isprintable():
         return Measure("output", name, in_graph=True)

@@ -3,9 +3,9 @@
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
+from msgspec import structs
 
 from howsure.preprocessing import PIXELS, Layout, Preprocessing
 from howsure.statistics.input_ranges import InputRange
@@ -158,7 +158,11 @@ def options_advice(asked: Preprocessing, taken: Sequence[int | None]) -> str:
             options.append('preset to "unit" (or mean and std to one number each)')
     if layout != asked.layout:
         options.append(f'layout to "{layout}"')
-    made = made_shape(replace(asked, layout="nchw"))[2:] if asked.layout != "nhw" else (None, None)
+    made = (
+        made_shape(structs.replace(asked, layout="nchw"))[2:]
+        if asked.layout != "nhw"
+        else (None, None)
+    )
     if height and width and made not in ((None, None), (height, width)):
         options += [f"resize to [{height}, {width}]", "crop to null"]
     *most, last = options or ["layout, colour, and crop or resize"]

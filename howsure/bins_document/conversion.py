@@ -1,13 +1,24 @@
 """Tables of a bins document, from fitted ones and back, equal to the last bit."""
 
 import math
+from dataclasses import asdict
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from howsure.bins_document.document import Bin, CurveKnots, LabelFormula, LearnedFormula, Table
+from howsure.bins_document.table import (
+    Bin,
+    CurveKnots,
+    Interval,
+    LabelFormula,
+    LearnedFormula,
+    Prior,
+    Table,
+)
 from howsure.statistics.bins.curve import Curve
+from howsure.statistics.bins.intervals import IntervalOptions
+from howsure.statistics.bins.prior import BetaPrior
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.label_model.model import LabelModel
 from howsure.statistics.label_model.recorded import Formula, formula_of
@@ -71,8 +82,8 @@ def written_table(
         monotone=table.monotone,
         requested_bins=table.requested_bins,
         quantile_bins=quantile_bins,
-        interval=table.interval,
-        prior=table.prior,
+        interval=Interval(**asdict(table.interval)),
+        prior=Prior(**asdict(table.prior)),
         bins=bins_of(table),
         effective_counts=effective_counts,
         **parts,
@@ -92,7 +103,7 @@ def fitted_table(table: Table) -> BinTable:
         edges=np.array([-math.inf, *(one.upper for one in bins[:-1]), math.inf], np.float32),
         counts=np.array([one.count for one in bins], np.int64),
         hits=np.array([one.hits for one in bins], np.int64),
-        prior=table.prior,
+        prior=fitted_prior(table),
         probability=np.array([one.probability for one in bins]),
         lower=np.array([one.interval[0] for one in bins]),
         upper=np.array([one.interval[1] for one in bins]),
@@ -101,8 +112,18 @@ def fitted_table(table: Table) -> BinTable:
         lookup=table.lookup,
         curve=fitted_curve(table),
         monotone=table.monotone,
-        interval=table.interval,
+        interval=fitted_interval(table),
     )
+
+
+def fitted_interval(table: Table) -> IntervalOptions:
+    """Return the options of a table's intervals."""
+    return IntervalOptions(**msgspec.to_builtins(table.interval))
+
+
+def fitted_prior(table: Table) -> BetaPrior:
+    """Return the prior of a table's probabilities."""
+    return BetaPrior(**msgspec.to_builtins(table.prior))
 
 
 def fitted_curve(table: Table) -> Curve | None:
