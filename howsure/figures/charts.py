@@ -33,6 +33,12 @@ from howsure.figures.reliability import (
     confidence_figures,
     reliability_figures,
 )
+from howsure.figures.stress import (
+    STRESS_PROMISE,
+    STRESS_SCORES,
+    stress_promise_figures,
+    stress_score_figures,
+)
 from howsure.figures.thresholds import RISK_COVERAGE, risk_coverage_figures
 from howsure.report.report import Report
 
@@ -68,6 +74,8 @@ CHARTS: dict[str, Chart] = {
         Chart(MEASURES, measure_figures),
         Chart(HISTOGRAM, histogram_figures),
         Chart(ABOVE_CONFIDENCE, above_confidence_figures),
+        Chart(STRESS_SCORES, stress_score_figures),
+        Chart(STRESS_PROMISE, stress_promise_figures),
     )
 }
 

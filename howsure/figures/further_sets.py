@@ -31,7 +31,7 @@ def histogram_figures(report: Report) -> list[Figure]:
         _histogram_figure(at, evaluation, kind)
         for at, evaluation in enumerate(report.evaluations)
         for kind in KINDS
-        if getattr(evaluation, kind)
+        if evaluation.role == "traffic" and getattr(evaluation, kind)
     ]
 
 
@@ -70,6 +70,8 @@ def above_confidence_figures(report: Report) -> list[Figure]:
     """Return the share above each confidence of every further set, and the accuracy if labelled."""
     figures = []
     for at, evaluation in enumerate(report.evaluations):
+        if evaluation.role != "traffic":
+            continue
         if evaluation.above_confidence:
             figures.append(_shares(at, evaluation))
         calibration = report.model_scores.get("calibration")

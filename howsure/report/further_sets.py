@@ -300,7 +300,7 @@ def _disproves(
     """
     if event.accuracy is None:
         return False
-    if any(_is_broken(one, level / len(accepted)) for one in accepted):
+    if any(is_broken(one, level / len(accepted)) for one in accepted):
         return True
     if not event.shifted:
         return False
@@ -313,7 +313,7 @@ def _disproves(
     return bool(1.0 - right.interval[1] > MATERIAL * (1.0 - served.stated))
 
 
-def _is_broken(counts: AcceptedCounts, level: float) -> bool:
+def is_broken(counts: AcceptedCounts, level: float) -> bool:
     """Tell whether more accepted answers are wrong than was promised, by the exact test."""
     size, errors = float(counts.n_accepted), float(counts.n_errors)
     if errors == 0.0:

@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import models
@@ -59,7 +60,7 @@ def start_evaluation(
     reference: str,
     *,
     name: str,
-    variation: Mapping[str, Any],
+    variation: Mapping[str, Any] = MappingProxyType({}),
     uploaded: SpooledFile,
     labels: SpooledFile | None = None,
 ) -> models.Evaluation:

@@ -121,6 +121,7 @@ TABS: Mapping[str, str] = {
     "operating-point": "Operating point",
     "measures": "Measures",
     "samples": "Samples",
+    "shift": "Shift",
     "try": "Try",
     "integrate": "Integrate",
 }

@@ -10,6 +10,7 @@ from service.web import (
     report,
     samples,
     session,
+    shift,
     static_files,
     try_prediction,
 )
@@ -28,6 +29,8 @@ ROUTES: tuple[BaseRoute, ...] = (
     PageRoute(f"{_OF}/operating-point/outcome", in_lane(outcome.outcome)),
     PageRoute(f"{_OF}/samples", in_lane(samples.samples)),
     PageRoute(f"{_OF}/samples/{{row}}.png", samples.sample_file),
+    PageRoute(f"{_OF}/shift", in_lane(shift.shift)),
+    PageRoute(f"{_OF}/shift.csv", in_lane(shift.quartiles)),
     PageRoute(f"{_OF}/try", try_prediction.show),
     PageRoute(f"{_OF}/integrate", in_lane(integrate.integrate)),
     PageRoute(f"{_OF}/charts/{{chart}}/{{key}}", in_lane(report.chart_file)),

@@ -56,6 +56,7 @@ class BestOnSet:
     Attributes
     ----------
     better : Better
+        `other`, `served`, or `unclear` where no lead is clear.
     method : str
         Another method that is clearly better than the served one: the best of these. Otherwise
         the model's own softmax.

@@ -8,14 +8,19 @@ from howsure.figures.charts import CHARTS, report_figures
 from howsure.figures.detection import PRECISION_RECALL, ROC
 from howsure.figures.figure import Figure
 from howsure.figures.measures import MEASURES
+from howsure.figures.stress import STRESS_PROMISE, STRESS_SCORES
 from howsure.report.report import Report
 from service.reports.charts.comparison import COMPARISON, comparison_figures
 from service.reports.charts.figure_html import figure_html
 from service.reports.comparison.comparisons import Comparisons
 
-# The page of measures has these; the report's own page has all but the last two.
+# The page of measures has these, that of shift the next; the report's own page has the others, and
+# the first.
 CHARTS_OF_MEASURES = (MEASURES, ROC, PRECISION_RECALL)
-CHARTS_OF_REPORT = tuple(name for name in CHARTS if name not in (ROC, PRECISION_RECALL))
+CHARTS_OF_SHIFT = (STRESS_SCORES, STRESS_PROMISE)
+CHARTS_OF_REPORT = tuple(
+    name for name in CHARTS if name not in (ROC, PRECISION_RECALL, *CHARTS_OF_SHIFT)
+)
 
 
 def figures_of(report: Report | Comparisons) -> list[Figure]:

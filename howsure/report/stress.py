@@ -1,0 +1,130 @@
+"""What a calibration keeps of its promise as data drift: its stress sets, by kind and intensity."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import quantiles
+
+from howsure.report.further_set import AcceptedRate, FurtherSet
+from howsure.report.further_sets import is_broken
+from howsure.report.parts import FIRST
+from howsure.report.report import Report
+from howsure.statistics.shift.methods import Better
+
+UNNAMED = "changed"  # sets without a type
+LEVEL = 0.05  # of finding any broken promise where all are kept
+
+
+@dataclass(frozen=True)
+class StressSet:
+    """A labelled stress set, and its place among those of the report."""
+
+    at: int
+    further: FurtherSet
+
+    @property
+    def kind(self) -> str:
+        """How its samples were changed."""
+        return self.further.type or UNNAMED
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether its samples were not changed, so that it belongs to every kind."""
+        return self.further.intensity == 0.0
+
+
+@dataclass(frozen=True)
+class Step:
+    """What the first tested threshold accepts of the stress set ``at`` its place in the report."""
+
+    at: int
+    intensity: float
+    accepted: AcceptedRate
+    is_broken: bool
+
+
+@dataclass(frozen=True)
+class Stress:
+    """The labelled stress sets of a report, by one event.
+
+    Attributes
+    ----------
+    k : str
+    sets : sequence of StressSet
+        By ascending intensity, those without one first.
+    steps : dict of str to list of Step
+        By kind of change, ascending; without a tested threshold none.
+    max_risk : float or None
+        The promised error rate.
+    better : Counter of Better
+        Sets by which method is best on them.
+    """
+
+    k: str
+    sets: Sequence[StressSet]
+    steps: dict[str, list[Step]]
+    max_risk: float | None
+    better: Counter[Better]
+
+    @classmethod
+    def of(cls, report: Report) -> "Stress":
+        """Return that of a report, by Top-1 or else its first event."""
+        k = FIRST if FIRST in report.events else next(iter(report.events))
+        sets = [
+            StressSet(at, one)
+            for at, one in enumerate(report.evaluations)
+            if one.role == "stress" and one.labelled and k in one.events
+        ]
+        sets.sort(key=lambda one: -1.0 if (size := one.further.intensity) is None else size)
+        best = [one.further.events[k].best for one in sets]
+        rates = [one.further.events[k].accepted for one in sets]
+        return cls(
+            k=k,
+            sets=sets,
+            steps=_steps(sets, k),
+            max_risk=next((one[0].target["max_risk"] for one in rates if one), None),
+            better=Counter(one.better for one in best if one is not None),
+        )
+
+    @property
+    def intensities(self) -> list[float]:
+        """The intensities of all sets, ascending."""
+        return sorted({size for one in self.sets if (size := one.further.intensity) is not None})
+
+
+QUARTILES = ("score", "method", "intensity", "sets", "least", "lower", "median", "upper", "most")
+
+
+def quartile_rows(stress: Stress) -> Iterator[tuple[str | float, ...]]:
+    """Yield `QUARTILES`: each score of each method over the sets of one intensity.
+
+    As the tables of Ovadia et al. 2019, appendix G.
+    """
+    values: dict[tuple[str, str, float], list[float]] = {}
+    for one in stress.sets:
+        event, size = one.further.events[stress.k], one.further.intensity
+        if size is None:
+            continue
+        scored = {("accuracy", "all"): event.accuracy}
+        for name, method in event.methods.items():
+            scored |= {(score, name): value for score, value in method.scores.items()}
+        for (score, name), value in scored.items():
+            if value is not None:
+                values.setdefault((score, name, size), []).append(value)
+    for (score, name, size), cell in sorted(values.items()):
+        inner = quantiles(cell, n=4, method="inclusive") if len(cell) > 1 else cell * 3
+        yield (score, name, size, len(cell), min(cell), *inner, max(cell))
+
+
+def _steps(sets: Sequence[StressSet], k: str) -> dict[str, list[Step]]:
+    """Return what is accepted of each set, by kind; all sets share the level of the test."""
+    steps: dict[str, list[Step]] = {}
+    level = LEVEL / max(len(sets), 1)
+    for kind in dict.fromkeys(one.kind for one in sets if not one.is_unchanged):
+        for one in sets:
+            intensity, accepted = one.further.intensity, one.further.events[k].accepted
+            if intensity is None or not accepted or not (one.is_unchanged or one.kind == kind):
+                continue
+            step = Step(one.at, intensity, accepted[0], is_broken(accepted[0], level))
+            steps.setdefault(kind, []).append(step)
+    return steps
