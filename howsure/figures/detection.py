@@ -1,5 +1,7 @@
 """Charts of the detection of errors: ROC, and precision and recall."""
 
+import math
+
 from howsure.figures.figure import Column, Figure, Served, Table, served_events
 from howsure.pictures.charts.detection import detection
 from howsure.pictures.elements import Point
@@ -11,8 +13,9 @@ from howsure.statistics.measures.scale import scale_of
 
 ROC = "roc"
 PRECISION_RECALL = "precision_recall"
-SHOWN_POINTS = 20
-FOUND = "share of all errors above the threshold"
+SCORES = {ROC: "auroc", PRECISION_RECALL: "aupr"}
+TABLE_STEPS = 20
+RECALL_TITLE = "share of all errors above the threshold"
 
 
 def roc_figures(report: Report) -> list[Figure]:
@@ -22,7 +25,7 @@ def roc_figures(report: Report) -> list[Figure]:
             served,
             ROC,
             ("false_positive_rate", "true_positive_rate"),
-            ("share of correct answers above the threshold", FOUND),
+            ("share of correct answers above the threshold", RECALL_TITLE),
             [(0.0, 0.0), (1.0, 1.0)],
         )
         for served in served_events(report)
@@ -37,7 +40,7 @@ def precision_recall_figures(report: Report) -> list[Figure]:
             served,
             PRECISION_RECALL,
             ("recall", "precision"),
-            (FOUND, "share of errors among these answers"),
+            (RECALL_TITLE, "share of errors among these answers"),
             [(0.0, 1.0 - served.event.accuracy), (1.0, 1.0 - served.event.accuracy)],
         )
         for served in served_events(report)
@@ -49,29 +52,16 @@ def _figure(
     served: Served, chart: str, names: tuple[str, str], titles: tuple[str, str], chance: list[Point]
 ) -> Figure:
     k, event, table, at = served
-    x, y = (_numbers(getattr(getattr(table.curves, chart), name)) for name in names)
-    score = table.scores.get("auroc" if chart == ROC else "aupr")
-    value = None if score is None else score.pooled if score.mean is None else score.mean
-    measure = text.name(event.served)
-    title = f"{text.event(k)}: errors found by {measure}"
-    if value is not None and chart == ROC:
-        title = (
-            f"{text.event(k)}: an error is less certain than a correct answer, by {measure}, in "
-            f"{text.percent(value)} of pairs"
-        )
-    elif value is not None:
-        title = (
-            f"{text.event(k)}: {text.percent(value)} of the answers above a threshold on {measure} "
-            "are errors, on average"
-        )
-    step = max(len(x) // SHOWN_POINTS, 1)
+    x, y = (_coordinates(getattr(getattr(table.curves, chart), name)) for name in names)
+    height = _cross_validated_height(served, chart)
+    step = max(len(x) // TABLE_STEPS, 1)
     scale = scale_of(event.served)
     return Figure(
         chart=chart,
         key=k,
-        title=title,
+        title=_title(served, chart, height),
         note="Calibration samples whose uncertainty is above a threshold are called errors; each "
-        "point is a threshold. Dashed: what chance would give.",
+        f"point is a threshold. Dashed: what chance would give.{_origin(chart, height)}",
         picture=detection(list(zip(x, y, strict=True)), chance, *titles),
         table=Table(
             (
@@ -84,8 +74,42 @@ def _figure(
     )
 
 
-def _numbers(values: Numbers) -> list[float]:
-    return [0.0 if value is None else value for value in values]
+def _cross_validated_height(served: Served, chart: str) -> float | None:
+    """Return the average height of the curve: AUROC, or average precision.
+
+    Scores of a table are always cross-validated; None if the report has none.
+    """
+    score = served.table.scores.get(SCORES[chart])
+    if score is None:
+        return None
+    return score.pooled if score.mean is None else score.mean
+
+
+def _title(served: Served, chart: str, height: float | None) -> str:
+    event, measure = text.event(served.k), text.name(served.event.served)
+    if height is None:
+        return f"{event}: detection of errors by {measure}"
+    if chart == ROC:
+        return f"{event}: of the errors, {measure} calls {text.percent(height)} errors on average"
+    return (
+        f"{event}: of the answers that {measure} calls errors, {text.percent(height)} are errors "
+        "on average"
+    )
+
+
+def _origin(chart: str, height: float | None) -> str:
+    """Return where the figure of the title is from; nothing if the title has none."""
+    if height is None:
+        return ""
+    return (
+        f" The title's figure is the average height of the curve ({SCORES[chart].upper()}), "
+        "cross-validated."
+    )
+
+
+def _coordinates(values: Numbers) -> list[float]:
+    """Return values, not a number where they are undefined: pictures leave such points out."""
+    return [math.nan if value is None else value for value in values]
 
 
 def _cells(curve: Located, names: tuple[str, str], place: int) -> list[Located]:

@@ -1,24 +1,30 @@
 """A report in a notebook: its summary and pictures."""
 
-from html import escape
-
 from howsure.figures.charts import report_figures
+from howsure.figures.figure import Figure
+from howsure.pictures.lettering import xml_text
 from howsure.pictures.palette import PALETTE, paint
-from howsure.report.report import Report
+from howsure.report.report import Report, Summary
 
 LOOK = f"background:{PALETTE['ground'][0]};color:{PALETTE['ink'][0]};max-width:24em;padding:8px"
 
 
 def notebook_html(report: Report) -> str:
-    """Return a report as HTML without scripts; pictures are on white, in any theme."""
-    summary = report.summary
-    head = []
-    if summary is not None:
-        sentences = "".join(f"<li>{escape(sentence)}</li>" for sentence in summary.sentences)
-        head = [f"<h3>{escape(summary.headline)}</h3><ul>{sentences}</ul>"]
-    figures = [
-        f'<figure style="{LOOK}"><figcaption><b>{escape(figure.title)}</b><br>'
-        f"{escape(figure.note)}</figcaption>{paint(figure.svg(), 'light')}</figure>"
-        for figure in report_figures(report)
-    ]
-    return "".join([*head, *figures])
+    """Return a report as HTML without scripts; pictures are on white, in any theme.
+
+    Texts of users, such as names of classes, are escaped; what is not printable is replaced.
+    """
+    head = "" if report.summary is None else _summary_html(report.summary)
+    return head + "".join(map(_figure_html, report_figures(report)))
+
+
+def _summary_html(summary: Summary) -> str:
+    sentences = "".join(f"<li>{xml_text(sentence)}</li>" for sentence in summary.sentences)
+    return f"<h3>{xml_text(summary.headline)}</h3><ul>{sentences}</ul>"
+
+
+def _figure_html(figure: Figure) -> str:
+    return (
+        f'<figure style="{LOOK}"><figcaption><b>{xml_text(figure.title)}</b><br>'
+        f"{xml_text(figure.note)}</figcaption>{paint(figure.svg(), 'light')}</figure>"
+    )

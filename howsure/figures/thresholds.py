@@ -21,7 +21,7 @@ from howsure.statistics.operating_point import Effect
 from howsure.statistics.selective import SelectiveResult, tested_bound
 
 RISK_COVERAGE = "risk_coverage"
-SHOWN_POINTS = 20
+TABLE_STEPS = 20
 COLUMNS = (
     Column("accepted", text.percent),
     Column("error rate among them", text.percent),
@@ -45,7 +45,7 @@ def _figure(report: Report, served: Served, curve: RiskCoverage, band: RiskBand)
     point = active_point(report, k)
     effect = None if point is None else point.consequences
     n_points = len(curve.coverage)
-    step = max(n_points // SHOWN_POINTS, 1)
+    step = max(n_points // TABLE_STEPS, 1)
     places = sorted({*range(0, n_points, step), n_points - 1})
     scale = scale_of(event.served)
     bound = _bound(report, event, table.selective, band)

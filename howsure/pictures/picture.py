@@ -167,7 +167,7 @@ class Picture:
         title, note : str
             Its text alternative.
         name : str
-            Unique on a page; letters, digits and hyphens.
+            Unique on a page; letters, digits and hyphens. Anything else is escaped.
         has_heading : bool
             Whether title and note are drawn above, as in a file of its own.
         """
@@ -177,6 +177,7 @@ class Picture:
         size = f"{pixels(self.axes.width)} {pixels(top + bottom)}"
         width, height = size.split()
         look = "chart" if self.axes.width <= WIDTH else "chart wide"
+        name = xml_text(name)
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" class="{look}" role="img" '
             f'viewBox="0 0 {size}" width="{width}" height="{height}" '

@@ -90,3 +90,27 @@ def test_a_notebook_shows_summary_and_pictures(report) -> None:
     assert len(pictures) > 10
     names = [picture.get("aria-labelledby") for picture in pictures]
     assert all(one != other for one, other in pairwise(sorted(names)))
+
+
+def test_names_of_users_are_text_in_a_notebook(report) -> None:
+    """Whatever a report was read from: names of classes and sets, sentences, and keys of events."""
+    script, control = "<script>alert(1)</script>", "\x1b"
+    names = [f"{script}{at}" for at in range(8)]
+    report = typed_part(json.loads(report.json()), Report)
+    (further, *_) = report.evaluations
+    summary = replace(report.summary, headline=script + control, sentences=[f'"{script}&'])
+    report = replace(
+        report,
+        summary=summary,
+        events={**report.events, f'9"><{script}': report.events["1"]},
+        evaluations=[replace(further, name=script)],
+        provenance=replace(report.provenance, config={"classes": names}),
+    )
+    html = report._repr_html_()
+    page = ET.fromstring(f"<body>{html.replace('<br>', '<br/>')}</body>")
+    assert "script" not in {element.tag.rpartition("}")[2] for element in page.iter()}
+    texts = list(page.itertext())
+    assert f'"{script}&' in texts
+    assert script + "\ufffd" in texts
+    assert sum(text.startswith("<script>aler") for text in texts) >= len(names)  # axes cut names
+    assert any(f"“{script}”" in text for text in texts)

@@ -1,11 +1,13 @@
 """What charts show of given numbers: heights of bars, thresholds and promises, names and counts."""
 
+import math
 import re
 import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
 
+from howsure.pictures import elements
 from howsure.pictures.charts import (
     bins,
     calibration,
@@ -14,6 +16,7 @@ from howsure.pictures.charts import (
     differences,
     further_sets,
 )
+from howsure.pictures.charts.detection import detection
 from howsure.pictures.charts.thresholds import RiskCurve, Threshold, risk_coverage
 from howsure.pictures.picture import WIDE, Picture
 from howsure.statistics.diagnostics.reliability import ReliabilityRow
@@ -47,6 +50,8 @@ EMPTY = [
     further_sets.histogram([0.0, 1.0], [0.0], [0.0], "confidence"),
     further_sets.above_confidence([], [], "accuracy"),
     differences.differences([], {}, "difference"),
+    detection([], [(0.0, 0.0), (1.0, 1.0)], "recall", "precision"),
+    detection([(math.nan, 0.5)], [(0.0, 0.0), (1.0, 1.0)], "recall", "precision"),
 ]
 
 
@@ -104,3 +109,18 @@ def test_a_confusion_matrix_has_a_count_in_each_cell_that_is_not_empty() -> None
     picture = confusion.confusion(["cat", "dog", "others"], [[9, 0, 0], [1234567, 8, 0], [0, 2, 0]])
     assert sorted(texts(picture)[8:]) == ["0", "1,234,567", "2", "8", "9"]
     assert texts(confusion.confusion(["x"] * 13, [[1_234_567] * 13] * 13)).count("1M") == 169
+
+
+def test_undefined_points_of_a_curve_are_not_drawn() -> None:
+    curve = [(0.0, math.nan), (0.2, 0.8), (math.nan, 0.5), (0.6, 0.5), (1.0, 0.25)]
+    picture = detection(curve, [(0.0, 0.0), (1.0, 1.0)], "recall", "precision")
+    first, second, third = (picture.axes.place(*curve[at]) for at in (1, 3, 4))
+    blue = "var(--chart-blue)"
+    marks = [path.attrib for path in parsed(picture).iter(f"{SVG}path")]
+    assert [mark["d"] for mark in marks if mark.get("stroke") == blue] == [
+        elements.line_path([first]),
+        elements.line_path([second, third]),
+    ]
+    assert [mark["d"] for mark in marks if mark["fill"] == blue] == [
+        elements.shape_path("circle", *first, 2.5)
+    ]

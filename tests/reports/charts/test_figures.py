@@ -139,6 +139,37 @@ def drawn_bound(report) -> bool:
     return "tested bound" in texts_of(figure.svg())
 
 
+@pytest.mark.parametrize(
+    ("chart", "height"), [("roc", "true_positive_rate"), ("precision_recall", "precision")]
+)
+def test_a_curve_begins_at_its_first_defined_point(reports, chart, height):
+    """Where nothing is called an error, precision is undefined: it is not 0."""
+    report = copy.deepcopy(reports["half"])
+    without = copy.deepcopy(report)
+    event_of(report)[1]["curves"][chart][height][0] = None
+    for values in event_of(without)[1]["curves"][chart].values():
+        del values[0]
+    pictures = []
+    for one in (report, without):
+        (figure,) = (f for f in CHARTS[chart].figures(typed(one)) if f.key == "1")
+        pictures.append(figure.svg())
+    assert pictures[0] == pictures[1]
+
+
+@pytest.mark.parametrize(("chart", "score"), [("roc", "auroc"), ("precision_recall", "aupr")])
+def test_a_figure_in_a_title_is_said_to_be_cross_validated(reports, chart, score):
+    report = copy.deepcopy(reports["half"])
+    event, table = event_of(report)
+    table["scores"][score]["mean"] = 0.375
+    figure = CHARTS[chart].figures(typed(report))[0]
+    assert "37.5\u00a0% " in figure.title
+    assert figure.note.endswith(f"({score.upper()}), cross-validated.")
+    table["scores"].clear()
+    figure = CHARTS[chart].figures(typed(report))[0]
+    assert figure.title == f"Top-1: detection of errors by {event['served']}"
+    assert "cross-validated" not in figure.note
+
+
 def test_the_bound_is_drawn_where_the_test_is_exact(reports):
     report = copy.deepcopy(reports["half"])
     event_of(report)[0]["assurance"] = "certified"
