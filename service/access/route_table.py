@@ -116,6 +116,8 @@ ROUTES: Mapping[tuple[str, str], RouteRule] = {
     ("GET", f"{_PAGE_OF_CALIBRATION}/try"): RouteRule(_READ),
     ("POST", f"{_PAGE_OF_CALIBRATION}/try"): RouteRule(_PREDICT, body=8 * MEBIBYTE),
     ("GET", f"{_PAGE_OF_CALIBRATION}/measures"): RouteRule(_READ),
+    ("GET", f"{_PAGE_OF_CALIBRATION}/shift"): RouteRule(_READ),
+    ("GET", f"{_PAGE_OF_CALIBRATION}/shift.csv"): RouteRule(_READ),
     ("GET", "/pages/static/{path:path}"): RouteRule(OPEN),
     ("HEAD", "/pages/static/{path:path}"): RouteRule(OPEN),
     ("GET", "/static/{path:path}"): RouteRule(OPEN),

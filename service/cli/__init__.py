@@ -79,7 +79,8 @@ class LazyCommands(Commands):
 def summary_of(target: str) -> str:
     """Return the first line of the help of a command from its source, which is not imported."""
     module, _, attribute = target.partition(":")
-    source = Path(__file__).with_name(f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")
+    file = Path(__file__).parent.joinpath(*module.split(".")).with_suffix(".py")
+    source = file.read_text(encoding="utf-8")
     for node in ast.parse(source).body:
         match node:
             case ast.FunctionDef(name=name) if name == attribute:

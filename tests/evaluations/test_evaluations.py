@@ -238,3 +238,39 @@ def test_names_that_the_calibration_has_shown_are_not_doubted(client) -> None:
     assert not {"labels-permuted", "labels-shifted"} & set(codes(result))
     assert result["outcome"] == "shifted"
     assert report_of(client, "turned-names")["summary"]["status"] == "shifted"
+
+
+def test_a_stress_set_never_changes_the_verdict(client, judged) -> None:
+    """One that disproves the calibration as traffic."""
+    shuffled = npz(inputs=INPUTS, labels=np.where(LABELS % 3 == 0, (LABELS + 1) % 10, LABELS))
+    texts = {"role": "stress", "type": "labels of 3", "intensity": "1.5"}
+    before = report_of(client, "judged@1")["summary"]
+    sent = evaluate(client, "judged@1", "stressed", shuffled, **texts).json()
+    assert [sent[name] for name in texts] == ["stress", "labels of 3", 1.5]
+    report = report_of(client, "judged@1")
+    stressed = next(one for one in report["evaluations"] if one["name"] == "stressed")
+    assert stressed["events"]["1"]["disproves"]
+    assert stressed["events"]["1"]["best_sentence"]
+    assert report["summary"] == before
+    evaluate(client, "judged@1", "traffic", shuffled, role="traffic")
+    assert report_of(client, "judged@1")["summary"]["status"] == "shifted"
+    client.delete("/calibrations/judged@1/evaluations/traffic").raise_for_status()
+
+
+REFUSED_TEXTS = [
+    ({"role": "other"}, "role"),
+    ({"type": ""}, "type"),
+    ({"type": "\x1b[2J"}, "type"),
+    ({"type": "x" * 101}, "type"),
+    ({"intensity": "-1"}, "intensity"),
+    ({"intensity": "nan"}, "intensity"),
+    ({"intensity": "much"}, "intensity"),
+    ({"strength": "3"}, "strength"),
+]
+
+
+@pytest.mark.parametrize(("texts", "part"), REFUSED_TEXTS)
+def test_a_part_that_breaks_its_rule_is_named(client, judged, texts, part) -> None:
+    response = evaluate(client, "judged@1", "refused", UNLABELLED, **texts)
+    assert response.status_code in (400, 422), response.text
+    assert part in response.json()["errors"][0]["location"]

@@ -5,6 +5,13 @@ from collections.abc import Iterator
 from howsure.numbers import percent, share
 from howsure.report.stress import Step, Stress
 from howsure.report.words import text
+from howsure.statistics.shift.methods import Better
+
+BETTER: dict[Better, str] = {
+    "other": "another method states clearly better probabilities on",
+    "served": "what is served states better ones than the model's own softmax on",
+    "unclear": "nobody can tell on",
+}
 
 
 def stress_sentences(stress: Stress) -> Iterator[str]:
@@ -14,25 +21,20 @@ def stress_sentences(stress: Stress) -> Iterator[str]:
         yield from _at_the_end(stress)
     n_judged = stress.better.total()
     if n_judged:
-        other, ours, unclear = (stress.better[one] for one in ("other", "served", "unclear"))
-        yield (
-            f"Of {n_judged} sets, another method states clearly better probabilities on "
-            f"{other}, what is served better ones than the model's own softmax on {ours}; on "
-            f"{unclear} nobody can tell."
-        )
+        said = [f"{words} {n}" for one, words in BETTER.items() if (n := stress.better[one])]
+        yield f"Of {n_judged} set{'s' if n_judged > 1 else ''}, {', '.join(said)}."
 
 
 def _broken(stress: Stress) -> str:
     promise = f"The promise of at most {share(stress.max_risk or 0.0)} wrong"
-    kinds = f"{len(stress.steps)} kind{'s' if len(stress.steps) > 1 else ''}"
     first = {kind: first_broken(steps) for kind, steps in stress.steps.items()}
     broken = sorted(one for one in first.values() if one is not None)
     if not broken:
-        return f"{promise} is not clearly broken by any of {kinds} of change."
+        return f"{promise} is not clearly broken by any kind of change."
     last = "" if len(broken) < len(first) else f", and all from intensity {text.number(broken[-1])}"
     return (
-        f"{promise} is clearly broken by {len(broken)} of {kinds} of change, the first from "
-        f"intensity {text.number(broken[0])}{last if broken[-1] > broken[0] else ''}."
+        f"{promise} is clearly broken by {len(broken)} of {len(first)} kinds of change, the first "
+        f"from intensity {text.number(broken[0])}{last if broken[-1] > broken[0] else ''}."
     )
 
 

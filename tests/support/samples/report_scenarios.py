@@ -81,8 +81,10 @@ def pictures(client: httpx.Client, name: str) -> Resource:
         folds=4,
         evaluation=packed_set("evaluation"),
     )
-    response = evaluate(client, name, SCRIPT, packed_set("evaluation"))
-    assert response.json()["status"] == "succeeded", response.text
+    for more in ({}, *({"role": "stress", "type": SCRIPT, "intensity": at} for at in "012")):
+        further = f"{SCRIPT}{more.get('intensity', '')}"
+        response = evaluate(client, name, further, packed_set("evaluation"), **more)
+        assert response.json()["status"] == "succeeded", response.text
     assert refit(client, f"{name}@1", bins=1).json()["status"] == "succeeded"
     return made
 

@@ -217,10 +217,13 @@ def dry_run(
 
 
 def evaluate(
-    client: httpx.Client, reference: str, name: str | None, data: bytes | None, **parts: bytes
+    client: httpx.Client, reference: str, name: str | None, data: bytes | None, **parts: bytes | str
 ) -> httpx.Response:
-    """Send a further set and wait."""
-    files: list[tuple[str, Any]] = [(part, (part, content)) for part, content in parts.items()]
+    """Send a further set and wait; texts are no files."""
+    files: list[tuple[str, Any]] = [
+        (part, (None if isinstance(content, str) else part, content))
+        for part, content in parts.items()
+    ]
     if data is not None:
         files.append(("evaluation", ("evaluation.npz", data)))
     if name is not None:
