@@ -58,6 +58,7 @@ def fitted_analysis(event: EventFit, measure: str) -> Analysis:
         else msgspec.convert(to_plain(effective), EffectiveBins),
         learned=effects,
         merged_odds=merged_odds(fit.table),
+        top5_hits=None if fit.top5_hits is None else fit.top5_hits.tolist(),
     )
 
 

@@ -202,6 +202,9 @@ class Analysis(Method, frozen=True, kw_only=True):
         Only for the measure `learned`.
     merged_odds : MergedOdds, optional
         The expected odds ratio over bins that have a hit and a miss each; null for imported tables.
+    top5_hits : list of int, optional
+        By bin: errors whose label is among the Top 5; only for the served measure, and null without
+        a larger Top-5 event.
     """
 
     guarantee: GuaranteeWords | None = None
@@ -214,6 +217,7 @@ class Analysis(Method, frozen=True, kw_only=True):
     effective: EffectiveBins | None = None
     learned: ClassEffects | None = None
     merged_odds: MergedOdds | None = None
+    top5_hits: list[int] | None = None
 
 
 class RiskCoverage(Part, frozen=True, kw_only=True):

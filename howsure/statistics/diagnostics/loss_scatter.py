@@ -1,9 +1,11 @@
-"""Uncertainty against loss for a few samples of each outcome."""
+"""Outcomes of samples: uncertainty against loss for a few of each, and errors by bin."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
+from howsure.statistics.arrays import Counts
+from howsure.statistics.bins.table import BinTable
 from howsure.statistics.records.records import Records
 
 MOST_OF_AN_OUTCOME = 200
@@ -82,3 +84,27 @@ def _outcome(records: Records, column: str, rows: np.ndarray) -> Outcome:
 
 def _shortened(values: np.ndarray) -> tuple[float, ...]:
     return tuple(float(f"{value:.{FIGURES}g}") for value in values.tolist())
+
+
+def top5_hits(records: Records, k: int, table: BinTable, column: str) -> Counts:
+    """Return the errors of each bin whose label is among the five top classes.
+
+    Finlay & Oberman, Figure 1, draw them between the hits and the other errors.
+
+    Parameters
+    ----------
+    records : Records
+    k : int
+        The event: the label is among the ``k`` top classes.
+    table : BinTable
+        Of the uncertainty.
+    column : str
+        Of the uncertainty.
+
+    Returns
+    -------
+    ndarray of int64, shape (n_bins,)
+    """
+    bins = table.look_up(records.uncertainty[column]).bin
+    is_near = records.hits(USUAL_TOP) & ~records.hits(k)
+    return np.bincount(bins[is_near], minlength=table.n_bins)

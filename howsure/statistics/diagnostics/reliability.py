@@ -8,6 +8,11 @@ import numpy as np
 from howsure.statistics.arrays import BinIndex, Classes, Hits, Rates
 from howsure.statistics.bins.design import SampleDesign
 from howsure.statistics.bins.intervals import clopper_pearson
+from howsure.statistics.diagnostics.reliability_diagrams import (
+    DiagramKind,
+    ReliabilityDiagram,
+    reliability_diagrams,
+)
 from howsure.statistics.effective import sums_by_set, tail_factor
 from howsure.statistics.scores import SCORES, Predictions
 from howsure.statistics.scores.binned_error import equal_range_bins
@@ -91,6 +96,8 @@ class Reliability:
         most 1,000; none of pairs.
     class_1 : ClassReliability or None
         Of two classes.
+    diagrams : dict of str to ReliabilityDiagram, optional
+        By choice of bins; None for samples with weights.
     """
 
     held_out: HeldOut
@@ -100,6 +107,7 @@ class Reliability:
     after: tuple[ReliabilityRow, ...]
     classes: tuple[ReliabilityRow, ...]
     class_1: ClassReliability | None = None
+    diagrams: dict[DiagramKind, ReliabilityDiagram] | None = None
 
 
 def reliability(
@@ -141,6 +149,7 @@ def reliability(
         after=rows(np.asarray(judged.bins, dtype=np.int64), judged.probability),
         classes=tuple(sorted(by_class, key=lambda row: -row.excess)[:MOST_CLASSES]),
         class_1=_of_class_1(judged, raw, predicted == 1, level) if n_classes == BINARY else None,
+        diagrams=reliability_diagrams(judged, raw),
     )
 
 

@@ -16,7 +16,7 @@ from howsure.statistics.coarse import fit_coarse_table
 from howsure.statistics.comparison import LEAST_ANSWERS
 from howsure.statistics.diagnostics.consistency import cross_validated_band, evaluation_band
 from howsure.statistics.diagnostics.curves import fit_curves
-from howsure.statistics.diagnostics.loss_scatter import loss_scatter
+from howsure.statistics.diagnostics.loss_scatter import USUAL_TOP, loss_scatter, top5_hits
 from howsure.statistics.diagnostics.rank_grid import fit_rank_grid
 from howsure.statistics.diagnostics.reliability import HeldOut, Reliability, reliability
 from howsure.statistics.fit.cross_validation import (
@@ -207,6 +207,9 @@ def _fit_event(event: EventInput, measures: dict[str, MeasureFit]) -> EventFit:
         served,
         reliability=_reliability(event, served),
         scatter=loss_scatter(samples.records, served.column),
+        top5_hits=top5_hits(samples.records, samples.k, served.table, served.column)
+        if samples.k < USUAL_TOP in event.options.top_k
+        else None,
     )
     return EventFit(
         k=samples.k,

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from howsure.statistics.arrays import Uncertainty
+from howsure.statistics.arrays import Counts, Uncertainty
 from howsure.statistics.bins.guarantee import Guarantee
 from howsure.statistics.coarse import CoarseTable
 from howsure.statistics.comparison import PairedDifference
@@ -91,6 +91,9 @@ class MeasureFit(ScoredTable):
         Only for the served measure.
     scatter : LossScatter, optional
         Only for the served measure.
+    top5_hits : ndarray of int64, shape (n_bins,), optional
+        Errors of each bin whose label is among the five top classes; only for the served measure,
+        if there is a Top-5 event beside this one.
     """
 
     measure: str
@@ -106,6 +109,7 @@ class MeasureFit(ScoredTable):
     difference: dict[str, PairedDifference] = field(default_factory=dict)
     reliability: Reliability | None = None
     scatter: LossScatter | None = None
+    top5_hits: Counts | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
