@@ -1,13 +1,16 @@
-"""Charts of the bins: odds ratios, and uncertainty against loss."""
+"""Charts of the bins: odds ratios, outcomes, and uncertainty against loss."""
 
 from collections import Counter
+from collections.abc import Sequence
+from itertools import accumulate
 
 from howsure.bins_document.table import Bin
 from howsure.figures.figure import Column, Figure, Table, served_events
 from howsure.pictures.charts import bins
 from howsure.pictures.elements import Point
+from howsure.pictures.palette import Ink
 from howsure.report.event import Event
-from howsure.report.located import Located
+from howsure.report.located import Located, pointer
 from howsure.report.measure import Measure
 from howsure.report.report import Report
 from howsure.report.words import text
@@ -63,9 +66,128 @@ def _relative_odds(row: Bin, ratio: float, event: Event) -> float:
     return ratio if row.probability >= event.accuracy else 1.0 / ratio
 
 
+MEASURE_ODDS = "measure_odds"
+MOST_MEASURES = 4
+MEASURE_ODDS_COLUMNS = (
+    Column("measure", str),
+    Column("mean factor", text.number),
+    Column("odds ratio of the most certain bin", text.number),
+    Column("of the least certain bin", text.number),
+    Column("bins", text.count),
+)
+
+
+def measure_odds_figures(report: Report) -> list[Figure]:
+    """Return one figure an event with bins of several measures: the served one, then the best."""
+    figures = []
+    for k, event, _, _ in served_events(report):
+        ranked = [event.served, *(row.measure for row in event.comparison), *event.measures]
+        names = [name for name in dict.fromkeys(ranked) if event.measures[name].bins]
+        if len(names) > 1:
+            at = Located(event.measures, pointer("events", k, "measures"))
+            figures.append(_measure_odds_figure(k, event, names[:MOST_MEASURES], at))
+    return figures
+
+
+def _measure_odds_figure(k: str, event: Event, names: list[str], at: Located) -> Figure:
+    tables = [(text.name(name), event.measures[name]) for name in names]
+    enumerated = text.enumerated([name for name, _ in tables])
+    scores = [(table.scores.get("eor"), name) for name, table in tables]
+    means = [(eor.pooled, name) for eor, name in scores if eor is not None and eor.pooled]
+    title = f"{text.event(k)}: odds of a correct answer, by bins of {len(names)} measures"
+    if means:
+        mean, best = max(means)
+        title = (
+            f"{text.event(k)}: {best} has the bins that tell most apart, by a mean factor of "
+            f"{text.figures(mean, 3)}"
+        )
+    return Figure(
+        chart=MEASURE_ODDS,
+        key=k,
+        title=title,
+        note="How much better or worse the odds of a correct answer are in the bins of "
+        f"{enumerated} than over all calibration samples ({text.percent(event.accuracy)} correct). "
+        f"{text.name(event.served)} serves.",
+        picture=bins.odds_by_share([(name, _odds(table, event)) for name, table in tables]),
+        table=Table(MEASURE_ODDS_COLUMNS, [_odds_row(name, at[name]) for name in names]),
+    )
+
+
+def _odds(table: Measure, event: Event) -> list[Point]:
+    """Return the share of samples up to the middle of each bin, and the relative odds in it."""
+    counts: list[float | None] = [row.count for row in table.bins]
+    if table.effective is not None and table.effective.shares is not None:
+        counts = table.effective.shares
+    sizes = [size or 0.0 for size in counts]
+    total = sum(sizes) or 1.0
+    return [
+        ((end - size / 2) / total, _relative_odds(row, row.odds_ratio, event))
+        for row, size, end in zip(table.bins, sizes, accumulate(sizes), strict=True)
+        if size and row.odds_ratio is not None
+    ]
+
+
+def _odds_row(name: str, at: Located) -> list[Located | str | int]:
+    rows = at["bins"]
+    ends = [rows[place]["odds_ratio"] for place in (0, len(rows) - 1)]
+    return [text.name(name), at["scores"]["eor"]["pooled"], *ends, len(rows)]
+
+
 LOSS_SCATTER = "loss_scatter"
 CORRECT, WRONG, IN_TOP_5 = "correct", "wrong", "wrong, label in the Top 5"
 TOP_5 = "5"
+OUTCOMES = "outcomes"
+OUTCOME_INKS: dict[str, Ink] = {WRONG: "orange", IN_TOP_5: "green", CORRECT: "blue"}
+
+
+def outcome_figures(report: Report) -> list[Figure]:
+    """Return one figure an event, of the bins that are served."""
+    return [_outcome_figure(*served) for served in served_events(report) if served.table.bins]
+
+
+def _outcome_figure(k: str, event: Event, table: Measure, at: Located) -> Figure:
+    rows, near = table.bins, table.top5_hits
+    counts = {
+        WRONG: [row.count - row.hits - (near[i] if near else 0) for i, row in enumerate(rows)],
+        **({} if near is None else {IN_TOP_5: near}),
+        CORRECT: [row.hits for row in rows],
+    }
+    cells: dict[str, Sequence[int] | Sequence[Located] | Located] = {
+        WRONG: counts[WRONG],
+        IN_TOP_5: at["top5_hits"],
+        CORRECT: [row["hits"] for row in at["bins"]],
+    }
+    errors = sum(row.count - row.hits for row in rows)
+    half = rows[len(rows) // 2 :]
+    late = sum(row.count - row.hits for row in half)
+    served = text.name(event.served)
+    title = f"{text.event(k)}: outcomes by bin of {served}, {text.count(errors)} wrong"
+    if errors and len(rows) > 1:
+        title = (
+            f"{text.event(k)}: {text.percent(late / errors)} of the errors are in the "
+            f"{text.count(len(half))} least certain of {text.count(len(rows))} bins of {served}"
+        )
+    return Figure(
+        chart=OUTCOMES,
+        key=k,
+        title=title,
+        note=f"Calibration samples in each bin, {text.count(sum(row.count for row in rows))} "
+        f"together; from below: {'; '.join(counts)}.",
+        picture=bins.outcomes([(name, OUTCOME_INKS[name], part) for name, part in counts.items()]),
+        table=Table(
+            [
+                Column("bin, the most certain first", str),
+                Column("samples", text.count),
+                *(Column(name, text.count) for name in counts),
+            ],
+            [
+                [place + 1, row["count"], *(cells[name][place] for name in counts)]
+                for place, row in enumerate(at["bins"])
+            ],
+        ),
+    )
+
+
 LOSS_SCATTER_COLUMNS = (
     Column("outcome", str),
     Column("samples", text.count),

@@ -1,12 +1,16 @@
 """All charts of a report by name."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from howsure.figures.bins import (
     LOSS_SCATTER,
+    MEASURE_ODDS,
     ODDS_RATIO,
+    OUTCOMES,
+    measure_odds_figures,
     odds_ratio_figures,
+    outcome_figures,
     scatter_figures,
 )
 from howsure.figures.class_errors import CLASS_ERRORS, class_error_figures
@@ -32,6 +36,10 @@ from howsure.figures.reliability import (
     class_figures,
     confidence_figures,
     reliability_figures,
+)
+from howsure.figures.reliability_diagrams import (
+    RELIABILITY_DIAGRAMS,
+    reliability_diagram_figures,
 )
 from howsure.figures.stress import (
     STRESS_PROMISE,
@@ -72,6 +80,9 @@ CHARTS: dict[str, Chart] = {
         Chart(ROC, roc_figures),
         Chart(PRECISION_RECALL, precision_recall_figures),
         Chart(MEASURES, measure_figures),
+        Chart(MEASURE_ODDS, measure_odds_figures),
+        Chart(OUTCOMES, outcome_figures),
+        Chart(RELIABILITY_DIAGRAMS, reliability_diagram_figures),
         Chart(HISTOGRAM, histogram_figures),
         Chart(ABOVE_CONFIDENCE, above_confidence_figures),
         Chart(STRESS_SCORES, stress_score_figures),
@@ -80,6 +91,7 @@ CHARTS: dict[str, Chart] = {
 }
 
 
-def report_figures(report: Report) -> list[Figure]:
-    """Return all figures of a report."""
-    return [figure for chart in CHARTS.values() for figure in chart.figures(report)]
+def report_figures(report: Report, charts: Collection[str] = tuple(CHARTS)) -> list[Figure]:
+    """Return the figures of a report that belong to ``charts``; by default all."""
+    wanted = [chart for name, chart in CHARTS.items() if name in charts]
+    return [figure for chart in wanted for figure in chart.figures(report)]

@@ -1,11 +1,14 @@
 """A report in a notebook: its summary and pictures."""
 
-from howsure.figures.charts import report_figures
+from howsure.figures.charts import CHARTS, report_figures
 from howsure.figures.figure import Figure
+from howsure.figures.reliability_diagrams import RELIABILITY_DIAGRAMS
 from howsure.pictures.lettering import xml_text
 from howsure.pictures.palette import PALETTE, paint
 from howsure.report.report import Report, Summary
 
+# Without the five diagrams of each event that differ in their bins only.
+NOTEBOOK_CHARTS = tuple(name for name in CHARTS if name != RELIABILITY_DIAGRAMS)
 LOOK = f"background:{PALETTE['ground'][0]};color:{PALETTE['ink'][0]};max-width:24em;padding:8px"
 
 
@@ -15,7 +18,7 @@ def notebook_html(report: Report) -> str:
     Texts of users, such as names of classes, are escaped; what is not printable is replaced.
     """
     head = "" if report.summary is None else _summary_html(report.summary)
-    return head + "".join(map(_figure_html, report_figures(report)))
+    return head + "".join(map(_figure_html, report_figures(report, NOTEBOOK_CHARTS)))
 
 
 def _summary_html(summary: Summary) -> str:

@@ -83,6 +83,18 @@ class Picture:
                 for down, _ in _along([(y0, 0.0), (y1, 0.0)]):
                     self._obstacles += _along([(x0, down), (x1, down)])
 
+    def bars(self, corners: Iterable[tuple[Point, Point]], ink: Ink) -> None:
+        """Fill rectangles between two corners each, as one mark: there may be hundreds."""
+        data = ""
+        for start, end in corners:
+            if _is_finite(start) and _is_finite(end):
+                (x0, y0), (x1, y1) = self.axes.place(*start), self.axes.place(*end)
+                self._obstacles += [(x0, y0), (x1, y1)]
+                left, right, floor, top = map(pixels, (x0, x1, y0, y1))
+                data += f"M{left} {floor}H{right}V{top}H{left}Z"
+        if data:
+            self._marks.append(elements.path(data, fill=ink))
+
     def cell(self, x: Point, y: Point, ink: Ink, *, opacity: float) -> None:
         """Fill the rectangle between values of each axis, less half a pixel on each side."""
         (x0, y0), (x1, y1) = self.axes.place(x[0], y[0]), self.axes.place(x[1], y[1])

@@ -8,12 +8,14 @@ from typing import Any, NamedTuple, TypeAlias
 from starlette.requests import Request
 from starlette.responses import Response
 
+from howsure.figures.reliability_diagrams import diagram_key
 from howsure.report.event import Event
 from howsure.report.figures import is_pooled
 from howsure.report.located import Located, value_of
 from howsure.report.report import Provenance, Report
 from howsure.report.words.verdict import TIES, Verdict, verdict
 from howsure.statistics.comparison import PairedDifference
+from howsure.statistics.diagnostics.reliability_diagrams import DIAGRAM_KINDS
 from howsure.statistics.measures import SCORE, parse_measure
 from howsure.statistics.measures.scale import scale_of
 from service.reports.charts.registry import CHARTS_OF_MEASURES, render_figures
@@ -150,6 +152,7 @@ def _event(k: str, event: Event, located: Located, provenance: Provenance) -> di
         "tied": [row.measure for row in event.comparison if _ties(row.difference)],
         "cheaper": _cheaper(event, located["comparison"]),
         "at": located,
+        "diagrams": [diagram_key(k, kind) for kind in DIAGRAM_KINDS],
         "coarse": located["measures"][event.served]["coarse"]["cells"],
         "levels": list(located["measures"][event.served]["ood_thresholds"]),
         "folds": provenance.config.get("folds", 0),

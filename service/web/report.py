@@ -228,7 +228,7 @@ def chart_file(request: Request) -> Response:
     key, _, form = request.path_params["key"].rpartition(".")
     wanted = (request.path_params["chart"], key)
     report = collect_full_report(*subject_of(request))
-    figure = next((f for f in figures_of(report) if (f.chart, f.key) == wanted), None)
+    figure = next((f for f in figures_of(report, wanted[:1]) if (f.chart, f.key) == wanted), None)
     if figure is None or form != "svg":
         raise NotFound("This report has no such figure.")
     theme: Theme = "dark" if request.query_params.get("theme") == "dark" else "light"

@@ -44,7 +44,12 @@ EMPTY = [
     calibration.confidence_histogram([], 15),
     calibration.classes([], []),
     confusion.confusion([], []),
+    calibration.reliability_diagram([], []),
     bins.odds_ratios({}, None),
+    bins.odds_by_share([]),
+    bins.odds_by_share([("entropy", [])]),
+    bins.outcomes([]),
+    bins.outcomes([("wrong", "orange", [])]),
     bins.loss_scatter([("correct", [])]),
     risk_coverage(RiskCurve([1.0], [0.0], [0.0], [1.0]), []),
     further_sets.histogram([0.0, 1.0], [0.0], [0.0], "confidence"),
@@ -78,6 +83,43 @@ def test_odds_go_up_and_down_by_the_same_factor() -> None:
     picture = bins.odds_ratios({1: 8.0, 2: 1 / 8}, 8.0)
     assert bars(picture, "blue") == pytest.approx(bars(picture, "orange"), abs=0.2)
     assert "mean factor 8" in texts(picture)
+
+
+def test_outcomes_stand_one_above_the_other() -> None:
+    layers = [("wrong", "orange", [1, 0]), ("near", "green", [2, 3]), ("correct", "blue", [7, 7])]
+    picture = bins.outcomes(layers)
+    assert texts(picture)[-3:] == ["wrong", "near", "correct"]
+    for ink, stacks in {
+        "orange": [(1, 0, 1)],
+        "green": [(1, 1, 3), (2, 0, 3)],
+        "blue": [(1, 3, 10), (2, 3, 10)],
+    }.items():
+        paths = [p.get("d") for p in parsed(picture).iter(f"{SVG}path")
+                 if p.get("fill") == f"var(--chart-{ink})" and not p.get("stroke")]  # fmt: skip
+        boxes = [[float(n) for n in re.findall(r"[\d.]+", box)] for box in paths[0].split("Z")[:-1]]
+        for (x0, y0, x1, y1, _), (place, floor, top) in zip(boxes, stacks, strict=True):
+            assert (x0, y0) == pytest.approx(picture.axes.place(place - 0.42, floor), abs=0.06)
+            assert (x1, y1) == pytest.approx(picture.axes.place(place + 0.42, top), abs=0.06)
+
+
+def test_measures_share_an_axis_of_samples_and_each_has_its_name() -> None:
+    curves = [(name, [(0.2, 9.0 / i), (0.9, 0.5)]) for i, name in enumerate("abcd", 1)]
+    picture = bins.odds_by_share(curves)
+    assert {*"abcd"} <= {*texts(picture)}
+    lines = [p for p in parsed(picture).iter(f"{SVG}path") if p.get("stroke-width") == "1.6"]
+    assert len({(p.get("stroke"), p.get("stroke-dasharray")) for p in lines}) == 4
+    for line, (_, points) in zip(lines, curves, strict=True):
+        drawn = [float(n) for n in re.findall(r"[\d.]+", line.get("d"))]
+        places = [n for point in points for n in picture.axes.place(*point)]
+        assert drawn == pytest.approx(places, abs=0.06)
+
+
+def test_bins_of_few_samples_are_faint_and_all_are_in_the_frame() -> None:
+    spot = calibration.Spot
+    picture = calibration.reliability_diagram([spot(0.95, 0.5, 9)], [spot(0.9, 1.0, 900)] * 3)
+    marks = [p for p in parsed(picture).iter(f"{SVG}path") if "a" in p.get("d") or p.get("opacity")]
+    assert [(p.get("opacity"), p.get("d").count("M")) for p in marks] == [("0.4", 1), (None, 3)]
+    assert picture.axes.place(0.5, 0.5) == (picture.axes.left, picture.axes.floor)
 
 
 def test_thresholds_promises_and_what_is_not_proven() -> None:

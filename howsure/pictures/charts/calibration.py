@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Sequence
-from typing import Protocol
+from itertools import groupby
+from typing import NamedTuple, Protocol
 
 from howsure.pictures.elements import Shape
 from howsure.pictures.lettering import fit_text, text_width
@@ -11,8 +12,11 @@ from howsure.pictures.picture import Picture
 from howsure.pictures.scales import Names, Scale, percent, round_above
 
 FEW = 10  # samples, of which a share is mostly luck
+_FAINT = 0.4
 _LARGEST = 6.0  # radius of the group with the most samples
 _SMALLEST = 2.0
+_LARGEST_OF_MANY = 3.0
+_SMALLEST_OF_MANY = 1.5
 _MOST_OF_LABEL = 126.0  # pixels
 _CUT = 2.5  # bars so many times as tall as the next are cut
 BEFORE: tuple[Shape, Ink] = ("square", "orange")
@@ -47,22 +51,54 @@ def reliability(before: Sequence[Group], after: Sequence[Group], *, outcome: str
     Groups of few samples are faint. ``outcome`` names the share, such as ``correct``. The axes
     begin a tenth below the lowest point or interval.
     """
-    ends = [min(group.said, group.lower) for group in (*before, *after)]
-    least = min(math.floor(10 * min(ends, default=0.0) + 1e-9) / 10, 0.9)
+    picture = _diagonal([min(group.said, group.lower) for group in (*before, *after)], outcome)
+    largest = max((group.count for group in (*before, *after)), default=1)
+    for name, groups, (shape, ink) in (("before", before, BEFORE), ("after", after, AFTER)):
+        for group in groups:
+            size = _SMALLEST + (_LARGEST - _SMALLEST) * math.sqrt(group.count / largest)
+            stated, opacity = group.said, 1.0 if group.count >= FEW else _FAINT
+            picture.line([(stated, group.lower), (stated, group.upper)], ink, width=1.2)
+            picture.points([(stated, group.hit_rate)], ink, shape=shape, size=size, opacity=opacity)
+        anchors = [(group.said, group.hit_rate) for group in groups]
+        picture.label(f"{name} calibration", anchors, ink)
+    return picture
+
+
+def _diagonal(shares: Sequence[float], outcome: str) -> Picture:
+    """Draw the diagonal between axes that begin a tenth below the least of these shares."""
+    least = min(math.floor(10 * min(shares, default=0.0) + 1e-9) / 10, 0.9)
     picture = Picture(
         Scale(least, 1.0, "stated probability", percent),
         Scale(least, 1.0, f"share that was {outcome}", percent),
         height=270,
     )
     picture.line([(least, least), (1.0, 1.0)], "muted", width=1, dash="4 3")
-    largest = max((group.count for group in (*before, *after)), default=1)
-    for name, groups, (shape, ink) in (("before", before, BEFORE), ("after", after, AFTER)):
-        for group in groups:
-            size = _SMALLEST + (_LARGEST - _SMALLEST) * math.sqrt(group.count / largest)
-            stated, opacity = group.said, 1.0 if group.count >= FEW else 0.4
-            picture.line([(stated, group.lower), (stated, group.upper)], ink, width=1.2)
-            picture.points([(stated, group.hit_rate)], ink, shape=shape, size=size, opacity=opacity)
-        anchors = [(group.said, group.hit_rate) for group in groups]
+    return picture
+
+
+class Spot(NamedTuple):
+    """A bin of a reliability diagram: mean stated probability, share of hits, and samples."""
+
+    said: float
+    hit_rate: float
+    samples: int
+
+
+def reliability_diagram(before: Sequence[Spot], after: Sequence[Spot]) -> Picture:
+    """Draw up to some hundred bins as `reliability` does, smaller and without intervals."""
+    spots = (*before, *after)
+    picture = _diagonal([min(spot.said, spot.hit_rate) for spot in spots], "correct")
+    largest = max((spot.samples for spot in spots), default=1)
+
+    def look(spot: Spot) -> tuple[float, float]:
+        size = (_LARGEST_OF_MANY - _SMALLEST_OF_MANY) * math.sqrt(spot.samples / largest)
+        return round(_SMALLEST_OF_MANY + size, 1), 1.0 if spot.samples >= FEW else _FAINT
+
+    for name, bins, (shape, ink) in (("before", before, BEFORE), ("after", after, AFTER)):
+        for (size, opacity), alike in groupby(sorted(bins, key=look), key=look):
+            points = [(spot.said, spot.hit_rate) for spot in alike]
+            picture.points(points, ink, shape=shape, size=size, opacity=opacity)
+        anchors = [(spot.said, spot.hit_rate) for spot in bins]
         picture.label(f"{name} calibration", anchors, ink)
     return picture
 

@@ -4,10 +4,12 @@ from collections.abc import Collection, Mapping
 
 from markupsafe import Markup
 
+from howsure.figures.bins import MEASURE_ODDS, OUTCOMES
 from howsure.figures.charts import CHARTS, report_figures
 from howsure.figures.detection import PRECISION_RECALL, ROC
 from howsure.figures.figure import Figure
 from howsure.figures.measures import MEASURES
+from howsure.figures.reliability_diagrams import RELIABILITY_DIAGRAMS
 from howsure.figures.stress import STRESS_PROMISE, STRESS_SCORES
 from howsure.report.report import Report
 from service.reports.charts.comparison import COMPARISON, comparison_figures
@@ -16,18 +18,21 @@ from service.reports.comparison.comparisons import Comparisons
 
 # The page of measures has these, that of shift the next; the report's own page has the others, and
 # the first.
-CHARTS_OF_MEASURES = (MEASURES, ROC, PRECISION_RECALL)
+CHARTS_OF_DETAILS = (ROC, PRECISION_RECALL, MEASURE_ODDS, OUTCOMES, RELIABILITY_DIAGRAMS)
+CHARTS_OF_MEASURES = (MEASURES, *CHARTS_OF_DETAILS)
 CHARTS_OF_SHIFT = (STRESS_SCORES, STRESS_PROMISE)
 CHARTS_OF_REPORT = tuple(
-    name for name in CHARTS if name not in (ROC, PRECISION_RECALL, *CHARTS_OF_SHIFT)
+    name for name in CHARTS if name not in (*CHARTS_OF_DETAILS, *CHARTS_OF_SHIFT)
 )
 
 
-def figures_of(report: Report | Comparisons) -> list[Figure]:
-    """Return all figures of a report of one calibration or of several."""
+def figures_of(
+    report: Report | Comparisons, charts: Collection[str] = tuple(CHARTS)
+) -> list[Figure]:
+    """Return the figures of a report of one calibration, of these charts, or of several."""
     if isinstance(report, Comparisons):
         return comparison_figures(report)
-    return report_figures(report)
+    return report_figures(report, charts)
 
 
 class RenderedFigures:
@@ -61,7 +66,7 @@ def render_figures(
     return RenderedFigures(
         {
             (figure.chart, figure.key): figure_html(figure, address)
-            for figure in figures_of(report)
+            for figure in figures_of(report, charts)
             if figure.chart in charts
         }
     )

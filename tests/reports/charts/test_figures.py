@@ -126,7 +126,34 @@ def test_a_report_without_what_is_drawn_has_fewer_figures(reports):
         for table in event["measures"].values():
             table.pop("reliability")
             table["curves"], table["scores"], table["evaluation"] = {}, {}, None
-    assert {figure.chart for figure in figures_of(typed(report))} == {"odds_ratio"}
+    assert {figure.chart for figure in figures_of(typed(report))} == {
+        "odds_ratio",
+        "measure_odds",
+        "outcomes",
+    }
+
+
+def test_reports_of_earlier_versions_have_fewer_parts(reports):
+    """They have neither diagrams by choice of bins nor errors with the label in the Top 5."""
+    report = copy.deepcopy(reports["one"])
+    _, served = event_of(report)
+    n_errors = sum(one["count"] - one["hits"] for one in served["bins"])
+    assert 0 < sum(served["top5_hits"]) <= n_errors
+    for event in report["events"].values():
+        for table in event["measures"].values():
+            table.pop("top5_hits")
+            if table["reliability"]:
+                table["reliability"].pop("diagrams")
+    figures = figures_of(typed(report))
+    assert "reliability_diagrams" not in {figure.chart for figure in figures}
+    (figure,) = [one for one in figures if one.name == "outcomes-1"]
+    assert [column.heading for column in figure.table.columns][2:] == ["wrong", "correct"]
+    assert sum(row[2] for row in figure.table.rows) == n_errors
+
+
+def test_only_figures_of_the_charts_that_are_named_are_made(reports):
+    figures = figures_of(typed(reports["one"]), ("measure_odds",))
+    assert [figure.name for figure in figures] == ["measure_odds-1", "measure_odds-5"]
 
 
 def event_of(report):
@@ -215,11 +242,16 @@ def test_a_large_report_stays_small(reports):
     served["bins"] = [served["bins"][0]] * 100
     for side, rows in (("before", 15), ("after", 100), ("classes", 1000)):
         served["reliability"][side] = [served["reliability"][side][0]] * rows
+    most = {"equal_range_10": 10, "equal_range_50": 50, "equal_mass_50": 50, "equal_mass_100": 100}
+    for kind, n_bins in {**most, "adaptive": 40}.items():
+        for side in served["reliability"]["diagrams"][kind].values():
+            numbers = [0.00123 * at for at in range(n_bins)]
+            side |= {"count": [*range(1, n_bins + 1)], "hits": [*range(n_bins)], "said": numbers}
     for outcome in ("hit", "top5_hit", "miss"):
         drawn = [0.00012345 * at for at in range(200)]
         served["curves"]["scatter"][outcome] |= {"uncertainty": drawn, "loss": drawn}
     event["comparison"] = event["comparison"] * 2
-    assert sum(len(figure.svg().encode()) for figure in figures_of(typed(report))) < 200_000
+    assert sum(len(figure.svg().encode()) for figure in figures_of(typed(report))) < 300_000
 
 
 @pytest.mark.parametrize("theme", [0, 1])
