@@ -1,6 +1,6 @@
 """The chart of the classes that errors among accepted answers concern most."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from howsure.figures.figure import Column, Figure, Table
@@ -8,7 +8,7 @@ from howsure.numbers import share
 from howsure.pictures.charts import class_errors
 from howsure.pictures.charts.class_errors import ErrorShare
 from howsure.pictures.picture import WIDE, WIDTH
-from howsure.report.event import Confusion
+from howsure.report.event import Confusion, Event
 from howsure.report.located import Located
 from howsure.report.report import Report
 from howsure.report.words import text
@@ -34,23 +34,23 @@ COLUMNS = (
 def class_error_figures(report: Report) -> list[Figure]:
     """Return the figure of Top-1; none if its records were not read, or no answer is accepted."""
     events = Located(report)["events"]
-    config = report.provenance.config
+    names = report.provenance.config["classes"] or []
     return [
-        _figure(k, event.confusion, events[k]["confusion"]["by_class"], config)
+        _figure(k, event, event.confusion, events[k]["confusion"]["by_class"], names)
         for k, event in report.events.items()
         if event.confusion is not None and event.confusion.by_class
     ]
 
 
 def _figure(
-    k: str, confusion: Confusion, located: Iterable[Any], config: Mapping[str, Any]
+    k: str, event: Event, confusion: Confusion, located: Iterable[Any], classes: Sequence[str]
 ) -> Figure:
-    names = [text.name(config["classes"][one.index]) for one in confusion.by_class]
+    names = [text.name(classes[one.index]) for one in confusion.by_class]
     rows = [
         (name, _drawn(one.labelled), _drawn(one.named))
         for name, one in zip(names, confusion.by_class, strict=True)
     ]
-    n_classes, level = len(config["classes"]), text.requested(config["interval"]["level"])
+    n_classes, level = len(classes), text.requested(event.figures.level)
     drawn = f"All {n_classes} classes"
     if n_classes > len(rows):
         drawn = f"The {len(rows)} of {n_classes} classes with the most errors"
