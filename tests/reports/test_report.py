@@ -2,8 +2,12 @@
 
 import csv
 import io
+import json
+import re
+from typing import Any
 
 import pytest
+from page_visitor import HTML, numbers_of, pointed_to
 
 from howsure.statistics.measures import DEFAULT_MEASURES
 
@@ -57,18 +61,90 @@ def test_figures_are_scores_of_the_evaluation_set_else_cross_validated(
         assert figures[figure]["served"] == {n: served[name][n] for n in ("mean", "std", "folds")}
 
 
-def test_csv_has_the_same_numbers(client, report) -> None:
-    answer = client.get("/report", params={"calibration": "digits", "format": "csv"})
+def part_of(report: dict, row: dict[str, str]) -> Any:
+    """Return the part of a report that a row of its CSV is of."""
+    kind, subject = row["subject_kind"], row["subject"].removeprefix("'")
+    if kind == "model":
+        return report["model_scores"][subject]
+    if kind == "further_set":
+        (found,) = [one for one in report["evaluations"] if one["name"] == subject]
+        return found["events"][row["event"]]
+    event = report["events"][row["event"]]
+    if kind in ("oracle", "figures"):
+        return event[kind]
+    costs = {one["measure"]: one for one in event["comparison"]}.get(subject, {})
+    return event[f"{kind}s"][subject] | {key: costs.get(key) for key in ("passes", "ms_per_row")}
+
+
+def csv_rows(client, name: str) -> list[dict[str, str]]:
+    answer = client.get("/report", params={"calibration": name, "format": "csv"})
     assert answer.headers["content-type"].startswith("text/csv")
-    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    return list(csv.DictReader(io.StringIO(answer.text)))
+
+
+@pytest.mark.parametrize("name", ["digits", "pictures@1"])
+def test_csv_has_the_same_numbers(client, digits_calibration, shelf, name) -> None:
+    shelf("pictures")
+    report = client.get("/report", params={"calibration": name}).json()
+    rows = csv_rows(client, name)
     for row in rows:
-        found = report["events"][row["event"]][f"{row['subject_kind']}s"][row["subject"]]
+        part = part_of(report, row)
         if row["phase"] == "evaluation":
-            expected = found["evaluation"][row["score"]]
+            expected = part["evaluation"][row["score"]]
+        elif row["phase"] == "cross_validation":
+            expected = part["scores"][row["score"]]["mean"]
         else:
-            expected = found["scores"][row["score"]]["mean"]
+            expected = pointed_to(part, f"/{row['score']}")
         assert (float(row["mean"]) if row["mean"] else None) == expected
-    assert {row["phase"] for row in rows} == {"cross_validation", "evaluation"}
+    assert {row["phase"] for row in rows} == {"cross_validation", "evaluation", ""}
+    named = {(row["subject_kind"], row["score"]) for row in rows}
+    wanted = [
+        *(("measure", f"merged_odds/{part}") for part in ("eor", "lower", "upper", "one_sided")),
+        *(("measure", f"{part}") for part in ("aece", "amce", "mce_10", "guarantee/alpha")),
+        *(("measure", f"{part}") for part in ("coarse/cells/0/weight", "ood_thresholds/0.9")),
+        *(("model", f"confident_errors/0/{part}") for part in ("count", "share", "bound")),
+        *([("further_set", "discarded/0.9")] if report["evaluations"] else []),
+    ]
+    assert [one for one in wanted if one not in named] == []
+
+
+def test_numbers_of_one_name_are_one_number(client, report) -> None:
+    """On the evaluation set: on each page, in Markdown and in CSV."""
+    served = report["events"]["1"]["served"]
+    scores = report["events"]["1"]["measures"][served]["evaluation"]
+    places = {
+        f"/events/1/figures/{part}/served/mean": score
+        for part, score in (("calibration_error", "ece_15"), ("error_detection", "auroc"))
+    }
+    names = ("ece_15", "aece", "auroc", "aurc")
+    places |= {f"/events/1/measures/{served}/evaluation/{score}": score for score in names}
+    pages = {
+        "/report?calibration=digits": {"ece_15", "auroc"},
+        "/pages/calibrations/digits/measures": {*names},
+        "/report?calibration=digits&calibration=digits": {*names},
+    }
+    for address, wanted in pages.items():
+        page = client.get(address, headers=HTML).raise_for_status().text
+        shown = [
+            (places[place], json.loads(value))
+            for _, path, value in numbers_of(page)
+            if (place := re.sub(r"^/calibrations/\d", "", path)) in places
+        ]
+        assert {score for score, _ in shown} == wanted
+        assert all(value == scores[score] for score, value in shown)
+    text = client.get("/report", params={"calibration": "digits", "format": "markdown"}).text
+    table = text.partition("Scores on the evaluation set:\n\n")[2].splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in table[:3]]
+    written = dict(zip(cells[0], cells[2], strict=True))
+    for score in names:
+        assert written[score] == f"{scores[score]:.4f}"
+        (row,) = [
+            row
+            for row in csv_rows(client, "digits")
+            if (row["event"], row["subject"], row["phase"], row["score"])
+            == ("1", served, "evaluation", score)
+        ]
+        assert float(row["mean"]) == scores[score]
 
 
 def test_markdown_has_the_same_numbers(client, report) -> None:
