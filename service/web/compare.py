@@ -17,19 +17,17 @@ from howsure.report.words.verdict import compared_verdict
 from service.reports.charts.registry import render_figures
 from service.reports.comparison.compare import compare_calibrations
 from service.reports.comparison.comparisons import Comparisons
+from service.reports.comparison.labelled_sets import SCORE_HEADINGS
 from service.storage.operating_points import FIRST
-from service.web.measures import VERDICTS
+from service.web.measures import VERDICTS, score_cell
 from service.web.page import page
 from service.web.page_route import tenant_of, workspace_of
 
 Json = Mapping[str, Any]
 
 # Compared scores and their headings.
-DIFFERENCES = {
-    "nll": "Negative log-likelihood",
-    "brier": "Brier score",
-    "accuracy": "Accuracy",
-}
+HEADINGS = {"accuracy": "Accuracy"} | SCORE_HEADINGS
+DIFFERENCES = ("nll", "brier", "accuracy")
 
 # Why a calibration must not be used, by its status: a part of its report, and what links call it.
 REASONS = {
@@ -55,8 +53,8 @@ def _event(k: str, found: Comparisons) -> dict[str, Any]:
         "accepted": _accepted(columns),
         "common": _common(k, found.comparisons, comparisons),
         "differences": [
-            (heading, [_difference(at["events"][k], score) for at in comparisons])
-            for score, heading in DIFFERENCES.items()
+            (HEADINGS[score], [_difference(at["events"][k], score) for at in comparisons])
+            for score in DIFFERENCES
             if any(event and score in event["differences"] for event in compared)
         ],
     }
@@ -97,7 +95,8 @@ def _column(k: str, report: Located) -> dict[str, Any] | None:
         "served": event["served"],
         "cost": next(row for row in event["comparison"] if row["served"]),
         "bins": table["quantile_bins"],
-        "scores": table["scores"],
+        "table": table,
+        "folds": value_of(report["provenance"]["config"]["folds"]) or 0,
         "selective": list(table["selective"] or ()),
         "in_use": _in_use(k, report),
         "evaluation": table["evaluation"] or None,
@@ -160,7 +159,9 @@ def compare(request: Request, references: Sequence[str]) -> Response:
         events=compared_events(found),
         bases=_bases(found),
         json=f"{_address(ids)}&format=json",
-        chart=render_figures(found, ("comparison",)),
+        headings=HEADINGS,
+        score_cell=score_cell,
+        chart=render_figures(found, address=_charts(ids)),
     )
 
 
@@ -179,7 +180,16 @@ def _bases(found: Comparisons) -> dict[str, bool]:
 
 def _address(ids: Sequence[str]) -> str:
     """Return the address of a comparison with the first of these."""
-    return f"/report?{urlencode([('calibration', found) for found in ids])}"
+    return f"/report?{_query(ids)}"
+
+
+def _charts(ids: Sequence[str]) -> str:
+    """Return the base URL of the figures of a comparison as files."""
+    return f"/pages/calibrations/{ids[0]}/charts?{_query(ids[1:])}"
+
+
+def _query(ids: Sequence[str]) -> str:
+    return urlencode([("calibration", one) for one in ids])
 
 
 def _disproving(reports: Sequence[Report]) -> dict[str, str]:

@@ -30,7 +30,8 @@ from howsure.report.words.verdict import chance_in_words
 from service.calibrations.manage import list_calibrations
 from service.errors import InvalidInput, NotFound
 from service.reports.charts.registry import RenderedFigures, figures_of, render_figures
-from service.reports.comparison.compare import MOST_COMPARED
+from service.reports.comparison.compare import MOST_COMPARED, compare_calibrations
+from service.reports.comparison.comparisons import Comparisons
 from service.reports.confusion import collect_full_report
 from service.runner.messages.dataset import PAIRS
 from service.storage.operating_points import FIRST
@@ -224,10 +225,19 @@ def _saves(about: About) -> list[tuple[str, str, str]]:
 
 
 def chart_file(request: Request) -> Response:
-    """Send a figure as SVG; ``theme=dark`` for dark backgrounds."""
+    """Send a figure as SVG; ``theme=dark`` for dark backgrounds.
+
+    With ``calibration`` it is of the comparison with these.
+    """
     key, _, form = request.path_params["key"].rpartition(".")
     wanted = (request.path_params["chart"], key)
-    report = collect_full_report(*subject_of(request))
+    workspace, tenant_id, first = subject_of(request)
+    others = request.query_params.getlist("calibration")
+    report: Report | Comparisons = (
+        compare_calibrations(workspace, tenant_id, [first, *others])
+        if others
+        else collect_full_report(workspace, tenant_id, first)
+    )
     figure = next((f for f in figures_of(report, wanted[:1]) if (f.chart, f.key) == wanted), None)
     if figure is None or form != "svg":
         raise NotFound("This report has no such figure.")

@@ -20,7 +20,7 @@ COMPARISON_LOOKS: dict[str, tuple[Shape, Ink]] = {
     "worse": ("down", "orange"),
     NOT_JUDGED: ("square", "grey"),
 }
-COMPARED_SCORES = {"nll": "negative log-likelihood", "brier": "Brier", "accuracy": "accuracy"}
+COMPARED_SCORES = {"nll": "NLL", "brier": "Brier", "accuracy": "accuracy"}
 COMPARISON_COLUMNS = (
     Column("score", str, "score"),
     Column("difference", text.signed, "mean"),

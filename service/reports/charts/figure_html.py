@@ -20,8 +20,11 @@ _TEMPLATES = Environment(
 def figure_html(figure: Figure, address: str | None = None) -> Markup:
     """Return a figure with title, note, picture and numbers.
 
-    ``address`` is the base URL of the figures as files; None in a saved report.
+    ``address`` is the base URL of the figures as files, with its query; None in a saved report.
     """
+    if address is not None:
+        base, mark, query = address.partition("?")
+        address = f"{base}/{figure.chart}/{figure.key}.svg{mark}{query}"
     rows = list(figure.table.cells())
     columns = [
         (column, all(isinstance(row[at].value, str) for row in rows))

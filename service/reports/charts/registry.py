@@ -14,6 +14,7 @@ from howsure.figures.stress import STRESS_PROMISE, STRESS_SCORES
 from howsure.report.report import Report
 from service.reports.charts.comparison import COMPARISON, comparison_figures
 from service.reports.charts.figure_html import figure_html
+from service.reports.charts.model_size import MODEL_SIZE, model_size_figures
 from service.reports.comparison.comparisons import Comparisons
 
 # The page of measures has these, that of shift the next; the report's own page has the others, and
@@ -31,7 +32,7 @@ def figures_of(
 ) -> list[Figure]:
     """Return the figures of a report of one calibration, of these charts, or of several."""
     if isinstance(report, Comparisons):
-        return comparison_figures(report)
+        return [*comparison_figures(report), *model_size_figures(report)]
     return report_figures(report, charts)
 
 
@@ -55,13 +56,13 @@ class RenderedFigures:
 
 def render_figures(
     report: Report | Comparisons,
-    charts: Collection[str] = (*CHARTS_OF_REPORT, COMPARISON),
+    charts: Collection[str] = (*CHARTS_OF_REPORT, COMPARISON, MODEL_SIZE),
     *,
     address: str | None = None,
 ) -> RenderedFigures:
     """Draw the figures of a report that belong to ``charts``.
 
-    ``address`` is the base URL of the figures as files; None in a saved report.
+    ``address`` is as of `figure_html`.
     """
     return RenderedFigures(
         {

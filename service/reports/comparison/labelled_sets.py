@@ -6,12 +6,23 @@ from typing import Any, Literal, TypeAlias
 from uuid import UUID
 
 from howsure.report.event import Event
+from howsure.report.figures import is_pooled
 from howsure.report.further_sets import doubted_part_of
 from howsure.report.report import Report
 from howsure.report.words import text
 
 Kind: TypeAlias = Literal["evaluation", "further", "calibration"]
-SHOWN = ("ece_15", "aece", "brier", "nll", "auroc", "aurc", "eor")
+SCORE_HEADINGS = {
+    "ece_15": "Calibration error",
+    "aece": "Adaptive calibration error",
+    "mce_15": "Maximum calibration error",
+    "amce": "Adaptive maximum calibration error",
+    "nll": "Negative log-likelihood",
+    "brier": "Brier score",
+    "auroc": "Detection of errors",
+    "aurc": "Risk over all coverages",
+    "eor": "Expected odds ratio",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +39,7 @@ class JudgedSet:
         Of the file; None for imported calibrations.
     n_samples : int or None
     events : dict
-        By k: ``accuracy`` and the scores of `SHOWN`, each None if unknown.
+        By k: ``accuracy`` and the scores of `SCORE_HEADINGS`, each None if unknown.
     finished_at : str
         When the calibration was judged on it.
     doubt : str or None
@@ -64,7 +75,7 @@ def labelled_sets(report: Report) -> list[JudgedSet]:
             sha256=one.sha256,
             n_samples=one.samples,
             events={
-                k: {"accuracy": event.accuracy} | _shown(event.scores or {})
+                k: {"accuracy": event.accuracy} | _compared(event.scores or {})
                 for k, event in one.events.items()
             },
             finished_at=one.finished_at or "",
@@ -97,23 +108,29 @@ def own_set(report: Report, kind: Kind | None = None) -> JudgedSet:
         kind=kind,
         sha256=data.get(f"{prefix}sha256"),
         n_samples=data.get(f"{prefix}samples"),
-        events={k: _scores(event, kind) for k, event in report.events.items()},
+        events={
+            k: _scores(event, kind, report.provenance.config.get("folds", 0))
+            for k, event in report.events.items()
+        },
         finished_at=about.finished_at or "",
     )
 
 
-def _scores(event: Event, kind: Kind) -> dict[str, float | None]:
+def _scores(event: Event, kind: Kind, folds: int) -> dict[str, float | None]:
     served = event.measures[event.served]
     if kind == "evaluation":
         accuracy = event.figures.accuracy
         value = None if accuracy is None else accuracy.value
-        return {"accuracy": value} | _shown(served.evaluation or {})
-    means = {name: score.mean for name, score in served.scores.items()}
-    return {"accuracy": event.accuracy} | _shown(means)
+        return {"accuracy": value} | _compared(served.evaluation or {})
+    over_folds = {
+        name: score.pooled if is_pooled(name, score, folds) else score.mean
+        for name, score in served.scores.items()
+    }
+    return {"accuracy": event.accuracy} | _compared(over_folds)
 
 
-def _shown(scores: Mapping[str, float | None]) -> dict[str, float | None]:
-    return {name: scores.get(name) for name in SHOWN}
+def _compared(scores: Mapping[str, float | None]) -> dict[str, float | None]:
+    return {name: scores.get(name) for name in SCORE_HEADINGS}
 
 
 def common_sets(

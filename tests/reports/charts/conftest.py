@@ -9,10 +9,11 @@ from service.reports.charts.registry import figures_of
 
 @pytest.fixture(scope="session")
 def reports(client, shelf) -> dict[str, Any]:
-    """The report of a calibration with everything, of one without evaluation, and of two."""
-    for name in ("pictures", "quick-digits", "versions"):
+    """The report of a calibration with everything, of one without evaluation, and of two twice."""
+    for name in ("pictures", "quick-digits", "small-digits", "versions"):
         shelf(name)
     references = {"one": "pictures@1", "half": "quick-digits", "two": ["versions@1", "versions@2"]}
+    references["sizes"] = ["quick-digits", "small-digits"]
     return {
         kind: client.get("/report", params={"calibration": reference}).raise_for_status().json()
         for kind, reference in references.items()

@@ -15,6 +15,7 @@ from howsure.figures.charts import CHARTS
 from howsure.pictures.palette import PALETTE, paint
 from service.reports.charts.comparison import COMPARISON
 from service.reports.charts.figure_html import figure_html
+from service.reports.charts.model_size import MODEL_SIZE, SCORES, model_size_figures
 from service.reports.charts.registry import figures_of, render_figures
 from service.web.static_files import FOLDER
 
@@ -28,7 +29,7 @@ def texts_of(picture):
     return list(ET.fromstring(picture).itertext())
 
 
-@pytest.mark.parametrize("name", [*CHARTS, COMPARISON])
+@pytest.mark.parametrize("name", [*CHARTS, COMPARISON, MODEL_SIZE])
 def test_numbers_of_a_figure_are_the_reports_own(figures, name):
     own = [(figure, report) for figure, report in figures if figure.chart == name]
     assert own
@@ -45,7 +46,7 @@ def test_numbers_of_a_figure_are_the_reports_own(figures, name):
             assert pointed_to(report, path) == json.loads(value)
 
 
-@pytest.mark.parametrize("name", [*CHARTS, COMPARISON])
+@pytest.mark.parametrize("name", [*CHARTS, COMPARISON, MODEL_SIZE])
 def test_a_picture_is_small_xml_with_words_and_nothing_that_runs_or_loads(pictures, name):
     for figure, picture in pictures:
         if figure.chart != name:
@@ -203,6 +204,34 @@ def test_the_bound_is_drawn_where_the_test_is_exact(reports):
     assert drawn_bound(report)
     report["provenance"]["data"]["design"] = ["weight"]
     assert not drawn_bound(report)
+
+
+def test_scores_are_drawn_against_the_sizes_of_models_that_differ(reports):
+    assert model_size_figures(typed(reports["two"])) == []
+    report = copy.deepcopy(reports["sizes"])
+    models = [one["provenance"]["model"] for one in report["calibrations"]]
+    judged = [one["events"]["1"] for one in report["comparisons"][0]["judged"]]
+    for large, score in ((0, 0.2), (1, 0.2), (1, 0.1)):
+        for at, model in enumerate(models):
+            model["parameters"] = 3000 if at == large else 2000
+            judged[at] |= dict.fromkeys(SCORES, score if at == large else 0.1)
+        figures = model_size_figures(typed(report))
+        assert [figure.key for figure in figures] == list(SCORES)
+        trend = "rises with" if score == 0.2 else "does not follow"
+        assert all(f"{trend} the size" in figure.title for figure in figures)
+        rows = [[cell.value for cell in row] for row in figures[0].table.cells()]
+        assert [size for _, size, _ in rows] == [model["parameters"] for model in models]
+        assert "2\u00a0k" in texts_of(figures[0].svg())
+    # The parameters of an ensemble are those of its first model, its bytes are of all.
+    models[0]["members"] = [{"label": "a", "sha256": "0"}] * 2
+    rows = [
+        [cell.value for cell in row] for row in model_size_figures(typed(report))[0].table.cells()
+    ]
+    assert [size for _, size, _ in rows] == [model["bytes"] for model in models]
+    judged[0]["aurc"] = None
+    assert "aurc" not in [figure.key for figure in model_size_figures(typed(report))]
+    models[0]["bytes"] = models[1]["bytes"]
+    assert model_size_figures(typed(report)) == []
 
 
 def test_titles_follow_from_the_numbers(reports, golden) -> None:

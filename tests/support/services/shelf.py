@@ -5,6 +5,7 @@ Tests only read them. To add one, add a line to `SHELF`.
 
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -13,10 +14,15 @@ from keyed_service import logits_of
 from report_scenarios import SCENARIOS
 from running_service import DIGITS_PARTS, Service, calibrated, digits
 
+SMALL_MODEL = Path(__file__).parents[2] / "data" / "passes" / "member_other_input.onnx"
 SHELF: dict[str, Callable[[httpx.Client, str], dict[str, Any]]] = {
     "quick-digits": lambda client, name: calibrated(client, {"name": name}, **DIGITS_PARTS),
     "evaluated-digits": lambda client, name: calibrated(
         client, {"name": name}, **DIGITS_PARTS, evaluation=digits("evaluation.npz")
+    ),
+    # A model of another size, on the same set.
+    "small-digits": lambda client, name: calibrated(
+        client, {"name": name}, **DIGITS_PARTS | {"model": SMALL_MODEL.read_bytes()}
     ),
     # Three classes, from outputs alone.
     "logits": lambda client, name: calibrated(client, {"name": name}, calibration=logits_of()),

@@ -1,5 +1,6 @@
 """The page that compares calibrations with a first one."""
 
+import html
 import json
 import re
 from typing import Any
@@ -159,3 +160,18 @@ def test_the_error_rate_in_use_is_that_of_the_operating_point(client, visitor, s
         assert f"“{names[at]}-point”" in cell
     assert "20 %" in tested
     assert "/calibrations/2/events/1/figures/risk/value" in requested
+
+
+def test_charts_by_the_size_of_models_are_folded_and_files(client, visitor, shelf) -> None:
+    for name in ("pictures", "quick-digits", "small-digits"):
+        shelf(name)
+    text = page_of(visitor, "quick-digits", "small-digits")
+    folded = text.partition('<details class="part">')[2].partition("<section")[0]
+    assert 'id="model-size"' in folded
+    links = re.findall(r'href="([^"]*\.svg[^"]*)"', folded)
+    assert {link.partition("?")[0].rsplit("/", 1)[1] for link in links} >= {"aurc.svg", "aece.svg"}
+    comparison = re.findall(r'href="([^"]*/comparison/0\.svg[^"]*)"', page_of(visitor, *NAMES))
+    for link in (*links, *comparison[:1]):
+        answer = client.get(html.unescape(link))
+        assert answer.headers["content-type"] == "image/svg+xml", link
+    assert 'id="model-size"' not in page_of(visitor, "pictures@1", "pictures@2")
