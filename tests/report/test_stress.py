@@ -20,7 +20,7 @@ def further(name, kind, intensity, *, errors, accepted=500, role="stress", brier
     target = {"target": {"max_risk": 0.05, "delta": 0.05}, "threshold": 0.5}
     rate = {"risk": share, "risk_interval": [share, share]}
     scores = {"brier": brier, "nll": None, "ece_15": 0.1, "auroc": 0.9, "aurc": 0.1}
-    method = {"scores": scores, "intervals": {}, "difference": {}, "above": []}
+    method = {"scores": scores, "intervals": {}, "difference": {}, "above": [], "hits_above": []}
     population = {"distance": 0.1, "p_value": 0.1, "auroc": 0.5}
     event = {
         "accuracy": 0.8, "served": "entropy", "shifted": False, "scores": None, "discarded": {},

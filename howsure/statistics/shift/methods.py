@@ -6,14 +6,13 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from howsure.statistics.arrays import Rates
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.comparison import PairedDifference, paired_difference, paired_differences
 from howsure.statistics.fit.baselines import BASELINES
 from howsure.statistics.fit.cross_validation import predict_with_table
 from howsure.statistics.fit.event_samples import ALL, EventSamples
 from howsure.statistics.fit.scored_baselines import judge_baseline
-from howsure.statistics.model_scores import CONFIDENCES, ConfidenceRow
+from howsure.statistics.model_scores import CONFIDENCES
 from howsure.statistics.scores import SCORES, Predictions
 from howsure.statistics.scores.proper import sample_losses
 
@@ -39,14 +38,15 @@ class MethodOnSet:
         Of the scores that are means over samples, at 95 %, by Student's t.
     difference : dict of str to PairedDifference
         Its ``nll`` and ``brier`` minus those of what is served; empty for that.
-    above : tuple of ConfidenceRow
-        Samples, and the share of hits, where the method states at least a probability.
+    above, hits_above : tuple of int
+        Samples, and hits among them, where the method states at least each of `CONFIDENCES`.
     """
 
     scores: dict[str, float | None]
     intervals: dict[str, tuple[float, float]]
     difference: dict[str, PairedDifference]
-    above: tuple[ConfidenceRow, ...]
+    above: tuple[int, ...]
+    hits_above: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -105,17 +105,14 @@ def _on_set(judged: Predictions, difference: dict[str, PairedDifference]) -> Met
         mean = paired_difference(loss, np.zeros_like(loss), judged.design)
         if mean is not None and mean.margin is not None and np.isfinite(mean.mean):
             intervals[name] = (mean.mean - mean.margin, mean.mean + mean.margin)
-    return MethodOnSet(scores, intervals, difference, _above(judged.probability, judged))
-
-
-def _above(probability: Rates, judged: Predictions) -> tuple[ConfidenceRow, ...]:
-    rows = []
-    for least in CONFIDENCES:
-        is_above = probability >= least
-        count = int(np.count_nonzero(is_above))
-        share = float(np.mean(judged.hits[is_above])) if count else None
-        rows.append(ConfidenceRow(least, count, share))
-    return tuple(rows)
+    is_above = judged.probability >= np.array(CONFIDENCES)[:, np.newaxis]
+    return MethodOnSet(
+        scores,
+        intervals,
+        difference,
+        above=tuple(is_above.sum(axis=1).tolist()),
+        hits_above=tuple((is_above & judged.hits).sum(axis=1).tolist()),
+    )
 
 
 def best_on_set(methods: Mapping[str, MethodOnSet]) -> BestOnSet | None:

@@ -7,6 +7,7 @@ from scipy import stats
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 from howsure.statistics.fit.event_samples import EventSamples
+from howsure.statistics.model_scores import CONFIDENCES
 from howsure.statistics.shift.methods import RAW, SERVED, best_on_set, compare_methods
 
 
@@ -33,9 +34,9 @@ def test_scores_are_those_of_other_implementations() -> None:
     losses = np.square(probability - hits)
     interval = stats.t.interval(0.95, 2999, losses.mean(), stats.sem(losses))
     assert methods[RAW].intervals["brier"] == pytest.approx(interval, abs=1e-9)
-    above = {row.confidence: (row.count, row.accuracy) for row in methods[RAW].above}
-    sure = probability >= 0.9
-    assert above[0.9] == (np.count_nonzero(sure), pytest.approx(hits[sure].mean()))
+    sure, at = probability >= 0.9, CONFIDENCES.index(0.9)
+    counts = methods[RAW].above[at], methods[RAW].hits_above[at]
+    assert counts == (np.count_nonzero(sure), np.count_nonzero(hits[sure]))
 
 
 WORLDS = [
