@@ -10,16 +10,14 @@ from howsure.report.located import Located, pointer
 from howsure.report.report import Report
 from howsure.report.stress import Step, Stress, StressSet
 from howsure.report.words import text
+from howsure.report.words.compared_methods import NAMES
 from howsure.report.words.stress import first_broken
-from howsure.statistics.shift.methods import RAW, SERVED
+from howsure.statistics.shift.methods import MEAN_OF, RAW, SERVED
 
 STRESS_SCORES, STRESS_PROMISE = "stress_scores", "stress_promise"
-METHODS = {
-    RAW: "model's softmax",
-    "temperature": "temperature",
-    "beta_calibration": "beta calibration",
-    SERVED: "served",
-}
+# Those that are drawn, the third one if no passes were recorded.
+FIRST_METHODS = {RAW: "model's softmax", "temperature": "temperature"}
+OTHER = "beta_calibration"
 SCORES = {"ece_15": "calibration error", "brier": "Brier score", "nll": "negative log-likelihood"}
 ACCURACY = "accuracy"
 
@@ -34,7 +32,7 @@ def stress_score_figures(report: Report) -> list[Figure]:
 
 def _scores(stress: Stress, score: str) -> Figure:
     drawn = [one for one in stress.sets if one.further.intensity is not None]
-    methods = {SERVED: "all methods"} if score == ACCURACY else METHODS
+    methods = _methods(drawn, stress.k)
     by_method = {
         name: [
             [
@@ -82,17 +80,21 @@ def _scores(stress: Stress, score: str) -> Figure:
     )
 
 
+def _methods(drawn: Sequence[StressSet], k: str) -> dict[str, str]:
+    """Return the methods that are drawn, the served one last; a mean of passes if there is one."""
+    names = (name for one in drawn for name in one.further.events[k].methods)
+    other = next((name for name in names if name.startswith(MEAN_OF)), OTHER)
+    return {**FIRST_METHODS, other: NAMES[other].removeprefix("the "), SERVED: SERVED}
+
+
 def _value(one: StressSet, k: str, score: str, method: str) -> float | None:
-    event = one.further.events[k]
-    if score == ACCURACY:
-        return event.accuracy
-    scored = event.methods.get(method)
+    scored = one.further.events[k].methods.get(method)
     return None if scored is None else scored.scores.get(score)
 
 
 def _located(one: StressSet, k: str, score: str, method: str) -> Located:
     event = Located(one.further, pointer("evaluations", one.at))["events"][k]
-    return event[ACCURACY] if score == ACCURACY else event["methods"][method]["scores"][score]
+    return event["methods"][method]["scores"][score]
 
 
 PROMISE_COLUMNS = (

@@ -105,12 +105,10 @@ def quartile_rows(stress: Stress) -> Iterator[tuple[str | float, ...]]:
         event, size = one.further.events[stress.k], one.further.intensity
         if size is None:
             continue
-        scored = {("accuracy", "all"): event.accuracy}
         for name, method in event.methods.items():
-            scored |= {(score, name): value for score, value in method.scores.items()}
-        for (score, name), value in scored.items():
-            if value is not None:
-                values.setdefault((score, name, size), []).append(value)
+            for score, value in method.scores.items():
+                if value is not None:
+                    values.setdefault((score, name, size), []).append(value)
     for (score, name, size), cell in sorted(values.items()):
         inner = quantiles(cell, n=4, method="inclusive") if len(cell) > 1 else cell * 3
         yield (score, name, size, len(cell), min(cell), *inner, max(cell))

@@ -1,9 +1,10 @@
 """Scores of the model itself, independent of any fit."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.special import expit
 
 from howsure.statistics.arrays import Floats, Hits, Uncertainty, mean_of
 from howsure.statistics.effective import EffectiveShare, effective_share
@@ -11,6 +12,7 @@ from howsure.statistics.measures import MULTI_PASS_MEASURES
 from howsure.statistics.measures.measure import MultiPassMeasure, prefix_column
 from howsure.statistics.ranking import rank_samples
 from howsure.statistics.records.records import Records
+from howsure.statistics.scores import SCORES, Predictions
 from howsure.statistics.scores.ranking import auroc
 
 __all__ = ["ConfidenceRow", "ModelScores", "PassesRow", "model_scores"]
@@ -30,6 +32,8 @@ class PassesRow:
     nll : float or None
         Mean of ``-log p_y`` of their mean probability, nats; None where a label has probability 0,
         and where there is no mean.
+    brier, ece_15 : float or None
+        Of the probability that the class of their mean is the label; None where there is no mean.
     auroc : dict of int to float or None
         By ``k``, how well the measure made of them finds the samples for which the prediction
         misses the Top-k event; None without a miss or without a hit, and for a single pass that
@@ -40,6 +44,8 @@ class PassesRow:
     accuracy: dict[int, float] | None
     nll: float | None
     auroc: dict[int, float | None]
+    brier: float | None = None
+    ece_15: float | None = None
 
 
 def pass_scores(records: Records, *, top_k: Sequence[int]) -> dict[str, tuple[PassesRow, ...]]:
@@ -55,14 +61,24 @@ def _rows(
     records: Records, measure: MultiPassMeasure, top_k: Sequence[int]
 ) -> tuple[PassesRow, ...]:
     held = records.mean_log_probability if measure.has_mean_prediction else records.uncertainty
-    start = prefix_column(measure.name, 0).removesuffix("0")
-    every = sorted(int(name.removeprefix(start)) for name in held if name.startswith(start))
+    every = _numbers_of_passes(held, measure.name)
     # The column of all passes has the measure's own name.
     columns = {n: measure.name if n == every[-1] else prefix_column(measure.name, n) for n in every}
     return tuple(
         _row(records, measure, n, uncertainty=records.uncertainty.get(column), top_k=top_k)
         for n, column in columns.items()
     )
+
+
+def _numbers_of_passes(columns: Iterable[str], measure: str) -> list[int]:
+    start = prefix_column(measure, 0).removesuffix("0")
+    return sorted(int(name.removeprefix(start)) for name in columns if name.startswith(start))
+
+
+def column_of_all_passes(records: Records, measure: str) -> str | None:
+    """Return the name of the mean of all passes of a measure; None if none was recorded."""
+    numbers = _numbers_of_passes(records.mean_label_rank, measure)
+    return prefix_column(measure, numbers[-1]) if numbers else None
 
 
 def _row(
@@ -79,11 +95,31 @@ def _row(
         ranks, log_p = records.mean_label_rank[name], records.mean_log_probability[name]
         accuracy = {k: float(np.mean(ranks < k)) for k in top_k}
         nll = float(-np.mean(log_p)) if np.isfinite(log_p).all() else None
+    judged = mean_predictions(records, name, 0.0)
     return PassesRow(
         passes=n,
         accuracy=accuracy,
         nll=nll,
         auroc={k: _auroc(uncertainty, records.hits(k)) for k in top_k},
+        brier=None if judged is None else SCORES["brier"].compute(judged),
+        ece_15=None if judged is None else SCORES["ece_15"].compute(judged),
+    )
+
+
+def mean_predictions(records: Records, name: str, log_floor: float) -> Predictions | None:
+    """Return the Top-1 predictions of the mean of passes, ``name@n``; None of old records.
+
+    Their hits are those of the mean, which may predict other classes than one run.
+    """
+    log_odds = records.mean_log_odds.get(name)
+    if log_odds is None:
+        return None
+    return Predictions(
+        uncertainty=-log_odds,
+        hits=records.mean_label_rank[name] == 0,
+        probability=expit(log_odds.astype(np.float64)),
+        log_floor=log_floor,
+        design=records.design,
     )
 
 

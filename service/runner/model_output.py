@@ -197,7 +197,7 @@ class OutputSpec:
     def most_record_bytes(self, n_rows: int) -> int:
         """Return the largest size of valid records."""
         uncertainties, means = self._of_prefixes
-        n_columns = len(self.columns) + len(uncertainties) + 3 * len(means)
+        n_columns = len(self.columns) + len(uncertainties) + 4 * len(means)
         numbers = 2 * self.n_recorded + 1 + n_columns + len(TEMPERATURES)
         n_arrays = n_columns + 16
         return n_rows * (4 * numbers + RECORD_FIXED_BYTES) + n_arrays * ALIGNMENT
@@ -272,7 +272,8 @@ class OutputSpec:
         uncertainties, means = self._of_prefixes
         if records.uncertainty.keys() != {*self.columns, *uncertainties}:
             raise FieldError("the uncertainties of records")
-        if not (records.mean_log_probability.keys() == records.mean_label_rank.keys() == means):
+        families = (records.mean_log_probability, records.mean_label_rank, records.mean_log_odds)
+        if any(family.keys() != means for family in families):
             raise FieldError("the means of records")
         shapes = records.top_classes.shape, records.top_log_odds.shape
         if shapes != ((len(labels), self.n_recorded), (len(labels), 1)):

@@ -61,7 +61,7 @@ def test_its_columns_have_the_names_foretold(name, n_passes):
     uncertainty, means = column_names(name, n_passes)
     assert tuple(found.uncertainty) == (name, *uncertainty)
     assert tuple(found.mean_log_probability) == means
-    assert tuple(found.mean_label_rank) == means
+    assert tuple(found.mean_label_rank) == tuple(found.mean_log_odds) == means
     assert bool(means) is MULTI_PASS_MEASURES[name].has_mean_prediction
 
 
@@ -94,7 +94,7 @@ def test_samples_beside_a_sample_do_not_show(name):
     whole = made(name, log_p, labels)
     for row in range(6):
         alone = made(name, log_p[row : row + 1], labels[row : row + 1])
-        for family in ("uncertainty", "mean_log_probability", "mean_label_rank"):
+        for family in ("uncertainty", "mean_log_probability", "mean_label_rank", "mean_log_odds"):
             for held, values in getattr(whole, family).items():
                 np.testing.assert_array_equal(values[row], getattr(alone, family)[held][0])
 

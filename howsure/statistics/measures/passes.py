@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp
 
-from howsure.statistics.arrays import Floats, Labels, Uncertainty, as_uncertainty
+from howsure.statistics.arrays import BinIndex, Floats, Labels, Uncertainty, as_uncertainty
 from howsure.statistics.measures import MULTI_PASS_MEASURES
 from howsure.statistics.measures.gradient import gradient_norm
 from howsure.statistics.measures.measure import prefix_column
@@ -170,11 +171,14 @@ class PassColumns:
         ``log p_y`` of the mean probability of these passes; may be ``-inf``.
     mean_label_rank : dict of str to ndarray of int32, shape (n_samples,)
         Number of classes that the same mean ranks above the label.
+    mean_log_odds : dict of str to ndarray of float32, shape (n_samples,)
+        Log-odds of the class that the same mean predicts.
     """
 
     uncertainty: dict[str, Uncertainty] = field(default_factory=dict)
     mean_log_probability: dict[str, Floats] = field(default_factory=dict)
     mean_label_rank: dict[str, NDArray[np.int32]] = field(default_factory=dict)
+    mean_log_odds: dict[str, NDArray[np.float32]] = field(default_factory=dict)
 
 
 def averaged_columns(
@@ -206,9 +210,21 @@ def averaged_columns(
         mean = mean_log_probability(first)
         of_label = np.take_along_axis(mean, labels[:, np.newaxis], axis=1)[:, 0]
         found.mean_log_probability[name] = of_label
-        ranks = label_ranks(decision_scores(mean, threshold), labels)
-        found.mean_label_rank[name] = ranks.astype(np.int32)
+        decided = decision_scores(mean, threshold)
+        found.mean_label_rank[name] = label_ranks(decided, labels).astype(np.int32)
+        found.mean_log_odds[name] = _log_odds(mean, decided.argmax(axis=1))
     return found
+
+
+def _log_odds(log_probabilities: Floats, classes: BinIndex) -> NDArray[np.float32]:
+    """Return the log-odds of a class of each row, from the mass of the others."""
+    at = classes[:, np.newaxis]
+    others = log_probabilities.copy()
+    np.put_along_axis(others, at, -np.inf, axis=1)
+    of_class = np.take_along_axis(log_probabilities, at, axis=1)[:, 0]
+    with np.errstate(divide="ignore"):  # no other class: infinite odds
+        odds: Floats = of_class - logsumexp(others, axis=1)
+    return odds.astype(np.float32)
 
 
 def gradient_columns(slopes: Floats, *, exact: bool) -> PassColumns:

@@ -59,6 +59,7 @@ FAMILIES: dict[str, type[np.generic]] = {
     "uncertainty": np.float32,
     "mean_log_probability": np.float64,
     "mean_label_rank": np.int32,
+    "mean_log_odds": np.float32,
 }
 
 # Optional fields.
@@ -105,6 +106,8 @@ class Records:
         ``-inf``.
     mean_label_rank : dict of str to ndarray of int32, shape (n_samples,)
         Number of classes that the same mean ranks above the label.
+    mean_log_odds : dict of str to ndarray of float32, shape (n_samples,)
+        Log-odds of the class that the same mean predicts; old records have none.
     weight : ndarray of float64, shape (n_samples,), optional
         Sampling weights, positive and finite; old records have none.
     group : ndarray of int64, shape (n_samples,), optional
@@ -130,6 +133,7 @@ class Records:
     uncertainty: dict[str, Uncertainty]
     mean_log_probability: dict[str, Floats] = field(default_factory=dict)
     mean_label_rank: dict[str, Int32s] = field(default_factory=dict)
+    mean_log_odds: dict[str, Float32s] = field(default_factory=dict)
     weight: Floats | None = None
     group: NDArray[np.int64] | None = None
 
@@ -241,6 +245,7 @@ class Records:
             uncertainty={**self.uncertainty, **columns.uncertainty},
             mean_log_probability={**self.mean_log_probability, **columns.mean_log_probability},
             mean_label_rank={**self.mean_label_rank, **columns.mean_label_rank},
+            mean_log_odds={**self.mean_log_odds, **columns.mean_log_odds},
         )
 
     def take(self, index: NDArray[np.int64] | NDArray[np.bool_]) -> "Records":

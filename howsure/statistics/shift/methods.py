@@ -12,12 +12,14 @@ from howsure.statistics.fit.baselines import BASELINES
 from howsure.statistics.fit.cross_validation import predict_with_table
 from howsure.statistics.fit.event_samples import ALL, EventSamples
 from howsure.statistics.fit.scored_baselines import judge_baseline
-from howsure.statistics.model_scores import CONFIDENCES
+from howsure.statistics.measures import MULTI_PASS_MEASURES
+from howsure.statistics.model_scores import CONFIDENCES, column_of_all_passes, mean_predictions
 from howsure.statistics.scores import SCORES, Predictions
 from howsure.statistics.scores.proper import sample_losses
 
 SERVED = "served"
 RAW = "raw_softmax"
+MEAN_OF = "mean of "  # the passes of a measure
 SCORED = ("nll", "brier", "ece_15", "auroc", "aurc")
 # It is proper and finite, also for a softmax of exactly 1 on an error.
 DECIDES = "brier"
@@ -33,7 +35,7 @@ class MethodOnSet:
     Attributes
     ----------
     scores : dict of str to float or None
-        ``nll``, ``brier``, ``ece_15``, ``auroc`` and ``aurc``; None where undefined.
+        ``accuracy``, ``nll``, ``brier``, ``ece_15``, ``auroc`` and ``aurc``; None where undefined.
     intervals : dict of str to tuple of float
         Of the scores that are means over samples, at 95 %, by Student's t.
     difference : dict of str to PairedDifference
@@ -71,6 +73,8 @@ def compare_methods(
 ) -> dict[str, MethodOnSet]:
     """Return what is served and each baseline, fitted on the calibration set, on another one.
 
+    Of Top-1 also the mean of the passes that were recorded, of dropout or an ensemble.
+
     Parameters
     ----------
     table : BinTable
@@ -96,10 +100,18 @@ def _rivals(calibration: EventSamples, further: EventSamples) -> Iterator[tuple[
     for name, method in BASELINES.items():
         fitted = method.fit(calibration, ALL)
         yield name, judge_baseline(fitted, further, ALL, log_floor)
+    if further.k != 1:
+        return
+    for measure in MULTI_PASS_MEASURES:
+        passes = column_of_all_passes(further.records, measure)
+        judged = None if passes is None else mean_predictions(further.records, passes, log_floor)
+        if judged is not None:
+            yield f"{MEAN_OF}{measure}", judged
 
 
 def _on_set(judged: Predictions, difference: dict[str, PairedDifference]) -> MethodOnSet:
-    scores = {name: SCORES[name].compute(judged) for name in SCORED}
+    scores: dict[str, float | None] = {"accuracy": judged.mean(judged.hits)}
+    scores |= {name: SCORES[name].compute(judged) for name in SCORED}
     intervals = {}
     for name, loss in sample_losses(judged).items():
         mean = paired_difference(loss, np.zeros_like(loss), judged.design)

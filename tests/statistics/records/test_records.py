@@ -44,7 +44,7 @@ def same(one, other):
 
 def test_columns_of_passes_are_added_to_the_others_in_any_order(plain, records):
     assert records.uncertainty.keys() == plain.uncertainty.keys() | COLUMNS.uncertainty.keys()
-    for family in ("uncertainty", "mean_log_probability", "mean_label_rank"):
+    for family in ("uncertainty", "mean_log_probability", "mean_label_rank", "mean_log_odds"):
         for name, values in getattr(COLUMNS, family).items():
             np.testing.assert_array_equal(getattr(records, family)[name], values)
     assert plain.mean_label_rank == {}

@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from sample_strategies import fit_of, simulated_records
 from scipy import stats
+from scipy.special import log_softmax
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 from howsure.statistics.fit.event_samples import EventSamples
-from howsure.statistics.model_scores import CONFIDENCES
+from howsure.statistics.measures.passes import averaged_columns
+from howsure.statistics.model_scores import CONFIDENCES, model_scores
 from howsure.statistics.shift.methods import RAW, SERVED, best_on_set, compare_methods
 
 
@@ -60,3 +62,20 @@ def test_the_better_method_is_named_where_a_lead_is_clear(world, better) -> None
 
 def test_without_methods_none_is_better() -> None:
     assert best_on_set({}) is None
+
+
+def test_the_mean_of_passes_is_a_method_of_its_own_predictions() -> None:
+    rng = np.random.default_rng(5)
+    known, other = (simulated_records(400, seed=seed, top_k=(1,)) for seed in (1, 2))
+    passes = log_softmax(rng.normal(0.0, 3.0, (400, 7, 10)), axis=2)
+    other = other.with_passes(averaged_columns("dropout_variance", passes, other.label))
+    served = fit_of(known).events[1].measures["entropy"]
+    sets = EventSamples(known, 1), EventSamples(other, 1)
+    mean = compare_methods(served.table, served.column, *sets)["mean of dropout_variance"]
+    averaged = np.exp(passes).mean(axis=1)
+    hits = averaged.argmax(axis=1) == other.label
+    assert mean.scores["accuracy"] == pytest.approx(hits.mean())
+    brier = brier_score_loss(hits, averaged.max(axis=1))
+    assert mean.scores["brier"] == pytest.approx(brier, abs=1e-6)
+    (*_, row) = model_scores(other, top_k=(1,)).passes["dropout_variance"]
+    assert row.brier == mean.scores["brier"]
