@@ -1,11 +1,12 @@
 """What is served beside other methods on the samples of a further set: Ovadia et al. 2019."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
 
+from howsure.statistics.arrays import Hits
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.comparison import PairedDifference, paired_difference, paired_differences
 from howsure.statistics.fit.baselines import BASELINES
@@ -16,10 +17,13 @@ from howsure.statistics.measures import MULTI_PASS_MEASURES
 from howsure.statistics.model_scores import CONFIDENCES, column_of_all_passes, mean_predictions
 from howsure.statistics.scores import SCORES, Predictions
 from howsure.statistics.scores.proper import sample_losses
+from howsure.statistics.scores.ranking import judged_auroc
+from howsure.statistics.softmax import BINARY
 
 SERVED = "served"
 RAW = "raw_softmax"
 MEAN_OF = "mean of "  # the passes of a measure
+CLASS_1_AUROC = "auroc_class_1"
 SCORED = ("nll", "brier", "ece_15", "auroc", "aurc")
 # It is proper and finite, also for a softmax of exactly 1 on an error.
 DECIDES = "brier"
@@ -35,7 +39,8 @@ class MethodOnSet:
     Attributes
     ----------
     scores : dict of str to float or None
-        ``accuracy``, ``nll``, ``brier``, ``ece_15``, ``auroc`` and ``aurc``; None where undefined.
+        ``accuracy``, ``nll``, ``brier``, ``ece_15``, ``auroc`` and ``aurc``, with two classes
+        ``auroc_class_1`` of the labels; None where undefined.
     intervals : dict of str to tuple of float
         Of the scores that are means over samples, at 95 %, by Student's t.
     difference : dict of str to PairedDifference
@@ -88,11 +93,16 @@ def compare_methods(
         table, further.records.uncertainty[column], further.hits, further.design
     )
     losses = sample_losses(served)
-    rivals = dict(_rivals(calibration, further))
-    return {SERVED: _on_set(served, {})} | {
-        name: _on_set(judged, paired_differences(sample_losses(judged), losses, further.design))
-        for name, judged in rivals.items()
-    }
+    methods = {SERVED: _on_set(served, {})}
+    judged_by = {SERVED: served, **dict(_rivals(calibration, further))}
+    for name, judged in judged_by.items():
+        if name != SERVED:
+            difference = paired_differences(sample_losses(judged), losses, further.design)
+            methods[name] = _on_set(judged, difference)
+        if further.records.top_classes.shape[1] == BINARY:
+            of_class_1 = _of_class_1(judged, further.records.label == 1)
+            methods[name].scores[CLASS_1_AUROC] = judged_auroc(of_class_1)
+    return methods
 
 
 def _rivals(calibration: EventSamples, further: EventSamples) -> Iterator[tuple[str, Predictions]]:
@@ -107,6 +117,13 @@ def _rivals(calibration: EventSamples, further: EventSamples) -> Iterator[tuple[
         judged = None if passes is None else mean_predictions(further.records, passes, log_floor)
         if judged is not None:
             yield f"{MEAN_OF}{measure}", judged
+
+
+def _of_class_1(judged: Predictions, is_class_1: Hits) -> Predictions:
+    """Return the probabilities of class 1 of two, as of a click (Ovadia et al., Figure 5)."""
+    is_predicted = judged.hits == is_class_1
+    probability = np.where(is_predicted, judged.probability, 1.0 - judged.probability)
+    return replace(judged, hits=is_class_1, probability=probability, uncertainty=-probability)
 
 
 def _on_set(judged: Predictions, difference: dict[str, PairedDifference]) -> MethodOnSet:

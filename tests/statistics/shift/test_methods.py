@@ -33,6 +33,9 @@ def test_scores_are_those_of_other_implementations() -> None:
     groups = np.minimum((probability * 15).astype(int), 14)
     off = [abs((hits - probability)[groups == at].sum()) for at in range(15)]
     assert raw["ece_15"] == pytest.approx(sum(off) / 3000, abs=1e-9)
+    label = further.records.label
+    class_1 = np.where(further.records.top_classes[:, 0] == 1, probability, 1 - probability)
+    assert raw["auroc_class_1"] == pytest.approx(roc_auc_score(label, class_1), abs=1e-9)
     losses = np.square(probability - hits)
     interval = stats.t.interval(0.95, 2999, losses.mean(), stats.sem(losses))
     assert methods[RAW].intervals["brier"] == pytest.approx(interval, abs=1e-9)
