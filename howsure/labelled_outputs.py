@@ -14,6 +14,7 @@ from howsure.outputs import (
     broken_rule,
     log_scores,
 )
+from howsure.statistics.arrays import as_labels
 from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.records.build import build_records
 from howsure.statistics.records.order import tie_keys
@@ -164,7 +165,7 @@ def labelled_records(
         )
     return build_records(
         log_scores(values, kind),
-        as_indices(labels, classes),
+        as_labels(as_indices(labels, classes), n_samples=len(values), n_classes=values.shape[1]),
         tie_keys=tie_keys(values, options.seed),
         top_k=options.top_k,
         logits=kind == "logits",

@@ -190,6 +190,8 @@ class DescribedSet(Part, frozen=True, kw_only=True):
         End of its evaluation, in UTC.
     sha256 : str
         Digest of the set.
+    none_of_these : int
+        Samples whose class is none of the model's; every answer to them is wrong.
     """
 
     name: str
@@ -199,6 +201,7 @@ class DescribedSet(Part, frozen=True, kw_only=True):
     labelled: bool
     finished_at: str | None
     sha256: str
+    none_of_these: int = 0
 
 
 class FurtherSet(DescribedSet, frozen=True, kw_only=True):

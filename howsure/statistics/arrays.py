@@ -22,6 +22,8 @@ Floats: TypeAlias = NDArray[np.float64]
 TieKeys: TypeAlias = NDArray[np.uint32]
 
 TWO_DIMENSIONS = 2
+# The label of a sample whose true class is none of the model's.
+NONE_OF_THESE = -1
 
 
 def mean_over(values: NDArray[np.floating] | Hits, weights: Floats) -> Floats:
@@ -74,8 +76,8 @@ def as_scores(values: ArrayLike, *, name: str = "logits") -> Logits:
     return scores
 
 
-def as_labels(values: ArrayLike, *, n_samples: int, n_classes: int) -> Labels:
-    """Return int64 labels of shape (n_samples,), each in [0, n_classes).
+def as_labels(values: ArrayLike, *, n_samples: int, n_classes: int, least: int = 0) -> Labels:
+    """Return int64 labels of shape (n_samples,), each in [least, n_classes).
 
     Raises
     ------
@@ -88,10 +90,11 @@ def as_labels(values: ArrayLike, *, n_samples: int, n_classes: int) -> Labels:
         raise ValueError(f"labels must have shape ({n_samples},), not {labels.shape}")
     if not np.issubdtype(labels.dtype, np.integer):
         raise ValueError(f"labels must be integers, not {labels.dtype}")
-    bad = (labels < 0) | (labels >= n_classes)
+    bad = (labels < least) | (labels >= n_classes)
     if bad.any():
         row = int(np.argmax(bad))
-        raise ValueError(f"labels must lie in [0, {n_classes}): row {row} holds {int(labels[row])}")
+        holds = f"row {row} holds {int(labels[row])}"
+        raise ValueError(f"labels must lie in [{least}, {n_classes}): {holds}")
     return labels.astype(np.int64, copy=False)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from howsure.statistics.arrays import Rates, Uncertainty
+from howsure.statistics.arrays import NONE_OF_THESE, Rates, Uncertainty
 from howsure.statistics.bins.edges import assign_bins
 from howsure.statistics.bins.prior import posterior_mean
 from howsure.statistics.bins.table import BinTable
@@ -58,7 +58,7 @@ def mislabelled_candidates(
     """Return the errors whose label is most likely wrong, the likeliest first.
 
     Sorted by the posterior of their bin, then by uncertainty (ascending), then by tie key. Finlay &
-    Oberman, section 7.2; Oberman et al., section 7.2.
+    Oberman, section 7.2; Oberman et al., section 7.2. Samples of none of the classes are left out.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def mislabelled_candidates(
         Whether the table was fitted on these records. Each sample is then left out of its own
         bin: ``(k_i + m p_A) / (n_i - 1 + m)``.
     """
-    missed = np.flatnonzero(~records.hits(k))
+    missed = np.flatnonzero(~records.hits(k) & (records.label != NONE_OF_THESE))
     uncertainty = records.uncertainty[column][missed]
     expected = posterior_of_others(uncertainty, table, leave_one_out=leave_one_out)
     order = np.lexsort((records.tie_key[missed], uncertainty, -expected))[:n]

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from howsure.statistics.arrays import BinIndex, Hits, Rates
+from howsure.statistics.arrays import NONE_OF_THESE, BinIndex, Hits, Rates
 from howsure.statistics.bins.design import ALIKE, SampleDesign, joined
 from howsure.statistics.bins.intervals import clopper_pearson, proportion_interval
 from howsure.statistics.effective import effective_share
@@ -73,7 +73,8 @@ def errors_by_class(
     Parameters
     ----------
     labels, answers : ndarray of int, shape (n_samples,)
-        Labels and predicted classes, from 0.
+        Labels and predicted classes, from 0. A label `NONE_OF_THESE` counts for the class that is
+        answered only.
     accepted : ndarray of bool, shape (n_samples,)
     level : float
         The level of the intervals, such as 0.95.
@@ -97,8 +98,9 @@ def errors_by_class(
 
 def _lower_ends(classes: BinIndex, wrong: Hits, n_classes: int) -> Rates:
     """Return the lower end of the share of errors of each class, -1 without samples."""
-    counts = np.bincount(classes, minlength=n_classes)
-    errors = np.bincount(classes[wrong], minlength=n_classes)
+    is_class = classes != NONE_OF_THESE
+    counts = np.bincount(classes[is_class], minlength=n_classes)
+    errors = np.bincount(classes[is_class & wrong], minlength=n_classes)
     lower, _ = clopper_pearson(errors, np.maximum(counts, 1), ORDER_LEVEL)
     return np.where(counts > 0, lower, -1.0)
 

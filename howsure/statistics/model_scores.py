@@ -193,7 +193,8 @@ class ModelScores:
     nll : float or None
         Mean of ``-log p_y``, nats; None where a label has probability 0.
     brier_multiclass : float
-        Mean over samples of ``sum_i (p_i - [i = y])^2``, from 0 to 2.
+        Mean over samples of ``sum_i (p_i - [i = y])^2``, from 0 to 2; ``1 + sum_i p_i^2`` of a
+        sample whose class is none of the model's, as if it were one more class.
     mean_entropy : float or None
         Mean entropy of the softmax, nats; None where it was not recorded.
     by_confidence : tuple of ConfidenceRow

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from howsure.statistics.arrays import Classes, Floats, Labels, Logits
+from howsure.statistics.arrays import NONE_OF_THESE, Classes, Floats, Labels, Logits
 
 BINARY = 2  # classes
 
@@ -68,8 +68,16 @@ def top_classes(scores: Floats, n_top: int) -> Classes:
     return np.take_along_axis(candidates, order, axis=1).astype(np.int64, copy=False)
 
 
+def values_of_labels(values: Floats, labels: Labels) -> Floats:
+    """Return the value of each label's class, shape (n_samples,); -inf for `NONE_OF_THESE`."""
+    of_label = np.take_along_axis(values, np.maximum(labels, 0)[:, np.newaxis], axis=1)[:, 0]
+    return np.where(labels == NONE_OF_THESE, -np.inf, of_label)
+
+
 def label_ranks(scores: Floats, labels: Labels) -> Labels:
     """Return the number of classes ranked above the label: 0 if the label is the prediction.
+
+    `NONE_OF_THESE` ranks below all classes.
 
     Parameters
     ----------
@@ -79,10 +87,12 @@ def label_ranks(scores: Floats, labels: Labels) -> Labels:
     Returns
     -------
     ndarray of int64, shape (n_samples,)
-        In ``[0, n_classes)``; the Top-k event holds where it is below ``k``.
+        In ``[0, n_classes]``; the Top-k event holds where it is below ``k``.
     """
-    label_scores = np.take_along_axis(scores, labels[:, np.newaxis], axis=1)
-    before = np.arange(scores.shape[1]) < labels[:, np.newaxis]
+    n_classes = scores.shape[1]
+    label_scores = values_of_labels(scores, labels)[:, np.newaxis]
+    places = np.where(labels == NONE_OF_THESE, n_classes, labels)
+    before = np.arange(n_classes) < places[:, np.newaxis]
     above = (scores > label_scores) | ((scores == label_scores) & before)
     ranks: Labels = above.sum(axis=1, dtype=np.int64)
     return ranks

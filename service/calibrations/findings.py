@@ -10,6 +10,7 @@ import numpy as np
 import models
 from howsure.preprocessing import PIXELS, Preprocessing
 from howsure.remedies import LABELS_OF_NAMED_COLUMNS, OF_EVALUATION
+from howsure.statistics.arrays import NONE_OF_THESE
 from howsure.statistics.compared_inputs import UnlikeRows
 from howsure.statistics.findings import (
     FINDINGS,
@@ -209,6 +210,9 @@ def _of_evaluation_labels(
     ]
 
 
+OF_CLASSES = "Samples whose class is one of the model's"
+
+
 def findings_of_further_set(
     row: models.Calibration, records: Records, further: Records, data: Mapping[str, Any]
 ) -> list[Finding]:
@@ -223,11 +227,14 @@ def findings_of_further_set(
         known["code"] in LABEL_FINDINGS for known in row.findings
     )
     named = bool(data.get(NAMED_BY_MODEL) or (is_proven and data.get(LABELS_ARE_NAMES)))
+    in_both, is_class = run_checks(both, [IN_BOTH_SETS]), further.label != NONE_OF_THESE
     # Answers to inputs on another scale tell nothing about labels.
-    of_labels = (
-        [] if findings_of_inputs(data) else _of_other_labels(row, records, further, are_known=named)
-    )
-    return [*of_labels, *run_checks(both, [IN_BOTH_SETS])]
+    if findings_of_inputs(data) or not is_class.any():
+        return in_both
+    if is_class.all():
+        return [*_of_other_labels(row, records, further, are_known=named), *in_both]
+    of_labels = _of_other_labels(row, records, further.take(is_class), are_known=named)
+    return [*(replace(one, message=f"{OF_CLASSES}: {one.message}") for one in of_labels), *in_both]
 
 
 def _is_same(row: models.Calibration, name: str, data: Mapping[str, Any]) -> bool:

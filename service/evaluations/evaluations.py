@@ -5,7 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+import numpy as np
+
 import models
+from howsure.statistics.arrays import NONE_OF_THESE
 from howsure.statistics.compared_inputs import ComparedInputs
 from howsure.statistics.findings import SOFTMAX_TWICE
 from howsure.statistics.plain import to_plain
@@ -34,7 +37,7 @@ from service.predictions.load_calibration import (
     input_ranges,
     load_served,
 )
-from service.runner.messages.dataset import Batch
+from service.runner.messages.dataset import PAIRS, Batch
 from service.runner.messages.reading import (
     LABELS_ARE_NAMES,
     NAMED_BY_MODEL,
@@ -95,6 +98,7 @@ def start_evaluation(
                 takes_other_columns=row.data.get(TAKES_OTHER_COLUMNS, True),
                 score_range=row.data.get(SCORE_RANGE),
                 known_texts=row.data.get(TEXTS, {}),
+                may_be_none_of_these=row.data["kind"] != PAIRS,
             ),
             labels_required=False,
         )
@@ -125,6 +129,7 @@ def start_evaluation(
                     "kind": info.kind,
                     "format": info.format,
                     UNLIKE_ROWS: to_plain(compared.worst),
+                    "none_of_these": int(np.count_nonzero(dataset.labels() == NONE_OF_THESE)),
                     NAMED_BY_MODEL: bool(row.data.get(NAMED_BY_MODEL))
                     and info.class_map is not None,
                     LABELS_ARE_NAMES: info.class_map is not None

@@ -41,7 +41,7 @@ MAX_NAME_BYTES = 1000
 router = APIRouter(tags=["evaluations"])
 
 FILES = {
-    "evaluation": "A set as for /calibrate; it may lack labels.",
+    "evaluation": "A set as for /calibrate; it may lack labels, and -1 means none of the classes.",
     "evaluation_labels": "Labels of a set in .npy, as .npy.",
 }
 REQUEST_BODY = form_body(

@@ -154,6 +154,7 @@ def _further_set(row: models.Evaluation, point: models.OperatingPoint | None) ->
         intensity=row.intensity,
         labelled=row.labelled,
         sha256=row.data["sha256"],
+        none_of_these=row.data.get("none_of_these", 0),
         finished_at=_time(row.finished_at),
     )
     return further_set(typed_part(row.result, CountedSet), described, point)

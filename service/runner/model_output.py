@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howsure.events import HeadOutputs
+from howsure.statistics.arrays import NONE_OF_THESE
 from howsure.statistics.learned.inputs import n_read_classes
 from howsure.statistics.measures.measure import SUPPLIED_COLUMN, output_column
 from howsure.statistics.measures.passes import column_names
@@ -282,9 +283,10 @@ class OutputSpec:
             raise FieldError("a sampling design, which the set has")
         if not np.array_equal(records.label, labels):
             raise FieldError("the labels of records")
-        ranks = (records.label_rank, *records.mean_label_rank.values())
-        for classes in (records.top_classes, *ranks):
-            if (classes < 0).any() or (classes >= self.n_classes).any():
+        ends = self.n_classes + (labels == NONE_OF_THESE)  # of ranks: behind all classes, too
+        ranks = [(rank, ends) for rank in (records.label_rank, *records.mean_label_rank.values())]
+        for classes, end in ((records.top_classes, self.n_classes), *ranks):
+            if (classes < 0).any() or (classes >= end).any():
                 raise FieldError(NO_CLASS)
         is_first = records.top_classes == records.label[:, np.newaxis]
         ranked = records.label_rank[:, np.newaxis] == np.arange(self.n_top)

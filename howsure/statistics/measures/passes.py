@@ -11,7 +11,7 @@ from howsure.statistics.arrays import BinIndex, Floats, Labels, Uncertainty, as_
 from howsure.statistics.measures import MULTI_PASS_MEASURES
 from howsure.statistics.measures.gradient import gradient_norm
 from howsure.statistics.measures.measure import prefix_column
-from howsure.statistics.softmax import decision_scores, label_ranks
+from howsure.statistics.softmax import decision_scores, label_ranks, values_of_labels
 
 THREE_DIMENSIONS = 3
 LEAST_CLASSES = 2
@@ -208,8 +208,7 @@ def averaged_columns(
         if LEAST_PASSES <= n < passes:
             found.uncertainty[name] = as_uncertainty(covariance_norm(first))
         mean = mean_log_probability(first)
-        of_label = np.take_along_axis(mean, labels[:, np.newaxis], axis=1)[:, 0]
-        found.mean_log_probability[name] = of_label
+        found.mean_log_probability[name] = values_of_labels(mean, labels)
         decided = decision_scores(mean, threshold)
         found.mean_label_rank[name] = label_ranks(decided, labels).astype(np.int32)
         found.mean_log_odds[name] = _log_odds(mean, decided.argmax(axis=1))

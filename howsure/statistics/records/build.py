@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from howsure.statistics.arrays import (
+    NONE_OF_THESE,
     Classes,
     Floats,
     Labels,
@@ -25,6 +26,7 @@ from howsure.statistics.softmax import (
     label_ranks,
     n_recorded_classes,
     rank_scores,
+    values_of_labels,
 )
 
 BLOCK_ELEMENTS = 2**21
@@ -106,6 +108,7 @@ def build_records(
     scores : array_like of float, shape (n_samples, n_classes)
         Logits, or ``log p``.
     labels : array_like of int, shape (n_samples,)
+        Classes, or `NONE_OF_THESE`.
     tie_keys : ndarray of uint32, shape (n_samples,)
     uncertainty : mapping of str to ndarray of float32, shape (n_samples,), optional
         Measures computed elsewhere, by column. If given, they are the only ones; otherwise those of
@@ -125,7 +128,7 @@ def build_records(
     rankable = as_scores(scores)
     n_samples, n_classes = rankable.shape
     n_top = n_recorded_classes(n_classes, top_k)
-    checked = as_labels(labels, n_samples=n_samples, n_classes=n_classes)
+    checked = as_labels(labels, n_samples=n_samples, n_classes=n_classes, least=NONE_OF_THESE)
     if tie_keys.shape != (n_samples,):
         raise ValueError(f"tie_keys must have shape ({n_samples},), not {tie_keys.shape}")
     given = {name: as_uncertainty(values) for name, values in (uncertainty or {}).items()}
@@ -165,7 +168,7 @@ def _record(
     keys: TieKeys,
     uncertainty: dict[str, Uncertainty],
 ) -> Records:
-    label_logit = np.take_along_axis(ranked.relative, labels[:, np.newaxis], axis=1)[:, 0]
+    label_logit = values_of_labels(ranked.relative, labels)
     return Records(
         tie_key=keys,
         label=labels.astype(np.int32),

@@ -81,13 +81,14 @@ class Records:
     ----------
     tie_key : ndarray of uint32, shape (n_samples,)
     label : ndarray of int32, shape (n_samples,)
+        `NONE_OF_THESE` of a sample whose class is none of the model's.
     top_classes : ndarray of int32, shape (n_samples, m)
         Best first, ties to the lower index.
     top_log_odds : ndarray of float32, shape (n_samples, 1)
         ``log(p_(1) / (1 - p_(1)))``, from the tail; infinite only if the others underflow float64.
         Old records have those of m classes.
     label_rank : ndarray of int32, shape (n_samples,)
-        Number of classes ranked above the label.
+        Number of classes ranked above the label; all of them where it is none of them.
     label_log_probability : ndarray of float64, shape (n_samples,)
         ``log p_y``; may be ``-inf``.
     sum_squares : ndarray of float64, shape (n_samples,)

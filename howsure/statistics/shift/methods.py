@@ -1,12 +1,11 @@
 """What is served beside other methods on the samples of a further set: Ovadia et al. 2019."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from howsure.statistics.arrays import Hits
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.comparison import PairedDifference, paired_difference, paired_differences
 from howsure.statistics.fit.baselines import BASELINES
@@ -15,6 +14,7 @@ from howsure.statistics.fit.event_samples import ALL, EventSamples
 from howsure.statistics.fit.scored_baselines import judge_baseline
 from howsure.statistics.measures import MULTI_PASS_MEASURES
 from howsure.statistics.model_scores import CONFIDENCES, column_of_all_passes, mean_predictions
+from howsure.statistics.records.records import Int32s
 from howsure.statistics.scores import SCORES, Predictions
 from howsure.statistics.scores.proper import sample_losses
 from howsure.statistics.scores.ranking import judged_auroc
@@ -100,7 +100,7 @@ def compare_methods(
             difference = paired_differences(sample_losses(judged), losses, further.design)
             methods[name] = _on_set(judged, difference)
         if further.records.top_classes.shape[1] == BINARY:
-            of_class_1 = _of_class_1(judged, further.records.label == 1)
+            of_class_1 = _of_class_1(judged, further.records.label)
             methods[name].scores[CLASS_1_AUROC] = judged_auroc(of_class_1)
     return methods
 
@@ -119,11 +119,19 @@ def _rivals(calibration: EventSamples, further: EventSamples) -> Iterator[tuple[
             yield f"{MEAN_OF}{measure}", judged
 
 
-def _of_class_1(judged: Predictions, is_class_1: Hits) -> Predictions:
-    """Return the probabilities of class 1 of two, as of a click (Ovadia et al., Figure 5)."""
-    is_predicted = judged.hits == is_class_1
-    probability = np.where(is_predicted, judged.probability, 1.0 - judged.probability)
-    return replace(judged, hits=is_class_1, probability=probability, uncertainty=-probability)
+def _of_class_1(judged: Predictions, labels: Int32s) -> Predictions:
+    """Return the probabilities of class 1 of two, as of a click (Ovadia et al., Figure 5).
+
+    Samples of neither class are left out.
+    """
+    is_either = labels >= 0
+    is_class_1, hits = labels[is_either] == 1, judged.hits[is_either]
+    of_event = judged.probability[is_either]
+    probability = np.where(hits == is_class_1, of_event, 1.0 - of_event)
+    design = judged.design.take(is_either)
+    return Predictions(
+        uncertainty=-probability, hits=is_class_1, probability=probability, design=design
+    )
 
 
 def _on_set(judged: Predictions, difference: dict[str, PairedDifference]) -> MethodOnSet:

@@ -32,6 +32,7 @@ def reading_options(
     takes_other_columns: bool = True,
     score_range: ScoreRange | None = None,
     known_texts: Mapping[str, Sequence[str]] | None = None,
+    may_be_none_of_these: bool = False,
 ) -> Reading:
     """Return how to read a set; ``kind`` is its content, where it is known."""
     preprocessing = config.preprocessing
@@ -45,6 +46,7 @@ def reading_options(
         kind=kind,
         score_range=score_range,
         known_texts=known_texts,
+        may_be_none_of_these=may_be_none_of_these,
     )
 
 

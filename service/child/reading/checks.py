@@ -75,20 +75,22 @@ def whole_labels(given: AnyArray, *, place: str) -> Labels:
     return labels.astype(np.int64)
 
 
-def check_labels(labels: AnyArray, *, place: str, n_classes: int | None, n_allowed: int) -> Labels:
-    """Return the labels as int64, each a class from 0.
+def check_labels(
+    labels: AnyArray, *, place: str, n_classes: int | None, n_allowed: int, least: int = 0
+) -> Labels:
+    """Return the labels as int64, each a class from 0, or from ``least`` on.
 
     ``n_allowed`` limits the labels if ``n_classes`` is unknown.
 
     Raises
     ------
     InvalidDataset
-        If a label is not a whole number, negative or not a class.
+        If a label is not a whole number, too small or not a class.
     """
     if labels.dtype.kind in "fb":
         labels = whole_labels(labels, place=place)
     upper = n_allowed if n_classes is None else n_classes
-    bad = (labels < 0) | (labels >= upper)
+    bad = (labels < least) | (labels >= upper)
     if bad.any():
         row = int(np.argmax(bad))
         fix = counted_from_one(labels, n_classes) or "labels count the classes from 0"

@@ -4,11 +4,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from howsure.statistics.arrays import Labels
+from howsure.statistics.arrays import NONE_OF_THESE, Labels
 from service.child.reading.checks import check_labels, whole_labels
 from service.errors import InvalidDataset, TooLarge, did_you_mean, shown
 from service.runner.messages.dataset import AnyArray
@@ -184,6 +185,21 @@ class ClassLabels:
     notes: tuple[str, ...] = ()
 
 
+def none_of_these(reading: Reading, classes: Sequence[str] = ()) -> dict[str, int]:
+    """Return the label of samples of none of the classes, by its name; empty if a set has none.
+
+    A class may be called so, by the caller or among ``classes``.
+    """
+    label = str(NONE_OF_THESE)
+    is_class = label in {*(reading.class_map or ()), *(reading.classes or ()), *classes}
+    return {label: NONE_OF_THESE} if reading.may_be_none_of_these and not is_class else {}
+
+
+def least_label(reading: Reading) -> int:
+    """Return the least label that is an index, or stands for none of the classes."""
+    return min(none_of_these(reading).values(), default=0)
+
+
 def encode_names(names: Iterable[str]) -> tuple[list[str], Labels]:
     """Return the distinct names, and for each name its position among them."""
     code_of: dict[str, int] = {}
@@ -214,15 +230,18 @@ def labels_by_name(
     """
     if len(names) > max_classes:
         raise TooLarge.at(place, f"expected at most {max_classes} classes, got {len(names)}")
-    found = class_indices({*names, *more}, reading, place=place, named_by=named_by)
-    for name in {*names, *more}:
+    none = none_of_these(reading) if named_by == "labels" else {}
+    of_classes = {*names, *more} - none.keys()
+    found = class_indices(of_classes, reading, place=place, named_by=named_by)
+    for name in of_classes:
         if not 0 <= found.map[name] < max_classes:
             raise InvalidDataset.at(
                 place,
                 f"expected a class from 0 to {max_classes - 1}, got {found.map[name]} for "
                 f"{shown(name)}; classes are counted from 0",
             )
-    index_of = np.array([found.map[name] for name in names], np.int64)
+    indices = found.map | none
+    index_of = np.array([indices[name] for name in names], np.int64)
     notes = (found.note,) if found.note else ()
     return ClassLabels(index_of[codes], found.map, found.by_order, notes)
 
@@ -244,15 +263,15 @@ def labels_of_numbers(
     """
     is_mapped = are_integers(reading.class_map)
     names_inputs = reading.kind == "inputs" and n_classes is None
+    check = partial(check_labels, place=place, n_allowed=max_classes, least=least_label(reading))
     if not names_inputs and not is_mapped:
-        checked = check_labels(values, place=place, n_classes=n_classes, n_allowed=max_classes)
-        return ClassLabels(checked)
+        return ClassLabels(check(values, n_classes=n_classes))
     whole = whole_labels(values, place=place)
-    if is_mapped or (reading.class_map is None and whole.min() < 0):
+    if is_mapped or (reading.class_map is None and whole.min() < least_label(reading)):
         used, codes = np.unique(whole, return_inverse=True)
         names = [str(value) for value in used.tolist()]
         return labels_by_name(names, codes, reading, place=place, max_classes=max_classes)
-    return ClassLabels(check_labels(whole, place=place, n_classes=None, n_allowed=max_classes))
+    return ClassLabels(check(whole, n_classes=None))
 
 
 def are_integers(names: Iterable[str] | None) -> bool:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Literal
 
 from howsure.statistics.input_ranges import MOST_COLUMNS
-from service.child.reading.class_indices import ClassLabels
+from service.child.reading.class_indices import ClassLabels, none_of_these
 from service.child.reading.columns import (
     CORRECT_COLUMN,
     DECIMAL_COMMA,
@@ -129,6 +129,8 @@ def _columns(file: SetFile, header: Sequence[str], ctx: SetContext) -> list[Tabl
     # Before any row is read: a file that is no table at all has no such column.
     label = label_column(header, ctx)
     cells = _first_row(file, header, ctx)
+    if label is not None and cells[label] in none_of_these(ctx.reading):
+        cells[label] = _first_class(file, header, ctx, label)
     found = [_table_column(name, cells[name]) for name in header]
     # Labels may be names of classes, such as "true" or "None".
     return [
@@ -149,6 +151,14 @@ def _first_row(file: SetFile, header: Sequence[str], ctx: SetContext) -> dict[st
         if record_batch.num_rows:
             return {name: record_batch.column(name)[0].as_py() or "" for name in header}
     raise ctx.invalid(f"expected at least one sample, got none below {listed(header)}")
+
+
+def _first_class(file: SetFile, header: Sequence[str], ctx: SetContext, label: str) -> str:
+    """Return the first label that is a class, or -1: it tells whether classes have names."""
+    none = none_of_these(ctx.reading)
+    batches = _read_columns(file, header, ctx, {label: "string"}, [label], 1)
+    cells = (cell or "" for rows in batches for cell in rows.column(label).to_pylist())
+    return next((cell for cell in cells if cell not in none), *none)
 
 
 def _table_column(name: str, cell: str) -> TableColumn:

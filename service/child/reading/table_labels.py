@@ -14,6 +14,8 @@ from service.child.reading.class_indices import (
     class_indices,
     labels_by_name,
     labels_of_numbers,
+    least_label,
+    none_of_these,
 )
 from service.child.reading.columns import listed, nearest, refuse_null
 from service.child.reading.tables import ReadColumns
@@ -48,8 +50,8 @@ def read_indices(
         return labels_of_numbers(
             found, ctx.reading, place=place, n_classes=n_classes, max_classes=most
         )
-    labels = check_labels(found, place=place, n_classes=len(names), n_allowed=most)
-    reading = ctx.reading
+    reading, least = ctx.reading, least_label(ctx.reading)
+    labels = check_labels(found, place=place, n_classes=len(names), n_allowed=most, least=least)
     own_map = {class_name: index for index, class_name in enumerate(names)}
     if reading.class_map is None and not own_map.keys() <= set(reading.classes or ()):
         return ClassLabels(labels, own_map)
@@ -58,7 +60,8 @@ def read_indices(
     if np.array_equal(asked, np.arange(len(names))):
         return ClassLabels(labels, class_map)
     note = "Labels were renumbered by the names that the file has for its classes."
-    return ClassLabels(asked[labels], class_map, notes=(note,))
+    renumbered = np.where(labels < 0, labels, asked[np.maximum(labels, 0)])
+    return ClassLabels(renumbered, class_map, notes=(note,))
 
 
 def read_names(
@@ -93,6 +96,7 @@ def _named(
     names: Sequence[str], codes: Labels, classes: Sequence[str], name: str, ctx: SetContext
 ) -> ClassLabels:
     index_of = {class_name: index for index, class_name in enumerate(classes)}
+    index_of |= none_of_these(ctx.reading, classes)
     for at, found in enumerate(names):
         if found not in index_of:
             row = int(np.argmax(codes == at))

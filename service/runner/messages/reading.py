@@ -58,6 +58,9 @@ class Reading:
         For a further set of pairs: the smallest and the largest score of the calibration set.
     known_texts
         For a later set: the few texts of each column of the calibration set that is not read.
+    may_be_none_of_these
+        Whether the label -1, where no class is called so, says that a sample's class is none of the
+        model's.
     """
 
     preprocessing: Preprocessing | None = None
@@ -70,6 +73,7 @@ class Reading:
     kind: DatasetKind | None = None
     score_range: ScoreRange | None = None
     known_texts: Mapping[str, Sequence[str]] | None = None
+    may_be_none_of_these: bool = False
 
     @property
     def input_columns(self) -> Mapping[str, Sequence[str]]:

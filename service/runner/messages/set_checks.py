@@ -7,7 +7,7 @@ the service uses to count, allocate or store is checked.
 import numpy as np
 
 from howsure.limits import MAX_NAME_LENGTH, MOST_TEXTS
-from howsure.statistics.arrays import Labels
+from howsure.statistics.arrays import NONE_OF_THESE, Labels
 from service.child.reading.checks import MIN_CLASSES, is_finite, supplied_names
 from service.child.reading.open_set import FORMATS
 from service.errors import InvalidInput
@@ -46,7 +46,7 @@ def check_opened(found: OpenedSet, asked: SetToRead, limits: DatasetLimits) -> N
     _require("the names of supplied columns", len(set(named)) == len(named))
     _require("the sampling design", set(info.design) <= DESIGN_DTYPES.keys())
     _check_texts(info, asked, limits)
-    _check_labels(found.labels, info, limits)
+    _check_labels(found.labels, info, asked, limits)
     n_trial = min(trial_rows(info), info.n_samples)
     check_rows(found.trial, info, found.labels, start=0, n_rows=n_trial)
 
@@ -112,9 +112,12 @@ def _check_texts(info: DatasetInfo, asked: SetToRead, limits: DatasetLimits) -> 
     _require("possible features", is_more or not info.possible_features)
 
 
-def _check_labels(labels: Array | None, info: DatasetInfo, limits: DatasetLimits) -> None:
+def _check_labels(
+    labels: Array | None, info: DatasetInfo, asked: SetToRead, limits: DatasetLimits
+) -> None:
     _require("whether a set has labels", info.labelled == (labels is not None))
     if labels is not None:
         _require("the labels of a set", labels.dtype == np.int64, labels.shape == (info.n_samples,))
         most = info.n_classes or limits.max_classes
-        _require("a label", labels.min() >= 0, labels.max() < most)
+        least = NONE_OF_THESE if asked.reading.may_be_none_of_these else 0
+        _require("a label", labels.min() >= least, labels.max() < most)

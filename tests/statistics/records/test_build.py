@@ -9,7 +9,8 @@ from own_process import peak_of
 from sample_strategies import logit_blocks
 from scipy.special import log_softmax, logsumexp
 
-from howsure.statistics.measures.passes import covariance_norm
+from howsure.statistics.measures.passes import averaged_columns, covariance_norm
+from howsure.statistics.model_scores import model_scores
 from howsure.statistics.records.build import build_records, score_uncertainty
 from howsure.statistics.records.records import TEMPERATURES, concatenate
 
@@ -113,3 +114,37 @@ def test_bad_input_is_refused_by_name(change, rule):
     arguments |= {"tie_keys": np.zeros(300, dtype=np.uint32)} | change
     with pytest.raises(ValueError, match=rule):
         build_records(arguments.pop("scores"), arguments.pop("labels"), **arguments)
+
+
+MEANS = ("mean_label_rank", "mean_log_probability")
+
+
+@pytest.mark.parametrize("threshold", [None, 0.3])
+def test_a_sample_of_none_of_the_classes_changes_no_other_record(threshold):
+    logits = LOGITS if threshold is None else LOGITS[:, :2]
+    labels, log_p = LABELS % logits.shape[1], log_softmax(logits, axis=1)
+    options = {"top_k": (1,), "threshold": threshold}
+    is_none = RNG.random(300) < 0.2
+    mixed = records_of(logits, np.where(is_none, -1, labels), **options)
+    whole = records_of(logits, labels, **options)
+    np.testing.assert_equal(mixed.take(~is_none).to_arrays(), whole.take(~is_none).to_arrays())
+    of_label = {"label", "label_rank", "label_log_probability", "label_logit"}
+    for name in whole.to_arrays().keys() - of_label:
+        np.testing.assert_array_equal(mixed.to_arrays()[name], whole.to_arrays()[name])
+    none = mixed.take(is_none)
+    assert set(none.label_rank.tolist()) == {logits.shape[1]}
+    assert (none.label_log_probability == -np.inf).all()
+    assert (none.label_logit == -np.inf).all()
+    scores = model_scores(mixed, top_k=(1,))
+    hits = whole.hits(1) & ~is_none
+    assert (scores.accuracy[1], scores.nll) == (hits.mean(), None)
+    one_hot = np.where(is_none[:, None], 0, np.eye(logits.shape[1])[labels])
+    squares = np.square(np.exp(log_p) - one_hot).sum(axis=1) + is_none
+    assert scores.brier_multiclass == pytest.approx(squares.mean())
+    passes = np.log(RNG.dirichlet(np.ones(logits.shape[1]), (300, 3)))
+    columns = [averaged_columns("m", passes, one) for one in (mixed.label, whole.label)]
+    ranks, log_ps = ([getattr(one, name)["m@3"] for one in columns] for name in MEANS)
+    assert set(ranks[0][is_none].tolist()) == {logits.shape[1]}
+    for with_none, without in (ranks, log_ps):
+        np.testing.assert_array_equal(with_none[~is_none], without[~is_none])
+    assert (log_ps[0][is_none] == -np.inf).all()

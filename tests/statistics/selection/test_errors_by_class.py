@@ -60,6 +60,15 @@ def test_a_class_without_accepted_samples_is_left_out() -> None:
     assert errors_by_class(labels, answers, accepted & False, LEVEL) == ()
 
 
+def test_samples_of_none_of_the_classes_count_for_their_answers_alone() -> None:
+    labels, answers = np.array([0, -1, -1, 1, 1]), np.array([0, 0, 2, 1, 1])
+    found = {one.index: one for one in errors_by_class(labels, answers, answers >= 0, LEVEL)}
+    counts = {
+        at: (*figures(one.named)[:2], *figures(one.labelled)[:2]) for at, one in found.items()
+    }
+    assert counts == {0: (2, 1, 1, 0), 1: (2, 0, 2, 0), 2: (1, 1, 0, 0)}
+
+
 def test_weights_count_for_several_samples() -> None:
     labels, answers, accepted = drawn(300, 3, 1)
     weights = np.where(labels == answers, 1.0, 3.0)
