@@ -1,9 +1,13 @@
 """Memory for large bodies that costs time only where it is written, and freed memory."""
 
 import ctypes
+import sys
 from contextlib import suppress
 from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 from typing import cast
+
+if sys.platform == "linux":
+    from mmap import MADV_HUGEPAGE
 
 
 def return_freed_memory() -> None:
@@ -12,13 +16,18 @@ def return_freed_memory() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def untouched_memory(size: int) -> mmap:
+def untouched_memory(size: int, *, is_filled: bool = True) -> mmap:
     """Return ``size`` bytes of memory, zeros until they are written.
 
     The kernel provides each page when it is first written. A bytearray or a copy of bytes would
-    touch all pages in one call, which stops all threads: 30 MiB take 20 to 100 ms.
+    touch all pages in one call, which stops all threads: 30 MiB take 20 to 100 ms. Memory that
+    ``is_filled`` has huge pages, which take about a quarter of the time of small ones.
     """
-    return mmap(-1, max(size, 1), flags=MAP_PRIVATE | MAP_ANONYMOUS)
+    memory = mmap(-1, max(size, 1), flags=MAP_PRIVATE | MAP_ANONYMOUS)
+    if is_filled and sys.platform == "linux":
+        with suppress(OSError):  # a kernel without huge pages
+            memory.madvise(MADV_HUGEPAGE)
+    return memory
 
 
 def first_bytes(memory: mmap, size: int) -> bytes:

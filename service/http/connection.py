@@ -25,9 +25,9 @@ from service.shared_amounts import NOBODY, Hold
 
 # Longer bodies are written by themselves, not copied behind their headers.
 JOINED_BYTES = 2**16
-
 # Received bytes of a connection are parsed for this time before others have their turn.
 TURN_SECONDS = 0.001
+READ_BYTES = 2**20  # of a large body at once
 
 log = structlog.get_logger(__name__)
 
@@ -155,6 +155,8 @@ class Connection(asyncio.Protocol):
         # What was received may end the request.
         if not reader.received and (reader.n_received or reader.is_receiving()):
             reader.check_unfinished()
+            if reader.n_body and not self.is_refused and reader.receive_whole():
+                self.transport.set_protocol(LargeBody(self))
         is_behind = reader.head is not None and self.current is not None
         if self.is_refused or self.transport.is_closing():
             return
@@ -166,6 +168,14 @@ class Connection(asyncio.Protocol):
                 self._read_on()
         elif not reader.is_ahead():
             self.flow.resume_reading()
+
+    def body_received(self, n_bytes: int) -> None:
+        """Count bytes of a large body; end the request with the last one."""
+        self.reader.received_whole(n_bytes)
+        if self.reader.whole is None:
+            self.transport.set_protocol(self)
+            self._answer_next()
+        self._parse()
 
     # Answering.
 
@@ -272,6 +282,8 @@ class Connection(asyncio.Protocol):
             return
         self.is_refused = True
         self.reader.forget()
+        if self.reader.whole is not None:
+            self.transport.set_protocol(self)
         cycle, self.reader.cycle = self.reader.cycle, None
         if cycle is not None and (cycle.response_started or cycle.response_complete):
             self.transport.close()
@@ -353,6 +365,34 @@ class Connection(asyncio.Protocol):
         """Close an idle connection to make room."""
         self.server_state.connections.discard(self)
         self.transport.abort()
+
+
+class LargeBody(asyncio.BufferedProtocol):
+    """Replaces a connection until a large body is complete: the system writes into its memory."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell the connection that the client has left."""
+        self._connection.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Tell the connection that the client does not read."""
+        self._connection.pause_writing()
+
+    def resume_writing(self) -> None:
+        """Tell the connection that the client has read."""
+        self._connection.resume_writing()
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - as in asyncio
+        """Return the memory of the next bytes."""
+        reader = self._connection.reader
+        return cast("memoryview", reader.whole)[reader.n_body :][:READ_BYTES]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Pass on how many bytes were received."""
+        self._connection.body_received(nbytes)
 
 
 def _disconnect(cycle: RequestResponseCycle) -> None:

@@ -82,6 +82,8 @@ class RequestReader:
         self.headers: list[tuple[bytes, bytes]] = []
         self.keep_alive = self.expects = self.is_upgrade = False
         self.body: bytes | bytearray | mmap = b""
+        # All memory of a large body, while it is received past the parser.
+        self.whole: memoryview | None = None
         self.pieces: list[bytes] = []  # of a body for the app
         # Bytes since the end of the last head or request, and bytes of the body among them.
         self.n_received = self.n_body = 0
@@ -187,6 +189,26 @@ class RequestReader:
         else:
             body[self.n_body - len(piece) : self.n_body] = piece
         self.body = body
+
+    def receive_whole(self) -> bool:
+        """Begin to receive the rest of a body past the parser, if it is large and has a length."""
+        is_large = self.head is not None and int(self.length or 0) >= LARGE_BODY_BYTES
+        if not is_large or self.whole is not None:
+            return False
+        begun, self.body = self.body, untouched_memory(int(self.length))
+        self.body[: self.n_body] = begun[: self.n_body]
+        self.whole = memoryview(self.body)
+        return True
+
+    def received_whole(self, n_bytes: int) -> None:
+        """Count bytes that were received past the parser; end the request with the last one."""
+        self.n_received += n_bytes
+        self.n_body += n_bytes
+        if self.whole is not None and self.n_body == len(self.whole):
+            self.whole = None
+            # The parser still expects the body; this one ends the request and reads the next.
+            framing = [] if self.keep_alive else [(b"connection", b"close")]
+            self.parser = resumed_parser(self, framing)
 
     def _whole_body(self) -> bytes:
         """Return the body; readers of bodies take any buffer, and a large one is not copied."""
@@ -357,7 +379,8 @@ class RequestReader:
         """End the hold: the body is complete or abandoned."""
         if self.hold is not None:
             self.hold.change_to(0)
-        self.meter = self.hold = None
+        self.meter = self.hold = self.whole = None
+        self.body = b""
 
 
 def _malformed() -> MalformedRequest:

@@ -72,7 +72,7 @@ def inflate(body: bytes, encoding: str, *, max_bytes: int) -> bytes:
         If the encoding is invalid or cut off.
     """
     engine = zlib.decompressobj(_WINDOW_BITS[encoding])
-    inflated = untouched_memory(max_bytes)
+    inflated = untouched_memory(max_bytes, is_filled=False)
     size = 0
     try:
         for piece in _inflated_pieces(engine, body):

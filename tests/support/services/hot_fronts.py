@@ -201,13 +201,18 @@ def ordinary_app() -> FastAPI:
 
 @contextmanager
 def hot_front(
-    *, drain_seconds: float = 0.0, socket_filters: bool = True, **limits
+    *,
+    drain_seconds: float = 0.0,
+    socket_filters: bool = True,
+    max_body_bytes: int = MAX_BODY_BYTES,
+    **limits,
 ) -> Iterator[Running]:
     """Run a server with these limits of connections until the block ends.
 
     With ``socket_filters=False`` the kernel refuses socket filters to the server.
     """
     hot = QueryApp()
+    hot.max_body_bytes = max_body_bytes
     app = ordinary_app()
     app.state.stopping = asyncio.Event()
     front = app.state.front = ConnectionContext(
