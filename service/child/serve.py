@@ -241,6 +241,7 @@ def serve(fd: int) -> None:
         while True:
             header, fields, payload = channel.receive_unread(max_tensor_bytes=sys.maxsize)
             channel.send(_answer(requests, header, fields, payload))
+            del fields, payload  # the next frame may take their memory
             requests.work_ahead()
     except ChannelClosed:
         return

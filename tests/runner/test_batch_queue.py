@@ -21,6 +21,7 @@ from runner_models import (
     undefined_below_zero,
 )
 from runner_models import weights as random_weights
+from running_service import npy
 from served_requests import AskedQueue, infer_body, json_body, load_here
 
 from howsure.bins_document.pass_plan import PassPlan
@@ -252,3 +253,17 @@ def test_bodies_wait_while_others_have_as_many_bytes_as_one_may(loaded):
     assert queue.exchange() == set()
     assert len(queue.queue._unread) == 1
     assert queue.all().keys() == sent
+
+
+@pytest.mark.parametrize("sizes", [[9000], [9000, 9000, 9000], [20, 9000], [5, 5]])
+def test_requests_that_wait_keep_little_more_than_their_rows(loaded, sizes):
+    queue = AskedQueue(loaded(linear), run_rows=1000, max_rows=10_000)
+    sent = {queue.put(npy(rows(n))): n for n in sizes}
+    queue.exchange()
+    for waiting in queue.queue._waiting.values():
+        array = memory = waiting.decoded.rows["x"]
+        while isinstance(memory, np.ndarray):
+            memory = memory.base
+        assert len(memory) < 2 * array.nbytes + 1000
+    queue.all()
+    assert {n: len(queue.answers[n].top_classes) for n in sent} == sent

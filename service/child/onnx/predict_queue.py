@@ -15,6 +15,7 @@ from service.child.onnx.session import note
 from service.child.requests.body_decoder import LOCATION, BodyDecoder, Decoded
 from service.child.requests.limits import BodyLimits
 from service.errors import DeadlineExceeded, InferenceFailed, InvalidInput, ServiceError
+from service.runner.messages.channel import INBOX_BYTES
 from service.runner.messages.frames import Array, Buffer
 from service.runner.messages.predict_batches import (
     MOST_PARTS,
@@ -178,7 +179,11 @@ class BatchQueue:
         """
         start = 0
         for sent in _one_by_one(batch.sent):
-            self._unread.append((sent, bodies[start : start + sent.length]))
+            body: Buffer = bodies[start : start + sent.length]
+            # Rows may be views of a body. The next frame overwrites a short one; one of several
+            # would keep the memory of the others.
+            is_kept = 2 * sent.length > len(bodies) > INBOX_BYTES
+            self._unread.append((sent, body if is_kept else bytes(body)))
             start += sent.length
         begun = now = time.monotonic()
         limits = BodyLimits(batch.max_bytes, batch.max_rows, until=begun + batch.each_run / 2)
@@ -196,8 +201,6 @@ class BatchQueue:
                 self._waiting[sent.number] = waiting
                 n_bytes += waiting.n_bytes
             now = time.monotonic()
-        if self._unread:  # the next frame overwrites the bodies of this one
-            self._unread = deque((sent, bytes(body)) for sent, body in self._unread)
 
     def _decoded(self, sent: SentBodies, body: Buffer, limits: BodyLimits) -> PendingRequest:
         decoded = self._decoder.decode(sent, body, limits)

@@ -106,7 +106,7 @@ class ScoresDecoder:
             If it breaks a rule.
         """
         spec, limits = self._spec, limits.of_rows_of(self._spec.n_classes)
-        request, wanted = read_request(sent, bytes(body), limits, inputs=self._inputs)
+        request, wanted = read_request(sent, body, limits, inputs=self._inputs)
         if sent.media_type == NPY:
             # An array without a name is what the calibration set held.
             name = SCORES if spec.kind == PAIRS else spec.kind

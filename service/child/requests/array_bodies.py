@@ -19,11 +19,12 @@ from service.child.requests.limits import BodyLimits
 from service.child.requests.predict_request import PredictRequest
 from service.child.requests.tensors import PLACE, as_input, check_shape
 from service.errors import InvalidInput, MalformedRequest
+from service.runner.messages.frames import Buffer
 from service.runner.messages.onnx_models import ANY_INPUT
 
 
-def read_npy_body(body: bytes, limits: BodyLimits) -> PredictRequest:
-    """Return the array; it is copied only to change its order or byte order.
+def read_npy_body(body: Buffer, limits: BodyLimits) -> PredictRequest:
+    """Return the array; it is copied only to align it, or to change its order or byte order.
 
     Raises
     ------
@@ -34,15 +35,16 @@ def read_npy_body(body: bytes, limits: BodyLimits) -> PredictRequest:
     TooLarge
         If there are more rows than is allowed.
     """
-    if not body.startswith(MAGIC):
+    head = bytes(body[:HEAD_BYTES])
+    if not head.startswith(MAGIC):
         raise MalformedRequest.at(PLACE, "expected an .npy array, as numpy.save writes it")
     with as_input():
-        header = read_npy_header(bytes(body[:HEAD_BYTES]), place=PLACE)
+        header = read_npy_header(head, place=PLACE)
         check_shape(header.shape, location=PLACE, max_rows=limits.max_rows)
         header.check_size(len(body), PLACE)
     array = np.frombuffer(body, header.dtype, offset=header.header_bytes)
     array = array.reshape(header.shape, order="F" if header.is_fortran else "C")
-    native = array.astype(header.dtype.newbyteorder("="), "C", copy=False)
+    native = array.astype(header.dtype.newbyteorder("="), "C", copy=not array.flags.aligned)
     return PredictRequest({ANY_INPUT: native})
 
 

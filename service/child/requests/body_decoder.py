@@ -9,9 +9,10 @@ import numpy as np
 
 from howsure.preprocessing import PIXELS
 from service.child.onnx.model_inputs import ModelInputs
+from service.child.requests.array_bodies import read_npy_body
 from service.child.requests.json_body import JsonRows
 from service.child.requests.limits import BodyLimits
-from service.child.requests.media_types import BODIES, JSON, ROWS_OF_SETS, SET_ROWS
+from service.child.requests.media_types import BODIES, JSON, NPY, ROWS_OF_SETS, SET_ROWS
 from service.child.requests.named_rows import RECORDS, NamedRows
 from service.child.requests.open_inference import read_infer
 from service.child.requests.predict_request import (
@@ -24,6 +25,7 @@ from service.child.requests.predict_request import (
 from service.child.requests.tensors import check_shape, is_surely_finite
 from service.errors import InvalidInput
 from service.graph.description import TensorSpec
+from service.runner.messages.channel import INBOX_BYTES
 from service.runner.messages.dataset import batch_of
 from service.runner.messages.frames import DTYPES, Array, Buffer, decode
 from service.runner.messages.open_inference import (
@@ -33,6 +35,9 @@ from service.runner.messages.open_inference import (
     requested_outputs,
 )
 from service.runner.messages.predict_batches import SentBodies
+
+# Copies of numpy begin at a multiple of so many bytes, and some kernels round by it.
+VECTOR_BYTES = 16
 
 
 class RawBodyLayout:
@@ -92,12 +97,16 @@ class RawBodyLayout:
         return True
 
     def read(self, bodies: Buffer) -> dict[str, Array]:
-        """Return the rows of consecutive bodies."""
+        """Return the rows of consecutive bodies; those of a large one may be views of it."""
         found = np.frombuffer(bodies, self._body)
+        may_be_views = len(bodies) == self.n_bytes > INBOX_BYTES
         rows = {}
         for name, field, shape in self._tensors:
-            # A copy: the runtime needs aligned numbers.
-            rows[name] = found[field].copy().reshape(-1, *shape)
+            array = found[field]
+            # The runtime needs aligned numbers.
+            if not (may_be_views and array.ctypes.data % VECTOR_BYTES == 0):
+                array = array.copy()
+            rows[name] = array.reshape(-1, *shape)
         return rows
 
 
@@ -211,7 +220,7 @@ class BodyDecoder:
     def _read(
         self, sent: SentBodies, body: Buffer, limits: BodyLimits
     ) -> tuple[Decoded, PredictRequest]:
-        request, wanted = read_request(sent, bytes(body), limits, inputs=self._metadata)
+        request, wanted = read_request(sent, body, limits, inputs=self._metadata)
         arrays = self._arrays(request, limits)
         check_finite(arrays, self._names, self._may_lack, self._inputs.columns)
         rows = self._inputs.fitted(arrays, location=LOCATION, start=0)
@@ -285,12 +294,14 @@ class BodyDecoder:
 
 def read_request(
     sent: SentBodies,
-    body: bytes,
+    body: Buffer,
     limits: BodyLimits,
     *,
     inputs: Callable[[], Sequence[TensorMetadata]],
 ) -> tuple[PredictRequest, RequestedOutputs | None]:
     """Return a request and the outputs it wants; ``inputs`` are those of the protocol.
+
+    The arrays of some formats are views of the body.
 
     Raises
     ------
@@ -301,9 +312,12 @@ def read_request(
         asked, request = read_infer(sent, body, limits=limits, inputs=inputs)
         return request, requested_outputs(asked)
     if sent.media_type in ROWS_OF_SETS:
-        batch = batch_of(decode(body).tensors)
+        batch = batch_of(decode(bytes(body)).tensors)
         return PredictRequest(batch.arrays, batch.supplied), None
-    request = BODIES[sent.media_type](body, limits)
+    if sent.media_type == NPY:
+        request = read_npy_body(body, limits)
+    else:
+        request = BODIES[sent.media_type](bytes(body), limits)
     if request.calibration not in (None, sent.reference):
         # The API process reads only the first name; a body with two is refused.
         raise InvalidInput.at("calibration", "expected one name, at the top of the body")

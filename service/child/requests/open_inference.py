@@ -13,7 +13,7 @@ from service.child.requests.limits import BodyLimits
 from service.child.requests.predict_request import PredictRequest
 from service.child.requests.tensors import check_shape, read_list
 from service.errors import InvalidInput, MalformedRequest, TooLarge, shown
-from service.runner.messages.frames import Array
+from service.runner.messages.frames import Array, Buffer
 from service.runner.messages.open_inference import (
     BF16,
     BINARY_ONLY,
@@ -102,7 +102,7 @@ def _inflated_pieces(engine: "zlib._Decompress", body: bytes) -> Iterator[bytes]
             rest = engine.unconsumed_tail
 
 
-def divide(body: bytes, header_length: str | None) -> tuple[memoryview, memoryview]:
+def divide(body: Buffer, header_length: str | None) -> tuple[memoryview, memoryview]:
     """Return the JSON and the raw tensors after it; without the header everything is JSON.
 
     Raises
@@ -190,7 +190,8 @@ def _from_bytes(raw: memoryview, tensor: InputTensor) -> Array:
     if tensor.datatype == BF16:
         upper_half = np.frombuffer(raw, "<u2").astype("<u4")
         return (upper_half << 16).view("<f4").reshape(tensor.shape)
-    return np.frombuffer(raw, DATATYPES[tensor.datatype]).reshape(tensor.shape)
+    array = np.frombuffer(raw, DATATYPES[tensor.datatype]).reshape(tensor.shape)
+    return array if array.flags.aligned else array.copy()
 
 
 def _from_json(tensor: InputTensor, place: str) -> Array:
@@ -242,7 +243,7 @@ def _as_datatype(values: Array, datatype: str, place: str) -> Array:
 
 def read_infer(
     sent: SentBodies,
-    body: bytes,
+    body: Buffer,
     *,
     limits: BodyLimits,
     inputs: Callable[[], Sequence[TensorMetadata]],
@@ -256,7 +257,7 @@ def read_infer(
     """
     text, raw = divide(body, sent.header_length)
     if not raw:
-        limits.check_json(body)
+        limits.check_json(bytes(body))
     if sent.header_length is not None and not text:
         request = raw_request(inputs(), len(raw))
     else:

@@ -51,6 +51,19 @@ def test_bodies_of_the_same_layout_are_read_without_parsing_again(decoder):
     read(decoder, *body_of(x=np.full((2, 3), 3e38, np.float32)))
 
 
+def test_rows_of_a_large_body_are_views_where_they_are_aligned(decoder):
+    wide = np.random.default_rng(0).random((2, 10_000), dtype=np.float32)
+    n_views = 0
+    for length in range(16):
+        body, header_length = body_of(wide, id="i" * (length + 1))
+        read(decoder, body, header_length)
+        decoded = read(decoder, body, header_length)
+        np.testing.assert_array_equal(decoded.rows["x"], wide)
+        assert decoded.rows["x"].ctypes.data % 16 == 0
+        n_views += np.shares_memory(decoded.rows["x"], np.frombuffer(body, np.uint8))
+    assert n_views == 1
+
+
 def test_the_same_json_before_more_or_fewer_bytes_or_with_fewer_rows_is_refused(decoder):
     body, header_length = body_of()
     read(decoder, body, header_length)

@@ -46,6 +46,18 @@ def test_arrays_are_read_to_the_bit_with_nan(dtype, shape):
         assert request.arrays.keys() == {"inputs"}
 
 
+@pytest.mark.parametrize("shift", [0, 1])
+def test_an_aligned_array_is_a_view_of_its_body(shift):
+    rows = np.arange(6, dtype=np.float32)
+    content = np.frombuffer(npy(rows), np.uint8)
+    body = np.zeros(1 + len(content), np.uint8)[shift:][: len(content)]
+    body[:] = content
+    found = BODIES[NPY](body.data, LIMITS).arrays["inputs"]
+    assert found.flags.aligned
+    assert np.shares_memory(found, body) == (shift == 0)
+    np.testing.assert_array_equal(found, rows, strict=True)
+
+
 @given(
     arrays(np.float64, array_shapes(max_dims=4, max_side=4), elements=st.floats(-1e30, 1e30)),
     st.sampled_from([None, 1, "\t"]),
