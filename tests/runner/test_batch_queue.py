@@ -1,6 +1,7 @@
 """How a child divides its runs among requests, and what one request may cost the others."""
 
 import time
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -25,6 +26,9 @@ from running_service import npy
 from served_requests import AskedQueue, infer_body, json_body, load_here
 
 from howsure.bins_document.pass_plan import PassPlan
+from service.child.onnx import loaded_model
+from service.child.onnx.batches import batch_rows
+from service.child.onnx.session import CUDA
 from service.child.requests.media_types import JSON
 from service.errors import InvalidInput, MalformedRequest, TooLarge
 
@@ -253,6 +257,26 @@ def test_bodies_wait_while_others_have_as_many_bytes_as_one_may(loaded):
     assert queue.exchange() == set()
     assert len(queue.queue._unread) == 1
     assert queue.all().keys() == sent
+
+
+def test_a_large_run_on_a_gpu_that_fails_is_divided(loaded, monkeypatch):
+    model = loaded(linear)
+    sizes, run_all = [], model.answering.session.run_all
+
+    def small_memory(outputs, feeds, *, place):
+        sizes.append(len(feeds["x"]))
+        if sizes[-1] > 32:
+            raise InvalidInput.at(place, "too much", rule="too_much_memory")
+        return run_all(outputs, feeds, place=place)
+
+    monkeypatch.setattr(model.answering.session, "run_all", small_memory)
+    monkeypatch.setattr(loaded_model, "MAX_BATCH_INPUT_BYTES", 32 * 4 * N_FEATURES)
+    monkeypatch.setattr(batch_rows, "__kwdefaults__", {"most_bytes": 32 * 4 * N_FEATURES})
+    on_gpu = replace(model, found=replace(model.found, provider=CUDA))
+    feeds = {"x": rows(64)}
+    expected = model.matrix(feeds, location="inputs", start=0)
+    np.testing.assert_array_equal(on_gpu.matrix(feeds, location="inputs", start=0), expected)
+    assert sizes == [32, 32, *[64] * model.answering.is_packed, 32, 32]
 
 
 @pytest.mark.parametrize("sizes", [[9000], [9000, 9000, 9000], [20, 9000], [5, 5]])

@@ -82,13 +82,21 @@ def map_ahead(items: Iterable[Item], make: Callable[[Item], Made]) -> list[Made]
 
 MAX_BATCH_ROWS = 256
 MAX_BATCH_INPUT_BYTES = 2**25
+# Of a run that answers requests on a GPU: 256 pictures of 3 x 224 x 224 float32 go together.
+MAX_CUDA_INPUT_BYTES = 2**28
 MAX_BATCH_NUMBERS = 2**21
 
 # Returns arrays with one row for each row of a batch; the text names the rows in errors.
 Run: TypeAlias = Callable[[Mapping[str, Array], str], Mapping[str, Array]]
 
 
-def batch_rows(inputs: Mapping[str, Array], numbers: int, fixed_batch: int | None) -> int:
+def batch_rows(
+    inputs: Mapping[str, Array],
+    numbers: int,
+    fixed_batch: int | None,
+    *,
+    most_bytes: int = MAX_BATCH_INPUT_BYTES,
+) -> int:
     """Return how many rows go through a model at a time: a power of two that depends on their size.
 
     ``numbers`` is how many numbers a row takes at once before they are reduced.
@@ -98,7 +106,7 @@ def batch_rows(inputs: Mapping[str, Array], numbers: int, fixed_batch: int | Non
     row_bytes = 0
     for array in inputs.values():
         row_bytes += array.nbytes // len(array)
-    most = min(MAX_BATCH_INPUT_BYTES // max(row_bytes, 1), MAX_BATCH_NUMBERS // max(numbers, 1))
+    most = min(most_bytes // max(row_bytes, 1), MAX_BATCH_NUMBERS // max(numbers, 1))
     return 1 << (min(max(most, 1), MAX_BATCH_ROWS).bit_length() - 1)
 
 

@@ -14,8 +14,16 @@ from howsure.statistics.input_ranges import row_extents
 from howsure.statistics.measures import MULTI_PASS_MEASURES
 from howsure.statistics.records.order import tie_keys
 from howsure.statistics.records.records import Records, concatenate
-from service.child.onnx.batches import batch_rows, join_parts, map_ahead, run_batches
+from service.child.onnx.batches import (
+    MAX_BATCH_INPUT_BYTES,
+    MAX_CUDA_INPUT_BYTES,
+    batch_rows,
+    join_parts,
+    map_ahead,
+    run_batches,
+)
 from service.child.onnx.model_inputs import ModelInputs
+from service.child.onnx.session import CUDA
 from service.child.onnx.single_model import SingleModel
 from service.child.requests.tensors import is_surely_finite
 from service.errors import InvalidInput, ModelRule
@@ -136,12 +144,14 @@ class LoadedModel:
         answering, n_rows = self.answering, len(next(iter(fitted.values())))
         if not isinstance(answering, SingleModel) or self.found.description.fixed_batch is not None:
             return None
-        if n_rows > 1 and n_rows > batch_rows(fitted, self.numbers, None):
+        is_on_gpu = self.found.provider == CUDA
+        most_bytes = MAX_CUDA_INPUT_BYTES if is_on_gpu else MAX_BATCH_INPUT_BYTES
+        if n_rows > 1 and n_rows > batch_rows(fitted, self.numbers, None, most_bytes=most_bytes):
             return None
         try:
             words = answering.words(fitted, f"{location}[{start}:{start + n_rows}]")
         except InvalidInput:
-            return None  # the run by batches fails as well, and names the row
+            return None  # smaller runs may have enough memory, or name the row that fails
         return words if words is not None and len(words) == n_rows else None
 
     def record(
