@@ -6,7 +6,7 @@ A model is often confident on such rows, so that no uncertainty shows them.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,8 @@ from howsure.statistics.arrays import Floats
 from howsure.statistics.column_middles import LEAST_BEYOND, LEAST_FACTOR, ColumnMiddles, EvenRows
 
 Extent = TypeVar("Extent", float, Floats)
+# The least and the largest number of each row, shape (n_rows,) each.
+RowExtents: TypeAlias = tuple[NDArray[np.float32], NDArray[np.float32]]
 
 # How far outside a row may lie, as a share of the width of the range: pixels from -0.5 to 0.5 are
 # unlike those from 0 to 1.
@@ -24,7 +26,17 @@ LEAST_SHARE = 0.1
 LARGEST = float(np.finfo(np.float32).max)
 
 
-def row_extents(values: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def finite_row_extents(values: NDArray[np.float32]) -> RowExtents | None:
+    """Return the `row_extents` of finite numbers; None if one of them is not finite.
+
+    The least and the largest number of a row are NaN if it has one, and an infinity is one of them.
+    """
+    rows = values.reshape(len(values), -1)
+    least, most = np.minimum.reduce(rows, axis=1), np.maximum.reduce(rows, axis=1)
+    return (least, most) if np.isfinite((least, most)).all() else None
+
+
+def row_extents(values: NDArray[Any]) -> RowExtents:
     """Return the least and the largest number of each row, shape (n_rows,) each.
 
     Missing values, NaN, are left out. A row of nothing else has the largest float32 as its least

@@ -155,7 +155,8 @@ class Requests:
         model = self._loaded()
         inputs = replace(model.inputs, table_columns=self._table_columns)
         may_lack = {name for name, own in model.found.column_ranges.items() if own.missing}
-        return BatchQueue(model, BodyDecoder(inputs, may_lack, model.spec.supplied))
+        spec = model.spec
+        return BatchQueue(model, BodyDecoder(inputs, may_lack, spec.supplied, spec.inputs))
 
     def _read(self, request: LoadRequest) -> Bytes:
         if request.preprocessing is not None:

@@ -31,6 +31,7 @@ from service.child.onnx.batches import batch_rows
 from service.child.onnx.session import CUDA
 from service.child.requests.media_types import JSON
 from service.errors import InvalidInput, MalformedRequest, TooLarge
+from service.runner.messages.onnx_models import least_and_most
 
 TRIAL = rows(20)
 
@@ -291,3 +292,17 @@ def test_requests_that_wait_keep_little_more_than_their_rows(loaded, sizes):
         assert len(memory) < 2 * array.nbytes + 1000
     queue.all()
     assert {n: len(queue.answers[n].top_classes) for n in sent} == sent
+
+
+@pytest.mark.parametrize("run_rows", [20_000, 60_000])
+def test_extents_of_a_large_request_are_those_of_its_rows(tmp_path, run_rows):
+    files = save(tmp_path, linear(), name="linear.onnx")
+    model = load_here(files, {"x": TRIAL}, columns=("entropy", *least_and_most("x")))
+    queue = AskedQueue(model, run_rows=run_rows, max_rows=60_000)
+    sent, beside = rows(50_000), rows(100)
+    numbers = [queue.put(npy(array)) for array in (sent, beside)]
+    queue.all()
+    for number, array in zip(numbers, (sent, beside), strict=True):
+        found = queue.answers[number].uncertainty
+        ends = [found[name] for name in least_and_most("x")]
+        np.testing.assert_array_equal(ends, [array.min(axis=1), array.max(axis=1)])

@@ -9,7 +9,13 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 
 from howsure.preprocessing import PRESETS
 from howsure.statistics.compared_inputs import ComparedInputs, NamedColumns
-from howsure.statistics.input_ranges import ColumnRanges, InputRange, InputRanges, row_extents
+from howsure.statistics.input_ranges import (
+    ColumnRanges,
+    InputRange,
+    InputRanges,
+    finite_row_extents,
+    row_extents,
+)
 from service.child.pictures.values import model_values
 
 SHAPES = arrays.array_shapes(min_dims=2, max_dims=4, min_side=2, max_side=5)
@@ -177,6 +183,20 @@ def test_the_extent_of_a_row_is_that_of_its_values() -> None:
     assert range_of(rows) == range_of(rows[:1]) == InputRange(1.0, 3.0, 2.0)
     assert ranges_of(rows[1:]).found == {}
     assert columns_of(np.ones((3, 2))).missing == ()
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_the_extents_prove_that_all_numbers_are_finite(bad) -> None:
+    rows = np.random.default_rng(0).normal(size=(5, 2, 40)).astype(np.float32)
+    found = finite_row_extents(rows)
+    assert found is not None
+    np.testing.assert_array_equal(found, row_extents(rows), strict=True)
+    for place in range(0, rows.size, 7):
+        broken = rows.copy()
+        broken.flat[place] = bad
+        assert finite_row_extents(broken) is None
+    rows[1, 1, 1] = np.finfo(np.float32).max
+    assert finite_row_extents(rows) is not None
 
 
 def test_a_missing_value_is_outside_where_the_set_has_none() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Protocol
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from howsure.onnx_head.builder import PREFIX
 from howsure.statistics.arrays import Labels
-from howsure.statistics.input_ranges import row_extents
+from howsure.statistics.input_ranges import RowExtents, row_extents
 from howsure.statistics.measures import MULTI_PASS_MEASURES
 from howsure.statistics.records.order import tie_keys
 from howsure.statistics.records.records import Records, concatenate
@@ -105,13 +106,22 @@ class LoadedModel:
         batches = self._batches(self.answering.answer, fitted, location, start, pad=False)
         return join_parts([part for _, part in batches])
 
-    def matrix(self, rows: dict[str, Array], *, location: str, start: int) -> Array:
+    def matrix(
+        self,
+        rows: dict[str, Array],
+        *,
+        location: str,
+        start: int,
+        extents: Mapping[str, RowExtents] = MappingProxyType({}),
+    ) -> Array:
         """Return the matrix of `OutputSpec` for fitted rows; a row may be not finite.
 
-        Supplied columns are zeros, which the caller replaces.
+        Supplied columns are zeros, which the caller replaces. Missing ``extents`` of inputs are
+        computed.
         """
         spec = self.spec
-        beside = [end for name in spec.inputs for end in row_extents(rows[name])]
+        ends = [extents.get(name) or row_extents(rows[name]) for name in spec.inputs]
+        beside = [end for both in ends for end in both]
         for name in spec.marked:
             found = self.found.column_ranges[name].outside(rows[name])
             beside.append(np.asarray(found.any(axis=1), dtype=np.float32))

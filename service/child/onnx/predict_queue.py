@@ -2,11 +2,12 @@
 
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
 
+from howsure.statistics.input_ranges import RowExtents
 from service.child.failure import describe
 from service.child.onnx.batches import join_parts
 from service.child.onnx.loaded_model import LoadedModel, is_sound, refuse_unsound
@@ -69,6 +70,11 @@ class RequestSlice(msgspec.Struct, eq=False):
         if self.stop - self.start == self.of.decoded.n_rows:
             return whole
         return {name: array[self.start : self.stop] for name, array in whole.items()}
+
+    def extents(self) -> dict[str, RowExtents]:
+        """Return the extents that were computed when the rows were read."""
+        part = slice(self.start, self.stop)
+        return {name: (a[part], b[part]) for name, (a, b) in self.of.decoded.extents.items()}
 
     def supplied(self, name: str) -> Array:
         """Return a supplied uncertainty of the rows."""
@@ -159,7 +165,7 @@ class BatchQueue:
             )
             if decoded is None:
                 return None
-            words = self._run(decoded.rows, 0)
+            words = self._run(decoded.rows, 0, decoded.extents)
             if not is_sound(words, self._spec):
                 return None
         except DeadlineExceeded as error:
@@ -213,7 +219,8 @@ class BatchQueue:
     def _answer(self, turns: list[RequestSlice]) -> tuple[list[RowRange], Words]:
         """Run rows together; if that fails, run each half of the requests by itself."""
         try:
-            words = self._run(joined(turns), turns[0].start)
+            extents = turns[0].extents() if len(turns) == 1 else {}
+            words = self._run(joined(turns), turns[0].start, extents)
             for place, name in enumerate(self._spec.supplied, -len(self._spec.supplied)):
                 words[:, place] = np.concatenate([turn.supplied(name) for turn in turns])
         except DeadlineExceeded as error:
@@ -262,8 +269,8 @@ class BatchQueue:
             head = ResponseHead(decoded.n_rows, decoded.wanted, decoded.by_position)
         return RowRange(turn.of.number, turn.stop - turn.start, head)
 
-    def _run(self, rows: dict[str, Array], start: int) -> Words:
-        return self._model.matrix(rows, location=LOCATION, start=start)
+    def _run(self, rows: dict[str, Array], start: int, extents: Mapping[str, RowExtents]) -> Words:
+        return self._model.matrix(rows, location=LOCATION, start=start, extents=extents)
 
     def _words(self, n_rows: int) -> Words:
         return np.empty((n_rows, self._spec.n_words), np.float32)

@@ -59,6 +59,7 @@ class ScoresModel:
         *,
         location: str,  # noqa: ARG002 - as of a model that runs
         start: int,  # noqa: ARG002 - as of a model that runs
+        extents: object = None,  # noqa: ARG002 - as of a model that runs
     ) -> Array:
         """Return top classes, top scores and uncertainties of each row, side by side."""
         ((kind, scores),) = rows.items()

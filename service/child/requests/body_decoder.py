@@ -3,11 +3,13 @@
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from math import prod
+from types import MappingProxyType
 
 import msgspec
 import numpy as np
 
 from howsure.preprocessing import PIXELS
+from howsure.statistics.input_ranges import RowExtents, finite_row_extents
 from service.child.onnx.model_inputs import ModelInputs
 from service.child.requests.array_bodies import read_npy_body
 from service.child.requests.json_body import JsonRows
@@ -127,6 +129,7 @@ class Decoded(msgspec.Struct, frozen=True, eq=False):
     """The rows of a request, ready for the model, and the rest of the request.
 
     ``by_position`` tells that rows came without the column names that the calibration has.
+    ``extents`` are those of inputs for which they were computed.
     """
 
     rows: dict[str, Array]
@@ -134,21 +137,27 @@ class Decoded(msgspec.Struct, frozen=True, eq=False):
     wanted: RequestedOutputs | None
     supplied: Mapping[str, Array]
     by_position: bool = False
+    extents: Mapping[str, RowExtents] = MappingProxyType({})
 
 
 class BodyDecoder:
     """Reads bodies and checks them against a model's inputs.
 
     Those that ``may_lack`` values may have NaN. ``supplied`` are the names of the uncertainties
-    that each body brings.
+    that each body brings. ``ranged`` are the inputs whose extents the model's answers need.
     """
 
     def __init__(
-        self, inputs: ModelInputs, may_lack: Collection[str] = (), supplied: Sequence[str] = ()
+        self,
+        inputs: ModelInputs,
+        may_lack: Collection[str] = (),
+        supplied: Sequence[str] = (),
+        ranged: Sequence[str] = (),
     ) -> None:
         self._inputs = inputs
         self._may_lack = may_lack
         self._supplied = supplied
+        self._ranged = ranged
         self._specs = specs = inputs.specs
         self._names = inputs.names
         self._json_rows = None
@@ -201,9 +210,24 @@ class BodyDecoder:
 
     def _by_layout(self, layout: RawBodyLayout, bodies: Buffer) -> Decoded:
         rows = layout.read(bodies)
-        if not all(map(is_surely_finite, rows.values())):
-            check_finite(rows, self._names, self._may_lack, self._inputs.columns)
-        return Decoded(rows, layout.n_rows, layout.wanted, supplied={})
+        extents = self._check(rows)
+        return Decoded(rows, layout.n_rows, layout.wanted, supplied={}, extents=extents)
+
+    def _check(self, arrays: Mapping[str, Array]) -> Mapping[str, RowExtents]:
+        """Refuse numbers that are not finite; return the extents of large inputs that need them.
+
+        The extents prove that all numbers are finite, so each array is read only once.
+        """
+        extents = {}
+        for name in self._ranged:
+            array = arrays.get(name)
+            if array is not None and array.nbytes > LARGE_BYTES and array.dtype.char == "f":
+                ends = finite_row_extents(array)
+                if ends is not None:
+                    extents[name] = ends
+        if not all(name in extents or is_surely_finite(arrays[name]) for name in arrays):
+            check_finite(arrays, self._names, self._may_lack, self._inputs.columns)
+        return extents
 
     def _plain(self, sent: SentBodies, body: Buffer, limits: BodyLimits) -> Decoded | None:
         """Read JSON of plain rows; None for all other bodies, invalid ones included."""
@@ -222,7 +246,7 @@ class BodyDecoder:
     ) -> tuple[Decoded, PredictRequest]:
         request, wanted = read_request(sent, body, limits, inputs=self._metadata)
         arrays = self._arrays(request, limits)
-        check_finite(arrays, self._names, self._may_lack, self._inputs.columns)
+        extents = self._check(arrays)
         rows = self._inputs.fitted(arrays, location=LOCATION, start=0)
         n_rows = len(next(iter(rows.values())))
         of = self._inputs.columns
@@ -234,6 +258,8 @@ class BodyDecoder:
             wanted=wanted,
             supplied=supplied_columns(request, self._supplied, n_rows=n_rows),
             by_position=self._has_names and not is_named,
+            # Those of rows in another type may differ.
+            extents={name: extents[name] for name in extents if rows[name] is arrays[name]},
         )
         return decoded, request
 

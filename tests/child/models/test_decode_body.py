@@ -64,6 +64,23 @@ def test_rows_of_a_large_body_are_views_where_they_are_aligned(decoder):
     assert n_views == 1
 
 
+def test_large_inputs_come_with_their_extents_and_are_refused_where_not_finite():
+    wide = np.random.default_rng(0).random((2, 2**18), dtype=np.float32)
+    decoder = BodyDecoder(ModelInputs([TensorSpec("x", "float32", (None, None))]), ranged=["x"])
+    for array, has_extents in ((wide, True), (wide[:, :9], False), (wide.astype("f8"), False)):
+        for _ in range(2):  # the second time by the layout
+            decoded = read(decoder, *infer_body({"x": array}))
+            assert (decoded.extents.keys() == {"x"}) == has_extents
+    np.testing.assert_array_equal(
+        read(decoder, *infer_body({"x": wide})).extents["x"], [wide.min(axis=1), wide.max(axis=1)]
+    )
+    for bad in (np.nan, np.inf):
+        wide[1, 77] = bad
+        with pytest.raises(InvalidInput) as refused:
+            read(decoder, *infer_body({"x": wide}))
+        assert refused.value.violations[0].location == "inputs[1][77]"
+
+
 def test_the_same_json_before_more_or_fewer_bytes_or_with_fewer_rows_is_refused(decoder):
     body, header_length = body_of()
     read(decoder, body, header_length)

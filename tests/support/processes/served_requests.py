@@ -273,7 +273,8 @@ class AskedQueue:
     """Keeps what its parent would: requests, their answers and refusals, the rows of each run."""
 
     def __init__(self, model, *, run_rows=8, max_rows=1000, max_bytes=2**22):
-        self.queue = BatchQueue(model, BodyDecoder(model.inputs))
+        decoder = BodyDecoder(model.inputs, ranged=model.spec.inputs)
+        self.queue = BatchQueue(model, decoder)
         self.expected = output_spec(model.found.resolved)
         self.limits = {"max_rows": max_rows, "max_bytes": max_bytes, "run_rows": run_rows}
         self.sent, self.answers, self.refusals, self.runs = {}, {}, {}, []
