@@ -1,18 +1,20 @@
 """The plan of a measure that runs the model more than once."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
 from msgspec import Meta
 
 from howsure.statistics.measures import MULTI_PASS_MEASURES
+from howsure.statistics.measures.gradient import SLOPE_MEASURES
 
 Positive: TypeAlias = Annotated[int, Meta(ge=1)]
 NotNegative: TypeAlias = Annotated[int, Meta(ge=0)]
 NotNegativeFloat: TypeAlias = Annotated[float, Meta(ge=0)]
 
 GRADIENT = "gradient_norm"
+JACOBIAN = "jacobian_norm"
 LAST_LAYER = "last_layer_dropout_variance"
 DROPOUT = "dropout_variance"
 ENSEMBLE = "ensemble_variance"
@@ -62,4 +64,9 @@ class PassPlan:
         """Runs of the whole model that the measure adds to the prediction."""
         if self.measure == LAST_LAYER:
             return 0
-        return 2 * self.passes if self.measure == GRADIENT else self.passes
+        return 2 * self.passes if self.measure in SLOPE_MEASURES else self.passes
+
+
+def without_shared_runs(measures: Sequence[str]) -> list[str]:
+    """Return the measures, except one computed from the runs of another one."""
+    return [name for name in measures if name != JACOBIAN or GRADIENT not in measures]

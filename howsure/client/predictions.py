@@ -187,6 +187,11 @@ class Predictions:
         return self.arrays.get("out_of_distribution")
 
     @property
+    def adversarial(self) -> Array | None:
+        """Whether logits change fast near a row, as near attacks: bool, shape (n,); may be None."""
+        return self.arrays.get("adversarial")
+
+    @property
     def abstain(self) -> Mapping[str, Array]:
         """Whether to abstain from a row, by ``max_risk``: bool, shape (n,)."""
         return {

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 import msgspec
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, model_validator
 
-from howsure.bins_document.pass_plan import ENSEMBLE, GRADIENT, PassPlan
+from howsure.bins_document.pass_plan import ENSEMBLE, GRADIENT, JACOBIAN, PassPlan
 from howsure.limits import NAME_PATTERN
 from howsure.report.words.fit_notes import certain_event_notes
 from howsure.statistics.bins.intervals import IntervalOptions
@@ -43,7 +43,7 @@ class EnsembleConfig(Strict):
 
 
 class GradientConfig(Strict):
-    """Directions and steps of ``gradient_norm``."""
+    """Directions and steps of ``gradient_norm`` and ``jacobian_norm``, which share them."""
 
     directions: int = Field(16, ge=1, le=MAX_PASSES, description="Number of directions per input.")
     step: float = Field(
@@ -111,7 +111,9 @@ class CalibrationConfig(FitConfig):
     seed: int = Field(0, ge=0, lt=2**63, description="Seed of folds, tie keys and noise.")
     dropout: DropoutConfig = Field(DropoutConfig(), description="Options of both dropout measures.")
     ensemble: EnsembleConfig = Field(EnsembleConfig(), description="Options of ensemble_variance.")
-    gradient: GradientConfig = Field(GradientConfig(), description="Options of gradient_norm.")
+    gradient: GradientConfig = Field(
+        GradientConfig(), description="Options of gradient_norm and jacobian_norm."
+    )
     output: OutputConfig = Field(OutputConfig(), description="Output of the ONNX model.")
     decision_threshold: float | None = Field(
         None,
@@ -253,9 +255,10 @@ def parse_config(text: str | bytes, kind: type[AnyConfig]) -> AnyConfig:
 
 def pass_plans(config: CalibrationConfig) -> tuple[PassPlan, ...]:
     """Return the plans of the measures that run the model several times, in their order."""
-    gradient = config.gradient
+    slopes = {"passes": config.gradient.directions, "step": config.gradient.step}
     options: dict[str, dict[str, Any]] = {
-        GRADIENT: {"passes": gradient.directions, "step": gradient.step},
+        GRADIENT: slopes,
+        JACOBIAN: slopes,
         ENSEMBLE: config.ensemble.model_dump(),
     }
     return tuple(

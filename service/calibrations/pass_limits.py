@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from howsure.bins_document.pass_plan import DROPOUT, ENSEMBLE, GRADIENT
+from howsure.bins_document.pass_plan import DROPOUT, ENSEMBLE, without_shared_runs
+from howsure.statistics.measures.gradient import SLOPE_MEASURES
 from service.errors import TooLarge
 from service.runner.model_description import ModelDescription
 
@@ -53,14 +54,15 @@ def _adjustable(model: ModelDescription, runs: int) -> _Adjustable | None:
     """Return the part to reduce if each row may be run so many times."""
     if model.stored.get("members"):
         return _Adjustable("model", "models", runs)
-    plans = {plan.measure: plan for plan in model.passes}
+    distinct = without_shared_runs(model.pass_measures)
+    plans = {plan.measure: plan for plan in model.passes if plan.measure in distinct}
     if ENSEMBLE in plans:
         return _Adjustable("config.ensemble.passes", "passes", runs)
     dearest = max(plans.values(), key=lambda plan: plan.runs)
     others = 1 + sum(plan.runs for plan in plans.values() if plan is not dearest)
     if dearest.measure == DROPOUT:
         return _Adjustable("config.dropout.passes", "passes", runs - others)
-    if dearest.measure == GRADIENT:
+    if dearest.measure in SLOPE_MEASURES:
         directions = (runs - others) // (2 * len(model.stored["inputs"]))
         return _Adjustable("config.gradient.directions", "directions", directions, least=1)
     return None

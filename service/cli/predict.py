@@ -57,6 +57,7 @@ def predictions_table(predictions: list[dict[str, Any]]) -> Table:
 def _flags(prediction: dict[str, Any]) -> str:
     """Return what speaks against a prediction."""
     found = ["out of distribution"] if prediction.get("out_of_distribution") else []
+    found += ["adversarial"] if prediction.get("adversarial") else []
     names = [name for name, left in prediction.get("abstain", {}).items() if left]
     return ", ".join([*found, *([f"abstain ({', '.join(names)})"] if names else [])])
 

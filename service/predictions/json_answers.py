@@ -43,6 +43,7 @@ class JsonAnswers:
     events: list[list[EventProbability]]
     out_of_distribution: list[bool] | None
     abstain: Mapping[str, list[bool]]
+    adversarial: list[bool] | None = None
 
     @classmethod
     def of_numbers(cls, served: ServedCalibration, matrix: OutputMatrix) -> "JsonAnswers | None":
@@ -69,6 +70,7 @@ class JsonAnswers:
             events,
             None if (beyond := _beyond(top1, flags)) is None else _or(beyond, unlike),
             {name: _or(_above(top1, limit), unlike) for name, limit in flags.abstain.items()},
+            _adversarial(events, served),
         )
 
     @classmethod
@@ -82,6 +84,7 @@ class JsonAnswers:
             list(_event_rows(batch)),
             None if batch.out_of_distribution is None else batch.out_of_distribution.tolist(),
             {name: found.tolist() for name, found in batch.abstain.items()},
+            None if batch.adversarial is None else batch.adversarial.tolist(),
         )
 
     def encode(self, start: int, stop: int, *, by_position: bool = False) -> bytes:
@@ -120,6 +123,8 @@ class JsonAnswers:
             for name, found in events:
                 answer[name] = found[row]
             answer["out_of_distribution"] = flagged and flagged[row]
+            if self.adversarial is not None:
+                answer["adversarial"] = self.adversarial[row]
             answer["abstain"] = {name: left[row] for name, left in abstain}
             rows.append(answer)
         return rows
@@ -179,6 +184,15 @@ def _beyond(values: list[float], flags: Flags) -> list[bool] | None:
     if least is None:
         return _above(values, threshold)
     return [value > threshold or value < least for value in values]
+
+
+def _adversarial(
+    events: list[list[EventProbability]], served: ServedCalibration
+) -> list[bool] | None:
+    if served.adversarial is None:
+        return None
+    place, threshold = served.adversarial
+    return _above([answer.uncertainty for answer in events[place]], threshold)
 
 
 def _above(values: list[float], threshold: float) -> list[bool]:

@@ -27,6 +27,7 @@ from service.predictions.served_calibration import (
     ServedOnnxModel,
     ServedOperatingPoint,
     accept_thresholds,
+    adversarial_threshold,
     needed_columns,
     ood_threshold,
 )
@@ -107,6 +108,7 @@ def _load(workspace: Workspace, tenant_id: uuid.UUID, ref: CalibrationRef) -> Se
             class_names=tuple(config["classes"]),
             top_k=tuple(config["top_k"]),
             ood_threshold=ood_threshold(tables, config["ood"]["level"]),
+            adversarial_threshold=adversarial_threshold(tables),
             accept_thresholds=accept_thresholds(tables, config["selective"]),
             events=events,
             has_classes=row.data["kind"] != PAIRS,

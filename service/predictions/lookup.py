@@ -54,7 +54,8 @@ class PredictionBatch:
     ``shares`` are those of `class_shares`.
 
     The flags use the measure that serves Top-1. They are None where Top-1 was not calibrated and
-    for a risk without a threshold.
+    for a risk without a threshold. ``adversarial`` uses ``jacobian_norm``, and is None where it
+    serves no event.
     """
 
     calibration: ServedCalibration
@@ -64,6 +65,7 @@ class PredictionBatch:
     events: list[EventAnswer]
     out_of_distribution: FlaggedRows | None
     abstain: Mapping[str, FlaggedRows]
+    adversarial: FlaggedRows | None = None
 
     def record_metrics(self, counts: AnswerCounts, rows: slice) -> None:
         """Count some of the rows by bin and flag."""
@@ -106,6 +108,7 @@ def answers_of(served: ServedCalibration, outputs: HeadOutputs) -> PredictionBat
         events=events,
         out_of_distribution=None if beyond is None else _or(beyond, unlike),
         abstain={name: _or(uncertainty > limit, unlike) for name, limit in flags.abstain.items()},
+        adversarial=_adversarial(events, served),
     )
 
 
@@ -134,6 +137,13 @@ def _beyond(uncertainty: NDArray[np.float32], flags: Flags) -> FlaggedRows | Non
         return None
     above = uncertainty > threshold
     return above if least is None else above | (uncertainty < least)
+
+
+def _adversarial(events: Sequence[EventAnswer], served: ServedCalibration) -> FlaggedRows | None:
+    if served.adversarial is None:
+        return None
+    place, threshold = served.adversarial
+    return events[place].uncertainty > threshold
 
 
 def _answer(event: ServedEvent, uncertainty: NDArray[np.float32]) -> EventAnswer:

@@ -152,6 +152,11 @@ class Prediction(BaseModel):
         description="Whether the row is less certain than nearly all of the calibration set, or "
         "its inputs have numbers far outside it, as in another unit or on another scale."
     )
+    adversarial: bool | None = Field(
+        None,
+        description="Whether the norm of the logits' Jacobian is above that of 95 % of the "
+        "calibration set; absent where `jacobian_norm` serves no event.",
+    )
     abstain: dict[str, bool] = Field(
         description="By `max_risk`: whether to abstain from the row; always true where no "
         "threshold keeps to that risk."

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import models
+from howsure.bins_document.pass_plan import JACOBIAN
 from howsure.events import HeadOutputs, TabledEvent, label_odds
 from howsure.statistics.bins.curve import Curve
 from howsure.statistics.bins.table import BinTable
@@ -19,6 +20,7 @@ from howsure.statistics.input_ranges import ColumnRanges, InputRange
 from howsure.statistics.label_model.model import LabelModel, LabelOdds
 from howsure.statistics.learned.inputs import n_read_classes
 from howsure.statistics.measures import supplied_names
+from howsure.statistics.ranking import ADVERSARIAL_LEVEL
 from service.runner.messages.dataset import ScoreRange
 from service.runner.messages.onnx_models import OnnxModelFiles, least_and_most, outside
 from service.runner.model_to_serve import ModelToServe
@@ -82,6 +84,16 @@ def ood_threshold(served: Sequence[models.BinTable], level: float) -> float | No
     """Return the uncertainty above which samples are flagged; None if Top-1 is not served."""
     thresholds: dict[str, float] = _top1(served).get("ood_thresholds", {})
     return thresholds.get(str(level))
+
+
+def adversarial_threshold(served: Sequence[models.BinTable]) -> float | None:
+    """Return the norm of the Jacobian above which samples are flagged as adversarial.
+
+    None if ``jacobian_norm`` serves no event, or an import lacks the threshold.
+    """
+    table = next((table for table in served if table.measure == JACOBIAN), None)
+    thresholds: dict[str, float] = {} if table is None else table.analysis.get("ood_thresholds", {})
+    return thresholds.get(str(ADVERSARIAL_LEVEL))
 
 
 def accept_thresholds(
@@ -180,8 +192,9 @@ class ServedCalibration:
 
     The thresholds are those of the measure that serves Top-1: beyond ``ood_threshold`` a sample
     is unlike the calibration set, and beyond an entry of ``accept_thresholds``, by maximal risk,
-    answering it would break that risk. None where there is none. ``operating_point`` alone may
-    change; a change makes another copy. ``has_classes`` is false if requests hold scores of pairs.
+    answering it would break that risk. ``adversarial_threshold`` is that of ``jacobian_norm``, if
+    it serves an event. None where there is none. ``operating_point`` alone may change; a change
+    makes another copy. ``has_classes`` is false if requests hold scores of pairs.
     ``takes_other_columns`` tells whether tables may have columns that it does not know.
     ``score_range`` has the smallest and the largest score of a calibration set of pairs, and
     ``texts`` the few texts of each column of it that is not read.
@@ -196,6 +209,7 @@ class ServedCalibration:
     ood_threshold: float | None
     accept_thresholds: Mapping[str, float | None]
     events: Sequence[ServedEvent]
+    adversarial_threshold: float | None = None
     operating_point: ServedOperatingPoint | None = None
     has_classes: bool = True
     takes_other_columns: bool = True
@@ -263,6 +277,15 @@ class ServedCalibration:
     def top1(self) -> int | None:
         """The position of Top-1 among the events, if it was calibrated."""
         return next((place for place, event in enumerate(self.events) if event.k == 1), None)
+
+    @cached_property
+    def adversarial(self) -> tuple[int, float] | None:
+        """The position of an event that ``jacobian_norm`` serves, and its threshold in float32."""
+        threshold = _float32(self.adversarial_threshold)
+        if threshold is None:
+            return None
+        places = (place for place, event in enumerate(self.events) if event.measure == JACOBIAN)
+        return next(places), threshold
 
     @cached_property
     def n_read(self) -> int:

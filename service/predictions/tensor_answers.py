@@ -29,8 +29,8 @@ def prediction_arrays(batch: PredictionBatch) -> Arrays:
     ``top{k}_probability``, ``top{k}_lower``, ``top{k}_upper``, ``top{k}_uncertainty`` float32 (N,)
     and ``top{k}_bin`` int64 (N,). Where Top-1 is among them: ``out_of_distribution`` bool (N,), if
     it has a threshold, and for each risk ``abstain_{risk}`` bool (N,), the first also as
-    ``abstain``. Answers to pairs have no classes. A risk without a threshold abstains from
-    every row.
+    ``abstain``. Where ``jacobian_norm`` serves an event, ``adversarial`` bool (N,). Answers to
+    pairs have no classes. A risk without a threshold abstains from every row.
     """
     served = batch.calibration
     arrays: Arrays = _class_arrays(batch) if served.has_classes else {}
@@ -43,6 +43,8 @@ def prediction_arrays(batch: PredictionBatch) -> Arrays:
         arrays[f"{name}_bin"] = answer.bins
     if batch.calibration.top1 is not None:
         _add_flags(batch, arrays)
+    if batch.adversarial is not None:
+        arrays["adversarial"] = batch.adversarial
     return arrays
 
 

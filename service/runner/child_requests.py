@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from howsure.bins_document.pass_plan import ENSEMBLE, GRADIENT, LAST_LAYER, PLAIN, PassPlan
+from howsure.bins_document.pass_plan import ENSEMBLE, LAST_LAYER, PLAIN, PassPlan
 from howsure.onnx_head.spec import ExportSpec
 from howsure.statistics.arrays import Labels
+from howsure.statistics.measures.gradient import SLOPE_MEASURES
 from howsure.statistics.records.records import Records
 from service.errors import InvalidDataset, InvalidInput, TooLarge
 from service.runner.messages.convert import FieldError, convert, to_fields
@@ -302,7 +303,7 @@ def checked_model(loaded: LoadedOnnxModel, request: LoadRequest) -> LoadedOnnxMo
 
 def _is_planned(plan: PassPlan, wanted: PassPlan, inputs: Sequence[str], n_models: int) -> bool:
     """Return whether a plan is the requested one, with what only the model tells."""
-    if plan.measure == GRADIENT:
+    if plan.measure in SLOPE_MEASURES:
         scales = (plan.scales or {}).values()
         steps = replace(wanted, scales=plan.scales, divisible=plan.divisible)
         return (

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from howsure.bins_document.pass_plan import ENSEMBLE, PLAIN, PassPlan
+from howsure.bins_document.pass_plan import ENSEMBLE, PLAIN, PassPlan, without_shared_runs
 from models import Calibration
 from service.runner.messages.convert import convert
 from service.runner.messages.onnx_models import LoadedOnnxModel
@@ -101,7 +101,7 @@ def runs_of(onnx_model: OnnxModel, measures: Sequence[str]) -> ModelRuns:
         members = len(onnx_model.get("members", ()))
         return _averaged(onnx_model, members or runs[ENSEMBLE])
     total = ModelRuns(1, _time(onnx_model, PLAIN))
-    for measure in measures:
+    for measure in without_shared_runs(measures):
         if measure in runs:
             total += ModelRuns(runs[measure], _time(onnx_model, measure))
     return total

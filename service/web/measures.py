@@ -35,6 +35,7 @@ NEEDS: Mapping[str, str] = {
     "last_layer_dropout_variance": "an ONNX model, and runs of its last layer with dropout",
     "ensemble_variance": "several models, or runs of a random one",
     "gradient_norm": "the model's gradient, by runs near each row",
+    "jacobian_norm": "the gradients of logits, by runs near each row",
 }
 SUPPLIED_NEEDS = "a column {} with the samples; it serves only if the configuration names it"
 OUTPUT_NEEDS = "the output {} of the model"

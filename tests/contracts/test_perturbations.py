@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sample_strategies import drawn_passes, fit_of, simulated_records
+from sample_strategies import calibrated, drawn_passes, fit_of, records_of
 
 from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.measures import (
@@ -16,7 +16,7 @@ from howsure.statistics.measures import (
     parse_measure,
 )
 from howsure.statistics.measures.measure import prefix_column
-from howsure.statistics.measures.passes import averaged_columns, column_names, gradient_columns
+from howsure.statistics.measures.passes import averaged_columns, column_names, slope_columns
 from howsure.statistics.records.build import build_records
 from howsure.statistics.shift.evaluation import evaluate_set
 
@@ -25,15 +25,21 @@ N_PASSES = 12
 
 
 def made(name, log_p, labels):
-    """Columns of a measure, from passes or from as many slopes."""
+    """Columns of a measure, from passes or from as many slopes, of one number or of each logit."""
     if MULTI_PASS_MEASURES[name].has_mean_prediction:
         return averaged_columns(name, log_p, labels)
-    return gradient_columns(log_p[:, :, 0], exact=False)
+    slopes = log_p if MULTI_PASS_MEASURES[name].needs_logits else log_p[:, :, 0]
+    return slope_columns(name, slopes, exact=False)
+
+
+def records_of_logits(n_samples, *, seed):
+    logits, labels = calibrated(n_samples, seed=seed)
+    return records_of(logits, labels, top_k=(1, 5), logits=True)
 
 
 def with_passes(name, n_samples, *, seed):
     """Records, and passes that differ the more the likelier the model is wrong."""
-    records = simulated_records(n_samples, seed=seed, top_k=(1, 5))
+    records = records_of_logits(n_samples, seed=seed)
     rng = np.random.default_rng(seed)
     spread = 0.05 + ~records.hits(1) + 0.3 * ~records.hits(5) + 0.2 * rng.random(n_samples)
     passes = spread[:, np.newaxis, np.newaxis] * rng.normal(size=(n_samples, N_PASSES, 10))
@@ -48,7 +54,10 @@ def test_it_has_a_name_and_a_column_of_its_own_and_is_not_asked_for_by_default(n
     assert column(name, 1) == column(name, 5) == name
     assert prefix_column(name, 5) == f"{name}@5"
     assert name not in {*DEFAULT_MEASURES, *(own for own, _, _ in columns((1, 5), logits=True))}
-    check_measures([name], logits=False)
+    if MULTI_PASS_MEASURES[name].needs_logits:
+        with pytest.raises(ValueError, match=f"{name} needs logits"):
+            check_measures([name], logits=False)
+    check_measures([name], logits=True)
     for other in (f"{name}@5", f"{name}_1", name.upper(), f" {name}"):
         with pytest.raises(ValueError, match=f"measure must be one of learned.*{name}"):
             FitOptions(measures=(other,))
@@ -74,7 +83,7 @@ def test_it_is_finite_never_negative_and_more_where_passes_differ_more(name):
         assert not np.signbit(values).any()
     p = np.exp(log_p)
     closer = np.log((p + p.mean(axis=1, keepdims=True)) / 2)  # half way to their mean
-    tamed = log_p / 4 if name == "gradient_norm" else closer
+    tamed = log_p / 4 if not MULTI_PASS_MEASURES[name].has_mean_prediction else closer
     less, more = (made(name, one, labels).uncertainty[name] for one in (tamed, log_p))
     assert (less < more).all()
 
@@ -117,7 +126,7 @@ def test_a_calibration_is_fitted_to_it_and_served_by_it_and_judges_further_sets(
     assert further.events[1].measures[name].column == name
     assert list(further.model_scores.passes) == [name]
     with pytest.raises(ValueError, match=f"records must hold {name}, not only"):
-        fit_of(simulated_records(50, seed=1), **options)
+        fit_of(records_of_logits(50, seed=1), **options)
 
 
 @EACH
@@ -126,7 +135,7 @@ def test_the_order_of_samples_does_not_show_where_only_their_passes_tell_them_ap
     labels = np.arange(400) % 2
     log_p, _ = drawn_passes(400, N_PASSES, 3)
     answers, keys = np.tile([1.0, 0.0, -1.0], (400, 1)), np.zeros(400, dtype=np.uint32)
-    base = build_records(answers, labels, tie_keys=keys, top_k=(1,))
+    base = build_records(answers, labels, tie_keys=keys, top_k=(1,), logits=True)
     found = made(name, log_p, labels)
     same = {held: np.zeros_like(values) for held, values in found.uncertainty.items()}
     records = base.with_passes(replace(found, uncertainty=same))

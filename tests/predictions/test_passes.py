@@ -22,6 +22,8 @@ from model_services import (
 from onnx import helper, numpy_helper
 from running_service import evaluate, refit
 
+from howsure.client import Client
+from howsure.statistics.measures.gradient import SLOPE_MEASURES
 from howsure.statistics.measures.noise import keep_mask
 
 SETS = labelled_sets()
@@ -44,7 +46,7 @@ def test_the_report_tells_what_fewer_passes_would_do_of_further_sets_too(client,
         rows = scores["passes"][case.measure]
         assert [row["passes"] for row in rows] == [n for n in (1, 2, 3, 5, 6) if n <= n_passes]
         assert scores["n_samples"] == n_samples
-        if case.measure == "gradient_norm":
+        if case.measure in SLOPE_MEASURES:
             assert all(row["nll"] is None and row["accuracy"] is None for row in rows)
         else:
             assert all(0 < row["accuracy"]["1"] <= 1 for row in rows)
@@ -79,6 +81,31 @@ def test_refits_keep_it_or_leave_it_out(client, made) -> None:
     assert refused.status_code == httpx.codes.UNPROCESSABLE_ENTITY
     (error,) = refused.json()["errors"]
     assert (error["location"], other in error["message"]) == ("config.measures", True)
+
+
+def test_the_jacobian_norm_flags_a_twentieth_of_the_calibration_set_as_adversarial(client) -> None:
+    resource = started(client, CASES["Jacobian"], name="attacked")
+    rows = SETS["calibration_inputs"][:600]
+    answers = [
+        row
+        for at in range(0, 600, 20)
+        for row in predictions(client, resource["id"], rows[at : at + 20])
+    ]
+    measures = client.get("/report", params={"calibration": resource["id"]}).json()
+    threshold = measures["events"]["1"]["measures"]["jacobian_norm"]["ood_thresholds"]["0.95"]
+    flags = [row["adversarial"] for row in answers]
+    assert flags == (uncertainties(answers) > np.float32(threshold)).tolist()
+    assert sum(flags) == 600 * 0.05
+    arrays = Client(http=client).predict(resource["id"], rows)
+    assert np.mean(arrays.adversarial == flags) > 0.99
+    others = Client(http=client).predict(resource["id"], SETS["evaluation_inputs"]).adversarial
+    deviation = np.sqrt(0.05 * 0.95 * (1 / 600 + 1 / len(others)))
+    assert np.mean(others) == pytest.approx(0.05, abs=4 * deviation)
+
+
+def test_only_calibrations_that_the_jacobian_norm_serves_have_the_flag(client) -> None:
+    resource = started(client, CASES["Jacobian"], name="attacked", serve={"1": "entropy"})
+    assert all("adversarial" not in row for row in predictions(client, resource["id"], ROWS))
 
 
 def masked(number: int, *, seed: int, rates: tuple[float, float] = (0.1, 0.3)) -> onnx.ModelProto:

@@ -30,6 +30,7 @@ MULTI_PASS_MEASURES: dict[str, MultiPassMeasure] = {
         MultiPassMeasure("last_layer_dropout_variance", has_mean_prediction=True, in_graph=True),
         MultiPassMeasure("ensemble_variance", has_mean_prediction=True),
         MultiPassMeasure("gradient_norm", has_mean_prediction=False),
+        MultiPassMeasure("jacobian_norm", has_mean_prediction=False, needs_logits=True),
     )
 }
 MEASURE_NAMES = (LEARNED, *SINGLE_PASS_MEASURES, *MULTI_PASS_MEASURES)
@@ -60,8 +61,9 @@ def parse_measure(text: str) -> Measure:
         return Measure("learned", text, per_event=True, in_graph=True)
     if text == SCORE:
         return Measure("supplied", text)
-    if text in MULTI_PASS_MEASURES:
-        return Measure("multi_pass", text, in_graph=MULTI_PASS_MEASURES[text].in_graph)
+    several = MULTI_PASS_MEASURES.get(text)
+    if several is not None:
+        return Measure("multi_pass", text, several.needs_logits, in_graph=several.in_graph)
     prefix, colon, name = text.partition(":")
     if prefix + colon == SUPPLIED and PLAIN_NAME.fullmatch(name):
         return Measure("supplied", name)
@@ -124,6 +126,6 @@ def check_measures(measures: Sequence[str], *, logits: bool) -> None:
     for name in measures:
         if parse_measure(name).needs_logits and not logits:
             raise ValueError(
-                f"{name} needs logits: of probabilities the logits are known but for a constant, "
-                f"and {name} is that constant"
+                f"{name} needs logits: probabilities give them but for a constant, on which "
+                f"{name} depends"
             )

@@ -1,6 +1,8 @@
-"""The gradient of a model's confidence with respect to its input, from finite differences."""
+"""Gradients of a model's confidence and of its logits by its input, from finite differences."""
 
+from collections.abc import Callable
 from math import prod
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -82,15 +84,32 @@ def slopes(plus: ArrayLike, minus: ArrayLike, *, distance: float) -> Floats:
     ValueError
         If scores are invalid, shapes differ, or the distance is not above 0.
     """
+    forth, back = _ends(plus, minus, distance)
+    missing, missing_back = _missing_square(forth), _missing_square(back)
+    sum_of_norms = np.sqrt(1.0 - missing) + np.sqrt(1.0 - missing_back)
+    difference: Floats = missing_back - missing
+    return difference / (sum_of_norms * distance)
+
+
+def logit_slopes(plus: ArrayLike, minus: ArrayLike, *, distance: float) -> Floats:
+    """Return ``(f(x+) - f(x-)) / distance``, shape (n_samples, n_classes), of the logits.
+
+    The slope of a class that is ruled out at either end is 0. Parameters and errors are those of
+    `slopes`.
+    """
+    forth, back = _ends(plus, minus, distance)
+    is_possible = np.isfinite(forth) & np.isfinite(back)
+    rise: Floats = np.where(is_possible, forth, 0.0) - np.where(is_possible, back, 0.0)
+    return rise / distance
+
+
+def _ends(plus: ArrayLike, minus: ArrayLike, distance: float) -> tuple[Logits, Logits]:
     forth, back = as_scores(plus, name="plus"), as_scores(minus, name="minus")
     if forth.shape != back.shape:
         raise ValueError(f"minus must have the shape {forth.shape} of plus, not {back.shape}")
     if not 0.0 < distance < np.inf:
         raise ValueError(f"distance must be above 0 and finite, not {distance}")
-    missing, missing_back = _missing_square(forth), _missing_square(back)
-    sum_of_norms = np.sqrt(1.0 - missing) + np.sqrt(1.0 - missing_back)
-    difference: Floats = missing_back - missing
-    return difference / (sum_of_norms * distance)
+    return forth, back
 
 
 def gradient_norm(slopes: Floats, *, exact: bool) -> Floats:
@@ -112,6 +131,44 @@ def gradient_norm(slopes: Floats, *, exact: bool) -> Floats:
     squares: Floats = np.square(slopes)
     total: Floats = squares.sum(axis=1)
     return np.sqrt(total if exact else total / slopes.shape[1])
+
+
+def jacobian_norm(slopes: Floats, *, exact: bool) -> Floats:
+    """Return the largest row norm of the logits' Jacobian, ``max_k ||grad f_k||_2``.
+
+    *Empirical Confidence Estimates*, eq. 12. The norm of each row is that of `gradient_norm`; the
+    maximum of noisy norms lies above the true one on average.
+
+    Parameters
+    ----------
+    slopes : ndarray of float64, shape (n_samples, m, n_classes)
+        Of each logit along each direction.
+    exact : bool
+        As in `gradient_norm`.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_samples,)
+    """
+    largest: Floats = gradient_norm(slopes, exact=exact).max(axis=1)
+    return largest
+
+
+class _Norm(Protocol):
+    def __call__(self, slopes: Floats, *, exact: bool) -> Floats: ...
+
+
+class SlopeMeasure(NamedTuple):
+    """A measure from slopes: ``slopes(plus, minus, distance=...)``, and the norm of all of them."""
+
+    slopes: Callable[..., Floats]
+    norm: _Norm
+
+
+SLOPE_MEASURES = {
+    "gradient_norm": SlopeMeasure(slopes, gradient_norm),
+    "jacobian_norm": SlopeMeasure(logit_slopes, jacobian_norm),
+}
 
 
 def _missing_square(scores: Logits) -> Floats:

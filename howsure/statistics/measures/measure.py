@@ -48,11 +48,14 @@ class MultiPassMeasure:
         Whether its passes have a mean probability, because each pass predicts the sample itself.
     in_graph : bool
         Whether one run of one graph computes it.
+    needs_logits : bool
+        Whether it is defined for logits alone.
     """
 
     name: str
     has_mean_prediction: bool
     in_graph: bool = False
+    needs_logits: bool = False
 
 
 MeasureKind: TypeAlias = Literal["learned", "single_pass", "multi_pass", "supplied", "output"]

@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 
 from howsure.statistics.arrays import BinIndex, Floats, Labels, Uncertainty, as_uncertainty
 from howsure.statistics.measures import MULTI_PASS_MEASURES
-from howsure.statistics.measures.gradient import gradient_norm
+from howsure.statistics.measures.gradient import SLOPE_MEASURES
 from howsure.statistics.measures.measure import prefix_column
 from howsure.statistics.softmax import decision_scores, label_ranks, values_of_labels
 
@@ -157,9 +157,6 @@ def prefixes(passes: int) -> tuple[int, ...]:
     return (*(n for n in USUAL_PASSES if n < passes), passes)
 
 
-GRADIENT = "gradient_norm"
-
-
 @dataclass(frozen=True, eq=False)
 class PassColumns:
     """Columns from passes, by name: from all passes, or from the first ``n`` as ``name@n``.
@@ -226,16 +223,17 @@ def _log_odds(log_probabilities: Floats, classes: BinIndex) -> NDArray[np.float3
     return odds.astype(np.float32)
 
 
-def gradient_columns(slopes: Floats, *, exact: bool) -> PassColumns:
-    """Return the columns of slopes along directions, shape (n_samples, m).
+def slope_columns(measure: str, slopes: Floats, *, exact: bool) -> PassColumns:
+    """Return the columns of slopes along directions, shape (n_samples, m, ...).
 
     Gaussian directions also give a column for the first ``n`` and for all ``m`` of them. A subset
     of the coordinates has no meaning.
     """
-    found = {GRADIENT: as_uncertainty(gradient_norm(slopes, exact=exact))}
-    names, _ = column_names(GRADIENT, slopes.shape[1], exact=exact)
+    norm = SLOPE_MEASURES[measure].norm
+    found = {measure: as_uncertainty(norm(slopes, exact=exact))}
+    names, _ = column_names(measure, slopes.shape[1], exact=exact)
     for name, n in zip(names, prefixes(slopes.shape[1]), strict=False):
-        found[name] = as_uncertainty(gradient_norm(slopes[:, :n], exact=False))
+        found[name] = as_uncertainty(norm(slopes[:, :n], exact=False))
     return PassColumns(uncertainty=found)
 
 

@@ -1,6 +1,6 @@
-"""Slopes of the norm of the probabilities along directions of the inputs."""
+"""Slopes of the norm of the probabilities, and of logits, along directions of the inputs."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import prod
@@ -8,9 +8,14 @@ from typing import TypeAlias
 
 import numpy as np
 
-from howsure.bins_document.pass_plan import GRADIENT, PassPlan
+from howsure.bins_document.pass_plan import PassPlan
 from howsure.statistics.arrays import Floats
-from howsure.statistics.measures.gradient import directions, gaussian_directions, is_exact, slopes
+from howsure.statistics.measures.gradient import (
+    SLOPE_MEASURES,
+    directions,
+    gaussian_directions,
+    is_exact,
+)
 from service.child.onnx.batches import apply_to_finite_rows
 from service.errors import InvalidConfig
 from service.graph.description import TensorSpec
@@ -23,7 +28,7 @@ LEAST_SPACINGS = 16  # distances between adjacent floats
 Logs: TypeAlias = Callable[[Mapping[str, Array]], Floats]
 
 
-def check_gradient_inputs(specs: Sequence[TensorSpec]) -> None:
+def check_gradient_inputs(measure: str, specs: Sequence[TensorSpec]) -> None:
     """Refuse a model whose inputs do not allow small steps.
 
     Raises
@@ -35,7 +40,7 @@ def check_gradient_inputs(specs: Sequence[TensorSpec]) -> None:
         if spec.dtype not in TAKEN:
             raise InvalidConfig.at(
                 "config.measures",
-                f"{GRADIENT} takes small steps along the inputs, so each must be float32 or "
+                f"{measure} takes small steps along the inputs, so each must be float32 or "
                 f"float64; input {spec} is not. Export the model with float inputs, or leave the "
                 "measure out",
             )
@@ -79,23 +84,32 @@ def _scales(array: Array, n_directions: int, step: float) -> tuple[float, ...]:
     return (usual,) * n_directions
 
 
-def slopes_of(rows: Mapping[str, Array], plan: PassPlan, logs: Logs) -> Floats:
-    """Return the slope of ``||p||_2`` along each direction, shape (n_rows, directions).
+def slopes_of(
+    rows: Mapping[str, Array], plan: PassPlan, logs: Logs, measures: Collection[str]
+) -> dict[str, Floats]:
+    """Return the slopes along each direction, by measure, all from the same runs.
 
-    ``logs`` returns the logits or log-probabilities of rows. The squared norm of the gradient is
-    the mean of the squared slopes if the plan is divisible, otherwise their sum.
+    Those of ``gradient_norm`` have the shape (n_rows, directions), those of ``jacobian_norm``
+    (n_rows, directions, n_classes). ``logs`` returns the logits or log-probabilities of rows. The
+    squared norm of a gradient is the mean of the squared slopes if the plan is divisible,
+    otherwise their sum.
     """
-    found = [
-        slope
+    along = [
+        slopes
         for site, name in enumerate(sorted(rows))
-        for slope in _along(name, rows, plan, logs, site)
+        for slopes in _along(name, rows, plan, logs, site, measures)
     ]
-    return np.stack(found, axis=1)
+    return {measure: np.stack([one[measure] for one in along], axis=1) for measure in measures}
 
 
 def _along(
-    name: str, rows: Mapping[str, Array], plan: PassPlan, logs: Logs, site: int
-) -> Iterator[Floats]:
+    name: str,
+    rows: Mapping[str, Array],
+    plan: PassPlan,
+    logs: Logs,
+    site: int,
+    measures: Collection[str],
+) -> Iterator[dict[str, Floats]]:
     array = rows[name]
     scales = (plan.scales or {})[name]
     shape = array.shape[1:]
@@ -109,9 +123,14 @@ def _along(
         step = (direction * size).astype(array.dtype)
         forth, back = array + step, array - step
         moved = _moved(forth, back, direction)
+        moved = np.where(moved > 0.0, moved, np.inf)
         plus, minus = logs({**rows, name: forth}), logs({**rows, name: back})
-        rise = apply_to_finite_rows(partial(slopes, distance=1.0), plus, minus)
-        yield rise / np.where(moved > 0.0, moved, np.inf) * weight
+        slopes = {}
+        for measure in measures:
+            rise = partial(SLOPE_MEASURES[measure].slopes, distance=1.0)
+            # Transposed, because the rows are the last axis to which `moved` is aligned.
+            slopes[measure] = (apply_to_finite_rows(rise, plus, minus).T / moved * weight).T
+        yield slopes
 
 
 def _moved(forth: Array, back: Array, direction: Array) -> Floats:

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from howsure.bins_document.pass_plan import DROPOUT, GRADIENT, LAST_LAYER, PassPlan
+from howsure.bins_document.pass_plan import DROPOUT, JACOBIAN, LAST_LAYER, PassPlan
 from howsure.onnx_head.builder import PREFIX
+from howsure.statistics.measures.gradient import SLOPE_MEASURES
 from howsure.statistics.measures.measure import output_column
 from service.child.onnx.gradient import check_gradient_inputs, plan_gradient
 from service.child.onnx.loaded_model import LoadedModel
@@ -43,8 +44,9 @@ class SingleLoader:
         self._file = file
         self._request = request
         self._scalars = {output_column(name): name for name in request.scalar_outputs}
-        if not request.choices and request.plan(GRADIENT) is not None:
-            check_gradient_inputs(file.description.inputs)
+        for plan in request.passes:
+            if not request.choices and plan.measure in SLOPE_MEASURES:
+                check_gradient_inputs(plan.measure, file.description.inputs)
         name = request.choices[0].name if request.choices else request.output_name
         self._output: OutputPlan = plan_output(
             file.model, name=name, kind=request.output_kind, scalars=request.scalar_outputs
@@ -112,7 +114,7 @@ class SingleLoader:
             dropout=dropout,
             noise=noise,
             last_layer=last_layer,
-            gradient=by_measure.get(GRADIENT),
+            slopes=tuple(plan for plan in plans if plan.measure in SLOPE_MEASURES),
             is_packed=in_one,
         )
         found = file.describe(choices, session.provider, plans)
@@ -126,7 +128,7 @@ class SingleLoader:
         if not isinstance(model, SingleModel):
             raise TypeError("expected a single model")
         self._verify(
-            replace(loaded, answering=replace(model, dropout=None, gradient=None)),
+            replace(loaded, answering=replace(model, dropout=None, slopes=())),
             probes[0],
             inputs,
         )
@@ -143,7 +145,7 @@ class SingleLoader:
         self, asked: PassPlan, choice: OutputChoice, inputs: Mapping[str, Array]
     ) -> PassPlan:
         """Complete one plan."""
-        if asked.measure == GRADIENT:
+        if asked.measure in SLOPE_MEASURES:
             return plan_gradient(asked, inputs)
         if asked.measure != LAST_LAYER:
             return asked
@@ -193,6 +195,6 @@ def _numbers(n_classes: int, plans: Sequence[PassPlan]) -> int:
         if plan.measure == LAST_LAYER:
             features = int(np.prod(plan.feature_shape or (1,)))
             numbers.append(plan.passes * max(features, n_classes))
-        elif plan.measure == DROPOUT:
+        elif plan.measure in {DROPOUT, JACOBIAN}:
             numbers.append(plan.passes * n_classes)
     return max(numbers)

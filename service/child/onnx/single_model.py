@@ -5,15 +5,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from howsure.bins_document.pass_plan import DROPOUT, GRADIENT, LAST_LAYER, PassPlan
+from howsure.bins_document.pass_plan import DROPOUT, LAST_LAYER, PassPlan
 from howsure.onnx_head.builder import PREFIX
 from howsure.statistics.arrays import Labels
-from howsure.statistics.measures.gradient import gradient_norm
+from howsure.statistics.measures.gradient import SLOPE_MEASURES
 from howsure.statistics.measures.passes import (
     PassColumns,
     averaged_columns,
     covariance_norm,
-    gradient_columns,
+    slope_columns,
 )
 from howsure.statistics.records.build import build_records
 from howsure.statistics.records.records import Records
@@ -49,6 +49,8 @@ class SingleModel:
         The uncertainties of the head.
     noise
         The noise of its Dropout nodes, if ``dropout`` is planned.
+    slopes
+        The plans of measures from slopes: they differ in the measure alone, and share their runs.
     is_packed
         Whether the graph has one output, the matrix of the head's outputs.
     """
@@ -60,7 +62,7 @@ class SingleModel:
     dropout: PassPlan | None = None
     noise: NoiseFeeds | None = None
     last_layer: PassPlan | None = None
-    gradient: PassPlan | None = None
+    slopes: tuple[PassPlan, ...] = ()
     is_packed: bool = False
 
     def words(self, rows: dict[str, Array], place: str) -> Array | None:
@@ -79,9 +81,9 @@ class SingleModel:
         if self.dropout is not None:
             variance = apply_to_finite_rows(covariance_norm, self.passes(rows, place))
             answer[PREFIX + DROPOUT] = variance.astype(np.float32)
-        if self.gradient is not None:
-            norm = gradient_norm(self.all_slopes(rows, place), exact=not self.gradient.divisible)
-            answer[PREFIX + GRADIENT] = norm.astype(np.float32)
+        for plan, slopes in zip(self.slopes, self.all_slopes(rows, place), strict=True):
+            norm = SLOPE_MEASURES[plan.measure].norm(slopes, exact=not plan.divisible)
+            answer[PREFIX + plan.measure] = norm.astype(np.float32)
         return answer
 
     def observe(self, rows: Mapping[str, Array], place: str) -> dict[str, Array]:
@@ -92,8 +94,8 @@ class SingleModel:
         seen = self.run(wanted, rows, place)
         if self.dropout is not None:
             seen[DROPOUT] = self.passes(rows, place)
-        if self.gradient is not None:
-            seen[GRADIENT] = self.all_slopes(rows, place)
+        for plan, slopes in zip(self.slopes, self.all_slopes(rows, place), strict=True):
+            seen[plan.measure] = slopes
         return seen
 
     def record(
@@ -123,8 +125,9 @@ class SingleModel:
             # Predictions serve the value of the graph: records have the same bits.
             columns.uncertainty[LAST_LAYER] = seen[PREFIX + LAST_LAYER]
             found.append(columns)
-        if self.gradient is not None:
-            found.append(gradient_columns(seen[GRADIENT], exact=not self.gradient.divisible))
+        for plan in self.slopes:
+            columns = slope_columns(plan.measure, seen[plan.measure], exact=not plan.divisible)
+            found.append(columns)
         return found
 
     def run(self, wanted: Sequence[str], rows: Mapping[str, Array], place: str) -> dict[str, Array]:
@@ -139,11 +142,13 @@ class SingleModel:
         passes = StochasticPasses(self.noise, self.choice.kind, self.dropout.passes)
         return np.stack([*passes.log_probabilities(rows, place)], axis=1)
 
-    def all_slopes(self, rows: Mapping[str, Array], place: str) -> Array:
-        """Return the slopes along all directions, shape (n_rows, directions)."""
-        if self.gradient is None:
-            raise RuntimeError("this model has no slopes")
-        return slopes_of(rows, self.gradient, lambda fed: self._logs(fed, place))
+    def all_slopes(self, rows: Mapping[str, Array], place: str) -> list[Array]:
+        """Return the slopes along all directions, shape (n_rows, directions, ...), by plan."""
+        if not self.slopes:
+            return []
+        measures = [plan.measure for plan in self.slopes]
+        slopes = slopes_of(rows, self.slopes[0], lambda fed: self._logs(fed, place), measures)
+        return list(slopes.values())
 
     def _logs(self, rows: Mapping[str, Array], place: str) -> Array:
         scores = self.repeated.run([SCORES], {**rows, **self._neutral()}, place=place)[SCORES]

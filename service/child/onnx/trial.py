@@ -3,14 +3,15 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from howsure.bins_document.pass_plan import DROPOUT, GRADIENT, LAST_LAYER, PLAIN, PassPlan
+from howsure.bins_document.pass_plan import DROPOUT, LAST_LAYER, PLAIN, PassPlan
 from howsure.onnx_head.builder import PREFIX
 from howsure.statistics.arrays import Floats
-from howsure.statistics.measures.gradient import gradient_norm
+from howsure.statistics.measures.gradient import SLOPE_MEASURES
 from howsure.statistics.measures.passes import covariance_norm
 from service.child.onnx.batches import apply_to_finite_rows, batch_rows, padded
 from service.child.onnx.model_inputs import ModelInputs
@@ -127,7 +128,9 @@ def try_passes(
     tries: dict[str, Callable[[], float]] = {
         DROPOUT: lambda: _try_dropout(model, rows, timed, fixed, place),
         LAST_LAYER: lambda: max(_try_last_layer(model, rows, place) - plain, 0.0),
-        GRADIENT: lambda: _try_gradient(model, rows, timed, place),
+    } | {
+        plan.measure: partial(_try_slopes, replace(model, slopes=(plan,)), rows, timed, place)
+        for plan in model.slopes
     }
     for plan in found.passes:
         costs[plan.measure] = tries[plan.measure]()
@@ -144,7 +147,7 @@ def _try_dropout(
     logs = model.passes(rows, place)
     advice = f"its Dropout nodes change nothing; set dropout.rate, or use {LAST_LAYER}"
     check_spread(DROPOUT, apply_to_finite_rows(covariance_norm, logs), logs.shape[1], advice)
-    few = replace(model, dropout=_first(model.dropout))
+    few = replace(model, dropout=None if model.dropout is None else _first(model.dropout))
     check_same_noise(lambda fed: few.passes(fed, place), rows, fixed_batch)
     return cost_of(lambda: few.passes(timed, place), logs.shape[1])
 
@@ -159,24 +162,22 @@ def _try_last_layer(model: SingleModel, rows: Mapping[str, Array], place: str) -
     return milliseconds_a_row(lambda: model.run(wanted, rows, place), len(variance))
 
 
-def _try_gradient(
+def _try_slopes(
     model: SingleModel, rows: Mapping[str, Array], timed: Mapping[str, Array], place: str
 ) -> float:
-    slopes = model.all_slopes(rows, place)
-    exact = model.gradient is not None and not model.gradient.divisible
+    (plan,), (slopes,) = model.slopes, model.all_slopes(rows, place)
+    norms = SLOPE_MEASURES[plan.measure].norm(slopes, exact=not plan.divisible)
     advice = (
         "the model is piecewise constant, as trees are, or a step is lost to rounding in it; leave "
         "the measure out, or set gradient.step"
     )
-    check_spread(GRADIENT, gradient_norm(slopes, exact=exact), 2 * slopes.shape[1], advice)
-    few = replace(model, gradient=_first(model.gradient))
-    return cost_of(lambda: few.all_slopes(timed, place), slopes.shape[1])
+    check_spread(plan.measure, norms, 2 * slopes.shape[1], advice)
+    few = replace(model, slopes=(_first(plan),))
+    return cost_of(lambda: few.all_slopes(timed, place)[0], slopes.shape[1])
 
 
-def _first(plan: PassPlan | None) -> PassPlan | None:
+def _first(plan: PassPlan) -> PassPlan:
     """Return the plan with few passes, so that more rows can be timed."""
-    if plan is None:
-        return None
     scales = plan.scales and {name: scale[:TIMED_PASSES] for name, scale in plan.scales.items()}
     return replace(plan, passes=min(plan.passes, TIMED_PASSES), scales=scales)
 

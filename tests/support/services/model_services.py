@@ -83,6 +83,7 @@ CASES = {
         "ensemble_variance", ("variational_mlp_dynamo.onnx",), PASSES_OF_NOISE, 6
     ),
     "gradient": Case("gradient_norm", ("small_cnn.onnx",), {"gradient": {"directions": 6}}, 13),
+    "Jacobian": Case("jacobian_norm", ("small_cnn.onnx",), {"gradient": {"directions": 6}}, 13),
 }
 
 
