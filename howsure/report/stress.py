@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import quantiles
+from typing import NamedTuple
 
 from howsure.report.further_set import AcceptedRate, FurtherSet
 from howsure.report.further_sets import is_broken
@@ -101,6 +102,35 @@ def quartile_rows(stress: Stress) -> Iterator[tuple[str | float, ...]]:
     As the tables of Ovadia et al. 2019, appendix G.
     """
     values: dict[tuple[str, str, float], list[float]] = {}
+    for score, method, size, value in _scored(stress):
+        values.setdefault((score, method, size), []).append(value)
+    for (score, method, size), cell in sorted(values.items()):
+        yield (score, method, size, len(cell), min(cell), *_inner(cell), max(cell))
+
+
+class Quartiles(NamedTuple):
+    """Quartiles of a score of a method over a number of sets."""
+
+    score: str
+    method: str
+    n_sets: int
+    lower: float
+    median: float
+    upper: float
+
+
+def quartiles_over_sets(stress: Stress) -> Iterator[Quartiles]:
+    """Yield the quartiles of each score of each method over all sets that were changed."""
+    values: dict[tuple[str, str], list[float]] = {}
+    for score, method, size, value in _scored(stress):
+        if size > 0.0:
+            values.setdefault((score, method), []).append(value)
+    for (score, method), cell in values.items():
+        yield Quartiles(score, method, len(cell), *_inner(cell))
+
+
+def _scored(stress: Stress) -> Iterator[tuple[str, str, float, float]]:
+    """Yield each score of each method on each set that has an intensity, and the intensity."""
     for one in stress.sets:
         event, size = one.further.events[stress.k], one.further.intensity
         if size is None:
@@ -108,10 +138,15 @@ def quartile_rows(stress: Stress) -> Iterator[tuple[str | float, ...]]:
         for name, method in event.methods.items():
             for score, value in method.scores.items():
                 if value is not None:
-                    values.setdefault((score, name, size), []).append(value)
-    for (score, name, size), cell in sorted(values.items()):
-        inner = quantiles(cell, n=4, method="inclusive") if len(cell) > 1 else cell * 3
-        yield (score, name, size, len(cell), min(cell), *inner, max(cell))
+                    yield score, name, size, value
+
+
+def _inner(values: list[float]) -> tuple[float, float, float]:
+    """Return the quartiles of at least one value, as `numpy.quantile`."""
+    lower, median, upper = (
+        quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
+    )
+    return lower, median, upper
 
 
 def _steps(sets: Sequence[StressSet], k: str) -> dict[str, list[Step]]:

@@ -18,6 +18,7 @@ COMMANDS = {
         "calibrate": "calibrate:calibrate",
         "predict": "predict:predict",
         "evaluate": "further_sets.evaluate:evaluate",
+        "study": "studies.study:study",
     },
     "Look": {
         "list": "calibrations:list_calibrations",
