@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 
 OUTSIDE := $(VENV)/outside
 
-.PHONY: install demo serve quick test test-slow test-all mutants openapi faults check audit sbom web pictures deploy-check lock clean
+.PHONY: install demo serve quick test test-slow test-all mutants openapi faults check audit sbom web pictures papers deploy-check lock clean
 
 install: $(VENV)/.installed
 
@@ -91,6 +91,10 @@ pictures: install web
 	mkdir -p $(PICTURES)
 	HOWSURE_PICTURES=$(PICTURES) $(BIN)/pytest -q -m slow tests/web/pages/test_browser.py
 	$(BIN)/python docs/keep_pictures.py $(PICTURES)
+
+# Renews the tables of docs/papers.md with `howsure study` on the examples, in some minutes.
+papers: install
+	$(BIN)/python docs/make_papers.py
 
 %/node_modules: %/package.json %/package-lock.json
 	npm ci --prefix $*

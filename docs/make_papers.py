@@ -39,7 +39,7 @@ Run = Callable[[Sequence[str]], str]
 def with_dropout(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return the model of the digits with a Dropout node before its last layer."""
     graph = model.graph
-    constants = {"rate": np.float32(RATE), "training": np.bool_(True)}  # noqa: FBT003 - a value
+    constants = {"rate": np.float32(RATE), "training": np.bool_(True)}
     graph.initializer.extend(
         numpy_helper.from_array(np.asarray(v), k) for k, v in constants.items()
     )
