@@ -45,15 +45,12 @@ class StudyCalibrations:
     config : mapping
         The keys that the study does not set.
     made : list of Calibration
-    refused : dict of tuple of str to str
-        Why the service refuses measures for these models.
     """
 
     client: ServiceClient
     study: str
     config: Mapping[str, Any]
     made: list[Calibration] = field(default_factory=list)
-    refused: dict[tuple[str, ...], str] = field(default_factory=dict)
 
     def reports(
         self, data: StudyData, run: Run, bins: Sequence[int]
@@ -70,11 +67,11 @@ class StudyCalibrations:
             raise RowsOmitted("it needs an ONNX model")
         if is_ensemble and len(data.models) < 2:  # noqa: PLR2004 - an ensemble
             raise RowsOmitted("it needs several ONNX models")
-        if run.measures in self.refused:
-            raise RowsOmitted(self.refused[run.measures])
         first, *others = bins
-        own = {"measures": list(run.measures), "bins": first, "lookup": "step", **run.config}
-        name = f"{PREFIX}-{self.study}-{run.name}"
+        config = {**self.config, "measures": list(run.measures), "bins": first, "lookup": "step"}
+        config["name"] = f"{PREFIX}-{self.study}-{run.name}"
+        if run.dropout_rate is not None:
+            config["dropout"] = {**self.config.get("dropout", {}), "rate": run.dropout_rate}
         try:
             queued = self.client.calibrate(
                 [*(data.models if is_ensemble else data.models[:1])],
@@ -82,14 +79,13 @@ class StudyCalibrations:
                 evaluation=data.evaluation,
                 labels=data.labels,
                 evaluation_labels=data.evaluation_labels,
-                config={**self.config, **own, "name": name},
+                config=config,
                 wait=False,
             )
         except HowsureError as error:
             if [one["location"] for one in error.errors] != [MEASURES]:
                 raise
-            self.refused[run.measures] = error.errors[0]["message"]
-            raise RowsOmitted(self.refused[run.measures]) from error
+            raise RowsOmitted(error.errors[0]["message"]) from error
         fitted = self._finished(queued)
         yield first, typed_report(self.client, fitted.id)
         for number in others:

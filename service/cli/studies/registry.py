@@ -1,7 +1,7 @@
 """The studies: tables of papers, the calibrations that each needs, its rows and its columns."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal, Self, TypeAlias
 
 FINLAY = (
@@ -20,7 +20,6 @@ OVADIA = "Ovadia, Fertig, Ren et al., Can You Trust Your Model's Uncertainty?"
 
 # What the rows of a study are: measures of one model, models, or methods on stress sets.
 RowKind: TypeAlias = Literal["measures", "models", "methods"]
-ConfigValue: TypeAlias = int | str | list[int] | list[str] | Mapping[str, float]
 DROPOUT, LAST_LAYER_DROPOUT = "dropout_variance", "last_layer_dropout_variance"
 ENSEMBLE, GRADIENT = "ensemble_variance", "gradient_norm"
 PASSES = frozenset({DROPOUT, LAST_LAYER_DROPOUT, ENSEMBLE, GRADIENT})
@@ -37,16 +36,13 @@ class Run:
         Ends the name of the calibration.
     measures : tuple of str
         A row each.
-    config : mapping
-        Other keys of the configuration.
-    setting : str
-        Distinguishes rows of the same measure.
+    dropout_rate : float, optional
+        Of all Dropout nodes; by default each has its own.
     """
 
     name: str
     measures: tuple[str, ...]
-    config: Mapping[str, ConfigValue] = field(default_factory=dict)
-    setting: str = ""
+    dropout_rate: float | None = None
 
     @property
     def is_of_passes(self) -> bool:
@@ -55,7 +51,7 @@ class Run:
 
     def label(self, measure: str) -> str:
         """Return what the row of a measure is called."""
-        return f"{measure}, {self.setting}" if self.setting else measure
+        return measure if self.dropout_rate is None else f"{measure}, rate {self.dropout_rate}"
 
 
 @dataclass(frozen=True)
@@ -103,10 +99,7 @@ class Study:
 
 
 ONE_PASS = Run("one-pass", ("learned", "entropy", "neg_log_pmax", "neg_log_topk_mass"))
-DROPOUT_RUNS = tuple(
-    Run(f"dropout-{rate}", (DROPOUT,), {"dropout": {"rate": rate}}, f"rate {rate}")
-    for rate in (0.002, 0.01, 0.05)
-)
+DROPOUT_RUNS = tuple(Run(f"dropout-{rate}", (DROPOUT,), rate) for rate in (0.002, 0.01, 0.05))
 BY_MEASURE = (
     ONE_PASS,
     *DROPOUT_RUNS,

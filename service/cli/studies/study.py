@@ -23,6 +23,7 @@ from service.cli.studies.calibrations import (
 )
 from service.cli.studies.registry import STUDIES, Study, names_in_lines
 from service.cli.studies.table import (
+    TOP_1,
     Format,
     StudyRow,
     StudyTable,
@@ -94,6 +95,8 @@ def study(  # noqa: PLR0913, PLR0917 - an option each
         raise CommandFailed(f"there is no study {like!r}; there are:\n{names_in_lines()}")
     settings = config_option(config, **options)
     chosen = chosen.with_measures(settings.pop("measures", ()))
+    if chosen.events == (TOP_1,):
+        settings["top_k"] = [int(TOP_1)]
     with service_client(url) as client:
         if chosen.rows == "methods":
             table = _of_methods(client, chosen, files)

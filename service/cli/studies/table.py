@@ -32,8 +32,9 @@ class StudyRow:
 
     @property
     def order(self) -> tuple[int, ...]:
-        """The numbers of event and bins, the first two texts of a row of a measure."""
-        return tuple(int(text.removeprefix(TOP)) for text in self.texts[:2])
+        """Of a row of a measure: its event and bins, and whether it is the oracle, the last."""
+        event, bins, label = self.texts
+        return (int(event.removeprefix(TOP)), int(bins), int(label == ORACLE))
 
 
 @dataclass(frozen=True)
@@ -77,14 +78,15 @@ class StudyTable:
         return "\n".join([self.title, "", *self._markdown(), ""])
 
     def _markdown(self) -> Iterator[str]:
-        from service.reports.markdown import escape, one_line
+        from service.reports.markdown import escape
 
         yield _line([*self.texts, *self.scores])
         yield _line(["---"] * len(self.texts) + ["--:"] * len(self.scores))
         for row in self.rows:
             yield _line([*map(escape, row.texts), *map(number, row.numbers)])
         for reason, labels in self.omitted.items():
-            yield from ("", f"Without {escape('; '.join(labels))}: {one_line(reason)}.")
+            text = escape(f"{'; '.join(labels)}: {' '.join(reason.split())}")
+            yield from ("", f"Without {text}.")
 
 
 def _line(cells: list[str]) -> str:
@@ -123,9 +125,11 @@ def rows_of_methods(report: "Report") -> Iterator[StudyRow]:
     """Yield quartiles of each score of each method over the changed sets of a calibration."""
     from howsure.report.stress import Stress, quartiles_over_sets
 
-    for score, method, n_sets, lower, median, upper in quartiles_over_sets(Stress.of(report)):
-        if score in QUARTILE_SCORES:
-            yield StudyRow((score, method, count(n_sets)), (lower, median, upper))
+    quartiles = list(quartiles_over_sets(Stress.of(report)))
+    for score in QUARTILE_SCORES:
+        for one in (one for one in quartiles if one.score == score):
+            texts = (score, one.method, count(one.n_sets))
+            yield StudyRow(texts, (one.lower, one.median, one.upper))
 
 
 def cell(event: "Event", part: "Measure | Scored", name: str) -> float | None:
