@@ -27,6 +27,7 @@ def model(
 DROPOUT = PassPlan("dropout_variance", passes=20, seed=0)
 LAST_LAYER = PassPlan("last_layer_dropout_variance", passes=20, seed=0)
 GRADIENT = PassPlan("gradient_norm", passes=32, seed=0, step=1e-3)
+JACOBIAN = PassPlan("jacobian_norm", passes=32, seed=0, step=1e-3)
 RANDOM = PassPlan("ensemble_variance", passes=20, seed=0)
 
 
@@ -35,6 +36,8 @@ COSTS = [
     (model(DROPOUT), ["dropout_variance"], ModelRuns(21, 42.0)),
     (model(LAST_LAYER), ["last_layer_dropout_variance"], ModelRuns(1, 42.0)),
     (model(DROPOUT, GRADIENT), ["gradient_norm"], ModelRuns(65, 66.0)),
+    (model(JACOBIAN), ["jacobian_norm"], ModelRuns(65, 66.0)),
+    (model(GRADIENT, JACOBIAN), ["gradient_norm", "jacobian_norm"], ModelRuns(65, 66.0)),
     (model(RANDOM, averaged=True), ["entropy"], ModelRuns(20, 40.0)),
     (model(averaged=True, members=3), ["entropy"], ModelRuns(3, 6.0)),
     ({"resolved": {"output": {}}}, ["entropy"], ModelRuns(1, None)),
@@ -51,6 +54,7 @@ TOO_MANY_ROWS = [
     (model(DROPOUT), 1000, "config.dropout.passes", "9 passes"),
     (model(DROPOUT, LAST_LAYER), 1000, "config.dropout.passes", "9 passes"),
     (model(GRADIENT), 1000, "config.gradient.directions", "4 directions"),
+    (model(GRADIENT, JACOBIAN), 1000, "config.gradient.directions", "4 directions"),
     (model(GRADIENT, n_inputs=2), 1000, "config.gradient.directions", "2 directions"),
     (model(DROPOUT, GRADIENT), 250, "config.gradient.directions", "9 directions"),
     (model(RANDOM, averaged=True), 1000, "config.ensemble.passes", "10 passes"),

@@ -36,8 +36,8 @@ MEASURES = "config.measures"
 
 def test_several_measures_at_once(client) -> None:
     # Passes of each measure alone, and runs of the model where it serves.
-    costs = {"entropy": (1, 1), "gradient_norm": (8, 9), "dropout_variance": (5, 6)}
-    costs |= {"last_layer_dropout_variance": (0, 1)}
+    costs = {"entropy": (1, 1), "gradient_norm": (8, 9), "jacobian_norm": (8, 9)}
+    costs |= {"dropout_variance": (5, 6), "last_layer_dropout_variance": (0, 1)}
     options = {"measures": list(costs), "dropout": {"passes": 5}, "gradient": {"directions": 4}}
     model = model_file("last_layer_dropout_cnn.onnx")
     made = calibrated(client, BASE | options, model=model, calibration=IMAGES)
@@ -85,10 +85,13 @@ def test_passes_over_the_limit_on_rows(tmp_path) -> None:
 
 
 STEPS = of_rows(*steps("s = Round(x); y = MatMul(s, w)"), w=weights()).SerializeToString()
+NORMED = "z = MatMul(x, w); s = Sigmoid(z); y = LpNormalization<axis=1, p=1>(s)"
+SHARES = of_rows(*steps(NORMED), w=weights()).SerializeToString()
 UPLOADS = {
     "several": ([model_file(name) for name in MEMBERS], IMAGES),
     "random": ([model_file("variational_mlp.onnx")], IMAGES),
     "steps": ([STEPS], inputs_set()),
+    "shares": ([SHARES], inputs_set()),
     "outputs": ([], logits_set()),
 }
 
@@ -104,6 +107,8 @@ REFUSED = [
     ("several", of("entropy", "energy"), MEASURES, "logits"),
     ("random", of("ensemble_variance", "gradient_norm"), MEASURES, "gradient_norm"),
     ("steps", of("entropy", "gradient_norm"), MEASURES, "zero"),
+    ("steps", of("entropy", "jacobian_norm"), MEASURES, "zero"),
+    ("shares", of("entropy", "jacobian_norm"), MEASURES, "jacobian_norm needs logits"),
     ("outputs", of("dropout_variance"), MEASURES, "an ONNX model"),
 ]
 

@@ -19,6 +19,7 @@ DROPOUT = PassPlan("dropout_variance", passes=20, seed=0)
 LAST_LAYER = PassPlan("last_layer_dropout_variance", passes=20, seed=0)
 ENSEMBLE = PassPlan("ensemble_variance", passes=20, seed=0)
 GRADIENT = PassPlan("gradient_norm", passes=16, seed=0, step=1e-3)
+JACOBIAN = replace(GRADIENT, measure="jacobian_norm")
 MEMBERS = ("member_0", "member_1", "member_2")
 
 
@@ -161,6 +162,27 @@ def test_passes_spread_as_those_of_the_runtimes_own_draws(pool):
     ours, theirs = outputs.uncertainty["ensemble_variance"], covariance_norms(passes)
     assert spearmanr(ours, theirs).statistic > 0.95
     assert 0.8 < np.median(ours / theirs) < 1.25
+
+
+def test_both_measures_of_slopes_are_what_each_is_alone(pool):
+    both = answers(pool, "small_cnn", GRADIENT, JACOBIAN).uncertainty
+    for plan in (GRADIENT, JACOBIAN):
+        alone = measured(pool, "small_cnn", plan)
+        np.testing.assert_allclose(both[plan.measure], alone, rtol=1e-5)
+
+
+def test_the_jacobian_agrees_with_full_differences_of_the_logits(pool):
+    x, step = X[:20], 1e-3
+    along = np.stack(
+        [
+            (own_logits("small_cnn", x + move) - own_logits("small_cnn", x - move)) / (2 * step)
+            for move in (step * np.eye(64, dtype=np.float32)).reshape(64, *x.shape[1:])
+        ]
+    )
+    norms = np.linalg.norm(along, axis=0).max(axis=1)
+    ratio = measured(pool, "small_cnn", replace(JACOBIAN, passes=64), X)[:20] / norms
+    assert abs(np.median(ratio) - 1) < 1e-2
+    assert np.corrcoef(np.log(ratio * norms), np.log(norms))[0, 1] > 0.99
 
 
 def test_the_gradient_agrees_with_automatic_differentiation(pool):

@@ -1,0 +1,1 @@
+"""Attacks on ONNX models with gradients."""
