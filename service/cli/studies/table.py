@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from rich.table import Table
 
-from howsure.numbers import count
+from howsure.numbers import count, edge
 from service.cli.console import add_row, number, table_of
 from service.cli.studies.registry import Run, Study
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from howsure.report.report import Report
 
 Format: TypeAlias = Literal["table", "csv", "markdown", "json"]
-ORACLE, TOP = "loss (oracle)", "Top-"
+ORACLE, TOP, EDGE = "loss (oracle)", "Top-", "edge"
 TOP_1, SOFTMAX, OF_EVENT = "1", "neg_log_pmax", "neg_log_topk_mass"
 OF_THE_TABLE = "eor"  # of the bins themselves, also beside an evaluation set
 # Of the methods on changed sets: Ovadia et al., Appendix G.
@@ -61,7 +61,7 @@ class StudyTable:
         """Return it for a terminal."""
         table = table_of(self.title, self.texts, self.scores)
         for row in self.rows:
-            add_row(table, *row.texts, *map(number, row.numbers))
+            add_row(table, *row.texts, *self._digits(row))
         return table
 
     def text(self, output_format: Format) -> str:
@@ -77,13 +77,19 @@ class StudyTable:
             return csv_text([*self.texts, *self.scores], rows)
         return "\n".join([self.title, "", *self._markdown(), ""])
 
+    def _digits(self, row: StudyRow) -> Iterator[str]:
+        """Yield the numbers with four decimals; uncertainties, of any size, with four digits."""
+        for name, value in zip(self.scores, row.numbers, strict=True):
+            is_edge = name.startswith(EDGE) and value is not None
+            yield edge(value) if is_edge else number(value)
+
     def _markdown(self) -> Iterator[str]:
         from service.reports.markdown import escape
 
         yield _line([*self.texts, *self.scores])
         yield _line(["---"] * len(self.texts) + ["--:"] * len(self.scores))
         for row in self.rows:
-            yield _line([*map(escape, row.texts), *map(number, row.numbers)])
+            yield _line([*map(escape, row.texts), *self._digits(row)])
         for reason, labels in self.omitted.items():
             text = escape(f"{'; '.join(labels)}: {' '.join(reason.split())}")
             yield from ("", f"Without {text}.")
@@ -163,7 +169,7 @@ def _coarse(at: int, kind: str) -> Callable[["Measure"], float | None]:
         if measure.coarse is None:
             return None
         part = measure.coarse.cells[at]
-        values = {"edge": part.upper, "share": part.weight, "right": part.probability}
+        values = {EDGE: part.upper, "share": part.weight, "right": part.probability}
         return values[kind]
 
     return read
@@ -174,7 +180,7 @@ CELLS: Mapping[str, Callable[["Measure"], float | None]] = {
     "merged_eor": _merged,
     **{
         f"{kind}_{place}": _coarse(at, kind)
-        for kind in ("edge", "share", "right")
+        for kind in (EDGE, "share", "right")
         for place, at in PLACES.items()
     },
 }
