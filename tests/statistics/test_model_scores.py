@@ -9,7 +9,7 @@ from scipy.special import log_softmax, softmax
 from scipy.stats import entropy
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score, top_k_accuracy_score
 
-from howsure.statistics.measures.passes import averaged_columns, gradient_columns
+from howsure.statistics.measures.passes import averaged_columns, slope_columns
 from howsure.statistics.model_scores import model_scores
 
 LOGITS = np.random.default_rng(0).normal(size=(300, 7)) * 3.0
@@ -94,7 +94,7 @@ def test_rows_by_passes_against_scikit_learn(n_passes):
 def test_rows_of_a_gradient_have_no_mean():
     records = simulated_records(80, seed=6, top_k=(1,))
     slopes = np.random.default_rng(6).normal(size=(80, 4))
-    columns = (gradient_columns(slopes, exact=exact) for exact in (False, True))
+    columns = (slope_columns("gradient_norm", slopes, exact=exact) for exact in (False, True))
     found = [model_scores(records.with_passes(own), top_k=(1,)).passes for own in columns]
     rows = found[0]["gradient_norm"]
     assert ([row.passes for row in rows], found[1]) == ([1, 2, 3, 4], {})

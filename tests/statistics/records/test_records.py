@@ -7,14 +7,16 @@ import numpy as np
 import pytest
 from sample_strategies import drawn_passes
 
-from howsure.statistics.measures.passes import averaged_columns, gradient_columns
+from howsure.statistics.measures.passes import averaged_columns, slope_columns
 from howsure.statistics.records.build import build_records
 from howsure.statistics.records.records import Records, concatenate
 
 N_SAMPLES = 40
 LOG_P, LABELS = drawn_passes(N_SAMPLES, 12, 7)
 OF_DROPOUT = averaged_columns("dropout_variance", LOG_P, LABELS)
-OF_GRADIENT = gradient_columns(np.random.default_rng(0).normal(size=(N_SAMPLES, 4)), exact=False)
+OF_GRADIENT = slope_columns(
+    "gradient_norm", np.random.default_rng(0).normal(size=(N_SAMPLES, 4)), exact=False
+)
 COLUMNS = replace(OF_DROPOUT, uncertainty=OF_DROPOUT.uncertainty | OF_GRADIENT.uncertainty)
 
 
