@@ -76,9 +76,7 @@ def test_metadata_are_those_of_the_answer_and_of_the_page(oip) -> None:
         assert output["shape"] == [-1, *array.shape[1:]]
     table = "".join(re.findall(r"^\| `.*?\|", PAGE, re.MULTILINE))
     documented = {n for n in re.findall(r"`(\w[\w.]*)`", table) if not n.startswith("top5")}
-    # The last one is there with one measure only.
-    names = {name for name in names if name[:4] != "top5" and name != "abstain_0.01"}
-    assert {*names, "adversarial"} == documented
+    assert {n for n in names if n[:4] != "top5" and n != "abstain_0.01"} == documented
 
 
 def test_outputs_their_order_version_and_encoding_are_chosen(oip) -> None:
