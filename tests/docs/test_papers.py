@@ -21,7 +21,6 @@ def test_every_study_is_described() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1500)
 def test_committed_tables_are_what_the_studies_make(tmp_path: Path) -> None:
     script = run_path(str(DOCS / "make_papers.py"))
 
