@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp
 
 from howsure.statistics.arrays import BinIndex, Floats, Labels, Uncertainty, as_uncertainty
 from howsure.statistics.measures import MULTI_PASS_MEASURES
@@ -219,7 +218,7 @@ def _log_odds(log_probabilities: Floats, classes: BinIndex) -> NDArray[np.float3
     np.put_along_axis(others, at, -np.inf, axis=1)
     of_class = np.take_along_axis(log_probabilities, at, axis=1)[:, 0]
     with np.errstate(divide="ignore"):  # no other class: infinite odds
-        odds: Floats = of_class - logsumexp(others, axis=1)
+        odds: Floats = of_class - np.logaddexp.reduce(others, axis=1)
     return odds.astype(np.float32)
 
 

@@ -7,6 +7,7 @@ export const name = "report";
 // Pictures show the last.
 export const pages = (id) => [
   "/report?calibration=wrong-labels",
+  `/pages/calibrations/${id}/shift`,
   `/report?calibration=${id}`,
 ];
 
@@ -49,6 +50,7 @@ export async function use(page, { address, files, headers, look }) {
   await page.locator("label[for=show-1]").click();
 
   const cells = () => page.locator("table.bins >> nth=0 >> tbody tr td:nth-child(5)").allInnerTexts();
+  await page.locator("#bins-1").click();
   shown.bins = await cells();
   await page.locator("table.bins >> nth=0 >> th:nth-child(5) button").click();
   shown.sorted = await cells();
