@@ -87,7 +87,7 @@ def netcal_histogram(logits: np.ndarray, labels: np.ndarray) -> Predict:
     return lambda test: calibrator.transform(softmax(test, axis=1))
 
 
-def frozen_classifier(logits: np.ndarray, labels: np.ndarray) -> Any:  # noqa: ANN401 - of sklearn
+def frozen_classifier(logits: np.ndarray, labels: np.ndarray) -> Any:  # noqa: ANN401 - untyped
     """Return a fitted classifier of scikit-learn whose inputs are the logits."""
     from scipy.special import softmax
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -301,7 +301,7 @@ def row(name: str, path: Path, repeats: int) -> str:
     if find_spec(contender.package) is None:
         return f"| {name} | not installed |"
     command = [sys.executable, __file__, "--contender", name, "--outputs", str(path)]
-    process = subprocess.run(  # noqa: S603 - this file
+    process = subprocess.run(  # noqa: S603 - runs this script
         [*command, "--repeats", str(repeats)],
         check=False,
         capture_output=True,

@@ -415,7 +415,7 @@ ood_level, seed
             If the document breaks a rule, as in `save`.
         """
         content = self._json()
-        from howsure.client import Client  # noqa: PLC0415 - only here
+        from howsure.client import Client  # noqa: PLC0415 - a fit needs no client
 
         with Client(url, api_key=api_key) as client:
             return client.import_bins(content, name=name)

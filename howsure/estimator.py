@@ -15,11 +15,12 @@ class NotFittedError(ValueError, AttributeError):
 class Estimator:
     """An estimator whose parameters are those of its constructor; ``document_`` is its fit."""
 
+    # The signature is that of scikit-learn.
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002, FBT001, FBT002
         """Return the parameters, as scikit-learn asks for them."""
         return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
-    def set_params(self, **params: Any) -> Self:  # noqa: ANN401 - each has its type
+    def set_params(self, **params: Any) -> Self:  # noqa: ANN401 - parameters of any type
         """Set parameters.
 
         Raises

@@ -74,7 +74,7 @@ class Bin(Part, frozen=True, kw_only=True):
     probability : float
         The served probability: hits / count, regularised.
     interval : tuple of float
-        Of the probability.
+        The interval of the served probability.
     mean_uncertainty : float or None
         Mean of its samples; null without any.
     odds_ratio : float or None
@@ -158,7 +158,8 @@ class LabelFormula(Part, frozen=True, kw_only=True):
     offset, slope : list of float
         By class; the slope is of the class's own log-probability.
     mixing : list of list of float
-        Of all log-probabilities, by class of the input and then by class; empty if not used.
+        Coefficients of all log-probabilities, by the class they are of and then by class; empty if
+        not used.
     confusion : list of list of float
         By predicted class and then by class; empty if not used.
     """
@@ -198,11 +199,11 @@ class Table(SparsePart, frozen=True, kw_only=True):
     bins : list of Bin
         From the most certain to the least.
     curve : CurveKnots, optional
-        Of a smooth lookup; otherwise omitted.
+        The curve of a smooth lookup; omitted for other lookups.
     learned : LearnedFormula, optional
-        Of the measure `learned` of earlier versions; otherwise omitted.
+        The formula of a measure `learned` of earlier versions; omitted otherwise.
     label_model : LabelFormula, optional
-        Of the measure `learned`; otherwise omitted.
+        The formula of the measure `learned`; omitted otherwise.
     effective_counts : list of float, optional
         Effective samples by bin, of a set with weights or groups; otherwise omitted. No answer
         depends on them.

@@ -94,13 +94,13 @@ def compare_methods(
     )
     losses = sample_losses(served)
     methods = {SERVED: _on_set(served, {})}
-    judged_by = {SERVED: served, **dict(_rivals(calibration, further))}
-    for name, judged in judged_by.items():
+    by_method = {SERVED: served, **dict(_rivals(calibration, further))}
+    for name, predictions in by_method.items():
         if name != SERVED:
-            difference = paired_differences(sample_losses(judged), losses, further.design)
-            methods[name] = _on_set(judged, difference)
+            difference = paired_differences(sample_losses(predictions), losses, further.design)
+            methods[name] = _on_set(predictions, difference)
         if further.records.top_classes.shape[1] == BINARY:
-            of_class_1 = _of_class_1(judged, further.records.label)
+            of_class_1 = _of_class_1(predictions, further.records.label)
             methods[name].scores[CLASS_1_AUROC] = judged_auroc(of_class_1)
     return methods
 
@@ -114,41 +114,43 @@ def _rivals(calibration: EventSamples, further: EventSamples) -> Iterator[tuple[
         return
     for measure in MULTI_PASS_MEASURES:
         passes = column_of_all_passes(further.records, measure)
-        judged = None if passes is None else mean_predictions(further.records, passes, log_floor)
-        if judged is not None:
-            yield f"{MEAN_OF}{measure}", judged
+        predictions = (
+            None if passes is None else mean_predictions(further.records, passes, log_floor)
+        )
+        if predictions is not None:
+            yield f"{MEAN_OF}{measure}", predictions
 
 
-def _of_class_1(judged: Predictions, labels: Int32s) -> Predictions:
+def _of_class_1(predictions: Predictions, labels: Int32s) -> Predictions:
     """Return the probabilities of class 1 of two, as of a click (Ovadia et al., Figure 5).
 
     Samples of neither class are left out.
     """
     is_either = labels >= 0
-    is_class_1, hits = labels[is_either] == 1, judged.hits[is_either]
-    of_event = judged.probability[is_either]
+    is_class_1, hits = labels[is_either] == 1, predictions.hits[is_either]
+    of_event = predictions.probability[is_either]
     probability = np.where(hits == is_class_1, of_event, 1.0 - of_event)
-    design = judged.design.take(is_either)
+    design = predictions.design.take(is_either)
     return Predictions(
         uncertainty=-probability, hits=is_class_1, probability=probability, design=design
     )
 
 
-def _on_set(judged: Predictions, difference: dict[str, PairedDifference]) -> MethodOnSet:
-    scores: dict[str, float | None] = {"accuracy": judged.mean(judged.hits)}
-    scores |= {name: SCORES[name].compute(judged) for name in SCORED}
+def _on_set(predictions: Predictions, difference: dict[str, PairedDifference]) -> MethodOnSet:
+    scores: dict[str, float | None] = {"accuracy": predictions.mean(predictions.hits)}
+    scores |= {name: SCORES[name].compute(predictions) for name in SCORED}
     intervals = {}
-    for name, loss in sample_losses(judged).items():
-        mean = paired_difference(loss, np.zeros_like(loss), judged.design)
+    for name, loss in sample_losses(predictions).items():
+        mean = paired_difference(loss, np.zeros_like(loss), predictions.design)
         if mean is not None and mean.margin is not None and np.isfinite(mean.mean):
             intervals[name] = (mean.mean - mean.margin, mean.mean + mean.margin)
-    is_above = judged.probability >= np.array(CONFIDENCES)[:, np.newaxis]
+    is_above = predictions.probability >= np.array(CONFIDENCES)[:, np.newaxis]
     return MethodOnSet(
         scores,
         intervals,
         difference,
         above=tuple(is_above.sum(axis=1).tolist()),
-        hits_above=tuple((is_above & judged.hits).sum(axis=1).tolist()),
+        hits_above=tuple((is_above & predictions.hits).sum(axis=1).tolist()),
     )
 
 

@@ -1,7 +1,7 @@
 """The calibrations of a study: made one after the other, and deleted at its end."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -103,10 +103,12 @@ class StudyCalibrations:
             raise
 
     def delete(self) -> None:
-        """Delete the calibrations, the newest first."""
+        """Delete the calibrations, the newest first, and name those that cannot be deleted."""
         for one in reversed(self.made):
-            with suppress(HowsureError):  # it is running still, or somebody has deleted it
+            try:
                 self.client.delete(one)
+            except HowsureError as error:  # such as of one that is running still
+                say(f"{one.reference} was not deleted: {error}", Console(stderr=True))
 
 
 @contextmanager

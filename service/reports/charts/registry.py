@@ -17,8 +17,7 @@ from service.reports.charts.figure_html import figure_html
 from service.reports.charts.model_size import MODEL_SIZE, model_size_figures
 from service.reports.comparison.comparisons import Comparisons
 
-# The page of measures has these, that of shift the next; the report's own page has the others, and
-# the first.
+# Of the page of measures and that of shift; all others are of the report's own page.
 CHARTS_OF_DETAILS = (ROC, PRECISION_RECALL, MEASURE_ODDS, OUTCOMES, RELIABILITY_DIAGRAMS)
 CHARTS_OF_MEASURES = (MEASURES, *CHARTS_OF_DETAILS)
 CHARTS_OF_SHIFT = (STRESS_SCORES, STRESS_PROMISE)
